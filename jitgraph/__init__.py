@@ -1,0 +1,1 @@
+"""jitgraph: a tracing JIT compiler with a static-graph IR for NumPy-style tensor programs."""

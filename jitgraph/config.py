@@ -1,0 +1,65 @@
+"""Every flag, read from the environment in one place; docs/flags.md lists each.
+
+A flag is read when it is asked for, so a test or a user may set ``os.environ`` at any time before the call it concerns.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Final
+
+from jitgraph.errors import JitgraphError
+
+LOG_TOPICS: Final = frozenset({"graph", "passes", "fusion", "memory", "llvm", "asm", "cache"})
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One environment variable: its name and one line of meaning."""
+
+    name: str
+    meaning: str
+
+    def text(self) -> str:
+        """The variable's value, or the empty string where it is not set."""
+        return os.environ.get(self.name, "")
+
+    def is_on(self) -> bool:
+        """True for 1, true, yes and on; JitgraphError for anything else that is not off."""
+        value = self.text().strip().lower()
+        if value in ("", "0", "false", "no", "off"):
+            return False
+        if value in ("1", "true", "yes", "on"):
+            return True
+        raise JitgraphError(f"{self.name}={value!r} is neither on nor off; set it to 1 or 0")
+
+
+LOG: Final = Flag("JITGRAPH_LOG", "comma-separated topics to print: " + ", ".join(sorted(LOG_TOPICS)))
+NUM_THREADS: Final = Flag("JITGRAPH_NUM_THREADS", "threads of the pool, the caller included; default: the CPUs allowed")
+TARGET_CPU: Final = Flag("JITGRAPH_TARGET_CPU", "level to compile for, such as x86-64-v3; default: the host's level")
+DISABLE_JIT: Final = Flag("JITGRAPH_DISABLE_JIT", "1: decorators do nothing, so that pdb steps through plain eager code")
+INTERPRET: Final = Flag("JITGRAPH_INTERPRET", "1: graphs run in the NumPy interpreter instead of native code")
+VERIFY: Final = Flag("JITGRAPH_VERIFY", "1: the verifier runs after every pass, on schedules and on kernels")
+
+FLAGS: Final[tuple[Flag, ...]] = (LOG, NUM_THREADS, TARGET_CPU, DISABLE_JIT, INTERPRET, VERIFY)
+
+
+def logs(topic: str) -> bool:
+    """True where JITGRAPH_LOG names ``topic``; JitgraphError where it names a topic that does not exist."""
+    assert topic in LOG_TOPICS, topic
+    text = LOG.text()
+    if not text:
+        return False
+    asked = {word.strip() for word in text.split(",") if word.strip()}
+    if unknown := asked - LOG_TOPICS:
+        raise JitgraphError(f"JITGRAPH_LOG names {', '.join(sorted(unknown))}; topics: {', '.join(sorted(LOG_TOPICS))}")
+    return topic in asked
+
+
+def log(topic: str, text: str) -> None:
+    """Print ``text`` to standard error where JITGRAPH_LOG names ``topic``."""
+    if logs(topic):
+        import sys
+
+        print(f"[{topic}] {text}", file=sys.stderr)

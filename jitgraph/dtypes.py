@@ -1,0 +1,142 @@
+"""Dtypes, their short names in graph text, and the one promotion table (Python Array API 2024.12, weak Python scalars).
+
+Dtypes are NumPy's own objects; bfloat16 comes from ml_dtypes. Promotion departs from NumPy in one point, as in the
+Array API's spirit and PyTorch: an integer with a float takes the float's dtype.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+
+from jitgraph.errors import DTypeError
+
+DType = np.dtype[Any]
+
+float16: Final[DType] = np.dtype(np.float16)
+bfloat16: Final[DType] = np.dtype(ml_dtypes.bfloat16)
+float32: Final[DType] = np.dtype(np.float32)
+float64: Final[DType] = np.dtype(np.float64)
+int8: Final[DType] = np.dtype(np.int8)
+int16: Final[DType] = np.dtype(np.int16)
+int32: Final[DType] = np.dtype(np.int32)
+int64: Final[DType] = np.dtype(np.int64)
+uint8: Final[DType] = np.dtype(np.uint8)
+uint16: Final[DType] = np.dtype(np.uint16)
+uint32: Final[DType] = np.dtype(np.uint32)
+uint64: Final[DType] = np.dtype(np.uint64)
+bool_: Final[DType] = np.dtype(np.bool_)
+
+SHORT_NAMES: Final[dict[DType, str]] = {
+    bool_: "bool",
+    int8: "i8",
+    int16: "i16",
+    int32: "i32",
+    int64: "i64",
+    uint8: "u8",
+    uint16: "u16",
+    uint32: "u32",
+    uint64: "u64",
+    float16: "f16",
+    bfloat16: "bf16",
+    float32: "f32",
+    float64: "f64",
+}
+BY_SHORT_NAME: Final[dict[str, DType]] = {short: dtype for dtype, short in SHORT_NAMES.items()}
+DTYPES: Final[tuple[DType, ...]] = tuple(SHORT_NAMES)
+
+_SIGNED = (int8, int16, int32, int64)
+_UNSIGNED = (uint8, uint16, uint32, uint64)
+_FLOATS = (float16, bfloat16, float32, float64)
+
+
+def is_float(dtype: DType) -> bool:
+    """True for float16, bfloat16, float32 and float64."""
+    return dtype in _FLOATS
+
+
+def is_integer(dtype: DType) -> bool:
+    """True for the signed and unsigned integers; bool is not an integer."""
+    return dtype.kind in "iu"
+
+
+def is_signed(dtype: DType) -> bool:
+    """True for the signed integers."""
+    return dtype.kind == "i"
+
+
+def is_bool(dtype: DType) -> bool:
+    """True for bool."""
+    return dtype == bool_
+
+
+def canonical(dtype: object) -> DType:
+    """The supported dtype that ``dtype`` (a dtype, scalar type or name) means; DTypeError where there is none."""
+    try:
+        found: DType = bfloat16 if dtype == "bfloat16" else np.dtype(dtype)  # type: ignore[call-overload]
+    except TypeError:
+        raise DTypeError(f"{dtype!r} is not a dtype", hint="use jg.float32, jg.int64, jg.bool, ...") from None
+    if found.newbyteorder("=") in SHORT_NAMES:
+        return found.newbyteorder("=")
+    if found.kind == "c":
+        raise DTypeError(f"{found.name} is not supported yet", hint="keep the real and imaginary parts in two tensors")
+    raise DTypeError(f"dtype {found.name} is not supported", hint=f"one of {', '.join(d.name for d in DTYPES)}")
+
+
+def _promote_pair(a: DType, b: DType) -> DType:
+    if a == b:
+        return a
+    if is_bool(a):
+        return b
+    if is_bool(b):
+        return a
+    if is_float(a) and is_float(b):
+        if {a, b} == {float16, bfloat16}:
+            return float32
+        return a if a.itemsize >= b.itemsize else b
+    if is_float(a):
+        return a
+    if is_float(b):
+        return b
+    if is_signed(a) == is_signed(b):
+        return a if a.itemsize >= b.itemsize else b
+    signed, unsigned = (a, b) if is_signed(a) else (b, a)
+    if signed.itemsize > unsigned.itemsize:
+        return signed
+    if unsigned.itemsize == 8:
+        raise DTypeError(
+            f"{signed.name} and uint64 have no common integer dtype", hint="cast one side with .astype(...) first"
+        )
+    return _SIGNED[_UNSIGNED.index(unsigned) + 1]
+
+
+_TABLE: dict[tuple[DType, DType], DType] = {}
+
+
+def promote(first: DType, *rest: DType) -> DType:
+    """The dtype that holds the operands of a binary op; DTypeError for a signed integer with uint64."""
+    result = first
+    for dtype in rest:
+        key = (result, dtype)
+        if key not in _TABLE:
+            _TABLE[key] = _promote_pair(result, dtype)
+        result = _TABLE[key]
+    return result
+
+
+def promote_scalar(dtype: DType, scalar: bool | int | float) -> DType:
+    """The dtype of ``tensor op scalar``: a Python scalar is weak and only lifts the kind, to float32, int64 or bool."""
+    if isinstance(scalar, bool):
+        return dtype
+    if isinstance(scalar, int):
+        return int64 if is_bool(dtype) else dtype
+    return dtype if is_float(dtype) else float32
+
+
+def default_of(scalar: bool | int | float) -> DType:
+    """The dtype of a tensor made from a Python scalar: bool, int64 or float32."""
+    if isinstance(scalar, bool):
+        return bool_
+    return int64 if isinstance(scalar, int) else float32

@@ -1,0 +1,88 @@
+"""The one ambient variable: an immutable Context that says how calls are applied just now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from jitgraph.ir.constraints import Constraints
+
+if TYPE_CHECKING:
+    from jitgraph.ir.graph import Attrs, Graph
+    from jitgraph.ir.op import Op
+    from jitgraph.ir.types import Type
+
+
+class OpValue(Protocol):
+    """What ops are applied to: an opaque value that knows its type."""
+
+    @property
+    def type(self) -> Type: ...
+
+
+class Emitter(Protocol):
+    """Applies ops to values: at once (eager), into a trace, or into the graph that a pass builds."""
+
+    def emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
+        """Apply ``op`` and return its outputs, one value each."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The state of the surroundings: who applies ops, what is assumed of sizes, gradient and anomaly modes.
+
+    ``autocast`` is the dtype that products are cast to, ``device`` and ``random`` are the default device's name and the
+    handle of the random state where a program set its own.
+    """
+
+    emitter: Emitter | None = None
+    constraints: Constraints | None = None
+    trace: Any = None
+    grad_enabled: bool = True
+    anomaly: bool = False
+    autocast: Any = None
+    device: str | None = None
+    random: Any = None
+
+    @property
+    def fingerprint(self) -> tuple[Any, ...]:
+        """What of the context changes the code that a trace gives: part of every specialisation key."""
+        return (self.grad_enabled, self.anomaly, self.autocast, self.device, id(self.random) if self.random else None)
+
+
+_current: ContextVar[Context] = ContextVar("jitgraph_context", default=Context())
+_EAGER: Final[list[Emitter]] = []
+
+
+def current() -> Context:
+    """The context of the running thread or task."""
+    return _current.get()
+
+
+@contextmanager
+def using(**changes: Any) -> Iterator[Context]:
+    """Run a block under a context with some fields replaced."""
+    token = _current.set(replace(_current.get(), **changes))
+    try:
+        yield _current.get()
+    finally:
+        _current.reset(token)
+
+
+def register_eager(emitter: Emitter) -> None:
+    """Make ``emitter`` the one that applies ops where no trace or pass does; called once, by ``jitgraph.tensor``."""
+    _EAGER[:] = [emitter]
+
+
+def emitter() -> Emitter:
+    """The emitter in force: the context's own, else the eager one."""
+    return _current.get().emitter or _EAGER[0]
+
+
+def constraints() -> Constraints:
+    """What may be assumed of sizes just now; outside traces and passes nothing is, and nothing needs to be."""
+    return _current.get().constraints or Constraints(frozen=True)

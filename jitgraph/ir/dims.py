@@ -1,0 +1,291 @@
+"""Symbolic sizes and indices: integer polynomials over names, with floor division and modulo as atoms.
+
+A dim is an ``int`` or a ``Dim``. A ``Dim`` is kept in normal form (a sum of integer multiples of products of atoms), so
+two dims are equal as polynomials exactly where ``==`` says so; arithmetic that comes out constant gives an ``int``.
+The same algebra serves shapes (names are sizes, each at least 0) and index maps (names are loop axes).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from typing import TypeAlias
+
+from jitgraph.errors import GraphError
+
+DimLike: TypeAlias = "int | Dim"
+Atom: TypeAlias = "str | FloorDiv | Mod"
+Monomial: TypeAlias = tuple[Atom, ...]  # sorted by text; a power is a repetition
+
+
+class FloorDiv:
+    """The atom ``floor(numerator / denominator)``, kept where it does not divide evenly."""
+
+    __slots__ = ("denominator", "numerator", "text")
+    word = "//"
+
+    def __init__(self, numerator: DimLike, denominator: DimLike) -> None:
+        self.numerator = numerator
+        self.denominator = denominator
+        self.text = f"({numerator} {self.word} {_factor_text(denominator)})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self.text == other.text  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Mod(FloorDiv):
+    """The atom ``numerator - denominator * floor(numerator / denominator)``."""
+
+    __slots__ = ()
+    word = "%"
+
+
+class Dim:
+    """A non-constant integer expression in normal form; immutable and hashable."""
+
+    def __init__(self, terms: Mapping[Monomial, int]) -> None:
+        """Use ``Dim.name`` and arithmetic; ``terms`` must be in normal form already."""
+        self.terms: Mapping[Monomial, int] = terms
+
+    @staticmethod
+    def name(name: str) -> Dim:
+        """The dim that is the bare name ``name``."""
+        return Dim({(name,): 1})
+
+    @cached_property
+    def text(self) -> str:
+        ordered = sorted(self.terms.items(), key=lambda term: (-len(term[0]), _monomial_key(term[0])))
+        parts = [_term_text(monomial, coefficient) for monomial, coefficient in ordered]
+        return parts[0] + "".join(f" - {part[1:]}" if part[0] == "-" else f" + {part}" for part in parts[1:])
+
+    @property
+    def as_name(self) -> str | None:
+        """The name where the dim is one bare name, else None."""
+        if len(self.terms) == 1:
+            ((monomial, coefficient),) = self.terms.items()
+            if coefficient == 1 and len(monomial) == 1 and isinstance(monomial[0], str):
+                return monomial[0]
+        return None
+
+    def __str__(self) -> str:
+        return self.text
+
+    __repr__ = __str__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Dim) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __bool__(self) -> bool:
+        raise GraphError(f"the size {self} is symbolic; its value is not known here")
+
+    __int__ = __index__ = __bool__
+
+    def __add__(self, other: DimLike) -> DimLike:
+        return _sum(_terms(self), _terms(other))
+
+    __radd__ = __add__
+
+    def __neg__(self) -> DimLike:
+        return self * -1
+
+    def __sub__(self, other: DimLike) -> DimLike:
+        return self + -other
+
+    def __rsub__(self, other: DimLike) -> DimLike:
+        return -self + other
+
+    def __mul__(self, other: DimLike) -> DimLike:
+        product: dict[Monomial, int] = {}
+        for left, a in self.terms.items():
+            for right, b in _terms(other).items():
+                monomial = tuple(sorted(left + right, key=str)) if left and right else left + right
+                product[monomial] = product.get(monomial, 0) + a * b
+        return _normal(product)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: DimLike) -> DimLike:
+        return _divide(self, other)[0]
+
+    def __rfloordiv__(self, other: int) -> DimLike:
+        return _divide(other, self)[0]
+
+    def __mod__(self, other: DimLike) -> DimLike:
+        return _divide(self, other)[1]
+
+    def __rmod__(self, other: int) -> DimLike:
+        return _divide(other, self)[1]
+
+
+def _monomial_key(monomial: Monomial) -> tuple[str, ...]:
+    return tuple(str(atom) for atom in monomial)
+
+
+def _factor_text(dim: DimLike) -> str:
+    return str(dim) if isinstance(dim, int) or dim.as_name else f"({dim})"
+
+
+def _term_text(monomial: Monomial, coefficient: int) -> str:
+    if not monomial:
+        return str(coefficient)
+    product = "*".join(str(atom) for atom in monomial)
+    if coefficient == 1:
+        return product
+    return f"-{product}" if coefficient == -1 else f"{coefficient}*{product}"
+
+
+def _terms(dim: DimLike) -> Mapping[Monomial, int]:
+    return dim.terms if isinstance(dim, Dim) else {(): int(dim)}
+
+
+def _normal(terms: Mapping[Monomial, int]) -> DimLike:
+    kept = {monomial: coefficient for monomial, coefficient in terms.items() if coefficient}
+    if not kept:
+        return 0
+    if len(kept) == 1 and () in kept:
+        return kept[()]
+    return Dim(kept)
+
+
+def _sum(left: Mapping[Monomial, int], right: Mapping[Monomial, int]) -> DimLike:
+    total = dict(left)
+    for monomial, coefficient in right.items():
+        total[monomial] = total.get(monomial, 0) + coefficient
+    return _normal(total)
+
+
+def _divide(numerator: DimLike, denominator: DimLike) -> tuple[DimLike, DimLike]:
+    """Floor quotient and remainder. Terms that the denominator divides leave the floor; the rest becomes an atom."""
+    if isinstance(denominator, int):
+        if denominator == 0:
+            raise GraphError(f"the size {numerator} is divided by zero")
+        if isinstance(numerator, int):
+            return divmod(numerator, denominator)
+        whole = {m: c // denominator for m, c in numerator.terms.items() if c % denominator == 0}
+        rest = _normal({m: c for m, c in numerator.terms.items() if c % denominator})
+        if isinstance(rest, int):
+            return _normal(whole) + rest // denominator, rest % denominator
+        if denominator == 1:
+            return numerator, 0
+        return _normal(whole) + Dim({(FloorDiv(rest, denominator),): 1}), Dim({(Mod(rest, denominator),): 1})
+    if numerator == denominator:
+        return 1, 0
+    whole, leftover = {}, dict(_terms(numerator))
+    if len(denominator.terms) == 1:
+        ((divisor, unit),) = denominator.terms.items()
+        for monomial, coefficient in _terms(numerator).items():
+            quotient = _without(monomial, divisor)
+            if quotient is not None and coefficient % unit == 0:
+                whole[quotient] = coefficient // unit
+                del leftover[monomial]
+    rest = _normal(leftover)
+    if rest == 0 and whole:
+        return _normal(whole), 0
+    if numerator == 0:
+        return 0, 0
+    return _normal(whole) + Dim({(FloorDiv(rest, denominator),): 1}), Dim({(Mod(rest, denominator),): 1})
+
+
+def _without(monomial: Monomial, divisor: Monomial) -> Monomial | None:
+    left = list(monomial)
+    for atom in divisor:
+        if atom not in left:
+            return None
+        left.remove(atom)
+    return tuple(left)
+
+
+def transform(dim: DimLike, leaf: Callable[[str], DimLike]) -> DimLike:
+    """``dim`` with every name replaced by ``leaf(name)`` and put in normal form again."""
+    if isinstance(dim, int):
+        return dim
+    total: DimLike = 0
+    for monomial, coefficient in dim.terms.items():
+        product: DimLike = coefficient
+        for atom in monomial:
+            product = product * _transform_atom(atom, leaf)
+        total = total + product
+    return total
+
+
+def _transform_atom(atom: Atom, leaf: Callable[[str], DimLike]) -> DimLike:
+    if isinstance(atom, str):
+        return leaf(atom)
+    numerator, denominator = transform(atom.numerator, leaf), transform(atom.denominator, leaf)
+    return numerator % denominator if isinstance(atom, Mod) else numerator // denominator
+
+
+def substitute(dim: DimLike, values: Mapping[str, DimLike]) -> DimLike:
+    """``dim`` with the names in ``values`` replaced; other names stay."""
+    return transform(dim, lambda name: values[name] if name in values else Dim.name(name))
+
+
+def evaluate(dim: DimLike, sizes: Mapping[str, int]) -> int:
+    """The value of ``dim`` where every name has the value in ``sizes``; GraphError for a name without one."""
+    value = substitute(dim, sizes)
+    if not isinstance(value, int):
+        raise GraphError(f"the size {dim} names {', '.join(sorted(names(value)))}, which has no value here")
+    return value
+
+
+def names(dim: DimLike) -> frozenset[str]:
+    """The names that ``dim`` depends on."""
+    found: set[str] = set()
+
+    def note(name: str) -> DimLike:
+        found.add(name)
+        return Dim.name(name)
+
+    transform(dim, note)
+    return frozenset(found)
+
+
+def product(dims: Iterable[DimLike]) -> DimLike:
+    """The product of ``dims``; 1 for none."""
+    total: DimLike = 1
+    for dim in dims:
+        total = total * dim
+    return total
+
+
+def parse_dim(text: str) -> DimLike:
+    """The dim that ``str(dim)`` printed; GraphError for anything but names, ints and ``+ - * // %``."""
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        raise GraphError(f"{text!r} is not a size") from None
+    return _from_ast(tree, text)
+
+
+def _from_ast(tree: ast.expr, text: str) -> DimLike:
+    match tree:
+        case ast.Constant(value=int(value)) if not isinstance(value, bool):
+            return value
+        case ast.Name(id=name):
+            return Dim.name(name)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_from_ast(operand, text)
+        case ast.BinOp(left=left, op=op, right=right):
+            a, b = _from_ast(left, text), _from_ast(right, text)
+            match op:
+                case ast.Add():
+                    return a + b
+                case ast.Sub():
+                    return a - b
+                case ast.Mult():
+                    return a * b
+                case ast.FloorDiv():
+                    return a // b
+                case ast.Mod():
+                    return a % b
+    raise GraphError(f"{text!r} is not a size: only names, ints and + - * // % may stand in one")

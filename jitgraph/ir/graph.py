@@ -1,0 +1,115 @@
+"""The SSA graph: values, nodes, and closed graphs of them. Immutable; a pass builds a new graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from jitgraph.dtypes import DType
+from jitgraph.ir.constant import Constant
+from jitgraph.ir.constraints import Constraint
+from jitgraph.ir.dims import Dim
+from jitgraph.ir.types import TensorType, Type
+from jitgraph.location import Location
+
+if TYPE_CHECKING:
+    from jitgraph.ir.op import Op
+
+Attr: TypeAlias = "int | float | bool | str | None | DType | Dim | Constant | tuple[Attr, ...]"
+Attrs: TypeAlias = Mapping[str, Attr]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Value:
+    """One SSA value; its identity is the object. ``hint`` is a name for printing alone."""
+
+    type: Type
+    hint: str | None = None
+
+    @property
+    def tensor(self) -> TensorType:
+        """The type of a value known to be a tensor."""
+        assert isinstance(self.type, TensorType), self.type
+        return self.type
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return self.tensor.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.tensor.dtype
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Node:
+    """One application of an op. Regions are closed graphs: what they use comes in as operands of the node."""
+
+    op: Op
+    inputs: tuple[Value, ...]
+    attrs: Attrs
+    outputs: tuple[Value, ...]
+    regions: tuple[Graph, ...] = ()
+    location: Location | None = None
+
+    @property
+    def output(self) -> Value:
+        """The one output of a node that has one."""
+        (output,) = self.outputs
+        return output
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A closed program: inputs, nodes in an order in which every value stands before its uses, and outputs.
+
+    ``constraints`` are what the types assume about symbolic sizes. ``==`` and ``hash`` compare the canonical text, in
+    which neither locations nor names stand.
+    """
+
+    inputs: tuple[Value, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[Value, ...]
+    constraints: tuple[Constraint, ...] = ()
+    name: str = "graph"
+
+    @cached_property
+    def producers(self) -> Mapping[Value, Node]:
+        """The node that makes each value that is not an input."""
+        return {output: node for node in self.nodes for output in node.outputs}
+
+    @cached_property
+    def uses(self) -> Mapping[Value, tuple[Node, ...]]:
+        """The nodes that read each value, in order, once for each operand; values nobody reads are absent."""
+        found: dict[Value, list[Node]] = {}
+        for node in self.nodes:
+            for value in node.inputs:
+                found.setdefault(value, []).append(node)
+        return {value: tuple(nodes) for value, nodes in found.items()}
+
+    @cached_property
+    def canonical(self) -> str:
+        """The text without locations and names: equal graphs have equal canonical texts."""
+        from jitgraph.ir.printer import canonical_text
+
+        return canonical_text(self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Graph) and (self is other or self.canonical == other.canonical)
+
+    def __hash__(self) -> int:
+        return hash(self.canonical)
+
+    def __str__(self) -> str:
+        from jitgraph.ir.printer import print_graph
+
+        return print_graph(self)
+
+    def walk(self) -> Iterator[Node]:
+        """Every node, those of regions included, outer before inner."""
+        for node in self.nodes:
+            yield node
+            for region in node.regions:
+                yield from region.walk()

@@ -1,0 +1,97 @@
+"""Op: one operation with all of its meaning, and the call that applies it through the current emitter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from jitgraph.ir import context
+from jitgraph.ir.types import Type
+
+if TYPE_CHECKING:
+    from jitgraph.ir.graph import Graph
+
+Effect: TypeAlias = Literal["none", "check", "ordered"]
+Kind: TypeAlias = Literal[
+    "elementwise", "reduce", "movement", "contraction", "indexing", "creation", "control", "effect", "composite", "other"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One set of inputs for the generated tests: arrays (or TensorTypes to be filled), and attributes.
+
+    ``differentiable`` is False where central differences do not apply at this point (a kink, an edge value).
+    """
+
+    inputs: tuple[Any, ...]
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+    regions: tuple[Graph, ...] = ()
+    differentiable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """How a reduction over axes is computed: start from ``init(dtype)`` and ``combine`` scalars pairwise.
+
+    ``combine`` takes the scalar vocabulary first: ``combine(s, left, right)``, each a scalar, or a tuple of scalars
+    for a tuple accumulator (argmax: value and index). It must be associative up to rounding, with ``init`` as identity.
+    """
+
+    init: Callable[[Any], Any]
+    combine: Callable[..., Any]
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Op:
+    """One operation. Its columns:
+
+    name: the word in graph text. kind: the family, which decides how codegen walks it.
+    infer: ``infer(*types, **attrs)`` gives the output type, or a tuple of them; raises ShapeError or DTypeError.
+        Ops with regions get them as the keyword ``regions``.
+    evaluate: NumPy evaluation ``evaluate(*arrays, **attrs)``, one array or a tuple; attributes have concrete sizes.
+        None for control flow and composites, which the interpreter runs by their regions.
+    vjp: ``vjp(ct, out, *inputs, **attrs)`` written over Op calls: a cotangent, or None, for each input. For several
+        outputs ``ct`` and ``out`` are tuples (a missing ct is None). None: the op has no gradient.
+    jvp: ``jvp(tangents, out, *inputs, **attrs)``; where None, the vjp of the vjp serves.
+    batch: batching rule, for vmap.
+    scalar: for elementwise ops, ``scalar(s, *scalars, **attrs)`` in the scalar vocabulary (``ir/scalar.py``).
+    reduction: for reduce ops.
+    index_map: for movement ops, ``index_map(index, *types, **attrs)`` gives for an output index (a tuple of DimLike over
+        loop axes) the input's index; see ``ops/movement.py`` for ops that read several inputs or pad.
+    decompose: for composites, the function over Op calls that defines it: ``decompose(*values, **attrs)``.
+    effect: "check" survives dead code elimination, "ordered" threads a token as well.
+    traits: words that passes ask for: commutative, idempotent, view, nondifferentiable, ...
+    onnx: the ONNX operator's name. samples: ``samples(dtype)`` gives Samples for the generated tests.
+    """
+
+    name: str
+    kind: Kind
+    infer: Callable[..., Type | tuple[Type, ...]]
+    evaluate: Callable[..., Any] | None = None
+    vjp: Callable[..., tuple[Any, ...]] | None = None
+    jvp: Callable[..., Any] | None = None
+    batch: Callable[..., Any] | None = None
+    scalar: Callable[..., Any] | None = None
+    reduction: Reduction | None = None
+    index_map: Callable[..., Any] | None = None
+    decompose: Callable[..., Any] | None = None
+    effect: Effect = "none"
+    traits: frozenset[str] = frozenset()
+    onnx: str | None = None
+    samples: Callable[..., Sequence[Sample]] | None = None
+    doc: str = ""
+
+    def __call__(self, *inputs: Any, regions: Sequence[Graph] = (), **attrs: Any) -> Any:
+        """Apply the op through the current emitter: one value, or a tuple where the op has several outputs."""
+        outputs = context.emitter().emit(self, inputs, attrs, regions)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def output_types(self, types: Sequence[Type], attrs: Mapping[str, Any], regions: Sequence[Graph]) -> tuple[Type, ...]:
+        """The types of the outputs for these operand types."""
+        inferred = self.infer(*types, **attrs, regions=tuple(regions)) if regions else self.infer(*types, **attrs)
+        return inferred if isinstance(inferred, tuple) else (inferred,)
+
+    def __repr__(self) -> str:
+        return f"Op({self.name})"

@@ -1,0 +1,77 @@
+"""Types of values: tensors, the token that orders effects, and stacks of tensors for residuals of unbounded loops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+from jitgraph.dtypes import BY_SHORT_NAME, SHORT_NAMES, DType
+from jitgraph.errors import GraphError
+from jitgraph.ir import dims
+from jitgraph.ir.dims import DimLike
+
+Shape: TypeAlias = tuple[DimLike, ...]
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """A dense tensor: prints as ``f32[batch, 10]``, a 0-d one as ``f32[]``. Types carry no device."""
+
+    dtype: DType
+    shape: Shape
+
+    @cached_property
+    def text(self) -> str:
+        return f"{SHORT_NAMES[self.dtype]}[{', '.join(map(str, self.shape))}]"
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> DimLike:
+        """The number of elements."""
+        return dims.product(self.shape)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class TokenType:
+    """The type of the value that ordered effects thread from one to the next; it holds no data."""
+
+    def __str__(self) -> str:
+        return "token"
+
+
+@dataclass(frozen=True, slots=True)
+class StackType:
+    """A growable stack of tensors of one type."""
+
+    element: TensorType
+
+    def __str__(self) -> str:
+        return f"stack<{self.element}>"
+
+
+Type: TypeAlias = TensorType | TokenType | StackType
+
+
+def parse_type(text: str) -> Type:
+    """The type that ``str(type)`` printed; GraphError for anything else."""
+    text = text.strip()
+    if text == "token":
+        return TokenType()
+    if text.startswith("stack<") and text.endswith(">"):
+        element = parse_type(text[len("stack<") : -1])
+        if isinstance(element, TensorType):
+            return StackType(element)
+    short, bracket, rest = text.partition("[")
+    if bracket and rest.endswith("]") and short in BY_SHORT_NAME:
+        inside = rest[:-1].strip()
+        shape = tuple(dims.parse_dim(part) for part in inside.split(",")) if inside else ()
+        if all(not isinstance(dim, int) or dim >= 0 for dim in shape):
+            return TensorType(BY_SHORT_NAME[short], shape)
+    raise GraphError(f"{text!r} is not a type; expected one such as f32[batch, 10], token or stack<f32[2]>")

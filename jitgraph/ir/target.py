@@ -1,0 +1,77 @@
+"""Target: what code is generated for, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from jitgraph import config
+from jitgraph.errors import DeviceError
+from jitgraph.runtime import loader
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A processor level and the sizes that blocking and selection go by.
+
+    The numbers are those of the level, never measured on this machine, so that code made here and code from a file
+    made elsewhere for the same level give the same bits.
+    """
+
+    name: str  # a psABI level: x86-64-v2, x86-64-v3 or x86-64-v4
+    vector_bits: int
+    registers: int  # vector registers
+    fma: bool  # has a fused multiply-add instruction
+    l1_bytes: int
+    l2_bytes: int
+    kc: int = 384  # depth of a packed panel of a contraction
+    kept_composites: frozenset[str] = frozenset()  # ops that codegen takes whole
+    ptx_version: int | None = None  # of the accelerator's code; None: none is made
+
+    @property
+    def vector_bytes(self) -> int:
+        """Bytes of one vector register."""
+        return self.vector_bits // 8
+
+    def lanes(self, itemsize: int) -> int:
+        """Elements of ``itemsize`` bytes in one vector register."""
+        return self.vector_bytes // itemsize
+
+    def keep(self, *ops: str) -> Target:
+        """This target with more composites that codegen takes whole."""
+        return replace(self, kept_composites=self.kept_composites | frozenset(ops))
+
+    @staticmethod
+    def named(name: str) -> Target:
+        """The target of that name; DeviceError where jitgraph knows none."""
+        if name not in _TARGETS:
+            raise DeviceError(f"no target {name!r}", hint=f"one of {', '.join(_TARGETS)}")
+        return _TARGETS[name]
+
+    @staticmethod
+    def host() -> Target:
+        """This machine's level, or the one that JITGRAPH_TARGET_CPU names; DeviceError where it cannot run here."""
+        levels = loader.cpu_levels()
+        asked = config.TARGET_CPU.text()
+        if asked:
+            target = Target.named(asked)
+            if asked not in levels:
+                raise DeviceError(
+                    f"this machine does not run {asked}", hint=f"set JITGRAPH_TARGET_CPU to one of {', '.join(levels)}"
+                )
+            return target
+        if not levels:
+            raise DeviceError(
+                "this processor is below x86-64-v2, or is not an x86-64 at all",
+                hint="set JITGRAPH_INTERPRET=1 to run graphs with NumPy",
+            )
+        return _TARGETS[levels[0]]
+
+
+_TARGETS: dict[str, Target] = {
+    target.name: target
+    for target in (
+        Target("x86-64-v2", vector_bits=128, registers=16, fma=False, l1_bytes=32 << 10, l2_bytes=256 << 10),
+        Target("x86-64-v3", vector_bits=256, registers=16, fma=True, l1_bytes=32 << 10, l2_bytes=256 << 10),
+        Target("x86-64-v4", vector_bits=512, registers=32, fma=True, l1_bytes=32 << 10, l2_bytes=1 << 20),
+    )
+}

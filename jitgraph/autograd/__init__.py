@@ -1,0 +1,135 @@
+"""Gradients of eager and traced tensors, in PyTorch's terms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from jitgraph.errors import JitgraphError, ShapeError
+from jitgraph.ir import context
+
+if TYPE_CHECKING:
+    from jitgraph.lifting import TensorLike
+    from jitgraph.tensor import Tensor
+
+__all__ = ["backward", "detect_anomaly", "enable_grad", "grad", "no_grad", "set_grad_enabled"]
+
+
+@contextmanager
+def set_grad_enabled(enabled: bool) -> Iterator[None]:
+    """Record ops for gradients inside the block, or not; also a decorator."""
+    with context.using(grad_enabled=enabled):
+        yield
+
+
+def no_grad() -> Any:
+    """A block (or decorator) in which nothing is recorded for gradients."""
+    return set_grad_enabled(False)
+
+
+def enable_grad() -> Any:
+    """A block (or decorator) in which ops are recorded for gradients again."""
+    return set_grad_enabled(True)
+
+
+@contextmanager
+def detect_anomaly() -> Iterator[None]:
+    """A block in which an op that gives NaN or infinity from finite operands raises AnomalyError."""
+    with context.using(anomaly=True):
+        yield
+
+
+def backward(
+    tensor: Tensor, gradient: TensorLike | None = None, *, retain_graph: bool = False, create_graph: bool = False
+) -> None:
+    """Accumulate d tensor / d leaf into ``.grad`` of every leaf handle that requires a gradient.
+
+    ``tensor`` has one element unless ``gradient`` (its cotangent, of its shape and dtype) is given.
+    """
+    from jitgraph import lifting
+    from jitgraph.autograd import tape
+
+    if not tensor.requires_grad:
+        raise JitgraphError("backward() of a tensor that depends on nothing with requires_grad=True")
+    trace = context.current().trace
+    if trace is not None:
+        trace.backward(tensor, None if gradient is None else lifting.wrap(lifting.value_of(gradient)))
+        return
+    found = tape.sweep(
+        [tensor.value],
+        [_cotangent(tensor, gradient)],
+        targets=None,
+        create_graph=create_graph,
+        retain_graph=retain_graph,
+    )
+    for record, value in found.items():
+        handle = record.handle()
+        if handle is None:
+            continue
+        fresh = lifting.wrap(value)
+        if handle._grad is not None:
+            with context.using(grad_enabled=create_graph):
+                fresh = handle._grad + fresh
+        handle._grad = fresh
+
+
+def grad(
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Any = None,
+    *,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """Gradients of the sum of ``outputs`` (weighted by ``grad_outputs``) with respect to ``inputs``, as a tuple.
+
+    Leaves ``.grad`` alone. An input on which nothing depends is an error, or None under ``allow_unused``.
+    """
+    from jitgraph import lifting
+    from jitgraph.autograd import tape
+    from jitgraph.tensor import Tensor
+
+    ys = [outputs] if isinstance(outputs, Tensor) else list(outputs)
+    xs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    given = [grad_outputs] if grad_outputs is None or isinstance(grad_outputs, Tensor) else list(grad_outputs)
+    weights = given if len(given) == len(ys) else given * len(ys)
+    for x in xs:
+        if not x.requires_grad:
+            raise JitgraphError("grad() with respect to a tensor without requires_grad\n  hint: x.requires_grad_()")
+    trace = context.current().trace
+    if trace is not None:
+        return tuple(trace.grad(ys, weights, xs, create_graph=create_graph, allow_unused=allow_unused))
+    keep = create_graph if retain_graph is None else retain_graph
+    targets = [x.value for x in xs]
+    found = tape.sweep(
+        [y.value for y in ys],
+        [_cotangent(y, weight) for y, weight in zip(ys, weights, strict=True)],
+        targets=targets,
+        create_graph=create_graph,
+        retain_graph=keep,
+    )
+    results: list[Tensor | None] = []
+    for number, target in enumerate(targets):
+        value = found.get((target.record, target.output))
+        if value is None and not allow_unused:
+            raise JitgraphError(f"outputs do not depend on input {number}\n  hint: pass allow_unused=True to get None")
+        results.append(None if value is None else lifting.wrap(value))
+    return tuple(results)
+
+
+def _cotangent(tensor: Tensor, gradient: TensorLike | None) -> Any:
+    from jitgraph import lifting
+
+    if gradient is None:
+        if tensor.size != 1:
+            raise ShapeError(
+                f"a gradient without a cotangent needs a scalar; the shape is {tuple(tensor.shape)}",
+                hint="reduce first (loss.mean()) or pass gradient=",
+            )
+        return lifting.constant(1.0, tensor.dtype, tensor.shape)
+    value = lifting.value_of(gradient, tensor.dtype)
+    if tuple(value.type.shape) != tuple(tensor.shape) or value.type.dtype != tensor.dtype:
+        raise ShapeError(f"the cotangent is {value.type}, the tensor {tensor.value.type}")
+    return value

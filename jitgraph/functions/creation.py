@@ -1,0 +1,230 @@
+"""Making tensors."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import Any
+
+import numpy as np
+
+from jitgraph import dtypes, lifting, ops
+from jitgraph.dtypes import DType
+from jitgraph.eager import EagerValue
+from jitgraph.errors import DeviceError, JitgraphError, ShapeError
+from jitgraph.functions.method import array_function, method
+from jitgraph.ir import context
+from jitgraph.ir.dims import DimLike
+from jitgraph.lifting import TensorLike
+from jitgraph.tensor import Tensor
+
+
+def _device(device: str | None) -> None:
+    if device not in (None, "cpu"):
+        raise DeviceError(f"device {device!r} is not available", hint='this build computes on "cpu"')
+
+
+def shape_of(shape: Any) -> tuple[DimLike, ...]:
+    """A shape from an int, a symbolic size or a sequence of them; ShapeError for negative sizes."""
+    given = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+    trace = context.current().trace
+    sizes = tuple(
+        trace.to_dim(size) if trace is not None and not isinstance(size, int | np.integer) else _index(size)
+        for size in given
+    )
+    for size in sizes:
+        if isinstance(size, int) and size < 0:
+            raise ShapeError(f"negative size {size} in shape {given}")
+    return sizes
+
+
+def _index(size: Any) -> int:
+    if isinstance(size, bool) or not hasattr(size, "__index__"):
+        raise ShapeError(f"a size must be an integer, not {size!r}")
+    return int(size.__index__())
+
+
+@array_function
+def asarray(
+    obj: Any,
+    *,
+    dtype: Any = None,
+    device: str | None = None,
+    copy: bool | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A tensor of ``obj``: array, number, nested lists, tensor, or whatever has ``__array__`` or ``__dlpack__``.
+
+    Writable memory is copied; ``copy=False`` borrows it, and then nobody may write to it. Python floats give float32,
+    ints int64.
+    """
+    _device(device)
+    target = None if dtype is None else dtypes.canonical(dtype)
+    if isinstance(obj, Tensor):
+        value = obj.value if target is None else lifting.cast(obj.value, target)
+        result = lifting.wrap(value)
+        return result.requires_grad_() if requires_grad else result
+    array = _array_of(obj, target)
+    if copy is False:
+        if not isinstance(obj, np.ndarray) or not array.flags.aligned or not array.dtype.isnative:
+            raise JitgraphError("copy=False: this object's memory cannot be borrowed\n  hint: leave copy out")
+        borrowed = EagerValue(array)
+        borrowed.exported = True
+        result = lifting.wrap(borrowed)
+    else:
+        result = lifting.wrap(lifting.value_of(array) if context.current().trace else EagerValue(lifting.own(array)))
+    return result.requires_grad_() if requires_grad else result
+
+
+def _array_of(obj: Any, target: DType | None) -> np.ndarray[Any, Any]:
+    if lifting.is_scalar(obj):
+        return np.asarray(obj, dtype=target or dtypes.default_of(obj))
+    if isinstance(obj, list | tuple):
+        if _has_tensor(obj):
+            raise JitgraphError("asarray of a list of tensors\n  hint: jg.stack(list)")
+        array = np.asarray(obj)
+        if array.dtype == np.float64:
+            array = array.astype(np.float32) if target is None else array
+    elif hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray):
+        array = np.from_dlpack(obj)
+    else:
+        array = np.asarray(obj)
+    if array.dtype == object:
+        raise JitgraphError(f"asarray cannot take {type(obj).__name__}\n  hint: nested lists must be of equal lengths")
+    dtypes.canonical(array.dtype)
+    if target is None or array.dtype == target:
+        return array
+    if dtypes.is_integer(target) and dtypes.is_float(array.dtype):
+        return np.asarray(ops.cast.evaluate(array, dtype=target))  # type: ignore[misc]
+    return array.astype(target)
+
+
+def _has_tensor(obj: Any) -> bool:
+    return isinstance(obj, Tensor) or (isinstance(obj, list | tuple) and builtins.any(_has_tensor(x) for x in obj))
+
+
+def _filled(shape: Any, scalar: float | int | bool, dtype: Any, device: str | None) -> Tensor:
+    _device(device)
+    target = dtypes.default_of(scalar) if dtype is None else dtypes.canonical(dtype)
+    return lifting.wrap(lifting.constant(scalar, target, shape_of(shape)))
+
+
+@array_function
+def zeros(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
+    """Zeros, float32 unless ``dtype`` is given."""
+    return _filled(shape, 0.0 if dtype is None else 0, dtype, device)
+
+
+@array_function
+def ones(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
+    """Ones, float32 unless ``dtype`` is given."""
+    return _filled(shape, 1.0 if dtype is None else 1, dtype, device)
+
+
+@array_function
+def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
+    """``fill_value`` everywhere, in its default dtype unless ``dtype`` is given."""
+    if not lifting.is_scalar(fill_value):
+        value = lifting.value_of(fill_value)
+        value = value if dtype is None else lifting.cast(value, dtypes.canonical(dtype))
+        return lifting.wrap(lifting.broadcast_to(value, shape_of(shape)))
+    return _filled(shape, fill_value, dtype, device)
+
+
+empty = zeros
+
+
+def _like(x: Tensor, scalar: float | int, dtype: Any) -> Tensor:
+    value = lifting.value_of(x)
+    target = value.type.dtype if dtype is None else dtypes.canonical(dtype)
+    return lifting.wrap(lifting.constant(scalar, target, value.type.shape))
+
+
+@array_function
+def zeros_like(x: Tensor, *, dtype: Any = None, device: str | None = None) -> Tensor:
+    """Zeros of the shape and dtype of x."""
+    return _like(x, 0, dtype)
+
+
+@array_function
+def ones_like(x: Tensor, *, dtype: Any = None, device: str | None = None) -> Tensor:
+    """Ones of the shape and dtype of x."""
+    return _like(x, 1, dtype)
+
+
+@array_function
+def full_like(x: Tensor, fill_value: float | int, *, dtype: Any = None, device: str | None = None) -> Tensor:
+    """``fill_value`` in the shape and dtype of x."""
+    return _like(x, fill_value, dtype)
+
+
+empty_like = zeros_like
+
+
+@array_function
+def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: str | None = None) -> Tensor:
+    """start, start + step, ... below ``stop``; int64 for ints, else float32. Sizes may be symbolic for step 1."""
+    _device(device)
+    if stop is None:
+        start, stop = 0, start
+    trace = context.current().trace
+    if trace is not None and not builtins.all(isinstance(x, int | float) for x in (start, stop, step)):
+        if start != 0 or step != 1:
+            raise JitgraphError("arange over a symbolic size starts at 0 with step 1\n  hint: arange(n) * step + start")
+        target = dtypes.int64 if dtype is None else dtypes.canonical(dtype)
+        return lifting.wrap(ops.iota(shape=(trace.to_dim(stop),), axis=0, dtype=target))
+    if step == 0:
+        raise JitgraphError("arange: step is 0")
+    count = builtins.max(0, math.ceil((stop - start) / step))
+    whole = builtins.all(isinstance(x, int) for x in (start, stop, step))
+    target = (dtypes.int64 if whole else dtypes.float32) if dtype is None else dtypes.canonical(dtype)
+    wide = dtypes.int64 if whole else dtypes.float64
+    steps = lifting.wrap(ops.iota(shape=(count,), axis=0, dtype=wide))
+    return (steps * step + start).astype(target)  # type: ignore[no-any-return]
+
+
+@array_function
+def linspace(start: float, stop: float, num: int, *, dtype: Any = None, endpoint: bool = True) -> Tensor:
+    """``num`` evenly spaced numbers from ``start`` to ``stop`` (included unless ``endpoint`` is False), float32."""
+    array = np.linspace(start, stop, num, endpoint=endpoint)
+    return asarray(array.astype(dtypes.float32 if dtype is None else dtypes.canonical(dtype)))
+
+
+@array_function
+def eye(n_rows: int, n_cols: int | None = None, *, k: int = 0, dtype: Any = None) -> Tensor:
+    """Ones on the k-th diagonal, zeros elsewhere."""
+    target = dtypes.float32 if dtype is None else dtypes.canonical(dtype)
+    shape = shape_of((n_rows, n_rows if n_cols is None else n_cols))
+    rows = lifting.wrap(ops.iota(shape=shape, axis=0, dtype=dtypes.int64))
+    columns = lifting.wrap(ops.iota(shape=shape, axis=1, dtype=dtypes.int64))
+    return (rows + k == columns).astype(target)  # type: ignore[no-any-return]
+
+
+@method
+def tril(x: TensorLike, k: int = 0) -> Tensor:
+    """x on and below the k-th diagonal of the last two axes, zero above."""
+    return _triangle(x, k, lower=True)
+
+
+@method
+def triu(x: TensorLike, k: int = 0) -> Tensor:
+    """x on and above the k-th diagonal of the last two axes, zero below."""
+    return _triangle(x, k, lower=False)
+
+
+def _triangle(x: TensorLike, k: int, *, lower: bool) -> Tensor:
+    value = lifting.value_of(x)
+    if value.type.ndim < 2:
+        raise ShapeError(f"a triangle needs at least two axes; the shape is {value.type.shape}")
+    shape, last = value.type.shape, value.type.ndim - 1
+    rows = lifting.wrap(ops.iota(shape=shape, axis=last - 1, dtype=dtypes.int64))
+    columns = lifting.wrap(ops.iota(shape=shape, axis=last, dtype=dtypes.int64))
+    kept = (columns <= rows + k) if lower else (columns >= rows + k)
+    zero = lifting.constant(0, value.type.dtype, shape)
+    return lifting.wrap(ops.select(kept.value, value, zero))
+
+
+@method
+def clone(x: Tensor) -> Tensor:
+    """A new handle on the same value; gradients flow through it."""
+    return lifting.wrap(lifting.value_of(x))

@@ -1,0 +1,204 @@
+"""Elementwise functions: the Python Array API's, and those of PyTorch that it lacks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jitgraph import dtypes, lifting, ops
+from jitgraph.errors import DTypeError
+from jitgraph.functions.method import array_function, method
+from jitgraph.ir.op import Op
+from jitgraph.lifting import TensorLike, elementwise
+from jitgraph.tensor import Tensor
+
+
+def _unary(name: str, op: Op, doc: str, *, floating: bool = True) -> Any:
+    def function(x: TensorLike) -> Tensor:
+        return elementwise(op, x, floating=floating)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc + (" Integers and bools are computed in float32." if floating else "")
+    return method(function)
+
+
+def _binary(name: str, op: Op, doc: str, *, floating: bool = False) -> Any:
+    def function(x1: TensorLike, x2: TensorLike) -> Tensor:
+        return elementwise(op, x1, x2, floating=floating)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return method(function)
+
+
+exp = _unary("exp", ops.exp, "e to the power x.")
+exp2 = _unary("exp2", ops.exp2, "2 to the power x.")
+expm1 = _unary("expm1", ops.expm1, "exp(x) - 1, exact near 0.")
+log = _unary("log", ops.log, "Natural logarithm; NaN below 0, -inf at 0.")
+log1p = _unary("log1p", ops.log1p, "log(1 + x), exact near 0.")
+sin = _unary("sin", ops.sin, "Sine of x in radians.")
+cos = _unary("cos", ops.cos, "Cosine of x in radians.")
+tan = _unary("tan", ops.tan, "Tangent of x in radians.")
+asin = _unary("asin", ops.asin, "Inverse sine in radians.")
+acos = _unary("acos", ops.acos, "Inverse cosine in radians.")
+atan = _unary("atan", ops.atan, "Inverse tangent in radians.")
+sinh = _unary("sinh", ops.sinh, "Hyperbolic sine.")
+cosh = _unary("cosh", ops.cosh, "Hyperbolic cosine.")
+tanh = _unary("tanh", ops.tanh, "Hyperbolic tangent.")
+erf = _unary("erf", ops.erf, "The error function.")
+sqrt = _unary("sqrt", ops.sqrt, "Square root; NaN below 0.")
+rsqrt = _unary("rsqrt", ops.rsqrt, "1 / sqrt(x).")
+sigmoid = _unary("sigmoid", ops.sigmoid, "1 / (1 + exp(-x)), without overflow.")
+relu = _unary("relu", ops.relu, "max(x, 0).", floating=False)
+square = _unary("square", ops.square, "x * x.", floating=False)
+negative = _unary("negative", ops.neg, "-x; integers wrap.", floating=False)
+sign = _unary("sign", ops.sign, "-1, 0 or 1; NaN for NaN.", floating=False)
+bitwise_invert = _unary("bitwise_invert", ops.bitwise_not, "Every bit flipped.", floating=False)
+
+divide = _binary("divide", ops.div, "x1 / x2 in floats; integers are computed in float32.", floating=True)
+add = _binary("add", ops.add, "x1 + x2; integers wrap.")
+subtract = _binary("subtract", ops.sub, "x1 - x2; integers wrap.")
+multiply = _binary("multiply", ops.mul, "x1 * x2; integers wrap.")
+maximum = _binary("maximum", ops.maximum, "The larger one; NaN where either is NaN.")
+minimum = _binary("minimum", ops.minimum, "The smaller one; NaN where either is NaN.")
+floor_divide = _binary("floor_divide", ops.floor_divide, "floor(x1 / x2); an integer divided by 0 gives 0.")
+remainder = _binary("remainder", ops.remainder, "x1 - x2 * floor(x1 / x2); sign of x2; an integer modulo 0 gives 0.")
+atan2 = _binary("atan2", ops.atan2, "Angle in radians of the point (x2, x1).", floating=True)
+bitwise_and = _binary("bitwise_and", ops.bitwise_and, "Bits set in both.")
+bitwise_or = _binary("bitwise_or", ops.bitwise_or, "Bits set in either.")
+bitwise_xor = _binary("bitwise_xor", ops.bitwise_xor, "Bits set in one of both.")
+bitwise_left_shift = _binary("bitwise_left_shift", ops.shift_left, "x1 << x2; 0 past the width.")
+bitwise_right_shift = _binary("bitwise_right_shift", ops.shift_right, "x1 >> x2, with the sign for signed integers.")
+equal = _binary("equal", ops.eq, "x1 == x2.")
+not_equal = _binary("not_equal", ops.ne, "x1 != x2; true for NaN.")
+less = _binary("less", ops.lt, "x1 < x2.")
+less_equal = _binary("less_equal", ops.le, "x1 <= x2.")
+greater = _binary("greater", ops.gt, "x1 > x2.")
+greater_equal = _binary("greater_equal", ops.ge, "x1 >= x2.")
+
+
+def _rounding(name: str, op: Op, doc: str) -> Any:
+    def function(x: TensorLike) -> Tensor:
+        if not dtypes.is_float(lifting.dtype_of(x)):
+            return lifting.wrap(lifting.value_of(x))
+        return elementwise(op, x)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc + " Integers are returned as they are."
+    return method(function)
+
+
+floor = _rounding("floor", ops.floor, "The largest whole number not above x.")
+ceil = _rounding("ceil", ops.ceil, "The smallest whole number not below x.")
+round = _rounding("round", ops.rint, "The nearest whole number, halves to even.")
+trunc = _rounding("trunc", ops.trunc, "The whole part.")
+
+
+@method
+def abs(x: TensorLike) -> Tensor:
+    """|x|; the minimum of a signed integer stays as it is."""
+    return elementwise(ops.abs, x)
+
+
+@method
+def pow(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """x1 to the power x2, in floats; small whole Python exponents are products, for integers too."""
+    if lifting.is_scalar(x2) and isinstance(x2, int | float) and float(x2).is_integer() and 0 < x2 <= 3:
+        factor = lifting.wrap(lifting.value_of(x1))
+        result = factor
+        for _ in range(int(x2) - 1):
+            result = result * factor
+        return result if isinstance(x2, int) or dtypes.is_float(result.dtype) else result.astype(dtypes.float32)
+    if lifting.is_scalar(x2) and x2 == 0.5:
+        return sqrt(x1)  # type: ignore[no-any-return]
+    if dtypes.is_integer(lifting.common_dtype(x1, x2)):
+        raise DTypeError("pow of integers with an exponent that is not 1, 2 or 3", hint="x.astype(jg.float64) ** y")
+    return elementwise(ops.pow, x1, x2, floating=True)
+
+
+def _logical(name: str, op: Op, doc: str) -> Any:
+    def function(x1: TensorLike, x2: TensorLike) -> Tensor:
+        return elementwise(op, _truth(x1), _truth(x2))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return method(function)
+
+
+def _truth(x: TensorLike) -> Tensor:
+    value = lifting.value_of(x)
+    if dtypes.is_bool(value.type.dtype):
+        return lifting.wrap(value)
+    return elementwise(ops.ne, lifting.wrap(value), 0)
+
+
+logical_and = _logical("logical_and", ops.bitwise_and, "True where both are nonzero.")
+logical_or = _logical("logical_or", ops.bitwise_or, "True where either is nonzero.")
+logical_xor = _logical("logical_xor", ops.bitwise_xor, "True where one of both is nonzero.")
+
+
+@method
+def logical_not(x: TensorLike) -> Tensor:
+    """True where x is zero."""
+    return elementwise(ops.bitwise_not, _truth(x))
+
+
+@method
+def isnan(x: TensorLike) -> Tensor:
+    """True where x is NaN."""
+    return elementwise(ops.ne, x, x)
+
+
+@method
+def isinf(x: TensorLike) -> Tensor:
+    """True where x is infinite."""
+    return equal(abs(x), float("inf")) if dtypes.is_float(lifting.dtype_of(x)) else _never(x)  # type: ignore[no-any-return]
+
+
+@method
+def isfinite(x: TensorLike) -> Tensor:
+    """True where x is neither infinite nor NaN."""
+    if not dtypes.is_float(lifting.dtype_of(x)):
+        return logical_not(_never(x))
+    return less(abs(x), float("inf"))  # type: ignore[no-any-return]
+
+
+def _never(x: TensorLike) -> Tensor:
+    return elementwise(ops.ne, x, x)
+
+
+@method
+def astype(x: TensorLike, dtype: Any) -> Tensor:
+    """x in another dtype: float to integer truncates and saturates, NaN gives 0; integers wrap."""
+    return lifting.wrap(lifting.cast(lifting.value_of(x), dtypes.canonical(dtype)))
+
+
+@method
+def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
+    """x held between ``min`` and ``max``, either of which may be None; NaN stays."""
+    result = lifting.wrap(lifting.value_of(x))
+    if min is not None:
+        result = maximum(result, min)
+    return result if max is None else minimum(result, max)  # type: ignore[no-any-return]
+
+
+@method
+def clamp(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
+    """PyTorch's name of ``clip``."""
+    return clip(x, min, max)
+
+
+@array_function
+def where(condition: TensorLike, x1: TensorLike, x2: TensorLike) -> Tensor:
+    """x1 where ``condition`` is nonzero, else x2; all three broadcast."""
+    picked = _truth(condition).value
+    left, right = lifting.operands(x1, x2)
+    shape = lifting.broadcast_shapes(picked.type.shape, left.type.shape)
+    return lifting.wrap(ops.select(*(lifting.broadcast_to(value, shape) for value in (picked, left, right))))
+
+
+@method
+def masked_fill(x: TensorLike, mask: TensorLike, value: TensorLike) -> Tensor:
+    """``value`` where ``mask`` is true, else x; the dtype is that of x."""
+    dtype = lifting.dtype_of(x)
+    filler = lifting.wrap(lifting.cast(lifting.value_of(value, dtype), dtype))
+    return where(mask, filler, x)

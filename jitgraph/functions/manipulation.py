@@ -1,0 +1,251 @@
+"""Changing shape and order; nothing here computes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jitgraph import dtypes, lifting, ops
+from jitgraph.errors import JitgraphError, ShapeError
+from jitgraph.functions.creation import shape_of
+from jitgraph.functions.method import array_function, axes_of, axis_of, method
+from jitgraph.ir import context, dims
+from jitgraph.ir.dims import DimLike
+from jitgraph.lifting import TensorLike
+from jitgraph.tensor import Tensor
+
+
+@method
+def reshape(x: TensorLike, *shape: Any) -> Tensor:
+    """The same elements in row-major order in another shape; one size may be -1."""
+    value = lifting.value_of(x)
+    wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
+    return lifting.wrap(ops.reshape(value, shape=_resolve(value.type.shape, wanted)))
+
+
+def _resolve(old: tuple[DimLike, ...], wanted: Sequence[Any]) -> tuple[DimLike, ...]:
+    """The new shape with -1 replaced; ShapeError where the numbers of elements differ."""
+    holes = [i for i, size in enumerate(wanted) if isinstance(size, int) and size == -1]
+    known = shape_of(tuple(1 if i in holes else size for i, size in enumerate(wanted)))
+    total, part = dims.product(old), dims.product(known)
+    if len(holes) > 1:
+        raise ShapeError(f"reshape to {tuple(wanted)}: only one size may be -1")
+    if holes:
+        if part == 0 or total % part != 0:
+            raise ShapeError(f"reshape of {old} to {tuple(wanted)}: {total} elements do not divide by {part}")
+        return tuple(total // part if i in holes else size for i, size in enumerate(known))
+    if not context.constraints().same(total, part):
+        raise ShapeError(f"reshape of {old} to {tuple(wanted)}: {total} elements against {part}")
+    return known
+
+
+@method
+def permute_dims(x: TensorLike, axes: tuple[int, ...]) -> Tensor:
+    """Axes in another order: axis i of the result is axis ``axes[i]`` of x."""
+    value = lifting.value_of(x)
+    order = tuple(axis_of(a, value.type.ndim, "permute_dims") for a in axes)
+    if sorted(order) != list(range(value.type.ndim)):
+        raise ShapeError(f"permute_dims: {tuple(axes)} is not an order of the axes of {value.type}")
+    return lifting.wrap(ops.transpose(value, permutation=order))
+
+
+@method
+def transpose(x: TensorLike, *axes: Any) -> Tensor:
+    """All axes reversed; with two axes (PyTorch) those are swapped; with a tuple or more (NumPy) the new order."""
+    value = lifting.value_of(x)
+    given = tuple(axes[0]) if len(axes) == 1 and isinstance(axes[0], tuple | list) else axes
+    if not given:
+        given = tuple(reversed(range(value.type.ndim)))
+    elif len(axes) == 2:
+        first, second = (axis_of(a, value.type.ndim, "transpose") for a in axes)
+        order = list(range(value.type.ndim))
+        order[first], order[second] = second, first
+        given = tuple(order)
+    return permute_dims(lifting.wrap(value), given)
+
+
+@array_function
+def matrix_transpose(x: Tensor) -> Tensor:
+    """The last two axes swapped."""
+    return x.mT
+
+
+@method
+def flatten(x: TensorLike, start_axis: int = 0, end_axis: int = -1) -> Tensor:
+    """Axes ``start_axis`` to ``end_axis`` as one."""
+    value = lifting.value_of(x)
+    shape = value.type.shape
+    if not shape:
+        return lifting.wrap(ops.reshape(value, shape=(1,)))
+    first, last = axis_of(start_axis, len(shape), "flatten"), axis_of(end_axis, len(shape), "flatten")
+    merged = (*shape[:first], dims.product(shape[first : last + 1]), *shape[last + 1 :])
+    return lifting.wrap(ops.reshape(value, shape=merged))
+
+
+@method
+def squeeze(x: TensorLike, axis: int | tuple[int, ...] | None = None) -> Tensor:
+    """Axes of size 1 dropped: the given ones, which must have size 1, or all for None."""
+    value = lifting.value_of(x)
+    shape = value.type.shape
+    if axis is None:
+        dropped: tuple[int, ...] = tuple(i for i, size in enumerate(shape) if isinstance(size, int) and size == 1)
+    else:
+        dropped = axes_of(axis, len(shape), "squeeze")
+        for i in dropped:
+            if not context.constraints().same(shape[i], 1):
+                raise ShapeError(f"squeeze: axis {i} of {value.type} does not have size 1")
+    return lifting.wrap(ops.reshape(value, shape=tuple(s for i, s in enumerate(shape) if i not in dropped)))
+
+
+@method
+def expand_dims(x: TensorLike, axis: int = 0) -> Tensor:
+    """A new axis of size 1 at position ``axis`` of the result."""
+    value = lifting.value_of(x)
+    position = axis_of(axis, value.type.ndim + 1, "expand_dims")
+    shape = value.type.shape
+    return lifting.wrap(ops.reshape(value, shape=(*shape[:position], 1, *shape[position:])))
+
+
+@method
+def unsqueeze(x: TensorLike, axis: int) -> Tensor:
+    """PyTorch's name of ``expand_dims``."""
+    return expand_dims(x, axis)
+
+
+@method
+def broadcast_to(x: TensorLike, shape: Any) -> Tensor:
+    """x repeated along new axes and axes of size 1."""
+    value, wanted = lifting.value_of(x), shape_of(shape)
+    if lifting.broadcast_shapes(value.type.shape, wanted) != wanted:
+        raise ShapeError(f"{value.type} does not broadcast to {wanted}")
+    return lifting.wrap(lifting.broadcast_to(value, wanted))
+
+
+@array_function
+def broadcast_arrays(*xs: TensorLike) -> list[Tensor]:
+    """All operands in their common broadcast shape, each in its own dtype."""
+    values = [lifting.value_of(x) for x in xs]
+    shape = lifting.broadcast_shapes(*(value.type.shape for value in values))
+    return [lifting.wrap(lifting.broadcast_to(value, shape)) for value in values]
+
+
+@array_function
+def concat(xs: Sequence[TensorLike], axis: int | None = 0) -> Tensor:
+    """Tensors joined along an existing axis; each flattened first for None. Dtypes promote."""
+    if not xs:
+        raise JitgraphError("concat of no tensors")
+    dtype = lifting.common_dtype(*xs)
+    values = [lifting.cast(lifting.value_of(x, dtype), dtype) for x in xs]
+    if axis is None:
+        values = [ops.reshape(value, shape=(value.type.size,)) for value in values]
+    number = axis_of(axis or 0, values[0].type.ndim, "concat")
+    return lifting.wrap(values[0] if len(values) == 1 else ops.concat(*values, axis=number))
+
+
+concatenate = concat
+
+
+@array_function
+def stack(xs: Sequence[TensorLike], axis: int = 0) -> Tensor:
+    """Tensors of one shape joined along a new axis."""
+    if not xs:
+        raise JitgraphError("stack of no tensors")
+    return concat([expand_dims(x, axis) for x in xs], axis)
+
+
+@method
+def split(x: TensorLike, sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
+    """Pieces of size ``sections`` along ``axis`` (the last may be smaller), or of the listed sizes, as in PyTorch."""
+    value = lifting.value_of(x)
+    number = axis_of(axis, value.type.ndim, "split")
+    total = value.type.shape[number]
+    if not isinstance(total, int):
+        raise ShapeError(f"split along the named size {total}", hint="split along an axis of known size")
+    if isinstance(sections, int):
+        if sections < 1:
+            raise ShapeError(f"split: pieces of size {sections}")
+        sizes = [min(sections, total - start) for start in range(0, total, sections)] or [0]
+    else:
+        sizes = list(sections)
+        if sum(sizes) != total:
+            raise ShapeError(f"split: sizes {sizes} add up to {sum(sizes)}, the axis has {total}")
+    pieces, start = [], 0
+    for size in sizes:
+        pieces.append(lifting.wrap(_slice_axis(value, number, start, start + size)))
+        start += size
+    return pieces
+
+
+@method
+def chunk(x: TensorLike, chunks: int, axis: int = 0) -> list[Tensor]:
+    """At most ``chunks`` pieces of equal size along ``axis``; the last may be smaller."""
+    value = lifting.value_of(x)
+    total = value.type.shape[axis_of(axis, value.type.ndim, "chunk")]
+    return split(lifting.wrap(value), -(-total // chunks) or 1, axis)
+
+
+def _slice_axis(value: Any, axis: int, start: DimLike, stop: DimLike) -> Any:
+    shape = value.type.shape
+    starts = tuple(start if i == axis else 0 for i in range(len(shape)))
+    stops = tuple(stop if i == axis else size for i, size in enumerate(shape))
+    return ops.slice(value, starts=starts, stops=stops, strides=(1,) * len(shape))
+
+
+@method
+def flip(x: TensorLike, axis: int | tuple[int, ...] | None = None) -> Tensor:
+    """The order of elements reversed along ``axis``, or along all."""
+    value = lifting.value_of(x)
+    axes = axes_of(axis, value.type.ndim, "flip")
+    return lifting.wrap(ops.flip(value, axes=axes) if axes else value)
+
+
+@method
+def roll(x: TensorLike, shift: int, axis: int = 0) -> Tensor:
+    """Elements moved by ``shift`` places along ``axis``; those that leave at one end enter at the other."""
+    value = lifting.value_of(x)
+    number = axis_of(axis, value.type.ndim, "roll")
+    size = value.type.shape[number]
+    if isinstance(size, int) and (size == 0 or shift % size == 0):
+        return lifting.wrap(value)
+    cut = size - shift % size if isinstance(size, int) else size - shift
+    return concat([lifting.wrap(_slice_axis(value, number, *bounds)) for bounds in ((cut, size), (0, cut))], number)
+
+
+@method
+def repeat(x: TensorLike, repeats: int, axis: int) -> Tensor:
+    """Each slice along ``axis`` repeated ``repeats`` times in place."""
+    value = lifting.value_of(x)
+    number = axis_of(axis, value.type.ndim, "repeat")
+    shape = value.type.shape
+    wide = broadcast_to(expand_dims(lifting.wrap(value), number + 1), (*shape[: number + 1], repeats, *shape[number + 1 :]))
+    return reshape(wide, (*shape[:number], shape[number] * repeats, *shape[number + 1 :]))
+
+
+@method
+def pad(x: TensorLike, widths: Sequence[tuple[int, int]], value: float | int = 0) -> Tensor:
+    """x with ``(before, after)`` elements of ``value`` around each axis."""
+    operand = lifting.value_of(x)
+    if len(widths) != operand.type.ndim:
+        raise ShapeError(f"pad: {len(widths)} widths for a tensor of rank {operand.type.ndim}")
+    filler = lifting.constant(value, operand.type.dtype)
+    low, high = tuple(int(w[0]) for w in widths), tuple(int(w[1]) for w in widths)
+    return lifting.wrap(ops.pad(operand, filler, low=low, high=high, interior=(0,) * len(widths)))
+
+
+@method
+def take(x: TensorLike, indices: TensorLike, axis: int = 0) -> Tensor:
+    """Slices of x at ``indices`` (any integer dtype and rank) along ``axis``; IndexError where out of range."""
+    value = lifting.value_of(x)
+    positions = lifting.cast(lifting.value_of(indices), dtypes.int64)
+    return lifting.wrap(ops.gather(value, positions, axis=axis_of(axis, value.type.ndim, "take")))
+
+
+@method
+def take_along_axis(x: TensorLike, indices: TensorLike, axis: int = -1) -> Tensor:
+    """For each element of ``indices``, the element of x at that place along ``axis`` and the same place elsewhere."""
+    from jitgraph import indexing
+
+    value = lifting.value_of(x)
+    positions = lifting.wrap(lifting.cast(lifting.value_of(indices), dtypes.int64))
+    number = axis_of(axis, value.type.ndim, "take_along_axis")
+    return indexing.along(lifting.wrap(value), positions, number)

@@ -1,0 +1,57 @@
+"""The decorator that makes a function of one tensor a method of Tensor too."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+from jitgraph.errors import JitgraphError
+from jitgraph.tensor import Tensor
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_HABITS = {"dim": "axis", "keepdim": "keepdims", "dims": "axis", "other": "the second argument by position"}
+
+
+def array_function(function: Callable[P, R]) -> Callable[P, R]:
+    """``function``, which also tells users of PyTorch's ``dim=`` what to write here."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if kwargs:
+            for habit, form in _HABITS.items():
+                if habit in kwargs:
+                    raise JitgraphError(f"{function.__name__}: {habit}= is not a parameter\n  hint: write {form}")
+        return function(*args, **kwargs)
+
+    return call
+
+
+def method(function: Callable[P, R]) -> Callable[P, R]:
+    """An array function that is a method of Tensor as well."""
+    wrapped = array_function(function)
+    setattr(Tensor, function.__name__, wrapped)
+    return wrapped
+
+
+def axes_of(axis: int | tuple[int, ...] | None, ndim: int, name: str) -> tuple[int, ...]:
+    """Non-negative, sorted axes; all of them for None. JitgraphError for an axis out of range or given twice."""
+    if axis is None:
+        return tuple(range(ndim))
+    given = axis if isinstance(axis, tuple | list) else (axis,)
+    found = []
+    for a in given:
+        number: Any = a
+        if not -ndim <= number < ndim:
+            raise JitgraphError(f"{name}: axis {a} is out of range for a tensor of rank {ndim}")
+        found.append(number % ndim)
+    if len(set(found)) != len(found):
+        raise JitgraphError(f"{name}: axis {axis} names an axis twice")
+    return tuple(sorted(found))
+
+
+def axis_of(axis: int, ndim: int, name: str) -> int:
+    """One non-negative axis."""
+    return axes_of(axis, ndim, name)[0]

@@ -222,7 +222,7 @@ def _transform_atom(atom: Atom, leaf: Callable[[str], DimLike]) -> DimLike:
     if isinstance(atom, str):
         return leaf(atom)
     numerator, denominator = transform(atom.numerator, leaf), transform(atom.denominator, leaf)
-    return numerator % denominator if isinstance(atom, Mod) else numerator // denominator
+    return _divide(numerator, denominator)[isinstance(atom, Mod)]
 
 
 def substitute(dim: DimLike, values: Mapping[str, DimLike]) -> DimLike:
@@ -285,7 +285,7 @@ def _from_ast(tree: ast.expr, text: str) -> DimLike:
                 case ast.Mult():
                     return a * b
                 case ast.FloorDiv():
-                    return a // b
+                    return _divide(a, b)[0]
                 case ast.Mod():
-                    return a % b
+                    return _divide(a, b)[1]
     raise GraphError(f"{text!r} is not a size: only names, ints and + - * // % may stand in one")

@@ -1064,10 +1064,12 @@ def _converted(value: Any, spec: TensorSpec, dtype: np.dtype[Any], where: str) -
         scalar: Array = np.array(value)
         return scalar
     if hasattr(value, "__dlpack__"):
-        return np.from_dlpack(value)
+        shared: Array = np.from_dlpack(value)
+        return shared
     if not isinstance(value, (bool, int, float, list, tuple)):
         if hasattr(value, "__array__"):
-            return np.asarray(value)
+            exported: Array = np.asarray(value)
+            return exported
         raise ArgumentError(f"{where}: expected {spec}, got {type(value).__name__}; pass a NumPy array")
     try:
         found = np.asarray(value)

@@ -27,6 +27,7 @@ def _target_machine(name: str) -> Any:
         raise CompileError(f"LLVM code for the target {name!r} is not supported", hint=f"one of {', '.join(_FEATURES)}")
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
+    llvm.initialize_native_asmparser()
     return llvm.Target.from_triple(TRIPLE).create_target_machine(
         cpu=name, features=_FEATURES[name], opt=2, reloc="pic", codemodel="small"
     )
@@ -46,23 +47,18 @@ def _parsed(ir_text: str, target: Target) -> tuple[Any, Any]:
 
 def _run_passes(module: Any, machine: Any) -> None:
     """The short list, chosen by measurement: the code arrives with explicit vectors, so no vectoriser runs."""
-    options = llvm.create_pipeline_tuning_options(speed_level=2)
-    builder = llvm.create_pass_builder(machine, options)
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
-    functions = llvm.create_new_function_pass_manager()
-    functions.add_sroa_pass()
-    functions.add_instruction_combine_pass()
-    functions.add_simplify_cfg_pass()
-    functions.add_new_gvn_pass()
-    functions.add_dead_store_elimination_pass()
-    functions.add_instruction_combine_pass()
-    functions.add_simplify_cfg_pass()
-    functions.add_aggressive_dce_pass()
-    for function in module.functions:
-        if not function.is_declaration:
-            functions.run(function, builder)
     passes.add_global_dead_code_eliminate_pass()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_new_gvn_pass()
+    passes.add_dead_store_elimination_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_aggressive_dce_pass()
     passes.run(module, builder)
 
 

@@ -1053,9 +1053,10 @@ def _as_array(value: Any, spec: TensorSpec, dtype: np.dtype[Any], where: str) ->
                 f".astype({spec.dtype!r})"
             )
         value = value.astype(dtype)
-    if not (value.flags.c_contiguous and value.flags.aligned):
-        value = np.array(value, order="C", copy=True, subok=False)
-    return value
+    array: Array = value
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        array = np.array(array, order="C", copy=True, subok=False)
+    return array
 
 
 def _converted(value: Any, spec: TensorSpec, dtype: np.dtype[Any], where: str) -> Array:
@@ -1489,7 +1490,10 @@ def _member(data: memoryview, name: str, offset: int, size: int) -> Member:
 
 
 def read_safetensors(data: memoryview) -> dict[str, Array]:
-    """Read-only arrays over ``data`` (8 bytes of header length, a JSON header, the tensors without gaps)."""
+    """Read-only arrays over ``data`` (8 bytes of header length, a JSON header, the tensors without gaps).
+
+    Nothing is copied but tensors that are not aligned to their element.
+    """
     if len(data) < 8:
         raise LoadError(f"{WEIGHTS} has {len(data)} bytes, less than its header's length field")
     (size,) = struct.unpack_from("<Q", data)
@@ -1523,8 +1527,8 @@ def read_safetensors(data: memoryview) -> dict[str, Array]:
             raise LoadError(f"{where}: {error}") from None
         if code == "BOOL" and elements and int(array.view(np.uint8).max()) > 1:
             raise LoadError(f"{where}: a bool that is neither 0 nor 1; {_AGAIN}")
-        if array.ctypes.data % ALIGNMENT:
-            array = _aligned_copy(array)
+        if not array.flags.aligned:
+            array = array.copy()
         array.flags.writeable = False
         arrays[name] = array
         spans.append((begin, end, name))
@@ -1536,12 +1540,6 @@ def read_safetensors(data: memoryview) -> dict[str, Array]:
     if reached != len(body):
         raise LoadError(f"{WEIGHTS} has {len(body)} bytes of data, its tensors {reached}; {_AGAIN}")
     return arrays
-
-
-def _aligned_copy(array: Array) -> Array:
-    copy = _allocator.empty(array.shape, array.dtype, array.nbytes)
-    copy[...] = array
-    return copy
 
 
 class Artifact:

@@ -143,7 +143,9 @@ def elementwise(op: Op, *xs: TensorLike, dtype: DType | None = None, floating: b
     target = dtype or common_dtype(*xs)
     if floating and not dtypes.is_float(target):
         target = dtypes.float32
-    return wrap(op(*operands(*xs, dtype=target)))
+    result = wrap(op(*operands(*xs, dtype=target)))
+    result._weak = dtypes.is_float(result.dtype) and all(is_weak(x) for x in xs) and not all(is_scalar(x) for x in xs)
+    return result
 
 
 def wrap(value: Any) -> Tensor:

@@ -1,0 +1,96 @@
+"""Datasets and the loader that cuts them into batches; PyTorch's names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from jitgraph.errors import JitgraphError
+from jitgraph.functions.creation import asarray
+from jitgraph.functions.manipulation import stack
+from jitgraph.tensor import Tensor
+
+
+class Dataset:
+    """Items by number: subclasses define ``__getitem__`` and ``__len__``."""
+
+    def __getitem__(self, index: int) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must define __getitem__")
+
+    def __len__(self) -> int:
+        raise NotImplementedError(f"{type(self).__name__} must define __len__")
+
+
+class TensorDataset(Dataset):
+    """Items are tuples of the i-th slices of tensors or arrays of equal length."""
+
+    def __init__(self, *tensors: Any) -> None:
+        if not tensors:
+            raise JitgraphError("TensorDataset needs at least one tensor")
+        self.tensors = tuple(asarray(t) for t in tensors)
+        lengths = [len(t) for t in self.tensors]
+        if len(set(lengths)) != 1:
+            raise JitgraphError(f"TensorDataset: the tensors have lengths {lengths}")
+
+    def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
+        return tuple(t[index] for t in self.tensors)
+
+    def __len__(self) -> int:
+        return len(self.tensors[0])
+
+
+class DataLoader:
+    """Batches of a dataset in order, or in a new random order each time it is iterated.
+
+    ``seed`` fixes the orders: the n-th iteration of two loaders with one seed is the same. A TensorDataset is cut with
+    one indexing per batch; other datasets are collated item by item.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        drop_last: bool = False,
+        collate_fn: Callable[[list[Any]], Any] | None = None,
+        seed: int | None = None,
+    ) -> None:
+        if batch_size < 1:
+            raise JitgraphError(f"batch_size must be at least 1, not {batch_size}")
+        self.dataset = dataset
+        self.batch_size = batch_size
+        self.shuffle = shuffle
+        self.drop_last = drop_last
+        self.collate_fn = collate_fn
+        self._generator = np.random.default_rng(seed)
+
+    def __len__(self) -> int:
+        whole = len(self.dataset) / self.batch_size
+        return math.floor(whole) if self.drop_last else math.ceil(whole)
+
+    def __iter__(self) -> Iterator[Any]:
+        count = len(self.dataset)
+        order = self._generator.permutation(count) if self.shuffle else np.arange(count)
+        for number in range(len(self)):
+            yield self._batch(order[number * self.batch_size : (number + 1) * self.batch_size])
+
+    def _batch(self, places: Any) -> Any:
+        if isinstance(self.dataset, TensorDataset) and self.collate_fn is None:
+            return self.dataset[places]
+        items = [self.dataset[int(place)] for place in places]
+        return self.collate_fn(items) if self.collate_fn else collate(items)
+
+
+def collate(items: Sequence[Any]) -> Any:
+    """One batch from items: tensors, arrays and numbers are stacked; tuples, lists and dicts are collated by member."""
+    first = items[0]
+    if isinstance(first, Tensor):
+        return stack(list(items))
+    if isinstance(first, dict):
+        return {key: collate([item[key] for item in items]) for key in first}
+    if isinstance(first, tuple | list):
+        return type(first)(collate(list(members)) for members in zip(*items, strict=True))
+    return asarray(np.stack([np.asarray(item) for item in items]))

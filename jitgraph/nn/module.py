@@ -1,0 +1,215 @@
+"""Module and Parameter: PyTorch's terms, with plain attributes for state.
+
+Parameters, buffers and submodules are ordinary attributes of the instance, found by looking at ``vars(self)`` in the
+order in which they were first set; there is no registry beside them that could disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jitgraph import lifting
+from jitgraph.autograd import no_grad
+from jitgraph.dtypes import float32, float64, is_float
+from jitgraph.errors import JitgraphError, ShapeError
+from jitgraph.lifting import TensorLike
+from jitgraph.tensor import Tensor
+
+M = TypeVar("M", bound="Module")
+
+
+class Parameter(Tensor):
+    """A tensor that a module learns: a leaf that requires a gradient (floats only)."""
+
+    __slots__ = ()
+
+    def __init__(self, data: TensorLike, requires_grad: bool = True) -> None:
+        self._bind(lifting.value_of(data))
+        if isinstance(data, Tensor):
+            self._bind(data.detach().value)
+        if requires_grad:
+            self.requires_grad_()
+
+
+class Module:
+    """A part of a model: state as attributes, and ``forward``.
+
+    Subclasses call ``super().__init__()`` first, set parameters and submodules as attributes and define ``forward``.
+    """
+
+    training: bool
+    forward: Callable[..., Any]
+
+    def __init__(self) -> None:
+        self.training = True
+        self._buffers: dict[str, bool] = {}
+        self._forward_hooks: tuple[Callable[..., Any], ...] = ()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if "_buffers" not in vars(self):
+            raise JitgraphError(f"{type(self).__name__}.__init__ does not call super().__init__() first")
+        if not hasattr(self, "forward"):
+            raise JitgraphError(f"{type(self).__name__} defines no forward()")
+        result = self.forward(*args, **kwargs)
+        for hook in self._forward_hooks:
+            changed = hook(self, args, result)
+            result = result if changed is None else changed
+        return result
+
+    def register_forward_hook(self, hook: Callable[..., Any]) -> Callable[[], None]:
+        """Call ``hook(module, args, result)`` after each forward; what it returns replaces the result. Returns a remover."""
+        self._forward_hooks = (*self._forward_hooks, hook)
+
+        def remove() -> None:
+            self._forward_hooks = tuple(h for h in self._forward_hooks if h is not hook)
+
+        return remove
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Set a tensor that is state but not learned; ``persistent=False`` keeps it out of ``state_dict``."""
+        self._buffers[name] = persistent
+        setattr(self, name, tensor)
+
+    # --- what a module holds -----------------------------------------------------------------------------------
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """Direct submodules with their attribute names."""
+        for name, value in vars(self).items():
+            if isinstance(value, Module):
+                yield name, value
+
+    def children(self) -> Iterator[Module]:
+        """Direct submodules."""
+        return (child for _, child in self.named_children())
+
+    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+        """This module and all below it, each once, with dotted names."""
+        seen: set[int] = set()
+        pending: list[tuple[str, Module]] = [(prefix, self)]
+        while pending:
+            name, module = pending.pop()
+            if id(module) in seen:
+                continue
+            seen.add(id(module))
+            yield name, module
+            below = [(f"{name}.{child}" if name else child, m) for child, m in module.named_children()]
+            pending.extend(reversed(below))
+
+    def modules(self) -> Iterator[Module]:
+        """This module and all below it, each once."""
+        return (module for _, module in self.named_modules())
+
+    def _named_tensors(self, pick: Callable[[Module, str, Any], bool]) -> Iterator[tuple[str, Tensor]]:
+        seen: set[int] = set()
+        for prefix, module in self.named_modules():
+            for name, value in vars(module).items():
+                if pick(module, name, value) and id(value) not in seen:
+                    seen.add(id(value))
+                    yield (f"{prefix}.{name}" if prefix else name), value
+
+    def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
+        """Parameters with dotted names, each once, in PyTorch's order."""
+        return self._named_tensors(lambda _, __, value: isinstance(value, Parameter))  # type: ignore[return-value]
+
+    def parameters(self) -> Iterator[Parameter]:
+        """Parameters, each once."""
+        return (parameter for _, parameter in self.named_parameters())
+
+    def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
+        """Buffers with dotted names."""
+        return self._named_tensors(lambda module, name, value: name in module._buffers and value is not None)
+
+    def buffers(self) -> Iterator[Tensor]:
+        """Buffers, each once."""
+        return (buffer for _, buffer in self.named_buffers())
+
+    def _persistent(self) -> Iterator[tuple[str, Tensor]]:
+        for prefix, module in self.named_modules():
+            for name, value in vars(module).items():
+                if isinstance(value, Parameter) or (module._buffers.get(name) and value is not None):
+                    yield (f"{prefix}.{name}" if prefix else name), value
+
+    # --- saving and loading ------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, NDArray[Any]]:
+        """Parameters and persistent buffers by PyTorch's keys, as NumPy copies."""
+        return {name: np.array(tensor.detach().numpy()) for name, tensor in self._persistent()}
+
+    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> None:
+        """Set parameters and buffers from arrays by PyTorch's keys, all or none.
+
+        With ``strict``, keys missing or left over are an error. Shapes must fit; dtypes are cast to the module's.
+        """
+        own = dict(self._persistent())
+        missing, unexpected = own.keys() - state.keys(), state.keys() - own.keys()
+        if strict and (missing or unexpected):
+            raise JitgraphError(
+                f"state does not fit {type(self).__name__}: missing {sorted(missing)}, unexpected {sorted(unexpected)}"
+            )
+        values = {}
+        for name in own.keys() & state.keys():
+            value = lifting.value_of(np.asarray(state[name]))
+            if tuple(value.type.shape) != tuple(own[name].shape):
+                raise ShapeError(f"{name}: the module has {tuple(own[name].shape)}, the state {value.type.shape}")
+            values[name] = lifting.cast(value, own[name].dtype)
+        with no_grad():
+            for name, value in values.items():
+                own[name]._rebind(value)
+
+    # --- modes and dtypes --------------------------------------------------------------------------------------
+
+    def train(self: M, mode: bool = True) -> M:
+        """Training mode (dropout drops, batch norm uses the batch) for this module and all below; returns it."""
+        for module in self.modules():
+            module.training = mode
+        return self
+
+    def eval(self: M) -> M:
+        """Evaluation mode for this module and all below; returns it."""
+        return self.train(False)
+
+    def zero_grad(self) -> None:
+        """Set ``.grad`` of every parameter to None."""
+        for parameter in self.parameters():
+            parameter.grad = None
+
+    def requires_grad_(self: M, flag: bool = True) -> M:
+        """Ask for gradients of every parameter, or not; returns the module."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(flag)
+        return self
+
+    def to(self: M, target: Any) -> M:
+        """Float parameters and buffers in another dtype, or device "cpu"; returns the module."""
+        with no_grad():
+            for tensor in (*self.parameters(), *self.buffers()):
+                moved = tensor.to(target) if isinstance(target, str) or is_float(tensor.dtype) else tensor
+                tensor._rebind(moved.value)
+                tensor.grad = None
+        return self
+
+    def double(self: M) -> M:
+        """Float parameters and buffers in float64; returns the module."""
+        return self.to(float64)
+
+    def float(self: M) -> M:
+        """Float parameters and buffers in float32; returns the module."""
+        return self.to(float32)
+
+    def extra_repr(self) -> str:
+        """What stands between the parentheses of ``repr`` for a module without children."""
+        return ""
+
+    def __repr__(self) -> str:
+        children = [f"  ({name}): {_indent(repr(child))}" for name, child in self.named_children()]
+        if not children:
+            return f"{type(self).__name__}({self.extra_repr()})"
+        return "\n".join([f"{type(self).__name__}(", *children, ")"])
+
+
+def _indent(text: str) -> str:
+    return text.replace("\n", "\n  ")

@@ -1,0 +1,77 @@
+"""Adam (Kingma and Ba 2015) and AdamW (Loshchilov and Hutter 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from jitgraph import dtypes
+from jitgraph.functions.creation import zeros, zeros_like
+from jitgraph.functions.elementwise import sqrt
+from jitgraph.nn.module import Parameter
+from jitgraph.optim.optimizer import Optimizer, Setting
+from jitgraph.tensor import Tensor
+
+
+class Adam(Optimizer):
+    """Steps by bias-corrected moments: ``p -= lr * m_hat / (sqrt(v_hat) + eps)``; weight decay is added to the gradient."""
+
+    decoupled = False
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+    ) -> None:
+        defaults = {
+            "lr": float(lr),
+            "beta1": float(betas[0]),
+            "beta2": float(betas[1]),
+            "eps": float(eps),
+            "weight_decay": float(weight_decay),
+        }
+        super().__init__(params, defaults)
+
+    def initial_state(self, parameter: Parameter) -> dict[str, Tensor]:
+        """Zero moments and the step count, a 0-d float (float32, or float64 for float64 parameters)."""
+        count = dtypes.float64 if parameter.dtype == dtypes.float64 else dtypes.float32
+        like = parameter.detach()
+        return {"exp_avg": zeros_like(like), "exp_avg_sq": zeros_like(like), "step": zeros((), dtype=count)}
+
+    def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Tensor], setting: Setting) -> None:
+        """One step for one parameter."""
+        lr, beta1, beta2 = setting["lr"], setting["beta1"], setting["beta2"]
+        if not setting.is_zero("weight_decay"):
+            if self.decoupled:
+                parameter *= 1.0 - lr * setting["weight_decay"]
+            else:
+                grad = grad + setting["weight_decay"] * parameter
+        count, first, second = state["step"], state["exp_avg"], state["exp_avg_sq"]
+        count += 1
+        first *= beta1
+        first += (1.0 - beta1) * grad
+        second *= beta2
+        second += (1.0 - beta2) * (grad * grad)
+        bias1, bias2 = 1.0 - beta1**count, 1.0 - beta2**count
+        parameter -= (lr / bias1).astype(parameter.dtype) * (
+            first / (sqrt(second) / sqrt(bias2).astype(parameter.dtype) + setting["eps"])
+        )
+
+
+class AdamW(Adam):
+    """Adam with weight decay applied to the parameter itself, scaled by ``lr``."""
+
+    decoupled = True
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+    ) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay)

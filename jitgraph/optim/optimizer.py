@@ -1,0 +1,114 @@
+"""What optimisers share: parameter groups, state made at construction, saving and loading.
+
+State (moments, counts) consists of tensors made when the optimiser is made, so that a traced step has the same inputs
+on its first call as on every later one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from jitgraph import lifting
+from jitgraph.autograd import no_grad
+from jitgraph.errors import JitgraphError
+from jitgraph.frontend.host import host_float
+from jitgraph.nn.module import Parameter
+from jitgraph.tensor import Tensor
+
+
+class Optimizer:
+    """Base of optimisers. ``params`` is an iterable of parameters, or of dicts with "params" and own settings."""
+
+    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+        given = list(params)
+        if not given:
+            raise JitgraphError("an optimiser needs at least one parameter")
+        groups = given if isinstance(given[0], dict) else [{"params": given}]
+        self.param_groups: list[dict[str, Any]] = []
+        seen: set[int] = set()
+        for group in groups:
+            members = group["params"]
+            members = [members] if isinstance(members, Tensor) else list(members)
+            for member in members:
+                if not isinstance(member, Tensor):
+                    raise JitgraphError(f"an optimiser takes parameters, not {type(member).__name__}")
+                if id(member) in seen:
+                    raise JitgraphError("a parameter is given to the optimiser twice")
+                seen.add(id(member))
+            self.param_groups.append({**defaults, **group, "params": members})
+        self.state: list[dict[str, Tensor]] = [self.initial_state(p) for p in self._parameters()]
+
+    def initial_state(self, parameter: Parameter) -> dict[str, Tensor]:
+        """The state tensors of one parameter before the first step."""
+        raise NotImplementedError
+
+    def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Tensor], setting: Setting) -> None:
+        """One step for one parameter, rebinding it and its state."""
+        raise NotImplementedError
+
+    def _parameters(self) -> Iterator[Parameter]:
+        for group in self.param_groups:
+            yield from group["params"]
+
+    def zero_grad(self) -> None:
+        """Set ``.grad`` of every parameter to None."""
+        for parameter in self._parameters():
+            parameter.grad = None
+
+    def step(self) -> None:
+        """Update every parameter that has a gradient."""
+        states = iter(self.state)
+        with no_grad():
+            for group in self.param_groups:
+                setting = Setting(group)
+                for parameter in group["params"]:
+                    state = next(states)
+                    if parameter.grad is not None:
+                        self.update(parameter, parameter.grad, state, setting)
+
+    def state_dict(self) -> dict[str, Any]:
+        """State as NumPy arrays by parameter number, and the groups' settings with parameter numbers."""
+        numbers = {id(p): i for i, p in enumerate(self._parameters())}
+        return {
+            "state": {i: {k: np.array(v.detach().numpy()) for k, v in state.items()} for i, state in enumerate(self.state)},
+            "param_groups": [
+                {**group, "params": [numbers[id(p)] for p in group["params"]]} for group in self.param_groups
+            ],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over what ``state_dict`` gave, for the same parameters in the same groups; all or nothing."""
+        groups = state["param_groups"]
+        if [len(g["params"]) for g in groups] != [len(g["params"]) for g in self.param_groups]:
+            raise JitgraphError("the saved optimiser has other parameter groups")
+        fresh = []
+        for i, own in enumerate(self.state):
+            saved = state["state"].get(i, state["state"].get(str(i), {}))
+            if saved.keys() != own.keys():
+                raise JitgraphError(f"the saved state of parameter {i} has {sorted(saved)}, not {sorted(own)}")
+            for name, tensor in own.items():
+                array = np.asarray(saved[name])
+                if array.shape != tuple(tensor.shape):
+                    raise JitgraphError(f"the saved {name} of parameter {i} has shape {array.shape}, not {tensor.shape}")
+                fresh.append((tensor, lifting.cast(lifting.value_of(array), tensor.dtype)))
+        for tensor, value in fresh:
+            tensor._rebind(value)
+        for group, saved in zip(self.param_groups, groups, strict=True):
+            group.update({k: v for k, v in saved.items() if k != "params"})
+
+
+class Setting:
+    """A group's settings as an update reads them: floats become inputs of a traced step, so they may change freely."""
+
+    def __init__(self, group: dict[str, Any]) -> None:
+        self.group = group
+
+    def __getitem__(self, name: str) -> Any:
+        return host_float(self.group, name) if isinstance(self.group[name], float) else self.group[name]
+
+    def is_zero(self, name: str) -> bool:
+        """Whether a setting is 0, which leaves out its part of the update."""
+        return bool(self.group[name] == 0)

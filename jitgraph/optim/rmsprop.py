@@ -1,0 +1,67 @@
+"""RMSprop (Hinton 2012, lecture 6e), with PyTorch's settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from jitgraph.functions.creation import zeros_like
+from jitgraph.functions.elementwise import sqrt
+from jitgraph.nn.module import Parameter
+from jitgraph.optim.optimizer import Optimizer, Setting
+from jitgraph.tensor import Tensor
+
+
+class RMSprop(Optimizer):
+    """``v = alpha * v + (1 - alpha) * g^2``; ``p -= lr * g / (sqrt(v) + eps)``, with momentum and centring if asked."""
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum: float = 0.0,
+        centered: bool = False,
+    ) -> None:
+        self._momentum, self._centered = momentum > 0, centered
+        defaults = {
+            "lr": float(lr),
+            "alpha": float(alpha),
+            "eps": float(eps),
+            "weight_decay": float(weight_decay),
+            "momentum": float(momentum),
+        }
+        super().__init__(params, defaults)
+
+    def initial_state(self, parameter: Parameter) -> dict[str, Tensor]:
+        """Zero averages: of squares, of gradients where centred, and a momentum buffer where there is momentum."""
+        like = parameter.detach()
+        state = {"square_avg": zeros_like(like)}
+        if self._momentum:
+            state["momentum_buffer"] = zeros_like(like)
+        if self._centered:
+            state["grad_avg"] = zeros_like(like)
+        return state
+
+    def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Tensor], setting: Setting) -> None:
+        """One step for one parameter."""
+        if not setting.is_zero("weight_decay"):
+            grad = grad + setting["weight_decay"] * parameter
+        alpha, square = setting["alpha"], state["square_avg"]
+        square *= alpha
+        square += (1.0 - alpha) * (grad * grad)
+        variance = square
+        if self._centered:
+            average = state["grad_avg"]
+            average *= alpha
+            average += (1.0 - alpha) * grad
+            variance = square - average * average
+        move = grad / (sqrt(variance) + setting["eps"])
+        if self._momentum:
+            buffer = state["momentum_buffer"]
+            buffer *= setting["momentum"]
+            buffer += move
+            move = buffer
+        parameter -= setting["lr"] * move

@@ -1,0 +1,61 @@
+"""Stochastic gradient descent with momentum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from jitgraph.functions.creation import zeros, zeros_like
+from jitgraph.functions.elementwise import where
+from jitgraph.nn.module import Parameter
+from jitgraph.optim.optimizer import Optimizer, Setting
+from jitgraph.tensor import Tensor
+
+
+class SGD(Optimizer):
+    """``buf = momentum * buf + g; p -= lr * buf`` (with Nesterov: ``p -= lr * (g + momentum * buf)``).
+
+    ``weight_decay`` adds ``weight_decay * p`` to the gradient; ``dampening`` applies from the second step on. The
+    formulas are those of PyTorch's SGD (Sutskever et al. 2013).
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        momentum: float = 0.0,
+        dampening: float = 0.0,
+        weight_decay: float = 0.0,
+        nesterov: bool = False,
+    ) -> None:
+        self._momentum = momentum != 0
+        defaults = {
+            "lr": float(lr),
+            "momentum": float(momentum),
+            "dampening": float(dampening),
+            "weight_decay": float(weight_decay),
+            "nesterov": nesterov,
+        }
+        super().__init__(params, defaults)
+
+    def initial_state(self, parameter: Parameter) -> dict[str, Tensor]:
+        """A momentum buffer of zeros and the number of steps; nothing without momentum."""
+        if not self._momentum:
+            return {}
+        return {"momentum_buffer": zeros_like(parameter.detach()), "step": zeros((), dtype=parameter.dtype)}
+
+    def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Tensor], setting: Setting) -> None:
+        """One step for one parameter."""
+        if not setting.is_zero("weight_decay"):
+            grad = grad + setting["weight_decay"] * parameter
+        if state:
+            buffer = state["momentum_buffer"]
+            buffer *= setting["momentum"]
+            if setting.is_zero("dampening"):
+                buffer += grad
+            else:
+                buffer += grad * where(state["step"] > 0, 1.0 - setting["dampening"], 1.0)
+                state["step"] += 1
+            grad = grad + setting["momentum"] * buffer if setting["nesterov"] else buffer
+        parameter -= setting["lr"] * grad
+

@@ -1,0 +1,129 @@
+"""The import law: a lower floor never imports a higher one; heavy libraries are imported where they are needed alone."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "jitgraph"
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+
+FLOORS: list[tuple[int, str]] = [  # the first pattern that fits a module's name gives its floor
+    (0, r"runtime(\.loader)?"),
+    (1, r"runtime\..*|errors|config|dtypes|tree|location"),
+    (2, r"ir(\..*)?"),
+    (3, r"ops(\..*)?"),
+    (4, r"passes(\..*)?"),
+    (5, r"codegen(\..*)?"),
+    (6, r"compiler|artifact"),
+    (7, r"tensor|eager|lifting|indexing|autograd(\..*)?|frontend(\..*)?|saved|opt"),
+    (8, r"functions(\..*)?|nn(\..*)?|optim(\..*)?|data(\..*)?|random|special|amp"),
+    (9, r"__init__|onnx|cli"),
+]
+HEAVY = {"llvmlite": r"codegen\.llvm\..*", "networkx": r"passes\.partition", "numba": r"$^", "pycuda": r"$^"}
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+
+
+def floor_of(module: str) -> int:
+    for floor, pattern in FLOORS:
+        if re.fullmatch(pattern, module):
+            return floor
+    pytest.fail(f"jitgraph.{module} stands on no floor; give it one in FLOORS and in docs/architecture.md")
+
+
+def imports(path: Path) -> list[tuple[int, str]]:
+    """(line, module) of every import that runs, function-local ones included; not those for type checkers alone."""
+    tree = ast.parse(path.read_text())
+    skipped = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    found = []
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: relative import"
+            base = node.module or ""
+            for alias in node.names:
+                inner = f"{base}.{alias.name}"
+                on_disk = ROOT / Path(*inner.split("."))
+                is_module = on_disk.with_suffix(".py").exists() or on_disk.is_dir()
+                found.append((node.lineno, inner if is_module else base))
+    return found
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_name)
+def test_no_floor_imports_a_higher_one(path: Path) -> None:
+    own = floor_of(module_name(path))
+    for line, imported in imports(path):
+        if imported.startswith("jitgraph."):
+            target = imported.removeprefix("jitgraph.")
+            assert floor_of(target) <= own, f"{path}:{line}: floor {own} imports jitgraph.{target}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_name)
+def test_heavy_libraries_stay_where_they_belong(path: Path) -> None:
+    for line, imported in imports(path):
+        allowed = HEAVY.get(imported.split(".")[0])
+        if allowed is not None:
+            assert re.fullmatch(allowed, module_name(path)), f"{path}:{line} imports {imported}"
+
+
+def test_loader_needs_numpy_and_the_standard_library_alone() -> None:
+    for line, imported in imports(PACKAGE / "runtime" / "loader.py"):
+        top = imported.split(".")[0]
+        assert top in sys.stdlib_module_names or top in ("numpy", "ml_dtypes"), f"loader.py:{line} imports {imported}"
+
+
+def modules_after(statement: str) -> set[str]:
+    code = f"import sys\n{statement}\nprint(' '.join(sys.modules))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(out.stdout.split())
+
+
+def test_import_is_lazy() -> None:
+    loaded = modules_after("import jitgraph")
+    assert not loaded & {"llvmlite", "networkx", "numba", "pycuda", "jitgraph.tensor", "jitgraph.compiler"}
+
+
+def test_eager_calls_need_no_compiler() -> None:
+    loaded = modules_after("import jitgraph as jg; (jg.asarray([1., 2.]) + 1).sum().item()")
+    assert not loaded & {"llvmlite", "networkx", "jitgraph.compiler"}
+
+
+def test_loader_imports_no_compiler() -> None:
+    loaded = modules_after("from jitgraph.runtime import loader")
+    assert not [name for name in loaded if name.startswith(("llvmlite", "networkx", "numba", "jitgraph.ir"))]
+
+
+def test_every_flag_is_documented_and_read_in_one_place() -> None:
+    from jitgraph import config
+
+    text = (ROOT / "docs" / "flags.md").read_text()
+    for flag in config.FLAGS:
+        assert flag.name in text, f"docs/flags.md does not mention {flag.name}"
+    for path in SOURCES:
+        if module_name(path) not in ("config", "runtime.loader"):
+            assert "os.environ" not in path.read_text() or "capture" in path.name, f"{path} reads the environment"
+
+
+def test_files_are_small() -> None:
+    lengths = sorted(len(path.read_text().splitlines()) for path in SOURCES)
+    assert lengths[len(lengths) // 2] <= 200
+    forbidden = {"utils.py", "helpers.py", "common.py", "misc.py"}
+    assert not [path for path in SOURCES if path.name in forbidden]

@@ -1089,6 +1089,26 @@ def _converted(value: Any, spec: TensorSpec, dtype: np.dtype[Any], where: str) -
     return cast
 
 
+_READY: Final = 0x101  # NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED
+_DATA_OFFSET: Final = object.__basicsize__
+_pointer_at = ctypes.c_void_p.from_address
+
+
+def _data_field(array: Array) -> int | None:
+    """The address of the first element: by NumPy's ABI the field behind the object header (``.ctypes`` takes 5 times
+    as long, and a training step passes dozens of arrays)."""
+    return _pointer_at(id(array) + _DATA_OFFSET).value
+
+
+def _data_attribute(array: Array) -> int | None:
+    return int(array.ctypes.data)
+
+
+_probe = np.zeros(2)
+_direct = sys.implementation.name == "cpython" and _data_field(_probe[1:]) == _data_attribute(_probe[1:])
+_data = _data_field if _direct else _data_attribute
+
+
 class _Plan(NamedTuple):
     """What one set of argument shapes leads to."""
 
@@ -1157,6 +1177,7 @@ class Entry:
         self._shapes = tuple(_compiled(spec) for spec in signature.parameters)
         self._outputs = tuple((spec, dtype_named(spec.dtype), _compiled(spec)) for spec in signature.outputs)
         self._constraints = tuple(Constraint(text) for text in signature.constraints)
+        self._pointers = ctypes.c_void_p * (len(self._specs) + len(self._outputs))
         self._plans: dict[tuple[tuple[int, ...], ...], _Plan] = {}
         self._free: list[_CallRecord] = []
         self._structure = signature.structure
@@ -1198,22 +1219,19 @@ class Entry:
         """
         if len(buffers) != len(self._specs):
             raise ArgumentError(f"{self.signature.name} takes {len(self._specs)} buffers, got {len(buffers)}")
-        name = self.signature.name
-        arrays = [
-            value
-            if type(value) is np.ndarray and value.dtype == dtype and value.flags.c_contiguous and value.flags.aligned
-            else _as_array(value, spec, dtype, f"{name}, argument {i} ({spec.name})")
-            for i, (value, (spec, dtype)) in enumerate(zip(buffers, self._specs, strict=True))
-        ]
+        arrays = list(buffers)
+        for index, (spec, dtype) in enumerate(self._specs):
+            value = arrays[index]
+            ready = type(value) is np.ndarray and value.dtype == dtype and value.flags.num & _READY == _READY
+            if not ready:
+                where = f"{self.signature.name}, argument {index} ({spec.name})"
+                arrays[index] = _as_array(value, spec, dtype, where)
         key = tuple([array.shape for array in arrays])
         plan = self._plans.get(key) or self._planned(key)
-        outputs = [
-            self._donated(index, arrays, buffers, donate) if donate else None for index in range(len(plan.outputs))
-        ]
-        results = [
-            _allocator.empty(*plan.outputs[index]) if array is None else array for index, array in enumerate(outputs)
-        ]
-        self._call(plan, [*arrays, *results])
+        results = [_allocator.empty(*output) for output in plan.outputs]
+        if donate:
+            self._take_over(results, arrays, buffers, frozenset(donate))
+        self._call(plan, arrays, results)
         return results
 
     def __call__(self, *args: Any, **named: Any) -> Any:
@@ -1224,15 +1242,16 @@ class Entry:
         """The outputs in the structure that the function returned when it was saved."""
         return _rebuild(self._structure, outputs)
 
-    def _donated(
-        self, output: int, arrays: Sequence[Array], given: Sequence[Any], donate: Iterable[int]
-    ) -> Array | None:
-        for candidate, parameter in self.signature.aliases:
-            if candidate == output and parameter in donate and arrays[parameter] is given[parameter]:
-                array = arrays[parameter]
-                overlaps = any(np.may_share_memory(array, a) for i, a in enumerate(arrays) if i != parameter)
-                return array if array.flags.writeable and not overlaps else None
-        return None
+    def _take_over(
+        self, results: list[Array], arrays: Sequence[Array], given: Sequence[Any], donate: frozenset[int]
+    ) -> None:
+        """Put donated arrays in place of the results that may share their memory; one that cannot be is left alone."""
+        shared = _overlapping(arrays)
+        for output, parameter in self.signature.aliases:
+            array = arrays[parameter]
+            owned = parameter in donate and array is given[parameter] and array.flags.writeable
+            if owned and parameter not in shared:
+                results[output] = array
 
     def _planned(self, shapes: tuple[tuple[int, ...], ...]) -> _Plan:
         dims = self._bind(shapes)
@@ -1282,9 +1301,9 @@ class Entry:
                 raise ArgumentError(f"{name}: the sizes must satisfy {constraint.text}{because}")
         return dims
 
-    def _call(self, plan: _Plan, arrays: Sequence[Array]) -> None:
+    def _call(self, plan: _Plan, arrays: Sequence[Array], results: Sequence[Array]) -> None:
         self.runtime.attach(self.image)
-        pointers = (ctypes.c_void_p * max(1, len(arrays)))(*[array.ctypes.data for array in arrays])
+        pointers = self._pointers(*map(_data, arrays), *map(_data, results))
         host = self._host
         if self._callback is not None:
             host = Host.from_buffer_copy(host)
@@ -1337,6 +1356,19 @@ def _guarded(callback: CallbackFunction, raised: dict[int, BaseException]) -> Ca
         return OK
 
     return run
+
+
+def _overlapping(arrays: Sequence[Array]) -> set[int]:
+    """The indices of dense arrays that share memory with another one of them."""
+    starts = [_data(array) or 0 for array in arrays]
+    shared: set[int] = set()
+    reach, holder = -1, -1
+    for start, index in sorted(zip(starts, range(len(arrays)), strict=True)):
+        if start < reach and arrays[index].nbytes:
+            shared |= {index, holder}
+        if start + arrays[index].nbytes > reach:
+            reach, holder = start + arrays[index].nbytes, index
+    return shared
 
 
 def _compiled(spec: TensorSpec) -> tuple[int | Expression, ...]:

@@ -1,1 +1,81 @@
-"""jitgraph: a tracing JIT compiler with a static-graph IR for NumPy-style tensor programs."""
+"""jitgraph: a tracing JIT compiler with a static-graph IR for NumPy-style tensor programs.
+
+Names load their modules when they are first used, so that importing the package stays cheap.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Final
+
+__version__ = "0.1.0"
+
+_SUBMODULES: Final = frozenset(
+    {"autograd", "config", "data", "dtypes", "errors", "functions", "ir", "nn", "ops", "optim", "random", "tree"}
+)
+
+_NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where it is called otherwise there
+    "Tensor": "jitgraph.tensor",
+    "Generator": "jitgraph.random",
+    "trace": "jitgraph.frontend",
+    "explain": "jitgraph.frontend",
+    "TensorSpec": "jitgraph.frontend",
+    "cond": "jitgraph.frontend",
+    "while_loop": "jitgraph.frontend",
+    "scan": "jitgraph.frontend",
+    "save": "jitgraph.saved",
+    "load": "jitgraph.saved",
+    "no_grad": "jitgraph.autograd",
+    "enable_grad": "jitgraph.autograd",
+    "set_grad_enabled": "jitgraph.autograd",
+    "detect_anomaly": "jitgraph.autograd",
+    "grad": "jitgraph.autograd.transforms",
+    "value_and_grad": "jitgraph.autograd.transforms",
+    "vjp": "jitgraph.autograd.transforms",
+    "jvp": "jitgraph.autograd.transforms",
+    "jacobian": "jitgraph.autograd.transforms",
+    "hessian": "jitgraph.autograd.transforms",
+    "bool": "jitgraph.dtypes:bool_",
+    **dict.fromkeys(
+        ("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64"), "jitgraph.dtypes"
+    ),
+    **dict.fromkeys(("uint8", "uint16", "uint32", "uint64"), "jitgraph.dtypes"),
+    **dict.fromkeys(
+        (
+            "ArgumentError",
+            "CompileError",
+            "DTypeError",
+            "DeviceError",
+            "GraphError",
+            "JitgraphError",
+            "LoadError",
+            "ScriptError",
+            "ShapeError",
+            "TraceError",
+            "UnsupportedOp",
+        ),
+        "jitgraph.errors",
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return importlib.import_module(f"jitgraph.{name}")
+    if name.startswith("__"):
+        raise AttributeError(name)
+    functions = importlib.import_module("jitgraph.functions").FUNCTIONS  # attaches the methods of Tensor, too
+    if name in _NAMES:
+        module, _, attribute = _NAMES[name].partition(":")
+        found = getattr(importlib.import_module(module), attribute or name)
+    elif name in functions:
+        found = functions[name]
+    else:
+        raise AttributeError(f"module 'jitgraph' has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    functions = importlib.import_module("jitgraph.functions").FUNCTIONS
+    return sorted({*globals(), *_SUBMODULES, *_NAMES, *functions})

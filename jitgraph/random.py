@@ -1,0 +1,119 @@
+"""Random tensors from a counter: Philox4x32-10 keyed by a seed, so a stream is the same eager, traced and on any target.
+
+The state is one tensor ``u64[2]`` of seed and counter; each call advances the counter by the blocks of four words that
+it used. Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3".
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from jitgraph import dtypes, lifting, ops
+from jitgraph.autograd import no_grad
+from jitgraph.eager import EagerValue
+from jitgraph.errors import JitgraphError
+from jitgraph.functions.creation import shape_of
+from jitgraph.functions.manipulation import take
+from jitgraph.functions.reductions import argsort
+from jitgraph.ir import context, dims
+from jitgraph.ir.dims import DimLike
+from jitgraph.lifting import TensorLike
+from jitgraph.tensor import Tensor
+
+_WORDS_OF_64 = 2
+
+
+class Generator:
+    """A stream of random numbers of its own; ``jg.random``'s functions use a global one."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.state = lifting.wrap(EagerValue(_state(seed)))
+
+    def seed(self, seed: int) -> None:
+        """Begin the stream that belongs to ``seed`` (0 to 2**64 - 1) anew."""
+        self.state._rebind(lifting.value_of(_state(seed)))
+
+    def key(self, words: DimLike) -> Any:
+        """The key (a ``u64[2]`` value) for the next ``words`` 32-bit words, which are then used up."""
+        value = self.state.value
+        blocks = -(-words // 4)
+        if isinstance(blocks, int):
+            step: Any = ops.constant(value=_constant(np.array([0, blocks], np.uint64)))
+        else:
+            size = lifting.cast(context.current().trace.size_value(blocks), dtypes.uint64)
+            step = ops.concat(lifting.constant(0, dtypes.uint64, (1,)), ops.reshape(size, shape=(1,)), axis=0)
+        with no_grad():
+            self.state._rebind(ops.add(value, step))
+        return value
+
+
+def _state(seed: int) -> np.ndarray[Any, Any]:
+    if not 0 <= seed < 2**64:
+        raise JitgraphError(f"a seed lies between 0 and 2**64 - 1; {seed} does not")
+    return np.array([seed, 0], np.uint64)
+
+
+def _constant(array: np.ndarray[Any, Any]) -> Any:
+    from jitgraph.ir.constant import Constant
+
+    return Constant(array)
+
+
+_GLOBAL: Final = Generator(0)
+
+
+def _current(generator: Generator | None) -> Generator:
+    return generator or context.current().random or _GLOBAL
+
+
+def seed(value: int) -> None:
+    """Begin the global stream anew."""
+    _current(None).seed(value)
+
+
+def _words(shape: tuple[DimLike, ...], dtype: dtypes.DType) -> DimLike:
+    return dims.product(shape) * (_WORDS_OF_64 if dtype == dtypes.float64 else 1)
+
+
+def uniform(
+    shape: Any = (), low: float = 0.0, high: float = 1.0, *, dtype: Any = None, generator: Generator | None = None
+) -> Tensor:
+    """Uniform in [low, high), float32 unless ``dtype`` is given."""
+    sizes, kind = shape_of(shape), dtypes.float32 if dtype is None else dtypes.canonical(dtype)
+    key = _current(generator).key(_words(sizes, kind))
+    unit = lifting.wrap(ops.uniform(key, shape=sizes, dtype=kind))
+    return unit if (low, high) == (0.0, 1.0) else unit * (high - low) + low
+
+
+def normal(shape: Any = (), *, dtype: Any = None, generator: Generator | None = None) -> Tensor:
+    """Standard normal, float32 unless ``dtype`` is given."""
+    sizes, kind = shape_of(shape), dtypes.float32 if dtype is None else dtypes.canonical(dtype)
+    key = _current(generator).key(2 * _words(sizes, kind))
+    return lifting.wrap(ops.normal(key, shape=sizes, dtype=kind))
+
+
+def randint(low: int, high: int, shape: Any = (), *, dtype: Any = None, generator: Generator | None = None) -> Tensor:
+    """Integers in [low, high), int64 unless ``dtype`` is given; the span is at most 2**32."""
+    if not 0 < high - low <= 2**32:
+        raise JitgraphError(f"randint: [{low}, {high}) is empty or spans more than 2**32 numbers")
+    sizes, kind = shape_of(shape), dtypes.int64 if dtype is None else dtypes.canonical(dtype)
+    bits = ops.random_bits(_current(generator).key(dims.product(sizes)), shape=sizes)
+    wide = lifting.wrap(lifting.cast(bits, dtypes.uint64))
+    scaled = (wide * (high - low)) >> 32  # Lemire 2019, without the rejection: biased by less than span / 2**32
+    return (scaled.astype(dtypes.int64) + low).astype(kind)  # type: ignore[no-any-return]
+
+
+def bernoulli(p: TensorLike, shape: Any = None, *, generator: Generator | None = None) -> Tensor:
+    """True with probability ``p`` (a number or a tensor), of ``shape`` or that of ``p``."""
+    sizes = shape if shape is not None else getattr(p, "shape", ())
+    return uniform(sizes, generator=generator) < p
+
+
+def permutation(n: Any, *, generator: Generator | None = None) -> Tensor:
+    """The numbers 0 to n - 1 in random order (int64), or the rows of a tensor in random order."""
+    if isinstance(n, Tensor):
+        return take(n, permutation(n.shape[0], generator=generator))
+    words = ops.random_bits(_current(generator).key(dims.product(shape_of(n))), shape=shape_of(n))
+    return argsort(lifting.wrap(words))

@@ -25,6 +25,7 @@ class Target:
     l2_bytes: int
     kc: int = 384  # depth of a packed panel of a contraction
     kept_composites: frozenset[str] = frozenset()  # ops that codegen takes whole
+    fastmath: bool = False  # may reassociate, contract and assume that there is no NaN, infinity or -0.0
     ptx_version: int | None = None  # of the accelerator's code; None: none is made
 
     @property

@@ -1,0 +1,117 @@
+"""Which values a gradient passes through: forwards from the inputs asked for, backwards from the outputs given.
+
+Both analyses look at structure alone, so they may say "yes" where the gradient is then found to be zero, never "no"
+where it is not. They keep loops from carrying cotangents that nobody needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from jitgraph.dtypes import is_float
+from jitgraph.ir.graph import Graph, Node, Value
+from jitgraph.ir.types import StackType, TensorType, Type
+
+Flags = tuple[bool, ...]
+
+
+def carries_gradient(type: Type) -> bool:
+    """True for float tensors and stacks of them; integers, bools and tokens have no cotangent."""
+    if isinstance(type, StackType):
+        return is_float(type.element.dtype)
+    return isinstance(type, TensorType) and is_float(type.dtype)
+
+
+def passes_gradient(node: Node) -> bool:
+    """Whether a gradient is meant to pass the node; where one arrives and the op has no rule, that is an error."""
+    return "nondifferentiable" not in node.op.traits
+
+
+def spread(nodes: Iterable[Node], active: set[Value]) -> None:
+    """Add to ``active`` every value of ``nodes`` (in order) that depends on it in a differentiable way."""
+    for node in nodes:
+        flags = tuple(value in active for value in node.inputs)
+        if any(flags):
+            active.update(value for value, flag in zip(node.outputs, active_outputs(node, flags), strict=True) if flag)
+
+
+def active_outputs(node: Node, flags: Flags) -> Flags:
+    """For each output of ``node``, whether it depends on the inputs flagged."""
+    match node.op.name:
+        case "cond":
+            branches = [_through(region, flags[1:]) for region in node.regions]
+            return tuple(any(pair) for pair in zip(*branches, strict=True))
+        case "while":
+            return _active_carries(node.regions[1], flags, len(node.outputs))
+        case "scan":
+            body, carries = node.regions[0], _count(node, "num_carries")
+            settled = _active_carries(body, flags, carries)
+            return settled + _through(body, settled + flags[carries:])[carries:]
+    found = any(flags) and passes_gradient(node)
+    return tuple(found and carries_gradient(value.type) for value in node.outputs)
+
+
+def useful_inputs(node: Node, flags: Flags) -> Flags:
+    """For each input of ``node``, whether a cotangent of the outputs flagged can reach it."""
+    match node.op.name:
+        case "cond":
+            branches = [reaching(region, flags) for region in node.regions]
+            return (False, *(any(pair) for pair in zip(*branches, strict=True)))
+        case "while":
+            return _useful_of_loop(node.regions[1], flags, len(node.outputs))
+        case "scan":
+            return _useful_of_loop(node.regions[0], flags, _count(node, "num_carries"))
+    found = any(flags) and passes_gradient(node)
+    return tuple(found and carries_gradient(value.type) for value in node.inputs)
+
+
+def reaching(graph: Graph, flags: Flags) -> Flags:
+    """For each input of ``graph``, whether a cotangent of the outputs flagged can reach it."""
+    useful = {value for value, flag in zip(graph.outputs, flags, strict=True) if flag and carries_gradient(value.type)}
+    for node in reversed(graph.nodes):
+        wanted = tuple(value in useful for value in node.outputs)
+        if any(wanted):
+            useful.update(v for v, flag in zip(node.inputs, useful_inputs(node, wanted), strict=True) if flag)
+    return tuple(value in useful for value in graph.inputs)
+
+
+def loop_carries(body: Graph, varied: Sequence[bool], wanted: Flags, carries: int) -> Flags:
+    """For each carry of a loop, whether it needs a cotangent: it depends on the inputs and reaches the outputs.
+
+    ``varied`` has a flag for each operand of the loop, ``wanted`` for each output of ``body``.
+    """
+    depends = _active_carries(body, tuple(varied), carries)
+    reaches = _useful_of_loop(body, wanted, carries)[:carries]
+    return tuple(a and b for a, b in zip(depends, reaches, strict=True))
+
+
+def _count(node: Node, name: str) -> int:
+    count = node.attrs[name]
+    assert isinstance(count, int)
+    return count
+
+
+def _through(region: Graph, flags: Flags) -> Flags:
+    active = {value for value, flag in zip(region.inputs, flags, strict=True) if flag}
+    spread(region.nodes, active)
+    return tuple(value in active for value in region.outputs)
+
+
+def _active_carries(body: Graph, flags: Flags, carries: int) -> Flags:
+    settled = flags[:carries]
+    while True:
+        after = _through(body, settled + flags[carries:])[:carries]
+        grown = tuple(a or b for a, b in zip(settled, after, strict=True))
+        if grown == settled:
+            return settled
+        settled = grown
+
+
+def _useful_of_loop(body: Graph, flags: Flags, carries: int) -> Flags:
+    settled = tuple(flag and carries_gradient(v.type) for v, flag in zip(body.outputs, flags, strict=True))[:carries]
+    while True:
+        found = reaching(body, settled + flags[carries:])
+        grown = tuple(a or b for a, b in zip(settled, found[:carries], strict=True))
+        if grown == settled:
+            return settled + found[carries:]
+        settled = grown

@@ -1,0 +1,180 @@
+"""Differentiation of graphs: the pass that expands ``grad`` nodes, and the transforms vjp, grad and jvp.
+
+Everything is reverse mode by the gradient rules of the ops (``reverse.py``), residuals chosen by a minimum cut
+(``partition.py``). Derivatives of higher order come by differentiating what an earlier one recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from jitgraph.dtypes import is_float
+from jitgraph.errors import DTypeError, GraphError, ShapeError
+from jitgraph.ir import context
+from jitgraph.ir.builder import GraphBuilder
+from jitgraph.ir.graph import Graph, Value
+from jitgraph.ir.target import Target
+from jitgraph.ir.types import TensorType
+from jitgraph.ops import full
+from jitgraph.passes.activity import carries_gradient
+from jitgraph.passes.control_gradients import zeros
+from jitgraph.passes.reverse import Reverse, halves
+from jitgraph.passes.split import splice
+
+
+def backward(
+    builder: GraphBuilder, outputs: Sequence[Value], cotangents: Sequence[Value], wrt: Sequence[Value]
+) -> tuple[Value, ...]:
+    """Record the cotangents of ``wrt`` for these cotangents of ``outputs``: one value each, of the type of ``wrt``.
+
+    All are values of the graph being built. Zeros stand where no gradient arrives (integers too). Loops on the way are
+    replaced by ones that yield their residuals; no value changes its identity.
+    """
+    found = Reverse(builder).run(outputs, cotangents, wrt)
+    with context.using(emitter=builder, constraints=builder.constraints):
+        return tuple(zeros(value.type) if ct is None else ct for value, ct in zip(wrt, found, strict=True))
+
+
+def expand_grads(graph: Graph, target: Target | None = None) -> Graph:
+    """``graph`` with every ``grad`` node, those in regions too, replaced by the computation of the gradients.
+
+    A grad node differentiates what stands before it in its own graph, the gradients of earlier ones included.
+    """
+    if not any(node.op.name == "grad" for node in graph.walk()):
+        return graph
+    builder = GraphBuilder(graph.constraints)
+    expanded = _expanded(graph, builder)
+    return replace(expanded, constraints=tuple(builder.constraints))
+
+
+def _expanded(graph: Graph, builder: GraphBuilder) -> Graph:
+    builder.inputs = list(graph.inputs)
+    env: dict[Value, Value] = {}
+    for node in graph.nodes:
+        inputs = tuple(env.get(value, value) for value in node.inputs)
+        if node.op.name == "grad":
+            count = node.attrs["num_outputs"]
+            assert isinstance(count, int)
+            builder.location = node.location
+            found = backward(builder, inputs[:count], inputs[count : 2 * count], inputs[2 * count :])
+            env.update(zip(node.outputs, found, strict=True))
+        else:
+            regions = tuple(_expanded_region(region, builder) for region in node.regions)
+            builder.nodes.append(replace(node, inputs=inputs, regions=regions))
+    outputs = tuple(env.get(value, value) for value in graph.outputs)
+    return replace(graph, nodes=tuple(builder.nodes), outputs=outputs)
+
+
+def _expanded_region(region: Graph, parent: GraphBuilder) -> Graph:
+    if not any(node.op.name == "grad" for node in region.walk()):
+        return region
+    builder = GraphBuilder()
+    builder.constraints = parent.constraints
+    return _expanded(region, builder)
+
+
+@dataclass(frozen=True, slots=True)
+class Vjp:
+    """A graph and its reverse derivative, as two graphs that may run apart.
+
+    forward: inputs -> outputs + residuals.
+    backward: inputs at ``kept_inputs`` + outputs at ``kept_outputs`` + residuals + cotangents -> input cotangents.
+    The cotangents are those of the outputs at ``seeds`` (its float outputs), the results those of the inputs ``wrt``.
+    """
+
+    forward: Graph
+    backward: Graph
+    kept_inputs: tuple[int, ...]
+    kept_outputs: tuple[int, ...]
+    seeds: tuple[int, ...]
+    wrt: tuple[int, ...]
+
+
+def vjp_graph(graph: Graph, wrt: Sequence[int] | None = None) -> Vjp:
+    """The forward graph with residuals, and the backward graph; ``wrt`` numbers inputs, all float ones by default.
+
+    Residuals are the cheapest to hold in bytes beside inputs and outputs. A while loop is run again in the backward
+    graph, as the stacks of its residuals do not leave a call. DTypeError for an input in ``wrt`` that is no float.
+    """
+    graph = expand_grads(graph)
+    numbers = _differentiable(graph, wrt)
+    seeds = tuple(i for i, value in enumerate(graph.outputs) if carries_gradient(value.type))
+    parent = GraphBuilder(graph.constraints)
+    both = halves(
+        graph,
+        seeds,
+        numbers,
+        parent,
+        free_inputs=range(len(graph.inputs)),
+        free_outputs=range(len(graph.outputs)),
+        threaded=False,
+    )
+    constraints = tuple(parent.constraints)
+    return Vjp(
+        forward=replace(both.forward, constraints=constraints, name=f"{graph.name}_forward"),
+        backward=replace(both.backward, constraints=constraints),
+        kept_inputs=both.kept_inputs,
+        kept_outputs=both.kept_outputs,
+        seeds=seeds,
+        wrt=numbers,
+    )
+
+
+def grad_graph(graph: Graph, wrt: Sequence[int] | None = None) -> Graph:
+    """``graph`` with the gradients of its first output, a float scalar, as further outputs; one for each of ``wrt``.
+
+    ``wrt`` numbers inputs, all float ones by default. ShapeError where the first output is not a float scalar.
+    """
+    graph = expand_grads(graph)
+    numbers = _differentiable(graph, wrt)
+    first = graph.outputs[0].type if graph.outputs else None
+    if not isinstance(first, TensorType) or first.shape != () or not is_float(first.dtype):
+        raise ShapeError(
+            f"a gradient is taken of a float scalar, not of {first}",
+            hint="reduce it with .sum() or .mean(), or use jg.vjp",
+        )
+    builder, inputs = _builder_for(graph)
+    outputs = splice(builder, graph, inputs)
+    with context.using(emitter=builder, constraints=builder.constraints):
+        one = full(shape=(), value=1.0, dtype=first.dtype)
+    gradients = backward(builder, outputs[:1], [one], [inputs[i] for i in numbers])
+    return builder.graph((*outputs, *gradients), f"{graph.name}_grad")
+
+
+def jvp_graph(graph: Graph) -> Graph:
+    """Inputs, then a tangent of each float input -> outputs, then a tangent of each float output.
+
+    Computed as the vjp of the vjp: the reverse derivative is linear in its cotangents, and its own reverse derivative
+    with respect to them is the forward one. What it does not need is dead code.
+    """
+    graph = expand_grads(graph)
+    builder, inputs = _builder_for(graph)
+    varied = [value for value in inputs if carries_gradient(value.type)]
+    tangents = [builder.input(value.type, value.hint and f"d_{value.hint}") for value in varied]
+    outputs = splice(builder, graph, inputs)
+    seeds = [value for value in outputs if carries_gradient(value.type)]
+    with context.using(emitter=builder, constraints=builder.constraints):
+        cotangents = [zeros(value.type) for value in seeds]  # any values do: only the derivative by them is used
+    pulled = Reverse(builder).run(seeds, cotangents, varied)
+    reached = [(ct, tangent) for ct, tangent in zip(pulled, tangents, strict=True) if ct is not None]
+    pushed = backward(builder, [ct for ct, _ in reached], [tangent for _, tangent in reached], cotangents)
+    return builder.graph((*outputs, *pushed), f"{graph.name}_jvp")
+
+
+def _builder_for(graph: Graph) -> tuple[GraphBuilder, list[Value]]:
+    builder = GraphBuilder(graph.constraints)
+    return builder, [builder.input(value.type, value.hint) for value in graph.inputs]
+
+
+def _differentiable(graph: Graph, wrt: Sequence[int] | None) -> tuple[int, ...]:
+    if wrt is None:
+        return tuple(i for i, value in enumerate(graph.inputs) if carries_gradient(value.type))
+    for i in wrt:
+        if not 0 <= i < len(graph.inputs):
+            raise GraphError(f"{graph.name} has {len(graph.inputs)} inputs; there is no input {i}")
+        if not carries_gradient(graph.inputs[i].type):
+            raise DTypeError(
+                f"input {i} of {graph.name} is {graph.inputs[i].type}, which has no gradient", hint="use a float dtype"
+            )
+    return tuple(wrt)

@@ -1,0 +1,351 @@
+"""Gradients of cond, scan and while: the node is rewritten to yield residuals, and one of its kind reads them back.
+
+A scan stacks the residuals of each turn as further ys, and its gradient scans them in the other direction. The number
+of turns of a while is not known, so it pushes them on growable stacks and counts; its gradient pops as often. A loop
+inside another hands its stacks through the outer one as carries: what is pushed last is read first, at every depth.
+Cotangents of invariants are sums that the backward loop carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from jitgraph.dtypes import int64, is_bool, is_float
+from jitgraph.ir.builder import GraphBuilder
+from jitgraph.ir.graph import Graph, Node, Value
+from jitgraph.ir.types import StackType, TensorType, Type
+from jitgraph.ops import add, cond, full, gt, scan, stack_new, stack_pop, stack_push, sub, while_
+from jitgraph.passes.activity import loop_carries, reaching
+from jitgraph.passes.partition import Thread
+from jitgraph.passes.split import Split, splice, subgraph
+
+if TYPE_CHECKING:
+    from jitgraph.passes.reverse import Cotangents, Reverse
+
+
+def zeros(type: Type) -> Value:
+    """The zero of a type, recorded in the graph being built: a tensor of zeros, or an empty stack."""
+    if isinstance(type, StackType):
+        empty: Value = stack_new(shape=type.element.shape, dtype=type.element.dtype)
+        return empty
+    assert isinstance(type, TensorType), type
+    zero = 0.0 if is_float(type.dtype) else False if is_bool(type.dtype) else 0
+    filled: Value = full(shape=type.shape, value=zero, dtype=type.dtype)
+    return filled
+
+
+def _types(values: Sequence[Value]) -> list[Type]:
+    return [value.type for value in values]
+
+
+class _Arguments:
+    """Deals out the inputs of a region, or the outputs of a node, in the order in which they were laid."""
+
+    def __init__(self, values: Sequence[Value]) -> None:
+        self._values = tuple(values)
+        self._next = 0
+
+    def take(self, count: int) -> tuple[Value, ...]:
+        first, self._next = self._next, self._next + count
+        return self._values[first : self._next]
+
+    def rest(self) -> tuple[Value, ...]:
+        return self.take(len(self._values) - self._next)
+
+
+def cond_gradient(reverse: Reverse, node: Node, cotangents: Cotangents) -> Cotangents:
+    """The cotangents of predicate (none) and operands. What a branch saves fills slots that both branches share."""
+    predicate, *operands = node.inputs
+    seeds = [i for i, ct in enumerate(cotangents) if ct is not None]
+    reach = [reaching(region, tuple(ct is not None for ct in cotangents)) for region in node.regions]
+    wrt = [i for i, v in enumerate(operands) if v in reverse.active and any(flags[i] for flags in reach)]
+    if not wrt:
+        return reverse.keep(node)
+    sides = [
+        reverse.halves(region, seeds, wrt, free_inputs=range(len(operands)), free_outputs=range(len(node.outputs)))
+        for region in node.regions
+    ]
+    slots, places = _shared_slots(sides)
+    stacks = [type for side in sides for type in side.stacks]
+    starts: list[Value] = []
+
+    def forward(number: int) -> Graph:
+        side, own = sides[number], _own_stacks(sides, number)
+
+        def body(builder: GraphBuilder, *inputs: Value) -> Sequence[Value]:
+            given = _Arguments(inputs)
+            arguments, passing = given.take(len(operands)), list(given.rest())
+            found = _Arguments(splice(builder, side.forward, (*arguments, *passing[own])))
+            outputs = found.take(len(node.outputs))
+            passing[own] = found.take(len(side.stacks))
+            held = dict(zip(places[number], found.rest(), strict=True))
+            return (*outputs, *passing, *(held[i] if i in held else zeros(type) for i, type in enumerate(slots)))
+
+        return subgraph(
+            [*_types(operands), *stacks], body, reverse.builder.constraints, node.regions[number].name, node.location
+        )
+
+    def record() -> None:
+        starts.extend(zeros(type) for type in stacks)
+        cond(predicate, *operands, *starts, regions=(forward(0), forward(1)))
+
+    made = _Arguments(reverse.replace(node, record, range(len(node.outputs))))
+    outputs, ends, filled = made.take(len(node.outputs)), made.take(len(stacks)), made.rest()
+    kept_inputs = sorted({i for side in sides for i in side.kept_inputs})
+    kept_outputs = sorted({i for side in sides for i in side.kept_outputs})
+    entering = [
+        *(operands[i] for i in kept_inputs),
+        *(outputs[i] for i in kept_outputs),
+        *ends,
+        *filled,
+        *(ct for ct in cotangents if ct is not None),
+    ]
+
+    def backward(number: int) -> Graph:
+        side, own = sides[number], _own_stacks(sides, number)
+
+        def body(builder: GraphBuilder, *inputs: Value) -> Sequence[Value]:
+            given = _Arguments(inputs)
+            at_hand = dict(zip(kept_inputs, given.take(len(kept_inputs)), strict=True))
+            results = dict(zip(kept_outputs, given.take(len(kept_outputs)), strict=True))
+            passing, held = list(given.take(len(ends))), given.take(len(filled))
+            arguments = [
+                *(at_hand[i] for i in side.kept_inputs),
+                *(results[i] for i in side.kept_outputs),
+                *passing[own],
+                *(held[i] for i in places[number]),
+                *given.rest(),
+            ]
+            found = _Arguments(splice(builder, side.backward, arguments))
+            gradients = found.take(len(wrt))
+            passing[own] = found.rest()
+            return (*gradients, *passing)
+
+        return subgraph(_types(entering), body, reverse.builder.constraints, side.backward.name, node.location)
+
+    regions = (backward(0), backward(1))
+    back = _Arguments(reverse.builder.emit(cond, (predicate, *entering), {}, regions))
+    found: list[Value | None] = [None] * len(node.inputs)
+    for i, gradient in zip(wrt, back.take(len(wrt)), strict=True):
+        found[1 + i] = gradient
+    reverse.threads.extend(map(Thread, starts, ends, back.rest()))
+    return found
+
+
+def _own_stacks(sides: Sequence[Split], number: int) -> slice:
+    first = sum(len(side.stacks) for side in sides[:number])
+    return slice(first, first + len(sides[number].stacks))
+
+
+def _shared_slots(sides: Sequence[Split]) -> tuple[list[Type], list[list[int]]]:
+    """Types of the slots, and for each side the slot of each saved value; values of one type share across sides."""
+    slots: list[Type] = []
+    places: list[list[int]] = []
+    for side in sides:
+        taken: list[int] = []
+        for type in side.saved:
+            place = next((i for i, slot in enumerate(slots) if slot == type and i not in taken), len(slots))
+            if place == len(slots):
+                slots.append(type)
+            taken.append(place)
+        places.append(taken)
+    return slots, places
+
+
+def scan_gradient(reverse: Reverse, node: Node, cotangents: Cotangents) -> Cotangents:
+    """The cotangents of carries, xs and invariants."""
+    (region,) = node.regions
+    num_carries, num_xs, length = (node.attrs[name] for name in ("num_carries", "num_xs", "length"))
+    assert isinstance(num_carries, int) and isinstance(num_xs, int)
+    constraints = reverse.builder.constraints
+    first_invariant = num_carries + num_xs
+    looped, wrt = _active_inputs(reverse, node, region, cotangents, num_carries)
+    if not wrt:
+        return reverse.keep(node)
+    seeds = [*looped, *(i for i in range(num_carries, len(node.outputs)) if cotangents[i] is not None)]
+    half = reverse.halves(
+        region,
+        seeds,
+        wrt,
+        free_inputs=range(num_carries, len(node.inputs)),
+        free_outputs=range(num_carries, len(node.outputs)),
+        stable=range(first_invariant, len(node.inputs)),
+    )
+    carries, xs = node.inputs[:num_carries], node.inputs[num_carries:first_invariant]
+    invariants = node.inputs[first_invariant:]
+    num_ys = len(node.outputs) - num_carries
+    starts: list[Value] = []
+
+    def forward(builder: GraphBuilder, *inputs: Value) -> Sequence[Value]:
+        given = _Arguments(inputs)
+        before, stacks = given.take(num_carries), given.take(len(half.stacks))
+        found = _Arguments(splice(builder, half.forward, (*before, *given.rest(), *stacks)))
+        after, ys, stacks = found.take(num_carries), found.take(num_ys), found.take(len(half.stacks))
+        return (*after, *stacks, *ys, *found.rest())
+
+    def record() -> None:
+        starts.extend(zeros(type) for type in half.stacks)
+        inner = _types(region.inputs)
+        types = [*inner[:num_carries], *half.stacks, *inner[num_carries:]]
+        body = subgraph(types, forward, constraints, region.name, node.location)
+        attrs = {**node.attrs, "num_carries": num_carries + len(starts)}
+        scan(*carries, *starts, *xs, *invariants, regions=(body,), **attrs)
+
+    shifted = range(num_carries + len(half.stacks), len(node.outputs) + len(half.stacks))
+    made = _Arguments(reverse.replace(node, record, (*range(num_carries), *shifted)))
+    made.take(num_carries)
+    ends, ys, saved = made.take(len(half.stacks)), made.take(num_ys), made.rest()
+
+    kept_xs = [i for i in half.kept_inputs if i < first_invariant]
+    kept_invariants = [i for i in half.kept_inputs if i >= first_invariant]
+    summed = [i for i in wrt if i >= first_invariant]
+    num_x_gradients = len(wrt) - len(looped) - len(summed)
+    back_carries = [
+        *(_or_zeros(cotangents[i], node.outputs[i]) for i in looped),
+        *(zeros(node.inputs[i].type) for i in summed),
+        *ends,
+    ]
+    back_xs = [
+        *(node.inputs[i] for i in kept_xs),
+        *(ys[i - num_carries] for i in half.kept_outputs),
+        *saved,
+        *(ct for ct in cotangents[num_carries:] if ct is not None),
+    ]
+    types = [
+        *_types(back_carries),
+        *(region.inputs[i].type for i in kept_xs),
+        *(region.outputs[i].type for i in half.kept_outputs),
+        *half.saved,
+        *(region.outputs[i].type for i in seeds[len(looped) :]),
+        *(region.inputs[i].type for i in kept_invariants),
+    ]
+
+    def backward(builder: GraphBuilder, *inputs: Value) -> Sequence[Value]:
+        given = _Arguments(inputs)
+        carried, sums, stacks = given.take(len(looped)), given.take(len(summed)), given.take(len(ends))
+        slices, kept_ys = given.take(len(kept_xs)), given.take(len(half.kept_outputs))
+        held, of_ys = given.take(len(saved)), given.take(len(seeds) - len(looped))
+        arguments = (*slices, *given.rest(), *kept_ys, *stacks, *held, *carried, *of_ys)
+        found = _Arguments(splice(builder, half.backward, arguments))
+        carried, of_xs = found.take(len(looped)), found.take(num_x_gradients)
+        sums = tuple(add(total, ct) for total, ct in zip(sums, found.take(len(summed)), strict=True))
+        return (*carried, *sums, *found.rest(), *of_xs)
+
+    body = subgraph(types, backward, constraints, half.backward.name, node.location)
+    operands = (*back_carries, *back_xs, *(node.inputs[i] for i in kept_invariants))
+    attrs = {
+        "num_carries": len(back_carries),
+        "num_xs": len(back_xs),
+        "length": length,
+        "reverse": not node.attrs["reverse"],
+    }
+    back = _Arguments(reverse.builder.emit(scan, operands, attrs, (body,)))
+    gradients = [*back.take(len(looped) + len(summed))]
+    reverse.threads.extend(map(Thread, starts, ends, back.take(len(ends))))
+    found: list[Value | None] = [None] * len(node.inputs)
+    order = (*looped, *summed, *(i for i in wrt if num_carries <= i < first_invariant))
+    for i, gradient in zip(order, (*gradients, *back.rest()), strict=True):
+        found[i] = gradient
+    return found
+
+
+def while_gradient(reverse: Reverse, node: Node, cotangents: Cotangents) -> Cotangents:
+    """The cotangents of carries and invariants."""
+    condition, region = node.regions
+    num_carries = len(node.outputs)
+    constraints = reverse.builder.constraints
+    looped, wrt = _active_inputs(reverse, node, region, cotangents, num_carries)
+    if not wrt:
+        return reverse.keep(node)
+    outside = range(num_carries, len(node.inputs))
+    half = reverse.halves(region, looped, wrt, free_inputs=outside, free_outputs=(), stable=outside)
+    carries, invariants = node.inputs[:num_carries], node.inputs[num_carries:]
+    own = [StackType(type) for type in half.saved if isinstance(type, TensorType)]
+    stacks = [*own, *half.stacks]
+    starts: list[Value] = []
+
+    def checked(builder: GraphBuilder, *inputs: Value) -> Sequence[Value]:
+        given = _Arguments(inputs)
+        before = given.take(num_carries)
+        given.take(1 + len(stacks))
+        return splice(builder, condition, (*before, *given.rest()))
+
+    def forward(builder: GraphBuilder, *inputs: Value) -> Sequence[Value]:
+        given = _Arguments(inputs)
+        before, (count,), pushed = given.take(num_carries), given.take(1), given.take(len(own))
+        passing = given.take(len(half.stacks))
+        found = _Arguments(splice(builder, half.forward, (*before, *given.rest(), *passing)))
+        after, passing = found.take(num_carries), found.take(len(half.stacks))
+        pushed = tuple(stack_push(stack, value) for stack, value in zip(pushed, found.rest(), strict=True))
+        return (*after, add(count, full(shape=(), value=1, dtype=int64)), *pushed, *passing)
+
+    def record() -> None:
+        starts.extend(zeros(type) for type in stacks)
+        count = full(shape=(), value=0, dtype=int64)
+        inner = _types(region.inputs)
+        types = [*inner[:num_carries], count.type, *_types(starts), *inner[num_carries:]]
+        regions = (
+            subgraph(types, checked, constraints, condition.name, node.location),
+            subgraph(types, forward, constraints, region.name, node.location),
+        )
+        while_(*carries, count, *starts, *invariants, regions=regions, num_carries=num_carries + 1 + len(starts))
+
+    made = _Arguments(reverse.replace(node, record, range(num_carries)))
+    made.take(num_carries)
+    (count,), ends = made.take(1), made.rest()
+    summed = [i for i in wrt if i >= num_carries]
+    back_carries = [
+        count,
+        *(_or_zeros(cotangents[i], node.outputs[i]) for i in looped),
+        *(zeros(node.inputs[i].type) for i in summed),
+        *ends,
+    ]
+    kept = [node.inputs[i] for i in half.kept_inputs]
+
+    def unfinished(builder: GraphBuilder, *inputs: Value) -> Sequence[Value]:
+        return (gt(inputs[0], full(shape=(), value=0, dtype=int64)),)
+
+    def backward(builder: GraphBuilder, *inputs: Value) -> Sequence[Value]:
+        given = _Arguments(inputs)
+        (left,), carried, sums = given.take(1), given.take(len(looped)), given.take(len(summed))
+        popped = [stack_pop(stack) for stack in given.take(len(own))]
+        passing = given.take(len(half.stacks))
+        held = [value for _, value in popped]
+        found = _Arguments(splice(builder, half.backward, (*given.rest(), *passing, *held, *carried)))
+        carried = found.take(len(looped))
+        sums = tuple(add(total, ct) for total, ct in zip(sums, found.take(len(summed)), strict=True))
+        left = sub(left, full(shape=(), value=1, dtype=int64))
+        return (left, *carried, *sums, *(stack for stack, _ in popped), *found.rest())
+
+    types = _types((*back_carries, *kept))
+    regions = (
+        subgraph(types, unfinished, constraints, f"{condition.name}_backward", node.location),
+        subgraph(types, backward, constraints, half.backward.name, node.location),
+    )
+    attrs = {"num_carries": len(back_carries)}
+    back = _Arguments(reverse.builder.emit(while_, (*back_carries, *kept), attrs, regions))
+    back.take(1)
+    gradients = back.take(len(wrt))
+    reverse.threads.extend(map(Thread, starts, ends, back.rest()))
+    found: list[Value | None] = [None] * len(node.inputs)
+    for i, gradient in zip(wrt, gradients, strict=True):
+        found[i] = gradient
+    return found
+
+
+def _active_inputs(
+    reverse: Reverse, node: Node, body: Graph, cotangents: Cotangents, num_carries: int
+) -> tuple[list[int], list[int]]:
+    """The carries that need a cotangent, and all operands that do, carries first; none where no cotangent arrives."""
+    varied = tuple(value in reverse.active for value in node.inputs)
+    given = tuple(ct is not None for ct in cotangents)
+    carries = loop_carries(body, varied, given, num_carries)
+    reach = reaching(body, (*carries, *given[num_carries:]))
+    looped = [i for i, needed in enumerate(carries) if needed]
+    others = [i for i in range(num_carries, len(node.inputs)) if varied[i] and reach[i]]
+    return looped, [*looped, *others]
+
+
+def _or_zeros(cotangent: Value | None, value: Value) -> Value:
+    return zeros(value.type) if cotangent is None else cotangent

@@ -1,0 +1,237 @@
+"""What a gradient saves from the forward computation and what it computes again: a minimum cut.
+
+The network has one edge of finite capacity for each value, its size in bytes; a cut between the values that cannot be
+computed again (inputs, products, reductions, loops) and those that the backward part reads is a set of values to save,
+and everything past the cut is computed again from it. The cheapest such set is the minimum cut (Ford and Fulkerson
+1956; PyTorch's AOTAutograd chooses its residuals in the same way). Among equally cheap cuts the latest is taken: the
+least is computed again.
+
+Values that cannot be computed again are saved wherever they are read, so the network falls apart into small connected
+parts, and each part is solved exactly. A part of more than ``SEGMENT`` values is cut in program order into windows of
+that many, solved from the last to the first: what a later window needs of an earlier one is counted at its full size
+there, and decided when its own window's turn comes. That takes time linear in the number of values, and may miss the
+minimum only where a chain crosses a window's edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from jitgraph.errors import UnsupportedOp
+from jitgraph.ir import dims
+from jitgraph.ir.graph import Node, Value
+from jitgraph.ir.types import StackType, TensorType
+from jitgraph.passes.rewriter import has_effect
+
+SEGMENT: Final = 500
+ASSUMED_SIZE: Final = 128  # what a named size counts as: about a batch; only the comparison of costs depends on it
+CHEAP_KINDS: Final = frozenset({"elementwise", "movement", "creation"})
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A stack that crosses from forward to backward: empty at ``start``, full at ``end``, empty again at ``rest``."""
+
+    start: Value
+    end: Value
+    rest: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """A forward computation followed by its backward one, in one list of nodes.
+
+    ``originals`` gives for a loop that was rewritten to yield residuals the loop as it was.
+    """
+
+    inputs: tuple[Value, ...]
+    cotangents: tuple[Value, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[Value, ...]
+    gradients: tuple[Value, ...]
+    threads: tuple[Thread, ...] = ()
+    originals: Mapping[Node, Node] = field(default_factory=dict)
+
+
+def cost(value: Value) -> int:
+    """Bytes to save ``value``, a named size counted as ``ASSUMED_SIZE``; at least 1."""
+    tensor = value.tensor
+    return max(1, dims.evaluate(dims.transform(tensor.size, lambda _: ASSUMED_SIZE), {}) * tensor.dtype.itemsize)
+
+
+def is_cheap(node: Node) -> bool:
+    """Whether computing the node again costs no more than reading its result: no product, reduction, loop or effect."""
+    if node.op.effect != "none":
+        return False
+    if node.op.kind == "composite" or node.op.name in ("call", "fused"):
+        return all(is_cheap(inner) for region in node.regions for inner in region.nodes)
+    return node.op.kind in CHEAP_KINDS or node.op.name == "stack_new"
+
+
+def dependents(nodes: Iterable[Node], sources: Iterable[Value]) -> set[Value]:
+    """Every value of ``nodes`` (in order) that depends on ``sources``, and these."""
+    found = set(sources)
+    for node in nodes:
+        if not found.isdisjoint(node.inputs):
+            found.update(node.outputs)
+    return found
+
+
+def late_nodes(joint: Joint, late: Collection[Value]) -> list[Node]:
+    """The nodes past the cotangents that the gradients need, in order; ``late`` is what depends on the cotangents."""
+    wanted = set(joint.gradients)
+    found: list[Node] = []
+    for node in reversed(joint.nodes):
+        if any(value in late for value in node.inputs) and (has_effect(node) or not wanted.isdisjoint(node.outputs)):
+            wanted.update(node.inputs)
+            found.append(node)
+    return found[::-1]
+
+
+def choose(
+    joint: Joint, *, free: Collection[Value] = (), stable: Collection[Value] = (), threaded: bool = False
+) -> tuple[Value, ...]:
+    """The values of the forward part to save for the backward part, in program order.
+
+    ``free`` are those that the backward part has anyway. Whatever depends on ``stable`` inputs alone (a loop's
+    invariants) is computed again rather than saved once a turn. With ``threaded`` the stacks of ``joint.threads`` are
+    handed over too; without, a loop that fills one is run again in the backward part.
+    """
+    late = dependents(joint.nodes, joint.cotangents)
+    given = set(free) | ({thread.end for thread in joint.threads} if threaded else set())
+    producers = {value: node for node in joint.nodes for value in node.outputs}
+    steady = _steady(joint, set(stable), late)
+
+    def fixed(value: Value) -> bool:
+        node = producers.get(value)
+        if node is None:
+            return True
+        if is_cheap(node) or (value in steady and not has_effect(node)):
+            return False
+        fills = not threaded and any(isinstance(output.type, StackType) for output in node.outputs)
+        return not fills or has_effect(node)
+
+    sinks = {value for value in _read_late(joint, late) if value not in late and value not in given}
+    sources: dict[Value, tuple[Value, ...] | None] = {}  # what a value is computed again from; None: it cannot be
+    open_values = list(sinks)
+    while open_values:
+        value = open_values.pop()
+        if value in sources:
+            continue
+        if fixed(value):
+            sources[value] = None
+        else:
+            sources[value] = tuple(v for v in dict.fromkeys(producers[value].inputs) if v not in given)
+            open_values.extend(sources[value] or ())
+    order = {value: i for i, value in enumerate([*joint.inputs, *producers])}
+    saved: set[Value] = set()
+    for part in _parts(sources, order):
+        saved |= _solve(part, sources, sinks)
+    return tuple(sorted(saved, key=order.__getitem__))
+
+
+def _steady(joint: Joint, stable: set[Value], late: set[Value]) -> set[Value]:
+    if not stable:
+        return set()
+    found = set(stable)
+    for node in joint.nodes:
+        if all(value in found for value in node.inputs) and late.isdisjoint(node.outputs):
+            found.update(node.outputs)
+    return found
+
+
+def _read_late(joint: Joint, late: set[Value]) -> set[Value]:
+    """What the gradients are computed from: themselves, and the operands of every late node that they need."""
+    return set(joint.gradients).union(*(node.inputs for node in late_nodes(joint, late)))
+
+
+def _parts(sources: Mapping[Value, tuple[Value, ...] | None], order: Mapping[Value, int]) -> list[list[Value]]:
+    """The connected parts of the network, each in program order."""
+    parent = {value: value for value in sources}
+
+    def root(value: Value) -> Value:
+        while parent[value] is not value:
+            parent[value] = parent[parent[value]]
+            value = parent[value]
+        return value
+
+    for value, inputs in sources.items():
+        for source in inputs or ():
+            parent[root(source)] = root(value)
+    parts: dict[Value, list[Value]] = {}
+    for value in sorted(sources, key=order.__getitem__):
+        parts.setdefault(root(value), []).append(value)
+    return list(parts.values())
+
+
+def _solve(
+    part: Sequence[Value], sources: Mapping[Value, tuple[Value, ...] | None], sinks: Collection[Value]
+) -> set[Value]:
+    """The values of one connected part to save; windows from the last to the first where the part is large."""
+    needed = set(sinks)
+    saved: set[Value] = set()
+    for end in range(len(part), 0, -SEGMENT):
+        window = part[max(0, end - SEGMENT) : end]
+        inside = set(window)
+        border = {v for value in window for v in sources[value] or () if v not in inside}
+        cut = _minimum_cut(window, border, sources, needed)
+        saved |= cut & inside
+        needed |= cut & border
+    return saved
+
+
+def _minimum_cut(
+    window: Sequence[Value],
+    border: Collection[Value],
+    sources: Mapping[Value, tuple[Value, ...] | None],
+    needed: Collection[Value],
+) -> set[Value]:
+    if not any(value in needed for value in window):
+        return set()
+    if len(window) == 1 and not border:
+        return set() if sources[window[0]] is not None else _savable(window)
+    import networkx
+
+    network = networkx.DiGraph()
+    network.add_nodes_from(("source", "sink"))
+    for value in (*window, *border):
+        enter, leave = (value, 0), (value, 1)
+        if isinstance(value.type, TensorType):
+            network.add_edge(enter, leave, capacity=cost(value))
+        else:
+            network.add_edge(enter, leave)  # no capacity: never cut
+        inputs = None if value in border else sources[value]
+        if inputs is None:
+            network.add_edge("source", enter)
+        for source in inputs or ():
+            network.add_edge((source, 1), enter)
+        if value in needed and value not in border:
+            network.add_edge(leave, "sink")
+    try:
+        _, (before, _) = networkx.minimum_cut(network, "source", "sink", flow_func=_flow_function())
+    except networkx.NetworkXUnbounded:
+        raise _cannot_save(window) from None
+    return {value for value in (*window, *border) if (value, 0) in before and (value, 1) not in before}
+
+
+def _flow_function() -> Callable[..., object]:
+    from networkx.algorithms import flow
+
+    function: Callable[..., object] = flow.preflow_push
+    return function
+
+
+def _savable(values: Sequence[Value]) -> set[Value]:
+    if not all(isinstance(value.type, TensorType) for value in values):
+        raise _cannot_save(values)
+    return set(values)
+
+
+def _cannot_save(values: Sequence[Value]) -> UnsupportedOp:
+    kinds = sorted({str(value.type) for value in values if not isinstance(value.type, TensorType)})
+    return UnsupportedOp(
+        f"a gradient needs values of type {', '.join(kinds)} of a loop that cannot be run again",
+        hint="use jg.scan, whose length is known, or take checks and prints out of the while loop",
+    )

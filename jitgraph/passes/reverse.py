@@ -1,0 +1,265 @@
+"""Reverse-mode differentiation of the nodes that a builder has recorded, by the gradient rules of the ops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+
+from jitgraph.errors import GraphError, UnsupportedOp
+from jitgraph.ir import context
+from jitgraph.ir.builder import GraphBuilder, decomposition
+from jitgraph.ir.graph import Graph, Node, Value
+from jitgraph.ir.types import TensorType
+from jitgraph.ops import add, call, reshape, stack_pop, stack_push
+from jitgraph.passes.activity import carries_gradient, spread
+from jitgraph.passes.control_gradients import cond_gradient, scan_gradient, while_gradient, zeros
+from jitgraph.passes.partition import Joint, Thread
+from jitgraph.passes.split import Split, splice, split
+
+Cotangents = Sequence["Value | None"]
+
+
+class Reverse:
+    """One walk back over the nodes recorded so far, which the nodes of the gradient then follow.
+
+    Loops and branches that are differentiated are replaced by ones that yield their residuals too; values keep their
+    identity. ``threads`` are the stacks that this needed, ``originals`` the nodes as they were.
+    """
+
+    def __init__(self, builder: GraphBuilder) -> None:
+        self.builder = builder
+        self.active: set[Value] = set()
+        self.threads: list[Thread] = []
+        self.originals: dict[Node, Node] = {}
+        self._cotangents: dict[Value, Value] = {}
+        self._forward: list[Node] = []  # in reverse order
+
+    def run(self, outputs: Sequence[Value], cotangents: Sequence[Value], wrt: Sequence[Value]) -> list[Value | None]:
+        """The cotangent of each of ``wrt`` for these cotangents of ``outputs``; None where none arrives."""
+        nodes = list(self.builder.nodes)
+        self.active = {value for value in wrt if carries_gradient(value.type)}
+        spread(nodes, self.active)
+        location = self.builder.location
+        with context.using(emitter=self.builder, constraints=self.builder.constraints):
+            for output, cotangent in zip(outputs, cotangents, strict=True):
+                self._accumulate(output, cotangent)
+            self._walk(nodes)
+        self.builder.location = location
+        self.builder.nodes[: len(nodes)] = reversed(self._forward)
+        return [self._cotangents.get(value) for value in wrt]
+
+    def _accumulate(self, value: Value, cotangent: Value) -> None:
+        if value not in self.active:
+            return
+        fitted = self._fitted(value, cotangent)
+        known = self._cotangents.get(value)
+        self._cotangents[value] = fitted if known is None else add(known, fitted)
+
+    def _fitted(self, value: Value, cotangent: Value) -> Value:
+        """The cotangent in the very type of its value: sizes equal by a constraint may be written differently."""
+        if cotangent.type == value.type:
+            return cotangent
+        want, have = value.tensor, cotangent.tensor
+        same = self.builder.constraints.same
+        if want.dtype != have.dtype or want.ndim != have.ndim or not all(map(same, want.shape, have.shape)):
+            raise GraphError(f"a cotangent of type {have} arrives at a value of type {want}")
+        fitted: Value = reshape(cotangent, shape=want.shape)
+        return fitted
+
+    def _walk(self, nodes: Sequence[Node]) -> None:
+        for node in reversed(nodes):
+            cotangents = [self._cotangents.get(value) for value in node.outputs]
+            if self.active.isdisjoint(node.inputs) or all(cotangent is None for cotangent in cotangents):
+                self._forward.append(node)
+                continue
+            self.builder.location = node.location
+            if node.op.name in ("call", "fused") or (node.op.kind == "composite" and node.op.vjp is None):
+                inner = _inlined(node, self.builder)
+                spread(inner, self.active)
+                self._walk(inner)
+                continue
+            for value, cotangent in zip(node.inputs, self._step(node, cotangents), strict=True):
+                if cotangent is not None:
+                    self._accumulate(value, cotangent)
+
+    def _step(self, node: Node, cotangents: Cotangents) -> Cotangents:
+        """The cotangents of the node's inputs; its forward form is recorded on the way."""
+        rule = _CONTROL.get(node.op.name)
+        if rule is not None:
+            return rule(self, node, cotangents)
+        self._forward.append(node)
+        if node.op.name in _STACKS:
+            return _STACKS[node.op.name](node, cotangents)
+        if node.op.vjp is None:
+            raise _no_gradient(node)
+        single = len(node.outputs) == 1
+        found = node.op.vjp(
+            cotangents[0] if single else tuple(cotangents),
+            node.outputs[0] if single else node.outputs,
+            *node.inputs,
+            **node.attrs,
+        )
+        if len(found) != len(node.inputs):
+            raise GraphError(
+                f"the gradient rule of {node.op.name} gives {len(found)} cotangents for {len(node.inputs)}"
+            )
+        return found
+
+    def replace(self, node: Node, record: Callable[[], object], positions: Sequence[int]) -> tuple[Value, ...]:
+        """Put what ``record`` records in the place of ``node`` and return the outputs of the last node recorded.
+
+        That node's outputs at ``positions`` become the outputs of ``node``.
+        """
+        scratch = GraphBuilder()
+        scratch.constraints = self.builder.constraints
+        scratch.location = node.location
+        with context.using(emitter=scratch):
+            record()
+        last = scratch.nodes.pop()
+        outputs = list(last.outputs)
+        for position, value in zip(positions, node.outputs, strict=True):
+            outputs[position] = value
+        rewritten = replace(last, outputs=tuple(outputs))
+        self.originals[rewritten] = node
+        self._forward.extend((rewritten, *reversed(scratch.nodes)))
+        return rewritten.outputs
+
+    def keep(self, node: Node) -> Cotangents:
+        """Leave ``node`` as it is; no cotangent passes it."""
+        self._forward.append(node)
+        return (None,) * len(node.inputs)
+
+    def halves(
+        self,
+        region: Graph,
+        seeds: Sequence[int],
+        wrt: Sequence[int],
+        *,
+        free_inputs: Collection[int],
+        free_outputs: Collection[int],
+        stable: Collection[int] = (),
+    ) -> Split:
+        """Forward and backward of a region: cotangents of the outputs ``seeds`` to those of the inputs ``wrt``."""
+        return halves(
+            region,
+            seeds,
+            wrt,
+            self.builder,
+            free_inputs=free_inputs,
+            free_outputs=free_outputs,
+            stable=stable,
+            threaded=True,
+        )
+
+
+def halves(
+    graph: Graph,
+    seeds: Sequence[int],
+    wrt: Sequence[int],
+    parent: GraphBuilder,
+    *,
+    free_inputs: Collection[int],
+    free_outputs: Collection[int],
+    stable: Collection[int] = (),
+    threaded: bool,
+) -> Split:
+    """Differentiate ``graph`` and split it: cotangents of the outputs ``seeds`` to those of the inputs ``wrt``.
+
+    Sizes are assumed in ``parent``'s constraints; see ``split`` for the rest.
+    """
+    builder = GraphBuilder()
+    builder.constraints = parent.constraints
+    builder.location = parent.location
+    inputs = tuple(builder.input(value.type, value.hint) for value in graph.inputs)
+    outputs = splice(builder, graph, inputs)
+    cotangents = tuple(Value(outputs[i].type) for i in seeds)
+    reverse = Reverse(builder)
+    found = reverse.run([outputs[i] for i in seeds], cotangents, [inputs[i] for i in wrt])
+    with context.using(emitter=builder, constraints=builder.constraints):
+        gradients = tuple(zeros(inputs[i].type) if ct is None else ct for i, ct in zip(wrt, found, strict=True))
+    joint = Joint(
+        inputs, cotangents, tuple(builder.nodes), outputs, gradients, tuple(reverse.threads), reverse.originals
+    )
+    return split(
+        joint,
+        graph.name,
+        parent.constraints,
+        free_inputs=free_inputs,
+        free_outputs=free_outputs,
+        stable=stable,
+        threaded=threaded,
+    )
+
+
+def _inlined(node: Node, parent: GraphBuilder) -> list[Node]:
+    """The nodes of the node's region over its operands; what the region returns are the node's own outputs."""
+    if node.regions:
+        (region,) = node.regions
+    else:
+        region = decomposition(node.op, [value.type for value in node.inputs], node.attrs, parent.constraints)
+    builder = GraphBuilder()
+    builder.constraints = parent.constraints
+    builder.location = node.location
+    results = splice(builder, region, node.inputs)
+    names: dict[Value, Value] = {}
+    made = {value for inner in builder.nodes for value in inner.outputs}
+    aliases: list[tuple[Value, Value]] = []
+    for result, output in zip(results, node.outputs, strict=True):
+        if result in made and result not in names:
+            names[result] = output
+        else:  # an operand, or a value returned twice: it needs a node of its own
+            aliases.append((output, result))
+    nodes = [_renamed(inner, names) for inner in builder.nodes]
+    for output, result in aliases:
+        nodes.append(_identity(names.get(result, result), output, builder))
+    return nodes
+
+
+def _renamed(node: Node, names: dict[Value, Value]) -> Node:
+    return replace(
+        node,
+        inputs=tuple(names.get(value, value) for value in node.inputs),
+        outputs=tuple(names.get(value, value) for value in node.outputs),
+    )
+
+
+def _identity(value: Value, output: Value, parent: GraphBuilder) -> Node:
+    """A node that gives ``value`` the second name ``output``; simplification removes it."""
+    scratch = GraphBuilder()
+    scratch.constraints = parent.constraints
+    scratch.location = parent.location
+    with context.using(emitter=scratch, constraints=scratch.constraints):
+        if isinstance(value.type, TensorType):
+            reshape(value, shape=value.type.shape)
+        else:
+            inner = Value(value.type)
+            call(value, regions=(Graph((inner,), (), (inner,), (), "identity"),))
+    (node,) = scratch.nodes
+    return replace(node, outputs=(output,))
+
+
+def _no_gradient(node: Node) -> UnsupportedOp:
+    return UnsupportedOp(
+        f"{node.op.name} has no gradient rule",
+        location=node.location,
+        hint="use jg.stop_gradient(x) where no gradient is meant to pass",
+    )
+
+
+def _push_gradient(node: Node, cotangents: Cotangents) -> Cotangents:
+    (cotangent,) = cotangents
+    assert cotangent is not None
+    stack, tensor = stack_pop(cotangent)
+    return (stack, tensor)
+
+
+def _pop_gradient(node: Node, cotangents: Cotangents) -> Cotangents:
+    """A stack without a cotangent is empty from here on (loops alone walk stacks, to the end); so is its cotangent."""
+    stack, tensor = cotangents
+    stack = zeros(node.outputs[0].type) if stack is None else stack
+    tensor = zeros(node.outputs[1].type) if tensor is None else tensor
+    return (stack_push(stack, tensor),)
+
+
+_CONTROL = {"cond": cond_gradient, "while": while_gradient, "scan": scan_gradient}
+_STACKS = {"stack_push": _push_gradient, "stack_pop": _pop_gradient}

@@ -1,0 +1,195 @@
+"""Cutting a joint computation into a forward graph that yields residuals and a backward graph that reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from jitgraph.ir import context, dims
+from jitgraph.ir.attributes import names_in_attr, names_in_type
+from jitgraph.ir.builder import GraphBuilder
+from jitgraph.ir.constraints import Constraint, Constraints
+from jitgraph.ir.dims import Dim
+from jitgraph.ir.graph import Graph, Node, Value
+from jitgraph.ir.types import Type
+from jitgraph.location import Location
+from jitgraph.passes.partition import Joint, Thread, choose, cost, dependents, late_nodes
+from jitgraph.passes.rewriter import has_effect, is_tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The two halves of a gradient.
+
+    forward: inputs + empty stacks -> outputs + filled stacks + saved values.
+    backward: kept inputs + kept outputs + filled stacks + saved values + cotangents -> gradients + emptied stacks.
+    ``kept_inputs`` and ``kept_outputs`` number the inputs and outputs of the forward graph that backward reads.
+    """
+
+    forward: Graph
+    backward: Graph
+    kept_inputs: tuple[int, ...]
+    kept_outputs: tuple[int, ...]
+    saved: tuple[Type, ...]
+    stacks: tuple[Type, ...]
+
+
+def splice(builder: GraphBuilder, graph: Graph, operands: Sequence[Value]) -> tuple[Value, ...]:
+    """Record a copy of ``graph`` applied to ``operands`` and return its outputs; locations are kept."""
+    env = dict(zip(graph.inputs, operands, strict=True))
+    copy_nodes(builder, graph.nodes, env)
+    return tuple(env[value] for value in graph.outputs)
+
+
+def copy_nodes(builder: GraphBuilder, nodes: Iterable[Node], env: dict[Value, Value]) -> None:
+    """Record copies of ``nodes`` with values of their own; ``env`` maps old values to new ones and grows."""
+    for node in nodes:
+        outputs = tuple(Value(value.type, value.hint) for value in node.outputs)
+        inputs = tuple(env[value] for value in node.inputs)
+        builder.nodes.append(replace(node, inputs=inputs, outputs=outputs, location=node.location or builder.location))
+        for old, new in zip(node.outputs, outputs, strict=True):
+            env.setdefault(old, new)
+
+
+def subgraph(
+    types: Sequence[Type],
+    function: Callable[..., Sequence[Value]],
+    constraints: Constraints,
+    name: str,
+    location: Location | None = None,
+) -> Graph:
+    """The region that ``function(builder, *inputs)`` records; what it assumes of sizes goes to ``constraints``."""
+    builder = GraphBuilder()
+    builder.constraints = constraints
+    builder.location = location
+    inputs = [builder.input(type) for type in types]
+    with context.using(emitter=builder, constraints=constraints):
+        outputs = tuple(function(builder, *inputs))
+    return Graph(tuple(inputs), tuple(builder.nodes), outputs, (), name)
+
+
+def split(
+    joint: Joint,
+    name: str,
+    constraints: Constraints,
+    *,
+    free_inputs: Collection[int] = (),
+    free_outputs: Collection[int] = (),
+    stable: Collection[int] = (),
+    threaded: bool = False,
+) -> Split:
+    """Choose the residuals of ``joint`` (see ``partition.choose``) and build both halves.
+
+    The free inputs and outputs, by number, are at hand in the backward part without being saved. With ``threaded``,
+    stacks that loops fill come in from outside and go out again, for a joint computation that is the body of a loop.
+    Without, both halves stand alone: backward keeps inputs that tell it the sizes that it and ``constraints`` name.
+    """
+    late = dependents(joint.nodes, joint.cotangents)
+    needed = late_nodes(joint, late)
+    read = {value for node in needed for value in node.inputs}
+    threads = tuple(thread for thread in joint.threads if thread.end in read) if threaded else ()
+    joint = replace(joint, threads=threads)
+    numbers = {joint.outputs[i]: (1, i) for i in sorted(free_outputs, reverse=True)}
+    numbers |= {joint.inputs[i]: (0, i) for i in free_inputs}
+    saved = choose(joint, free=numbers, stable=[joint.inputs[i] for i in stable], threaded=threaded)
+    leaves = {*numbers, *saved, *joint.cotangents, *(thread.end for thread in threads)}
+    nodes = _scheduled(joint, needed, leaves)
+    used = {value for node in nodes for value in node.inputs} | set(joint.gradients)
+    if not threaded:
+        told = [value for value in leaves if value in used]
+        used.update(_binders(_names_in(nodes, constraints), told, [joint.inputs[i] for i in free_inputs]))
+    kept = [(number, value) for value, number in sorted(numbers.items(), key=lambda item: item[1]) if value in used]
+    ends = tuple(thread.end for thread in threads)
+    entering = (*(value for _, value in kept), *ends, *saved, *joint.cotangents)
+    builder = GraphBuilder()
+    env = {value: builder.input(value.type, value.hint) for value in entering}
+    copy_nodes(builder, nodes, env)
+    outputs = (*joint.gradients, *(thread.rest for thread in threads))
+    backward = Graph(
+        tuple(builder.inputs), tuple(builder.nodes), tuple(env[value] for value in outputs), (), f"{name}_backward"
+    )
+    return Split(
+        forward=_forward(joint, threads, saved, late, name),
+        backward=backward,
+        kept_inputs=tuple(i for (side, i), _ in kept if side == 0),
+        kept_outputs=tuple(i for (side, i), _ in kept if side == 1),
+        saved=tuple(value.type for value in saved),
+        stacks=tuple(value.type for value in ends),
+    )
+
+
+def _scheduled(joint: Joint, needed: Sequence[Node], leaves: Collection[Value]) -> list[Node]:
+    """The nodes of the backward half; what is computed again stands right before its first use, to live shortly."""
+    producers = {value: node for node in joint.nodes for value in node.outputs}
+    nodes: list[Node] = []
+    done: set[Node] = set()
+
+    def require(node: Node) -> None:
+        open_nodes = [node]
+        while open_nodes:
+            current = open_nodes[-1]
+            if current in done:
+                open_nodes.pop()
+                continue
+            missing = [producers[value] for value in current.inputs if value not in leaves]
+            missing = [producer for producer in dict.fromkeys(missing) if producer not in done]
+            if missing:
+                open_nodes.extend(reversed(missing))
+            else:
+                done.add(current)
+                nodes.append(open_nodes.pop())
+
+    for node in needed:
+        require(node)
+    for value in joint.gradients:
+        if value not in leaves:
+            require(producers[value])
+    return nodes
+
+
+def _names_in(nodes: Iterable[Node], constraints: Iterable[Constraint]) -> set[str]:
+    found: set[str] = set()
+    for constraint in constraints:
+        found |= dims.names(constraint.left) | dims.names(constraint.right)
+    for node in nodes:
+        found.update(*map(names_in_attr, node.attrs.values()))
+        found.update(*(names_in_type(value.type) for value in node.outputs))
+        for region in node.regions:
+            found |= _names_in(region.nodes, ())
+    return found
+
+
+def _binders(names: set[str], entering: Iterable[Value], inputs: Sequence[Value]) -> set[Value]:
+    """The smallest inputs that tell the sizes in ``names`` which ``entering`` values do not tell."""
+
+    def told_by(value: Value) -> set[str]:
+        alone = (dim.as_name for dim in value.shape if isinstance(dim, Dim)) if is_tensor(value) else ()
+        return {name for name in alone if name is not None}
+
+    missing = names.difference(*map(told_by, entering))
+    found: set[Value] = set()
+    for name in sorted(missing):
+        telling = [value for value in inputs if name in told_by(value)]
+        if telling:
+            found.add(min(telling, key=cost))
+        else:  # told by a compound size: keep whatever mentions it
+            found.update(value for value in inputs if name in names_in_type(value.type))
+    return found
+
+
+def _forward(
+    joint: Joint, threads: Sequence[Thread], saved: Sequence[Value], late: Collection[Value], name: str
+) -> Graph:
+    starts = tuple(thread.start for thread in threads)
+    outputs = (*joint.outputs, *(thread.end for thread in threads), *saved)
+    needed = set(outputs)
+    nodes: list[Node] = []
+    for node in reversed(joint.nodes):
+        if any(value in late for value in node.inputs) or any(value in starts for value in node.outputs):
+            continue
+        if has_effect(node) or not needed.isdisjoint(node.outputs):
+            plain = joint.originals.get(node)
+            kept = plain if plain and needed.isdisjoint(set(node.outputs).difference(plain.outputs)) else node
+            nodes.append(kept)
+            needed.update(kept.inputs)
+    return Graph((*joint.inputs, *starts), tuple(reversed(nodes)), outputs, (), name)

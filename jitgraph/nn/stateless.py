@@ -1,0 +1,160 @@
+"""Layers without parameters: activations, dropout, pooling, reshaping, losses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jitgraph.functions.manipulation import flatten
+from jitgraph.nn import functional
+from jitgraph.nn.module import Module
+from jitgraph.tensor import Tensor
+
+
+def _activation(name: str, function: Any) -> type[Module]:
+    def forward(self: Module, x: Tensor) -> Tensor:
+        return function(x)  # type: ignore[no-any-return]
+
+    forward.__doc__ = f"``functional.{function.__name__}`` of x."
+    return type(name, (Module,), {"forward": forward, "__doc__": function.__doc__, "__module__": __name__})
+
+
+ReLU = _activation("ReLU", functional.relu)
+Sigmoid = _activation("Sigmoid", functional.sigmoid)
+Tanh = _activation("Tanh", functional.tanh)
+SiLU = _activation("SiLU", functional.silu)
+Softplus = _activation("Softplus", functional.softplus)
+
+
+class GELU(Module):
+    """x * Phi(x), exact or by the tanh approximation (Hendrycks and Gimpel 2016)."""
+
+    def __init__(self, approximate: str = "none") -> None:
+        super().__init__()
+        self.approximate = approximate
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``functional.gelu`` of x."""
+        return functional.gelu(x, self.approximate)
+
+
+class LeakyReLU(Module):
+    """x, or ``negative_slope * x`` where x is negative."""
+
+    def __init__(self, negative_slope: float = 0.01) -> None:
+        super().__init__()
+        self.negative_slope = negative_slope
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``functional.leaky_relu`` of x."""
+        return functional.leaky_relu(x, self.negative_slope)
+
+
+class Softmax(Module):
+    """Softmax along ``dim``."""
+
+    def __init__(self, dim: int = -1) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``functional.softmax`` of x."""
+        return functional.softmax(x, self.dim)
+
+
+class Dropout(Module):
+    """Each element zero with probability ``p`` while training, the others scaled by 1 / (1 - p)."""
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``functional.dropout`` of x."""
+        return functional.dropout(x, self.p, self.training)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"
+
+
+class Identity(Module):
+    """x as it is."""
+
+    def forward(self, x: Any) -> Any:
+        """x."""
+        return x
+
+
+class Flatten(Module):
+    """Axes ``start_dim`` to ``end_dim`` as one."""
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        self.start_dim, self.end_dim = start_dim, end_dim
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The flattened x."""
+        return flatten(x, self.start_dim, self.end_dim)
+
+
+class _Pool2d(Module):
+    def __init__(
+        self,
+        kernel_size: int | tuple[int, int],
+        stride: int | tuple[int, int] | None = None,
+        padding: int | tuple[int, int] = 0,
+    ) -> None:
+        super().__init__()
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride or self.kernel_size}, padding={self.padding}"
+
+
+class MaxPool2d(_Pool2d):
+    """The largest element of each window of [N, C, H, W]."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``functional.max_pool2d`` of x."""
+        return functional.max_pool2d(x, self.kernel_size, self.stride, self.padding)
+
+
+class AvgPool2d(_Pool2d):
+    """The mean of each window of [N, C, H, W], padding counted in."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``functional.avg_pool2d`` of x."""
+        return functional.avg_pool2d(x, self.kernel_size, self.stride, self.padding)
+
+
+class CrossEntropyLoss(Module):
+    """``functional.cross_entropy`` of logits and class numbers."""
+
+    def __init__(self, reduction: str = "mean", label_smoothing: float = 0.0) -> None:
+        super().__init__()
+        self.reduction, self.label_smoothing = reduction, label_smoothing
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """The loss."""
+        return functional.cross_entropy(
+            logits, labels, reduction=self.reduction, label_smoothing=self.label_smoothing
+        )
+
+
+class MSELoss(Module):
+    """``functional.mse_loss`` of prediction and target."""
+
+    def __init__(self, reduction: str = "mean") -> None:
+        super().__init__()
+        self.reduction = reduction
+
+    def forward(self, prediction: Tensor, target: Tensor) -> Tensor:
+        """The loss."""
+        return functional.mse_loss(prediction, target, reduction=self.reduction)
+
+
+class L1Loss(MSELoss):
+    """``functional.l1_loss`` of prediction and target."""
+
+    def forward(self, prediction: Tensor, target: Tensor) -> Tensor:
+        """The loss."""
+        return functional.l1_loss(prediction, target, reduction=self.reduction)

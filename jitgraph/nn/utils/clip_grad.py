@@ -1,0 +1,30 @@
+"""Limiting the size of gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jitgraph.autograd import no_grad
+from jitgraph.errors import JitgraphError
+from jitgraph.functions.elementwise import minimum, sqrt, square
+from jitgraph.tensor import Tensor
+
+
+def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> Tensor:
+    """Scale the gradients in place so that their joint 2-norm is at most ``max_norm``; returns the norm before."""
+    members = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    given = [p for p in members if p.grad is not None]
+    if not given:
+        raise JitgraphError("clip_grad_norm_: no parameter has a gradient\n  hint: call loss.backward() first")
+    with no_grad():
+        squares = [square(p.grad).sum() for p in given]
+        total = squares[0]
+        for part in squares[1:]:
+            total = total + part
+        norm = sqrt(total)
+        scale = minimum(max_norm / (norm + 1e-6), 1.0)
+        for p in given:
+            gradient = p.grad
+            assert gradient is not None
+            p.grad = gradient * scale.astype(gradient.dtype)
+    return norm

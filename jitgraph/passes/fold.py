@@ -1,0 +1,129 @@
+"""Constant folding: what does not depend on the inputs is evaluated once, here."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jitgraph.dtypes import is_float
+from jitgraph.ir.attributes import names_in_attr
+from jitgraph.ir.constant import Constant
+from jitgraph.ir.constraints import Constraints
+from jitgraph.ir.dims import Dim
+from jitgraph.ir.graph import Graph, Node, Value
+from jitgraph.ir.target import Target
+from jitgraph.ops.creation import constant, full
+from jitgraph.passes.rewriter import Rewriter, has_effect, is_tensor, rewrite_regions, uniform_value
+
+MAX_BYTES: Final = 64 << 10  # of each operand and result of a folded node: code must not grow by tables
+
+
+def fold(graph: Graph, target: Target, constraints: Constraints | None = None) -> Graph:
+    """Evaluate nodes whose operands are constants, and take the known branch of a cond.
+
+    Values of one element repeated become ``full``; elementwise ops on such are folded for any size, named ones too.
+    Nothing larger than 64 KB is made, and an op that would raise is left to raise at its time.
+    """
+    rewriter = Rewriter(graph, constraints)
+    known: dict[Value, Node] = {}
+    for node in graph.nodes:
+        regions = rewrite_regions(node, lambda region: fold(region, target, rewriter.constraints))
+        copied = rewriter.copy(node, regions)
+        start = len(rewriter.builder.nodes)
+        results = _folded(rewriter, copied, known)
+        if results is not None:
+            del rewriter.builder.nodes[start - 1]
+            for old, new in zip(copied.outputs, results, strict=True):
+                rewriter.replace(old, new)
+        for made in rewriter.builder.nodes[start - 1 :]:
+            if made.op in (full, constant) or made.op.name == "iota":
+                known[made.output] = made
+    return rewriter.finish()
+
+
+def _folded(rewriter: Rewriter, node: Node, known: dict[Value, Node]) -> tuple[Value, ...] | None:
+    """The values that ``node`` gives without being run; None where that is not known."""
+    if node.op.name == "cond":
+        predicate = uniform_value(known.get(node.inputs[0]))
+        return None if predicate is None else rewriter.inline(node.regions[0 if predicate else 1], node.inputs[1:])
+    if has_effect(node) or node.op.evaluate is None or node.regions or node.op.name in ("full", "iota"):
+        return None
+    if not all(map(is_tensor, (*node.inputs, *node.outputs))) or not all(value in known for value in node.inputs):
+        return None
+    producers = [known[value] for value in node.inputs]
+    if node.op.kind == "elementwise" and (results := _scalar_result(node, producers)) is not None:
+        shapes = [value.shape for value in node.outputs]
+    else:
+        if not _is_small(node) or any(map(_names_sizes, (node, *producers))):
+            return None
+        try:
+            results = _evaluate(node, [_array(producer) for producer in producers])
+        except IndexError:  # for the run to raise, if it ever gets there
+            return None
+        shapes = [array.shape for array in results]
+        if node.op is constant and not _is_uniform(results[0]):
+            return None
+    with rewriter.emitting(node):
+        return tuple(_emit(array, shape) for array, shape in zip(results, shapes, strict=True))
+
+
+def _scalar_result(node: Node, producers: list[Node]) -> list[NDArray[Any]] | None:
+    """The one element of an elementwise op's result, where every operand repeats one element."""
+    scalars = []
+    for producer in producers:
+        value = uniform_value(producer)
+        if value is None:
+            return None
+        scalars.append(full.evaluate(shape=(), value=value, dtype=producer.output.dtype))  # type: ignore[misc]
+    return _evaluate(node, scalars) if scalars else None
+
+
+def _is_small(node: Node) -> bool:
+    for value in (*node.inputs, *node.outputs):
+        size = value.tensor.size
+        if isinstance(size, Dim) or size * value.dtype.itemsize > MAX_BYTES:
+            return False
+    return True
+
+
+def _names_sizes(node: Node) -> bool:
+    return any(names_in_attr(attr) for attr in node.attrs.values())
+
+
+def _array(producer: Node) -> NDArray[Any]:
+    return _evaluate(producer, [])[0]
+
+
+def _evaluate(node: Node, arrays: list[NDArray[Any]]) -> list[NDArray[Any]]:
+    assert node.op.evaluate is not None
+    with np.errstate(all="ignore"):
+        result = node.op.evaluate(*arrays, **node.attrs)
+    return [np.asarray(array) for array in (result if isinstance(result, tuple) else (result,))]
+
+
+def _is_uniform(array: NDArray[Any]) -> bool:
+    """Whether all elements have the bits of the first, and a Python number can say which."""
+    if array.size == 0:
+        return False
+    bits = array.reshape(-1).view(np.dtype(f"u{array.dtype.itemsize}"))
+    if (bits != bits[0]).any():
+        return False
+    first = array.reshape(-1)[0]
+    if first == first:
+        return True
+    usual = np.array([math.nan], array.dtype).view(bits.dtype)[0]
+    return bool(bits[0] == usual)
+
+
+def _emit(array: NDArray[Any], shape: tuple[Any, ...]) -> Value:
+    array = np.ascontiguousarray(array).reshape(array.shape)
+    if _is_uniform(array):
+        first = array.reshape(-1)[0]
+        number = float(first) if is_float(array.dtype) else first.item()
+        result: Value = full(shape=shape, value=number, dtype=array.dtype)
+    else:
+        result = constant(value=Constant(array))
+    return result

@@ -1,0 +1,203 @@
+"""The language of rewrite rules: reading a rule, matching its pattern, building its replacement."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from jitgraph.dtypes import DType, is_bool, is_float
+from jitgraph.errors import GraphError
+from jitgraph.ir.graph import Node, Value
+from jitgraph.ir.op import Op
+from jitgraph.ir.types import TensorType
+from jitgraph.ops import OPS
+from jitgraph.ops.creation import full
+from jitgraph.passes.rewriter import uniform_value
+
+Vocabulary: TypeAlias = Mapping[str, Callable[..., Any]]
+Producers: TypeAlias = Mapping[Value, Node]
+Bindings: TypeAlias = dict[str, Any]  # Matched for values, plain values for attributes
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """A value that a name stands for; ``number`` is what it is everywhere, where that is known."""
+
+    value: Value
+    number: bool | int | float | None
+
+    @property
+    def type(self) -> TensorType:
+        return self.value.tensor
+
+    @property
+    def dtype(self) -> DType:
+        return self.value.dtype
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return self.value.shape
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """Any value, or any attribute; the same wherever the name stands."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A tensor that is this number everywhere; its type is that of ``like``, or of the whole."""
+
+    number: int | float | Function
+    like: str = "out"
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of the vocabulary on what was matched."""
+
+    name: str
+    args: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An op on operands, with attributes."""
+
+    op: Op
+    args: tuple[Term, ...]
+    attrs: tuple[tuple[str, Name | Function], ...]
+
+
+Term: TypeAlias = "Name | Number | Call"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """``pattern => replacement if conditions``."""
+
+    name: str
+    pattern: Call
+    replacement: Term
+    conditions: tuple[Function, ...]
+    vocabulary: Vocabulary
+
+    def apply(self, node: Node, producers: Producers) -> Value | None:
+        """The value that replaces the output of ``node``, its ops emitted; None where the rule does not apply."""
+        for bindings in _matches(self.pattern, node.outputs[0], producers, {}):
+            bindings["out"] = Matched(node.outputs[0], None)
+            if all(self._call(condition, bindings) for condition in self.conditions):
+                return self._build(self.replacement, bindings)
+        return None
+
+    def _call(self, function: Function, bindings: Bindings) -> Any:
+        return self.vocabulary[function.name](*(bindings[name] for name in function.args))
+
+    def _build(self, term: Term, bindings: Bindings) -> Value:
+        if isinstance(term, Name):
+            found: Value = bindings[term.name].value
+            return found
+        if isinstance(term, Number):
+            number = self._call(term.number, bindings) if isinstance(term.number, Function) else term.number
+            like: Matched = bindings[term.like]
+            kind = float if is_float(like.dtype) else bool if is_bool(like.dtype) else int
+            made: Value = full(shape=like.shape, value=kind(number), dtype=like.dtype)
+            return made
+        attrs = {}
+        for key, attr in term.attrs:
+            attrs[key] = bindings[attr.name] if isinstance(attr, Name) else self._call(attr, bindings)
+        result: Value = term.op(*(self._build(arg, bindings) for arg in term.args), **attrs)
+        return result
+
+
+def _matches(term: Term, value: Value, producers: Producers, bindings: Bindings) -> Iterator[Bindings]:
+    """Every way in which ``value`` is an instance of ``term``, given what the names stand for already."""
+    node = producers.get(value)
+    if isinstance(term, Name):
+        known = bindings.get(term.name)
+        if known is None:
+            yield {**bindings, term.name: Matched(value, uniform_value(node))}
+        elif known.value is value:
+            yield bindings
+    elif isinstance(term, Number):
+        if _is_number(uniform_value(node), term.number):
+            yield bindings
+    elif node is not None and node.op is term.op and len(node.inputs) == len(term.args):
+        for key, attr in term.attrs:
+            assert isinstance(attr, Name)
+            if bindings.setdefault(attr.name, node.attrs[key]) != node.attrs[key]:
+                return
+        orders = [node.inputs, node.inputs[::-1]] if "commutative" in term.op.traits else [node.inputs]
+        for inputs in orders:
+            found: list[Iterator[Bindings]] = [iter([dict(bindings)])]
+            for arg, operand in zip(term.args, inputs, strict=True):
+                found.append(
+                    itertools.chain.from_iterable(_matches(arg, operand, producers, dict(b)) for b in list(found[-1]))
+                )
+            yield from found[-1]
+
+
+def _is_number(found: bool | int | float | None, wanted: int | float | Function) -> bool:
+    if found is None or isinstance(wanted, Function) or found != wanted:
+        return False
+    return not isinstance(found, float) or math.copysign(1, found) == math.copysign(1, wanted)
+
+
+def parse_rules(text: str, vocabulary: Vocabulary) -> tuple[Rule, ...]:
+    """One rule from each line (a line that begins with ``=>`` goes on from the one before); GraphError for others."""
+    lines = re.sub(r"\n\s*=>", " =>", text).splitlines()
+    rules = tuple(_parse_rule(line.strip(), vocabulary) for line in lines if line.strip())
+    names = [rule.name for rule in rules]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise GraphError(f"rules named twice: {', '.join(sorted(twice))}")
+    return rules
+
+
+def _parse_rule(line: str, vocabulary: Vocabulary) -> Rule:
+    match = re.fullmatch(r"(\w+):\s*(.+?)\s*=>\s*(.+?)(?:\s+if\s+(.+))?", line)
+    if match is None:
+        raise GraphError(f"{line!r} is not a rule; expected 'name: pattern => replacement'")
+    pattern, replacement = (_term(ast.parse(side, mode="eval").body, vocabulary) for side in match.group(2, 3))
+    if not isinstance(pattern, Call):
+        raise GraphError(f"{line!r}: the pattern must be an op")
+    conditions: tuple[Function, ...] = ()
+    if match[4]:
+        tree = ast.parse(match[4], mode="eval").body
+        parts = tree.values if isinstance(tree, ast.BoolOp) else [tree]
+        conditions = tuple(_function(part, vocabulary) for part in parts)
+    return Rule(match[1], pattern, replacement, conditions, vocabulary)
+
+
+def _term(tree: ast.expr, vocabulary: Vocabulary) -> Term:
+    match tree:
+        case ast.Name(id=name):
+            return Name(name)
+        case ast.Constant(value=int() | float() as number):
+            return Number(number)
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+            return Number(-number)
+        case ast.Call(func=ast.Name(id="like"), args=[ast.Name(id=like), number]):
+            return Number(_function(number, vocabulary), like)
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name in OPS:
+            attrs = [
+                (keyword.arg or "", Name(keyword.value.id))
+                if isinstance(keyword.value, ast.Name)
+                else (keyword.arg or "", _function(keyword.value, vocabulary))
+                for keyword in keywords
+            ]
+            return Call(OPS[name], tuple(_term(arg, vocabulary) for arg in args), tuple(attrs))
+    raise GraphError(f"{ast.unparse(tree)!r} cannot stand in a rule")
+
+
+def _function(tree: ast.expr, vocabulary: Vocabulary) -> Function:
+    match tree:
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in vocabulary:
+            return Function(name, tuple(arg.id for arg in args if isinstance(arg, ast.Name)))
+    raise GraphError(f"{ast.unparse(tree)!r} is not a function of the rules' vocabulary")

@@ -36,6 +36,7 @@ import struct
 import sys
 import threading
 import weakref
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -1417,6 +1418,7 @@ class Member(NamedTuple):
 
     start: int
     size: int
+    crc: int
 
 
 def _unpack(form: struct.Struct, data: memoryview, offset: int, magic: bytes, what: str) -> tuple[Any, ...]:
@@ -1454,7 +1456,7 @@ def read_members(data: memoryview) -> dict[str, Member]:
     position = start
     for _ in range(count):
         fields = _unpack(_CENTRAL, data[: start + size], position, b"PK\x01\x02", "directory entry")
-        flags, method, packed, plain = fields[2], fields[3], fields[7], fields[8]
+        flags, method, crc, packed, plain = fields[2], fields[3], fields[6], fields[7], fields[8]
         name_size, extra_size, comment_size, offset = fields[9], fields[10], fields[11], fields[15]
         body = position + _CENTRAL.size
         position = body + name_size + extra_size + comment_size
@@ -1469,7 +1471,7 @@ def read_members(data: memoryview) -> dict[str, Member]:
         plain, packed, offset = _wide(extra, (plain, packed, offset), name)
         if method != 0 or packed != plain:
             raise LoadError(f"the member {name!r} is compressed; zip the files with 'store', or {_AGAIN}")
-        members[name] = _member(data[:start], name, offset, plain)
+        members[name] = _member(data[:start], name, offset, plain, crc)
     if position != start + size:
         raise LoadError(f"the zip's directory has {start + size - position} bytes too many; {_AGAIN}")
     ends = sorted((member.start, member.start + member.size, name) for name, member in members.items())
@@ -1509,7 +1511,7 @@ def _member_name(raw: bytes) -> str:
     return name
 
 
-def _member(data: memoryview, name: str, offset: int, size: int) -> Member:
+def _member(data: memoryview, name: str, offset: int, size: int, crc: int) -> Member:
     fields = _unpack(_LOCAL, data, offset, b"PK\x03\x04", f"header of {name!r}")
     method, name_size, extra_size = fields[2], fields[8], fields[9]
     begin = offset + _LOCAL.size
@@ -1518,7 +1520,7 @@ def _member(data: memoryview, name: str, offset: int, size: int) -> Member:
     start = begin + name_size + extra_size
     if size > len(data) - start:
         raise LoadError(f"the member {name!r} ({size} bytes at {start}) reaches past its place in the file; {_AGAIN}")
-    return Member(start, size)
+    return Member(start, size, crc)
 
 
 def read_safetensors(data: memoryview) -> dict[str, Array]:
@@ -1596,11 +1598,14 @@ class Artifact:
         """The bytes of a member, without a copy; LoadError where the file has none of that name."""
         if name not in self.members:
             raise LoadError(f"the member {name!r} is missing; {_AGAIN}")
-        start, size = self.members[name]
+        start, size, _ = self.members[name]
         return self._data[start : start + size]
 
     def _read_manifest(self) -> dict[str, Json]:
-        manifest = _parse_json(bytes(self.read(MANIFEST)), MANIFEST)
+        data = bytes(self.read(MANIFEST))
+        if zlib.crc32(data) != self.members[MANIFEST].crc:
+            raise LoadError(f"{MANIFEST} does not match its checksum: it was damaged or changed; {_AGAIN}")
+        manifest = _parse_json(data, MANIFEST)
         if manifest.get("format") != FORMAT:
             raise LoadError(f"{MANIFEST} names the format {manifest.get('format')!r:.40}, not {FORMAT!r}")
         version = _get(manifest, "version", int, MANIFEST)

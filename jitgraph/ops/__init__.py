@@ -1,0 +1,171 @@
+"""The op table: every primitive and composite, collected from the family modules into ``OPS`` by name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jitgraph.ir import table
+from jitgraph.ir.op import Op
+from jitgraph.ops import (
+    arithmetic,
+    bits,
+    comparison,
+    contraction,
+    control,
+    conversion,
+    creation,
+    effects,
+    indexing,
+    movement,
+    reduction,
+    transcendental,
+    windows,
+)
+from jitgraph.ops.arithmetic import abs, add, div, floor_divide, maximum, minimum, mul, neg, remainder, sign, sub
+from jitgraph.ops.bits import bitwise_and, bitwise_not, bitwise_or, bitwise_xor, shift_left, shift_right
+from jitgraph.ops.comparison import eq, ge, gt, le, lt, ne, select
+from jitgraph.ops.contraction import dot
+from jitgraph.ops.control import call, cond, fused, grad, scan, while_
+from jitgraph.ops.conversion import bitcast, cast, stop_gradient
+from jitgraph.ops.creation import constant, full, full_like, iota, sum_to, zeros_like
+from jitgraph.ops.define import collect
+from jitgraph.ops.effects import check, print_, stack_new, stack_pop, stack_push, token
+from jitgraph.ops.indexing import dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add
+from jitgraph.ops.movement import broadcast, flip, reshape, transpose
+from jitgraph.ops.reduction import argmax, argmin, reduce_max, reduce_min, reduce_prod, reduce_sum
+from jitgraph.ops.transcendental import (
+    acos,
+    asin,
+    atan,
+    atan2,
+    ceil,
+    cos,
+    cosh,
+    erf,
+    exp,
+    exp2,
+    expm1,
+    floor,
+    log,
+    log1p,
+    pow,
+    rint,
+    rsqrt,
+    sin,
+    sinh,
+    sqrt,
+    tan,
+    tanh,
+    trunc,
+)
+from jitgraph.ops.windows import concat, pad, slice
+
+FAMILIES: Final = (
+    creation,
+    comparison,
+    arithmetic,
+    bits,
+    conversion,
+    transcendental,
+    movement,
+    windows,
+    reduction,
+    contraction,
+    indexing,
+    control,
+    effects,
+)
+OPS: Final[dict[str, Op]] = collect(FAMILIES)
+table.register(OPS)
+
+__all__ = [
+    "FAMILIES",
+    "OPS",
+    "abs",
+    "acos",
+    "add",
+    "argmax",
+    "argmin",
+    "asin",
+    "atan",
+    "atan2",
+    "bitcast",
+    "bitwise_and",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_xor",
+    "broadcast",
+    "call",
+    "cast",
+    "ceil",
+    "check",
+    "concat",
+    "cond",
+    "constant",
+    "cos",
+    "cosh",
+    "div",
+    "dot",
+    "dynamic_slice",
+    "dynamic_update_slice",
+    "eq",
+    "erf",
+    "exp",
+    "exp2",
+    "expm1",
+    "flip",
+    "floor",
+    "floor_divide",
+    "full",
+    "full_like",
+    "fused",
+    "gather",
+    "ge",
+    "grad",
+    "gt",
+    "iota",
+    "le",
+    "log",
+    "log1p",
+    "lt",
+    "maximum",
+    "minimum",
+    "mul",
+    "ne",
+    "neg",
+    "pad",
+    "pow",
+    "print_",
+    "reduce_max",
+    "reduce_min",
+    "reduce_prod",
+    "reduce_sum",
+    "remainder",
+    "reshape",
+    "rint",
+    "rsqrt",
+    "scan",
+    "scatter",
+    "scatter_add",
+    "select",
+    "shift_left",
+    "shift_right",
+    "sign",
+    "sin",
+    "sinh",
+    "slice",
+    "sqrt",
+    "stack_new",
+    "stack_pop",
+    "stack_push",
+    "stop_gradient",
+    "sub",
+    "sum_to",
+    "tan",
+    "tanh",
+    "token",
+    "transpose",
+    "trunc",
+    "while_",
+    "zeros_like",
+]

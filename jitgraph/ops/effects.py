@@ -1,0 +1,180 @@
+"""Ops with effects: check raises, print writes; a token orders the latter. And stacks, for residuals of unbounded loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from jitgraph import dtypes
+from jitgraph.dtypes import DType
+from jitgraph.errors import DTypeError, GraphError, ShapeError
+from jitgraph.ir.op import Op, Sample
+from jitgraph.ir.types import Shape, StackType, TensorType, TokenType, Type
+from jitgraph.ops import rules
+from jitgraph.ops.numeric import Array
+from jitgraph.ops.sampling import edges
+
+CHECK_KINDS: Final[dict[str, type[Exception]]] = {
+    error.__name__: error
+    for error in (
+        ArithmeticError,
+        AssertionError,
+        FloatingPointError,
+        IndexError,
+        OverflowError,
+        RuntimeError,
+        ValueError,
+        ZeroDivisionError,
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """The value of the token type in evaluation: it holds nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """The value of a stack type in evaluation: a linked list, so that push and pop leave the old stack as it is."""
+
+    below: Stack | None = None
+    top: Array | None = None
+
+
+def _check_type(ok: Type, *, kind: str, message: str) -> tuple[Type, ...]:
+    if ok != TensorType(dtypes.bool_, ()):
+        raise DTypeError(f"check takes bool[], not {ok}")
+    if kind not in CHECK_KINDS:
+        raise GraphError(f"check: {kind!r} is not one of {', '.join(CHECK_KINDS)}")
+    return ()
+
+
+def _check(ok: Array, *, kind: str, message: str) -> tuple[()]:
+    if not ok:
+        raise CHECK_KINDS[kind](message)
+    return ()
+
+
+_SILENT: Final = frozenset({"nondifferentiable"})
+
+check: Op = Op(
+    name="check",
+    kind="effect",
+    infer=_check_type,
+    evaluate=_check,
+    effect="check",
+    traits=_SILENT,
+    samples=lambda dtype: (
+        [Sample((np.array(True),), {"kind": "ValueError", "message": "never"})] if dtypes.is_bool(dtype) else ()
+    ),
+    doc="Raises the builtin exception named by kind with the message where the 0-d bool is false; no outputs.",
+)
+token: Op = Op(
+    name="token",
+    kind="effect",
+    infer=lambda: TokenType(),
+    evaluate=Token,
+    traits=_SILENT,
+    samples=lambda dtype: [Sample(())] if dtypes.is_bool(dtype) else (),
+    doc="The first token of an order of effects.",
+)
+
+
+def _print_type(before: Type, *tensors: Type, format: str) -> TokenType:
+    if not isinstance(before, TokenType):
+        raise DTypeError(f"print takes a token first, not {before}")
+    for tensor in tensors:
+        rules.require_tensor("print", tensor)
+    return TokenType()
+
+
+def _print(before: Token, *arrays: Array, format: str) -> Token:
+    print(format.format(*(np.array2string(x, threshold=1000) for x in arrays)))
+    return before
+
+
+print_: Op = Op(
+    name="print",
+    kind="effect",
+    infer=_print_type,
+    evaluate=_print,
+    effect="ordered",
+    traits=_SILENT,
+    samples=lambda dtype: [
+        Sample((Token(), edges(dtype)[:2]), {"format": "{}"}),
+        Sample((Token(),), {"format": "line"}),
+    ],
+    doc="Writes format.format(*tensors) and a newline to standard output.",
+)
+
+
+def _stack_new_type(*, shape: Shape, dtype: DType) -> StackType:
+    return StackType(TensorType(dtype, rules.require_shape("stack_new", shape)))
+
+
+def _require_stack(op: str, stack: Type) -> StackType:
+    if not isinstance(stack, StackType):
+        raise DTypeError(f"{op} takes a stack, not {stack}")
+    return stack
+
+
+def _stack_push_type(stack: Type, value: Type) -> StackType:
+    type, element = _require_stack("stack_push", stack), rules.require_tensor("stack_push", value)
+    if element.dtype != type.element.dtype or element.ndim != type.element.ndim:
+        raise ShapeError(f"stack_push: {element} does not fit {type}")
+    rules.same_dims(f"stack_push of {element} to {type}", type.element.shape, element.shape)
+    return type
+
+
+def _stack_pop_type(stack: Type) -> tuple[Type, ...]:
+    type = _require_stack("stack_pop", stack)
+    return type, type.element
+
+
+def _stack_pop(stack: Stack) -> tuple[Stack, Array]:
+    if stack.below is None or stack.top is None:
+        raise RuntimeError("stack_pop of an empty stack")
+    return stack.below, stack.top
+
+
+def _samples_of(depth: int, push: bool) -> Any:
+    def samples(dtype: DType) -> Sequence[Sample]:
+        stack, value = Stack(), edges(dtype)[:2]
+        for _ in range(depth):
+            stack = Stack(stack, value)
+        return [Sample((stack, value) if push else (stack,))]
+
+    return samples
+
+
+stack_new: Op = Op(
+    name="stack_new",
+    kind="other",
+    infer=_stack_new_type,
+    evaluate=lambda *, shape, dtype: Stack(),
+    traits=_SILENT,
+    samples=lambda dtype: [Sample((), {"shape": (2, 3), "dtype": dtype})],
+    doc="An empty stack of tensors of this shape and dtype.",
+)
+stack_push: Op = Op(
+    name="stack_push",
+    kind="other",
+    infer=_stack_push_type,
+    evaluate=lambda stack, value: Stack(stack, value),
+    traits=_SILENT,
+    samples=_samples_of(1, True),
+    doc="The stack with one more tensor.",
+)
+stack_pop: Op = Op(
+    name="stack_pop",
+    kind="other",
+    infer=_stack_pop_type,
+    evaluate=_stack_pop,
+    traits=_SILENT,
+    samples=_samples_of(2, False),
+    doc="The stack without its last tensor, and that tensor. Popping an empty stack is an error of the graph.",
+)

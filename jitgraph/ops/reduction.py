@@ -1,0 +1,218 @@
+"""Reductions over axes, which are dropped, and argmax and argmin.
+
+A reduction of nothing gives the identity: 0, 1, -inf or the least value for reduce_max, inf or the greatest for
+reduce_min (False and True for bool). 16-bit floats are accumulated in float32 and rounded at the end. argmax and argmin
+have a tuple accumulator (value, int64 index), to which element i contributes (x[i], i), and the index is the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jitgraph import dtypes
+from jitgraph.dtypes import DType
+from jitgraph.ir.op import Op, Reduction, Sample
+from jitgraph.ir.types import TensorType, Type
+from jitgraph.ops import rules
+from jitgraph.ops.arithmetic import div, mul
+from jitgraph.ops.comparison import eq, select
+from jitgraph.ops.conversion import cast
+from jitgraph.ops.creation import zeros_like
+from jitgraph.ops.movement import broadcast
+from jitgraph.ops.numeric import Array, widen, widen_dtype
+from jitgraph.ops.sampling import edges, generator, values
+
+
+def without_axes(shape: Sequence[Any], axes: Sequence[int]) -> tuple[Any, ...]:
+    """``shape`` without ``axes``."""
+    return tuple(dim for axis, dim in enumerate(shape) if axis not in axes)
+
+
+def restore(value: Any, type: TensorType, axes: Sequence[int]) -> Any:
+    """``value``, reduced over ``axes`` from ``type``, repeated along them again."""
+    kept = tuple(axis for axis in range(type.ndim) if axis not in axes)
+    return broadcast(value, shape=type.shape, axes=kept)
+
+
+def least(dtype: DType) -> Any:
+    """The least value of ``dtype`` as a Python scalar: -inf, False or the minimum."""
+    return -np.inf if dtypes.is_float(dtype) else False if dtypes.is_bool(dtype) else int(np.iinfo(dtype).min)
+
+
+def greatest(dtype: DType) -> Any:
+    """The greatest value of ``dtype`` as a Python scalar: inf, True or the maximum."""
+    return np.inf if dtypes.is_float(dtype) else True if dtypes.is_bool(dtype) else int(np.iinfo(dtype).max)
+
+
+def _reduce_samples(name: str, accepts: frozenset[DType]) -> Callable[[DType], Sequence[Sample]]:
+    shapes = [
+        ((2, 3), (1,)),
+        ((2, 3), (0,)),
+        ((2, 3, 2), (0, 2)),
+        ((), ()),
+        ((0, 3), (0,)),
+        ((0, 3), (1,)),
+        ((1, 1), (0, 1)),
+    ]
+    large = [((3, 37), (1,)), ((37, 3), (0,)), ((2, 5, 7), (1,)), ((301,), (0,))]
+
+    def samples(dtype: DType) -> Sequence[Sample]:
+        if dtype not in accepts:
+            return ()
+        rng = generator(name, dtype)
+        found = [Sample((values(rng, dtype, shape, (0.2, 1.7)),), {"axes": axes}) for shape, axes in shapes]
+        found += [
+            Sample((values(rng, dtype, shape, (0.7, 1.4)),), {"axes": axes}, differentiable=False)
+            for shape, axes in large
+        ]
+        finite = edges(dtype)[: 4 if dtypes.is_float(dtype) else None]
+        return [
+            *found,
+            Sample((edges(dtype),), {"axes": (0,)}, differentiable=False),
+            Sample((finite,), {"axes": (0,)}, differentiable=False),
+        ]
+
+    return samples
+
+
+def _reduce(
+    name: str,
+    ufunc: np.ufunc,
+    *,
+    init: Callable[[DType], Any],
+    combine: Callable[..., Any],
+    accepts: frozenset[DType],
+    vjp: Callable[..., tuple[Any, ...]],
+    onnx: str,
+    doc: str,
+) -> Op:
+    def infer(x: Type, *, axes: tuple[int, ...]) -> TensorType:
+        rules.require_tensors(name, (x,), accepts, 1)
+        type = rules.require_tensor(name, x)
+        return TensorType(type.dtype, without_axes(type.shape, rules.require_axes(name, axes, type.ndim)))
+
+    def evaluate(x: Array, *, axes: tuple[int, ...]) -> Array:
+        wide = widen_dtype(x.dtype)
+        with np.errstate(all="ignore"):
+            # the identity only where it is needed: as an initial value it would change the order of a float sum
+            start = {} if x.size else {"initial": init(wide)}
+            if not axes:
+                return x
+            result = ufunc.reduce(widen(x), axis=axes, dtype=wide, **start)
+            return np.asarray(result).astype(x.dtype)
+
+    return Op(
+        name=name,
+        kind="reduce",
+        infer=infer,
+        evaluate=evaluate,
+        vjp=vjp,
+        reduction=Reduction(init, combine),
+        onnx=onnx,
+        samples=_reduce_samples(name, accepts),
+        doc=doc,
+    )
+
+
+def _prod_vjp(ct: Any, out: Any, x: Any, *, axes: tuple[int, ...]) -> tuple[Any]:
+    from jitgraph.ops.cumulative import product_of_others
+
+    return (mul(restore(ct, x.type, axes), product_of_others(x, axes)),)
+
+
+def _extreme_vjp(ct: Any, out: Any, x: Any, *, axes: tuple[int, ...]) -> tuple[Any]:
+    """The gradient in equal parts to all elements that are the extreme (as PyTorch's amax)."""
+    hit = eq(x, restore(out, x.type, axes))
+    count = reduce_sum(cast(hit, dtype=x.dtype), axes=axes)
+    return (select(hit, restore(div(ct, count), x.type, axes), zeros_like(x)),)
+
+
+reduce_sum: Op = _reduce(
+    "reduce_sum",
+    np.add,
+    init=lambda dtype: dtype.type(0).item(),
+    combine=lambda s, x, y: s.add(x, y),
+    accepts=rules.NUMBERS,
+    vjp=lambda ct, out, x, *, axes: (restore(ct, x.type, axes),),
+    onnx="ReduceSum",
+    doc="The sum over axes, in the operand's dtype; integers wrap.",
+)
+reduce_prod: Op = _reduce(
+    "reduce_prod",
+    np.multiply,
+    init=lambda dtype: dtype.type(1).item(),
+    combine=lambda s, x, y: s.mul(x, y),
+    accepts=rules.NUMBERS,
+    vjp=_prod_vjp,
+    onnx="ReduceProd",
+    doc="The product over axes; its gradient is right at zeros.",
+)
+reduce_max: Op = _reduce(
+    "reduce_max",
+    np.maximum,
+    init=least,
+    combine=lambda s, x, y: s.or_(x, y) if x.dtype.kind == "b" else s.max(x, y),
+    accepts=rules.ALL,
+    vjp=_extreme_vjp,
+    onnx="ReduceMax",
+    doc="The greatest element over axes (any, for bool); NaN where there is one.",
+)
+reduce_min: Op = _reduce(
+    "reduce_min",
+    np.minimum,
+    init=greatest,
+    combine=lambda s, x, y: s.and_(x, y) if x.dtype.kind == "b" else s.min(x, y),
+    accepts=rules.ALL,
+    vjp=_extreme_vjp,
+    onnx="ReduceMin",
+    doc="The least element over axes (all, for bool); NaN where there is one.",
+)
+
+
+def _arg_reduce(name: str, find: Callable[..., Any], worst: Callable[[DType], Any], better: str, onnx: str) -> Op:
+    def infer(x: Type, *, axis: int) -> TensorType:
+        type = rules.require_tensor(name, x)
+        rules.require_axis(name, axis, type.ndim)
+        rules.at_least(f"{name}: {type} along axis {axis} has no element", type.shape[axis], 1)
+        return TensorType(dtypes.int64, without_axes(type.shape, (axis,)))
+
+    def combine(s: Any, left: tuple[Any, Any], right: tuple[Any, Any]) -> tuple[Any, Any]:
+        (x, i), (y, j) = left, right
+        wins, ties = s.cmp(better, y, x), s.cmp("eq", x, y)
+        if x.dtype.kind != "b" and not dtypes.is_integer(x.dtype):  # NaN is better than any number, and as good as NaN
+            x_nan, y_nan = s.cmp("ne", x, x), s.cmp("ne", y, y)
+            wins = s.or_(wins, s.and_(y_nan, s.not_(x_nan)))
+            ties = s.or_(ties, s.and_(x_nan, y_nan))
+        take = s.or_(wins, s.and_(ties, s.cmp("lt", j, i)))
+        return s.select(take, y, x), s.select(take, j, i)
+
+    def samples(dtype: DType) -> Sequence[Sample]:
+        rng = generator(name, dtype)
+        shapes = [((2, 3), 0), ((2, 3), 1), ((1,), 0), ((0, 3), 1), ((3, 37), 1), ((37, 3), 0), ((2, 5, 3), 1)]
+        found = [Sample((values(rng, dtype, shape),), {"axis": axis}) for shape, axis in shapes]
+        flat = np.repeat(edges(dtype), 2)
+        return [
+            *found,
+            Sample((flat,), {"axis": 0}),
+            Sample((flat[:1].repeat(5),), {"axis": 0}),
+            Sample((flat[:0:-1],), {"axis": 0}),
+        ]
+
+    return Op(
+        name=name,
+        kind="reduce",
+        infer=infer,
+        evaluate=lambda x, *, axis: np.asarray(find(widen(x), axis=axis), np.int64),
+        reduction=Reduction(lambda dtype: (worst(dtype), int(np.iinfo(np.int64).max)), combine),
+        traits=frozenset({"nondifferentiable"}),
+        onnx=onnx,
+        samples=samples,
+        doc="The int64 index of the extreme along an axis: the first of equal ones; a NaN counts as the extreme.",
+    )
+
+
+argmax: Op = _arg_reduce("argmax", np.argmax, least, "gt", "ArgMax")
+argmin: Op = _arg_reduce("argmin", np.argmin, greatest, "lt", "ArgMin")

@@ -1,0 +1,112 @@
+"""Where an element stands after a reshape: from an index under one shape to the index under another.
+
+The axes of both shapes are cut into the shortest groups of equal size, so that axes that a reshape leaves alone keep their
+plain index, and only within a group is the index made linear and taken apart again, with // and % where they must be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jitgraph.ir import dims
+from jitgraph.ir.dims import DimLike
+
+
+@dataclass(frozen=True, slots=True)
+class Digit:
+    """A part of a mixed-radix number: ``index`` in ``0 .. extent - 1``."""
+
+    index: DimLike
+    extent: DimLike
+
+
+def reshaped_index(
+    index: Sequence[DimLike], shape: Sequence[DimLike], source: Sequence[DimLike]
+) -> tuple[DimLike, ...]:
+    """The index into a tensor of shape ``source`` of the element at ``index`` of its reshape to ``shape``.
+
+    Where a shape has an extent 0 there is no element, and the result means nothing.
+    """
+    if any(extent == 0 for extent in (*shape, *source)):
+        return (0,) * len(source)
+    digits = [Digit(i, extent) for i, extent in zip(index, shape, strict=True) if extent != 1]
+    wanted = [extent for extent in source if extent != 1]
+    found = iter(_regroup(digits, wanted))
+    return tuple(0 if extent == 1 else next(found) for extent in source)
+
+
+def _regroup(digits: list[Digit], wanted: list[DimLike]) -> list[DimLike]:
+    result: list[DimLike] = []
+    while digits and wanted:
+        taken, made = _group(digits, wanted)
+        result += _convert(digits[:taken], wanted[:made])
+        digits, wanted = digits[taken:], wanted[made:]
+    # what is left over has one element only, known by a constraint rather than as the int 1
+    return result + [0] * len(wanted)
+
+
+def _group(digits: list[Digit], wanted: list[DimLike]) -> tuple[int, int]:
+    """How many digits and how many wanted extents make the first group of equal size."""
+    taken, made = 1, 1
+    left, right = digits[0].extent, wanted[0]
+    while left != right:
+        if taken == len(digits) and made == len(wanted):
+            break  # equal by a constraint only
+        grow_left = _smaller(left, right) if taken < len(digits) and made < len(wanted) else taken < len(digits)
+        if grow_left:
+            left, taken = left * digits[taken].extent, taken + 1
+        else:
+            right, made = right * wanted[made], made + 1
+    return taken, made
+
+
+def _smaller(left: DimLike, right: DimLike) -> bool:
+    """Whether ``left`` is the size that has to grow to meet ``right``: by value, or because it divides it."""
+    if isinstance(left, int) and isinstance(right, int):
+        return left < right
+    if left % right == 0:
+        return False
+    return right % left == 0 or isinstance(left, int)
+
+
+def _convert(digits: list[Digit], wanted: list[DimLike]) -> list[DimLike]:
+    """The same number in the radices ``wanted``."""
+    result: list[DimLike] = []
+    for position in range(1, len(wanted)):
+        digits, low = _split(digits, dims.product(wanted[position:]))
+        result.append(_number(digits))
+        digits = low
+    return [*result, _number(digits)]
+
+
+def _split(digits: list[Digit], size: DimLike) -> tuple[list[Digit], list[Digit]]:
+    """The number divided by ``size``: the digits of the quotient and those of the remainder."""
+    below: DimLike = 1
+    for cut in range(len(digits), -1, -1):
+        if below == size:
+            return digits[:cut], digits[cut:]
+        if cut and (larger := _straddles(digits[cut - 1], below, size)):
+            high, low = larger
+            return [*digits[: cut - 1], high], [low, *digits[cut:]]
+        if cut:
+            below = below * digits[cut - 1].extent
+    total, count = _number(digits), dims.product(digit.extent for digit in digits)
+    return [Digit(total // size, count // size)], [Digit(total % size, size)]
+
+
+def _straddles(digit: Digit, below: DimLike, size: DimLike) -> tuple[Digit, Digit] | None:
+    """``digit`` of weight ``below`` cut in two at ``size``, where ``size`` is a multiple that divides its reach."""
+    part, rest = size // below, size % below
+    if rest != 0 or digit.extent % part != 0:
+        return None
+    if isinstance(part, int) and isinstance(digit.extent, int) and part > digit.extent:
+        return None
+    return Digit(digit.index // part, digit.extent // part), Digit(digit.index % part, part)
+
+
+def _number(digits: Sequence[Digit]) -> DimLike:
+    total: DimLike = 0
+    for digit in digits:
+        total = total * digit.extent + digit.index
+    return total

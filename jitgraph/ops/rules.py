@@ -1,0 +1,122 @@
+"""What the type rules of ops have in common: which dtypes an op takes, and shapes that must agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeGuard
+
+from jitgraph import dtypes
+from jitgraph.dtypes import DType
+from jitgraph.errors import DTypeError, ShapeError
+from jitgraph.ir import context
+from jitgraph.ir.constraints import require_same
+from jitgraph.ir.dims import Dim, DimLike
+from jitgraph.ir.types import Shape, TensorType, Type
+
+FLOATS: Final = frozenset(d for d in dtypes.DTYPES if dtypes.is_float(d))
+INTEGERS: Final = frozenset(d for d in dtypes.DTYPES if dtypes.is_integer(d))
+BOOL: Final = frozenset({dtypes.bool_})
+NUMBERS: Final = FLOATS | INTEGERS
+BITS: Final = INTEGERS | BOOL
+ALL: Final = NUMBERS | BOOL
+HALF: Final = frozenset({dtypes.float16, dtypes.bfloat16})  # computed in float32 and rounded once
+
+_WORDS: Final = {
+    FLOATS: "a float",
+    INTEGERS: "an integer",
+    NUMBERS: "a number",
+    BITS: "an integer or bool",
+    BOOL: "bool",
+}
+
+
+def describe(types: Sequence[Type]) -> str:
+    """The types as they stand in messages: ``f32[2, 3], f32[4]``."""
+    return ", ".join(map(str, types))
+
+
+def require_tensors(op: str, types: Sequence[Type], accepts: frozenset[DType], count: int | None = None) -> None:
+    """DTypeError unless all are tensors (``count`` of them) of one dtype among ``accepts``."""
+    if count is not None and len(types) != count:
+        raise ShapeError(f"{op} takes {count} operands, not {len(types)}")
+    for type in types:
+        require_tensor(op, type)
+    tensors = [type for type in types if isinstance(type, TensorType)]
+    if len({type.dtype for type in tensors}) > 1:
+        raise DTypeError(f"{op}: the dtypes of {describe(types)} differ", hint="cast one side with .astype(...)")
+    if tensors:
+        require_dtype(op, tensors[0], accepts)
+
+
+def require_tensor(op: str, type: Type, ndim: int | None = None) -> TensorType:
+    """``type``, which must be a tensor (of ``ndim`` axes): DTypeError or ShapeError where it is not."""
+    if not isinstance(type, TensorType):
+        raise DTypeError(f"{op} takes tensors, not {type}")
+    if ndim is not None and type.ndim != ndim:
+        raise ShapeError(f"{op}: {type} should have {ndim} axes")
+    return type
+
+
+def require_dtype(op: str, type: TensorType, accepts: frozenset[DType]) -> None:
+    """DTypeError unless the dtype of ``type`` is among ``accepts``."""
+    if type.dtype not in accepts:
+        wanted = _WORDS.get(accepts) or " or ".join(sorted(d.name for d in accepts))
+        raise DTypeError(f"{op} takes {wanted} dtype, not {type}", hint="cast it with .astype(...)")
+
+
+def same_shape(op: str, types: Sequence[TensorType]) -> Shape:
+    """The shape that all operands have; ShapeError where they differ. Nothing broadcasts here."""
+    first = types[0].shape
+    if all(type.shape == first for type in types):
+        return first
+    if any(len(type.shape) != len(first) for type in types):
+        raise ShapeError(f"{op}: the shapes of {describe(types)} differ")
+    shape = first
+    for type in types[1:]:
+        shape = same_dims(f"{op}({describe(types)})", shape, type.shape)
+    return shape
+
+
+def same_dims(what: str, left: Shape, right: Shape) -> Shape:
+    """The common shape of two of equal length; ShapeError that begins with ``what`` and names the axis."""
+    if left == right:
+        return left
+    if len(left) != len(right):
+        raise ShapeError(f"{what}: {len(left)} axes and {len(right)} differ")
+    known = context.constraints()
+    return tuple(
+        require_same(known, a, b, f"{what}: axis {i}") for i, (a, b) in enumerate(zip(left, right, strict=True))
+    )
+
+
+def at_least(what: str, left: DimLike, bound: DimLike) -> None:
+    """ShapeError that begins with ``what`` unless ``left >= bound``; an open question is recorded as a constraint."""
+    if not context.constraints().at_least(left, bound):
+        raise ShapeError(f"{what}: {left} should be at least {bound}")
+
+
+def require_axes(op: str, axes: object, ndim: int) -> tuple[int, ...]:
+    """``axes``: sorted distinct ints in ``0 .. ndim - 1``; ShapeError where they are not."""
+    if not _is_ints(axes) or any(not 0 <= axis < ndim for axis in axes) or list(axes) != sorted(set(axes)):
+        raise ShapeError(f"{op}: axes {axes} are not sorted distinct axes of {ndim}")
+    return tuple(axes)
+
+
+def require_axis(op: str, axis: object, ndim: int) -> int:
+    """``axis``: an int in ``0 .. ndim - 1``; ShapeError where it is not."""
+    if not isinstance(axis, int) or not 0 <= axis < ndim:
+        raise ShapeError(f"{op}: axis {axis} is not one of {ndim} axes")
+    return axis
+
+
+def require_shape(op: str, shape: object) -> Shape:
+    """``shape``: a tuple of sizes, none negative; ShapeError where it is not."""
+    if not isinstance(shape, tuple) or not all(isinstance(d, int | Dim) and not isinstance(d, bool) for d in shape):
+        raise ShapeError(f"{op}: {shape!r} is not a shape")
+    for dim in shape:
+        at_least(f"{op}: size in {shape}", dim, 0)
+    return shape
+
+
+def _is_ints(values: object) -> TypeGuard[tuple[int, ...]]:
+    return isinstance(values, tuple) and all(isinstance(v, int) and not isinstance(v, bool) for v in values)

@@ -1,0 +1,132 @@
+"""Roots, exponentials, logarithms, trigonometric and hyperbolic functions, erf, and rounding to integers; floats alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from jitgraph.ir.op import Op
+from jitgraph.ops import rules
+from jitgraph.ops.arithmetic import add, div, mul, neg, sub
+from jitgraph.ops.bits import bitwise_and
+from jitgraph.ops.comparison import eq, ge, select
+from jitgraph.ops.creation import full_like, zeros_like
+from jitgraph.ops.define import elementwise
+from jitgraph.ops.error_function import erf as _erf
+from jitgraph.ops.sampling import Domain
+
+
+def _function(
+    name: str,
+    evaluate: Callable[..., Any],
+    vjp: Callable[..., tuple[Any, ...]],
+    *,
+    onnx: str | None = None,
+    domain: Domain = (-2.0, 2.0),
+    scalar: Callable[..., Any] | None = None,
+    arity: int = 1,
+) -> Op:
+    return elementwise(
+        name,
+        evaluate,
+        arity=arity,
+        accepts=rules.FLOATS,
+        scalar=scalar or (lambda s, *x: s.call(name, *x)),
+        vjp=vjp,
+        onnx=onnx,
+        domain=domain,
+    )
+
+
+def _scaled(ct: Any, factor: float) -> Any:
+    return mul(ct, full_like(factor, ct))
+
+
+def _one_plus_square(x: Any) -> Any:
+    return add(full_like(1.0, x), mul(x, x))
+
+
+def _one_minus_square(x: Any) -> Any:
+    return sub(full_like(1.0, x), mul(x, x))
+
+
+exp: Op = _function("exp", np.exp, lambda ct, out, x: (mul(ct, out),), onnx="Exp")
+exp2: Op = _function("exp2", np.exp2, lambda ct, out, x: (_scaled(mul(ct, out), math.log(2.0)),))
+expm1: Op = _function("expm1", np.expm1, lambda ct, out, x: (mul(ct, add(out, full_like(1.0, out))),))
+log: Op = _function("log", np.log, lambda ct, out, x: (div(ct, x),), onnx="Log", domain=(0.3, 3.0))
+log1p: Op = _function("log1p", np.log1p, lambda ct, out, x: (div(ct, add(x, full_like(1.0, x))),), domain=(-0.7, 2.0))
+sqrt: Op = _function(
+    "sqrt",
+    np.sqrt,
+    lambda ct, out, x: (div(ct, _scaled(out, 2.0)),),
+    onnx="Sqrt",
+    domain=(0.3, 3.0),
+    scalar=lambda s, x: s.sqrt(x),
+)
+rsqrt: Op = _function(
+    "rsqrt",
+    lambda x: x.dtype.type(1) / np.sqrt(x),
+    lambda ct, out, x: (_scaled(mul(ct, mul(out, mul(out, out))), -0.5),),
+    domain=(0.3, 3.0),
+    scalar=lambda s, x: s.div(s.const(1.0, x.dtype), s.sqrt(x)),
+)
+sin: Op = _function("sin", np.sin, lambda ct, out, x: (mul(ct, cos(x)),), onnx="Sin")
+cos: Op = _function("cos", np.cos, lambda ct, out, x: (neg(mul(ct, sin(x))),), onnx="Cos")
+tan: Op = _function("tan", np.tan, lambda ct, out, x: (mul(ct, _one_plus_square(out)),), onnx="Tan", domain=(-1.2, 1.2))
+asin: Op = _function(
+    "asin", np.arcsin, lambda ct, out, x: (mul(ct, rsqrt(_one_minus_square(x))),), onnx="Asin", domain=(-0.9, 0.9)
+)
+acos: Op = _function(
+    "acos", np.arccos, lambda ct, out, x: (neg(mul(ct, rsqrt(_one_minus_square(x)))),), onnx="Acos", domain=(-0.9, 0.9)
+)
+atan: Op = _function("atan", np.arctan, lambda ct, out, x: (div(ct, _one_plus_square(x)),), onnx="Atan")
+sinh: Op = _function("sinh", np.sinh, lambda ct, out, x: (mul(ct, cosh(x)),), onnx="Sinh")
+cosh: Op = _function("cosh", np.cosh, lambda ct, out, x: (mul(ct, sinh(x)),), onnx="Cosh")
+tanh: Op = _function("tanh", np.tanh, lambda ct, out, x: (mul(ct, _one_minus_square(out)),), onnx="Tanh")
+erf: Op = _function(
+    "erf", _erf, lambda ct, out, x: (mul(_scaled(ct, 2.0 / math.sqrt(math.pi)), exp(neg(mul(x, x)))),), onnx="Erf"
+)
+
+
+def _pow_vjp(ct: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
+    """d/dx is 0 where y is 0, d/dy is 0 where x is 0 and y >= 0 (PyTorch); the operands are replaced there, so that no
+    infinity stands behind the selects and higher derivatives stay finite."""
+    zero, one = zeros_like(x), full_like(1.0, x)
+    flat = eq(y, zero)
+    exponent = select(flat, one, y)
+    dx = select(flat, zero, mul(ct, mul(exponent, pow(x, sub(exponent, one)))))
+    absorbed = bitwise_and(eq(x, zero), ge(y, zero))
+    dy = select(absorbed, zero, mul(ct, mul(out, log(select(absorbed, one, x)))))
+    return dx, dy
+
+
+def _atan2_vjp(ct: Any, out: Any, y: Any, x: Any) -> tuple[Any, ...]:
+    square = add(mul(x, x), mul(y, y))
+    origin = eq(square, zeros_like(square))
+    scale = select(origin, zeros_like(ct), div(ct, select(origin, full_like(1.0, square), square)))
+    return mul(scale, x), neg(mul(scale, y))
+
+
+pow: Op = _function("pow", np.power, _pow_vjp, arity=2, onnx="Pow", domain=(0.3, 2.0))
+atan2: Op = _function("atan2", np.arctan2, _atan2_vjp, arity=2)
+
+
+def _rounding(name: str, evaluate: Callable[..., Any], onnx: str | None, doc: str) -> Op:
+    return elementwise(
+        name,
+        evaluate,
+        accepts=rules.FLOATS,
+        scalar=lambda s, x: getattr(s, name)(x),
+        traits=["idempotent"],
+        onnx=onnx,
+        doc=doc,
+    )
+
+
+floor: Op = _rounding("floor", np.floor, "Floor", "The largest integer not above x.")
+ceil: Op = _rounding("ceil", np.ceil, "Ceil", "The smallest integer not below x.")
+rint: Op = _rounding("rint", np.rint, "Round", "The nearest integer, halves to even.")
+trunc: Op = _rounding("trunc", np.trunc, None, "x without its fraction.")

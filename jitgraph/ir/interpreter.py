@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -15,18 +14,13 @@ from jitgraph.ir import dims
 from jitgraph.ir.attributes import substitute_attrs
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.sizes import bind_sizes
-from jitgraph.ir.types import StackType, TensorType, Type
+from jitgraph.ir.types import TensorType, Type
 
-Held: TypeAlias = Any  # an array, a list for a stack, None for a token
-
-CHECK_ERRORS: dict[str, type[Exception]] = {
-    error.__name__: error
-    for error in (AssertionError, IndexError, ValueError, FloatingPointError, ZeroDivisionError, OverflowError)
-}
+Held: TypeAlias = Any  # an array; for tokens and stacks what their ops' evaluations make of them
 
 
 def interpret(graph: Graph, arrays: Sequence[Any]) -> tuple[NDArray[Any], ...]:
-    """The outputs of ``graph`` for these arguments: arrays (lists for stacks, None for tokens) of the inputs' types.
+    """The outputs of ``graph`` for these arguments: arrays of the inputs' dtypes and shapes.
 
     Named sizes are bound from the shapes, and the graph's constraints are checked. ArgumentError for a wrong number of
     arguments, DTypeError and ShapeError for arguments that do not fit; a failing ``check`` raises the error it names.
@@ -44,7 +38,7 @@ def interpret(graph: Graph, arrays: Sequence[Any]) -> tuple[NDArray[Any], ...]:
 
 def _argument(position: int, array: Any, type: Type) -> Held:
     if not isinstance(type, TensorType):
-        return list(array) if isinstance(type, StackType) else None
+        return array
     found = np.asarray(array)
     if found.dtype != type.dtype:
         raise DTypeError(f"argument {position} has dtype {found.dtype}; expected {type}")
@@ -90,24 +84,6 @@ class _Interpreter:
                 return self.loop(node, inputs, attrs)
             case "scan":
                 return self.scan(node, inputs, attrs)
-            case "token":
-                return [None]
-            case "stack_new":
-                return [[]]
-            case "stack_push":
-                inputs[0].append(inputs[1])  # in place: a stack is used once
-                return [inputs[0]]
-            case "stack_pop":
-                if not inputs[0]:
-                    raise GraphError("stack_pop of an empty stack")
-                return [inputs[0], inputs[0].pop()]
-            case "check":
-                if not inputs[0]:
-                    raise CHECK_ERRORS.get(attrs["kind"], ArgumentError)(attrs["message"])
-                return []
-            case "print":
-                print(attrs["format"].format(*inputs[1:]), file=sys.stdout)
-                return [None]
         if node.op.evaluate is not None:
             result = node.op.evaluate(*inputs, **attrs)
             return result if isinstance(result, tuple) else (result,)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -136,12 +135,10 @@ def _matches(term: Term, value: Value, producers: Producers, bindings: Bindings)
                 return
         orders = [node.inputs, node.inputs[::-1]] if "commutative" in term.op.traits else [node.inputs]
         for inputs in orders:
-            found: list[Iterator[Bindings]] = [iter([dict(bindings)])]
+            ways = [bindings]
             for arg, operand in zip(term.args, inputs, strict=True):
-                found.append(
-                    itertools.chain.from_iterable(_matches(arg, operand, producers, dict(b)) for b in list(found[-1]))
-                )
-            yield from found[-1]
+                ways = [way for known in ways for way in _matches(arg, operand, producers, dict(known))]
+            yield from ways
 
 
 def _is_number(found: bool | int | float | None, wanted: int | float | Function) -> bool:

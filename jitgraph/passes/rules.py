@@ -136,12 +136,12 @@ def _has_exact_inverse(c: Matched) -> bool:
     number = _number(c)
     if number is None or math.frexp(number)[0] not in (0.5, -0.5):
         return False
-    smallest = float(ml_dtypes.finfo(c.dtype).smallest_normal)
+    smallest = float(ml_dtypes.finfo(c.dtype).smallest_normal)  # type: ignore[no-untyped-call]
     return _has_inverse(c) and abs(number) >= smallest and abs(1 / number) >= smallest
 
 
 def _holds_all(wide: DType, x: Matched) -> bool:
-    """Whether a cast of ``x`` to ``wide``, then on, gives the same as one cast: integers and floats among themselves."""
+    """Whether a cast of ``x`` to ``wide``, then on, gives the same as one cast: among integers, and among floats."""
     if dtypes.is_bool(x.dtype):
         return not dtypes.is_bool(wide)
     both_floats = dtypes.is_float(wide) and dtypes.is_float(x.dtype)

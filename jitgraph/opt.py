@@ -1,0 +1,54 @@
+"""The pass tool: ``python -m jitgraph.opt file.jgir -p cse,dce`` reads a graph, runs passes and prints what they give."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import jitgraph.ops  # noqa: F401  (the parser's table)
+from jitgraph.errors import GraphError, JitgraphError
+from jitgraph.ir.parser import parse
+from jitgraph.ir.printer import print_graph
+from jitgraph.ir.target import Target
+from jitgraph.passes.pipeline import PASSES, PIPELINE, Pass, run
+
+
+def named_passes(names: str) -> tuple[Pass, ...]:
+    """The passes of a comma-separated list of names, ``all`` standing for the pipeline; GraphError for unknown ones."""
+    found: list[Pass] = []
+    for name in filter(None, (word.strip() for word in names.split(","))):
+        if name == "all":
+            found += PIPELINE
+        elif name in PASSES:
+            found.append(PASSES[name])
+        else:
+            raise GraphError(f"there is no pass called {name!r}", hint=f"one of all, {', '.join(PASSES)}")
+    return tuple(found)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the tool; 0 on success, 1 where the text, the graph or a pass is wrong (the reason goes to stderr)."""
+    parser = argparse.ArgumentParser(prog="python -m jitgraph.opt", description=__doc__)
+    parser.add_argument("file", help="graph text; - reads standard input")
+    parser.add_argument("-p", "--passes", default="", help=f"comma-separated: all, {', '.join(PASSES)}; default: none")
+    parser.add_argument("--target", help="the level to optimise for, such as x86-64-v3; default: this machine's")
+    parser.add_argument("--fastmath", action="store_true", help="allow rules that hold for real numbers only")
+    parser.add_argument("--full", action="store_true", help="print the regions of composites")
+    asked = parser.parse_args(arguments)
+    try:
+        text = sys.stdin.read() if asked.file == "-" else Path(asked.file).read_text(encoding="utf-8")
+        graph = parse(text, file=None if asked.file == "-" else asked.file)
+        target = Target.host() if asked.target is None else Target.named(asked.target)
+        result = run(graph, replace(target, fastmath=asked.fastmath), named_passes(asked.passes), verify=True)
+    except (JitgraphError, OSError, UnicodeDecodeError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(print_graph(result, full=asked.full, locations=False))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

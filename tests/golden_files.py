@@ -1,0 +1,100 @@
+"""Golden files: graph text in, graph text out.
+
+A file holds cases between lines of ``===``. A case: a line ``# RUN: cse,dce`` (``# RUN: fastmath simplify`` allows fast
+math; without a RUN line that of the case before holds), a graph, a line ``---``, the graph that the passes must give. A
+case without ``---`` must be refused: a comment ``# error: words`` stands on the guilty line, and the message must hold
+the words. A line ``# run: f([1, 2], 3) == [4, 5]`` runs both graphs on arguments of the inputs' dtypes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jitgraph.ir.graph import Graph
+from jitgraph.ir.interpreter import interpret
+from jitgraph.ir.parser import parse
+from jitgraph.ir.target import Target
+from jitgraph.ir.verifier import verify
+from jitgraph.opt import named_passes
+from jitgraph.passes.pipeline import run
+
+FOLDER = Path(__file__).parent / "golden"
+TARGET = Target.named("x86-64-v3")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case: where it stands, what to run, the text of the graph and of the one expected (None: an error)."""
+
+    file: Path
+    line: int
+    passes: str
+    text: str
+    expected: str | None
+
+    @property
+    def name(self) -> str:
+        match = re.search(r"graph @(\w+)", self.text)
+        return match[1] if match else f"line{self.line}"
+
+    def graph(self, text: str | None = None) -> Graph:
+        # blank lines before the text keep the numbers of its lines in the file
+        return parse("\n" * (self.line - 1) + (self.text if text is None else text), file=str(self.file))
+
+    def optimized(self, graph: Graph) -> Graph:
+        words = self.passes.split()
+        target = replace(TARGET, fastmath="fastmath" in words)
+        return run(graph, target, named_passes(words[-1] if words else ""), verify=True)
+
+    def errors(self) -> list[tuple[int, str]]:
+        lines = enumerate(self.text.split("\n"), self.line)
+        return [(number, match[1].strip()) for number, line in lines if (match := re.search(r"# error: (.*)", line))]
+
+    def runs(self) -> list[tuple[list[Any], list[Any]]]:
+        found = []
+        for call in re.findall(r"# run: (.*)", self.text):
+            arguments, results = re.fullmatch(r"\w+\((.*)\) == (.*)", call).groups()  # type: ignore[union-attr]
+            values = {"nan": float("nan"), "inf": float("inf"), "true": True, "false": False}
+            found.append(tuple(list(eval(f"({text},)", values)) for text in (arguments, results)))
+        return found  # type: ignore[return-value]
+
+
+def cases(pattern: str = "*.jgir") -> list[Case]:
+    """Every case in the golden files whose names match."""
+    return [case for file in sorted(FOLDER.glob(pattern)) for case in _read(file)]
+
+
+def _read(file: Path) -> list[Case]:
+    found = []
+    passes, line = "", 1
+    for block in re.split(r"^===\n", file.read_text(), flags=re.MULTILINE):
+        if match := re.search(r"^# RUN: (.*)$", block, flags=re.MULTILINE):
+            passes = match[1].strip()
+        text, separator, expected = block.partition("\n---\n")
+        found.append(Case(file, line, passes, text, expected if separator else None))
+        line += block.count("\n") + 1
+    return found
+
+
+def write(file: Path, blocks: list[str]) -> None:
+    """Rewrite a golden file with these cases."""
+    file.write_text("===\n".join(block.strip("\n") + "\n" for block in blocks))
+
+
+def arrays(graph: Graph, arguments: list[Any]) -> list[np.ndarray[Any, Any]]:
+    """Arguments of a ``run`` line as arrays of the inputs' dtypes."""
+    return [np.array(value, input.dtype) for value, input in zip(arguments, graph.inputs, strict=True)]
+
+
+def check_run(graph: Graph, arguments: list[Any], results: list[Any]) -> None:
+    """Run a graph and compare every output."""
+    for found, wanted, value in zip(interpret(graph, arrays(graph, arguments)), results, graph.outputs, strict=True):
+        np.testing.assert_array_equal(found, np.array(wanted, value.dtype), strict=False)
+
+
+__all__ = ["FOLDER", "TARGET", "Case", "arrays", "cases", "check_run", "verify", "write"]

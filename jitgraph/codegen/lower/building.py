@@ -1,0 +1,99 @@
+"""ScheduleBuilder: the buffers, steps and check sites of a schedule while a graph is lowered to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from jitgraph.codegen.kernel import Kernel
+from jitgraph.codegen.lower.recorder import Recorder, Storage
+from jitgraph.codegen.lower.values import Evaluator, Inline, Sites
+from jitgraph.codegen.schedule import Buffer, Launch, Step
+from jitgraph.ir.constant import Constant
+from jitgraph.ir.graph import Graph, Node, Value
+from jitgraph.ir.target import Target
+from jitgraph.ir.types import TensorType
+
+
+@dataclass(frozen=True)
+class Group:
+    """What one lowering turns into kernels: a closed region, and the buffers of its inputs and outputs.
+
+    An output stands in ``outputs`` once for every buffer that it is to be written to.
+    """
+
+    graph: Graph
+    inputs: dict[Value, Storage]
+    outputs: tuple[tuple[Value, Storage], ...]
+
+    @property
+    def name(self) -> str:
+        """A name for its kernels, from the ops in it."""
+        shown = [node.op.name for node in self.graph.nodes if node.op.kind not in ("movement", "creation")]
+        shown = shown or [node.op.name for node in self.graph.nodes] or ["copy"]
+        if len(shown) > 4:
+            shown = [*shown[:2], "etc", shown[-1]]
+        return "_".join(shown)
+
+
+class ScheduleBuilder:
+    """Collects what the lowerings of nodes and groups make."""
+
+    def __init__(self, target: Target, table: Mapping[str, Inline], *, fastmath: bool = False) -> None:
+        self.target = target
+        self.fastmath = fastmath
+        self.buffers: dict[str, Buffer] = {}
+        self.sites = Sites()
+        self.stacks: list[str] = []
+        self.steps: list[Step] = []
+        self._table = table
+        self._constants: dict[Constant, Storage] = {}
+        self._kernels: dict[str, list[Kernel]] = {}
+
+    def storage(self, buffer: Buffer) -> Storage:
+        """The buffer, entered into the schedule."""
+        self.buffers[buffer.name] = buffer
+        return Storage(buffer.name, buffer.type)
+
+    def temporary(self, type: TensorType) -> Storage:
+        """A new temporary."""
+        return self.storage(Buffer(f"t{len(self.buffers)}", type, "temporary"))
+
+    def constant(self, node: Node) -> Storage:
+        """The buffer of a constant; equal constants share one."""
+        value = node.attrs["value"]
+        assert isinstance(value, Constant)
+        if value not in self._constants:
+            buffer = Buffer(f"c{len(self.buffers)}", value.type, "constant", value=value)
+            self._constants[value] = self.storage(buffer)
+        return self._constants[value]
+
+    def evaluator(self, recorder: Recorder, group: Group) -> Evaluator:
+        """The values of a group, for a kernel that ``recorder`` writes."""
+        return Evaluator(recorder, group.graph, group.inputs, self.constant, self.sites, self._table)
+
+    def launch(self, recorder: Recorder, name: str) -> None:
+        """Append a launch of what ``recorder`` wrote; equal kernels get one name, different ones different names."""
+        kernel, buffers = recorder.kernel(name, fastmath=self.fastmath)
+        if not kernel.body:
+            return
+        same = self._kernels.setdefault(name, [])
+        if kernel not in same:
+            same.append(kernel)
+        number = same.index(kernel)
+        self.steps.append(Launch(replace(kernel, name=f"{name}_{number}") if number else kernel, buffers))
+
+    @contextmanager
+    def block(self) -> Iterator[list[Step]]:
+        """Collect the steps appended inside the ``with`` into a list of their own."""
+        outer, self.steps = self.steps, []
+        try:
+            yield self.steps
+        finally:
+            self.steps = outer
+
+
+def is_empty(type: TensorType) -> bool:
+    """Whether a tensor of this type is known to have no elements."""
+    return any(isinstance(extent, int) and extent == 0 for extent in type.shape)

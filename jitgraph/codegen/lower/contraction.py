@@ -1,0 +1,131 @@
+"""dot and conv as contractions: operands and epilogue are whatever their values are at the contraction's indices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jitgraph.codegen.index import offset
+from jitgraph.codegen.kernel import LoopKind, Var
+from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
+from jitgraph.codegen.lower.movement import at_least, below, both
+from jitgraph.codegen.lower.recorder import Recorder, Words
+from jitgraph.codegen.lower.values import Evaluator, Index, accumulator
+from jitgraph.dtypes import bool_
+from jitgraph.ir import dims
+from jitgraph.ir.dims import DimLike
+from jitgraph.ir.graph import Node, Value
+
+
+def _operand(values: Evaluator, value: Value, index: Index, mask: Var | None = None) -> Var:
+    x = values.at(value, index, mask)
+    return Words(values.recorder, x.dtype).cast(x, accumulator(x.dtype))
+
+
+def _epilogue(values: Evaluator, node: Node, group: Group, index: Index, acc: Var) -> None:
+    """Round the sum to the op's dtype, compute what the group makes of it, and store that."""
+    values.define(node.output, index, Words(values.recorder, acc.dtype).cast(acc, node.output.dtype))
+    results = [values.at(value, index) for value, _ in group.outputs]
+    for result, (value, storage) in zip(results, group.outputs, strict=True):
+        values.recorder.store(storage, offset(index, value.shape), result)
+
+
+def lower_dot(builder: ScheduleBuilder, group: Group) -> None:
+    """A dot and its epilogue: batch axes are parallel loops; each side's free axes, and the contracted ones, are one."""
+    node = next(node for node in group.graph.nodes if node.op.name == "dot")
+    if is_empty(node.output.tensor):
+        return
+    left, right = node.inputs
+    batch: Any = node.attrs["batch"]
+    contract: Any = node.attrs["contract"]
+    free = [
+        tuple(axis for axis in range(len(value.shape)) if axis not in batch[side] and axis not in contract[side])
+        for side, value in enumerate((left, right))
+    ]
+    batch_shape = tuple(left.shape[axis] for axis in batch[0])
+    k_shape = tuple(left.shape[axis] for axis in contract[0])
+    m_shape = tuple(left.shape[axis] for axis in free[0])
+    n_shape = tuple(right.shape[axis] for axis in free[1])
+    recorder = Recorder()
+    values = builder.evaluator(recorder, group)
+    split = recorder.ranges.split
+    kinds: list[LoopKind] = ["parallel"] * len(batch_shape)
+    with recorder.loops(kinds, batch_shape) as at:
+
+        def operand(side: int, position: DimLike, shape: tuple[DimLike, ...], k: DimLike) -> Var:
+            axes = (*batch[side], *free[side], *contract[side])
+            index = dict(zip(axes, (*at, *split(position, shape), *split(k, k_shape)), strict=True))
+            return _operand(values, node.inputs[side], tuple(index[axis] for axis in range(len(index))))
+
+        recorder.contract(
+            (dims.product(m_shape), dims.product(n_shape), dims.product(k_shape)),
+            lambda m, k: operand(0, m, m_shape, k),
+            lambda k, n: operand(1, n, n_shape, k),
+            lambda m, n, acc: _epilogue(values, node, group, (*at, *split(m, m_shape), *split(n, n_shape)), acc),
+            accumulator(left.dtype),
+            builder.target.kc,
+        )
+    builder.launch(recorder, group.name)
+
+
+def lower_conv(builder: ScheduleBuilder, group: Group) -> None:
+    """A convolution and its epilogue as a contraction for each image and group.
+
+    m is the channel of the output in its group, n the place in the output, k the channel of the input in its group and
+    the place in the window; the input is read through the index map, and is zero in the padding and between dilated
+    elements.
+    """
+    node = next(node for node in group.graph.nodes if node.op.name == "conv")
+    if is_empty(node.output.tensor):
+        return
+    x, w = node.inputs
+    groups: Any = node.attrs["groups"]
+    images, channels, *place_shape = node.output.shape
+    window = w.shape[1:]
+    recorder = Recorder()
+    values = builder.evaluator(recorder, group)
+    split = recorder.ranges.split
+    with recorder.loops(["parallel", "parallel"], (images, groups)) as (image, part):
+        of_group = channels // groups
+
+        def weight(m: DimLike, k: DimLike) -> Var:
+            return _operand(values, w, (part * of_group + m, *split(k, window)))
+
+        def pixel(k: DimLike, n: DimLike) -> Var:
+            channel, *taps = split(k, window)
+            places, inside = _source(recorder, node, split(n, place_shape), taps)
+            return _operand(values, x, (image, part * window[0] + channel, *places), inside)
+
+        def epilogue(m: DimLike, n: DimLike, acc: Var) -> None:
+            _epilogue(values, node, group, (image, part * of_group + m, *split(n, place_shape)), acc)
+
+        extents = (of_group, dims.product(place_shape), dims.product(window))
+        recorder.contract(extents, weight, pixel, epilogue, accumulator(x.dtype), builder.target.kc)
+    builder.launch(recorder, group.name)
+
+
+def _source(recorder: Recorder, node: Node, place: Index, taps: list[DimLike]) -> tuple[Index, Var | None]:
+    """Where in the input a tap of the window lies for a place in the output, and the mask where that is an element."""
+    attrs: dict[str, Any] = dict(node.attrs)
+    inside: Var | None = None
+    source: list[DimLike] = []
+    sides = zip(
+        place,
+        taps,
+        node.inputs[0].shape[2:],
+        attrs["strides"],
+        attrs["padding"],
+        attrs["lhs_dilation"],
+        attrs["rhs_dilation"],
+        strict=True,
+    )
+    for at, tap, extent, stride, (low, _), spread, dilation in sides:
+        position = at * stride + tap * dilation - low
+        inside = both(recorder, inside, at_least(recorder, position, 0))
+        if spread > 1:
+            words = Words(recorder, bool_)
+            gap = recorder.index_value(position % spread)
+            inside = both(recorder, inside, words.cmp("eq", gap, recorder.index_value(0)))
+            position = position // spread
+        inside = both(recorder, inside, below(recorder, position, extent))
+        source.append(position)
+    return tuple(source), inside

@@ -1,0 +1,142 @@
+"""cond, while and scan as steps: carries live in buffers, and a scan counts in one of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from jitgraph.codegen.lower.building import ScheduleBuilder
+from jitgraph.codegen.lower.recorder import Recorder, Slot, Storage, Words
+from jitgraph.codegen.schedule import Branch, While
+from jitgraph.dtypes import bool_, int64
+from jitgraph.ir.dims import DimLike
+from jitgraph.ir.graph import Graph, Node, Value
+from jitgraph.ir.types import TensorType
+
+Held = Storage | str
+_FLAG = TensorType(bool_, ())
+_COUNT = TensorType(int64, ())
+
+
+class Regions(Protocol):
+    """What lowers the regions inside a node (``codegen.select.Selector``)."""
+
+    builder: ScheduleBuilder
+
+    def region(self, graph: Graph, env: Mapping[Value, Held], results: Sequence[Held | None]) -> list[Held]: ...
+    def copy(self, pairs: Sequence[tuple[Storage, Storage]]) -> None: ...
+    def whole(self, storage: Storage) -> Storage: ...
+
+
+def _predicate(selector: Regions, held: Held) -> Storage:
+    assert isinstance(held, Storage)
+    return selector.whole(held)
+
+
+def lower_cond(selector: Regions, node: Node, operands: Sequence[Held], places: Sequence[Held]) -> list[Held]:
+    """Both regions write their outputs to the same places."""
+    predicate = _predicate(selector, operands[0])
+    branches = []
+    ends: list[Held] = []
+    for region in node.regions:
+        with selector.builder.block() as steps:
+            ends = selector.region(region, dict(zip(region.inputs, operands[1:], strict=True)), list(places))
+        branches.append(tuple(steps))
+    selector.builder.steps.append(Branch(predicate.name, branches[0], branches[1]))
+    return ends
+
+
+def lower_while(selector: Regions, node: Node, operands: Sequence[Held], places: Sequence[Held]) -> list[Held]:
+    """The carries begin as copies of the operands in the places of the results, and each turn replaces them."""
+    condition, body = node.regions
+    builder = selector.builder
+    count = len(places)
+    carries = _begin(selector, operands[:count], places)
+    flag = builder.temporary(_FLAG)
+    env = [*carries, *operands[count:]]
+    with builder.block() as asking:
+        selector.region(condition, dict(zip(condition.inputs, env, strict=True)), [flag])
+    with builder.block() as turning:
+        after = selector.region(body, dict(zip(body.inputs, env, strict=True)), [None] * count)
+        _replace(selector, carries, after)
+    builder.steps.append(While(tuple(asking), flag.name, tuple(turning)))
+    return carries
+
+
+def lower_scan(selector: Regions, node: Node, operands: Sequence[Held], places: Sequence[Held]) -> list[Held]:
+    """A while loop over a counter; slices of the operands are read, and those of the results written, in place."""
+    attrs: dict[str, Any] = dict(node.attrs)
+    num_carries, num_xs = attrs["num_carries"], attrs["num_xs"]
+    (body,) = node.regions
+    builder = selector.builder
+    counter, flag = builder.temporary(_COUNT), builder.temporary(_FLAG)
+    length: DimLike = attrs["length"]
+    carries = _begin(selector, operands[:num_carries], places[:num_carries])
+    _count(builder, counter, start=True)
+    with builder.block() as asking:
+        _compare(builder, counter, length, flag)
+    with builder.block() as turning:
+        slot = Slot(counter, length, attrs["reverse"])
+        slices = [
+            _slice(selector, place, value.tensor, slot)
+            for place, value in zip(
+                operands[num_carries:], body.inputs[num_carries : num_carries + num_xs], strict=False
+            )
+        ]
+        stacked: list[Held | None] = [
+            _slice(selector, place, value.tensor, slot)
+            for place, value in zip(places[num_carries:], body.outputs[num_carries:], strict=True)
+        ]
+        env = [*carries, *slices, *operands[num_carries + num_xs :]]
+        after = selector.region(body, dict(zip(body.inputs, env, strict=True)), [None] * num_carries + stacked)
+        _replace(selector, carries, after[:num_carries])
+        _count(builder, counter, start=False)
+    builder.steps.append(While(tuple(asking), flag.name, tuple(turning)))
+    return [*carries, *places[num_carries:]]
+
+
+def _slice(selector: Regions, place: Held, type: TensorType, slot: Slot) -> Storage:
+    assert isinstance(place, Storage)
+    return Storage(selector.whole(place).name, type, slot)
+
+
+def _begin(selector: Regions, operands: Sequence[Held], places: Sequence[Held]) -> list[Held]:
+    """Copy the first values of the carries to where they live; stacks stay what they are."""
+    carries: list[Held] = []
+    copies = []
+    for operand, place in zip(operands, places, strict=True):
+        if isinstance(operand, str) or isinstance(place, str):
+            carries.append(operand)
+            continue
+        home = place if place.slot is None else selector.builder.temporary(place.type)
+        copies.append((operand, home))
+        carries.append(home)
+    selector.copy(copies)
+    return carries
+
+
+def _replace(selector: Regions, carries: Sequence[Held], after: Sequence[Held]) -> None:
+    """Copy what a turn gave to the carries; a carry that becomes another's value goes by way of a temporary."""
+    homes = {carry.name for carry in carries if isinstance(carry, Storage)}
+    moved = [
+        (new, carry)
+        for carry, new in zip(carries, after, strict=True)
+        if isinstance(carry, Storage) and isinstance(new, Storage) and carry != new
+    ]
+    aside = {new: selector.builder.temporary(new.type) for new, _ in moved if new.name in homes}
+    selector.copy(list(aside.items()))
+    selector.copy([(aside.get(new, new), carry) for new, carry in moved])
+
+
+def _count(builder: ScheduleBuilder, counter: Storage, *, start: bool) -> None:
+    recorder = Recorder()
+    words = Words(recorder, int64)
+    recorder.store(counter, 0, words.const(0) if start else words.add(recorder.load(counter, 0), words.const(1)))
+    builder.launch(recorder, "count")
+
+
+def _compare(builder: ScheduleBuilder, counter: Storage, length: DimLike, flag: Storage) -> None:
+    recorder = Recorder()
+    below = Words(recorder, int64).cmp("lt", recorder.load(counter, 0), recorder.index_value(length))
+    recorder.store(flag, 0, below)
+    builder.launch(recorder, "more")

@@ -1,0 +1,90 @@
+"""Indexing ops that read at an index computed at run time: gather, dynamic_slice, dynamic_update_slice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jitgraph.codegen.kernel import Var
+from jitgraph.codegen.lower.movement import at_least, below, both
+from jitgraph.codegen.lower.recorder import Recorder, Words
+from jitgraph.codegen.lower.values import Evaluator, Index, Inline
+from jitgraph.codegen.schedule import CheckSite
+from jitgraph.dtypes import bool_, int64
+from jitgraph.ir.dims import DimLike
+from jitgraph.ir.graph import Node
+from jitgraph.ops.indexing import out_of_range
+
+
+def wrapped(values: Evaluator, node: Node, number: Var, extent: DimLike, mask: Var | None, *, check: bool) -> DimLike:
+    """An index along an axis of ``extent`` as a position in it: negative ones count from the end.
+
+    With ``check``, one that is out of range stops the kernel with IndexError.
+    """
+    recorder = values.recorder
+    words = Words(recorder, int64)
+    bound = recorder.index_value(extent)
+    if check:
+        site = CheckSite(
+            "IndexError", f"{node.op.name}: index {{index}} is out of range for size {{bound}}", node.location
+        )
+        fits = words.and_(words.cmp("ge", number, words.neg(bound)), words.cmp("lt", number, bound))
+        ok = fits if mask is None else words.or_(fits, words.not_(mask))
+        recorder.check(ok, values.sites.number(site), number, bound)
+    position = words.select(words.cmp("lt", number, words.const(0)), words.add(number, bound), number)
+    return recorder.as_index(position, extent)
+
+
+def _gather_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var | None) -> Var:
+    x, indices = node.inputs
+    axis: Any = node.attrs["axis"]
+    after = axis + len(indices.shape)
+    number = values.at(indices, index[axis:after], mask)
+    position = wrapped(values, node, number, x.shape[axis], mask, check=node not in values.unchecked)
+    return values.at(x, (*index[:axis], position, *index[after:]), mask)
+
+
+def clamped(recorder: Recorder, start: Var, extent: DimLike, size: DimLike) -> DimLike:
+    """A start along an axis of ``extent``, moved so that ``size`` elements fit."""
+    words = Words(recorder, int64)
+    room = recorder.index_value(extent - size)
+    inside = words.max(words.min(start, room), words.const(0))
+    return recorder.as_index(inside, extent - size + 1)
+
+
+def _dynamic_slice_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var | None) -> Var:
+    x, *starts = node.inputs
+    sizes: Any = node.attrs["sizes"]
+    source: list[DimLike] = []
+    for dim, start, extent, size in zip(index, starts, x.shape, sizes, strict=True):
+        # The start is the same for every element, so its mask is dropped: the scalar exists wherever the op does.
+        number = values.at(start, ())
+        source.append(dim if extent == size else dim + clamped(values.recorder, number, extent, size))
+    return values.at(x, tuple(source), mask)
+
+
+def _dynamic_update_slice_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var | None) -> Var:
+    recorder = values.recorder
+    x, update, *starts = node.inputs
+    inside: Var | None = None
+    source: list[DimLike] = []
+    for dim, start, extent, size in zip(index, starts, x.shape, update.shape, strict=True):
+        if extent == size:
+            source.append(dim)
+            continue
+        position = dim - clamped(recorder, values.at(start, ()), extent, size)
+        inside = both(recorder, inside, at_least(recorder, position, 0))
+        inside = both(recorder, inside, below(recorder, position, size))
+        source.append(position)
+    if inside is None:
+        return values.at(update, tuple(source), mask)
+    new = values.at(update, tuple(source), both(recorder, mask, inside))
+    outside = Words(recorder, bool_).not_(inside)
+    old = values.at(x, index, both(recorder, mask, outside))
+    return Words(recorder, new.dtype).select(inside, new, old)
+
+
+INDEXING: dict[str, Inline] = {
+    "gather": _gather_at,
+    "dynamic_slice": _dynamic_slice_at,
+    "dynamic_update_slice": _dynamic_update_slice_at,
+}

@@ -1,0 +1,142 @@
+"""Evaluator: the value of any tensor of a region at an index, as statements of the kernel being written.
+
+Elementwise ops are inlined by their scalar bodies, movement and indexing ops by index maps, creation ops by the index,
+inputs by loads, reductions by loops of their own. A value is computed once for each index at which it is asked for.
+
+``mask`` says where the value is wanted: elsewhere nothing is read or checked, and what comes out means nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from jitgraph import dtypes
+from jitgraph.codegen.index import offset
+from jitgraph.codegen.kernel import Var
+from jitgraph.codegen.lower.recorder import Recorder, Storage, Words
+from jitgraph.codegen.schedule import CheckSite
+from jitgraph.dtypes import DType
+from jitgraph.errors import UnsupportedOp
+from jitgraph.ir.dims import Dim, DimLike
+from jitgraph.ir.graph import Graph, Node, Value
+
+Index = tuple[DimLike, ...]
+Inline = Callable[["Evaluator", Node, int, Index, "Var | None"], Var]
+
+HALF = frozenset({dtypes.float16, dtypes.bfloat16})
+
+
+def accumulator(dtype: DType) -> DType:
+    """The dtype in which sums and products of ``dtype`` are kept."""
+    return dtypes.float32 if dtype in HALF else dtype
+
+
+class Sites:
+    """The table of check sites of the schedule being made; equal sites stand in it once."""
+
+    def __init__(self) -> None:
+        self.all: list[CheckSite] = []
+
+    def number(self, site: CheckSite) -> int:
+        """The position of ``site`` in the table."""
+        if site not in self.all:
+            self.all.append(site)
+        return self.all.index(site)
+
+
+class Evaluator:
+    """Values of one region.
+
+    ``storages`` are the buffers of its inputs, ``constants`` makes one for a large constant, ``table`` says how the
+    value of an op is computed at an index, by the op's name or else its kind.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        graph: Graph,
+        storages: Mapping[Value, Storage],
+        constants: Callable[[Node], Storage],
+        sites: Sites,
+        table: Mapping[str, Inline],
+    ) -> None:
+        self.recorder = recorder
+        self.graph = graph
+        self.storages = dict(storages)
+        self.constants = constants
+        self.sites = sites
+        self.table = table
+        self.unchecked: set[Node] = set()  # gathers whose indices were checked before
+
+    def at(self, value: Value, index: Sequence[DimLike], mask: Var | None = None) -> Var:
+        """``value[index]`` as a scalar of its dtype."""
+        place = tuple(0 if extent == 1 else dim for dim, extent in zip(index, value.shape, strict=True))
+        key = (id(value), place, mask)
+        known = self.recorder.recall(key)
+        if known is not None:
+            return known[0]
+        if value in self.storages:
+            result = self.recorder.load(self.storages[value], offset(place, value.shape), mask)
+        else:
+            node = self.graph.producers[value]
+            result = self._inline(node)(self, node, node.outputs.index(value), place, mask)
+        self.recorder.remember(key, (result,))
+        return result
+
+    def define(self, value: Value, index: Sequence[DimLike], var: Var) -> None:
+        """Let ``value[index]`` be a scalar that is already there."""
+        place = tuple(0 if extent == 1 else dim for dim, extent in zip(index, value.shape, strict=True))
+        self.recorder.remember((id(value), place, None), (var,))
+
+    def _inline(self, node: Node) -> Inline:
+        inline = self.table.get(node.op.name) or self.table.get(node.op.kind)
+        if inline is None:
+            raise UnsupportedOp(f"{node.op.name} cannot be computed element by element", location=node.location)
+        return inline
+
+
+def apply_scalar(recorder: Recorder, node: Node, operands: Sequence[Var]) -> Var:
+    """The op's scalar body on scalars: 16-bit floats are widened before it and the result is rounded once."""
+    scalar: Callable[..., Any] | None = node.op.scalar
+    assert scalar is not None
+    plain = Words(recorder, operands[0].dtype)
+    if "storage" in node.op.traits:
+        result = scalar(plain, *operands, **node.attrs)
+    else:
+        wide = [plain.cast(operand, accumulator(operand.dtype)) for operand in operands]
+        result = plain.cast(scalar(Words(recorder, wide[0].dtype), *wide, **node.attrs), node.output.dtype)
+    assert isinstance(result, Var)
+    return result
+
+
+def elementwise_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var | None) -> Var:
+    return apply_scalar(values.recorder, node, [values.at(value, index, mask) for value in node.inputs])
+
+
+def _full_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var | None) -> Var:
+    value: Any = node.attrs["value"]
+    if isinstance(value, Dim):
+        return converted(values.recorder, values.recorder.index_value(value), node.output.dtype)
+    return Words(values.recorder, node.output.dtype).const(value)
+
+
+def _iota_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var | None) -> Var:
+    axis: Any = node.attrs["axis"]
+    return converted(values.recorder, values.recorder.index_value(index[axis]), node.output.dtype)
+
+
+def _constant_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var | None) -> Var:
+    value: Any = node.attrs["value"]
+    if value.value.size == 1:
+        return Words(values.recorder, node.output.dtype).const(value.value.reshape(()).item())
+    return values.recorder.load(values.constants(node), offset(index, node.output.shape), mask)
+
+
+def converted(recorder: Recorder, number: Var, dtype: DType) -> Var:
+    """An int64 scalar in another dtype; 16-bit floats by way of float32."""
+    words = Words(recorder, number.dtype)
+    return words.cast(words.cast(number, dtypes.float32) if dtype in HALF else number, dtype)
+
+
+CREATION: dict[str, Inline] = {"full": _full_at, "iota": _iota_at, "constant": _constant_at}

@@ -1,0 +1,89 @@
+"""The loop over the op table: one graph for each op and dtype with all samples as outputs, and how results compare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jitgraph import dtypes
+from jitgraph.ir import context
+from jitgraph.ir.builder import GraphBuilder
+from jitgraph.ir.graph import Graph
+from jitgraph.ir.op import Op, Sample
+from jitgraph.ir.types import TensorType
+from jitgraph.ops import OPS
+
+# What compiled code has no buffers for: tokens and stacks as arguments, effects in Python; and grad, a pass's business.
+NOT_COMPILED = frozenset({"grad", "token", "print", "stack_new", "stack_push", "stack_pop"})
+
+
+@dataclass(frozen=True)
+class Case:
+    """A graph, and arguments for it."""
+
+    graph: Graph
+    arguments: tuple[Any, ...]
+
+
+def cases() -> list[tuple[str, dtypes.DType]]:
+    """Every op with every dtype for which it has samples."""
+    return [
+        (name, dtype)
+        for name, op in OPS.items()
+        if name not in NOT_COMPILED and op.samples is not None
+        for dtype in dtypes.DTYPES
+        if op.samples(dtype)
+    ]
+
+
+def label(case: tuple[str, dtypes.DType]) -> str:
+    return f"{case[0]}-{dtypes.SHORT_NAMES[case[1]]}"
+
+
+def graph_of(op: Op, samples: Sequence[Sample]) -> Case:
+    """One graph in which every sample is a node, and all of their outputs are outputs."""
+    builder = GraphBuilder()
+    arguments: list[Any] = []
+    outputs = []
+    with context.using(emitter=builder, constraints=builder.constraints):
+        for sample in samples:
+            arrays = [np.asarray(x) for x in sample.inputs]
+            inputs = [builder.input(TensorType(x.dtype, x.shape)) for x in arrays]
+            arguments += arrays
+            outputs += builder.emit(op, inputs, sample.attrs, sample.regions)
+    return Case(builder.graph(outputs, op.name), tuple(arguments))
+
+
+def samples_of(name: str, dtype: dtypes.DType) -> Case:
+    op = OPS[name]
+    assert op.samples is not None
+    return graph_of(op, op.samples(dtype))
+
+
+def require_same(expected: Sequence[Any], found: Sequence[Any], *, ulps: float, scale: float = 1.0) -> None:
+    """Equal dtypes, shapes and values: bit for bit (any NaN equals any other), or to ``ulps`` of the dtype.
+
+    ``scale`` is the magnitude below which an error counts as one of that magnitude.
+    """
+    assert len(expected) == len(found)
+    for number, (want, got) in enumerate(zip(expected, found, strict=True)):
+        want, got = np.asarray(want), np.asarray(got)
+        assert want.dtype == got.dtype and want.shape == got.shape, (number, want.dtype, got.dtype, want.shape, got.shape)
+        if not dtypes.is_float(want.dtype):
+            np.testing.assert_array_equal(got, want, err_msg=f"output {number}")
+            continue
+        with np.errstate(all="ignore"):
+            same = (want == got) & (np.signbit(want) == np.signbit(got)) | (np.isnan(want) & np.isnan(got))
+            if ulps:
+                wide, other = want.astype(np.float64), got.astype(np.float64)
+                step = dtypes_eps(want.dtype) * np.maximum(np.abs(wide), scale)
+                same |= np.abs(wide - other) <= ulps * step
+        assert np.all(same), f"output {number}: {got[~same]} is not {want[~same]}"
+
+
+def dtypes_eps(dtype: dtypes.DType) -> float:
+    """The distance from 1 to the next value of a float dtype."""
+    return 2.0**-7 if dtype == dtypes.bfloat16 else float(np.finfo(dtype).eps)

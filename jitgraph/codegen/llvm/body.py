@@ -1,0 +1,109 @@
+"""Statements of kernel bodies, one by one. See ``environment.py`` for what an environment is."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from jitgraph.codegen.kernel import Body, Check, Contract, IndexValue, Let, Load, Local, Loop, Statement, Store
+from jitgraph.codegen.llvm import contract, loops, pool
+from jitgraph.codegen.llvm.access import active_mask, emit_load, emit_store, memory_type
+from jitgraph.codegen.llvm.division import any_lane
+from jitgraph.codegen.llvm.environment import Environment, integer
+from jitgraph.codegen.llvm.index import index_value
+from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.errors import CompileError
+
+MAX_LOCAL_BYTES: Final = 256 << 10  # threads of other runtimes may have small stacks
+
+
+def emit_body(body: Body, env: Environment) -> None:
+    """Emit ``body`` and bind what it defines in ``env``."""
+    for statement in body:
+        emit_statement(statement, env)
+
+
+def emit_statement(statement: Statement, env: Environment) -> None:
+    """Emit one statement and bind what it defines."""
+    match statement:
+        case Let():
+            env.bind(statement.var.name, emit_let(statement, env))
+        case IndexValue():
+            env.bind(statement.var.name, index_value(env, statement.index))
+        case Load():
+            emit_load(statement, env)
+        case Store():
+            emit_store(statement, env)
+        case Check():
+            emit_check(statement, env)
+        case Local():
+            emit_local(statement, env)
+        case Loop():
+            loops.emit_loop(statement, env)
+        case Contract():
+            contract.emit_contract(statement, env)
+
+
+def emit_let(let: Let, env: Environment) -> Scalar:
+    """The value of one word."""
+    words: Any = env.words
+    args = [env[arg.name] for arg in let.args]
+    match let.word:
+        case "const":
+            return words.const(let.param, let.var.dtype)  # type: ignore[no-any-return]
+        case "cast" | "bitcast":
+            return getattr(words, let.word)(*args, let.var.dtype)  # type: ignore[no-any-return]
+        case "cmp" | "call":
+            return getattr(words, let.word)(let.param, *args)  # type: ignore[no-any-return]
+        case word:
+            return getattr(words, word)(*args)  # type: ignore[no-any-return]
+
+
+def emit_check(check: Check, env: Environment) -> None:
+    """Return from the function with the error where any lane that is in range fails."""
+    s, function = env.words, env.function
+    bad = s.not_(env[check.ok.name])
+    if env.lanes is not None and (bad.lanes > 1 or env.lanes.mask is not None):
+        active = active_mask(env, bad)
+        assert active is not None
+        bad = active
+    failed, passed = function.label("failed"), function.label("passed")
+    function.branch(any_lane(s, bad).name, failed, passed, likely=False)
+    function.start_block(failed)
+    lane = _first_lane(env, bad)
+    reported = [
+        _of_lane(env, env[var.name], lane) if var is not None else integer(0) for var in (check.value, check.bound)
+    ]
+    env.module.declare(pool.DECLARATIONS)
+    code = function.emit(
+        "i32",
+        f"call i32 @jg_fail({env['$call']}, i32 {check.check}, {reported[0]}, {reported[1]}, {env['$order']})",
+    )
+    function.ret(code)
+    function.start_block(passed)
+
+
+def _first_lane(env: Environment, bad: Scalar) -> str:
+    if bad.lanes == 1:
+        return "0"
+    function = env.function
+    bits = function.emit(f"i{bad.lanes}", f"bitcast {bad} to i{bad.lanes}")
+    return function.emit(bits.type, f"call {bits.type} @llvm.cttz.{bits.type}({bits}, i1 true)").name
+
+
+def _of_lane(env: Environment, x: Scalar, lane: str) -> Scalar:
+    if x.lanes == 1:
+        return x
+    return env.words.make(f"extractelement {x}, i{x.lanes} {lane}", x.dtype, 1)
+
+
+def emit_local(local: Local, env: Environment) -> None:
+    """Reserve the buffer in the frame; inside a vector loop every lane has its own, element by element."""
+    lanes = env.lanes.width if env.lanes is not None else 1
+    if local.size * lanes * local.dtype.itemsize > MAX_LOCAL_BYTES:
+        raise CompileError(
+            f"kernel {env.kernel.name} wants {local.size * lanes * local.dtype.itemsize} bytes of stack"
+            f" for {local.buffer}; {MAX_LOCAL_BYTES} are allowed",
+            hint="put it into a temporary buffer instead",
+        )
+    pointer = env.function.alloca(memory_type(local.dtype), max(1, local.size * lanes))
+    env.bind("&" + local.buffer, Scalar(pointer.name, "ptr", local.dtype, lanes))

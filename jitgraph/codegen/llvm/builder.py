@@ -1,0 +1,166 @@
+"""A writer of LLVM IR text: modules, functions, blocks, fresh names, phis. It knows nothing of kernels.
+
+Text rather than a tree of objects, since the time to compile is part of the product: a line is one formatted string.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Value(NamedTuple):
+    """An operand: its name or literal, and its LLVM type."""
+
+    name: str
+    type: str
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.name}"
+
+
+class Phi:
+    """A phi at the head of a block; ``add`` may come after the block is left."""
+
+    def __init__(self, function: Function, type: str) -> None:
+        self.value = function.fresh(type)
+        self._function = function
+        self._line = len(function.lines)
+        self._incoming: list[str] = []
+        function.lines.append("")
+
+    def add(self, value: str, block: str) -> None:
+        """``value`` comes in from ``block``."""
+        self._incoming.append(f"[{value}, %{block}]")
+        self._function.lines[self._line] = f"  {self.value.name} = phi {self.value.type} {', '.join(self._incoming)}"
+
+
+class Function:
+    """One function under construction; instructions go to the end of the current ``block``.
+
+    ``attributes`` of an argument go before its name. Allocas and loads of captured values go to the ``prologue``, which
+    runs before everything else. ``finish`` hands the text to the module.
+    """
+
+    def __init__(self, module: Module, name: str, result: str, linkage: str = "internal", attributes: str = "") -> None:
+        self.module = module
+        self.name = name
+        self.result = result
+        self.linkage = linkage
+        self.attributes = attributes
+        self.arguments: list[str] = []
+        self.prologue: list[str] = []
+        self.lines: list[str] = []
+        self.block = "start"
+        self._names = 0
+
+    def argument(self, type: str, attributes: str = "") -> Value:
+        """Append an argument."""
+        value = self.fresh(type)
+        self.arguments.append(f"{type} {attributes} {value.name}" if attributes else str(value))
+        return value
+
+    def fresh(self, type: str) -> Value:
+        """A name that nothing else has."""
+        self._names += 1
+        return Value(f"%v{self._names}", type)
+
+    def label(self, hint: str) -> str:
+        """A fresh label; ``start_block`` begins the block."""
+        self._names += 1
+        return f"{hint}{self._names}"
+
+    def start_block(self, label: str) -> None:
+        """Begin the block ``label``; the block before it must have ended."""
+        self.lines.append(f"{label}:")
+        self.block = label
+
+    def emit(self, type: str, instruction: str) -> Value:
+        """``%fresh = instruction``, a value of ``type``."""
+        self._names += 1
+        name = f"%v{self._names}"
+        self.lines.append(f"  {name} = {instruction}")
+        return Value(name, type)
+
+    def do(self, instruction: str) -> None:
+        """An instruction without a result."""
+        self.lines.append("  " + instruction)
+
+    def alloca(self, type: str, count: int = 1, align: int = 64) -> Value:
+        """Stack memory of the function's frame, whatever block is current."""
+        value = self.fresh("ptr")
+        self.prologue.append(f"  {value.name} = alloca [{count} x {type}], align {align}")
+        return value
+
+    def phi(self, type: str) -> Phi:
+        """A phi; the current block must hold nothing but phis yet."""
+        return Phi(self, type)
+
+    def jump(self, label: str) -> None:
+        self.do(f"br label %{label}")
+
+    def branch(self, condition: str, then: str, otherwise: str, likely: bool | None = None) -> None:
+        """Branch on an i1; ``likely`` says which way it mostly goes."""
+        hint = "" if likely is None else f", !prof !{0 if likely else 1}"
+        self.do(f"br i1 {condition}, label %{then}, label %{otherwise}{hint}")
+
+    def ret(self, value: Value | None = None) -> None:
+        self.do(f"ret {value}" if value else "ret void")
+
+    def finish(self) -> None:
+        """Hand the text to the module."""
+        head = (
+            f"define {self.linkage} {self.result} @{self.name}({', '.join(self.arguments)}) {self.attributes}".rstrip()
+        )
+        self.module.functions.append("\n".join([head + " {", "start:", *self.prologue, *self.lines, "}"]))
+
+
+class Module:
+    """A module under construction: finished functions, constants, and the set of names it has."""
+
+    def __init__(self, triple: str) -> None:
+        self.triple = triple
+        self.functions: list[str] = []
+        self._constants: dict[tuple[bytes, int], str] = {}
+        self._declarations: dict[str, None] = {}
+        self._names: set[str] = set()
+
+    def claim(self, name: str) -> bool:
+        """True the first time that ``name`` is claimed: the caller then defines it."""
+        if name in self._names:
+            return False
+        self._names.add(name)
+        return True
+
+    def declare(self, declarations: str) -> None:
+        """Add lines of declarations, once; intrinsics need none."""
+        self._declarations[declarations] = None
+
+    def unique(self, stem: str) -> str:
+        """A global name that begins with ``stem``; characters that LLVM would quote become underscores."""
+        stem = "".join(character if character.isalnum() and character.isascii() else "_" for character in stem)
+        name, count = stem, 1
+        while not self.claim(name):
+            count += 1
+            name = f"{stem}_{count}"
+        return name
+
+    def constant(self, data: bytes, align: int = 64) -> str:
+        """The name of a constant with these bytes in read-only memory; equal bytes share one."""
+        key = (data, align)
+        if key not in self._constants:
+            self._constants[key] = f"@c{len(self._constants)}"
+        return self._constants[key]
+
+    def text(self) -> str:
+        """The whole module."""
+        parts = [f'target triple = "{self.triple}"', *self._declarations]
+        parts += [_constant_text(name, data, align) for (data, align), name in self._constants.items()]
+        parts += self.functions
+        parts.append('!0 = !{!"branch_weights", i32 2000, i32 1}\n!1 = !{!"branch_weights", i32 1, i32 2000}')
+        return "\n\n".join(parts) + "\n"
+
+
+def _constant_text(name: str, data: bytes, align: int) -> str:
+    pairs = data.hex("\\")
+    text = f'c"\\{pairs}"' if data else "zeroinitializer"
+    return f"{name} = private unnamed_addr constant [{len(data)} x i8] {text}, align {align}"

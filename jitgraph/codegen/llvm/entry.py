@@ -1,0 +1,297 @@
+"""A schedule as one LLVM module: its kernels, its constants, and the entry function that runs its steps.
+
+``i32 jg_entry(host, call, buffers, dims)`` and ``i64 jg_arena_bytes(dims)`` as ``runtime/loader.py`` documents them. Of
+``buffers`` the inputs come first, by position, then the outputs, by position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from jitgraph.codegen.kernel import Kernel
+from jitgraph.codegen.llvm import machine, pool
+from jitgraph.codegen.llvm.builder import Function, Module, Value
+from jitgraph.codegen.llvm.kernel_function import emit_kernel
+from jitgraph.codegen.llvm.parallel import check
+from jitgraph.codegen.llvm.sizes import Sizes
+from jitgraph.codegen.schedule import Branch, Launch, MemoryPlan, Pop, Push, Schedule, Step, While
+from jitgraph.errors import CompileError
+from jitgraph.ir.dims import DimLike
+from jitgraph.ir.target import Target
+from jitgraph.runtime import loader
+
+EXPORTS: Final = {"entry": "jg_entry", "arena_bytes": "jg_arena_bytes"}
+
+_STACK_TYPE: Final = "{ ptr, i64, i64 }"
+"""A growable stack: its memory, the bytes in use, and its capacity."""
+
+_PUSH: Final = f"""
+define internal i32 @jg_push(ptr %host, ptr %call, ptr %stack, ptr %from, i64 %bytes) nounwind noinline {{
+start:
+  %used.at = getelementptr {_STACK_TYPE}, ptr %stack, i64 0, i32 1
+  %capacity.at = getelementptr {_STACK_TYPE}, ptr %stack, i64 0, i32 2
+  %used = load i64, ptr %used.at
+  %capacity = load i64, ptr %capacity.at
+  %room = sub i64 %capacity, %used
+  %fits = icmp uge i64 %room, %bytes
+  br i1 %fits, label %copy, label %grow
+grow:
+  %needed = call {{ i64, i1 }} @llvm.sadd.with.overflow.i64(i64 %used, i64 %bytes)
+  %least = extractvalue {{ i64, i1 }} %needed, 0
+  %over = extractvalue {{ i64, i1 }} %needed, 1
+  %least.doubled = call i64 @llvm.sshl.sat.i64(i64 %least, i64 1)
+  %wanted = call i64 @llvm.smax.i64(i64 %least.doubled, i64 4096)
+  br i1 %over, label %refuse, label %ask
+ask:
+  %block = call ptr @jg_block(ptr %host, ptr %call, i64 %wanted)
+  %none = icmp eq ptr %block, null
+  br i1 %none, label %refuse, label %move
+move:
+  %old = load ptr, ptr %stack
+  call void @llvm.memcpy.p0.p0.i64(ptr %block, ptr %old, i64 %used, i1 false)
+  store ptr %block, ptr %stack
+  store i64 %wanted, ptr %capacity.at
+  br label %copy
+copy:
+  %data = load ptr, ptr %stack
+  %to = getelementptr i8, ptr %data, i64 %used
+  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %bytes, i1 false)
+  %more = add i64 %used, %bytes
+  store i64 %more, ptr %used.at
+  ret i32 0
+refuse:
+  ret i32 {loader.OUT_OF_MEMORY}
+}}
+
+define internal i32 @jg_pop(ptr %stack, ptr %to, i64 %bytes) nounwind noinline {{
+start:
+  %used.at = getelementptr {_STACK_TYPE}, ptr %stack, i64 0, i32 1
+  %used = load i64, ptr %used.at
+  %left = sub i64 %used, %bytes
+  %empty = icmp slt i64 %left, 0
+  br i1 %empty, label %refuse, label %copy
+copy:
+  %data = load ptr, ptr %stack
+  %from = getelementptr i8, ptr %data, i64 %left
+  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %bytes, i1 false)
+  store i64 %left, ptr %used.at
+  ret i32 0
+refuse:
+  ret i32 {loader.SIZE_OVERFLOW}
+}}
+"""
+
+
+def emit_module(schedule: Schedule, target: Target) -> str:
+    """The LLVM IR of ``schedule`` for ``target``; CompileError for a target without fused multiply-add."""
+    if not target.fma:
+        raise CompileError(
+            f"{target.name} has no fused multiply-add, which the results of compiled code rest on",
+            hint="compile for x86-64-v3 or later, or set JITGRAPH_INTERPRET=1",
+        )
+    module = Module(machine.TRIPLE)
+    plan = schedule.plan or _apart(schedule)
+    _emit_arena_bytes(module, schedule, plan)
+    _Entry(module, schedule, plan, target).emit()
+    return module.text()
+
+
+def _apart(schedule: Schedule) -> MemoryPlan:
+    """A plan for schedules without one: temporaries one after another."""
+    offsets: dict[str, DimLike] = {}
+    end: DimLike = 0
+    for buffer in schedule.buffers:
+        if buffer.role == "temporary":
+            offsets[buffer.name] = end
+            end = end + (buffer.bytes + 63) // 64 * 64
+    return MemoryPlan(offsets, end, end)
+
+
+def _emit_arena_bytes(module: Module, schedule: Schedule, plan: MemoryPlan) -> None:
+    function = Function(module, EXPORTS["arena_bytes"], "i64", linkage="", attributes="nounwind")
+    sizes = Sizes(function, schedule.sizes, function.argument("ptr"))
+    total = sizes.value(plan.arena_bytes)
+    function.ret(function.emit("i64", f"select i1 {sizes.overflow()}, i64 -1, i64 {total}"))
+    function.finish()
+
+
+class _Entry:
+    """The entry function under construction. ``places`` are the addresses of buffers."""
+
+    def __init__(self, module: Module, schedule: Schedule, plan: MemoryPlan, target: Target) -> None:
+        self.module = module
+        self.schedule = schedule
+        self.plan = plan
+        self.target = target
+        self.function = Function(module, EXPORTS["entry"], "i32", linkage="", attributes="nounwind")
+        self.host, self.call, self.buffers, self.dims = (self.function.argument("ptr") for _ in range(4))
+        self.sizes = Sizes(self.function, schedule.sizes, self.dims)
+        self.places: dict[str, str] = {}
+        self.stacks: dict[str, Value] = {}
+        self.kernels: dict[Kernel, str] = {}
+        self.donated = frozenset(plan.donations)
+
+    def emit(self) -> None:
+        self._place_buffers()
+        sizes = {name: self.sizes.value(self._bytes(name)) for name in self._stacked(self.schedule.steps)}
+        overflow = self.sizes.overflow()
+        if overflow != "false":
+            self._leave_if(overflow, loader.SIZE_OVERFLOW)
+        for stack in self.schedule.stacks:
+            self.stacks[stack] = self.function.alloca(_STACK_TYPE, align=8)
+            self.function.do(f"store {_STACK_TYPE} zeroinitializer, {self.stacks[stack]}")
+        if self.schedule.stacks:
+            self.module.declare(pool.DECLARATIONS)
+            self.module.functions.append(_PUSH)
+        self.stack_bytes = sizes
+        self._steps(self.schedule.steps)
+        self.function.ret(Value("0", "i32"))
+        self.function.finish()
+
+    def _place_buffers(self) -> None:
+        function, schedule = self.function, self.schedule
+        given = [
+            buffer
+            for role in ("input", "output")
+            for buffer in sorted((b for b in schedule.buffers if b.role == role), key=lambda b: b.position)
+        ]
+        for place, buffer in enumerate(given):
+            address = function.emit("ptr", f"getelementptr ptr, {self.buffers}, i64 {place}")
+            self.places[buffer.name] = function.emit("ptr", f"load ptr, {address}, align 8").name
+        arena = None
+        for buffer in schedule.buffers:
+            if buffer.role == "constant":
+                assert buffer.value is not None, buffer.name
+                self.places[buffer.name] = self.module.constant(buffer.value.value.tobytes())
+            elif buffer.role == "temporary":
+                if arena is None:
+                    address = function.emit("ptr", f"getelementptr i8, {self.call}, i64 {loader.CALL_ARENA}")
+                    arena = function.emit("ptr", f"load ptr, {address}, align 8")
+                if buffer.name not in self.plan.offsets:
+                    raise CompileError(f"{schedule.name}: the memory plan has no place for {buffer.name}")
+                offset = self.sizes.value(self.plan.offsets[buffer.name])
+                self.places[buffer.name] = function.emit("ptr", f"getelementptr i8, {arena}, i64 {offset}").name
+
+    def _bytes(self, name: str) -> DimLike:
+        return next(buffer.bytes for buffer in self.schedule.buffers if buffer.name == name)
+
+    def _stacked(self, steps: Sequence[Step]) -> set[str]:
+        """The buffers that are pushed or popped."""
+        found: set[str] = set()
+        for step in steps:
+            match step:
+                case Push(_, buffer) | Pop(_, buffer):
+                    found.add(buffer)
+                case Branch(_, then, otherwise):
+                    found |= self._stacked(then) | self._stacked(otherwise)
+                case While(condition, _, body):
+                    found |= self._stacked(condition) | self._stacked(body)
+        return found
+
+    def _leave_if(self, condition: str, code: int) -> None:
+        function = self.function
+        leave, stay = function.label("leave"), function.label("stay")
+        function.branch(condition, leave, stay, likely=False)
+        function.start_block(leave)
+        function.ret(Value(str(code), "i32"))
+        function.start_block(stay)
+
+    # --- steps ---
+
+    def _steps(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            match step:
+                case Launch():
+                    self._launch(step)
+                case Branch():
+                    self._branch(step)
+                case While():
+                    self._while(step)
+                case Push(stack, buffer):
+                    check(
+                        self.function,
+                        f"call i32 @jg_push({self.host}, {self.call}, {self.stacks[stack]}, ptr {self.places[buffer]},"
+                        f" i64 {self.stack_bytes[buffer]})",
+                    )
+                case Pop(stack, buffer):
+                    check(
+                        self.function,
+                        f"call i32 @jg_pop({self.stacks[stack]}, ptr {self.places[buffer]},"
+                        f" i64 {self.stack_bytes[buffer]})",
+                    )
+
+    def _launch(self, launch: Launch) -> None:
+        kernel = launch.kernel
+        if len(launch.buffers) != len(kernel.params):
+            raise CompileError(f"kernel {kernel.name} takes {len(kernel.params)} buffers, not {len(launch.buffers)}")
+        self._keep_quiet((launch,))
+        key = replace(kernel, name="")
+        if key not in self.kernels:
+            self.kernels[key] = emit_kernel(kernel, self.module, self.target)
+        arguments = [str(self.host), str(self.call), *(f"ptr {self.places[name]}" for name in launch.buffers)]
+        arguments += [f"i64 {self.sizes.values[size]}" for size in kernel.sizes]
+        check(self.function, f"call i32 @{self.kernels[key]}({', '.join(arguments)})")
+
+    def _predicate(self, name: str) -> str:
+        byte = self.function.emit("i8", f"load i8, ptr {self.places[name]}, align 1")
+        return self.function.emit("i1", f"icmp ne {byte}, 0").name
+
+    def _branch(self, branch: Branch) -> None:
+        function = self.function
+        self._keep_quiet((*branch.then, *branch.otherwise))
+        then, otherwise, after = (function.label(hint) for hint in ("then", "otherwise", "after"))
+        function.branch(self._predicate(branch.predicate), then, otherwise)
+        for label, steps in ((then, branch.then), (otherwise, branch.otherwise)):
+            function.start_block(label)
+            self._steps(steps)
+            function.jump(after)
+        function.start_block(after)
+
+    def _while(self, loop: While) -> None:
+        function = self.function
+        self._keep_quiet((*loop.condition, *loop.body))
+        test, body, after = (function.label(hint) for hint in ("test", "body", "after"))
+        function.jump(test)
+        function.start_block(test)
+        self._steps(loop.condition)
+        function.branch(self._predicate(loop.predicate), body, after)
+        function.start_block(body)
+        self._steps(loop.body)
+        self.module.declare(pool.DECLARATIONS)
+        check(function, f"call i32 @jg_poll({self.host}, {self.call})")
+        function.jump(test)
+        function.start_block(after)
+
+    def _keep_quiet(self, steps: Sequence[Step]) -> None:
+        """From the first step that may write to donated memory, go on with a host that cannot interrupt the call."""
+        if not self.donated or not _writes(steps, self.donated):
+            return
+        self.donated = frozenset()
+        function = self.function
+        size = loader.ctypes.sizeof(loader.Host)
+        quiet = function.alloca("i8", size, align=8)
+        function.do(f"call void @llvm.memcpy.p0.p0.i64({quiet}, {self.host}, i64 {size}, i1 false)")
+        poll = function.emit("ptr", f"getelementptr i8, {quiet}, i64 {loader.HOST_POLL}")
+        function.do(f"store ptr null, {poll}")
+        self.host = quiet
+
+
+def _writes(steps: Sequence[Step], buffers: frozenset[str]) -> bool:
+    """Whether ``steps`` may write to one of ``buffers``."""
+    for step in steps:
+        match step:
+            case Launch(kernel, names):
+                written = {name for name, param in zip(names, kernel.params, strict=True) if param.access != "read"}
+            case Pop(_, buffer):
+                written = {buffer}
+            case Branch(_, then, otherwise):
+                written = buffers if _writes((*then, *otherwise), buffers) else frozenset()
+            case While(condition, _, body):
+                written = buffers if _writes((*condition, *body), buffers) else frozenset()
+            case _:
+                written = set()
+        if buffers & written:
+            return True
+    return False

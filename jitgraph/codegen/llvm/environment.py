@@ -1,0 +1,132 @@
+"""Where kernel statements are emitted: what names mean at this point, and which axis runs over lanes.
+
+The interface for emitters of tiles (``contract.py``)
+-----------------------------------------------------
+``body.emit_body(statements, env)`` emits statements at the end of ``env.function`` and binds the variables that they
+define in ``env``; ``env[var.name]`` is then the ``Scalar``. The same statements may be emitted many times, each under
+an environment of its own:
+
+    point = env.at({"_i3": m, "_i5": k})                    # both axes uniform int64 scalars
+    row = env.at({"_i3": m}).across("_i5", k0, 16)          # lanes are k0 ... k0 + 15; all of them in range
+    edge = env.at({"_i3": m}).across("_i5", k0, 16, mask)   # lanes whose bit in ``mask`` is false touch no memory
+
+so an operand's value is ``emit_body(operand.body, row); row[operand.value.name]``. A value is uniform (``lanes == 1``)
+where it does not depend on the axis over lanes: ``env.words.splat(value, 16)`` widens it. Accumulators are bound before
+the epilogue by ``tile.bind(acc.name, scalar)``. Loads are contiguous where the axis has coefficient 1 in the index and
+gathers otherwise. At most one axis runs over lanes. Blocks may be begun and ended freely around and by ``emit_body``:
+``env.function.block`` is the block that is open afterwards.
+
+``parallel.parallel_range`` outlines a range of iterations into a function that threads share; inside it the environment
+passed to the callback finds everything of the outer one by name, captured as it is used; what has no name (a pointer to
+a packed panel, say) is given one by ``bind`` before. Names that kernels cannot have begin with ``$``: ``$host``,
+``$call`` and ``$order`` (the first iteration of the chunk, for error records); a buffer is named ``&`` and its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from jitgraph.codegen.kernel import Kernel
+from jitgraph.codegen.llvm.builder import Function, Module
+from jitgraph.codegen.llvm.scalars import Scalar, Words
+from jitgraph.dtypes import int64
+from jitgraph.ir.target import Target
+
+
+class Lanes(NamedTuple):
+    """The axis that runs over lanes: its value in lane 0, their number, and which are in range (None: all)."""
+
+    axis: str
+    base: Scalar
+    width: int
+    mask: Scalar | None
+
+
+class Names(dict[str, Scalar]):
+    """Names of one scope. What is missing is looked up in ``parent``, and passed through ``capture`` where given."""
+
+    def __init__(self, parent: Names | None = None, capture: Callable[[str, Scalar], Scalar] | None = None) -> None:
+        super().__init__()
+        self.parent = parent
+        self.capture = capture
+
+    def __missing__(self, name: str) -> Scalar:
+        if self.parent is None:
+            raise KeyError(name)
+        value = self.parent[name]
+        if self.capture is not None:
+            value = self.capture(name, value)
+            self[name] = value
+        return value
+
+
+class Environment:
+    """One point of emission: the function written to, the vocabulary over it, names, and the lanes."""
+
+    def __init__(
+        self,
+        function: Function,
+        kernel: Kernel,
+        target: Target,
+        names: Names,
+        lanes: Lanes | None = None,
+        outermost: bool = False,
+    ) -> None:
+        self.function = function
+        self.kernel = kernel
+        self.target = target
+        self.names = names
+        self.lanes = lanes
+        self.outermost = outermost  # in the kernel's own function, outside every loop: parallel loops may be outlined
+        self.words = Words(function, fastmath=kernel.fastmath)
+
+    @property
+    def unaliased(self) -> frozenset[str]:
+        """The kernel's params that share no written memory with another."""
+        return frozenset(param.name for param in self.kernel.params) - {
+            name for pair in self.kernel.aliases for name in pair
+        }
+
+    @property
+    def module(self) -> Module:
+        return self.function.module
+
+    def __getitem__(self, name: str) -> Scalar:
+        return self.names[name]
+
+    def bind(self, name: str, value: Scalar) -> None:
+        """Define ``name`` in this scope."""
+        self.names[name] = value
+
+    def inner(self) -> Environment:
+        """A scope inside this one, in the same lanes; it is not outermost."""
+        return Environment(self.function, self.kernel, self.target, Names(self.names), self.lanes)
+
+    def at(self, axes: Mapping[str, Scalar]) -> Environment:
+        """A scope in which each of ``axes`` has a uniform int64 value."""
+        inner = self.inner()
+        inner.names.update(axes)
+        return inner
+
+    def across(self, axis: str, base: Scalar, count: int, mask: Scalar | None = None) -> Environment:
+        """A scope in which ``axis`` is ``base``, ``base + 1``, ... in ``count`` lanes; one lane is a uniform value."""
+        if count == 1 and mask is None:
+            return self.at({axis: base})
+        inner = self.inner()
+        inner.lanes = Lanes(axis, base, count, mask)
+        return inner
+
+    def outlined(self, function: Function, capture: Callable[[str, Scalar], Scalar]) -> Environment:
+        """The scope of another function: names of this one are captured as they are used."""
+        return Environment(function, self.kernel, self.target, Names(self.names, capture))
+
+
+def integer(value: int) -> Scalar:
+    """A literal int64."""
+    return Scalar(str(value), "i64", int64, 1)
+
+
+def constant_of(x: Scalar) -> int | None:
+    """The value of a literal int64, else None."""
+    return None if x.name[0] == "%" else int(x.name)

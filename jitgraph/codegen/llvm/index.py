@@ -1,0 +1,171 @@
+"""Index arithmetic: dims over axes, sizes and int64 scalars, as 64-bit values, uniform or in lanes."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
+from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.dtypes import int64
+from jitgraph.ir import dims
+from jitgraph.ir.dims import Atom, Dim, DimLike, FloorDiv, Mod
+
+
+@lru_cache(maxsize=4096)
+def names(dim: DimLike) -> frozenset[str]:
+    """The names in ``dim``; as ``dims.names``, remembered."""
+    if isinstance(dim, int):
+        return frozenset()
+    found: set[str] = set()
+    for monomial in dim.terms:
+        for atom in monomial:
+            found |= {atom} if isinstance(atom, str) else names(atom.numerator) | names(atom.denominator)
+    return frozenset(found)
+
+
+def varies(env: Environment, dim: DimLike) -> bool:
+    """Whether ``dim`` differs between lanes."""
+    lanes = env.lanes
+    if lanes is None or isinstance(dim, int):
+        return False
+    return any(name == lanes.axis or env[name].lanes > 1 for name in names(dim))
+
+
+def split(env: Environment, dim: DimLike) -> tuple[DimLike, DimLike] | None:
+    """``(coefficient, rest)`` with dim == coefficient * axis + rest, both uniform; None where it is not so."""
+    assert env.lanes is not None
+    axis = env.lanes.axis
+    if isinstance(dim, int):
+        return 0, dim
+    coefficient: DimLike = 0
+    rest: dict[tuple[Atom, ...], int] = {}
+    for monomial, factor in dim.terms.items():
+        if axis in monomial:
+            left = list(monomial)
+            left.remove(axis)
+            coefficient = coefficient + (Dim({tuple(left): factor}) if left else factor)
+        else:
+            rest[monomial] = factor
+    remainder = dims._normal(rest)
+    if varies(env, coefficient) or varies(env, remainder):
+        return None
+    return coefficient, remainder
+
+
+def add(env: Environment, x: Scalar, y: Scalar) -> Scalar:
+    """``x + y``, folded where both are literals or one is zero."""
+    a, b = (constant_of(x) if x.lanes == 1 else None), (constant_of(y) if y.lanes == 1 else None)
+    if a is not None and b is not None:
+        return integer(a + b)
+    if a == 0:
+        return y
+    return x if b == 0 else env.words.add(x, y)
+
+
+def subtract(env: Environment, x: Scalar, y: Scalar) -> Scalar:
+    """``x - y`` of uniform values, folded where both are literals."""
+    a, b = constant_of(x), constant_of(y)
+    if a is not None and b is not None:
+        return integer(a - b)
+    return x if b == 0 else env.words.sub(x, y)
+
+
+def multiply(env: Environment, x: Scalar, y: Scalar) -> Scalar:
+    """``x * y``, folded where both are literals or one is 0 or 1."""
+    a, b = (constant_of(x) if x.lanes == 1 else None), (constant_of(y) if y.lanes == 1 else None)
+    if a is not None and b is not None:
+        return integer(a * b)
+    if a == 1:
+        return y
+    if a == 0 or b == 0:
+        return integer(0)
+    return x if b == 1 else env.words.mul(x, y)
+
+
+def axis_lanes(env: Environment) -> Scalar:
+    """The axis over lanes as a vector: base + 0, 1, 2, ..."""
+    assert env.lanes is not None
+    count = env.lanes.width
+    steps = ", ".join(f"i64 {lane}" for lane in range(count))
+    type = f"<{count} x i64>"
+    return env.words.add(env.words.splat(env.lanes.base, count), Scalar(f"<{steps}>", type, int64, count))
+
+
+def index_value(env: Environment, dim: DimLike) -> Scalar:
+    """The value of ``dim``: uniform, or a vector where it differs between lanes."""
+    if isinstance(dim, int):
+        return integer(dim)
+    total = integer(0)
+    for monomial, coefficient in dim.terms.items():
+        product = integer(coefficient)
+        for atom in monomial:
+            product = multiply(env, product, _atom(env, atom))
+        total = add(env, total, product)
+    return total
+
+
+def _atom(env: Environment, atom: Atom) -> Scalar:
+    if isinstance(atom, str):
+        if env.lanes is not None and atom == env.lanes.axis:
+            return axis_lanes(env)
+        return env[atom]
+    quotient, remainder = _divide(env, atom)
+    return remainder if isinstance(atom, Mod) else quotient
+
+
+def _is_natural(dim: DimLike) -> bool:
+    """Whether ``dim`` is known to be at least zero: a sum of products of sizes and axes."""
+    if isinstance(dim, int):
+        return dim >= 0
+    return all(
+        coefficient >= 0 and all(_is_natural_atom(atom) for atom in monomial)
+        for monomial, coefficient in dim.terms.items()
+    )
+
+
+def _is_natural_atom(atom: Atom) -> bool:
+    if isinstance(atom, str):
+        return not atom.startswith("_v")
+    return _is_natural(atom.numerator) and _is_natural(atom.denominator)
+
+
+def _divide(env: Environment, atom: FloorDiv) -> tuple[Scalar, Scalar]:
+    """Floor quotient and remainder of an atom; a zero divisor counts as one, since nothing may trap."""
+    s = env.words
+    natural = _is_natural(atom.numerator) and _is_natural(atom.denominator)
+    stepped = _divide_lanes(env, atom) if natural else None
+    if stepped is not None:
+        return stepped
+    x, y = s.align(index_value(env, atom.numerator), index_value(env, atom.denominator))
+    if natural:
+        y = _not_zero(env, y)
+        return _binary(env, "udiv", x, y), _binary(env, "urem", x, y)
+    return s.div(x, y), s.rem(x, y)
+
+
+def _divide_lanes(env: Environment, atom: FloorDiv) -> tuple[Scalar, Scalar] | None:
+    """The atom of an index that grows by one a lane, divided once: no more than one lane boundary may wrap."""
+    lanes = env.lanes
+    if lanes is None or not isinstance(atom.denominator, int) or atom.denominator < lanes.width:
+        return None
+    parts = split(env, atom.numerator) if varies(env, atom.numerator) else None
+    if parts is None or parts[0] != 1:
+        return None
+    s = env.words
+    first = add(env, index_value(env, parts[1]), lanes.base)
+    y = integer(atom.denominator)
+    quotient, remainder = _binary(env, "udiv", first, y), _binary(env, "urem", first, y)
+    steps = ", ".join(f"i64 {lane}" for lane in range(lanes.width))
+    spread = s.add(remainder, Scalar(f"<{steps}>", f"<{lanes.width} x i64>", int64, lanes.width))
+    wraps = s.cmp("ge", spread, y)
+    return s.add(quotient, s.cast(wraps, int64)), s.select(wraps, s.sub(spread, y), spread)
+
+
+def _not_zero(env: Environment, y: Scalar) -> Scalar:
+    if (y.lanes == 1 and constant_of(y) is not None) or y.is_literal:
+        return y  # a dim never divides by a literal zero
+    return env.words.select(env.words.cmp("eq", y, env.words.raw(0, y)), env.words.raw(1, y), y)
+
+
+def _binary(env: Environment, word: str, x: Scalar, y: Scalar) -> Scalar:
+    return env.words.make(f"{word} {x}, {y.name}", int64, x.lanes, x.type)

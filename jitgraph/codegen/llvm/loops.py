@@ -1,0 +1,303 @@
+"""Loops: counted loops with carried values, vector loops with masked tails, reductions in slots.
+
+Loops come out rotated (the test at the end, a guard before where the extent is not known), since no pass rotates them.
+What does not depend on the iteration is emitted once, before the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from jitgraph.codegen.kernel import Body, Check, Combine, IndexValue, Let, Load, Loop, Statement, Store
+from jitgraph.codegen.llvm import body as bodies
+from jitgraph.codegen.llvm import parallel
+from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
+from jitgraph.codegen.llvm.index import add, index_value, names, subtract
+from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.codegen.llvm.structure import defined, inner_bodies, stored_buffers, vector_lanes
+from jitgraph.dtypes import bool_, int32, int64
+from jitgraph.errors import CompileError
+
+Emit = Callable[[Scalar, list[Scalar]], list[Scalar]]
+_MASKED_LANES: Final = (4, 8)  # element sizes for which x86-64-v3 has masked loads and stores
+
+
+def emit_loop(loop: Loop, env: Environment) -> None:
+    """Emit ``loop`` and bind the results of its carries."""
+    if env.outermost and loop.kind in ("parallel", "vector"):
+        parallel.emit_parallel(loop, env)
+        return
+    extent = index_value(env, loop.extent)
+    if extent.lanes > 1:
+        raise CompileError(f"kernel {env.kernel.name}: the extent {loop.extent} differs between lanes")
+    match loop.kind:
+        case "vector":
+            emit_vector(loop, env, integer(0), extent)
+        case "reduce":
+            _emit_reduce(loop, env, extent)
+        case _:
+            _emit_serial(loop, env, extent)
+
+
+def counted(
+    env: Environment, begin: Scalar, end: Scalar, step: int, carries: Sequence[Scalar], emit: Emit
+) -> list[Scalar]:
+    """``for axis in range(begin, end, step): carries = emit(axis, carries)``; gives the last carries.
+
+    The axis is a uniform int64; ``end - begin`` need not be a multiple of ``step``.
+    """
+    function = env.function
+    first, last = constant_of(begin), constant_of(end)
+    known = last - first if first is not None and last is not None else None
+    if known is not None and known <= 0:
+        return list(carries)
+    if known is not None and known <= step:
+        return emit(begin, list(carries))
+    before, loop, after = function.block, function.label("loop"), function.label("after")
+    if known is None:
+        function.branch(env.words.cmp("lt", begin, end).name, loop, after)
+    else:
+        function.jump(loop)
+    function.start_block(loop)
+    axis = function.phi("i64")
+    axis.add(begin.name, before)
+    phis = [function.phi(carry.type) for carry in carries]
+    for phi, carry in zip(phis, carries, strict=True):
+        phi.add(carry.name, before)
+    inside = [carry._replace(name=phi.value.name) for phi, carry in zip(phis, carries, strict=True)]
+    results = emit(Scalar(axis.value.name, "i64", int64, 1), inside)
+    stepped = function.emit("i64", f"add nsw {axis.value}, {step}")
+    latch = function.block
+    axis.add(stepped.name, latch)
+    for phi, result in zip(phis, results, strict=True):
+        assert result.type == phi.value.type, (result, phi.value)
+        phi.add(result.name, latch)
+    more = function.emit("i1", f"icmp slt {stepped}, {end.name}")
+    function.branch(more.name, loop, after)
+    function.start_block(after)
+    if known is not None:
+        return results
+    merged = []
+    for carry, result in zip(carries, results, strict=True):
+        phi = function.phi(carry.type)
+        phi.add(carry.name, before)
+        phi.add(result.name, latch)
+        merged.append(carry._replace(name=phi.value.name))
+    return merged
+
+
+def _carried(env: Environment, x: Scalar) -> Scalar:
+    """``x`` in the lanes of the loops around: a carried value may differ between lanes after one step."""
+    return x if env.lanes is None else env.words.splat(x, env.lanes.width)
+
+
+def _emit_serial(loop: Loop, env: Environment, extent: Scalar) -> None:
+    inner = env.inner()
+    init = [_carried(env, env[carry.init.name]) for carry in loop.carries]
+    rest = hoist(loop, inner, extent)
+
+    def step(axis: Scalar, carries: list[Scalar]) -> list[Scalar]:
+        inner.bind(loop.axis, axis)
+        for carry, value in zip(loop.carries, carries, strict=True):
+            inner.bind(carry.var.name, value)
+        bodies.emit_body(rest, inner)
+        return [_carried(env, inner[carry.next.name]) for carry in loop.carries]
+
+    results = counted(inner, integer(0), extent, 1, init, step)
+    for carry, result in zip(loop.carries, results, strict=True):
+        env.bind(carry.result.name, result)
+
+
+def emit_vector(loop: Loop, env: Environment, begin: Scalar, end: Scalar) -> None:
+    """Iterations ``begin .. end`` of a vector loop; all of them independent."""
+    if env.lanes is not None:
+        raise CompileError(f"kernel {env.kernel.name}: the vector loop {loop.axis} stands inside lanes")
+    inner = env.inner()
+    rest = hoist(loop, inner, subtract(env, end, begin))
+    count = vector_lanes(loop.body, env)
+    known = constant_of(subtract(env, end, begin))
+    if known is not None and 0 < known < count:
+        count = 1 << (known - 1).bit_length()
+
+    def step(env: Environment, carries: list[Scalar]) -> list[Scalar]:
+        bodies.emit_body(rest, env)
+        return carries
+
+    in_lanes(loop.axis, rest, inner, begin, end, count, [], step)
+
+
+def in_lanes(
+    axis: str,
+    body: Body,
+    env: Environment,
+    begin: Scalar,
+    end: Scalar,
+    count: int,
+    carries: list[Scalar],
+    step: Callable[[Environment, list[Scalar]], list[Scalar]],
+) -> list[Scalar]:
+    """``step`` for ``begin .. end``, ``count`` at a time: full vectors, then once the rest under a mask.
+
+    ``body`` is what ``step`` emits; where the target cannot mask its accesses and nothing is carried the rest goes one
+    by one.
+    """
+    s, function = env.words, env.function
+    total = subtract(env, end, begin)
+    known = constant_of(total)
+
+    def full(at: Scalar, values: list[Scalar]) -> list[Scalar]:
+        return step(env.across(axis, at, count), values)
+
+    if known is not None:
+        middle = add(env, begin, integer(known // count * count))
+    else:
+        middle = s.add(begin, s.and_(total, integer(-count)))
+    carries = counted(env, begin, middle, count, carries, full)
+    if count == 1 or (known is not None and known % count == 0):
+        return carries
+    if not carries and not _can_mask(body, env):
+        return counted(env, middle, end, 1, [], lambda at, values: step(env.across(axis, at, 1), values))
+    left = subtract(env, end, middle)
+    before, tail, after = function.block, function.label("tail"), function.label("after")
+    if known is None:
+        function.branch(s.cmp("gt", left, integer(0)).name, tail, after)
+        function.start_block(tail)
+    mask = _first_lanes(env, left, count)
+    results = step(env.across(axis, middle, count, mask), carries)
+    if known is not None:
+        return results
+    ends = function.block
+    function.jump(after)
+    function.start_block(after)
+    merged = []
+    for carry, result in zip(carries, results, strict=True):
+        phi = function.phi(carry.type)
+        phi.add(carry.name, before)
+        phi.add(result.name, ends)
+        merged.append(carry._replace(name=phi.value.name))
+    return merged
+
+
+def _first_lanes(env: Environment, left: Scalar, count: int) -> Scalar:
+    """The mask of the first ``left`` of ``count`` lanes."""
+    known = constant_of(left)
+    if known is not None:
+        bits = ", ".join(f"i1 {'true' if lane < known else 'false'}" for lane in range(count))
+        return Scalar(f"<{bits}>", f"<{count} x i1>", bool_, count)
+    s = env.words
+    steps = ", ".join(f"i32 {lane}" for lane in range(count))
+    return s.cmp("lt", Scalar(f"<{steps}>", f"<{count} x i32>", int32, count), s.cast(left, int32))
+
+
+def _can_mask(body: Body, env: Environment) -> bool:
+    """Whether the target has masked instructions for each access of ``body``; LLVM branches on each lane elsewhere."""
+    if env.target.vector_bits >= 512:
+        return True
+    for statement in body:
+        if isinstance(statement, Load | Store) and env["&" + statement.buffer].dtype.itemsize not in _MASKED_LANES:
+            return False
+        if not all(_can_mask(inner, env) for inner in inner_bodies(statement)):
+            return False
+    return True
+
+
+# --- reductions ---
+
+
+def _emit_reduce(loop: Loop, env: Environment, extent: Scalar) -> None:
+    combine = loop.combine
+    if combine is None:
+        raise CompileError(f"kernel {env.kernel.name}: the reduce loop {loop.axis} has no combine")
+    if loop.lanes > 1 and env.lanes is not None:
+        raise CompileError(f"kernel {env.kernel.name}: the reduce loop {loop.axis} has lanes inside lanes")
+    inner = env.inner()
+    init = [_carried(env, env[carry.init.name]) for carry in loop.carries]
+    rest = hoist(loop, inner, extent)
+
+    def fold(here: Environment, slots: list[Scalar]) -> list[Scalar]:
+        bodies.emit_body(rest, here)
+        elements = [here.words.splat(here[carry.next.name], slots[0].lanes) for carry in loop.carries]
+        folded = combined(here, combine, slots, elements)
+        mask = here.lanes.mask if here.lanes is not None and loop.lanes > 1 else None
+        if mask is None:
+            return folded
+        return [here.words.select(mask, new, old) for new, old in zip(folded, slots, strict=True)]
+
+    if loop.lanes == 1:
+        slots = counted(
+            inner, integer(0), extent, 1, init, lambda axis, slots: fold(inner.at({loop.axis: axis}), slots)
+        )
+    else:
+        init = [env.words.splat(value, loop.lanes) for value in init]
+        slots = in_lanes(loop.axis, rest, inner, integer(0), extent, loop.lanes, init, fold)
+    half = loop.lanes // 2
+    while half:
+        left = [_lanes_from(inner, slot, 0, half) for slot in slots]
+        slots = combined(inner, combine, left, [_lanes_from(inner, slot, half, half) for slot in slots])
+        half //= 2
+    for carry, slot in zip(loop.carries, slots, strict=True):
+        env.bind(carry.result.name, slot)
+
+
+def combined(env: Environment, combine: Combine, left: list[Scalar], right: list[Scalar]) -> list[Scalar]:
+    """``combine`` of two sets of accumulators, lane by lane."""
+    scope = env.inner()
+    for var, value in zip((*combine.left, *combine.right), (*left, *right), strict=True):
+        scope.bind(var.name, value)
+    bodies.emit_body(combine.body, scope)
+    return [scope.words.splat(scope[var.name], left[0].lanes) for var in combine.results]
+
+
+def _lanes_from(env: Environment, x: Scalar, start: int, count: int) -> Scalar:
+    s = env.words
+    if count == 1:
+        return s.make(f"extractelement {x}, i64 {start}", x.dtype, 1)
+    order = ", ".join(f"i32 {lane}" for lane in range(start, start + count))
+    return s.make(f"shufflevector {x}, {x.type} poison, <{count} x i32> <{order}>", x.dtype, count)
+
+
+# --- what does not depend on the iteration ---
+
+
+def hoist(loop: Loop, env: Environment, extent: Scalar) -> Body:
+    """Emit what each iteration would compute alike, once, and give the rest of the body.
+
+    Words and indices cannot fault, so they move freely. A load moves only where the loop surely runs and where no
+    check, which might have forbidden it, stands before it, and nothing in the loop stores to its buffer.
+    """
+    runs = constant_of(extent)
+    varying = {loop.axis, *(carry.var.name for carry in loop.carries)}
+    stores = stored_buffers(loop.body) | {
+        other for pair in env.kernel.aliases for name, other in (pair, pair[::-1]) if name in stored_buffers(loop.body)
+    }
+    loads = runs is not None and runs > 0
+    rest: list[Statement] = []
+    for statement in loop.body:
+        if _is_invariant(statement, varying, stores, loads):
+            bodies.emit_statement(statement, env)
+            continue
+        loads = loads and not isinstance(statement, Check) and not any(map(_checks, inner_bodies(statement)))
+        varying.update(var.name for var in defined((statement,)))
+        rest.append(statement)
+    return tuple(rest)
+
+
+def _checks(body: Body) -> bool:
+    return any(isinstance(statement, Check) or any(map(_checks, inner_bodies(statement))) for statement in body)
+
+
+def _is_invariant(statement: Statement, varying: set[str], stores: set[str], loads: bool) -> bool:
+    match statement:
+        case Let():
+            return not any(arg.name in varying for arg in statement.args)
+        case IndexValue():
+            return varying.isdisjoint(names(statement.index))
+        case Load():
+            return (
+                loads
+                and statement.mask is None
+                and statement.buffer not in stores
+                and varying.isdisjoint(names(statement.index))
+            )
+    return False

@@ -1,0 +1,108 @@
+"""What stands in a body: definitions, stores, element sizes, and an estimate of its work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from jitgraph.codegen.kernel import Body, Contract, IndexValue, Let, Load, Local, Loop, Statement, Store, Var
+from jitgraph.codegen.llvm.environment import Environment
+from jitgraph.dtypes import DType, is_bool, is_float
+from jitgraph.ir.dims import DimLike
+
+
+def inner_bodies(statement: Statement) -> tuple[Body, ...]:
+    """The bodies inside a statement."""
+    match statement:
+        case Loop():
+            return (statement.body,)
+        case Contract():
+            return statement.left.body, statement.right.body, statement.epilogue
+    return ()
+
+
+def defined(body: Body) -> Iterator[Var]:
+    """The variables that ``body`` defines, results of loops included, in no order."""
+    for statement in body:
+        match statement:
+            case Let() | IndexValue() | Load():
+                yield statement.var
+            case Loop():
+                for carry in statement.carries:
+                    yield carry.var
+                    yield carry.result
+            case Contract():
+                yield statement.acc
+        for inner in inner_bodies(statement):
+            yield from defined(inner)
+
+
+def stored_buffers(body: Body) -> set[str]:
+    """The buffers that ``body`` stores to; local ones that it declares count too."""
+    found: set[str] = set()
+    for statement in body:
+        if isinstance(statement, Store) or isinstance(statement, Local):
+            found.add(statement.buffer)
+        for inner in inner_bodies(statement):
+            found |= stored_buffers(inner)
+    return found
+
+
+def vector_lanes(body: Body, env: Environment) -> int:
+    """Lanes for a vector loop over ``body``: as many as one register holds of its widest values."""
+    return max(1, env.target.vector_bytes // max(1, _widest(body, env)))
+
+
+def _widest(body: Body, env: Environment) -> int:
+    widest = 1
+    for statement in body:
+        match statement:
+            case Let():
+                widest = max(widest, _register_bytes(statement.var.dtype, computed=statement.word != "const"))
+            case Load():
+                widest = max(widest, _register_bytes(statement.var.dtype, computed=False))
+            case Store():
+                widest = max(widest, _register_bytes(statement.value.dtype, computed=False))
+        for inner in inner_bodies(statement):
+            widest = max(widest, _widest(inner, env))
+    return widest
+
+
+def _register_bytes(dtype: DType, computed: bool) -> int:
+    if is_bool(dtype):
+        return 1
+    return 4 if computed and dtype.itemsize == 2 and is_float(dtype) else dtype.itemsize
+
+
+_CALL_WORK: Final = 20.0
+_SLOW_WORK: Final = {"div": 8.0, "rem": 16.0, "sqrt": 8.0}
+_ACCESS_WORK: Final = 3.0
+
+Work = list[tuple[float, tuple[DimLike, ...]]]
+"""A sum of terms: a number times extents."""
+
+
+def work(body: Body, env: Environment, extents: tuple[DimLike, ...] = (), lanes: float = 1.0) -> Work:
+    """The work of one run of ``body``, in vector instructions (about half a nanosecond each), as a sum of terms."""
+    own = 0.0
+    terms: Work = []
+    for statement in body:
+        match statement:
+            case Let(word=word):
+                own += _CALL_WORK if word == "call" else _SLOW_WORK.get(word, 1.0) if word != "const" else 0.0
+            case Load() | Store():
+                own += _ACCESS_WORK
+            case Loop():
+                width = (
+                    float(vector_lanes(statement.body, env)) if statement.kind == "vector" else float(statement.lanes)
+                )
+                width = min(width, 16.0)
+                terms += work(statement.body, env, (*extents, statement.extent), lanes / width)
+            case Contract():
+                m, n, k = statement.extents
+                terms.append((lanes / 8.0, (*extents, m, n, k)))
+                terms += work(statement.epilogue, env, (*extents, m, n), lanes / 8.0)
+            case _:
+                own += 1.0
+    terms.append((own * lanes, extents))
+    return terms

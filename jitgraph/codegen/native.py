@@ -1,0 +1,33 @@
+"""From a schedule to a flat image: LLVM IR, an object, and the linker."""
+
+from __future__ import annotations
+
+from jitgraph import config
+from jitgraph.codegen.linker import link
+from jitgraph.codegen.schedule import Schedule
+from jitgraph.ir.target import Target
+
+
+def emit_llvm(schedule: Schedule, target: Target) -> str:
+    """The LLVM IR of ``schedule`` as emitted, before any pass."""
+    from jitgraph.codegen.llvm.entry import emit_module
+
+    return emit_module(schedule, target)
+
+
+def image_of(llvm_ir: str, target: Target) -> bytes:
+    """The flat image of a module that ``emit_llvm`` gave."""
+    from jitgraph.codegen.llvm import entry, machine, pool
+
+    config.log("llvm", llvm_ir)
+    objects = [machine.assemble(llvm_ir, target)]
+    exports = dict(entry.EXPORTS)
+    if pool.DECLARATIONS in llvm_ir:
+        objects.append(pool.runtime_object(target))
+        exports |= pool.EXPORTS
+    return link(objects, exports)
+
+
+def build_image(schedule: Schedule, target: Target) -> bytes:
+    """The flat image that runs ``schedule`` on ``target``; CompileError where it cannot be had."""
+    return image_of(emit_llvm(schedule, target), target)

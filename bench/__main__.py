@@ -1,0 +1,23 @@
+"""Run the named measurements, or all."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+NAMES = ("startup", "compile_time", "bandwidth", "matmul", "digits_step", "loader_start")
+
+
+def main() -> int:
+    wanted = sys.argv[1:] or NAMES
+    for name in wanted:
+        if name not in NAMES:
+            print(f"no measurement {name!r}; there are {', '.join(NAMES)}")
+            return 2
+        print(f"--- {name}")
+        importlib.import_module(f"bench.{name}").main()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

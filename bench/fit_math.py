@@ -1,0 +1,137 @@
+"""Derives the polynomials of the math functions: ``python bench/fit_math.py > jitgraph/codegen/math_tables.py``.
+
+Each table is the minimax polynomial (Remez exchange in 60 digits, by mpmath) of a function under a weight that makes
+the error relative to the final result, its coefficients rounded to the dtype. Needs ``pip install mpmath``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from mpmath import mp, mpf
+
+mp.dps = 60
+Function = Callable[[Any], Any]
+
+
+def remez(f: Function, weight: Function, low: Any, high: Any, degree: int) -> tuple[list[Any], Any]:
+    """Coefficients (lowest first) that minimise the largest ``|weight * (f - p)|`` on ``[low, high]``, and that error."""
+    low, high = mpf(low), mpf(high)
+    count = 60 * (degree + 2)
+    grid = [(low + high) / 2 + (high - low) / 2 * mp.cos(mp.pi * (2 * i + 1) / (2 * count)) for i in range(count)][::-1]
+    values, weights = [f(x) for x in grid], [weight(x) for x in grid]
+    picks = [round((2 * i + 1) / (2 * (degree + 2)) * count) for i in range(degree + 2)]
+    coefficients: list[Any] = []
+    for _ in range(30):
+        system, right = mp.matrix(degree + 2), mp.matrix(degree + 2, 1)
+        for row, pick in enumerate(picks):
+            for power in range(degree + 1):
+                system[row, power] = grid[pick] ** power
+            system[row, degree + 1] = (-1) ** row / weights[pick]
+            right[row] = values[pick]
+        solution = mp.lu_solve(system, right)
+        coefficients, level = [solution[i] for i in range(degree + 1)], abs(solution[degree + 1])
+        errors = [w * (v - mp.polyval(coefficients[::-1], x)) for x, v, w in zip(grid, values, weights, strict=True)]
+        runs: list[list[int]] = []
+        for i, error in enumerate(errors):
+            if runs and (errors[runs[-1][0]] > 0) == (error > 0):
+                runs[-1].append(i)
+            else:
+                runs.append([i])
+        peaks = [max(run, key=lambda i: abs(errors[i])) for run in runs]
+        while len(peaks) > degree + 2:
+            peaks.pop(0 if abs(errors[peaks[0]]) < abs(errors[peaks[-1]]) else -1)
+        largest = max(abs(error) for error in errors)
+        if len(peaks) < degree + 2 or largest < level * (1 + mpf(10) ** -3):
+            return coefficients, largest
+        picks = peaks
+    return coefficients, largest
+
+
+def _z(f: Function) -> Function:
+    """A function of x as one of z = x*x."""
+    return lambda z: f(mp.sqrt(z))
+
+
+HALF_LN2 = mp.log(2) / 2 * mpf("1.0002")
+LOG_S = (mp.sqrt(2) - 1) / (mp.sqrt(2) + 1) * mpf("1.0001")
+QUARTER = mp.pi / 4 * mpf("1.0001")
+LOW = mpf(10) ** -12  # where the function of z divides by z, 0 itself is left out
+
+EXP = (lambda r: (mp.expm1(r) - r) / r**2, lambda r: abs(r**2 / mp.expm1(r)), -HALF_LN2, HALF_LN2)
+LOG = (
+    _z(lambda s: (mp.log((1 + s) / (1 - s)) / s - 2) / s**2),
+    _z(lambda s: s**2 / (mp.log((1 + s) / (1 - s)) / s)),
+    LOW,
+    LOG_S**2,
+)
+SIN = (_z(lambda x: (mp.sin(x) - x) / x**3), _z(lambda x: x**3 / mp.sin(x)), LOW, QUARTER**2)
+COS = (_z(lambda x: (mp.cos(x) - 1 + x**2 / 2) / x**4), _z(lambda x: x**4 / mp.cos(x)), LOW, QUARTER**2)
+ATAN = (_z(lambda x: (mp.atan(x) - x) / x**3), _z(lambda x: x**3 / mp.atan(x)), LOW, mpf(1))
+ASIN = (_z(lambda x: (mp.asin(x) - x) / x**3), _z(lambda x: x**3 / mp.asin(x)), LOW, mpf("0.2501"))
+SLOPE = 2 / mp.sqrt(mp.pi)
+ERF = (_z(lambda x: (mp.erf(x) / x - SLOPE) / x**2), _z(lambda x: x**3 / mp.erf(x)), LOW, mpf(1))
+
+
+def _erfcx(u: Any) -> Any:
+    return mp.erfc(u + 1.5) * mp.exp((u + 1.5) ** 2)
+
+
+def _erfcx_weight(u: Any) -> Any:
+    return mp.exp(-((u + 1.5) ** 2)) / mp.erf(u + 1.5)
+
+
+ERFCX_32 = (_erfcx, _erfcx_weight, mpf("-0.5"), mpf("2.5"))
+ERFCX_64 = (_erfcx, _erfcx_weight, mpf("-0.5"), mpf("4.5"))
+
+TABLES: list[tuple[str, str, tuple[Function, Function, Any, Any], int, int]] = [
+    # name, what it is, problem, degree for float32, degree for float64
+    ("EXP", "(exp(r) - 1 - r) / r^2 for |r| <= ln(2)/2", EXP, 5, 10),
+    ("LOG", "(log((1+s)/(1-s))/s - 2) / s^2 in s^2, for (1+s)/(1-s) from sqrt(1/2) to sqrt(2)", LOG, 3, 6),
+    ("SIN", "(sin(x) - x) / x^3 in x^2 for |x| <= pi/4", SIN, 3, 6),
+    ("COS", "(cos(x) - 1 + x^2/2) / x^4 in x^2 for |x| <= pi/4", COS, 2, 5),
+    ("ATAN", "(atan(x) - x) / x^3 in x^2 for |x| <= 1", ATAN, 9, 22),
+    ("ASIN", "(asin(x) - x) / x^3 in x^2 for |x| <= 1/2", ASIN, 5, 12),
+    ("ERF", "(erf(x) - 2/sqrt(pi) x) / x^3 in x^2 for |x| <= 1", ERF, 6, 11),
+    ("ERFCX", "erfc(x) exp(x^2) in x - 1.5 for 1 <= x <= 4", ERFCX_32, 8, 0),
+    ("ERFCX", "erfc(x) exp(x^2) in x - 1.5 for 1 <= x <= 6", ERFCX_64, 0, 20),
+]
+
+
+def literal(coefficient: Any, bits: int) -> str:
+    if bits == 64:
+        return repr(float(coefficient))
+    return str(np.float32(float(coefficient)))
+
+
+def show(name: str, what: str, problem: tuple[Function, Function, Any, Any], degree: int, bits: int) -> None:
+    f, weight, low, high = problem
+    coefficients, _ = remez(f, weight, low, high, degree)
+    kind = np.float32 if bits == 32 else np.float64
+    rounded = [mpf(float(kind(float(c)))) for c in coefficients]
+    points = [low + (high - low) * i / 4000 for i in range(4001)]
+    error = max(weight(x) * abs(f(x) - mp.polyval(rounded[::-1], x)) for x in points if x != 0)
+    print(f"# {what}: relative error 2^{float(mp.log(error, 2)):.1f}")
+    print(f"{name}_{bits}: Final = (")
+    for coefficient in coefficients:
+        print(f"    {literal(coefficient, bits)},")
+    print(")")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    print('"""Polynomial coefficients of the math functions, lowest power first; made by ``bench/fit_math.py``."""\n')
+    print("from __future__ import annotations\n\nfrom typing import Final\n")
+    for name, what, problem, degree32, degree64 in TABLES:
+        if len(sys.argv) > 1 and name not in sys.argv[1:]:
+            continue
+        for degree, bits in ((degree32, 32), (degree64, 64)):
+            if degree:
+                show(name, what, problem, degree, bits)
+
+
+if __name__ == "__main__":
+    main()

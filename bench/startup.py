@@ -1,0 +1,32 @@
+"""Seconds to import jitgraph and call it eagerly once, beside NumPy's own import; each in a new process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+
+from bench.timing import interleaved
+
+STATEMENTS = {
+    "python -c pass": "pass",
+    "import numpy": "import numpy",
+    "import jitgraph": "import jitgraph",
+    "first eager call": "import jitgraph as jg; (jg.asarray([1.0, 2.0]) + 1).sum()",
+}
+
+
+def main() -> None:
+    def run(statement: str) -> None:
+        subprocess.run([sys.executable, "-c", statement], check=True)
+
+    times = interleaved({name: lambda s=s: run(s) for name, s in STATEMENTS.items()}, rounds=15)
+    base = times["import numpy"]
+    for name, values in times.items():
+        beyond = 1e3 * float(np.median(values - base))
+        print(f"{name:20} {1e3 * float(np.median(values)):6.0f} ms  ({beyond:+.0f} ms against importing NumPy)")
+
+
+if __name__ == "__main__":
+    main()

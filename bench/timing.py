@@ -1,0 +1,43 @@
+"""Interleaved timing: candidates take turns, so a drift of the machine's speed falls on all alike."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+ROUNDS = 30
+
+
+def interleaved(candidates: Mapping[str, Callable[[], object]], *, rounds: int = ROUNDS, calls: int = 1) -> dict[str, np.ndarray]:
+    """Seconds per call of each candidate: one number a round, after one round of warm-up."""
+    for candidate in candidates.values():
+        candidate()
+    times: dict[str, list[float]] = {name: [] for name in candidates}
+    for _ in range(rounds):
+        for name, candidate in candidates.items():
+            started = time.perf_counter()
+            for _ in range(calls):
+                candidate()
+            times[name].append((time.perf_counter() - started) / calls)
+    return {name: np.array(values) for name, values in times.items()}
+
+
+def interval(ratios: np.ndarray, *, resamples: int = 2000) -> tuple[float, float]:
+    """95 % bootstrap interval of the median."""
+    draws = np.random.default_rng(0).choice(ratios, (resamples, len(ratios)))
+    low, high = np.percentile(np.median(draws, axis=1), [2.5, 97.5])
+    return float(low), float(high)
+
+
+def ratio(numerator: np.ndarray, denominator: np.ndarray) -> str:
+    """The median of round-by-round ratios with its interval, as text."""
+    ratios = numerator / denominator
+    low, high = interval(ratios)
+    return f"{np.median(ratios):.2f} (95 %: {low:.2f} to {high:.2f})"
+
+
+def median_us(times: np.ndarray) -> str:
+    """The median in microseconds, as text."""
+    return f"{1e6 * float(np.median(times)):.1f} us"

@@ -1,4 +1,4 @@
-"""The choice of residuals: the minimum cut against brute force, windows of large parts, and what is never computed again."""
+"""The choice of residuals: the minimum cut against brute force, large parts, and what is never computed again."""
 
 from __future__ import annotations
 

@@ -91,7 +91,25 @@ class Vjp:
     wrt: tuple[int, ...]
 
 
-def vjp_graph(graph: Graph, wrt: Sequence[int] | None = None) -> Vjp:
+def vjp_graph(graph: Graph, wrt: Sequence[int] | None = None) -> tuple[Graph, Graph]:
+    """``(forward, backward)``: inputs -> outputs + residuals, and residuals + cotangents -> cotangents of the inputs.
+
+    The cotangents are those of the float outputs, the results those of the inputs that ``wrt`` numbers (all float ones
+    by default). Inputs and outputs that backward reads are among the residuals; see ``vjp_halves`` for a pair that does
+    without handing them out twice.
+    """
+    both = vjp_halves(graph, wrt)
+    forward = both.forward
+    count = len(graph.outputs)
+    again = (
+        *(forward.inputs[i] for i in both.kept_inputs),
+        *(forward.outputs[i] for i in both.kept_outputs),
+    )
+    outputs = (*forward.outputs[:count], *again, *forward.outputs[count:])
+    return replace(forward, outputs=outputs), both.backward
+
+
+def vjp_halves(graph: Graph, wrt: Sequence[int] | None = None) -> Vjp:
     """The forward graph with residuals, and the backward graph; ``wrt`` numbers inputs, all float ones by default.
 
     Residuals are the cheapest to hold in bytes beside inputs and outputs. A while loop is run again in the backward

@@ -15,7 +15,7 @@ minimum only where a chain crosses a window's edge.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -210,17 +210,10 @@ def _minimum_cut(
         if value in needed and value not in border:
             network.add_edge(leave, "sink")
     try:
-        _, (before, _) = networkx.minimum_cut(network, "source", "sink", flow_func=_flow_function())
+        _, (before, _) = networkx.minimum_cut(network, "source", "sink")
     except networkx.NetworkXUnbounded:
         raise _cannot_save(window) from None
     return {value for value in (*window, *border) if (value, 0) in before and (value, 1) not in before}
-
-
-def _flow_function() -> Callable[..., object]:
-    from networkx.algorithms import flow
-
-    function: Callable[..., object] = flow.preflow_push
-    return function
 
 
 def _savable(values: Sequence[Value]) -> set[Value]:

@@ -480,6 +480,9 @@ def test_level_that_the_machine_lacks(good: Path, monkeypatch: pytest.MonkeyPatc
         loader.load(good)
     with pytest.raises(LoadError, match="does not run 'x86-64-v3'"):
         loader.load(good, level="x86-64-v3")
+    monkeypatch.setenv("JITGRAPH_TARGET_CPU", "x86-64-v7")
+    with pytest.raises(LoadError, match="does not run 'x86-64-v7'"):
+        loader.load(good)
 
 
 # --- sizes and signatures -------------------------------------------------------------------------------------------
@@ -629,9 +632,9 @@ def test_bad_arguments(add: loader.Entry, arguments: Any, named: Any, message: s
     "dtype, value, safe",
     [
         ("float32", 1, True), ("float32", True, True), ("float32", 0.1, True), ("int8", 127, True),
-        ("int8", 128, False), ("int8", True, True), ("uint8", -1, False), ("uint64", 2**64 - 1, True), ("int64", 1.0, False),
-        ("bool", True, True), ("bool", 1, False), ("bfloat16", 1.5, True), ("float16", float("inf"), True),
-        ("uint64", 2**53 + 1, True),
+        ("int8", 128, False), ("int8", True, True), ("uint8", -1, False), ("uint64", 2**64 - 1, True),
+        ("int64", 1.0, False), ("bool", True, True), ("bool", 1, False), ("bfloat16", 1.5, True),
+        ("float16", float("inf"), True), ("uint64", 2**53 + 1, True),
     ],
 )  # fmt: skip
 def test_python_scalars(dtype: str, value: Any, safe: bool) -> None:
@@ -774,7 +777,7 @@ def test_codes(code: int, kind: type[Exception]) -> None:
 
 def test_executable(scale_image: bytes) -> None:
     made: list[int] = []
-    exe = Executable(scale_image, SCALE_SIGNATURE, llvm_ir=SCALE, asm=lambda: made.append(1) or "text")  # type: ignore[func-returns-value]
+    exe = Executable(scale_image, SCALE_SIGNATURE, llvm_ir=SCALE, asm=lambda: made.append(1) or "text")
     scale = np.array(3, np.float32)
     y, s = exe.run([np.ones(2, np.float32), scale], donate=[1])
     assert y.tolist() == [3, 3] and s is scale and scale == 4

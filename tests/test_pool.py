@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import threading
@@ -147,6 +148,19 @@ def test_calls_after_the_pool_has_stopped() -> None:
     runtime.close()
     assert len(before) > len({thread.name for thread in threading.enumerate()})
     assert run(np.zeros(9, np.int64)).tolist() == [11] * 9
+
+
+def test_a_runtime_that_is_dropped_sends_its_threads_home() -> None:
+    runtime = loader.Runtime(3)
+    chunks(runtime)(np.zeros(9, np.int64))
+    assert runtime._pool is not None
+    threads = runtime._pool._threads
+    assert all(thread.is_alive() for thread in threads)
+    del runtime
+    gc.collect()
+    for thread in threads:
+        thread.join(timeout=10)
+    assert not any(thread.is_alive() for thread in threads)
 
 
 def test_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -932,29 +932,33 @@ _FUTEX_NUMBERS: Final[Mapping[int, int]] = {MACHINE_X86_64: 202, MACHINE_AARCH64
 _FUTEX_WAKE_PRIVATE: Final = 129
 
 
+def _work(image: Image, memory: ctypes.Array[ctypes.c_char]) -> None:
+    """The body of a pool thread; its arguments keep the code and the state alive while it runs."""
+    _WORKER_TYPE(image.export("worker"))(ctypes.addressof(memory))
+
+
 class Pool:
     """Daemon threads that sit in the image's ``worker`` function, parked on a futex between jobs."""
 
     def __init__(self, image: Image, workers: int) -> None:
         """Start ``workers`` threads; calls work, alone, before they are up."""
-        self._image = image
         self._memory = _allocator.lease(ctypes.sizeof(PoolState))
         ctypes.memset(self._memory, 0, ctypes.sizeof(PoolState))
         self.state = PoolState.from_buffer(self._memory)
         self.state.syscall = _address(_libc.syscall)
         self.state.failure = 2**64 - 1
         self.address = ctypes.addressof(self._memory)
-        run = _WORKER_TYPE(image.export("worker"))
+        arguments = (image, self._memory)
         self._threads = [
-            threading.Thread(target=run, args=(self.address,), name=f"jitgraph-{i + 1}", daemon=True)
+            threading.Thread(target=_work, args=arguments, name=f"jitgraph-{i + 1}", daemon=True)
             for i in range(workers)
         ]
         for thread in self._threads:
             thread.start()
         self.state.workers = workers
 
-    def stop(self) -> None:
-        """Send the threads home and wait for them; a job that runs is finished first."""
+    def dismiss(self) -> None:
+        """Tell the threads to go home, without waiting; chunks that run are finished."""
         self.state.workers = 0
         self.state.stop = 1
         self.state.epoch += 1
@@ -963,6 +967,10 @@ class Pool:
             ctypes.c_long(_FUTEX_NUMBERS[machine_here()]), epoch, ctypes.c_long(_FUTEX_WAKE_PRIVATE),
             ctypes.c_long(2**31 - 1), None, None, ctypes.c_long(0),
         )  # fmt: skip
+
+    def stop(self) -> None:
+        """Send the threads home and wait for them."""
+        self.dismiss()
         for thread in self._threads:
             thread.join(timeout=2.0)
 
@@ -997,17 +1005,16 @@ class Runtime:
             if workers > 0 and sys.platform == "linux":
                 self._pool = Pool(image, workers)
                 self.host.pool = self._pool.address
+                weakref.finalize(self, self._pool.dismiss)
             self._settled = True
 
     def close(self) -> None:
         """Stop the pool; later calls run on their own thread alone."""
         with self._lock:
-            pool, self._pool = self._pool, None
             self._settled = True
-        if pool is not None:
+        if self._pool is not None:
             # host.pool stays: a call of another thread may hold it, and a pool without workers runs serially.
-            pool.stop()
-            self._stopped = pool
+            self._pool.stop()
 
     def after_fork(self) -> None:
         """In a forked child: the threads are gone, so forget them; the next call starts its own."""
@@ -1739,8 +1746,11 @@ def _verify_state(spec: StateSpec, weights: Mapping[str, Array]) -> None:
 
 
 def load(path: str | os.PathLike[str], *, level: str | None = None) -> Model:
-    """The model in the file ``path``. It runs the file's native code; LoadError where the file is not sound."""
+    """The model in the file ``path``. It runs the file's native code; LoadError where the file is not sound.
+
+    ``level`` (or JITGRAPH_TARGET_CPU) picks a level below this machine's best.
+    """
     try:
-        return Model(Artifact(path), level=level)
+        return Model(Artifact(path), level=level or os.environ.get("JITGRAPH_TARGET_CPU") or None)
     except LoadError as error:
         raise LoadError(f"{os.fspath(path)}: {error}") from None

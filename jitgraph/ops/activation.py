@@ -1,0 +1,120 @@
+"""Elementwise composites on floats: powers and the activations of neural networks, computed in float32 for 16-bit floats."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jitgraph.dtypes import DType
+from jitgraph.ir.op import Op, Sample
+from jitgraph.ops import rules
+from jitgraph.ops.arithmetic import abs, add, div, maximum, minimum, mul, neg, sub
+from jitgraph.ops.comparison import gt, le, select
+from jitgraph.ops.creation import full_like, zeros_like
+from jitgraph.ops.define import composite
+from jitgraph.ops.sampling import Domain, elementwise_samples
+from jitgraph.ops.transcendental import erf, exp, expm1, log, log1p, tanh
+
+_SMOOTH: Domain = (-2.0, 2.0)
+
+
+def _activation(
+    name: str,
+    body: Callable[..., Any],
+    *,
+    vjp: Callable[..., tuple[Any, ...]] | None = None,
+    attrs: Sequence[dict[str, Any]] = ({},),
+    accepts: frozenset[DType] = rules.FLOATS,
+    domain: Domain = _SMOOTH,
+    onnx: str | None = None,
+    doc: str,
+) -> Op:
+    def samples(dtype: DType) -> Sequence[Sample]:
+        plain = elementwise_samples(name, 1, accepts, domain=domain)(dtype)
+        return [Sample(sample.inputs, each, differentiable=sample.differentiable) for each in attrs for sample in plain]
+
+    return composite(name, body, vjp=vjp, samples=samples, onnx=onnx, in_float32=True, doc=doc)
+
+
+def _one(x: Any) -> Any:
+    return full_like(1, x)
+
+
+def _scaled(x: Any, factor: float) -> Any:
+    return mul(x, full_like(factor, x))
+
+
+square: Op = _activation("square", lambda x: mul(x, x), accepts=rules.NUMBERS, doc="x * x.")
+reciprocal: Op = _activation(
+    "reciprocal", lambda x: div(_one(x), x), domain=(0.4, 3.0), onnx="Reciprocal", doc="1 / x."
+)
+log2: Op = _activation("log2", lambda x: _scaled(log(x), 1 / math.log(2)), domain=(0.3, 3.0), doc="log(x) / log(2).")
+log10: Op = _activation(
+    "log10", lambda x: _scaled(log(x), 1 / math.log(10)), domain=(0.3, 3.0), doc="log(x) / log(10)."
+)
+relu: Op = _activation(
+    "relu",
+    lambda x: maximum(x, zeros_like(x)),
+    vjp=lambda ct, out, x: (select(le(out, zeros_like(out)), zeros_like(ct), ct),),
+    accepts=rules.NUMBERS,
+    onnx="Relu",
+    doc="max(x, 0); the gradient at 0 is 0.",
+)
+sigmoid: Op = _activation(
+    "sigmoid",
+    lambda x: div(_one(x), add(_one(x), exp(neg(x)))),  # where exp overflows the quotient is the right 0
+    vjp=lambda ct, out, x: (mul(ct, mul(out, sub(_one(out), out))),),
+    onnx="Sigmoid",
+    doc="1 / (1 + exp(-x)).",
+)
+softplus: Op = _activation(
+    "softplus",
+    lambda x: add(maximum(x, zeros_like(x)), log1p(exp(neg(abs(x))))),
+    vjp=lambda ct, out, x: (mul(ct, sigmoid(x)),),
+    onnx="Softplus",
+    doc="log(1 + exp(x)), without overflow.",
+)
+log_sigmoid: Op = _activation(
+    "log_sigmoid",
+    lambda x: neg(softplus(neg(x))),
+    vjp=lambda ct, out, x: (mul(ct, sigmoid(neg(x))),),
+    doc="log(sigmoid(x)), without overflow.",
+)
+silu: Op = _activation("silu", lambda x: mul(x, sigmoid(x)), onnx="Swish", doc="x * sigmoid(x).")
+
+
+def _gelu(x: Any, *, approximate: str) -> Any:
+    if approximate == "tanh":
+        inner = add(x, _scaled(mul(x, mul(x, x)), 0.044715))
+        gate = tanh(_scaled(inner, math.sqrt(2 / math.pi)))
+    else:
+        gate = erf(_scaled(x, math.sqrt(0.5)))
+    return mul(_scaled(x, 0.5), add(_one(x), gate))
+
+
+gelu: Op = _activation(
+    "gelu",
+    _gelu,
+    attrs=({"approximate": "none"}, {"approximate": "tanh"}),
+    onnx="Gelu",
+    doc="x * Phi(x), Phi the normal distribution function; approximate='tanh' as in Hendrycks and Gimpel, "
+    "'Gaussian error linear units', 2016.",
+)
+leaky_relu: Op = _activation(
+    "leaky_relu",
+    lambda x, *, negative_slope: select(gt(x, zeros_like(x)), x, _scaled(x, negative_slope)),
+    attrs=({"negative_slope": 0.01},),
+    onnx="LeakyRelu",
+    doc="x where it is positive, else negative_slope * x.",
+)
+elu: Op = _activation(
+    "elu",
+    lambda x, *, alpha: select(gt(x, zeros_like(x)), x, _scaled(expm1(minimum(x, zeros_like(x))), alpha)),
+    vjp=lambda ct, out, x, *, alpha: (
+        select(gt(x, zeros_like(x)), ct, mul(ct, add(out, full_like(alpha, out)))),  # alpha * exp(x) is out + alpha
+    ),
+    attrs=({"alpha": 1.0}, {"alpha": 0.5}),
+    onnx="Elu",
+    doc="x where it is positive, else alpha * (exp(x) - 1).",
+)

@@ -1,0 +1,199 @@
+"""conv: convolution (in the sense of neural networks: correlation) over any number of spatial axes.
+
+``conv(x[N, C, *S], w[O, C / groups, *K])`` gives ``[N, O, *Y]``: with x dilated by ``lhs_dilation`` (zeros between its
+elements), padded by ``padding`` (zeros; negative padding crops) and w dilated by ``rhs_dilation``,
+
+    out[n, o, y] = sum over c, k of w[o, c, k] * x[n, g(o) * C / groups + c, y * strides + k * rhs_dilation]
+
+where g(o) is the group of output channel o. 16-bit floats are accumulated in float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from jitgraph.errors import ShapeError
+from jitgraph.ir import context
+from jitgraph.ir.constraints import require_same
+from jitgraph.ir.dims import DimLike
+from jitgraph.ir.op import Op, Sample
+from jitgraph.ir.types import TensorType, Type
+from jitgraph.ops import rules
+from jitgraph.ops.movement import flip, reshape, transpose
+from jitgraph.ops.numeric import Array, rounded
+from jitgraph.ops.sampling import samples_for
+
+Ints = tuple[int, ...]
+Padding = tuple[tuple[DimLike, DimLike], ...]
+
+
+def _dilated(extent: DimLike, dilation: int) -> DimLike:
+    return (extent - 1) * dilation + 1
+
+
+def output_extent(extent: DimLike, kernel: DimLike, stride: int, pad: tuple[DimLike, DimLike]) -> DimLike:
+    """How many places a (dilated) kernel takes on a padded axis."""
+    return (extent + pad[0] + pad[1] - kernel) // stride + 1
+
+
+def _conv_type(
+    x: Type, w: Type, *, strides: Ints, padding: Padding, lhs_dilation: Ints, rhs_dilation: Ints, groups: int
+) -> TensorType:
+    rules.require_tensors("conv", (x, w), rules.NUMBERS, 2)
+    left, right = rules.require_tensor("conv", x), rules.require_tensor("conv", w)
+    spatial = left.ndim - 2
+    what = f"conv({left}, {right})"
+    if spatial < 0 or right.ndim != left.ndim:
+        raise ShapeError(f"{what}: expected x[N, C, *S] and w[O, C / groups, *K] with as many spatial axes")
+    if any(len(each) != spatial for each in (strides, padding, lhs_dilation, rhs_dilation)):
+        raise ShapeError(f"{what}: strides, padding and dilations need {spatial} entries each")
+    if any(step < 1 for step in (*strides, *lhs_dilation, *rhs_dilation, groups)):
+        raise ShapeError(f"{what}: strides, dilations and groups should be positive")
+    if right.shape[0] % groups != 0:
+        raise ShapeError(f"{what}: {right.shape[0]} output channels do not divide into {groups} groups")
+    what_channels = f"{what}: channels of x and groups={groups} times those of w"
+    require_same(context.constraints(), left.shape[1], right.shape[1] * groups, what_channels)
+    shape = [left.shape[0], right.shape[0]]
+    for axis in range(spatial):
+        extent, kernel = left.shape[2 + axis], right.shape[2 + axis]
+        where = f"{what}: spatial axis {axis} with padding {padding[axis]}"
+        rules.at_least(where, extent, 1)
+        rules.at_least(where, kernel, 1)
+        outer, reach = _dilated(extent, lhs_dilation[axis]), _dilated(kernel, rhs_dilation[axis])
+        rules.at_least(f"{where}: the padded extent", outer + padding[axis][0] + padding[axis][1], reach)
+        shape.append(output_extent(outer, reach, strides[axis], padding[axis]))
+    return TensorType(left.dtype, tuple(shape))
+
+
+def _padded(x: Array, padding: Sequence[tuple[int, int]], dilation: Ints) -> Array:
+    """x with its spatial axes dilated and padded with zeros; negative padding crops."""
+    extents = [(n - 1) * step + 1 for n, step in zip(x.shape[2:], dilation, strict=True)]
+    spread = np.zeros((*x.shape[:2], *extents), x.dtype)
+    every: tuple[Any, ...] = tuple(np.s_[::step] for step in (1, 1, *dilation))
+    spread[every] = x
+    grown = np.pad(spread, [(0, 0), (0, 0), *((max(low, 0), max(high, 0)) for low, high in padding)])
+    inside: list[Any] = [np.s_[:], np.s_[:]]
+    for (low, high), extent in zip(padding, grown.shape[2:], strict=True):
+        inside.append(np.s_[max(-low, 0) : extent - max(-high, 0)])
+    return np.asarray(grown[tuple(inside)])
+
+
+def _conv(
+    x: Array, w: Array, *, strides: Ints, padding: Any, lhs_dilation: Ints, rhs_dilation: Ints, groups: int
+) -> Array:
+    """One matrix product a group, of unrolled windows with the kernels."""
+    spatial = x.ndim - 2
+    kernel = w.shape[2:]
+    reach = tuple((k - 1) * step + 1 for k, step in zip(kernel, rhs_dilation, strict=True))
+    windows = _padded(x, padding, lhs_dilation)
+    if spatial:
+        windows = np.lib.stride_tricks.sliding_window_view(windows, reach, tuple(range(2, 2 + spatial)))
+    every: tuple[Any, ...] = tuple(np.s_[::step] for step in (1, 1, *strides, *rhs_dilation))
+    windows = windows[every]  # [N, C, *Y, *K]
+    batch, channels = x.shape[:2]
+    places = windows.shape[2 : 2 + spatial]
+    per_group = channels // groups
+    rows = windows.reshape((batch, groups, per_group, *places, *kernel))
+    order = (1, 0, *range(3, 3 + spatial), 2, *range(3 + spatial, 3 + 2 * spatial))
+    inner = per_group * int(np.prod(kernel))
+    outer = batch * int(np.prod(places))
+    left = rows.transpose(order).reshape((groups, outer, inner))
+    right = w.reshape((groups, w.shape[0] // groups, inner)).transpose(0, 2, 1)
+    product = np.matmul(left, right).reshape((groups, batch, *places, w.shape[0] // groups))
+    product = np.moveaxis(product, (0, -1), (1, 2))
+    return np.asarray(product.reshape((batch, w.shape[0], *places)))
+
+
+def _swapped(w: Any, groups: int) -> Any:
+    """Kernels [G * O', C', *K] as [G * C', O', *K]: input and output channels exchanged within each group."""
+    out, channels, *kernel = w.shape
+    split = reshape(w, shape=(groups, out // groups, channels, *kernel))
+    turned = transpose(split, permutation=(0, 2, 1, *range(3, 3 + len(kernel))))
+    return reshape(turned, shape=(groups * channels, out // groups, *kernel))
+
+
+def _conv_vjp(
+    ct: Any,
+    out: Any,
+    x: Any,
+    w: Any,
+    *,
+    strides: Ints,
+    padding: Padding,
+    lhs_dilation: Ints,
+    rhs_dilation: Ints,
+    groups: int,
+) -> tuple[Any, Any]:
+    spatial = range(len(strides))
+    extents = [_dilated(x.shape[2 + i], lhs_dilation[i]) for i in spatial]
+    reaches = [_dilated(w.shape[2 + i], rhs_dilation[i]) for i in spatial]
+    places = [_dilated(ct.shape[2 + i], strides[i]) for i in spatial]
+    # x meets kernel element k from places y * strides = s + low - k * rhs_dilation: a convolution of the dilated
+    # cotangent with the flipped kernel, at the places s that hold elements of x
+    lows = [reaches[i] - 1 - padding[i][0] for i in spatial]
+    around = tuple((lows[i], extents[i] + reaches[i] - 1 - places[i] - lows[i]) for i in spatial)
+    kernel = _swapped(flip(w, axes=tuple(2 + i for i in spatial)), groups)
+    dx = conv(
+        ct,
+        kernel,
+        strides=lhs_dilation,
+        padding=around,
+        lhs_dilation=strides,
+        rhs_dilation=rhs_dilation,
+        groups=groups,
+    )
+    # for w the batch is the axis to sum over: [C', G * N, *S] with [O, N, *Y]
+    batch, channels, *size = x.shape
+    split = reshape(x, shape=(batch, groups, channels // groups, *size))
+    turned = transpose(split, permutation=(2, 1, 0, *range(3, 3 + len(size))))
+    lhs = reshape(turned, shape=(channels // groups, groups * batch, *size))
+    rhs = transpose(ct, permutation=(1, 0, *range(2, 2 + len(size))))
+    inside = tuple((padding[i][0], reaches[i] - 1 + places[i] - extents[i] - padding[i][0]) for i in spatial)
+    dw = conv(
+        lhs,
+        rhs,
+        strides=rhs_dilation,
+        padding=inside,
+        lhs_dilation=lhs_dilation,
+        rhs_dilation=strides,
+        groups=groups,
+    )
+    return dx, transpose(dw, permutation=(1, 0, *range(2, 2 + len(size))))
+
+
+def _attributes(spatial: int, **changes: Any) -> dict[str, Any]:
+    plain = {"strides": (1,) * spatial, "padding": ((0, 0),) * spatial}
+    return plain | {"lhs_dilation": (1,) * spatial, "rhs_dilation": (1,) * spatial, "groups": 1} | changes
+
+
+conv: Op = Op(
+    name="conv",
+    kind="contraction",
+    infer=_conv_type,
+    evaluate=rounded(_conv),
+    vjp=_conv_vjp,
+    onnx="Conv",
+    samples=samples_for(
+        "conv",
+        rules.NUMBERS,
+        lambda array: [
+            Sample((array(*x), array(*w)), attrs)
+            for x, w, attrs in [
+                ((1, 2, 5), (3, 2, 3), _attributes(1)),
+                ((2, 2, 6), (2, 2, 2), _attributes(1, strides=(2,), padding=((1, 2),))),
+                ((1, 1, 4), (1, 1, 2), _attributes(1, lhs_dilation=(2,), rhs_dilation=(3,))),
+                ((1, 1, 6), (1, 1, 2), _attributes(1, padding=((-1, -2),))),
+                ((2, 4, 3, 3), (6, 2, 2, 2), _attributes(2, groups=2, padding=((1, 1), (0, 1)))),
+                ((1, 3, 4, 4), (3, 1, 3, 3), _attributes(2, groups=3, strides=(2, 1), padding=((1, 1), (1, 1)))),
+                ((0, 2, 3), (1, 2, 2), _attributes(1)),
+                ((1, 0, 3), (2, 0, 2), _attributes(1)),
+                ((2, 3), (4, 3), _attributes(0)),
+                ((1, 1, 3, 3, 3), (2, 1, 2, 2, 2), _attributes(3)),
+            ]
+        ],
+    ),
+    doc="The convolution of x[N, C, *S] with w[O, C / groups, *K].",
+)

@@ -1,0 +1,96 @@
+"""linear, conv2d and embedding: the products with weights that layers are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jitgraph.errors import ShapeError
+from jitgraph.ir.op import Op, Sample
+from jitgraph.ops import rules
+from jitgraph.ops.arithmetic import add
+from jitgraph.ops.contraction import dot
+from jitgraph.ops.convolution import conv
+from jitgraph.ops.define import composite
+from jitgraph.ops.indexing import gather
+from jitgraph.ops.movement import broadcast
+from jitgraph.ops.sampling import samples_for
+
+
+def _linear(x: Any, weight: Any, bias: Any = None) -> Any:
+    if not x.shape or len(weight.shape) != 2:
+        raise ShapeError(f"linear: expected x[..., in] and weight[out, in], not {x.type} and {weight.type}")
+    last = len(x.shape) - 1
+    product = dot(x, weight, batch=((), ()), contract=((last,), (1,)))
+    return product if bias is None else add(product, broadcast(bias, shape=product.shape, axes=(last,)))
+
+
+linear: Op = composite(
+    "linear",
+    _linear,
+    samples=samples_for(
+        "linear",
+        rules.FLOATS,
+        lambda array: [
+            Sample((array(*x), array(out, x[-1]), *((array(out),) if biased else ())))
+            for x, out, biased in [
+                ((2, 3), 4, True),
+                ((2, 3), 4, False),
+                ((3,), 2, True),
+                ((2, 0, 3), 2, True),
+                ((5, 33), 17, True),
+            ]
+        ],
+    ),
+    onnx="Gemm",
+    doc="x[..., in] @ weight[out, in].T, plus bias[out] where it is given.",
+)
+
+
+def _conv2d(x: Any, weight: Any, bias: Any = None, *, strides: Any, padding: Any, dilation: Any, groups: int) -> Any:
+    if len(x.shape) != 4:
+        raise ShapeError(f"conv2d: expected x[N, C, H, W], not {x.type}")
+    product = conv(
+        x, weight, strides=strides, padding=padding, lhs_dilation=(1, 1), rhs_dilation=dilation, groups=groups
+    )
+    return product if bias is None else add(product, broadcast(bias, shape=product.shape, axes=(1,)))
+
+
+def _conv2d_attributes(stride: int = 1, pad: int = 0, dilation: int = 1, groups: int = 1) -> dict[str, Any]:
+    plain = {"strides": (stride, stride), "padding": ((pad, pad), (pad, pad))}
+    return plain | {"dilation": (dilation, dilation), "groups": groups}
+
+
+conv2d: Op = composite(
+    "conv2d",
+    _conv2d,
+    samples=samples_for(
+        "conv2d",
+        rules.FLOATS,
+        lambda array: [
+            Sample((array(*x), array(*w), *((array(w[0]),) if biased else ())), attrs)
+            for x, w, biased, attrs in [
+                ((2, 3, 5, 5), (4, 3, 3, 3), True, _conv2d_attributes(pad=1)),
+                ((1, 2, 4, 6), (2, 2, 2, 3), False, _conv2d_attributes(stride=2)),
+                ((1, 2, 5, 5), (4, 1, 2, 2), True, _conv2d_attributes(dilation=2, groups=2)),
+            ]
+        ],
+    ),
+    onnx="Conv",
+    doc="conv of x[N, C, H, W] with weight[O, C / groups, KH, KW], plus bias[O] where it is given.",
+)
+embedding: Op = composite(
+    "embedding",
+    lambda weight, indices: gather(weight, indices, axis=0),
+    samples=samples_for(
+        "embedding",
+        rules.FLOATS,
+        lambda array: [
+            Sample((array(5, 3), np.array(indices, np.int64)))
+            for indices in ([0, 4, 4], [[1, 2], [3, 0]], 2, np.zeros((0,)))
+        ],
+    ),
+    onnx="Gather",
+    doc="Rows of weight[V, D] at int64 indices of any shape.",
+)

@@ -1,0 +1,178 @@
+"""Composites that reduce: mean, var, std, logsumexp, softmax and log_softmax; in float32 for 16-bit floats.
+
+``axes`` are dropped, as by the reductions. Counts are sizes that may be symbolic, so that a named batch works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jitgraph.dtypes import DType
+from jitgraph.ir import dims
+from jitgraph.ir.op import Op, Sample
+from jitgraph.ops import rules
+from jitgraph.ops.arithmetic import add, div, maximum, mul, sub
+from jitgraph.ops.comparison import select
+from jitgraph.ops.conversion import stop_gradient
+from jitgraph.ops.creation import full, zeros_like
+from jitgraph.ops.define import composite
+from jitgraph.ops.predicates import isfinite
+from jitgraph.ops.reduction import reduce_max, reduce_sum, restore
+from jitgraph.ops.sampling import edges, generator, values
+from jitgraph.ops.transcendental import exp, log, sqrt
+
+Axes = tuple[int, ...]
+
+
+def _over_axes(name: str, **attrs: Any) -> Callable[[DType], Sequence[Sample]]:
+    cases: list[tuple[tuple[int, ...], Axes]] = [
+        ((2, 3), (1,)),
+        ((3, 4), (0,)),
+        ((2, 3, 2), (0, 2)),
+        ((3, 37), (1,)),
+        ((4, 1), (0,)),
+        ((0, 3), (1,)),
+    ]
+
+    def samples(dtype: DType) -> Sequence[Sample]:
+        if dtype not in rules.FLOATS:
+            return ()
+        rng = generator(name, dtype)
+        return [Sample((values(rng, dtype, shape),), {"axes": axes} | attrs) for shape, axes in cases]
+
+    return samples
+
+
+def count_of(x: Any, axes: Axes, less: int = 0) -> Any:
+    """The number of elements along ``axes`` minus ``less`` as a 0-d value of x's dtype."""
+    size = dims.product(x.shape[axis] for axis in axes) - less
+    return full(shape=(), value=size, dtype=x.dtype)
+
+
+def _each(value: Any, like: Any) -> Any:
+    """A 0-d value repeated to the shape of ``like``."""
+    return restore(value, like.type, tuple(range(len(like.shape)))) if like.shape else value
+
+
+def mean_of(x: Any, axes: Axes) -> Any:
+    """The sum over ``axes`` divided by their size."""
+    total = reduce_sum(x, axes=axes)
+    return div(total, _each(count_of(x, axes), total))
+
+
+def _var(x: Any, *, axes: Axes, correction: int) -> Any:
+    """Two passes: the mean, then the mean square of what is left."""
+    left = sub(x, restore(mean_of(x, axes), x.type, axes))
+    total = reduce_sum(mul(left, left), axes=axes)
+    count = count_of(x, axes, correction)
+    count = maximum(count, zeros_like(count))
+    return div(total, _each(count, total))
+
+
+mean: Op = composite(
+    "mean",
+    lambda x, *, axes: mean_of(x, axes),
+    samples=_over_axes("mean"),
+    onnx="ReduceMean",
+    in_float32=True,
+    doc="The arithmetic mean over axes; NaN for none.",
+)
+var: Op = composite(
+    "var",
+    _var,
+    samples=_over_axes("var", correction=1),
+    in_float32=True,
+    doc="The variance over axes: squared deviations from the mean, summed and divided by max(0, n - correction).",
+)
+std: Op = composite(
+    "std",
+    lambda x, *, axes, correction: sqrt(_var(x, axes=axes, correction=correction)),
+    samples=lambda dtype: [s for s in _over_axes("std", correction=0)(dtype) if s.inputs[0].shape != (4, 1)],
+    in_float32=True,
+    doc="The square root of the variance.",
+)
+
+
+def _safe_maximum(x: Any, axes: Axes) -> Any:
+    """The greatest element, to be subtracted before exp; 0 where it is not finite and would make NaN of infinity."""
+    top = stop_gradient(reduce_max(x, axes=axes))
+    return select(isfinite(top), top, zeros_like(top))
+
+
+def _logsumexp(x: Any, *, axes: Axes) -> Any:
+    top = _safe_maximum(x, axes)
+    return add(top, log(reduce_sum(exp(sub(x, restore(top, x.type, axes))), axes=axes)))
+
+
+logsumexp: Op = composite(
+    "logsumexp",
+    _logsumexp,
+    samples=_over_axes("logsumexp"),
+    onnx="ReduceLogSumExp",
+    in_float32=True,
+    doc="log(sum(exp(x))) over axes, without overflow; -inf for none.",
+)
+
+
+def _softmax(x: Any, *, axis: int) -> Any:
+    rules.require_axis("softmax", axis, len(x.shape))
+    top = stop_gradient(reduce_max(x, axes=(axis,)))
+    powers = exp(sub(x, restore(top, x.type, (axis,))))
+    return div(powers, restore(reduce_sum(powers, axes=(axis,)), x.type, (axis,)))
+
+
+def _softmax_vjp(ct: Any, out: Any, x: Any, *, axis: int) -> tuple[Any]:
+    weighted = reduce_sum(mul(ct, out), axes=(axis,))
+    return (mul(out, sub(ct, restore(weighted, x.type, (axis,)))),)
+
+
+def _log_softmax(x: Any, *, axis: int) -> Any:
+    rules.require_axis("log_softmax", axis, len(x.shape))
+    top = stop_gradient(reduce_max(x, axes=(axis,)))
+    left = sub(x, restore(top, x.type, (axis,)))
+    return sub(left, restore(log(reduce_sum(exp(left), axes=(axis,))), x.type, (axis,)))
+
+
+def _log_softmax_vjp(ct: Any, out: Any, x: Any, *, axis: int) -> tuple[Any]:
+    total = reduce_sum(ct, axes=(axis,))
+    return (sub(ct, mul(exp(out), restore(total, x.type, (axis,)))),)
+
+
+def _along_axis(name: str) -> Callable[[DType], Sequence[Sample]]:
+    def samples(dtype: DType) -> Sequence[Sample]:
+        if dtype not in rules.FLOATS:
+            return ()
+        rng = generator(name, dtype)
+        shapes = [((2, 3), 1), ((3, 4), 0), ((2, 3, 2), 1), ((5, 37), 1), ((1,), 0), ((0, 3), 1), ((2, 0), 1)]
+        found = [Sample((values(rng, dtype, shape),), {"axis": axis}) for shape, axis in shapes]
+        large = np.array([[100.0, -100.0, 50.0], [-np.inf, 0.0, 1.0]]).astype(dtype)
+        return [
+            *found,
+            Sample((large,), {"axis": 1}, differentiable=False),
+            Sample((edges(dtype),), {"axis": 0}, differentiable=False),
+        ]
+
+    return samples
+
+
+softmax: Op = composite(
+    "softmax",
+    _softmax,
+    vjp=_softmax_vjp,
+    samples=_along_axis("softmax"),
+    onnx="Softmax",
+    in_float32=True,
+    doc="exp(x) / sum(exp(x)) along axis, the greatest element subtracted first.",
+)
+log_softmax: Op = composite(
+    "log_softmax",
+    _log_softmax,
+    vjp=_log_softmax_vjp,
+    samples=_along_axis("log_softmax"),
+    onnx="LogSoftmax",
+    in_float32=True,
+    doc="log(softmax(x)) along axis, the greatest element subtracted first.",
+)

@@ -20,7 +20,7 @@ from jitgraph.runtime import loader
 Array = NDArray[Any]
 
 
-class NativeCheck(JitgraphError):
+class NativeCheckError(JitgraphError):
     """A check failed in native code: its number, and what it reports."""
 
     def __init__(self, check: int, value: int, bound: int) -> None:
@@ -51,7 +51,7 @@ class Native:
         self.arena_bytes = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(self.image.export("arena_bytes"))
 
     def __call__(self, pointers: list[int], sizes: Mapping[str, int]) -> None:
-        """Run on memory at ``pointers``, in the order of the entry; NativeCheck where a check fails."""
+        """Run on memory at ``pointers``, in the order of the entry; NativeCheckError where a check fails."""
         values = [sizes[name] for name in self.schedule.sizes]
         dims = (ctypes.c_int64 * max(1, len(values)))(*values)
         arena = np.empty(max(0, self.arena_bytes(dims)) + 64, np.uint8)
@@ -59,7 +59,7 @@ class Native:
         buffers = (ctypes.c_void_p * max(1, len(pointers)))(*pointers)
         code = self.entry(ctypes.byref(loader.process_runtime.host), ctypes.byref(call), buffers, dims)
         if code == loader.CHECK_FAILED:
-            raise NativeCheck(call.error.check_id, call.error.index, call.error.bound)
+            raise NativeCheckError(call.error.check_id, call.error.index, call.error.bound)
         if code:
             raise JitgraphError(loader.CODE_NAMES[code])
 

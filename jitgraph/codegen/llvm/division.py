@@ -49,7 +49,7 @@ def _quotient(s: Words, x: Scalar, y: Scalar) -> Scalar:
 
 
 def float_remainder(s: Words, x: Scalar, y: Scalar) -> Scalar:
-    """``x - floor(x / y) * y`` computed exactly, then rounded: fmod, plus y where the signs differ; NumPy's remainder."""
+    """``x - floor(x / y) * y`` without intermediate rounding: fmod, plus y where the signs differ; as NumPy's."""
     dtype = x.dtype
     x, y = s.widen(x), s.widen(y)
     name = _fmod(s.function.module, x.lanes)

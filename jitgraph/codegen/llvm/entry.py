@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -270,7 +271,7 @@ class _Entry:
             return
         self.donated = frozenset()
         function = self.function
-        size = loader.ctypes.sizeof(loader.Host)
+        size = ctypes.sizeof(loader.Host)
         quiet = function.alloca("i8", size, align=8)
         function.do(f"call void @llvm.memcpy.p0.p0.i64({quiet}, {self.host}, i64 {size}, i1 false)")
         poll = function.emit("ptr", f"getelementptr i8, {quiet}, i64 {loader.HOST_POLL}")
@@ -283,15 +284,16 @@ def _writes(steps: Sequence[Step], buffers: frozenset[str]) -> bool:
     for step in steps:
         match step:
             case Launch(kernel, names):
-                written = {name for name, param in zip(names, kernel.params, strict=True) if param.access != "read"}
+                params = zip(names, kernel.params, strict=True)
+                found = any(name in buffers and param.access != "read" for name, param in params)
             case Pop(_, buffer):
-                written = {buffer}
+                found = buffer in buffers
             case Branch(_, then, otherwise):
-                written = buffers if _writes((*then, *otherwise), buffers) else frozenset()
+                found = _writes((*then, *otherwise), buffers)
             case While(condition, _, body):
-                written = buffers if _writes((*condition, *body), buffers) else frozenset()
-            case _:
-                written = set()
-        if buffers & written:
+                found = _writes((*condition, *body), buffers)
+            case Push():
+                found = False
+        if found:
             return True
     return False

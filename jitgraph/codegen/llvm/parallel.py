@@ -21,7 +21,7 @@ from jitgraph.dtypes import float64, int64
 from jitgraph.ir.dims import DimLike
 
 CHUNK_WORK: Final = 40_000.0
-"""Work of one chunk in vector instructions, about 20 us: well above the microsecond or two that handing it over costs."""
+"""Work of one chunk in vector instructions, about 20 us: well above the microsecond or two of handing it over."""
 
 BLOCK: Final = 4096
 """Iterations of a vector loop that stay on one thread."""
@@ -129,8 +129,9 @@ def parallel_range(
 ) -> None:
     """``emit(inner, begin, end)`` for ranges that together make ``0 .. count``, on several threads where it pays.
 
-    ``count`` is a uniform int64, ``unit_work`` the work of one iteration in vector instructions. In the inner environment names of ``env`` are captured as they are used; values reach it by ``env.bind`` alone. Ranges are
-    never empty, run in any order, and no range may depend on another.
+    ``count`` is a uniform int64, ``unit_work`` the work of one iteration in vector instructions. In the inner
+    environment names of ``env`` are captured as they are used; values reach it by ``env.bind`` alone. Ranges are never
+    empty, run in any order, and no range may depend on another.
     """
     assert env.outermost
     known = constant_of(count)

@@ -8,7 +8,7 @@ round at once, but under ``fastmath`` values of 16-bit floats are kept as ``floa
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+from typing import Final, NamedTuple, cast
 
 import numpy as np
 
@@ -424,29 +424,31 @@ class Words:
         """A math function: an internal LLVM function for each (name, dtype, lanes), made on first use."""
         wide = [self.widen(x) for x in self.align(*args)]  # 16-bit floats are rounded once, after the function
         x = wide[0]
-        name = math_function(self.function.module, function, tuple(y.dtype for y in wide), x.lanes, self.fastmath)
+        name = math_function(self.function.module, function, tuple(y.dtype for y in wide), x.lanes)
         value = self.make(f"call {x.type} @{name}({', '.join(map(str, wide))})", x.dtype, x.lanes, x.type)
         return self.narrow(value, args[0].dtype)
 
 
-def math_function(module: Module, function: str, dtypes: tuple[DType, ...], lanes: int, fastmath: bool) -> str:
-    """The name of the LLVM function for a math function of ``codegen.math``, emitted once; of floats of 32 or 64 bits."""
+def math_function(module: Module, function: str, dtypes: tuple[DType, ...], lanes: int) -> str:
+    """The name of the LLVM function for a math function of ``codegen.math``, emitted once; for float32 and float64.
+
+    Fast math stops at its door: reassociation would undo the error terms of its arithmetic.
+    """
     from jitgraph.codegen.math import FUNCTIONS
 
-    name = f"m_{function}_{'_'.join(SHORT_NAMES[dtype] for dtype in dtypes)}_{lanes}{'_fast' if fastmath else ''}"
+    name = f"m_{function}_{'_'.join(SHORT_NAMES[dtype] for dtype in dtypes)}_{lanes}"
     if module.claim(name):
-        result = lanes_of(element_type(dtypes[0], fastmath), lanes)
-        writer = Function(module, name, result, attributes=MATH_ATTRIBUTES)
-        words = Words(writer, dtypes[0], fastmath)
+        types = [lanes_of(element_type(dtype), lanes) for dtype in dtypes]
+        writer = Function(module, name, types[0], attributes=_MATH_ATTRIBUTES)
+        words = Words(writer, dtypes[0])
         args = [
-            Scalar(writer.argument(words.type(dtype, lanes)).name, words.type(dtype, lanes), dtype, lanes)
-            for dtype in dtypes
+            Scalar(writer.argument(type).name, type, dtype, lanes) for type, dtype in zip(types, dtypes, strict=True)
         ]
-        value = words.splat(FUNCTIONS[function](words, *args), lanes)
-        assert value.type == result, (function, value)
+        value = words.splat(cast("Scalar", FUNCTIONS[function](words, *args)), lanes)
+        assert value.type == types[0], (function, value)
         writer.ret(Value(value.name, value.type))
         writer.finish()
     return name
 
 
-MATH_ATTRIBUTES = "alwaysinline nounwind"
+_MATH_ATTRIBUTES: Final = "alwaysinline nounwind"

@@ -41,7 +41,7 @@ def stored_buffers(body: Body) -> set[str]:
     """The buffers that ``body`` stores to; local ones that it declares count too."""
     found: set[str] = set()
     for statement in body:
-        if isinstance(statement, Store) or isinstance(statement, Local):
+        if isinstance(statement, Store | Local):
             found.add(statement.buffer)
         for inner in inner_bodies(statement):
             found |= stored_buffers(inner)

@@ -15,7 +15,7 @@ minimum only where a chain crosses a window's edge.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -70,6 +70,10 @@ def is_cheap(node: Node) -> bool:
     return node.op.kind in CHEAP_KINDS or node.op.name == "stack_new"
 
 
+def _prints(node: Node) -> bool:
+    return node.op.effect == "ordered" or any(_prints(inner) for region in node.regions for inner in region.nodes)
+
+
 def dependents(nodes: Iterable[Node], sources: Iterable[Value]) -> set[Value]:
     """Every value of ``nodes`` (in order) that depends on ``sources``, and these."""
     found = set(sources)
@@ -111,24 +115,39 @@ def choose(
         if is_cheap(node) or (value in steady and not has_effect(node)):
             return False
         fills = not threaded and any(isinstance(output.type, StackType) for output in node.outputs)
-        return not fills or has_effect(node)
+        return not fills or _prints(node)
 
-    sinks = {value for value in _read_late(joint, late) if value not in late and value not in given}
-    sources: dict[Value, tuple[Value, ...] | None] = {}  # what a value is computed again from; None: it cannot be
-    open_values = list(sinks)
-    while open_values:
-        value = open_values.pop()
+    sinks = [value for value in _read_late(joint, late) if value not in late and value not in given]
+    return cheapest([*joint.inputs, *producers], producers, sinks, given, fixed)
+
+
+def cheapest(
+    values: Iterable[Value],
+    producers: Mapping[Value, Node],
+    sinks: Iterable[Value],
+    given: Collection[Value],
+    fixed: Callable[[Value], bool],
+) -> tuple[Value, ...]:
+    """The values of least cost, beside those ``given``, from which all ``sinks`` can be computed; in program order.
+
+    ``values`` are all values in program order; ``fixed`` says of one that it is not to be computed again.
+    """
+    needed = set(sinks)
+    sources: dict[Value, tuple[Value, ...] | None] = {}  # what a value is computed again from; None: it is not to be
+    pending = list(needed)
+    while pending:
+        value = pending.pop()
         if value in sources:
             continue
         if fixed(value):
             sources[value] = None
         else:
             sources[value] = tuple(v for v in dict.fromkeys(producers[value].inputs) if v not in given)
-            open_values.extend(sources[value] or ())
-    order = {value: i for i, value in enumerate([*joint.inputs, *producers])}
+            pending.extend(sources[value] or ())
+    order = {value: i for i, value in enumerate(values)}
     saved: set[Value] = set()
     for part in _parts(sources, order):
-        saved |= _solve(part, sources, sinks)
+        saved |= _solve(part, sources, needed)
     return tuple(sorted(saved, key=order.__getitem__))
 
 
@@ -226,5 +245,5 @@ def _cannot_save(values: Sequence[Value]) -> UnsupportedOp:
     kinds = sorted({str(value.type) for value in values if not isinstance(value.type, TensorType)})
     return UnsupportedOp(
         f"a gradient needs values of type {', '.join(kinds)} of a loop that cannot be run again",
-        hint="use jg.scan, whose length is known, or take checks and prints out of the while loop",
+        hint="use jg.scan, whose length is known, or take the print out of the while loop",
     )

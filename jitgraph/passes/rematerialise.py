@@ -1,0 +1,111 @@
+"""rematerialise: computes cheap values again, right before a late use, where that lowers the peak of live memory.
+
+In a training step the peak stands where the forward part ends and everything that the backward part reads is alive. The
+values alive there are replaced by the cheapest set from which the rest follows by elementwise and movement ops: the
+minimum cut of ``partition.py``. It runs after the last pass that merges equal computations, and before fusion, into
+which the copies disappear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from jitgraph.ir.graph import Graph, Node, Value
+from jitgraph.ir.target import Target
+from jitgraph.passes.partition import cheapest, cost, is_cheap
+from jitgraph.passes.rewriter import is_tensor
+
+LEAST_GAIN: Final = 1 << 20  # bytes: below a megabyte, caches hold it all and the work is not worth doing again
+ROUNDS: Final = 4
+
+
+def rematerialise(graph: Graph, target: Target | None = None, *, least: int = LEAST_GAIN) -> Graph:
+    """``graph`` with some values computed twice, where the peak of ``live_bytes`` sinks by ``least`` bytes or more.
+
+    Regions stay as they are: those of loops were cut when they were differentiated.
+    """
+    peak = max(live_bytes(graph), default=0)
+    for _ in range(ROUNDS):
+        again = _cut_at_peak(graph)
+        lower = max(live_bytes(again), default=0)
+        if lower > peak - least:
+            return graph
+        graph, peak = again, lower
+    return graph
+
+
+def live_bytes(graph: Graph) -> list[int]:
+    """For each node, the bytes of computed values alive while it runs: its outputs too, the graph's inputs not.
+
+    A view shares the memory of its operand; named sizes count as ``partition.ASSUMED_SIZE``.
+    """
+    owners = _owners(graph)
+    last = {owners[value]: i for i, node in enumerate(graph.nodes) for value in node.inputs}
+    last |= {owners[value]: len(graph.nodes) for value in graph.outputs}
+    alive = 0
+    found: list[int] = []
+    dying: dict[int, list[Value]] = {}
+    for i, node in enumerate(graph.nodes):
+        for value in node.outputs:
+            if owners[value] is value and is_tensor(value):
+                alive += cost(value)
+                dying.setdefault(max(i, last.get(value, i)), []).append(value)
+        found.append(alive)
+        alive -= sum(cost(value) for value in dying.pop(i, ()))
+    return found
+
+
+def _owners(graph: Graph) -> Mapping[Value, Value]:
+    """For each value, the one whose memory it lies in."""
+    owners = {value: value for value in graph.inputs}
+    for node in graph.nodes:
+        for value in node.outputs:
+            owners[value] = owners[node.inputs[0]] if "view" in node.op.traits else value
+    return owners
+
+
+def _cut_at_peak(graph: Graph) -> Graph:
+    """The graph with what crosses its peak reduced to the cheapest values that suffice."""
+    alive = live_bytes(graph)
+    if not alive:
+        return graph
+    peak = max(range(len(alive)), key=alive.__getitem__)
+    early, late = graph.nodes[: peak + 1], graph.nodes[peak + 1 :]
+    producers = {value: node for node in early for value in node.outputs}
+    given = {*graph.inputs, *graph.outputs, *(value for value in producers if not is_tensor(value))}
+    crossing = {value for node in late for value in node.inputs if value in producers and value not in given}
+    kept = {
+        *given,
+        *cheapest(producers, producers, crossing, given, lambda value: not is_cheap(producers[value])),
+    }
+    copies: dict[Value, Value] = {}
+    nodes = list(early)
+    for node in late:
+        for value in node.inputs:
+            if value in producers:
+                nodes.extend(_copied(value, producers, kept, copies))
+        nodes.append(replace(node, inputs=tuple(copies.get(value, value) for value in node.inputs)))
+    return replace(graph, nodes=tuple(nodes))
+
+
+def _copied(wanted: Value, producers: Mapping[Value, Node], kept: set[Value], copies: dict[Value, Value]) -> list[Node]:
+    """Nodes that compute ``wanted`` again from what is kept; ``copies`` grows by what they give."""
+    nodes: list[Node] = []
+    pending = [wanted]
+    while pending:
+        value = pending[-1]
+        if value in kept or value in copies:
+            pending.pop()
+            continue
+        node = producers[value]
+        missing = [v for v in node.inputs if v not in kept and v not in copies]
+        if missing:
+            pending.extend(missing)
+            continue
+        outputs = tuple(Value(output.type, output.hint) for output in node.outputs)
+        copies.update(zip(node.outputs, outputs, strict=True))
+        nodes.append(replace(node, inputs=tuple(copies.get(v, v) for v in node.inputs), outputs=outputs))
+        pending.pop()
+    return nodes

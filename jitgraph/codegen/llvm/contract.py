@@ -1,39 +1,87 @@
-"""Contractions: a register tile over m and n, straight from the operands.
+"""Contractions: packed where there is work enough (``packed.py``), else a tile straight from the operands.
 
 The order of summation is that of ``kernel.Contract``: it depends on k alone, never on tiles or lanes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from jitgraph.codegen.kernel import Contract, Operand
 from jitgraph.codegen.llvm import body as bodies
-from jitgraph.codegen.llvm import loops, parallel
+from jitgraph.codegen.llvm import loops, packed, parallel
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, multiply, subtract
 from jitgraph.codegen.llvm.scalars import Scalar
 from jitgraph.codegen.llvm.structure import work
 
 ROWS: Final = 4
+"""Rows of the tile that reads its operands directly."""
+
+FEW_ROWS: Final = 8
+"""Up to this many rows a packed right panel would not be used often enough to pay."""
+
+LITTLE_WORK: Final = 4096
+"""Multiply-adds up to which one call is over before panels are packed."""
 
 
 def emit_contract(contract: Contract, env: Environment) -> None:
-    """Emit ``contract``, its epilogue included; rows of tiles are shared among threads where it is outermost."""
+    """Emit ``contract``, its epilogue included; rows are shared among threads where it is outermost."""
     rows = index_value(env, contract.extents[0])
+    known = constant_of(rows)
+    if _is_thin(contract, env) or (known is not None and known <= FEW_ROWS):
+        _share_rows(contract, env, rows, ROWS, _emit_rows)
+        return
+    plan = packed.plan_of(contract, env)
+
+    def emit_packed(contract: Contract, inner: Environment, begin: Scalar, end: Scalar) -> None:
+        packed.emit_rows(contract, inner, plan, begin, end)
+
+    if known is not None:
+        _share_rows(contract, env, rows, plan.rows, emit_packed)
+        return
+    function = env.function
+    few, many, after = function.label("few"), function.label("many"), function.label("after")
+    function.branch(env.words.cmp("le", rows, integer(FEW_ROWS)).name, few, many)
+    function.start_block(few)
+    _emit_rows(contract, env.inner(), integer(0), rows)
+    function.jump(after)
+    function.start_block(many)
+    _share_rows(contract, env, rows, plan.rows, emit_packed)
+    function.jump(after)
+    function.start_block(after)
+
+
+def _is_thin(contract: Contract, env: Environment) -> bool:
+    """Whether packing cannot pay: hardly any columns, or next to no work."""
+    m, n, k = (constant_of(index_value(env, extent)) for extent in contract.extents)
+    if n is not None and n < env.target.lanes(contract.acc.dtype.itemsize) // 2:
+        return True
+    return m is not None and n is not None and k is not None and m * n * k <= LITTLE_WORK
+
+
+def _share_rows(
+    contract: Contract,
+    env: Environment,
+    rows: Scalar,
+    unit: int,
+    emit: Callable[[Contract, Environment, Scalar, Scalar], None],
+) -> None:
+    """``emit`` for ranges of rows that begin at multiples of ``unit``, on several threads where ``env`` is outermost."""
     if not env.outermost:
-        _emit_rows(contract, env.inner(), integer(0), rows)
+        emit(contract, env.inner(), integer(0), rows)
         return
     whole = parallel.total_work(env, work((contract,), env))
     env.bind("$rows", rows)
-    tiles = parallel.ceil_div(env, rows, integer(ROWS))
+    units = parallel.ceil_div(env, rows, integer(unit))
 
-    def tile_range(inner: Environment, begin: Scalar, end: Scalar) -> None:
-        first = multiply(inner, begin, integer(ROWS))
-        last = inner.words.min(multiply(inner, end, integer(ROWS)), inner["$rows"])
-        _emit_rows(contract, inner, first, last)
+    def unit_range(inner: Environment, begin: Scalar, end: Scalar) -> None:
+        first = multiply(inner, begin, integer(unit))
+        last = inner.words.min(multiply(inner, end, integer(unit)), inner["$rows"])
+        emit(contract, inner, first, last)
 
-    parallel.parallel_range(env, tiles, parallel.share(env, whole, tiles), tile_range)
+    parallel.parallel_range(env, units, parallel.share(env, whole, units), unit_range)
 
 
 def _emit_rows(contract: Contract, env: Environment, begin: Scalar, end: Scalar) -> None:

@@ -1,0 +1,25 @@
+"""The traced side of jitgraph: trace, control flow on tensors, and looking inside. Names load when first used."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Final
+
+_NAMES: Final[dict[str, str]] = {
+    "TensorSpec": "arguments",
+    "TracedFunction": "function",
+    "cond": "control",
+    "explain": "explanation",
+    "host_float": "host",
+    "scan": "control",
+    "trace": "function",
+    "while_loop": "control",
+}
+
+__all__ = ["TensorSpec", "TracedFunction", "cond", "explain", "host_float", "scan", "trace", "while_loop"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)

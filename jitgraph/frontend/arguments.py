@@ -1,0 +1,193 @@
+"""Arguments of a traced function: their structure, what each leaf is, and what of it is part of the key."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from jitgraph import dtypes, tree
+from jitgraph.eager import EagerValue
+from jitgraph.errors import ArgumentError, TraceError
+from jitgraph.ir.dims import DimLike
+from jitgraph.tensor import Tensor
+from jitgraph.tree import TreeDef
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """A tensor argument by shape and dtype alone, for ``f.lower``; a text in ``shape`` names a size."""
+
+    shape: tuple[int | str, ...]
+    dtype: Any = dtypes.float32
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", tuple(self.shape))
+        object.__setattr__(self, "dtype", dtypes.canonical(self.dtype))
+        for size in self.shape:
+            if not (isinstance(size, int) and size >= 0) and not (isinstance(size, str) and size.isidentifier()):
+                raise ArgumentError(f"{size!r} in a TensorSpec is neither a size nor a name")
+
+
+class Static(NamedTuple):
+    """An argument that is part of the key as a whole."""
+
+    value: Any
+
+
+LeafKind: TypeAlias = Literal["tensor", "array", "float", "equal", "identity", "static float"]
+
+
+class LeafKey(NamedTuple):
+    """What of a leaf is part of the key. ``first`` numbers the first leaf that is the same tensor handle."""
+
+    kind: LeafKind
+    dtype: Any = None
+    shape: tuple[DimLike, ...] = ()
+    requires_grad: bool = False
+    first: int = 0
+    value: Any = None
+
+
+class Arguments(NamedTuple):
+    """One call's arguments, taken apart."""
+
+    structure: TreeDef
+    leaves: tuple[Any, ...]
+    texts: tuple[str, ...]
+    keys: tuple[LeafKey, ...]
+
+
+class Binder:
+    """Brings the arguments of a call into the order of the function's parameters."""
+
+    def __init__(self, function: Callable[..., Any], static_names: Sequence[str], static_numbers: Sequence[int]) -> None:
+        """TraceError where a static argument is no parameter."""
+        self.signature = inspect.signature(function)
+        self.parameters = tuple(self.signature.parameters.values())
+        self.names = tuple(parameter.name for parameter in self.parameters)
+        positional = [p for p in self.parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        for name in static_names:
+            if name not in self.names:
+                raise TraceError(f"static_argnames names {name!r}; the parameters are {', '.join(self.names)}")
+        for number in static_numbers:
+            if not -len(positional) <= number < len(positional):
+                raise TraceError(f"static_argnums names argument {number} of {len(positional)}")
+        self.static = frozenset(static_names) | {positional[number].name for number in static_numbers}
+        simple = len(positional) == len(self.parameters) and not self.static
+        self._plain_count = len(positional) if simple else -1
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """One value for each parameter, defaults included; TypeError as the function itself would raise it."""
+        if not kwargs and len(args) == self._plain_count:
+            return args
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return tuple(
+            [Static(bound.arguments[name]) if name in self.static else bound.arguments[name] for name in self.names]
+        )
+
+    def unbind(self, values: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Positional and named arguments for a call of the function."""
+        args: list[Any] = []
+        named: dict[str, Any] = {}
+        for parameter, given in zip(self.parameters, values, strict=True):
+            value = given.value if isinstance(given, Static) else given
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                args.extend(value)
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                named.update(value)
+            elif parameter.kind is parameter.KEYWORD_ONLY:
+                named[parameter.name] = value
+            else:
+                args.append(value)
+        return args, named
+
+    def describe(self, values: Sequence[Any]) -> Arguments:
+        """The arguments taken apart, with the key of each leaf; TraceError for one that cannot be an argument."""
+        leaves: list[Any] = []
+        texts: list[str] = []
+        structures = []
+        for name, value in zip(self.names, values, strict=True):
+            if isinstance(value, Static):
+                _require_hashable(name, value.value)
+                leaves.append(value)
+                texts.append(name)
+                structures.append(tree.LEAF)
+                continue
+            found, structure = tree.flatten_with_paths(value)
+            leaves += [leaf for _, leaf in found]
+            texts += [tree.path_text(name, path) for path, _ in found]
+            structures.append(structure)
+        steps = tuple(tree.Item(i) for i in range(len(structures)))
+        structure = TreeDef(tuple, steps, tuple(structures), None)
+        first: dict[int, int] = {}
+        keys = tuple(_key(i, leaf, first) for i, leaf in enumerate(leaves))
+        return Arguments(structure, tuple(leaves), tuple(texts), keys)
+
+
+def _require_hashable(name: str, value: Any) -> None:
+    try:
+        hash(value)
+    except TypeError:
+        raise TraceError(
+            f"the static argument {name} is a {type(value).__name__}, which is not hashable", hint="pass a tuple"
+        ) from None
+
+
+def _key(number: int, leaf: Any, first: dict[int, int]) -> LeafKey:
+    if isinstance(leaf, Tensor):
+        if not isinstance(leaf._value, EagerValue):
+            leaf.value  # noqa: B018 - raises the error for a tensor that has left its trace
+        value = leaf._value
+        return LeafKey(
+            "tensor", value.dtype, value.shape, leaf._requires_grad or value.requires_grad, first.setdefault(id(leaf), number)
+        )
+    if isinstance(leaf, TensorSpec):
+        return LeafKey("tensor", leaf.dtype, leaf.shape, False, number)  # type: ignore[arg-type]
+    if isinstance(leaf, np.ndarray | np.generic):
+        return LeafKey("array", dtypes.canonical(leaf.dtype), leaf.shape, False, number)
+    if isinstance(leaf, Static):
+        kind: LeafKind = "static float" if isinstance(leaf.value, float) else "equal"
+        return LeafKey(kind, value=leaf.value)
+    if type(leaf) is float:
+        return LeafKey("float")
+    if isinstance(leaf, bool) or type(leaf) not in (int, str, bytes, complex, range, slice):
+        if isinstance(leaf, np.dtype):
+            return LeafKey("equal", value=leaf)
+        return LeafKey("identity", value=leaf)
+    return LeafKey("equal", value=leaf)
+
+
+def native(leaf: Any) -> Any:
+    """A NumPy leaf as an aligned array of native byte order; itself where it is one."""
+    if isinstance(leaf, np.ndarray) and leaf.dtype.isnative and leaf.flags.aligned:
+        return leaf
+    array = np.asarray(leaf)
+    return np.array(array, dtype=array.dtype.newbyteorder("="))
+
+
+def containers(value: Any) -> list[Any]:
+    """Every container inside a tree of arguments, whose contents are part of the key."""
+    container = tree.container_of(value)
+    if container is None:
+        return []
+    found = [value]
+    for child in container.take_apart(value).children:
+        found += containers(child)
+    return found
+
+
+def shapes_by_name(dynamic: Mapping[str, Any] | None) -> dict[str, dict[int, str]]:
+    """``dynamic_shapes`` in one form: for each argument (by its text, such as ``x`` or ``batch['x']``) names by axis."""
+    found: dict[str, dict[int, str]] = {}
+    for text, names in (dynamic or {}).items():
+        pairs = names.items() if isinstance(names, Mapping) else enumerate(names)
+        found[text] = {int(axis): str(name) for axis, name in pairs if name is not None}
+        for name in found[text].values():
+            if not name.isidentifier():
+                raise TraceError(f"dynamic_shapes: {name!r} is not a name")
+    return found

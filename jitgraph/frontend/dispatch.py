@@ -1,0 +1,226 @@
+"""The check before a compiled call: do the arguments and the captured state fit, and which arrays go in.
+
+A specialisation is described by plain data (keys of leaves, slots, inputs, guards); here it becomes one Python function,
+which gives the handles in the slots and the buffers of the inputs, or None where anything differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from jitgraph.frontend.arguments import LeafKey, Static
+from jitgraph.frontend.guards import compile_guards, same_float
+from jitgraph.frontend.program import Program, Slot
+from jitgraph.ir import dims
+from jitgraph.ir.dims import Dim, DimLike
+from jitgraph.tensor import Tensor
+from jitgraph.tree import TreeDef
+
+Match: TypeAlias = "tuple[tuple[Any, ...], list[Any]]"
+Matcher: TypeAlias = Callable[[tuple[Any, ...]], "Match | None"]
+
+_ERRORS = (AttributeError, LookupError, TypeError, ValueError)
+
+
+def build_matcher(structure: TreeDef, keys: Sequence[LeafKey], program: Program) -> Matcher:
+    """The function that checks bound arguments against all that the program assumes."""
+    writer = _Writer(program)
+    writer.arguments(structure, keys)
+    writer.state()
+    return writer.function()
+
+
+class _Writer:
+    """Writes the source of one matcher; constants go into its namespace."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.lines: list[str] = []
+        self.names: dict[str, Any] = {
+            "Tensor": Tensor,
+            "Static": Static,
+            "ndarray": np.ndarray,
+            "array": np.array,
+            "same_float": same_float,
+            "errors": _ERRORS,
+        }
+        self.sizes: set[str] = set()
+        self.leaves: list[str] = []
+        self.slot_variables: list[str] = []
+        self.arrays: dict[str, str] = {}  # handle variable -> array variable
+        self.count = 0
+
+    def constant(self, value: Any) -> str:
+        name = f"k{len(self.names)}"
+        self.names[name] = value
+        return name
+
+    def variable(self) -> str:
+        self.count += 1
+        return f"x{self.count}"
+
+    def require(self, condition: str) -> None:
+        self.lines.append(f"if not ({condition}): return None")
+
+    # --- arguments ---------------------------------------------------------------------------------------------------
+
+    def arguments(self, structure: TreeDef, keys: Sequence[LeafKey]) -> None:
+        places: list[str] = []
+        for i, child in enumerate(structure.children):
+            self.walk(f"p[{i}]", child, places)
+        for place, key in zip(places, keys, strict=True):
+            self.leaf(place, key)
+
+    def walk(self, place: str, structure: TreeDef, leaves: list[str]) -> None:
+        if structure.kind is None:
+            leaves.append(place)
+            return
+        if structure.kind is type(None):
+            self.require(f"{place} is None")
+            return
+        variable = self.variable()
+        self.lines.append(f"{variable} = {place}")
+        self.require(f"type({variable}) is {self.constant(structure.kind)}")
+        if issubclass(structure.kind, dict):
+            self.require(f"tuple({variable}) == {self.constant(tuple(step[0] for step in structure.steps))}")
+        elif issubclass(structure.kind, tuple | list):
+            self.require(f"len({variable}) == {len(structure.steps)}")
+        for step, child in zip(structure.steps, structure.children, strict=True):
+            by_name = type(step).__name__ == "Attribute"
+            inner = f"{variable}.{step[0]}" if by_name else f"{variable}[{self.constant(step[0])}]"
+            self.walk(inner, child, leaves)
+
+    def leaf(self, place: str, key: LeafKey) -> None:
+        number, variable = len(self.leaves), self.variable()
+        self.leaves.append(variable)
+        self.lines.append(f"{variable} = {place}")
+        match key.kind:
+            case "tensor":
+                if key.first != number:
+                    self.require(f"{variable} is {self.leaves[key.first]}")
+                    return
+                self.require(f"isinstance({variable}, Tensor)")
+                self.tensor(variable, key.dtype, key.shape, key.requires_grad)
+            case "array":
+                self.require(f"isinstance({variable}, ndarray)")
+                self.array(variable, key.dtype, key.shape)
+            case "float":
+                self.require(f"type({variable}) is float")
+            case "identity":
+                self.require(f"{variable} is {self.constant(key.value)}")
+            case _:
+                self.static(variable, key)
+
+    def static(self, variable: str, key: LeafKey) -> None:
+        self.lines.append(f"{variable} = {variable}.value if type({variable}) is Static else {variable}")
+        if key.kind == "static float":
+            self.require(f"same_float({variable}, {self.constant(key.value)})")
+        else:
+            kind = self.constant(type(key.value))
+            self.require(f"type({variable}) is {kind} and {variable} == {self.constant(key.value)}")
+
+    def tensor(self, variable: str, dtype: Any, shape: Sequence[DimLike], requires_grad: bool) -> None:
+        """The checks of a handle's value; its array gets a variable."""
+        value, array = self.variable(), self.variable()
+        self.lines.append(f"{value} = {variable}._value")
+        self.lines.append(f"{array} = {value}.array")
+        self.arrays[variable] = array
+        negation = "" if requires_grad else "not "
+        self.require(f"{negation}({variable}._requires_grad or {value}.record is not None)")
+        self.array(array, dtype, shape)
+
+    def array(self, variable: str, dtype: Any, shape: Sequence[DimLike]) -> None:
+        self.arrays.setdefault(variable, variable)
+        known = self.constant(dtype)
+        self.require(f"{variable}.dtype is {known} or {variable}.dtype == {known}")
+        if all(isinstance(size, int) for size in shape):
+            self.require(f"{variable}.shape == {tuple(shape)!r}")
+            return
+        sizes = self.variable()
+        self.lines.append(f"{sizes} = {variable}.shape")
+        self.require(f"len({sizes}) == {len(shape)}")
+        for axis, size in enumerate(shape):
+            name = size.as_name if isinstance(size, Dim) else None
+            if name is not None and name not in self.sizes:
+                self.sizes.add(name)
+                self.lines.append(f"n_{name} = {sizes}[{axis}]")
+            else:
+                self.require(f"{sizes}[{axis}] == {_size_text(size)}")
+
+    # --- captured state ----------------------------------------------------------------------------------------------
+
+    def state(self) -> None:
+        program = self.program
+        for constraint in program.graph.constraints:
+            self.require(f"{_size_text(constraint.left)} {constraint.relation} {_size_text(constraint.right)}")
+        if program.guards:
+            self.require(f"{self.constant(compile_guards(program.guards))}()")
+        handles = [self.slot(slot) for slot in program.slots]
+        for number, present in program.grads_present:
+            self.require(f"{self.slot_variables[number]}._grad is {'not ' if present else ''}None")
+        distinct = list(dict.fromkeys(handles))
+        if len(distinct) > 1:
+            ids = ", ".join(f"id({variable})" for variable in distinct)
+            self.require(f"len({{{ids}}}) == {len(distinct)}")
+        buffers = [self.buffer(source.kind, source.at) for source in program.inputs]
+        shown = f"({', '.join(handles)},)" if handles else "()"
+        self.lines.append(f"return {shown}, [{', '.join(buffers)}]")
+
+    def slot(self, slot: Slot) -> str:
+        if slot.kind == "argument":
+            variable = self.leaves[slot.at]
+            self.slot_variables.append(variable)
+            return variable
+        variable = self.variable()
+        self.slot_variables.append(variable)
+        if slot.kind == "handle":
+            found = self.constant(slot.at)
+        elif slot.kind == "grad":
+            found = f"{self.slot_variables[slot.at]}._grad"
+        else:
+            found = f"{self.constant(slot.at.get)}()"
+            owner, key = self.constant(slot.at.owner), slot.at.key
+            if slot.at.kind == "attribute" and str(key).isidentifier():
+                found = f"{owner}.{key}"
+            elif slot.at.kind == "item":
+                found = f"{owner}[{self.constant(key)}]"
+        self.lines.append(f"{variable} = {found}")
+        if slot.kind != "handle":
+            self.require(f"isinstance({variable}, Tensor)")
+        if slot.type is not None:
+            self.tensor(variable, slot.type.dtype, slot.type.shape, slot.requires_grad)
+        return variable
+
+    def buffer(self, kind: str, at: Any) -> str:
+        match kind:
+            case "slot":
+                return self.arrays[self.slot_variables[at]]
+            case "argument array":
+                return self.leaves[at]
+            case "float":
+                return f"array({self.leaves[at]}, 'd')"
+            case "host float":
+                variable, (mapping, key) = self.variable(), at
+                self.lines.append(f"{variable} = {self.constant(mapping)}[{self.constant(key)}]")
+                self.require(f"type({variable}) is float")
+                return f"array({variable}, 'd')"
+        variable, known = self.constant(at), at
+        self.array(variable, known.dtype, known.shape)
+        return variable
+
+    def function(self) -> Matcher:
+        body = "\n        ".join(self.lines)
+        source = f"def match(p):\n    try:\n        {body}\n    except errors:\n        return None\n"
+        exec(compile(source, "<jitgraph matcher>", "exec"), self.names)
+        matcher: Matcher = self.names["match"]
+        return matcher
+
+
+def _size_text(size: DimLike) -> str:
+    if isinstance(size, int):
+        return str(size)
+    renamed = dims.transform(size, lambda name: Dim.name(f"n_{name}"))
+    return f"({renamed})"

@@ -1,0 +1,468 @@
+"""``trace``: a function that is recorded once for each kind of call, compiled, and then run as native code."""
+
+from __future__ import annotations
+
+import functools
+import re
+import threading
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from jitgraph import config, lifting
+from jitgraph.eager import EagerValue
+from jitgraph.errors import DeviceError, TraceError
+from jitgraph.frontend import backend
+from jitgraph.frontend.arguments import Arguments, Binder, LeafKey, Static, TensorSpec, containers, native, shapes_by_name
+from jitgraph.frontend.capture import Capture
+from jitgraph.frontend.guards import Guard, brief
+from jitgraph.frontend.naming import Family, named_keys
+from jitgraph.frontend.program import Program
+from jitgraph.frontend.specialisation import Retrace, Specialisation
+from jitgraph.frontend.symbolic import SizeConflictError
+from jitgraph.frontend.tracing import Trace
+from jitgraph.ir import context, dims
+from jitgraph.ir.context import Context
+from jitgraph.ir.dims import Dim
+from jitgraph.ir.graph import Graph
+from jitgraph.ir.target import Target
+from jitgraph.ir.types import TensorType
+from jitgraph.location import Location
+
+MAX_SPECIALISATIONS: Final = 8
+_UNITS: Final = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+
+
+class CacheInfo(NamedTuple):
+    """Calls served by a specialisation that was there, compilations, and specialisations held now."""
+
+    hits: int
+    misses: int
+    currsize: int
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What ``@jg.trace(...)`` was given."""
+
+    dynamic_shapes: Mapping[str, Mapping[int, str]]
+    strict: bool
+    verify: bool
+    threads: int | None
+    max_bytes: int | None
+    fastmath: bool
+
+
+def bytes_of(text: int | str | None) -> int | None:
+    """A number of bytes from an int or a text such as "64MB"."""
+    if text is None or isinstance(text, int):
+        return text
+    found = re.fullmatch(r"\s*(\d+)\s*([KMG]?B?)\s*", text, re.IGNORECASE)
+    unit = found.group(2).upper() if found else ""
+    if found is None or (unit and unit not in _UNITS):
+        raise TraceError(f"max_bytes={text!r} is no number of bytes", hint='such as "64MB"')
+    return int(found.group(1)) * _UNITS[unit]
+
+
+class TracedFunction:
+    """A traced function; called like the function itself."""
+
+    def __init__(
+        self, function: Callable[..., Any], options: Options, static_names: Sequence[str], static_numbers: Sequence[int]
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self.__wrapped__ = function
+        self.options = options
+        self.ledger: list[Retrace] = []
+        self._binder = Binder(function, static_names, static_numbers)
+        self._specialisations: tuple[Specialisation, ...] = ()
+        self._families: dict[Any, Family] = {}
+        self._hits = 0
+        self._misses = 0
+        self._warned = False
+        self._lock = threading.RLock()
+
+    def __repr__(self) -> str:
+        return f"<traced {getattr(self.__wrapped__, '__qualname__', self.__wrapped__)}>"
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        return BoundFunction(self, instance)
+
+    # --- the call ----------------------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        ambient = context.current()
+        if ambient.trace is not None:
+            return self.__wrapped__(*args, **kwargs)  # inside another trace it is a part of that one
+        values = self._binder.bind(args, kwargs)
+        for specialisation in self._specialisations:
+            if specialisation.ambient is not ambient and specialisation.ambient.fingerprint != ambient.fingerprint:
+                continue
+            match = specialisation.match(values)
+            if match is not None:
+                self._hits += 1
+                if specialisation is not self._specialisations[0]:
+                    self._use(specialisation)
+                return specialisation.run(match)
+        if config.DISABLE_JIT.is_on():
+            return self._eager(values)
+        return self._miss(values, ambient)
+
+    def _use(self, specialisation: Specialisation) -> None:
+        """Put a specialisation first: the last one is the least recently used."""
+        with self._lock:
+            rest = tuple(known for known in self._specialisations if known is not specialisation)
+            if len(rest) < len(self._specialisations):
+                self._specialisations = (specialisation, *rest)
+
+    def _eager(self, values: Sequence[Any]) -> Any:
+        """Plain eager Python; NumPy arguments become tensors as they do in a trace."""
+        arguments = self._binder.describe(values)
+        leaves = [
+            lifting.wrap(EagerValue(native(leaf))) if isinstance(leaf, np.ndarray | np.generic) else leaf
+            for leaf in arguments.leaves
+        ]
+        args, named = self._binder.unbind(arguments.structure.unflatten(leaves))
+        return self.__wrapped__(*args, **named)
+
+    def _miss(self, values: tuple[Any, ...], ambient: Context) -> Any:
+        values = self._with_native_arrays(values)
+        with self._lock:
+            specialisation = match = None
+            for known in self._specialisations:  # another thread may have made it meanwhile
+                if known.ambient.fingerprint == ambient.fingerprint and (match := known.match(values)) is not None:
+                    specialisation = known
+                    self._hits += 1
+                    break
+            if specialisation is None:
+                specialisation = self._specialise(values, ambient)
+                match = specialisation.match(values)
+                if match is None:
+                    raise TraceError(
+                        f"what the trace of {self.__name__} assumes does not hold right after it: "
+                        f"{self._difference(specialisation, self._binder.describe(values))}",
+                        hint="the function changes Python state on which it depends; keep that state in tensors",
+                    )
+        if self.options.verify:
+            return self._verified(specialisation, values)
+        assert match is not None
+        return specialisation.run(match)
+
+    def _with_native_arrays(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        arguments = self._binder.describe(values)
+        if all(native(leaf) is leaf for leaf in arguments.leaves if isinstance(leaf, np.ndarray | np.generic)):
+            return values
+        leaves = [native(x) if isinstance(x, np.ndarray | np.generic) else x for x in arguments.leaves]
+        return tuple(arguments.structure.unflatten(leaves))
+
+    def _specialise(self, values: tuple[Any, ...], ambient: Context) -> Specialisation:
+        arguments = self._binder.describe(values)
+        reason = self._reason(arguments, ambient)
+        start = time.perf_counter()
+        program, keys = self._trace(arguments, values)
+        traced = time.perf_counter()
+        specialisation = Specialisation(arguments.structure, keys, program, ambient, self._compile)
+        specialisation.forward  # noqa: B018 - compiled now, under the lock
+        done = time.perf_counter()
+        self._check_contract(specialisation)
+        location = Location.of_user()
+        self.ledger.append(Retrace(location, reason, 1e3 * (traced - start), 1e3 * (done - traced)))
+        self._misses += 1
+        kept = (specialisation, *self._specialisations)
+        if len(kept) > MAX_SPECIALISATIONS:
+            kept = kept[:MAX_SPECIALISATIONS]
+            if not self._warned:
+                self._warned = True
+                warnings.warn(
+                    f"{self.__name__} was compiled for more than {MAX_SPECIALISATIONS} kinds of calls; the least recently "
+                    f"used ones are dropped. The last time: {reason}. jg.explain(f, ...) shows the ledger",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
+        self._specialisations = kept
+        return specialisation
+
+    def _compile(self, graph: Graph) -> backend.Runnable:
+        return backend.compile_graph(graph, self.target())
+
+    def target(self) -> Target | None:
+        """What code is made for; None for this machine as it is."""
+        return None
+
+    def _check_contract(self, specialisation: Specialisation) -> None:
+        """Refuse code that needs more memory than ``max_bytes`` allows."""
+        limit = self.options.max_bytes
+        if limit is None:
+            return
+        from jitgraph.frontend.lowered import planned_bytes
+
+        needed = planned_bytes(specialisation.forward, specialisation.program)
+        if needed > limit:
+            raise TraceError(
+                f"{self.__name__} needs {needed} bytes for arena and outputs, more than max_bytes={limit}",
+                hint="smaller arguments, jg.checkpoint, or a larger max_bytes",
+            )
+
+    # --- recording -----------------------------------------------------------------------------------------------------
+
+    def _trace(self, arguments: Arguments, values: Sequence[Any]) -> tuple[Program, tuple[LeafKey, ...]]:
+        """Record the call; sizes that varied are named, and a name that cannot be one is given up."""
+        family = self._families.setdefault(Family.key(arguments), Family())
+        family.note(arguments)
+        while True:
+            keys, sizes, positions = named_keys(arguments, family, self.options.dynamic_shapes)
+            declared = frozenset(sizes) - positions.keys()
+            try:
+                program = self.record(arguments, keys, values, sizes, declared)
+            except SizeConflictError as conflict:
+                for name in conflict.names & positions.keys():
+                    family.pin(positions[name], conflict.location)
+                if not conflict.names & positions.keys():
+                    raise
+                continue
+            for name, location in _pinned(program):
+                if name in positions:
+                    family.pin(positions[name], location)
+            return program, keys
+
+    def record(
+        self,
+        arguments: Arguments,
+        keys: Sequence[LeafKey],
+        values: Sequence[Any],
+        sizes: Mapping[str, int] | None,
+        declared: frozenset[str],
+    ) -> Program:
+        """One trace, with the arguments' sizes as in ``keys``; whatever the function changed is put back."""
+        known = [leaf for leaf, key in zip(arguments.leaves, keys, strict=True) if key.kind == "identity"]
+        boxes = [box for value in values for box in containers(value)]
+        arrays = [leaf for leaf in arguments.leaves if isinstance(leaf, np.ndarray)]
+        capture = Capture([self.__wrapped__], known, [*boxes, *arrays])
+        trace = Trace(self.__name__, capture, sizes, declared)
+        leaves = [_traced_leaf(trace, *item) for item in zip(range(len(keys)), arguments.leaves, keys, arguments.texts, strict=True)]
+        args, named = self._binder.unbind(_rebuilt(arguments, leaves, values))
+        try:
+            with context.using(emitter=trace, trace=trace, constraints=trace.constraints):
+                with capture:
+                    result = self.__wrapped__(*args, **named)
+                program = trace.finish(result)
+        finally:
+            trace.ended = True
+            capture.undo()
+        if self.options.strict and program.unguarded:
+            raise TraceError(
+                f"under strict=True, {self.__name__} depends on what cannot be guarded: {program.unguarded[0]}",
+                hint="pass it as an argument, or read it by plain attributes and items",
+            )
+        return program
+
+    # --- explaining ------------------------------------------------------------------------------------------------------
+
+    def _reason(self, arguments: Arguments, ambient: Context) -> str:
+        if not self._specialisations:
+            return "the first call"
+        same = [s for s in self._specialisations if s.ambient.fingerprint == ambient.fingerprint]
+        if not same:
+            return "the surroundings differ (gradient mode, autocast, anomaly detection, device or random stream)"
+        return self._difference(same[0], arguments)
+
+    def _difference(self, specialisation: Specialisation, arguments: Arguments) -> str:
+        """The first thing in which a call differs from what a specialisation assumes."""
+        if specialisation.structure != arguments.structure:
+            return f"the structure of the arguments is {arguments.structure}, not {specialisation.structure}"
+        found: dict[str, int] = {}
+        for text, key, expected in zip(arguments.texts, arguments.keys, specialisation.keys, strict=True):
+            if (difference := _key_difference(key, expected, found)) is not None:
+                return f"{text} {difference}"
+        failing = first_failing(specialisation.program.guards)
+        if failing is not None:
+            now = failing.place.get_or(None)
+            return f"{failing} (read at {failing.location}), but now it is {brief(now)}"
+        for constraint in specialisation.program.graph.constraints:
+            if dims.names(constraint.left) | dims.names(constraint.right) <= found.keys() and not constraint.holds(found):
+                lines = [pin.location for pin in specialisation.program.pins if pin.constraint == constraint]
+                where = f" (assumed at {lines[0]})" if lines and lines[0] else ""
+                return f"the sizes break {constraint}{where}"
+        return "a captured tensor has another shape, dtype, gradient or identity"
+
+    def _verified(self, specialisation: Specialisation, values: tuple[Any, ...]) -> Any:
+        from jitgraph.frontend.verification import run_verified
+
+        args, named = self._binder.unbind(values)
+        return run_verified(self, specialisation, values, lambda: self.__wrapped__(*args, **named))
+
+    # --- the public face -------------------------------------------------------------------------------------------------
+
+    def cache_info(self) -> CacheInfo:
+        """Hits, misses (compilations) and the number of specialisations held."""
+        return CacheInfo(self._hits, self._misses, len(self._specialisations))
+
+    def cache_clear(self) -> None:
+        """Forget every specialisation, the ledger and the counts."""
+        with self._lock:
+            self._specialisations = ()
+            self._families.clear()
+            self.ledger.clear()
+            self._hits = self._misses = 0
+            self._warned = False
+
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """The program for these arguments (tensors, arrays, or ``jg.TensorSpec``) without running it."""
+        from jitgraph.frontend.lowered import lower
+
+        return lower(self, args, kwargs)
+
+
+class BoundFunction:
+    """A traced function as a method of an object."""
+
+    def __init__(self, function: TracedFunction, instance: object) -> None:
+        self.function = function
+        self.instance = instance
+        self.__wrapped__ = function.__wrapped__.__get__(instance)
+        self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(self.instance, *args, **kwargs)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """As ``TracedFunction.lower``."""
+        return self.function.lower(self.instance, *args, **kwargs)
+
+    def cache_info(self) -> CacheInfo:
+        """As ``TracedFunction.cache_info``, of all instances together."""
+        return self.function.cache_info()
+
+    def cache_clear(self) -> None:
+        """As ``TracedFunction.cache_clear``."""
+        self.function.cache_clear()
+
+    @property
+    def ledger(self) -> list[Retrace]:
+        """The ledger of all instances together."""
+        return self.function.ledger
+
+
+def first_failing(guards: Sequence[Guard]) -> Guard | None:
+    """The first guard that does not hold, or None."""
+    return next((guard for guard in guards if not guard.holds()), None)
+
+
+def _pinned(program: Program) -> list[tuple[str, Location | None]]:
+    """Names that the program's constraints hold to one int, with the line that did it."""
+    from jitgraph.ir.constraints import Constraints
+
+    known = Constraints(program.graph.constraints)
+    found = []
+    for name in program.sizes:
+        if isinstance(known.reduce(Dim.name(name)), int):
+            lines = [p.location for p in program.pins if name in dims.names(p.constraint.left) | dims.names(p.constraint.right)]
+            found.append((name, lines[0] if lines else None))
+    return found
+
+
+def _traced_leaf(trace: Trace, number: int, leaf: Any, key: LeafKey, text: str) -> Any:
+    """What stands in the function's arguments for a leaf while it is traced."""
+    match key.kind:
+        case "tensor":
+            type = TensorType(key.dtype, key.shape)
+            if isinstance(leaf, TensorSpec):
+                return trace.spec_handle(number, text, type)
+            if key.first == number:
+                trace.argument_handle(leaf, number, text, type)
+            return leaf
+        case "array":
+            return trace.argument_array(number, text, TensorType(key.dtype, key.shape))
+        case "float":
+            return trace.argument_float(number, text)
+    return leaf.value if isinstance(leaf, Static) else leaf
+
+
+def _rebuilt(arguments: Arguments, leaves: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+    """The arguments with traced leaves; a container in which nothing was replaced is the caller's own object."""
+    found, position = [], 0
+    for child, value in zip(arguments.structure.children, values, strict=True):
+        mine = leaves[position : position + child.leaves]
+        given = arguments.leaves[position : position + child.leaves]
+        position += child.leaves
+        if isinstance(value, Static):
+            found.append(value.value)
+        elif all(a is b for a, b in zip(mine, given, strict=True)):
+            found.append(value)
+        else:
+            found.append(child.unflatten(mine))
+    return found
+
+
+def _key_difference(key: LeafKey, expected: LeafKey, sizes: dict[str, int]) -> str | None:
+    if key.kind != expected.kind:
+        return f"is {_kind_text(key)}, not {_kind_text(expected)}"
+    if key.kind in ("tensor", "array"):
+        if key.dtype != expected.dtype:
+            return f"has dtype {key.dtype}, not {expected.dtype}"
+        if len(key.shape) != len(expected.shape):
+            return f"has rank {len(key.shape)}, not {len(expected.shape)}"
+        for axis, (size, known) in enumerate(zip(key.shape, expected.shape, strict=True)):
+            assert isinstance(size, int)
+            if isinstance(known, Dim):
+                name = known.as_name
+                assert name is not None
+                if sizes.setdefault(name, size) != size:
+                    return f"has size {size} on axis {axis}, where {name} is {sizes[name]}"
+            elif size != known:
+                return f"has size {size} on axis {axis}, not {known}"
+        if key.requires_grad != expected.requires_grad:
+            return "requires a gradient" if key.requires_grad else "does not require a gradient"
+        if key.first != expected.first:
+            return "is the same tensor as another argument, or no longer is"
+        return None
+    if key.kind == "float":
+        return None
+    same = key.value is expected.value if key.kind == "identity" else key.value == expected.value
+    return None if same and type(key.value) is type(expected.value) else f"is {brief(key.value)}, not {brief(expected.value)}"
+
+
+def _kind_text(key: LeafKey) -> str:
+    names = {"tensor": "a tensor", "array": "a NumPy array", "float": "a float"}
+    return names.get(key.kind) or brief(key.value)
+
+
+def trace(
+    function: Callable[..., Any] | None = None,
+    *,
+    dynamic_shapes: Mapping[str, Any] | None = None,
+    static_argnames: Sequence[str] = (),
+    static_argnums: Sequence[int] = (),
+    fastmath: bool = False,
+    device: str | None = None,
+    strict: bool = False,
+    verify: bool = False,
+    threads: int | None = None,
+    max_bytes: int | str | None = None,
+) -> Any:
+    """A function that is recorded, compiled and run as native code; ``@jg.trace`` or ``@jg.trace(...)``.
+
+    dynamic_shapes: names for sizes, ``{"x": {0: "batch"}}``. static_argnames, static_argnums: arguments that are part of
+    the key by value. strict: what cannot be guarded is an error. verify: each new specialisation is compared with eager.
+    threads, max_bytes: at most so many threads, and so many bytes of arena and outputs. DeviceError for a device other
+    than "cpu".
+    """
+    if function is not None and not callable(function):
+        raise TraceError(f"jg.trace takes a function, not {type(function).__name__}", hint="write @jg.trace above a def")
+    if device not in (None, "cpu"):
+        raise DeviceError(f"device {device!r} is not available", hint='this build compiles for "cpu"')
+    if threads is not None and threads < 1:
+        raise TraceError(f"threads={threads}; at least one is needed")
+    options = Options(shapes_by_name(dynamic_shapes), strict, verify, threads, bytes_of(max_bytes), fastmath)
+    names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+    numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    if function is None:
+        return lambda f: TracedFunction(f, options, names, numbers)
+    return TracedFunction(function, options, names, numbers)

@@ -1,0 +1,256 @@
+"""Guards: what a recorded graph assumes about Python state, checked before the graph is used again.
+
+A guard names a place (an attribute, an item, a cell of some object) and what must be found there. Guards are plain
+data; ``compile_guards`` turns a list of them into one function.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import types
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from jitgraph.location import Location
+from jitgraph.tensor import Tensor
+
+MAX_ELEMENTS: Final = 64  # of a container that is guarded element by element
+MAX_BYTES: Final = 4 << 10  # of an array whose contents are guarded, where NumPy and not a graph used it
+_EXPECTED_ERRORS: Final = (AttributeError, KeyError, IndexError, TypeError, ValueError)
+
+PlaceKind: TypeAlias = Literal["attribute", "item", "cell"]
+GuardKind: TypeAlias = Literal["identity", "equal", "float", "length", "tensor", "array", "contents"]
+
+
+class Place(NamedTuple):
+    """Where a value stands: ``owner.key``, ``owner[key]`` or the contents of a cell."""
+
+    kind: PlaceKind
+    owner: Any
+    key: Any
+    text: str
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """Equal for the same place of the same object (not for equal objects)."""
+        return (self.kind, id(self.owner), type(self.key), self.key)
+
+    def get(self) -> Any:
+        """What stands there now; AttributeError, LookupError or ValueError where nothing does."""
+        if self.kind == "attribute":
+            return getattr(self.owner, self.key)
+        if self.kind == "item":
+            return self.owner[self.key]
+        return self.owner.cell_contents
+
+    def get_or(self, default: Any) -> Any:
+        """What stands there now, or ``default`` where nothing does."""
+        try:
+            return self.get()
+        except _EXPECTED_ERRORS:
+            return default
+
+    def set(self, value: Any) -> None:
+        """Put ``value`` there."""
+        if self.kind == "attribute":
+            setattr(self.owner, self.key, value)
+        elif self.kind == "item":
+            self.owner[self.key] = value
+        else:
+            self.owner.cell_contents = value
+
+    def remove(self) -> None:
+        """Take away what stands there, if anything does."""
+        try:
+            if self.kind == "attribute":
+                delattr(self.owner, self.key)
+            elif self.kind == "item":
+                del self.owner[self.key]
+            else:
+                del self.owner.cell_contents
+        except _EXPECTED_ERRORS:
+            return
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """``place`` must hold ``expected``, in the sense of ``kind``; ``location`` is the line that read it."""
+
+    kind: GuardKind
+    place: Place
+    expected: Any
+    location: Location | None = None
+
+    def holds(self) -> bool:
+        """Whether the guard is true now."""
+        try:
+            return _holds(self.kind, self.place.get(), self.expected)
+        except _EXPECTED_ERRORS:
+            return False
+
+    def __str__(self) -> str:
+        relation = {"equal": "==", "float": "==", "length": "has"}.get(self.kind, "is")
+        shown = {
+            "length": lambda: f"these {len(self.expected.container)} elements, the same object",
+            "tensor": lambda: "a tensor",
+            "array": lambda: f"this array of {self.expected.dtype} {list(self.expected.shape)}",
+            "contents": lambda: f"an array of {self.expected.dtype} {list(self.expected.shape)} with these values",
+        }.get(self.kind, lambda: brief(self.expected))()
+        return f"{self.place.text} {relation} {shown}"
+
+
+def brief(value: Any) -> str:
+    """A short text of a value for reports."""
+    if isinstance(value, types.FunctionType | type | types.BuiltinFunctionType):
+        return getattr(value, "__qualname__", repr(value))
+    if isinstance(value, types.ModuleType):
+        return f"module {value.__name__}"
+    if isinstance(value, bool | int | float | str | bytes | complex | enum.Enum | np.dtype) or value is None:
+        text = repr(value)
+        return text if len(text) <= 60 else text[:57] + "..."
+    return f"this {type(value).__name__}"
+
+
+def same_float(a: Any, b: float) -> bool:
+    """Whether two floats are the same: NaN equals NaN, -0.0 differs from 0.0."""
+    if type(a) is not type(b):
+        return False
+    return (a == b and math.copysign(1.0, a) == math.copysign(1.0, b)) or (a != a and b != b)
+
+
+def _holds(kind: GuardKind, found: Any, expected: Any) -> bool:
+    match kind:
+        case "identity":
+            return found is expected
+        case "equal":
+            return found is expected or (type(found) is type(expected) and bool(found == expected))
+        case "float":
+            return found is expected or same_float(found, expected)
+        case "tensor":
+            return isinstance(found, Tensor)
+        case "array":
+            array, dtype, shape = expected.array, expected.dtype, expected.shape
+            return found is array and array.dtype == dtype and array.shape == shape
+        case "contents":
+            return isinstance(found, np.ndarray) and expected.same_contents(found)
+        case "length":
+            return found is expected.container and expected.unchanged()
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """A container and what identifies its extent: the keys of a mapping, the members of a set, else the length."""
+
+    container: Any
+    keys: Any
+
+    @staticmethod
+    def of(container: Any) -> Contents:
+        return Contents(container, _extent(container))
+
+    def unchanged(self) -> bool:
+        """Whether the container has the same extent now."""
+        return bool(_extent(self.container) == self.keys)
+
+
+class ArrayState(NamedTuple):
+    """An array with the dtype and shape it had."""
+
+    array: Any
+    dtype: Any
+    shape: tuple[int, ...]
+
+    @staticmethod
+    def copy_of(array: Any) -> ArrayState:
+        """The state of ``array`` with a copy of its contents."""
+        return ArrayState(np.array(array), array.dtype, array.shape)
+
+    def same_contents(self, array: Any) -> bool:
+        """Whether ``array`` has the same dtype, shape and bytes."""
+        return (
+            array.dtype == self.dtype and array.shape == self.shape and array.tobytes() == self.array.tobytes()
+        )
+
+
+def _extent(container: Any) -> Any:
+    if isinstance(container, dict):
+        return tuple(container)
+    if isinstance(container, set | frozenset):
+        return frozenset(container)
+    return len(container)
+
+
+CONTAINERS: Final = (list, tuple, dict, OrderedDict, set, frozenset)
+_BY_VALUE: Final = (int, str, bytes, complex, range, slice, frozenset)
+
+
+def is_container(value: Any) -> bool:
+    """True for the built-in containers, whose items can be read without running code of the user's."""
+    return type(value) in CONTAINERS or (isinstance(value, tuple) and hasattr(value, "_fields"))
+
+
+def guard_for(place: Place, value: Any, location: Location | None) -> Guard:
+    """The guard that ``value``, just read at ``place``, calls for, by the kind of the value."""
+    if isinstance(value, Tensor):
+        return Guard("tensor", place, None, location)
+    if isinstance(value, np.ndarray):
+        return Guard("array", place, ArrayState(value, value.dtype, value.shape), location)
+    if value is None or isinstance(value, bool | enum.Enum | type):
+        return Guard("identity", place, value, location)
+    if type(value) is float or isinstance(value, np.floating):
+        return Guard("float", place, value, location)
+    if type(value) in _BY_VALUE or isinstance(value, np.generic | np.dtype):
+        return Guard("equal", place, value, location)
+    return Guard("identity", place, value, location)
+
+
+def compile_guards(guards: Sequence[Guard]) -> Callable[[], bool]:
+    """One function that is true where all guards hold."""
+    if not guards:
+        return lambda: True
+    names: dict[str, Any] = {"same_float": same_float, "errors": _EXPECTED_ERRORS, "Tensor": Tensor}
+    tests = [_test(guard, i, names) for i, guard in enumerate(guards)]
+    body = "\n            and ".join(tests)
+    source = f"def check():\n    try:\n        return bool(\n            {body}\n        )\n    except errors:\n        return False\n"
+    exec(compile(source, "<jitgraph guards>", "exec"), names)
+    check: Callable[[], bool] = names["check"]
+    return check
+
+
+def _test(guard: Guard, i: int, names: dict[str, Any]) -> str:
+    owner, value = f"o{i}", f"v{i}"
+    place = guard.place
+    names[owner], names[value] = place.owner, guard.expected
+    if place.kind == "cell":
+        found = f"{owner}.cell_contents"
+    elif place.kind == "attribute" and str(place.key).isidentifier():
+        found = f"{owner}.{place.key}"
+    else:
+        names[f"k{i}"] = place.key
+        found = f"getattr({owner}, k{i})" if place.kind == "attribute" else f"{owner}[k{i}]"
+    match guard.kind:
+        case "identity":
+            return f"{found} is {value}"
+        case "equal":
+            names[f"t{i}"] = type(guard.expected)
+            return f"((t := {found}) is {value} or (type(t) is t{i} and t == {value}))"
+        case "float":
+            return f"((t := {found}) is {value} or same_float(t, {value}))"
+        case "tensor":
+            return f"isinstance({found}, Tensor)"
+        case "array":
+            return f"{found} is {value}.array and {value}.array.dtype == {value}.dtype and {value}.array.shape == {value}.shape"
+        case "contents":
+            return f"{value}.same_contents({found})"
+        case "length":
+            contents: Contents = guard.expected
+            names[value] = contents.container
+            names[f"e{i}"] = contents.keys
+            form = "tuple({0})" if isinstance(contents.container, dict) else "len({0})"
+            form = "{0}" if isinstance(contents.container, set | frozenset) else form
+            return f"{found} is {value} and {form.format(value)} == e{i}"

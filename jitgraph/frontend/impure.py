@@ -1,0 +1,52 @@
+"""Sources of values that change from call to call and that a trace would freeze: refused while tracing."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import random
+import time
+from typing import Any, Final, NoReturn
+
+import numpy as np
+
+from jitgraph.errors import TraceError
+from jitgraph.location import Location
+
+_CLOCKS: Final = tuple(
+    getattr(time, name)
+    for name in dir(time)
+    if name.startswith(("time", "perf_counter", "monotonic", "process_time", "thread_time", "clock", "localtime", "gmtime"))
+    and callable(getattr(time, name))
+    and name != "timezone"
+)
+_INPUT: Final = builtins.input
+_ENVIRONMENT: Final = (os.getenv, os.environ)
+_GENERATORS: Final = (np.random.RandomState, np.random.Generator)
+_SEEDED: Final = frozenset({"seed", "getstate", "get_state", "default_rng", "Random", "RandomState", "Generator"})
+_NOW: Final = frozenset({"now", "today", "utcnow"})
+
+
+def refuse(value: Any, text: str, location: Location | None) -> None:
+    """TraceError where ``value``, read as ``text`` in a function being traced, gives something new at each call."""
+    if isinstance(value, type | int | float | str | tuple | list | dict):
+        return
+    owner = getattr(value, "__self__", None)
+    if isinstance(owner, random.Random) or isinstance(value, random.Random):
+        _raise(text, "a random number drawn while tracing", "jg.random, whose stream goes on at each call", location)
+    if isinstance(owner, _GENERATORS) or isinstance(value, _GENERATORS) or value is np.random:
+        _raise(text, "a random number drawn while tracing", "jg.random, whose stream goes on at each call", location)
+    if any(value is clock for clock in _CLOCKS):
+        _raise(text, "a time read while tracing", "read the clock outside and pass it as an argument", location)
+    if getattr(owner, "__module__", None) == "datetime" and getattr(value, "__name__", "") in _NOW:
+        _raise(text, "a time read while tracing", "read the clock outside and pass it as an argument", location)
+    if any(value is source for source in _ENVIRONMENT):
+        _raise(text, "an environment variable read while tracing", "read it outside and pass it as an argument", location)
+    if value is _INPUT:
+        _raise(text, "input read while tracing", "read it outside and pass it as an argument", location)
+
+
+def _raise(text: str, what: str, way: str, location: Location | None) -> NoReturn:
+    raise TraceError(
+        f"{text} in a traced function: {what} would be the same at every later call", location=location, hint=way
+    )

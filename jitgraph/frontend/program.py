@@ -1,0 +1,98 @@
+"""Program: a recorded graph with where its inputs come from and what becomes of its outputs. Plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from jitgraph.frontend.guards import Guard, Place
+from jitgraph.frontend.symbolic import Pin
+from jitgraph.ir.graph import Graph
+from jitgraph.ir.types import TensorType
+from jitgraph.tree import TreeDef
+
+SlotKind: TypeAlias = Literal["argument", "place", "handle", "grad"]
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A tensor handle from outside, by where it is found at a call.
+
+    argument: the leaf ``at`` of the arguments. place: what stands at the Place ``at``. handle: the handle ``at`` itself.
+    grad: ``.grad`` of the handle in slot ``at``. ``type`` is None where only the handle, and not its value, is used.
+    """
+
+    kind: SlotKind
+    at: Any
+    text: str
+    type: TensorType | None
+    requires_grad: bool
+
+
+class Input(NamedTuple):
+    """Where an input of the graph comes from: the value in a slot, an array by identity or as an argument's leaf, a
+    float among the arguments, or a float in a mapping that is read again at each call (``at`` is ``(mapping, key)``)."""
+
+    kind: Literal["slot", "array", "argument array", "float", "host float"]
+    at: Any
+
+
+class Source(NamedTuple):
+    """A value after the call: an output of the graph, or an input that nobody changed. ``differentiable`` values are on
+    the tape of the caller."""
+
+    kind: Literal["output", "input"]
+    index: int
+    differentiable: bool
+
+
+class Fresh(NamedTuple):
+    """A handle that each call makes anew."""
+
+    source: Source
+    requires_grad: bool
+    weak: bool
+
+
+class Leaf(NamedTuple):
+    """A leaf of a result: the handle in a slot, a fresh handle, or a Python value as it is."""
+
+    kind: Literal["slot", "fresh", "python"]
+    at: Any
+
+
+class Template(NamedTuple):
+    """A pytree of leaves, rebuilt at each call."""
+
+    structure: TreeDef
+    leaves: tuple[Leaf, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Everything that one trace gave.
+
+    ``writes`` rebind the handles in slots, ``grad_writes`` set their ``.grad`` (None clears it), ``effects`` rebind
+    attributes, items and variables (a None template takes them away); all after the graph has run without an error.
+    ``grads_present`` says for slots whose ``.grad`` was looked at whether there was one.
+    """
+
+    graph: Graph
+    slots: tuple[Slot, ...]
+    inputs: tuple[Input, ...]
+    fresh: tuple[Fresh, ...]
+    result: Template
+    writes: tuple[tuple[int, Source], ...]
+    grad_writes: tuple[tuple[int, Leaf | None], ...]
+    effects: tuple[tuple[Place, Template | None], ...]
+    grads_present: tuple[tuple[int, bool], ...]
+    guards: tuple[Guard, ...]
+    unguarded: tuple[str, ...]
+    pins: tuple[Pin, ...] = ()
+    sizes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether a result is on the tape of the caller."""
+        sources = [fresh.source for fresh in self.fresh] + [source for _, source in self.writes]
+        return any(source.differentiable and source.kind == "output" for source in sources)

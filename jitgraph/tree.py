@@ -1,0 +1,220 @@
+"""Pytrees: nested tuples, lists, dicts, named tuples, dataclasses and registered types, taken apart and put together.
+
+Everything that is not such a container is a leaf; None is a container of nothing. Dictionaries keep their order, which
+is part of the structure.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from jitgraph.errors import JitgraphError
+
+
+class Item(NamedTuple):
+    """A step of a path: ``[key]``."""
+
+    key: Any
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+
+class Attribute(NamedTuple):
+    """A step of a path: ``.name``."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+
+Step: TypeAlias = "Item | Attribute"
+Path: TypeAlias = tuple[Step, ...]
+
+
+class Parts(NamedTuple):
+    """A container taken apart: the step to each child, the children, and hashable data that rebuilding needs."""
+
+    steps: tuple[Step, ...]
+    children: tuple[Any, ...]
+    data: Hashable = None
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """How one type is taken apart and rebuilt: ``build(type, steps, children, data)``."""
+
+    take_apart: Callable[[Any], Parts]
+    build: Callable[[type, tuple[Step, ...], Sequence[Any], Any], Any]
+
+
+def _sequence(value: Any) -> Parts:
+    return Parts(tuple(Item(i) for i in range(len(value))), tuple(value))
+
+
+def _mapping(value: Any) -> Parts:
+    return Parts(tuple(Item(key) for key in value), tuple(value.values()))
+
+
+def _build_mapping(kind: type, steps: tuple[Step, ...], children: Sequence[Any], data: Any) -> Any:
+    return kind((step[0], child) for step, child in zip(steps, children, strict=True))
+
+
+def _named_tuple(value: Any) -> Parts:
+    return Parts(tuple(Attribute(name) for name in value._fields), tuple(value))
+
+
+def _dataclass(value: Any) -> Parts:
+    names = [field.name for field in dataclasses.fields(value) if hasattr(value, field.name)]
+    return Parts(tuple(map(Attribute, names)), tuple(getattr(value, name) for name in names))
+
+
+def _build_dataclass(kind: type, steps: tuple[Step, ...], children: Sequence[Any], data: Any) -> Any:
+    made = object.__new__(kind)
+    for step, child in zip(steps, children, strict=True):
+        object.__setattr__(made, step[0], child)  # frozen dataclasses, too; __post_init__ has run once already
+    return made
+
+
+_REGISTERED: Final[dict[type, Container]] = {
+    type(None): Container(lambda value: Parts((), ()), lambda kind, steps, children, data: None),
+    tuple: Container(_sequence, lambda kind, steps, children, data: tuple(children)),
+    list: Container(_sequence, lambda kind, steps, children, data: list(children)),
+    dict: Container(_mapping, _build_mapping),
+    OrderedDict: Container(_mapping, _build_mapping),
+}
+_NAMED_TUPLE: Final = Container(_named_tuple, lambda kind, steps, children, data: kind(*children))
+_DATACLASS: Final = Container(_dataclass, _build_dataclass)
+
+
+def register(
+    kind: type,
+    take_apart: Callable[[Any], Parts],
+    build: Callable[[type, tuple[Step, ...], Sequence[Any], Any], Any],
+) -> None:
+    """Make instances of exactly ``kind`` containers; JitgraphError where the type is one already."""
+    if kind in _REGISTERED:
+        raise JitgraphError(f"{kind.__name__} is registered as a container already")
+    _REGISTERED[kind] = Container(take_apart, build)
+
+
+def container_of(value: Any) -> Container | None:
+    """How ``value`` is taken apart, or None where it is a leaf."""
+    kind = type(value)
+    if (found := _REGISTERED.get(kind)) is not None:
+        return found
+    if isinstance(value, tuple) and hasattr(kind, "_fields"):
+        return _NAMED_TUPLE
+    if dataclasses.is_dataclass(kind):
+        return _DATACLASS
+    return None
+
+
+class TreeDef:
+    """The structure of a tree without its leaves; hashable, prints as the tree with ``*`` for each leaf."""
+
+    __slots__ = ("_hash", "children", "data", "kind", "leaves", "steps")
+
+    def __init__(self, kind: type | None, steps: tuple[Step, ...], children: tuple[TreeDef, ...], data: Hashable) -> None:
+        self.kind = kind
+        self.steps = steps
+        self.children = children
+        self.data = data
+        self.leaves: int = 1 if kind is None else sum(child.leaves for child in children)
+        self._hash = hash((kind, steps, children, data))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, TreeDef)
+            and self._hash == other._hash
+            and self.kind is other.kind
+            and self.steps == other.steps
+            and self.children == other.children
+            and self.data == other.data
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        if self.kind is None:
+            return "*"
+        if self.kind is type(None):
+            return "None"
+        parts = [f"{step}: {child}" for step, child in zip(self.steps, self.children, strict=True)]
+        return f"{self.kind.__name__}({', '.join(parts)})"
+
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """The tree with these leaves, in order; JitgraphError where there are too few or too many."""
+        given = list(leaves)
+        if len(given) != self.leaves:
+            raise JitgraphError(f"a tree of {self.leaves} leaves cannot be built from {len(given)}: {self}")
+        return self._build(iter(given))
+
+    def _build(self, leaves: Any) -> Any:
+        if self.kind is None:
+            return next(leaves)
+        children = [child._build(leaves) for child in self.children]
+        container = _REGISTERED.get(self.kind)
+        if container is None:
+            container = _NAMED_TUPLE if issubclass(self.kind, tuple) else _DATACLASS
+        return container.build(self.kind, self.steps, children, self.data)
+
+
+LEAF: Final = TreeDef(None, (), (), None)
+
+
+def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
+    """The leaves in order, and the structure."""
+    leaves: list[Any] = []
+    return leaves, _flatten(tree, leaves)
+
+
+def _flatten(tree: Any, leaves: list[Any]) -> TreeDef:
+    container = container_of(tree)
+    if container is None:
+        leaves.append(tree)
+        return LEAF
+    parts = container.take_apart(tree)
+    return TreeDef(type(tree), parts.steps, tuple([_flatten(child, leaves) for child in parts.children]), parts.data)
+
+
+def flatten_with_paths(tree: Any) -> tuple[list[tuple[Path, Any]], TreeDef]:
+    """The leaves in order, each with the path that leads to it, and the structure."""
+    found: list[tuple[Path, Any]] = []
+    return found, _flatten_with_paths(tree, (), found)
+
+
+def _flatten_with_paths(tree: Any, path: Path, found: list[tuple[Path, Any]]) -> TreeDef:
+    container = container_of(tree)
+    if container is None:
+        found.append((path, tree))
+        return LEAF
+    parts = container.take_apart(tree)
+    children = [
+        _flatten_with_paths(child, (*path, step), found)
+        for step, child in zip(parts.steps, parts.children, strict=True)
+    ]
+    return TreeDef(type(tree), parts.steps, tuple(children), parts.data)
+
+
+def map_leaves(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
+    """The tree of ``function(leaf, ...)``; ``rest`` must have the structure of ``tree``."""
+    leaves, structure = flatten(tree)
+    columns = [leaves]
+    for other in rest:
+        others, found = flatten(other)
+        if found != structure:
+            raise JitgraphError(f"trees differ in structure: {structure} and {found}")
+        columns.append(others)
+    return structure.unflatten([function(*row) for row in zip(*columns, strict=True)])
+
+
+def path_text(root: str, path: Path) -> str:
+    """``path`` as a user would write it: ``batch['x'][0].mean``."""
+    return root + "".join(map(str, path))

@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from jitgraph.dtypes import is_float
 from jitgraph.errors import JitgraphError, UnsupportedOp
 from jitgraph.ir import context
 from jitgraph.ir.graph import Attrs, Graph
@@ -123,6 +124,7 @@ class GraphRecord(Record):
         filled = [
             _zeros(array) if cotangent is None else cotangent
             for array, cotangent in zip(self.arrays, cotangents, strict=True)
+            if is_float(array.dtype)
         ]
         residuals = [EagerValue(value) if hasattr(value, "dtype") else value for value in self.residuals]
         results = ops.call(*residuals, *filled, regions=(self.graph,))

@@ -63,20 +63,24 @@ def samples_of(name: str, dtype: dtypes.DType) -> Case:
     return graph_of(op, op.samples(dtype))
 
 
-def require_same(expected: Sequence[Any], found: Sequence[Any], *, ulps: float, scale: float = 1.0) -> None:
+def require_same(
+    expected: Sequence[Any], found: Sequence[Any], *, ulps: float, scale: float = 1.0, signs: bool = True
+) -> None:
     """Equal dtypes, shapes and values: bit for bit (any NaN equals any other), or to ``ulps`` of the dtype.
 
-    ``scale`` is the magnitude below which an error counts as one of that magnitude.
+    ``scale`` is the magnitude below which an error counts as one of that magnitude; without ``signs``, -0.0 is 0.0.
     """
     assert len(expected) == len(found)
     for number, (want, got) in enumerate(zip(expected, found, strict=True)):
         want, got = np.asarray(want), np.asarray(got)
-        assert want.dtype == got.dtype and want.shape == got.shape, (number, want.dtype, got.dtype, want.shape, got.shape)
+        assert (want.dtype, want.shape) == (got.dtype, got.shape), f"output {number}"
         if not dtypes.is_float(want.dtype):
             np.testing.assert_array_equal(got, want, err_msg=f"output {number}")
             continue
         with np.errstate(all="ignore"):
-            same = (want == got) & (np.signbit(want) == np.signbit(got)) | (np.isnan(want) & np.isnan(got))
+            same = (want == got) & ((not signs) | (np.signbit(want) == np.signbit(got))) | np.isnan(want) & np.isnan(
+                got
+            )
             if ulps:
                 wide, other = want.astype(np.float64), got.astype(np.float64)
                 step = dtypes_eps(want.dtype) * np.maximum(np.abs(wide), scale)

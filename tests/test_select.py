@@ -18,6 +18,8 @@ from jitgraph.ir.target import Target
 TARGET = Target.named("x86-64-v3")
 SUMS = frozenset({"reduce_sum", "reduce_prod", "dot", "conv", "cumsum", "cumprod", "scatter_add", "scan", "avg_pool2d"})
 
+EXTREMES = frozenset({"reduce_max", "reduce_min", "cummax", "cummin"})  # NumPy leaves open which of -0.0 and 0.0 wins
+
 
 def calls_math(schedule: Schedule) -> bool:
     """Whether a math function, which has an error bound instead of exact bits, is called anywhere."""
@@ -40,4 +42,4 @@ def test_executor_equals_interpreter(case: tuple[str, dtypes.DType]) -> None:
     schedule = select(sampled.graph, TARGET)
     expected = interpret(sampled.graph, sampled.arguments)
     found = execute_schedule(schedule, [np.asarray(x) for x in sampled.arguments])
-    require_same(expected, found, ulps=tolerance(sampled, schedule))
+    require_same(expected, found, ulps=tolerance(sampled, schedule), signs=case[0] not in EXTREMES)

@@ -26,6 +26,7 @@ class Group:
     graph: Graph
     inputs: dict[Value, Storage]
     outputs: tuple[tuple[Value, Storage], ...]
+    checked: frozenset[Node] = frozenset()  # nodes whose indices a kernel before has checked
 
     @property
     def name(self) -> str:
@@ -71,7 +72,7 @@ class ScheduleBuilder:
 
     def evaluator(self, recorder: Recorder, group: Group) -> Evaluator:
         """The values of a group, for a kernel that ``recorder`` writes."""
-        return Evaluator(recorder, group.graph, group.inputs, self.constant, self.sites, self._table)
+        return Evaluator(recorder, group.graph, group.inputs, self.constant, self.sites, self._table, group.checked)
 
     def launch(self, recorder: Recorder, name: str) -> None:
         """Append a launch of what ``recorder`` wrote; equal kernels get one name, different ones different names."""

@@ -7,10 +7,13 @@ from typing import Final, TypeAlias
 
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder
 from jitgraph.codegen.lower.contraction import lower_conv, lower_dot
-from jitgraph.codegen.lower.indexing import INDEXING
+from jitgraph.codegen.lower.cumulative import CUMULATIVE, lower_cumulative
+from jitgraph.codegen.lower.indexing import INDEXING, check_indices, lower_check
 from jitgraph.codegen.lower.movement import MOVEMENT
 from jitgraph.codegen.lower.pointwise import lower_pointwise
 from jitgraph.codegen.lower.reduction import REDUCTION, lower_rows
+from jitgraph.codegen.lower.scattering import lower_scatter
+from jitgraph.codegen.lower.sorting import lower_sort
 from jitgraph.codegen.lower.values import CREATION, Inline, elementwise_at
 
 Lower: TypeAlias = Callable[[ScheduleBuilder, Group], None]
@@ -26,11 +29,17 @@ INLINE: Final[Mapping[str, Inline]] = {
 ROOTS: Final[Mapping[str, Lower]] = {
     "dot": lower_dot,
     "conv": lower_conv,
+    "scatter": lower_scatter,
+    "scatter_add": lower_scatter,
+    **dict.fromkeys(CUMULATIVE, lower_cumulative),
+    "sort": lower_sort,
+    "check": lower_check,
 }
 
 
 def lower_group(builder: ScheduleBuilder, group: Group) -> None:
     """Append the kernels of a group: by its root op where it has one, else as rows or pointwise."""
+    group = check_indices(builder, group)
     roots = [node.op.name for node in group.graph.nodes if node.op.name in ROOTS]
     if roots:
         (root,) = roots

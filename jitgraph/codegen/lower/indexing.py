@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from jitgraph.codegen.kernel import Var
+from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.movement import at_least, below, both
 from jitgraph.codegen.lower.recorder import Recorder, Words
 from jitgraph.codegen.lower.values import Evaluator, Index, Inline
@@ -12,7 +14,6 @@ from jitgraph.codegen.schedule import CheckSite
 from jitgraph.dtypes import bool_, int64
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node
-from jitgraph.ops.indexing import out_of_range
 
 
 def wrapped(values: Evaluator, node: Node, number: Var, extent: DimLike, mask: Var | None, *, check: bool) -> DimLike:
@@ -39,7 +40,7 @@ def _gather_at(values: Evaluator, node: Node, output: int, index: Index, mask: V
     axis: Any = node.attrs["axis"]
     after = axis + len(indices.shape)
     number = values.at(indices, index[axis:after], mask)
-    position = wrapped(values, node, number, x.shape[axis], mask, check=node not in values.unchecked)
+    position = wrapped(values, node, number, x.shape[axis], mask, check=node not in values.checked)
     return values.at(x, (*index[:axis], position, *index[after:]), mask)
 
 
@@ -83,6 +84,47 @@ def _dynamic_update_slice_at(values: Evaluator, node: Node, output: int, index: 
     return Words(recorder, new.dtype).select(inside, new, old)
 
 
+def check_indices(builder: ScheduleBuilder, group: Group) -> Group:
+    """Check the indices of the group's gathers and scatters in kernels of their own where the op may have no elements.
+
+    An index out of range is an error even where nothing is read or written with it.
+    """
+    checked: set[Node] = set()
+    for node in group.graph.nodes:
+        if node.op.name not in INDEXED or not _may_be_empty(node):
+            continue
+        checked.add(node)
+        recorder = Recorder()
+        values = builder.evaluator(recorder, group)
+        indices = node.inputs[1]
+        if is_empty(indices.tensor):
+            continue
+        axis: Any = node.attrs["axis"]
+        with recorder.loop("vector", indices.tensor.size) as position:
+            number = values.at(indices, recorder.ranges.split(position, indices.shape))
+            wrapped(values, node, number, node.inputs[0].shape[axis], None, check=True)
+        builder.launch(recorder, "check_indices")
+    return replace(group, checked=frozenset(checked))
+
+
+def _may_be_empty(node: Node) -> bool:
+    axis: Any = node.attrs["axis"]
+    others = (*node.inputs[0].shape[:axis], *node.inputs[0].shape[axis + 1 :])
+    return any(not isinstance(extent, int) or extent == 0 for extent in others)
+
+
+def lower_check(builder: ScheduleBuilder, group: Group) -> None:
+    """A check of a 0-d bool, and whatever computes it."""
+    node = next(node for node in group.graph.nodes if node.op.name == "check")
+    kind, message = node.attrs["kind"], node.attrs["message"]
+    recorder = Recorder()
+    values = builder.evaluator(recorder, group)
+    site = values.sites.number(CheckSite(str(kind), str(message), node.location))
+    recorder.check(values.at(node.inputs[0], ()), site)
+    builder.launch(recorder, "check")
+
+
+INDEXED = frozenset({"gather", "scatter", "scatter_add"})
 INDEXING: dict[str, Inline] = {
     "gather": _gather_at,
     "dynamic_slice": _dynamic_slice_at,

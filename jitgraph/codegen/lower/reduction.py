@@ -148,10 +148,10 @@ def lower_rows(builder: ScheduleBuilder, group: Group) -> None:
     if by_column:
         kinds[-1] = "vector"
     with recorder.loops(kinds, rows) as row:
-        full = [output for output in outputs if output[0].shape == domain and (axes or not kept)]
+        full = [output for output in outputs if axes and output[0].shape == domain]
         narrow = [output for output in outputs if output not in full]
         results = [values.at(value, row) for value, _ in narrow]
-        if full and axes:
+        if full:
             runs = runs_of(axes)
             along: list[LoopKind] = ["serial"] * len(runs)
             if not by_column:

@@ -49,7 +49,8 @@ class Evaluator:
     """Values of one region.
 
     ``storages`` are the buffers of its inputs, ``constants`` makes one for a large constant, ``table`` says how the
-    value of an op is computed at an index, by the op's name or else its kind.
+    value of an op is computed at an index, by the op's name or else its kind. The indices of nodes in ``checked`` are
+    known to be in range.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Evaluator:
         constants: Callable[[Node], Storage],
         sites: Sites,
         table: Mapping[str, Inline],
+        checked: frozenset[Node] = frozenset(),
     ) -> None:
         self.recorder = recorder
         self.graph = graph
@@ -67,7 +69,7 @@ class Evaluator:
         self.constants = constants
         self.sites = sites
         self.table = table
-        self.unchecked: set[Node] = set()  # gathers whose indices were checked before
+        self.checked = checked
 
     def at(self, value: Value, index: Sequence[DimLike], mask: Var | None = None) -> Var:
         """``value[index]`` as a scalar of its dtype."""
@@ -139,4 +141,20 @@ def converted(recorder: Recorder, number: Var, dtype: DType) -> Var:
     return words.cast(words.cast(number, dtypes.float32) if dtype in HALF else number, dtype)
 
 
-CREATION: dict[str, Inline] = {"full": _full_at, "iota": _iota_at, "constant": _constant_at}
+def _random_bits_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var | None) -> Var:
+    recorder = values.recorder
+    (key,) = node.inputs
+    position = recorder.index_value(offset(index, node.output.shape))
+    seed, counter = values.at(key, (0,)), values.at(key, (1,))
+    assert node.op.scalar is not None
+    result = node.op.scalar(Words(recorder, seed.dtype), seed, counter, position)
+    assert isinstance(result, Var)
+    return result
+
+
+CREATION: dict[str, Inline] = {
+    "random_bits": _random_bits_at,
+    "full": _full_at,
+    "iota": _iota_at,
+    "constant": _constant_at,
+}

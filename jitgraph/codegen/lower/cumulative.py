@@ -1,0 +1,49 @@
+"""Cumulative ops: one carry along the axis, the other axes independent of each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jitgraph import dtypes
+from jitgraph.codegen.index import offset
+from jitgraph.codegen.kernel import LoopKind, Var
+from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
+from jitgraph.codegen.lower.recorder import Recorder, Words
+from jitgraph.codegen.lower.values import accumulator
+from jitgraph.ir.dims import DimLike
+
+CUMULATIVE = frozenset({"cumsum", "cumprod", "cummax", "cummin"})
+
+
+def lower_cumulative(builder: ScheduleBuilder, group: Group) -> None:
+    """A serial loop along the axis, in the order of the elements; vectors over the last axis where that is another."""
+    node = next(node for node in group.graph.nodes if node.op.name in CUMULATIVE)
+    if is_empty(node.output.tensor):
+        return
+    reduction = node.op.reduction
+    assert reduction is not None
+    x = node.inputs[0]
+    axis: Any = node.attrs["axis"]
+    wide = accumulator(x.dtype)
+    others = (*x.shape[:axis], *x.shape[axis + 1 :])
+    kinds: list[LoopKind] = ["parallel"] * len(others)
+    if kinds and axis < len(x.shape) - 1:
+        kinds[-1] = "vector"
+    recorder = Recorder()
+    values = builder.evaluator(recorder, group)
+    words = Words(recorder, wide)
+    init = reduction.init(wide)
+    if dtypes.is_float(wide) and init == 0:
+        init = -0.0  # the identity that keeps the sign of a zero which comes first
+    with recorder.loops(kinds, others) as at:
+
+        def step(along: DimLike, carried: tuple[Var, ...]) -> tuple[Var, ...]:
+            index = (*at[:axis], along, *at[axis:])
+            element = values.at(x, index)
+            following = reduction.combine(words, carried[0], words.cast(element, wide))
+            for value, storage in group.outputs:
+                recorder.store(storage, offset(index, value.shape), words.cast(following, x.dtype))
+            return (following,)
+
+        recorder.serial(x.shape[axis], (words.const(init),), step)
+    builder.launch(recorder, group.name)

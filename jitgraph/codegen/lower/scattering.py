@@ -1,0 +1,75 @@
+"""scatter and scatter_add: a copy of the operand, then the updates in the order of the indices.
+
+The axes that are not indexed are independent, the last of them a vector; the indices are walked one after another, so
+that duplicates add, and overwrite, in order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jitgraph.codegen.index import offset
+from jitgraph.codegen.kernel import LoopKind
+from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
+from jitgraph.codegen.lower.indexing import wrapped
+from jitgraph.codegen.lower.recorder import Recorder, Storage, Words
+from jitgraph.codegen.lower.values import accumulator
+from jitgraph.ir import dims
+from jitgraph.ir.types import TensorType
+
+
+def independent(count: int) -> list[LoopKind]:
+    """Kinds for a nest over ``count`` axes of independent iterations."""
+    return [*["parallel"] * (count - 1), "vector"] if count else []  # type: ignore[list-item]
+
+
+def lower_scatter(builder: ScheduleBuilder, group: Group) -> None:
+    """One kernel: copy, update, and for 16-bit sums, which are kept in float32, round."""
+    node = next(node for node in group.graph.nodes if node.op.name in ("scatter", "scatter_add"))
+    if is_empty(node.output.tensor):
+        return
+    x, indices, updates = node.inputs
+    axis: Any = node.attrs["axis"]
+    shape, dtype = x.shape, x.dtype
+    adds = node.op.name == "scatter_add"
+    wide = accumulator(dtype) if adds else dtype
+    (_, result), *copies = group.outputs
+    work = result if wide == dtype and result.slot is None else builder.temporary(TensorType(wide, shape))
+    recorder = Recorder()
+    values = builder.evaluator(recorder, group)
+    with recorder.loops(independent(len(shape)), shape) as index:
+        start = values.at(x, index)
+        recorder.store(work, offset(index, shape), Words(recorder, dtype).cast(start, wide))
+    if not is_empty(updates.tensor):
+        others = (*shape[:axis], *shape[axis + 1 :])
+        after = axis + len(indices.shape)
+        with recorder.loops(independent(len(others)), others) as at:
+
+            def step(count: Any, carried: tuple[Any, ...]) -> tuple[Any, ...]:
+                place = recorder.ranges.split(count, indices.shape)
+                number = values.at(indices, place)
+                position = wrapped(values, node, number, shape[axis], None, check=node not in group.checked)
+                target = offset((*at[:axis], position, *at[axis:]), shape)
+                new = values.at(updates, (*at[:axis], *place, *at[axis:]))
+                words = Words(recorder, new.dtype)
+                new = words.cast(new, wide)
+                if adds:
+                    new = Words(recorder, wide).add(recorder.load(work, target, again=True), new)
+                recorder.store(work, target, new)
+                return ()
+
+            assert after - axis == len(indices.shape)
+            recorder.serial(dims.product(indices.shape), (), step)
+    _round(recorder, work, [result, *(copy for _, copy in copies)])
+    builder.launch(recorder, group.name)
+
+
+def _round(recorder: Recorder, work: Storage, results: list[Storage]) -> None:
+    targets = [result for result in results if result != work]
+    if not targets:
+        return
+    shape = work.type.shape
+    with recorder.loops(independent(len(shape)), shape) as index:
+        final = recorder.load(work, offset(index, shape), again=True)
+        for target in targets:
+            recorder.store(target, offset(index, shape), Words(recorder, final.dtype).cast(final, target.type.dtype))

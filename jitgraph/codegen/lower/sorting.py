@@ -1,0 +1,139 @@
+"""sort: a stable merge sort along the axis, the rows (all other axes) in parallel.
+
+In pass p runs of 2**p elements are in order. Each element finds its place in the merged run by itself: its place in its
+own run, plus the number of elements of the neighbouring run that come before it, found by bisection. Of equal elements
+those of the left run come first. Two halves of a work buffer take turns as source and target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from jitgraph import dtypes
+from jitgraph.codegen.index import offset
+from jitgraph.codegen.kernel import LoopKind, Var
+from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
+from jitgraph.codegen.lower.recorder import Recorder, Storage, Words
+from jitgraph.codegen.lower.values import accumulator
+from jitgraph.dtypes import bool_, int64
+from jitgraph.ir import dims
+from jitgraph.ir.dims import DimLike
+from jitgraph.ir.types import TensorType
+
+
+def lower_sort(builder: ScheduleBuilder, group: Group) -> None:
+    """Values and int64 places in order; NaN counts as the greatest."""
+    node = next(node for node in group.graph.nodes if node.op.name == "sort")
+    if is_empty(node.outputs[0].tensor):
+        return
+    x = node.inputs[0]
+    axis: Any = node.attrs["axis"]
+    extent = x.shape[axis]
+    others = (*x.shape[:axis], *x.shape[axis + 1 :])
+    work = (dims.product(others), 2, extent)
+    recorder = Recorder()
+    values = builder.evaluator(recorder, group)
+    keys = builder.temporary(TensorType(x.dtype, work))
+    places = builder.temporary(TensorType(int64, work))
+    kinds: list[LoopKind] = ["parallel"] * len(others)
+    with recorder.loops(kinds, others) as at:
+        row = offset(at, others) * 2 * extent
+        with recorder.loop("vector", extent) as along:
+            recorder.store(keys, row + along, values.at(x, (*at[:axis], along, *at[axis:])))
+            recorder.store(places, row + along, recorder.index_value(along))
+        passes = _passes(recorder, extent)
+        merge = _Merge(recorder, keys, places, row, extent, bool(node.attrs["descending"]))
+        recorder.serial(passes, (), merge.run_pass)
+        final = row + (passes % 2) * extent
+        with recorder.loop("vector", extent) as along:
+            for value, storage in group.outputs:
+                source = keys if value is node.outputs[0] else places
+                found = recorder.load(source, final + along, again=True)
+                recorder.store(storage, offset((*at[:axis], along, *at[axis:]), x.shape), found)
+    builder.launch(recorder, group.name)
+
+
+def _passes(recorder: Recorder, extent: DimLike) -> DimLike:
+    """How often runs double until one holds ``extent`` elements."""
+    if isinstance(extent, int):
+        return max(extent - 1, 0).bit_length()
+    words = Words(recorder, int64)
+    size = recorder.index_value(extent)
+
+    def doubling(turn: DimLike) -> tuple[Var, ...]:
+        width = words.shl(words.const(1), recorder.index_value(turn))
+        return (words.cast(words.cmp("lt", width, size), int64),)
+
+    (count,) = recorder.reduce(62, (words.const(0),), doubling, lambda s, x, y: (s.add(x[0], y[0]),), 1)
+    return recorder.as_index(count, 63)
+
+
+@dataclass(frozen=True)
+class _Merge:
+    recorder: Recorder
+    keys: Storage
+    places: Storage
+    row: DimLike
+    extent: DimLike
+    descending: bool
+
+    def run_pass(self, turn: DimLike, carried: tuple[Var, ...]) -> tuple[Var, ...]:
+        """Merge neighbouring runs of 2**turn elements."""
+        recorder = self.recorder
+        words = Words(recorder, int64)
+        source = self.row + (turn % 2) * self.extent
+        target = self.row + ((turn + 1) % 2) * self.extent
+        width = words.shl(words.const(1), recorder.index_value(turn))
+        size = recorder.index_value(self.extent)
+        with recorder.loop("vector", self.extent) as along:
+            place = recorder.index_value(along)
+            key = recorder.load(self.keys, source + along, again=True)
+            origin = recorder.load(self.places, source + along, again=True)
+            odd = words.cmp(
+                "ne", words.and_(words.shr(place, recorder.index_value(turn)), words.const(1)), words.const(0)
+            )
+            inside = words.and_(place, words.sub(width, words.const(1)))  # the place in its own run
+            own = words.sub(place, inside)
+            other = words.select(odd, words.sub(own, width), words.min(words.add(own, width), size))
+            last = words.select(odd, own, words.min(words.add(other, width), size))
+            before = self._bisect(turn, source, key, odd, other, last)
+            merged = words.add(words.add(words.min(own, other), inside), words.sub(before, other))
+            # Without a right run ``other`` is the end, nothing comes before, and the run stays where it is.
+            position = recorder.as_index(merged, self.extent)
+            recorder.store(self.keys, target + position, key)
+            recorder.store(self.places, target + position, origin)
+        return ()
+
+    def _bisect(self, turn: DimLike, source: DimLike, key: Var, odd: Var, first: Var, last: Var) -> Var:
+        """The end of the elements in ``first .. last`` that come before ``key``, which is of the other run."""
+        recorder = self.recorder
+        words = Words(recorder, int64)
+
+        def step(_: DimLike, bounds: tuple[Var, ...]) -> tuple[Var, ...]:
+            low, high = bounds
+            active = words.cmp("lt", low, high)
+            middle = words.shr(words.add(low, high), words.const(1))
+            at = source + recorder.as_index(middle, self.extent)
+            found = recorder.load(self.keys, at, active, again=True)
+            logic = Words(recorder, bool_)
+            # A key of the right run (odd) also comes after its equals in the left one.
+            earlier = logic.select(odd, logic.not_(self._less(key, found)), self._less(found, key))
+            up = logic.and_(active, earlier)
+            down = logic.and_(active, logic.not_(earlier))
+            return words.select(up, words.add(middle, words.const(1)), low), words.select(down, middle, high)
+
+        low, _ = recorder.serial(turn + 1, (first, last), step)
+        return low
+
+    def _less(self, x: Var, y: Var) -> Var:
+        """Whether ``x`` comes before ``y`` in the order of the sort, equal ones not."""
+        if self.descending:
+            x, y = y, x
+        words = Words(self.recorder, x.dtype)
+        x, y = words.cast(x, accumulator(x.dtype)), words.cast(y, accumulator(y.dtype))
+        less = words.cmp("lt", x, y)
+        if not dtypes.is_float(x.dtype):
+            return less
+        logic = Words(self.recorder, bool_)
+        return logic.or_(less, logic.and_(words.cmp("eq", x, x), words.cmp("ne", y, y)))

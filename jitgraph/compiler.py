@@ -1,0 +1,192 @@
+"""The one pipeline: ``compile(graph, target)`` takes a graph through passes, fusion, selection and memory to code.
+
+    graph -> gradients expanded -> passes/pipeline.py -> fuse -> select -> memory plan -> LLVM IR -> flat image
+
+Every stage is kept on the result for inspection. Compiled graphs are remembered by canonical text, target and flags in
+a ``Cache`` that the caller passes in.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from jitgraph import config
+from jitgraph.codegen.native import emit_llvm, image_of
+from jitgraph.codegen.schedule import MemoryPlan, Schedule
+from jitgraph.codegen.select import select
+from jitgraph.errors import CompileError
+from jitgraph.ir.graph import Graph, Value
+from jitgraph.ir.interpreter import interpret
+from jitgraph.ir.target import Target
+from jitgraph.ir.types import TensorType
+from jitgraph.passes import pipeline
+from jitgraph.passes.autodiff import expand_grads
+from jitgraph.runtime import loader
+from jitgraph.runtime.executable import Executable
+
+Donation: TypeAlias = "int | tuple[int, int]"
+"""An input whose memory an output may take over, or a pair (output, input)."""
+
+
+@dataclass
+class Stages:
+    """What the graph became on its way, and how long each stage took in milliseconds."""
+
+    graph: Graph
+    optimized: Graph
+    fused: Graph
+    schedule: Schedule
+    llvm_ir: str = ""
+    milliseconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def plan(self) -> MemoryPlan | None:
+        """The memory plan of the schedule."""
+        return self.schedule.plan
+
+
+class Compiled(Executable):
+    """An executable that remembers its stages."""
+
+    def __init__(self, image: bytes, signature: loader.Signature, stages: Stages, target: Target) -> None:
+        def assembly() -> str:
+            from jitgraph.codegen.llvm import machine
+
+            return machine.asm(stages.llvm_ir, target)
+
+        super().__init__(image, signature, llvm_ir=stages.llvm_ir, asm=assembly)
+        self.stages = stages
+        self.target = target
+
+
+class Interpreted:
+    """A graph that the NumPy interpreter runs: under JITGRAPH_INTERPRET=1, and where it prints."""
+
+    llvm_ir = ""
+    asm = ""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.signature = signature_of(graph, None)
+
+    def run(self, buffers: Sequence[Any], donate: Iterable[int] = ()) -> list[loader.Array]:
+        """The outputs for these inputs, in arrays of their own; nothing is taken over."""
+        return [array.copy() for array in interpret(self.graph, buffers)]
+
+    def __call__(self, *args: Any) -> Any:
+        """The outputs for these inputs: one array, or a tuple."""
+        outputs = self.run(args)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+
+class Cache:
+    """Compiled graphs of this process by canonical text, target and flags; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[Any, ...], Compiled] = {}
+        self._lock = threading.Lock()
+
+    def find(self, key: tuple[Any, ...]) -> Compiled | None:
+        """What was compiled for ``key``."""
+        with self._lock:
+            return self._made.get(key)
+
+    def keep(self, key: tuple[Any, ...], compiled: Compiled) -> Compiled:
+        """Remember ``compiled``; where another thread was faster, what it made."""
+        with self._lock:
+            return self._made.setdefault(key, compiled)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._made.clear()
+
+
+def compile(
+    graph: Graph,
+    target: Target | None = None,
+    *,
+    donate: Sequence[Donation] = (),
+    fastmath: bool = False,
+    cache: Cache | None = None,
+) -> Compiled | Interpreted:
+    """Native code for ``graph``, by default for this machine.
+
+    ``donate`` lists inputs whose memory outputs may take over, where the memory plan finds that safe. ``fastmath``
+    allows contraction and reassociation. CompileError or UnsupportedOp where code cannot be had. Under
+    JITGRAPH_INTERPRET=1, and for graphs that print, the result runs in the interpreter.
+    """
+    expanded = expand_grads(graph)
+    if config.INTERPRET.is_on() or any(node.op.effect == "ordered" for node in expanded.walk()):
+        return Interpreted(expanded)
+    target = target or Target.host()
+    key = (graph.canonical, target, tuple(donate), fastmath, config.VERIFY.is_on())
+    found = cache.find(key) if cache else None
+    if found is not None:
+        return found
+    compiled = _compile(graph, expanded, target, donate, fastmath)
+    return cache.keep(key, compiled) if cache else compiled
+
+
+def _compile(graph: Graph, expanded: Graph, target: Target, donate: Sequence[Donation], fastmath: bool) -> Compiled:
+    clock = _Clock()
+    with clock.stage("passes"):
+        optimized = pipeline.run(expanded, target)
+    with clock.stage("select"):
+        schedule = select(optimized, target, fastmath=fastmath)
+    stages = Stages(graph, optimized, optimized, schedule, milliseconds=clock.milliseconds)
+    with clock.stage("emit"):
+        stages.llvm_ir = emit_llvm(schedule, target)
+    with clock.stage("llvm"):
+        image = image_of(stages.llvm_ir, target)
+    return Compiled(image, signature_of(expanded, schedule), stages, target)
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.milliseconds: dict[str, float] = {}
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.milliseconds[name] = 1e3 * (time.perf_counter() - start)
+
+
+def signature_of(graph: Graph, schedule: Schedule | None) -> loader.Signature:
+    """What the entry of a graph takes and gives; with a schedule its checks, sizes and donations too."""
+    names: dict[str, int] = {}
+    inputs = tuple(_spec(value, f"x{i}", names) for i, value in enumerate(graph.inputs))
+    outputs = tuple(_spec(value, f"out{i}", {}) for i, value in enumerate(graph.outputs))
+    if schedule is None:
+        return loader.Signature(inputs, outputs, name=graph.name)
+    positions = {buffer.name: buffer.position for buffer in schedule.buffers}
+    donations = schedule.plan.donations if schedule.plan else {}
+    return loader.Signature(
+        inputs,
+        outputs,
+        aliases=tuple((positions[output], positions[given]) for output, given in donations.items()),
+        dims=schedule.sizes,
+        constraints=tuple(map(str, schedule.constraints)),
+        checks=tuple(
+            loader.Check(site.message, site.kind, str(site.location) if site.location else "")
+            for site in schedule.checks
+        ),
+        name=graph.name,
+    )
+
+
+def _spec(value: Value, fallback: str, names: dict[str, int]) -> loader.TensorSpec:
+    if not isinstance(value.type, TensorType):
+        raise CompileError(f"a {value.type} is no input or output of compiled code")
+    name = value.hint or fallback
+    names[name] = names.get(name, 0) + 1
+    if names[name] > 1:
+        name = f"{name}_{names[name] - 1}"
+    shape = tuple(extent if isinstance(extent, int) else str(extent) for extent in value.shape)
+    return loader.TensorSpec(name, value.dtype.name, shape)

@@ -28,7 +28,7 @@ class FloorDiv:
     def __init__(self, numerator: DimLike, denominator: DimLike) -> None:
         self.numerator = numerator
         self.denominator = denominator
-        self.text = f"({numerator} {self.word} {_factor_text(denominator)})"
+        self.text = f"({_factor_text(numerator)} {self.word} {_factor_text(denominator)})"
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self.text == other.text  # type: ignore[attr-defined]

@@ -81,7 +81,9 @@ def _bits(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _float_text(value: np.ndarray[Any, Any], index: int) -> str:
     """The shortest text that reads back as the same bits: ``0.1`` for float32 too, ``nan:0x...`` for an odd NaN."""
     item = value[index]
-    if np.isnan(item):
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        is_nan = bool(np.isnan(item))
+    if is_nan:
         usual = _bits(np.array([math.nan], value.dtype))[0]
         bits = _bits(value)[index]
         return "nan" if bits == usual else f"nan:0x{int(bits):x}"

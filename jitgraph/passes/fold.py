@@ -111,9 +111,9 @@ def _is_uniform(array: NDArray[Any]) -> bool:
     bits = array.reshape(-1).view(np.dtype(f"u{array.dtype.itemsize}"))
     if (bits != bits[0]).any():
         return False
-    first = array.reshape(-1)[0]
-    if first == first:
-        return True
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        if not np.isnan(array.reshape(-1)[0]):
+            return True
     usual = np.array([math.nan], array.dtype).view(bits.dtype)[0]
     return bool(bits[0] == usual)
 

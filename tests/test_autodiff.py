@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from differences import check
 
+import jitgraph as jg
+from jitgraph import lifting, ops
 from jitgraph.dtypes import bool_, float64, int64
 from jitgraph.errors import DTypeError, ShapeError, UnsupportedOp
 from jitgraph.ir.builder import GraphBuilder, build
@@ -16,7 +18,7 @@ from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.op import Op
-from jitgraph.ir.types import StackType, TensorType
+from jitgraph.ir.types import StackType, TensorType, TokenType
 from jitgraph.ir.verifier import verify
 from jitgraph.location import Location
 from jitgraph.ops import (
@@ -415,6 +417,41 @@ def test_stacks_do_not_leave_the_forward_half() -> None:
     loop = next(node for node in forward.nodes if node.op is while_)
     assert len(loop.outputs) == 2
     assert not any(isinstance(value.type, StackType) for value in (*forward.outputs, *back.inputs))
+
+
+def test_checks_stay_in_the_forward_half_and_a_printing_while_has_none() -> None:
+    def inner(x: Any, y: Any) -> Any:
+        ok = lt(reduce_sum(x, axes=(0,)), full(shape=(), value=9.0, dtype=float64))
+        ops.check(ok, kind="ValueError", message="too much")
+        return steep(x, y)
+
+    region = build(lambda h: (inner(h, h),), [F])
+    graph = build(lambda x: scan(x, regions=(region,), num_carries=1, num_xs=0, length=3, reverse=False), [F])
+    forward, back = vjp_graph(graph)
+    assert [sum(node.op is ops.check for node in half.walk()) for half in (forward, back)] == [1, 0]
+    check(powers(inner), [np.int64(3), X, Y], order=2)
+    with pytest.raises(ValueError, match="too much"):
+        interpret(forward, [np.full(3, 5.0)])
+
+    types = [I, TokenType(), F]
+    condition = build(lambda i, order, x: lt(i, int_(3)), types)
+    body = build(lambda i, order, x: (add(i, int_(1)), ops.print_(order, format="turn"), mul(sin(x), x)), types)
+    loop = build(lambda x: while_(int_(0), ops.token(), x, regions=(condition, body), num_carries=3)[2], [F])
+    np.testing.assert_array_equal(
+        gradients(loop, [X])[0], gradients(powers(lambda x, y: mul(sin(x), x)), [np.int64(3), X, Y])[0]
+    )
+    with pytest.raises(UnsupportedOp, match=r"jg\.scan"):
+        vjp_graph(loop)
+
+
+def test_an_eager_loop_is_differentiated() -> None:
+    x = jg.asarray(X).requires_grad_()
+    condition = build(lambda i, x: lt(i, int_(3)), [I, F])
+    body = build(lambda i, x: (add(i, int_(1)), mul(sin(x), x)), [I, F])
+    _, y = while_(int_(0), lifting.value_of(x), regions=(condition, body), num_carries=2)
+    lifting.wrap(reduce_sum(y, axes=(0,))).backward()
+    want = gradients(powers(lambda x, y: mul(sin(x), x)), [np.int64(3), X, Y])[0]
+    np.testing.assert_allclose(x.grad.numpy(), want)
 
 
 def test_cheap_values_are_computed_again() -> None:

@@ -207,10 +207,11 @@ def _minimum_cut(
     sources: Mapping[Value, tuple[Value, ...] | None],
     needed: Collection[Value],
 ) -> set[Value]:
-    if not any(value in needed for value in window):
+    wanted = [value for value in window if value in needed]
+    if not border and all(sources[value] is not None for value in window):
         return set()
-    if len(window) == 1 and not border:
-        return set() if sources[window[0]] is not None else _savable(window)
+    if all(sources[value] is None for value in wanted):
+        return _savable(wanted)
     import networkx
 
     network = networkx.DiGraph()

@@ -46,7 +46,8 @@ def copy_nodes(builder: GraphBuilder, nodes: Iterable[Node], env: dict[Value, Va
     for node in nodes:
         outputs = tuple(Value(value.type, value.hint) for value in node.outputs)
         inputs = tuple(env[value] for value in node.inputs)
-        builder.nodes.append(replace(node, inputs=inputs, outputs=outputs, location=node.location or builder.location))
+        location = node.location or builder.location
+        builder.nodes.append(Node(node.op, inputs, node.attrs, outputs, node.regions, location))
         for old, new in zip(node.outputs, outputs, strict=True):
             env.setdefault(old, new)
 

@@ -1,8 +1,8 @@
 """Packed contractions: blocks of both factors are packed into panels, and a register tile runs over the panels.
 
 A block of rows keeps its left panels (rows by ``block_k``) and its sums (rows by columns of a block) on the stack,
-which the second-level cache holds; each right panel is packed once a block of rows and stays in the first-level cache
-while the tile goes down the rows. The order of summation is that of ``kernel.Contract``: blocks of k, in order.
+which the second-level cache holds; right panels are packed once a block of rows, and each stays in the first-level
+cache while the tile goes down the rows. The order of summation is that of ``kernel.Contract``: blocks of k, in order.
 """
 
 from __future__ import annotations
@@ -11,17 +11,21 @@ from typing import Final, NamedTuple
 
 from jitgraph.codegen.kernel import Contract
 from jitgraph.codegen.llvm import body as bodies
-from jitgraph.codegen.llvm import loops, panels
+from jitgraph.codegen.llvm import loops, panels, parallel
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, multiply, subtract
 from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.codegen.llvm.structure import work
 from jitgraph.codegen.llvm.tile import Tile, micro_kernel, tile_of
 
 ROW_TILES: Final = 8
 """Tiles in a block of rows."""
 
-COLUMN_BYTES: Final = 2048
-"""Bytes of one row of the block of sums: 512 float32."""
+COLUMN_BYTES: Final = 1536
+"""Bytes of one row of the block of sums: 384 float32. With it all blocks together take less than a megabyte."""
+
+SHARES: Final = 4
+"""Blocks of rows that there should be at least, where the work is enough for several threads."""
 
 
 class Plan(NamedTuple):
@@ -40,8 +44,9 @@ def plan_of(contract: Contract, env: Environment) -> Plan:
     m, n, k = (constant_of(index_value(env, extent)) for extent in contract.extents)
     rows, columns, depth = ROW_TILES * tile.rows, COLUMN_BYTES // dtype.itemsize, contract.block_k
     if m is not None:
-        shares = max(4, -(-m // rows))  # enough blocks for a few threads, alike in size
-        rows = min(rows, _up(max(-(-m // shares), 2 * tile.rows), tile.rows))
+        large = env.outermost and parallel.is_worth_sharing(parallel.total_work(env, work((contract,), env)))
+        blocks = max(SHARES if large else 1, -(-m // rows))
+        rows = min(rows, _up(max(-(-m // blocks), 2 * tile.rows if large else 1), tile.rows))
     if n is not None:
         columns = min(columns, _up(n, tile.columns))
     if k is not None:
@@ -72,12 +77,12 @@ def emit_rows(contract: Contract, env: Environment, plan: Plan, begin: Scalar, e
         return Scalar(pointer.name, "ptr", dtype, 1)
 
     blocks = Blocks(
-        memory(plan.rows * depth_room), memory(tile.columns * depth_room), memory(plan.rows * plan.columns)
+        memory(plan.rows * depth_room), memory(plan.columns * depth_room), memory(plan.rows * plan.columns)
     )
     columns = index_value(env, contract.extents[1])
 
     def row_block(row: Scalar, _: list[Scalar]) -> list[Scalar]:
-        rows = (row, _least(env, add(env, row, integer(plan.rows)), end))
+        rows = (row, panels.least(env, add(env, row, integer(plan.rows)), end))
 
         def column_block(column: Scalar, _: list[Scalar]) -> list[Scalar]:
             _emit_block(contract, env, plan, blocks, rows, column, columns)
@@ -99,14 +104,14 @@ def _emit_block(
     columns: Scalar,
 ) -> None:
     """One block of rows and columns: all of k, then the epilogue."""
-    bounds = (column, _least(env, add(env, column, integer(plan.columns)), columns))
+    bounds = (column, panels.least(env, add(env, column, integer(plan.columns)), columns))
     depth = index_value(env, contract.extents[2])
     known = constant_of(depth)
     if known is None or known == 0:
         _clear_if_empty(env, plan, blocks.sums, depth)
 
     def depth_block(at: Scalar, _: list[Scalar]) -> list[Scalar]:
-        depths = (at, _least(env, add(env, at, integer(contract.block_k)), depth))
+        depths = (at, panels.least(env, add(env, at, integer(contract.block_k)), depth))
         _emit_depth_block(contract, env, plan, blocks, rows, bounds, depths)
         return []
 
@@ -127,37 +132,26 @@ def _emit_depth_block(
     depth = subtract(env, depths[1], depths[0])
     first = env.words.cmp("eq", depths[0], integer(0))
     kernel = micro_kernel(env, tile, dtype, plan.columns)
-    panel_size = multiply(env, depth, integer(tile.rows))
+    left = panels.Panels(blocks.left, tile.rows, rows, depths)
+    right = panels.Panels(blocks.right, tile.columns, columns, depths)
+    panels.pack(contract.left, (contract.m, contract.k), env, left)
+    panels.pack(contract.right, (contract.n, contract.k), env, right)
 
-    def left_panel(row: Scalar) -> Scalar:
-        number = env.words.make(f"udiv {subtract(env, row, rows[0])}, {tile.rows}", depth.dtype, 1)
-        place = panels.element_address(env, blocks.left, env.words.mul(number, panel_size))
-        return Scalar(place, "ptr", dtype, 1)
-
-    def pack_left(row: Scalar, _: list[Scalar]) -> list[Scalar]:
-        places = (row, _least(env, add(env, row, integer(tile.rows)), rows[1]))
-        axes = (contract.m, contract.k)
-        panels.pack(contract.left, axes, env, left_panel(row), tile.rows, places, depths, dtype)
-        return []
-
-    def column_panel(column: Scalar, _: list[Scalar]) -> list[Scalar]:
-        places = (column, _least(env, add(env, column, integer(tile.columns)), columns[1]))
-        axes = (contract.n, contract.k)
-        panels.pack(contract.right, axes, env, blocks.right, tile.columns, places, depths, dtype)
+    def tile_column(column: Scalar, _: list[Scalar]) -> list[Scalar]:
+        right_panel = right.panel_at(env, column)
 
         def run_tile(row: Scalar, _: list[Scalar]) -> list[Scalar]:
             across = multiply(env, subtract(env, row, rows[0]), integer(plan.columns))
             place = add(env, across, subtract(env, column, columns[0]))
             sums = panels.element_address(env, blocks.sums, place)
-            arguments = f"{depth}, {left_panel(row)}, {blocks.right}, ptr {sums}, {first}"
+            arguments = f"{depth}, {left.panel_at(env, row)}, {right_panel}, ptr {sums}, {first}"
             env.function.do(f"call void @{kernel}({arguments})")
             return []
 
-        loops.counted(env, rows[0], rows[1], tile.rows, [], run_tile)
+        loops.counted(env, *rows, tile.rows, [], run_tile)
         return []
 
-    loops.counted(env, rows[0], rows[1], tile.rows, [], pack_left)
-    loops.counted(env, columns[0], columns[1], tile.columns, [], column_panel)
+    loops.counted(env, *columns, tile.columns, [], tile_column)
 
 
 def _emit_epilogue(
@@ -202,11 +196,3 @@ def _clear_if_empty(env: Environment, plan: Plan, sums: Scalar, depth: Scalar) -
         return []
 
     loops.counted(env, integer(0), end, plan.tile.lanes, [], clear)
-
-
-def _least(env: Environment, x: Scalar, y: Scalar) -> Scalar:
-    a, b = constant_of(x), constant_of(y)
-    if a is not None and b is not None:
-        return integer(min(a, b))
-    return env.words.min(x, y)
-

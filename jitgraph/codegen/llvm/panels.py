@@ -6,6 +6,8 @@ lies at ``k * width + p``. Packing evaluates the operand's statements, so views,
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from jitgraph.codegen.kernel import Body, Load, Operand
 from jitgraph.codegen.llvm import body as bodies
 from jitgraph.codegen.llvm import loops
@@ -18,87 +20,169 @@ from jitgraph.dtypes import DType
 from jitgraph.ir.dims import Dim, DimLike
 
 
-def pack(
-    operand: Operand,
-    axes: tuple[str, str],
-    env: Environment,
-    panel: Scalar,
-    width: int,
-    places: tuple[Scalar, Scalar],
-    depths: tuple[Scalar, Scalar],
-    dtype: DType,
-) -> None:
-    """Fill ``panel`` with ``operand`` at ``places`` (begin, end; at most ``width``) and ``depths``, cast to ``dtype``.
+class Panels(NamedTuple):
+    """Packed memory: panels of ``width`` places one after the other, each by all of ``depths``.
 
-    ``axes`` are the names of the factor's own axis and of k. Whichever of them runs through memory goes over lanes. The
-    panel has room for one more vector than it holds; what lies at places past the end is of no account.
+    ``places`` and ``depths`` are (begin, end). The memory has room for one more vector than it holds; what lies at
+    places and depths past the end is of no account.
+    """
+
+    memory: Scalar
+    width: int
+    places: tuple[Scalar, Scalar]
+    depths: tuple[Scalar, Scalar]
+
+    def panel_at(self, env: Environment, place: Scalar) -> Scalar:
+        """The panel that begins with ``place``."""
+        number = _quotient(env, subtract(env, place, self.places[0]), self.width)
+        size = multiply(env, subtract(env, self.depths[1], self.depths[0]), integer(self.width))
+        address = element_address(env, self.memory, multiply(env, number, size))
+        return Scalar(address, "ptr", self.memory.dtype, 1)
+
+
+def pack(operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels) -> None:
+    """Fill ``panels`` with ``operand``. ``axes`` are the names of the factor's own axis and of k.
+
+    Whichever of them runs through memory goes over lanes; where that is k, squares are transposed in registers.
     """
     own, k = axes
     if _unit_accesses(operand.body, k) > _unit_accesses(operand.body, own):
-        _pack_along_depth(operand, axes, env, panel, width, places, depths, dtype)
+        _pack_along_depth(operand, axes, env, panels)
+    elif panels.width % env.target.lanes(panels.memory.dtype.itemsize) == 0:
+        _pack_rows(operand, axes, env, panels)
     else:
-        _pack_along_places(operand, axes, env, panel, width, places, depths, dtype)
+        _pack_along_places(operand, axes, env, panels)
 
 
-def _pack_along_places(
-    operand: Operand,
-    axes: tuple[str, str],
-    env: Environment,
-    panel: Scalar,
-    width: int,
-    places: tuple[Scalar, Scalar],
-    depths: tuple[Scalar, Scalar],
-    dtype: DType,
-) -> None:
+def _pack_rows(operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels) -> None:
+    """Depth by depth through all panels, so that memory is read in long runs. No vector crosses two panels."""
     own, k = axes
-    lanes = min(env.target.lanes(dtype.itemsize), 1 << (width - 1).bit_length())
+    width, dtype = panels.width, panels.memory.dtype
+    begin, end = panels.places
+    size = multiply(env, subtract(env, panels.depths[1], panels.depths[0]), integer(width))
 
     def depth(at: Scalar, _: list[Scalar]) -> list[Scalar]:
-        row = multiply(env, subtract(env, at, depths[0]), integer(width))
+        row = multiply(env, subtract(env, at, panels.depths[0]), integer(width))
 
         def step(here: Environment, carries: list[Scalar]) -> list[Scalar]:
             base = here.lanes.base if here.lanes is not None else here[own]
-            place = add(env, row, subtract(env, base, places[0]))
-            store_vector(here, panel, place, _value(operand, here, dtype))
+            place = subtract(env, base, begin)
+            number = _quotient(env, place, width)
+            inside = subtract(env, place, multiply(env, number, integer(width)))
+            start = add(env, multiply(env, number, size), add(env, row, inside))
+            store_vector(here, panels.memory, start, _value(operand, here, dtype))
             return carries
 
-        loops.in_lanes(own, operand.body, env.at({k: at}), places[0], places[1], lanes, [], step)
+        loops.in_lanes(own, operand.body, env.at({k: at}), begin, end, env.target.lanes(dtype.itemsize), [], step)
         return []
 
-    loops.counted(env, depths[0], depths[1], 1, [], depth)
+    loops.counted(env, *panels.depths, 1, [], depth)
 
 
-def _pack_along_depth(
-    operand: Operand,
-    axes: tuple[str, str],
-    env: Environment,
-    panel: Scalar,
-    width: int,
-    places: tuple[Scalar, Scalar],
-    depths: tuple[Scalar, Scalar],
-    dtype: DType,
-) -> None:
+def _pack_along_places(operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels) -> None:
+    """Panel by panel, the places of one depth in a vector; what it holds past the panel the next depth overwrites."""
     own, k = axes
-    lanes = env.target.lanes(dtype.itemsize)
+    width, dtype = panels.width, panels.memory.dtype
+    lanes = min(env.target.lanes(dtype.itemsize), 1 << (width - 1).bit_length())
 
-    def place(at: Scalar, _: list[Scalar]) -> list[Scalar]:
-        column = subtract(env, at, places[0])
+    def panel(first: Scalar, _: list[Scalar]) -> list[Scalar]:
+        memory = panels.panel_at(env, first)
+        last = least(env, add(env, first, integer(width)), panels.places[1])
 
-        def step(here: Environment, carries: list[Scalar]) -> list[Scalar]:
-            value = _value(operand, here, dtype)
-            base = here.lanes.base if here.lanes is not None else here[k]
-            first = multiply(env, subtract(env, base, depths[0]), integer(width))
-            count = here.lanes.width if here.lanes is not None else 1
-            value = here.words.splat(value, count)
-            for lane in range(count):  # lanes past the end fall into the room after the block
-                one = here.words.make(f"extractelement {value}, i64 {lane}", dtype, 1) if count > 1 else value
-                store_vector(here, panel, add(env, first, add(env, column, integer(lane * width))), one)
-            return carries
+        def depth(at: Scalar, _: list[Scalar]) -> list[Scalar]:
+            row = multiply(env, subtract(env, at, panels.depths[0]), integer(width))
 
-        loops.in_lanes(k, operand.body, env.at({own: at}), depths[0], depths[1], lanes, [], step)
+            def step(here: Environment, carries: list[Scalar]) -> list[Scalar]:
+                base = here.lanes.base if here.lanes is not None else here[own]
+                store_vector(here, memory, add(env, row, subtract(env, base, first)), _value(operand, here, dtype))
+                return carries
+
+            loops.in_lanes(own, operand.body, env.at({k: at}), first, last, lanes, [], step)
+            return []
+
+        loops.counted(env, *panels.depths, 1, [], depth)
         return []
 
-    loops.counted(env, places[0], places[1], 1, [], place)
+    loops.counted(env, *panels.places, width, [], panel)
+
+
+def _pack_along_depth(operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels) -> None:
+    """Squares of lanes by lanes: read along k, transposed, written along places."""
+    own, k = axes
+    width, dtype = panels.width, panels.memory.dtype
+    lanes = env.target.lanes(dtype.itemsize)
+    square = Scalar(env.function.alloca(env.words.type(dtype), lanes * lanes).name, "ptr", dtype, 1)
+
+    def panel(first: Scalar, _: list[Scalar]) -> list[Scalar]:
+        memory = panels.panel_at(env, first)
+        last = least(env, add(env, first, integer(width)), panels.places[1])
+
+        def group(begin: Scalar, _: list[Scalar]) -> list[Scalar]:
+            if width > lanes:  # the last square of a panel moves back, so that it stays inside
+                begin = least(env, begin, add(env, first, integer(width - lanes)))
+            end = least(env, add(env, begin, integer(lanes)), last)
+
+            def step(here: Environment, carries: list[Scalar]) -> list[Scalar]:
+                base = here.lanes.base if here.lanes is not None else here[k]
+                row = multiply(env, subtract(env, base, panels.depths[0]), integer(width))
+                start = add(env, row, subtract(env, begin, first))
+                count = here.lanes.width if here.lanes is not None else 1
+
+                def read(at: Scalar, _: list[Scalar]) -> list[Scalar]:
+                    line = multiply(env, subtract(env, at, begin), integer(count))
+                    store_vector(here, square, line, _value(operand, here.at({own: at}), dtype))
+                    return []
+
+                loops.counted(env, begin, end, 1, [], read)
+                for depth, vector in enumerate(_columns(env, square, dtype, lanes, count)):
+                    store_vector(here, memory, add(env, start, integer(depth * width)), vector)
+                return carries
+
+            loops.in_lanes(k, operand.body, env, *panels.depths, lanes, [], step)
+            return []
+
+        loops.counted(env, first, last, lanes, [], group)
+        return []
+
+    loops.counted(env, *panels.places, width, [], panel)
+
+
+def _columns(env: Environment, square: Scalar, dtype: DType, lanes: int, count: int) -> list[Scalar]:
+    """The columns of ``lanes`` rows of ``count`` elements in private memory; ``count`` is ``lanes`` or 1."""
+    if count == 1:
+        return [load_vector(env, square, integer(0), dtype, lanes)]
+    rows = [load_vector(env, square, integer(row * lanes), dtype, lanes) for row in range(lanes)]
+    block = lanes // 2
+    while block:  # swap the off-diagonal quarters of ever smaller blocks
+        for row in range(lanes):
+            if row & block:
+                continue
+            upper, lower = rows[row], rows[row + block]
+            left = [j if not j & block else lanes + j - block for j in range(lanes)]
+            right = [j + block if not j & block else lanes + j for j in range(lanes)]
+            rows[row], rows[row + block] = (_shuffle(env, upper, lower, picks) for picks in (left, right))
+        block //= 2
+    return rows
+
+
+def _shuffle(env: Environment, x: Scalar, y: Scalar, picks: list[int]) -> Scalar:
+    mask = ", ".join(f"i32 {pick}" for pick in picks)
+    return env.words.make(f"shufflevector {x}, {y}, <{len(picks)} x i32> <{mask}>", x.dtype, x.lanes, x.type)
+
+
+def _quotient(env: Environment, x: Scalar, divisor: int) -> Scalar:
+    known = constant_of(x)
+    if known is not None:
+        return integer(known // divisor)
+    return env.words.make(f"udiv {x}, {divisor}", x.dtype, 1)
+
+
+def least(env: Environment, x: Scalar, y: Scalar) -> Scalar:
+    """The smaller of two uniform sizes, folded where both are literals."""
+    a, b = constant_of(x), constant_of(y)
+    if a is not None and b is not None:
+        return integer(min(a, b))
+    return env.words.min(x, y)
 
 
 def _value(operand: Operand, env: Environment, dtype: DType) -> Scalar:

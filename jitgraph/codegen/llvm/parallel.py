@@ -277,6 +277,11 @@ def _as_float(env: Environment, x: Scalar) -> Scalar:
     return env.words.make(f"sitofp {x} to double", float64, 1)
 
 
+def is_worth_sharing(whole: Amount) -> bool:
+    """Whether the work may be enough for several threads."""
+    return not isinstance(whole, float) or whole >= 2 * CHUNK_WORK
+
+
 def share(env: Environment, whole: Amount, count: Scalar) -> Amount:
     """``whole / count``, the work of one of ``count`` iterations."""
     known = constant_of(count)

@@ -18,7 +18,7 @@ Function = Callable[[Any], Any]
 
 
 def remez(f: Function, weight: Function, low: Any, high: Any, degree: int) -> tuple[list[Any], Any]:
-    """Coefficients (lowest first) that minimise the largest ``|weight * (f - p)|`` on ``[low, high]``, and that error."""
+    """Coefficients (lowest first) that minimise the largest ``|weight * (f - p)|`` on ``[low, high]``; that error."""
     low, high = mpf(low), mpf(high)
     count = 60 * (degree + 2)
     grid = [(low + high) / 2 + (high - low) / 2 * mp.cos(mp.pi * (2 * i + 1) / (2 * count)) for i in range(count)][::-1]
@@ -84,6 +84,12 @@ def _erfcx_weight(u: Any) -> Any:
     return mp.exp(-((u + 1.5) ** 2)) / mp.erf(u + 1.5)
 
 
+def _log_rest(z: Any) -> Any:
+    s = mp.sqrt(z)
+    return ((mp.log((1 + s) / (1 - s)) / s - 2) / z - mpf(2) / 3) / z
+
+
+LOG_REST = (_log_rest, _z(lambda s: s**5 / mp.log((1 + s) / (1 - s))), mpf(10) ** -8, LOG_S**2)
 ERFCX_32 = (_erfcx, _erfcx_weight, mpf("-0.5"), mpf("2.5"))
 ERFCX_64 = (_erfcx, _erfcx_weight, mpf("-0.5"), mpf("4.5"))
 
@@ -91,6 +97,7 @@ TABLES: list[tuple[str, str, tuple[Function, Function, Any, Any], int, int]] = [
     # name, what it is, problem, degree for float32, degree for float64
     ("EXP", "(exp(r) - 1 - r) / r^2 for |r| <= ln(2)/2", EXP, 5, 10),
     ("LOG", "(log((1+s)/(1-s))/s - 2) / s^2 in s^2, for (1+s)/(1-s) from sqrt(1/2) to sqrt(2)", LOG, 3, 6),
+    ("LOG_REST", "((log((1+s)/(1-s))/s - 2) / s^2 - 2/3) / s^2 in s^2, the same s, for pow", LOG_REST, 0, 7),
     ("SIN", "(sin(x) - x) / x^3 in x^2 for |x| <= pi/4", SIN, 3, 6),
     ("COS", "(cos(x) - 1 + x^2/2) / x^4 in x^2 for |x| <= pi/4", COS, 2, 5),
     ("ATAN", "(atan(x) - x) / x^3 in x^2 for |x| <= 1", ATAN, 9, 22),

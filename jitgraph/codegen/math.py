@@ -1,0 +1,28 @@
+"""The math functions of the scalar vocabulary's ``call``, by name.
+
+Each is written once, in words of the vocabulary (``ir.scalar``) alone, without branches or tables in memory, so that
+vectors on a CPU, PTX and the slow executor give the same bits. They take and give float32 or float64; 16-bit floats
+are widened by whoever calls. ``docs/accuracy.md`` has the measured errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from jitgraph.codegen.math_exp import cosh, exp, exp2, expm1, sinh, tanh
+from jitgraph.codegen.math_log import log, log1p, log2, pow_
+from jitgraph.ir.scalar import Scalar
+
+FUNCTIONS: Final[dict[str, Callable[..., Scalar]]] = {
+    "exp": exp,
+    "exp2": exp2,
+    "expm1": expm1,
+    "log": log,
+    "log2": log2,
+    "log1p": log1p,
+    "pow": pow_,
+    "sinh": sinh,
+    "cosh": cosh,
+    "tanh": tanh,
+}

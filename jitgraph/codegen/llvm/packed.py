@@ -16,7 +16,7 @@ from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, multiply, subtract
 from jitgraph.codegen.llvm.scalars import Scalar
 from jitgraph.codegen.llvm.structure import work
-from jitgraph.codegen.llvm.tile import Tile, micro_kernel, tile_of
+from jitgraph.codegen.llvm.tile import Tile, tile_function, tile_of
 
 ROW_TILES: Final = 8
 """Tiles in a block of rows."""
@@ -131,7 +131,7 @@ def _emit_depth_block(
     dtype, tile = contract.acc.dtype, plan.tile
     depth = subtract(env, depths[1], depths[0])
     first = env.words.cmp("eq", depths[0], integer(0))
-    kernel = micro_kernel(env, tile, dtype, plan.columns)
+    function = tile_function(env, dtype)
     left = panels.Panels(blocks.left, tile.rows, rows, depths)
     right = panels.Panels(blocks.right, tile.columns, columns, depths)
     panels.pack(contract.left, (contract.m, contract.k), env, left)
@@ -144,8 +144,8 @@ def _emit_depth_block(
             across = multiply(env, subtract(env, row, rows[0]), integer(plan.columns))
             place = add(env, across, subtract(env, column, columns[0]))
             sums = panels.element_address(env, blocks.sums, place)
-            arguments = f"{depth}, {left.panel_at(env, row)}, {right_panel}, ptr {sums}, {first}"
-            env.function.do(f"call void @{kernel}({arguments})")
+            arguments = f"{depth}, {left.panel_at(env, row)}, {right_panel}, ptr {sums}, i64 {plan.columns}, {first}"
+            env.function.do(f"call void @{function}({arguments})")
             return []
 
         loops.counted(env, *rows, tile.rows, [], run_tile)

@@ -16,6 +16,7 @@ from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, multiply, subtract
 from jitgraph.codegen.llvm.scalars import Scalar
 from jitgraph.codegen.llvm.structure import inner_bodies
+from jitgraph.codegen.llvm.tile import square_function
 from jitgraph.dtypes import DType
 from jitgraph.ir.dims import Dim, DimLike
 
@@ -111,6 +112,7 @@ def _pack_along_depth(operand: Operand, axes: tuple[str, str], env: Environment,
     own, k = axes
     width, dtype = panels.width, panels.memory.dtype
     lanes = env.target.lanes(dtype.itemsize)
+    transpose = square_function(env, dtype)
     square = Scalar(env.function.alloca(env.words.type(dtype), lanes * lanes).name, "ptr", dtype, 1)
 
     def panel(first: Scalar, _: list[Scalar]) -> list[Scalar]:
@@ -134,8 +136,11 @@ def _pack_along_depth(operand: Operand, axes: tuple[str, str], env: Environment,
                     return []
 
                 loops.counted(env, begin, end, 1, [], read)
-                for depth, vector in enumerate(_columns(env, square, dtype, lanes, count)):
-                    store_vector(here, memory, add(env, start, integer(depth * width)), vector)
+                if count == 1:
+                    store_vector(here, memory, start, load_vector(env, square, integer(0), dtype, lanes))
+                else:
+                    to = element_address(env, memory, start)
+                    env.function.do(f"call void @{transpose}({square}, ptr {to}, i64 {width})")
                 return carries
 
             loops.in_lanes(k, operand.body, env, *panels.depths, lanes, [], step)
@@ -145,29 +150,6 @@ def _pack_along_depth(operand: Operand, axes: tuple[str, str], env: Environment,
         return []
 
     loops.counted(env, *panels.places, width, [], panel)
-
-
-def _columns(env: Environment, square: Scalar, dtype: DType, lanes: int, count: int) -> list[Scalar]:
-    """The columns of ``lanes`` rows of ``count`` elements in private memory; ``count`` is ``lanes`` or 1."""
-    if count == 1:
-        return [load_vector(env, square, integer(0), dtype, lanes)]
-    rows = [load_vector(env, square, integer(row * lanes), dtype, lanes) for row in range(lanes)]
-    block = lanes // 2
-    while block:  # swap the off-diagonal quarters of ever smaller blocks
-        for row in range(lanes):
-            if row & block:
-                continue
-            upper, lower = rows[row], rows[row + block]
-            left = [j if not j & block else lanes + j - block for j in range(lanes)]
-            right = [j + block if not j & block else lanes + j for j in range(lanes)]
-            rows[row], rows[row + block] = (_shuffle(env, upper, lower, picks) for picks in (left, right))
-        block //= 2
-    return rows
-
-
-def _shuffle(env: Environment, x: Scalar, y: Scalar, picks: list[int]) -> Scalar:
-    mask = ", ".join(f"i32 {pick}" for pick in picks)
-    return env.words.make(f"shufflevector {x}, {y}, <{len(picks)} x i32> <{mask}>", x.dtype, x.lanes, x.type)
 
 
 def _quotient(env: Environment, x: Scalar, divisor: int) -> Scalar:

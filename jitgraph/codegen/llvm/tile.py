@@ -1,18 +1,21 @@
-"""The register tile: rows of a packed left panel times vectors of a packed right panel, summed in registers.
+"""The register tile of packed contractions, and the transposed square of packing: functions of a small library.
 
-Sources of the scheme: Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication"; Van Zee and van
-de Geijn 2015 (BLIS). The tile is emitted once a module as a function of its own, so that LLVM allocates its registers
-apart from everything around.
+The tile multiplies rows of a packed left panel with vectors of a packed right panel and sums in registers. Sources of
+the scheme: Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication"; Van Zee and van de Geijn
+2015 (BLIS). The library of a dtype depends on the target alone: it is compiled once a process and linked into images.
 """
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from typing import NamedTuple
 
-from jitgraph.codegen.llvm.builder import Function, Value
+from jitgraph.codegen.llvm import machine
+from jitgraph.codegen.llvm.builder import Function, Module, Value
 from jitgraph.codegen.llvm.environment import Environment
 from jitgraph.codegen.llvm.scalars import Scalar, Words
-from jitgraph.dtypes import SHORT_NAMES, DType
+from jitgraph.dtypes import BY_SHORT_NAME, SHORT_NAMES, DType
 from jitgraph.ir.target import Target
 
 UNROLL = 4
@@ -38,23 +41,46 @@ def tile_of(target: Target, dtype: DType) -> Tile:
     return Tile(rows - rows % 2, vectors, lanes)
 
 
-def micro_kernel(env: Environment, tile: Tile, dtype: DType, stride: int) -> str:
-    """The name of ``void f(i64 depth, ptr left, ptr right, ptr sums, i1 first)`` in the module of ``env``.
+def tile_function(env: Environment, dtype: DType) -> str:
+    """The name of ``void f(i64 depth, ptr left, ptr right, ptr sums, i64 stride, i1 first)``, declared in the module.
 
     It sums ``left[k, row] * right[k, column]`` over k from zero in order, and stores the sums to ``sums`` (rows
     ``stride`` elements apart) where ``first``, else adds them to what is there.
     """
-    name = f"jg_tile_{SHORT_NAMES[dtype]}_{tile.rows}x{tile.columns}_{stride}{'_fast' if env.words.fastmath else ''}"
-    if env.module.claim(name):
-        _emit(env, name, tile, dtype, stride)
+    name = f"jg_tile_{SHORT_NAMES[dtype]}"
+    env.module.declare(f"declare void @{name}(i64, ptr, ptr, ptr, i64, i1) nounwind\n")
     return name
 
 
-def _emit(env: Environment, name: str, tile: Tile, dtype: DType, stride: int) -> None:
-    function = Function(env.module, name, "void", attributes="nounwind noinline")
+def square_function(env: Environment, dtype: DType) -> str:
+    """The name of ``void f(ptr square, ptr to, i64 width)``, declared in the module.
+
+    It writes the columns of a dense square of lanes by lanes to rows ``width`` elements apart.
+    """
+    name = f"jg_square_{SHORT_NAMES[dtype]}"
+    env.module.declare(f"declare void @{name}(ptr, ptr, i64) nounwind\n")
+    return name
+
+
+def library_objects(llvm_ir: str, target: Target) -> list[bytes]:
+    """The objects that define what ``llvm_ir`` declares of the above; made once a process."""
+    found = sorted(set(re.findall(r"declare void @jg_(?:tile|square)_(\w+)\(", llvm_ir)))
+    return [_library_object(target, BY_SHORT_NAME[short]) for short in found]
+
+
+@cache
+def _library_object(target: Target, dtype: DType) -> bytes:
+    module = Module(machine.TRIPLE)
+    _emit_tile(module, tile_of(target, dtype), dtype)
+    _emit_square(module, target.lanes(dtype.itemsize), dtype)
+    return machine.assemble(module.text(), target)
+
+
+def _emit_tile(module: Module, tile: Tile, dtype: DType) -> None:
+    function = Function(module, f"jg_tile_{SHORT_NAMES[dtype]}", "void", linkage="hidden", attributes="nounwind")
     depth, left, right = function.argument("i64"), *(function.argument("ptr", "noalias readonly") for _ in range(2))
-    sums, first = function.argument("ptr", "noalias"), function.argument("i1")
-    words = Words(function, dtype, fastmath=env.words.fastmath)
+    sums, stride, first = function.argument("ptr", "noalias"), function.argument("i64"), function.argument("i1")
+    words = Words(function, dtype)
     zero = words.splat(words.const(0, dtype), tile.lanes)
     totals = [zero] * (tile.rows * tile.vectors)
     whole = function.emit("i64", f"and {depth}, {-UNROLL}")
@@ -64,15 +90,59 @@ def _emit(env: Environment, name: str, tile: Tile, dtype: DType, stride: int) ->
     function.branch(first.name, store, accumulate)
     for label in (store, accumulate):
         function.start_block(label)
+        row = sums
         for number, total in enumerate(totals):
-            row, vector = divmod(number, tile.vectors)
-            address = _address(words, dtype, sums, str(row * stride + vector * tile.lanes))
+            if number and number % tile.vectors == 0:
+                row = function.emit("ptr", f"getelementptr inbounds {words.type(dtype)}, {row}, {stride}")
+            address = _address(words, dtype, row, str(number % tile.vectors * tile.lanes))
             if label == accumulate:
-                before = words.make(f"load {total.type}, ptr {address}, align {dtype.itemsize}", dtype, tile.lanes)
-                total = words.add(before, total)
-            function.do(f"store {total}, ptr {address}, align {dtype.itemsize}")
+                total = words.add(_load(words, dtype, address, tile.lanes), total)
+            _store(words, total, address)
         function.ret()
     function.finish()
+
+
+def _emit_square(module: Module, lanes: int, dtype: DType) -> None:
+    function = Function(module, f"jg_square_{SHORT_NAMES[dtype]}", "void", linkage="hidden", attributes="nounwind")
+    square, to = function.argument("ptr", "noalias readonly"), function.argument("ptr", "noalias")
+    width = function.argument("i64")
+    words = Words(function, dtype)
+    rows = [_load(words, dtype, _address(words, dtype, square, str(row * lanes)), lanes) for row in range(lanes)]
+    for row in _transposed(words, rows):
+        _store(words, row, to.name)
+        to = function.emit("ptr", f"getelementptr inbounds {words.type(dtype)}, {to}, {width}")
+    function.ret()
+    function.finish()
+
+
+def _transposed(words: Words, rows: list[Scalar]) -> list[Scalar]:
+    """The columns of a square, by swapping the off-diagonal quarters of ever smaller blocks."""
+    lanes = len(rows)
+    block = lanes // 2
+    while block:
+        for row in range(lanes):
+            if row & block:
+                continue
+            upper, lower = rows[row], rows[row + block]
+            left = [j if not j & block else lanes + j - block for j in range(lanes)]
+            right = [j + block if not j & block else lanes + j for j in range(lanes)]
+            rows[row], rows[row + block] = (_shuffle(words, upper, lower, picks) for picks in (left, right))
+        block //= 2
+    return rows
+
+
+def _shuffle(words: Words, x: Scalar, y: Scalar, picks: list[int]) -> Scalar:
+    mask = ", ".join(f"i32 {pick}" for pick in picks)
+    return words.make(f"shufflevector {x}, {y}, <{len(picks)} x i32> <{mask}>", x.dtype, x.lanes, x.type)
+
+
+def _load(words: Words, dtype: DType, address: str, lanes: int) -> Scalar:
+    type = words.type(dtype, lanes)
+    return words.make(f"load {type}, ptr {address}, align {dtype.itemsize}", dtype, lanes)
+
+
+def _store(words: Words, value: Scalar, address: str) -> None:
+    words.function.do(f"store {value}, ptr {address}, align {value.dtype.itemsize}")
 
 
 def _steps(
@@ -122,16 +192,14 @@ def _step(
     words: Words, tile: Tile, dtype: DType, left: Value, right: Value, step: int, totals: list[Scalar]
 ) -> list[Scalar]:
     """One multiply-add of every accumulator."""
-    type = words.type(dtype, tile.lanes)
     vectors = []
     for vector in range(tile.vectors):
         address = _address(words, dtype, right, str(step * tile.columns + vector * tile.lanes))
-        vectors.append(words.make(f"load {type}, ptr {address}, align {dtype.itemsize}", dtype, tile.lanes))
+        vectors.append(_load(words, dtype, address, tile.lanes))
     results = []
     for row in range(tile.rows):
         address = _address(words, dtype, left, str(step * tile.rows + row))
-        one = words.make(f"load {words.type(dtype)}, ptr {address}, align {dtype.itemsize}", dtype, 1)
-        spread = words.splat(one, tile.lanes)
+        spread = words.splat(_load(words, dtype, address, 1), tile.lanes)
         for vector in range(tile.vectors):
             results.append(words.fma(spread, vectors[vector], totals[row * tile.vectors + vector]))
     return results

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from differences import check
+from differences import check, derivative
 
-from jitgraph.dtypes import float64
+from jitgraph.dtypes import DType, bfloat16, float16, float32, float64, is_float
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.graph import Graph
+from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType
+from jitgraph.ir.verifier import verify
 from jitgraph.ops import OPS
 
 
-def is_float64(x: object) -> bool:
-    return isinstance(x, np.ndarray | np.generic) and x.dtype == float64
-
-
-def samples_of(op: Op) -> list[Sample]:
-    """The smooth samples with a float64 operand; none where no gradient passes the op."""
+def samples_of(op: Op, dtype: DType = float64) -> list[Sample]:
+    """The smooth samples with an operand of this float dtype; none where no gradient passes the op."""
     if op.samples is None or "nondifferentiable" in op.traits or op.effect != "none":
         return []
-    found = [sample for sample in op.samples(float64) if sample.differentiable]
-    return [sample for sample in found if any(map(is_float64, sample.inputs))]
+    found = [sample for sample in op.samples(dtype) if sample.differentiable]
+    return [sample for sample in found if any(getattr(x, "dtype", None) == dtype for x in sample.inputs)]
 
 
 def graph_of(op: Op, sample: Sample) -> Graph:
@@ -45,6 +43,19 @@ def test_gradient(name: str) -> None:
 def test_second_order(name: str) -> None:
     sample = samples_of(OPS[name])[0]
     check(graph_of(OPS[name], sample), sample.inputs, order=2)
+
+
+@pytest.mark.parametrize("dtype", [float16, bfloat16, float32], ids=str)
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_gradients_have_the_types_of_their_inputs(name: str, dtype: DType) -> None:
+    for sample in samples_of(OPS[name], dtype):
+        _, gradient = derivative(graph_of(OPS[name], sample), order=1)
+        verify(gradient)
+        wanted = [np.asarray(x) for x in sample.inputs if is_float(np.asarray(x).dtype)]
+        ones = [np.ones(value.type.shape, value.type.dtype) for value in gradient.inputs[len(sample.inputs) :]]
+        for array, found in zip(wanted, interpret(gradient, [*sample.inputs, *ones]), strict=True):
+            assert (found.dtype, found.shape) == (array.dtype, array.shape)
+            assert np.isfinite(found.astype(np.float64)).all()
 
 
 def test_every_op_with_a_rule_is_tried() -> None:

@@ -1,4 +1,4 @@
-"""The pass tool: ``python -m jitgraph.opt file.jgir -p cse,dce`` reads a graph, runs passes and prints what they give."""
+"""The pass tool: ``python -m jitgraph.opt file.jgir -p cse,dce`` reads a graph, runs passes, prints the result."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Random well-typed programs over the op table, as a hypothesis strategy, and how to judge two runs of one.
 
-``programs()`` yields ``(graph, arrays)``: every op (by construction or by its samples), every dtype, rank 0 to 4, sizes 0
-and 1, views, broadcasts, named sizes, and cond, while, scan and call with bodies of their own.
+``programs()`` yields ``(graph, arrays)``: every op (by construction or by its samples), every dtype, rank 0 to 4,
+sizes 0 and 1, views, broadcasts, named sizes, and cond, while, scan and call with bodies of their own.
 
 What can be judged: results of *exact* ops have one right answer, bit for bit. The others (float sums, products and
 transcendental functions) depend on order or on the last bits of an approximation; they are only applied to tame values
@@ -37,9 +37,49 @@ Arrays = list[np.ndarray[Any, Any]]
 MAX_ELEMENTS = 700
 MAX_RANK = 4
 EXACT = frozenset(
-    """abs neg sign add sub mul div maximum minimum floor_divide remainder sqrt floor ceil rint trunc eq ne lt le gt ge
-    select cast bitcast stop_gradient reduce_max reduce_min argmax argmin cummax cummin sort gather scatter
-    dynamic_slice dynamic_update_slice iota full constant random_bits""".split()
+    {
+        "abs",
+        "neg",
+        "sign",
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "maximum",
+        "minimum",
+        "floor_divide",
+        "remainder",
+        "sqrt",
+        "floor",
+        "ceil",
+        "rint",
+        "trunc",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "select",
+        "cast",
+        "bitcast",
+        "stop_gradient",
+        "reduce_max",
+        "reduce_min",
+        "argmax",
+        "argmin",
+        "cummax",
+        "cummin",
+        "sort",
+        "gather",
+        "scatter",
+        "dynamic_slice",
+        "dynamic_update_slice",
+        "iota",
+        "full",
+        "constant",
+        "random_bits",
+    }
 )
 NOT_SAMPLED = frozenset({"grad", "fused", "print", "token", "stack_new", "stack_push", "stack_pop", "check"})
 
@@ -100,9 +140,7 @@ def arity(op: Op) -> int:
     return next(len(sample.inputs) for dtype in DTYPES for sample in samples_of(op, dtype))
 
 
-ELEMENTWISE = [
-    op for op in OPS.values() if op.kind == "elementwise" and op.name not in ("select", "cast", "bitcast")
-]
+ELEMENTWISE = [op for op in OPS.values() if op.kind == "elementwise" and op.name not in ("select", "cast", "bitcast")]
 SAMPLED = [op for op in OPS.values() if op.samples is not None and op.name not in NOT_SAMPLED]
 
 
@@ -197,7 +235,9 @@ class Maker:
     def fresh(self) -> list[Slot]:
         """A new input (a constant in a region), its shape concrete or with named sizes."""
         shape = tuple(
-            Dim.name(self.choice(sorted(self.sizes))) if not self.inside and self.integer(0, 3) == 0 else self.integer(0, 4)
+            Dim.name(self.choice(sorted(self.sizes)))
+            if not self.inside and self.integer(0, 3) == 0
+            else self.integer(0, 4)
             for _ in range(self.choice([0, 1, 1, 2, 2, 3, 4]))
         )
         dtype, tame = self.choice(self.dtypes), bool(self.integer(0, 1))
@@ -343,7 +383,7 @@ class Maker:
         return self.slots[-2:]
 
     def body(self, types: Sequence[Any], wanted: Sequence[Any], name: str) -> Graph:
-        """A region for operands of these types; ``wanted`` are types that are among them, and more outputs may follow."""
+        """A region for operands of these types with outputs of the types ``wanted``, which are among them."""
         inner = Maker(self.draw, self.dtypes, self.sizes, self.depth - 1)
         inner.inside = True
         for type in types:

@@ -39,7 +39,8 @@ def edge_arguments(graph: Graph) -> list[np.ndarray[Any, Any]]:
         return [np.resize(some, size) for some, size in zip(values, sizes, strict=True)]
     if len(values) == 3:
         values = [some[:12] for some in values]
-    return [np.array(column, some.dtype) for column, some in zip(zip(*itertools.product(*values)), values, strict=True)]
+    columns = zip(*itertools.product(*values), strict=True)
+    return [np.array(column, some.dtype) for column, some in zip(columns, values, strict=True)]
 
 
 @pytest.mark.parametrize("rule", EXACT, ids=lambda rule: rule.name)

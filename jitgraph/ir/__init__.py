@@ -1,4 +1,8 @@
-"""The intermediate representation: dims, types, ops, graphs, and their text, verifier and interpreter."""
+"""The intermediate representation: dims, types, ops, graphs, and their text, verifier and interpreter.
+
+Ops are made a floor higher and hand themselves down to ``ir/table.py`` when ``jitgraph.ops`` loads, so ``parse`` knows
+them by name and this floor imports nothing above it.
+"""
 
 from __future__ import annotations
 

@@ -49,5 +49,5 @@ def names_in_type(type: Type) -> frozenset[str]:
     if isinstance(type, StackType):
         type = type.element
     if isinstance(type, TensorType):
-        return frozenset().union(*map(dims.names, type.shape))
+        return frozenset().union(*(dims.names(dim) for dim in type.shape if isinstance(dim, Dim)))
     return frozenset()

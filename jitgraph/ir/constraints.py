@@ -30,7 +30,7 @@ class Constraint:
         for relation in ("==", ">="):
             left, found, right = text.partition(relation)
             if found:
-                return Constraint(dims.parse_dim(left), relation, dims.parse_dim(right))  # type: ignore[arg-type]
+                return Constraint(dims.parse_dim(left), relation, dims.parse_dim(right))
         raise GraphError(f"{text!r} is not a constraint; expected 'a == b' or 'a >= b'")
 
     def holds(self, sizes: dict[str, int]) -> bool:

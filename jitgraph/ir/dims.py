@@ -31,7 +31,7 @@ class FloorDiv:
         self.text = f"({_factor_text(numerator)} {self.word} {_factor_text(denominator)})"
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self.text == other.text  # type: ignore[attr-defined]
+        return type(other) is type(self) and self.text == other.text
 
     def __hash__(self) -> int:
         return hash(self.text)

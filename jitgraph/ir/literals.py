@@ -48,7 +48,7 @@ def format_attr(attr: Attr, inline: int = INLINE_ELEMENTS) -> str:
             return _float_text(np.array([attr], np.float64), 0)
         case str():
             return json.dumps(attr)
-        case np.dtype():
+        case np.dtype() if attr in SHORT_NAMES:
             return SHORT_NAMES[attr]
         case Dim():
             return str(attr) if _is_size(str(attr)) else f"({attr})"

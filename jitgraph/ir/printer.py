@@ -28,6 +28,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from jitgraph.errors import GraphError
 from jitgraph.ir.builder import decomposition
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.constraints import Constraint, Constraints
@@ -42,12 +43,16 @@ _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_.]")
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How to print. ``full``: every composite with its region. ``inline``: the largest constant printed in place."""
+    """How to print. ``full``: every composite with its region. ``inline``: the largest constant printed in place.
+
+    ``lenient``: print what no attribute can be, too, for messages about it.
+    """
 
     full: bool = False
     locations: bool = True
     inline: int = INLINE_ELEMENTS
     canonical: bool = False
+    lenient: bool = False
 
 
 def print_graph(graph: Graph, *, full: bool = False, locations: bool = True, inline: int = INLINE_ELEMENTS) -> str:
@@ -134,8 +139,17 @@ def _names(graph: Graph, style: Style) -> dict[Value, str]:
 def _application(node: Node, names: Mapping[Value, str], style: Style) -> str:
     outputs = ", ".join(f"{names[value]}: {value.type}" for value in node.outputs)
     inputs = ", ".join(names.get(value, "%undefined") for value in node.inputs)
-    attrs = ", ".join(f"{key}={format_attr(node.attrs[key], style.inline)}" for key in sorted(node.attrs))
+    attrs = ", ".join(f"{key}={_attr_text(node.attrs[key], style)}" for key in sorted(node.attrs))
     return f"{outputs}{' = ' if outputs else ''}{node.op.name}({inputs}){f' {{{attrs}}}' if attrs else ''}"
+
+
+def _attr_text(attr: Attr, style: Style) -> str:
+    try:
+        return format_attr(attr, style.inline)
+    except GraphError:
+        if not style.lenient:
+            raise
+        return repr(attr)
 
 
 def _is_elided(node: Node, style: Style, assumed: tuple[Constraint, ...]) -> bool:

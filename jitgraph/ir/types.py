@@ -23,7 +23,7 @@ class TensorType:
 
     @cached_property
     def text(self) -> str:
-        return f"{SHORT_NAMES[self.dtype]}[{', '.join(map(str, self.shape))}]"
+        return f"{SHORT_NAMES.get(self.dtype, self.dtype)}[{', '.join(map(str, self.shape))}]"
 
     @property
     def ndim(self) -> int:

@@ -52,7 +52,7 @@ class _Verifier:
             self.check_names(dims.names(constraint.left) | dims.names(constraint.right), root)
 
     def fail(self, guilty: Node | Graph, message: str, cause: Exception | None = None) -> NoReturn:
-        lines = list(lines_of(self.root, Style(full=True)))
+        lines = list(lines_of(self.root, Style(full=True, lenient=True)))
         marked = next((i for i, (_, shown) in enumerate(lines) if shown is guilty), 0)
         first, last = max(0, marked - _LINES_AROUND), marked + _LINES_AROUND + 1
         excerpt = [f"  {'>' if i == marked else ' '} {lines[i][0]}" for i in range(first, min(last, len(lines)))]

@@ -12,20 +12,24 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.printer import print_graph
 from jitgraph.ir.target import Target
 from jitgraph.ir.verifier import verify as verify_graph
+from jitgraph.passes.autodiff import expand_grads
 from jitgraph.passes.cse import cse
 from jitgraph.passes.dce import dce
 from jitgraph.passes.decompose import decompose
 from jitgraph.passes.fold import fold
+from jitgraph.passes.rematerialise import rematerialise
 from jitgraph.passes.simplify import simplify
 
 Pass: TypeAlias = Callable[[Graph, Target], Graph]
 
 PIPELINE: Final[tuple[Pass, ...]] = (
+    expand_grads,  # first: it uses the composites' own gradients, and stop_gradient still stands
     decompose,
-    fold,
+    fold,  # before simplify, whose rules look for tensors of one number
     simplify,
     cse,
     dce,
+    rematerialise,  # after cse, which would merge what it computes twice
 )
 PASSES: Final[dict[str, Pass]] = {step.__name__: step for step in PIPELINE}
 

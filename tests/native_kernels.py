@@ -58,6 +58,11 @@ class Native:
         call = loader.Call(arena=-(-arena.ctypes.data // 64) * 64, arena_bytes=arena.size - 64)
         buffers = (ctypes.c_void_p * max(1, len(pointers)))(*pointers)
         code = self.entry(ctypes.byref(loader.process_runtime.host), ctypes.byref(call), buffers, dims)
+        block = call.blocks
+        while block:
+            header = loader.Block.from_address(block)
+            block, base = header.next, header.base
+            loader._libc.free(base)
         if code == loader.CHECK_FAILED:
             raise NativeCheckError(call.error.check_id, call.error.index, call.error.bound)
         if code:

@@ -61,6 +61,8 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
 
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
+        if name == "ir":
+            importlib.import_module("jitgraph.ops")  # hands the op table down, so that jg.ir.parse knows every op
         return importlib.import_module(f"jitgraph.{name}")
     if name.startswith("__"):
         raise AttributeError(name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -227,6 +229,12 @@ def test_message_shows_the_line() -> None:
     with pytest.raises(GraphError) as caught:
         parse(TEXT.replace("add(%x, %x)", "add(%x, %q)"), file="a.jgir")
     assert str(caught.value).startswith("line 5: %q is not defined here\n    %0: f32[n] = add(%x, %q)\n  at a.jgir:5")
+
+
+def test_reads_as_the_first_thing_in_a_process() -> None:
+    program = "import jitgraph as jg; print(jg.ir.parse('graph(%0: f32[]) -> f32[] {%1: f32[] = neg(%0) return %1}'))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "neg(%0)" in done.stdout
 
 
 def test_size_text() -> None:

@@ -12,10 +12,12 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from jitgraph import config
+from jitgraph.codegen.memory import plan_memory
+from jitgraph.codegen.memory_verifier import verify_plan
 from jitgraph.codegen.native import emit_llvm, image_of
 from jitgraph.codegen.schedule import MemoryPlan, Schedule
 from jitgraph.codegen.select import select
@@ -24,8 +26,10 @@ from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
+from jitgraph.ir.verifier import verify as verify_graph
 from jitgraph.passes import pipeline
 from jitgraph.passes.autodiff import expand_grads
+from jitgraph.passes.fuse import Apart, fuse_with_reasons
 from jitgraph.runtime import loader
 from jitgraph.runtime.executable import Executable
 
@@ -40,6 +44,7 @@ class Stages:
     graph: Graph
     optimized: Graph
     fused: Graph
+    apart: tuple[Apart, ...]  # neighbours that fusion kept apart, and why
     schedule: Schedule
     llvm_ir: str = ""
     milliseconds: dict[str, float] = field(default_factory=dict)
@@ -125,26 +130,45 @@ def compile(
     if config.INTERPRET.is_on() or any(node.op.effect == "ordered" for node in expanded.walk()):
         return Interpreted(expanded)
     target = target or Target.host()
-    key = (graph.canonical, target, tuple(donate), fastmath, config.VERIFY.is_on())
+    target = replace(target, fastmath=target.fastmath or fastmath)
+    key = (graph.canonical, target, tuple(donate), config.VERIFY.is_on())
     found = cache.find(key) if cache else None
     if found is not None:
         return found
-    compiled = _compile(graph, expanded, target, donate, fastmath)
+    compiled = _compile(graph, expanded, target, donate)
     return cache.keep(key, compiled) if cache else compiled
 
 
-def _compile(graph: Graph, expanded: Graph, target: Target, donate: Sequence[Donation], fastmath: bool) -> Compiled:
+def _compile(graph: Graph, expanded: Graph, target: Target, donate: Sequence[Donation]) -> Compiled:
     clock = _Clock()
     with clock.stage("passes"):
         optimized = pipeline.run(expanded, target)
+    with clock.stage("fuse"):
+        fused, apart = fuse_with_reasons(optimized, target)
     with clock.stage("select"):
-        schedule = select(optimized, target, fastmath=fastmath)
-    stages = Stages(graph, optimized, optimized, schedule, milliseconds=clock.milliseconds)
+        schedule = select(fused, target, fastmath=target.fastmath)
+    with clock.stage("memory"):
+        schedule = plan_memory(schedule, donate)
+    if config.VERIFY.is_on():
+        verify_graph(fused)
+        verify_plan(schedule)
+    if config.logs("memory"):
+        config.log("memory", _memory_text(schedule))
+    stages = Stages(graph, optimized, fused, apart, schedule, milliseconds=clock.milliseconds)
     with clock.stage("emit"):
         stages.llvm_ir = emit_llvm(schedule, target)
     with clock.stage("llvm"):
         image = image_of(stages.llvm_ir, target)
     return Compiled(image, signature_of(expanded, schedule), stages, target)
+
+
+def _memory_text(schedule: Schedule) -> str:
+    plan = schedule.plan
+    assert plan is not None
+    lines = [f"{schedule.name}: arena {plan.arena_bytes} bytes, {plan.unplanned} without the plan"]
+    lines += [f"  {name} at {offset}" for name, offset in plan.offsets.items()]
+    lines += [f"  {output} takes over {given}" for output, given in plan.donations.items()]
+    return "\n".join(lines)
 
 
 class _Clock:

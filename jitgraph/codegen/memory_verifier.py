@@ -1,0 +1,142 @@
+"""Proof that a memory plan is safe, by a liveness analysis of its own: backwards, loops to a fixed point.
+
+Nothing here is shared with the planner but the form of a plan, so that a fault in one does not hide in the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jitgraph.codegen.kernel import Check
+from jitgraph.codegen.schedule import Branch, Launch, MemoryPlan, Pop, Push, Schedule, Step, While
+from jitgraph.codegen.traversal import statements_of
+from jitgraph.errors import GraphError
+from jitgraph.ir.dims import DimLike
+
+Live = frozenset[str]
+
+
+def verify_plan(schedule: Schedule) -> None:
+    """GraphError, naming the buffers, unless the plan keeps every value until its last use and lies in the arena.
+
+    Sizes may be any numbers from 0 on: what cannot be proved by the form of the expressions counts as an overlap.
+    """
+    plan = schedule.plan
+    if plan is None:
+        raise GraphError(f"{schedule.name} has no memory plan")
+    checker = _Checker(schedule, plan)
+    for name in checker.sizes:
+        checker.require_placed(name)
+    outputs = frozenset(buffer.name for buffer in schedule.buffers if buffer.role == "output")
+    checker.steps(schedule.steps, outputs)
+    checker.require_checks_first(schedule.steps, plan.donations)
+
+
+def _at_least(left: DimLike, right: DimLike) -> bool:
+    """Whether ``left >= right`` for all sizes, by the coefficients of the difference."""
+    difference = left - right
+    if isinstance(difference, int):
+        return difference >= 0
+    return all(coefficient >= 0 for coefficient in difference.terms.values())
+
+
+class _Checker:
+    def __init__(self, schedule: Schedule, plan: MemoryPlan) -> None:
+        self.plan = plan
+        self.name = schedule.name
+        self.sizes: dict[str, DimLike] = {
+            buffer.name: (buffer.bytes + 63) // 64 * 64 for buffer in schedule.buffers if buffer.role == "temporary"
+        }
+
+    def require_placed(self, name: str) -> None:
+        """The buffer lies inside the arena, aligned."""
+        offset = self.plan.offsets.get(name)
+        if offset is None:
+            raise GraphError(f"{self.name}: {name} has no place in the arena")
+        terms = {(): offset} if isinstance(offset, int) else offset.terms
+        if any(coefficient % 64 for coefficient in terms.values()) or not _at_least(offset, 0):
+            raise GraphError(f"{self.name}: {name} lies at {offset}, which is not a multiple of 64")
+        if not _at_least(self.plan.arena_bytes, offset + self.sizes[name]):
+            raise GraphError(
+                f"{self.name}: {name} at {offset} does not fit in an arena of {self.plan.arena_bytes} bytes"
+            )
+
+    def overlap(self, left: str, right: str) -> bool:
+        """Whether two different buffers may have a byte in common."""
+        donations = self.plan.donations
+        if donations.get(left, left) == donations.get(right, right):
+            return True
+        if left not in self.sizes or right not in self.sizes:
+            return False
+        a, b = self.plan.offsets[left], self.plan.offsets[right]
+        sizes = self.sizes[left], self.sizes[right]
+        return not (sizes[0] == 0 or sizes[1] == 0 or _at_least(b, a + sizes[0]) or _at_least(a, b + sizes[1]))
+
+    def steps(self, steps: Sequence[Step], live: Live) -> Live:
+        """The buffers whose values are wanted before ``steps``, where ``live`` are those wanted after."""
+        for step in reversed(steps):
+            live = self.step(step, live)
+        return live
+
+    def step(self, step: Step, live: Live) -> Live:
+        match step:
+            case Launch():
+                return self.launch(step, live)
+            case Branch(predicate, then, otherwise):
+                return self.steps(then, live) | self.steps(otherwise, live) | {predicate}
+            case While(condition, predicate, body):
+                turn: Live = frozenset()
+                while True:
+                    before = self.steps(condition, live | turn | {predicate})
+                    again = self.steps(body, before)
+                    if again <= turn:
+                        return before
+                    turn |= again
+            case Push(_, buffer):
+                return live | {buffer}
+            case Pop(_, buffer):
+                self.written("a pop", buffer, live - {buffer}, frozenset())
+                return live - {buffer}
+
+    def launch(self, launch: Launch, live: Live) -> Live:
+        params = dict(zip((param.name for param in launch.kernel.params), launch.buffers, strict=True))
+        reads = frozenset(params[param.name] for param in launch.kernel.params if param.access != "write")
+        writes = frozenset(params[param.name] for param in launch.kernel.params if param.access != "read")
+        allowed = frozenset((params[written], params[read]) for written, read in launch.kernel.aliases)
+        for buffer in writes:
+            self.written(launch.kernel.name, buffer, live - {buffer}, frozenset())
+            self.written(launch.kernel.name, buffer, (reads | writes) - {buffer}, allowed)
+        return (live - (writes - reads)) | reads
+
+    def written(self, what: str, buffer: str, kept: Live, allowed: frozenset[tuple[str, str]]) -> None:
+        """Writing ``buffer`` changes none of ``kept``, but where the kernel reads one and can be in place."""
+        for other in sorted(kept):
+            if self.overlap(buffer, other) and (buffer, other) not in allowed:
+                raise GraphError(f"{self.name}: {what} writes {buffer} over {other}, whose value is still wanted")
+
+    def require_checks_first(self, steps: Sequence[Step], donations: dict[str, str]) -> None:
+        """No check can fail once an input that was given away is written."""
+        written: set[str] = set()
+        for launch in _launches(steps):
+            writes = {
+                buffer
+                for param, buffer in zip(launch.kernel.params, launch.buffers, strict=True)
+                if param.access != "read"
+            }
+            written |= writes & donations.keys()
+            if written and any(isinstance(statement, Check) for statement in statements_of(launch.kernel.body)):
+                raise GraphError(f"{self.name}: {launch.kernel.name} can fail when {min(written)} is already written")
+
+
+def _launches(steps: Sequence[Step]) -> list[Launch]:
+    """Every launch in order, those of loops twice: what a turn writes is there when the next one checks."""
+    found: list[Launch] = []
+    for step in steps:
+        match step:
+            case Launch():
+                found.append(step)
+            case Branch(_, then, otherwise):
+                found += _launches(then) + _launches(otherwise)
+            case While(condition, _, body):
+                found += 2 * (_launches(condition) + _launches(body))
+    return found

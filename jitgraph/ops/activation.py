@@ -1,4 +1,4 @@
-"""Elementwise composites on floats: powers and the activations of neural networks, computed in float32 for 16-bit floats."""
+"""Elementwise composites on floats: powers and the activations of neural networks; float32 inside for 16-bit floats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arithmetic on numbers. Integers wrap; division and remainder by zero give 0, the minimum by -1 wraps (as in NumPy)."""
+"""Arithmetic on numbers. Integers wrap; division and remainder by zero give 0, the minimum by -1 wraps, as in NumPy."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ add: Op = elementwise(
     vjp=lambda ct, out, x, y: (ct, ct),
     traits=["commutative"],
     onnx="Add",
+    doc="x + y.",
 )
 sub: Op = elementwise(
     "sub",
@@ -34,6 +35,7 @@ sub: Op = elementwise(
     scalar=lambda s, x, y: s.sub(x, y),
     vjp=lambda ct, out, x, y: (ct, neg(ct)),
     onnx="Sub",
+    doc="x - y.",
 )
 mul: Op = elementwise(
     "mul",
@@ -44,6 +46,7 @@ mul: Op = elementwise(
     vjp=lambda ct, out, x, y: (mul(ct, y), mul(ct, x)),
     traits=["commutative"],
     onnx="Mul",
+    doc="x * y.",
 )
 div: Op = elementwise(
     "div",
@@ -63,6 +66,7 @@ neg: Op = elementwise(
     scalar=lambda s, x: s.neg(x),
     vjp=lambda ct, out, x: (neg(ct),),
     onnx="Neg",
+    doc="-x; the minimum of a signed integer is its own negative.",
 )
 abs: Op = elementwise(
     "abs",
@@ -114,7 +118,7 @@ def _extreme(name: str, keep: Comparison, ufunc: Callable[..., Any], onnx: str) 
         scalar=lambda s, x, y: s.max(x, y) if keep == "ge" else s.min(x, y),
         vjp=vjp,
         onnx=onnx,
-        doc="NaN where either operand is NaN; of -0.0 and 0.0 the first. Each of two equal operands gets half the gradient.",
+        doc="NaN where either is NaN; of -0.0 and 0.0 the first. Equal operands get half the gradient each.",
     )
 
 

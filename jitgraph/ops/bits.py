@@ -1,4 +1,4 @@
-"""Bitwise operations on integers and bool, and shifts; a shift past the width gives 0, or the sign for a signed right shift."""
+"""Bitwise operations on integers and bool, and shifts, which are total."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ bitwise_and: Op = elementwise(
     scalar=lambda s, x, y: s.and_(x, y),
     traits=["commutative"],
     onnx="BitwiseAnd",
+    doc="Bits that are set in both.",
 )
 bitwise_or: Op = elementwise(
     "bitwise_or",
@@ -36,6 +37,7 @@ bitwise_or: Op = elementwise(
     scalar=lambda s, x, y: s.or_(x, y),
     traits=["commutative"],
     onnx="BitwiseOr",
+    doc="Bits that are set in either.",
 )
 bitwise_xor: Op = elementwise(
     "bitwise_xor",
@@ -45,6 +47,7 @@ bitwise_xor: Op = elementwise(
     scalar=lambda s, x, y: s.xor(x, y),
     traits=["commutative"],
     onnx="BitwiseXor",
+    doc="Bits that are set in one alone.",
 )
 
 

@@ -1,4 +1,4 @@
-"""dot: the contraction of two tensors over pairs of axes, with batch axes; matrix product, inner and outer product in one.
+"""dot: the contraction of two tensors over pairs of axes, with batch axes.
 
 The result's axes are the batch axes, the left operand's free axes and the right operand's free axes, in order. 16-bit
 floats are accumulated in float32; integers wrap.

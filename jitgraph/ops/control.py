@@ -1,14 +1,15 @@
 """Control flow, calls, fused groups and the gradient node: ops whose meaning is in their regions.
 
-Regions are closed graphs; what they use comes in as operands. None of these has an evaluation: the interpreter, autodiff
-and codegen know them by name.
+Regions are closed graphs; what they use comes in as operands. None of these has an evaluation: the interpreter,
+autodiff and codegen know them by name.
 
 cond(predicate, *operands), regions (then, otherwise): both take the operands and give the same types.
-while(*carries, *invariants) {num_carries}, regions (condition, body): the condition gives a 0-d bool, the body the carries.
-scan(*carries, *xs, *invariants) {num_carries, num_xs, length, reverse}, region body: takes the carries, one slice of each x
-    along its first axis (of extent ``length``) and the invariants; gives the next carries and one slice of each y. The
-    outputs are the last carries and the ys stacked along a new first axis; ``reverse`` goes from the last slice to the
-    first, and y slice i still belongs to x slice i.
+while(*carries, *invariants) {num_carries}, regions (condition, body): the condition gives a 0-d bool, the body the
+    carries.
+scan(*carries, *xs, *invariants) {num_carries, num_xs, length, reverse}, region body: takes the carries, one slice of
+    each x along its first axis (of extent ``length``) and the invariants; gives the next carries and one slice of each
+    y. The outputs are the last carries and the ys stacked along a new first axis; ``reverse`` goes from the last slice
+    to the first, and y slice i still belongs to x slice i.
 call(*operands), one region. fused(*operands), one region: a group that becomes one kernel.
 grad(*outputs, *cotangents, *wrt) {num_outputs}: the cotangents of ``wrt`` in the graph that the node stands in.
 """

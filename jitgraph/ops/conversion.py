@@ -1,10 +1,10 @@
 """cast, bitcast and stop_gradient.
 
-A cast rounds once, to nearest even; float to integer truncates, saturates and takes NaN to 0; integer to integer wraps; to
-bool it says whether the value is not zero. The scalar body asks the vocabulary only for casts that hardware has: those of
-16-bit floats from and to float32, and those among bool, integers, float32 and float64. Wider values reach 16 bits by way
-of float32 rounded to odd, which makes the second rounding exact (Boldo and Melquiond, "Emulation of FMA and correctly
-rounded sums", IEEE Trans. Comput. 57, 2008).
+A cast rounds once, to nearest even; float to integer truncates, saturates and takes NaN to 0; integer to integer
+wraps; to bool it says whether the value is not zero. The scalar body asks the vocabulary only for casts that hardware
+has: those of 16-bit floats from and to float32, and those among bool, integers, float32 and float64. Wider values
+reach 16 bits by way of float32 rounded to odd, which makes the second rounding exact (Boldo and Melquiond, "Emulation
+of FMA and correctly rounded sums", IEEE Trans. Comput. 57, 2008).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _saturated(x: Array, dtype: DType) -> Array:
 
 
 def _to_odd_float32(x: Array) -> Array:
-    """``x`` in float32, an inexact value truncated with its last bit set: it rounds to 16 bits as ``x`` itself would."""
+    """``x`` in float32, inexact values truncated with the last bit set: they round to 16 bits as ``x`` would."""
     if x.dtype.kind in "iu" and x.dtype.itemsize == 8:
         head = x >> 53
         sticky = ((x >> 11) | ((x & 0x7FF) != 0)) << 11

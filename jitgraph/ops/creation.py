@@ -1,7 +1,7 @@
 """Ops that make tensors from nothing: full, iota, constant; and the small constructors that gradient rules use.
 
-``full`` and ``iota`` need no index map: codegen knows creation ops by name. ``full`` takes a value that is a Python scalar
-or a symbolic size (``mean`` divides by one), which is then converted from int64 to the dtype.
+``full`` and ``iota`` need no index map: codegen knows creation ops by name. ``full`` takes a value that is a Python
+scalar or a symbolic size (``mean`` divides by one), which is then converted from int64 to the dtype.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def zeros_like(x: Any) -> Any:
 def sum_to(ct: Any, type: TensorType) -> Any:
     """``ct`` summed down to the shape of ``type``: the adjoint of NumPy's broadcasting from that shape.
 
-    Leading axes that ``type`` lacks are summed away; axes where it has the extent int 1 and ``ct`` has not are summed to 1.
+    Leading axes that ``type`` lacks are summed away; axes where it has the int 1 and ``ct`` has not are summed to 1.
     """
     from jitgraph.ops.movement import reshape
     from jitgraph.ops.reduction import reduce_sum

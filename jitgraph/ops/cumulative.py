@@ -95,8 +95,10 @@ def _shifted(x: Any, axis: int, *, later: bool, value: float) -> Any:
 
 
 def _cumprod_vjp(ct: Any, out: Any, x: Any, *, axis: int) -> tuple[Any]:
-    """With L[k] the product before k, dx[k] = L[k] * R[k] where R[k] = ct[k] + x[k + 1] * R[k + 1]: no division, so that
-    zeros need no case of their own."""
+    """With L[k] the product before k, dx[k] = L[k] * R[k] where R[k] = ct[k] + x[k + 1] * R[k + 1].
+
+    There is no division, so zeros need no case of their own.
+    """
     before = cumprod(_shifted(x, axis, later=True, value=1.0), axis=axis)
     following = _shifted(x, axis, later=False, value=0.0)
     front = (axis, *(i for i in range(len(x.shape)) if i != axis))
@@ -139,7 +141,7 @@ def along(x: Any, indices: Any, axis: int) -> Any:
 
 
 def take_along(x: Any, indices: Any, axis: int) -> Any:
-    """``x[..., indices[..., i, ...], ...]`` along ``axis``; ``indices`` are in range, non-negative and shaped like x."""
+    """``x[..., indices[..., i, ...], ...]`` along ``axis``; ``indices``, shaped like x, are in range."""
     flat = reshape(x, shape=(dims.product(x.shape),))
     return reshape(gather(flat, along(x, indices, axis), axis=0), shape=indices.shape)
 

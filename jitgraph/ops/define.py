@@ -2,14 +2,14 @@
 
 Conventions that code generation relies on:
 
-* A ``scalar`` body speaks of values, not of storage: 16-bit float operands are widened to float32 before it, it runs with
-  ``s.dtype`` float32, and its result is rounded once to the output's dtype. So an op rounds once however many words its
-  body has. Only ops with the trait "storage" (cast, bitcast) get their operands as they are stored.
+* A ``scalar`` body speaks of values, not of storage: 16-bit float operands are widened to float32 before it, it runs
+  with ``s.dtype`` float32, and its result is rounded once to the output's dtype. So an op rounds once however many
+  words its body has. Only ops with the trait "storage" (cast, bitcast) get their operands as they are stored.
 * A 16-bit float reduction or contraction accumulates in float32 and rounds at the end.
 * Attributes reach ``infer``, ``evaluate``, ``vjp``, ``scalar``, ``index_map`` and ``decompose`` as keywords.
 
-Traits in use: "commutative"; "idempotent" (f(f(x)) is f(x)); "view" (elements of the operand in another order or number,
-no arithmetic); "nondifferentiable" (no gradient flows through: it counts as zero); "storage" (see above).
+Traits in use: "commutative"; "idempotent" (f(f(x)) is f(x)); "view" (elements of the operand in another order or
+number, no arithmetic); "nondifferentiable" (no gradient flows through: it counts as zero); "storage" (see above).
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ def composite(
 ) -> Op:
     """An op that ``body`` defines over Op calls: one node in a graph, its decomposition attached as a closed region.
 
-    ``body(*values, **attrs)`` returns one value or a tuple. With ``in_float32`` a 16-bit float operand is cast to float32
-    before the body and float32 results are cast back: one rounding in all; a ``vjp`` of its own is run in the same way.
-    Types follow from the region's outputs.
+    ``body(*values, **attrs)`` returns one value or a tuple. With ``in_float32`` 16-bit float operands are cast to
+    float32 before the body and its float32 results are cast back; a ``vjp`` of its own is run in the same way. Types
+    follow from the region's outputs.
     """
     if in_float32:
         body = _in_float32(body)
@@ -120,7 +120,7 @@ def composite(
 
 
 def require_region(op: str, region: Graph, types: Iterable[Type]) -> None:
-    """ShapeError unless the inputs of ``region`` have the operands' types, sizes compared under the known constraints."""
+    """ShapeError unless the inputs of ``region`` have the operands' types, under the known constraints."""
     given = tuple(types)
     wanted = tuple(value.type for value in region.inputs)
     if given == wanted:

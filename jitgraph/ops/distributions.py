@@ -1,14 +1,15 @@
 """uniform, normal and dropout from random_bits, the same stream on every target.
 
-uniform: with r bits of precision (8 bfloat16, 11 float16, 24 float32, 53 float64) the value is k * 2**-r, in [0, 1). Up to
-float32, element i has k = word i >> (32 - r). For float64, k = (word i >> 5) * 2**26 + (word n + i >> 6), n the number of
-elements.
+uniform: with r bits of precision (8 bfloat16, 11 float16, 24 float32, 53 float64) the value is k * 2**-r, in [0, 1).
+Up to float32, element i has k = word i >> (32 - r). For float64, k = (word i >> 5) * 2**26 + (word n + i >> 6), n the
+number of elements.
 
-normal: Box and Muller, "A note on the generation of random normal deviates", 1958: with u and v two uniforms of each element,
-sqrt(-2 log(1 - u)) * cos(2 pi v); u from the first half of the words, v from the second. 16-bit floats are made in float32
-and rounded.
+normal: Box and Muller, "A note on the generation of random normal deviates", 1958: with u and v two uniforms of each
+element, sqrt(-2 log(1 - u)) * cos(2 pi v); u from the first half of the words, v from the second. 16-bit floats are
+made in float32 and rounded.
 
-``words_used`` says how many words of the stream a call uses; the counter offset advances by a quarter of that, rounded up.
+``words_used`` says how many words of the stream a call uses; the counter offset advances by a quarter of that, rounded
+up.
 """
 
 from __future__ import annotations

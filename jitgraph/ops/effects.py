@@ -1,4 +1,4 @@
-"""Ops with effects: check raises, print writes; a token orders the latter. And stacks, for residuals of unbounded loops."""
+"""Ops with effects: check raises, print writes, a token orders. And stacks, for residuals of unbounded loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The error function in NumPy, which has none: the Taylor series near 0, Chebyshev interpolation of ``math.erfc`` away from it."""
+"""The error function, which NumPy lacks: Taylor near 0, Chebyshev interpolation of ``math.erfc`` away from it."""
 
 from __future__ import annotations
 

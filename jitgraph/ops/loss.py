@@ -1,7 +1,7 @@
 """Losses: cross_entropy, nll_loss, mse_loss, l1_loss; reduction is "mean", "sum" or "none".
 
-Class labels are int64; one that is neither a class nor ``ignore_index`` raises IndexError. Ignored places give 0 and do not
-count for the mean, which is NaN where nothing counts. 16-bit floats are computed in float32.
+Class labels are int64; one that is neither a class nor ``ignore_index`` raises IndexError. Ignored places give 0 and
+do not count for the mean, which is NaN where nothing counts. 16-bit floats are computed in float32.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ cross_entropy: Op = composite(
     samples=_class_samples("cross_entropy", label_smoothing=0.0),
     onnx="SoftmaxCrossEntropyLoss",
     in_float32=True,
-    doc="nll_loss of log_softmax(logits[N, C, ...]) along axis 1; label_smoothing mixes the target with the uniform one.",
+    doc="nll_loss of log_softmax(logits[N, C, ...]) along axis 1; label_smoothing mixes in the uniform target.",
 )
 
 

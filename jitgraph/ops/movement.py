@@ -1,4 +1,4 @@
-"""Ops that move elements without arithmetic: reshape, transpose, broadcast, flip; slice, pad and concat are in ``windows``.
+"""Ops that move elements: reshape, transpose, broadcast, flip; ``windows`` has slice, pad and concat.
 
 ``index_map(index, *types, **attrs)`` says where each element comes from. ``index`` is one DimLike for each output axis,
 ``types`` are the operands' types; the result is a list of ``Read(operand, index, condition)``, tried in order: the

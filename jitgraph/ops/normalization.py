@@ -90,7 +90,7 @@ layer_norm: Op = composite(
     ),
     onnx="LayerNormalization",
     in_float32=True,
-    doc="x standardised over its last num_axes axes (biased variance plus eps), times weight plus bias of those axes' shape.",
+    doc="x standardised over its last num_axes axes (biased variance plus eps), times weight plus bias.",
 )
 
 

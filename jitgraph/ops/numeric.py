@@ -1,7 +1,7 @@
 """NumPy evaluation: silent on exceptional values, and 16-bit floats computed in float32 and rounded once.
 
-Evaluations get and give ``numpy.ndarray`` (0-d ones included) of exactly the inferred dtype and shape. A result may be a
-view of an operand; nobody writes to either.
+Evaluations get and give ``numpy.ndarray`` (0-d ones included) of exactly the inferred dtype and shape. A result may be
+a view of an operand; nobody writes to either.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """random_bits: the counter-based generator Philox4x32-10, the same stream on every target.
 
 Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC11. The operand is ``u64[2]``: the
-seed, which is the generator's 64-bit key (low word first), and a counter offset. Element i (in row-major order) is word
-``i % 4`` of the block whose 128-bit counter is ``offset + i // 4`` (modulo 2**64, high half zero). A call for n elements
-uses ``ceil(n / 4)`` counters; the caller adds them to the offset for the next one.
+seed, which is the generator's 64-bit key (low word first), and a counter offset. Element i (in row-major order) is
+word ``i % 4`` of the block whose 128-bit counter is ``offset + i // 4`` (modulo 2**64, high half zero). A call for n
+elements uses ``ceil(n / 4)`` counters; the caller adds them to the offset for the next one.
 
-The ``scalar`` body is ``scalar(s, seed, offset, i)``: two u64 scalars and the element's linear index as i64, giving u32.
+The ``scalar`` body is ``scalar(s, seed, offset, i)``: two u64 scalars and the element's linear index as i64, giving
+u32.
 """
 
 from __future__ import annotations

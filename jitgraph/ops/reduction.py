@@ -63,7 +63,10 @@ def _reduce_samples(name: str, accepts: frozenset[DType]) -> Callable[[DType], S
         if dtype not in accepts:
             return ()
         rng = generator(name, dtype)
-        found = [Sample((values(rng, dtype, shape, (0.2, 1.7)),), {"axes": axes}) for shape, axes in shapes]
+        found = [
+            Sample((values(rng, dtype, shape, (0.2, 1.7)),), {"axes": axes}, differentiable=all(shape[i] for i in axes))
+            for shape, axes in shapes
+        ]
         found += [
             Sample((values(rng, dtype, shape, (0.7, 1.4)),), {"axes": axes}, differentiable=False)
             for shape, axes in large

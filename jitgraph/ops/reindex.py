@@ -1,7 +1,8 @@
 """Where an element stands after a reshape: from an index under one shape to the index under another.
 
-The axes of both shapes are cut into the shortest groups of equal size, so that axes that a reshape leaves alone keep their
-plain index, and only within a group is the index made linear and taken apart again, with // and % where they must be.
+The axes of both shapes are cut into the shortest groups of equal size, so that axes that a reshape leaves alone keep
+their plain index, and only within a group is the index made linear and taken apart again, with // and % where they
+must be.
 """
 
 from __future__ import annotations
@@ -73,11 +74,10 @@ def _smaller(left: DimLike, right: DimLike) -> bool:
 def _convert(digits: list[Digit], wanted: list[DimLike]) -> list[DimLike]:
     """The same number in the radices ``wanted``."""
     result: list[DimLike] = []
-    for position in range(1, len(wanted)):
-        digits, low = _split(digits, dims.product(wanted[position:]))
-        result.append(_number(digits))
-        digits = low
-    return [*result, _number(digits)]
+    for position, extent in enumerate(wanted):
+        high, _ = _split(digits, dims.product(wanted[position + 1 :]))
+        result.append(_number(high if position == 0 else _split(high, extent)[1]))
+    return result
 
 
 def _split(digits: list[Digit], size: DimLike) -> tuple[list[Digit], list[Digit]]:

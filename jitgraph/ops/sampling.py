@@ -89,7 +89,7 @@ def elementwise_samples(
     domain: Domain = (-2.0, 2.0),
     attrs: dict[str, Any] | None = None,
 ) -> Samples:
-    """Samples for an elementwise op whose operands all have the dtype: edge values, 0-d, empty, size 1, strided, odd."""
+    """Samples for an elementwise op on operands of the dtype: edge values, 0-d, empty, size 1, strided, odd."""
 
     def samples(dtype: DType) -> Sequence[Sample]:
         if dtype not in accepts:

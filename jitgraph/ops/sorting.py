@@ -60,5 +60,5 @@ sort: Op = Op(
     evaluate=_sort,
     vjp=_sort_vjp,
     samples=_sort_samples,
-    doc="The elements in order along an axis and their int64 places; equal ones keep their order, NaN counts as greatest.",
+    doc="The elements in order along an axis and their int64 places; stable, and NaN counts as greatest.",
 )

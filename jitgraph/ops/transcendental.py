@@ -1,4 +1,4 @@
-"""Roots, exponentials, logarithms, trigonometric and hyperbolic functions, erf, and rounding to integers; floats alone."""
+"""Roots, exponentials, logarithms, trigonometric and hyperbolic functions, erf, rounding to integers: floats alone."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ def _function(
     domain: Domain = (-2.0, 2.0),
     scalar: Callable[..., Any] | None = None,
     arity: int = 1,
+    doc: str,
 ) -> Op:
     return elementwise(
         name,
@@ -38,6 +39,7 @@ def _function(
         vjp=vjp,
         onnx=onnx,
         domain=domain,
+        doc=doc,
     )
 
 
@@ -53,11 +55,26 @@ def _one_minus_square(x: Any) -> Any:
     return sub(full_like(1.0, x), mul(x, x))
 
 
-exp: Op = _function("exp", np.exp, lambda ct, out, x: (mul(ct, out),), onnx="Exp")
-exp2: Op = _function("exp2", np.exp2, lambda ct, out, x: (_scaled(mul(ct, out), math.log(2.0)),))
-expm1: Op = _function("expm1", np.expm1, lambda ct, out, x: (mul(ct, add(out, full_like(1.0, out))),))
-log: Op = _function("log", np.log, lambda ct, out, x: (div(ct, x),), onnx="Log", domain=(0.3, 3.0))
-log1p: Op = _function("log1p", np.log1p, lambda ct, out, x: (div(ct, add(x, full_like(1.0, x))),), domain=(-0.7, 2.0))
+exp: Op = _function("exp", np.exp, lambda ct, out, x: (mul(ct, out),), onnx="Exp", doc="e to the x.")
+exp2: Op = _function("exp2", np.exp2, lambda ct, out, x: (_scaled(mul(ct, out), math.log(2.0)),), doc="2 to the x.")
+expm1: Op = _function(
+    "expm1", np.expm1, lambda ct, out, x: (mul(ct, add(out, full_like(1.0, out))),), doc="exp(x) - 1, exact near 0."
+)
+log: Op = _function(
+    "log",
+    np.log,
+    lambda ct, out, x: (div(ct, x),),
+    onnx="Log",
+    domain=(0.3, 3.0),
+    doc="The natural logarithm; -inf at 0, NaN below.",
+)
+log1p: Op = _function(
+    "log1p",
+    np.log1p,
+    lambda ct, out, x: (div(ct, add(x, full_like(1.0, x))),),
+    domain=(-0.7, 2.0),
+    doc="log(1 + x), exact near 0.",
+)
 sqrt: Op = _function(
     "sqrt",
     np.sqrt,
@@ -65,6 +82,7 @@ sqrt: Op = _function(
     onnx="Sqrt",
     domain=(0.3, 3.0),
     scalar=lambda s, x: s.sqrt(x),
+    doc="The square root, correctly rounded.",
 )
 rsqrt: Op = _function(
     "rsqrt",
@@ -72,22 +90,54 @@ rsqrt: Op = _function(
     lambda ct, out, x: (_scaled(mul(ct, mul(out, mul(out, out))), -0.5),),
     domain=(0.3, 3.0),
     scalar=lambda s, x: s.div(s.const(1.0, x.dtype), s.sqrt(x)),
+    doc="1 / sqrt(x), each step rounded.",
 )
-sin: Op = _function("sin", np.sin, lambda ct, out, x: (mul(ct, cos(x)),), onnx="Sin")
-cos: Op = _function("cos", np.cos, lambda ct, out, x: (neg(mul(ct, sin(x))),), onnx="Cos")
-tan: Op = _function("tan", np.tan, lambda ct, out, x: (mul(ct, _one_plus_square(out)),), onnx="Tan", domain=(-1.2, 1.2))
+sin: Op = _function("sin", np.sin, lambda ct, out, x: (mul(ct, cos(x)),), onnx="Sin", doc="The sine of x in radians.")
+cos: Op = _function(
+    "cos", np.cos, lambda ct, out, x: (neg(mul(ct, sin(x))),), onnx="Cos", doc="The cosine of x in radians."
+)
+tan: Op = _function(
+    "tan",
+    np.tan,
+    lambda ct, out, x: (mul(ct, _one_plus_square(out)),),
+    onnx="Tan",
+    domain=(-1.2, 1.2),
+    doc="The tangent of x in radians.",
+)
 asin: Op = _function(
-    "asin", np.arcsin, lambda ct, out, x: (mul(ct, rsqrt(_one_minus_square(x))),), onnx="Asin", domain=(-0.9, 0.9)
+    "asin",
+    np.arcsin,
+    lambda ct, out, x: (mul(ct, rsqrt(_one_minus_square(x))),),
+    onnx="Asin",
+    domain=(-0.9, 0.9),
+    doc="The inverse sine, in -pi/2 .. pi/2.",
 )
 acos: Op = _function(
-    "acos", np.arccos, lambda ct, out, x: (neg(mul(ct, rsqrt(_one_minus_square(x)))),), onnx="Acos", domain=(-0.9, 0.9)
+    "acos",
+    np.arccos,
+    lambda ct, out, x: (neg(mul(ct, rsqrt(_one_minus_square(x)))),),
+    onnx="Acos",
+    domain=(-0.9, 0.9),
+    doc="The inverse cosine, in 0 .. pi.",
 )
-atan: Op = _function("atan", np.arctan, lambda ct, out, x: (div(ct, _one_plus_square(x)),), onnx="Atan")
-sinh: Op = _function("sinh", np.sinh, lambda ct, out, x: (mul(ct, cosh(x)),), onnx="Sinh")
-cosh: Op = _function("cosh", np.cosh, lambda ct, out, x: (mul(ct, sinh(x)),), onnx="Cosh")
-tanh: Op = _function("tanh", np.tanh, lambda ct, out, x: (mul(ct, _one_minus_square(out)),), onnx="Tanh")
+atan: Op = _function(
+    "atan",
+    np.arctan,
+    lambda ct, out, x: (div(ct, _one_plus_square(x)),),
+    onnx="Atan",
+    doc="The inverse tangent, in -pi/2 .. pi/2.",
+)
+sinh: Op = _function("sinh", np.sinh, lambda ct, out, x: (mul(ct, cosh(x)),), onnx="Sinh", doc="The hyperbolic sine.")
+cosh: Op = _function("cosh", np.cosh, lambda ct, out, x: (mul(ct, sinh(x)),), onnx="Cosh", doc="The hyperbolic cosine.")
+tanh: Op = _function(
+    "tanh", np.tanh, lambda ct, out, x: (mul(ct, _one_minus_square(out)),), onnx="Tanh", doc="The hyperbolic tangent."
+)
 erf: Op = _function(
-    "erf", _erf, lambda ct, out, x: (mul(_scaled(ct, 2.0 / math.sqrt(math.pi)), exp(neg(mul(x, x)))),), onnx="Erf"
+    "erf",
+    _erf,
+    lambda ct, out, x: (mul(_scaled(ct, 2.0 / math.sqrt(math.pi)), exp(neg(mul(x, x)))),),
+    onnx="Erf",
+    doc="The error function, 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.",
 )
 
 
@@ -110,8 +160,18 @@ def _atan2_vjp(ct: Any, out: Any, y: Any, x: Any) -> tuple[Any, ...]:
     return mul(scale, x), neg(mul(scale, y))
 
 
-pow: Op = _function("pow", np.power, _pow_vjp, arity=2, onnx="Pow", domain=(0.3, 2.0))
-atan2: Op = _function("atan2", np.arctan2, _atan2_vjp, arity=2)
+pow: Op = _function(
+    "pow",
+    np.power,
+    _pow_vjp,
+    arity=2,
+    onnx="Pow",
+    domain=(0.3, 2.0),
+    doc="x to the y; 1 where y is 0, NaN for a negative x with a fractional y.",
+)
+atan2: Op = _function(
+    "atan2", np.arctan2, _atan2_vjp, arity=2, doc="The angle of the point (x, y) for operands y, x, in -pi .. pi."
+)
 
 
 def _rounding(name: str, evaluate: Callable[..., Any], onnx: str | None, doc: str) -> Op:

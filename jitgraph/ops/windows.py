@@ -171,7 +171,7 @@ pad: Op = Op(
             ]
         ],
     ),
-    doc="x with low elements before, high after and interior between its own along each axis, all equal to the 0-d value.",
+    doc="x with low elements before, high after and interior between its own, all equal to the 0-d value.",
 )
 
 

@@ -75,7 +75,7 @@ def _dataclass(value: Any) -> Parts:
 
 
 def _build_dataclass(kind: type, steps: tuple[Step, ...], children: Sequence[Any], data: Any) -> Any:
-    made = object.__new__(kind)
+    made: Any = object.__new__(kind)
     for step, child in zip(steps, children, strict=True):
         object.__setattr__(made, step[0], child)  # frozen dataclasses, too; __post_init__ has run once already
     return made
@@ -88,6 +88,7 @@ _REGISTERED: Final[dict[type, Container]] = {
     dict: Container(_mapping, _build_mapping),
     OrderedDict: Container(_mapping, _build_mapping),
 }
+_LEAVES: Final[set[type]] = set()
 _NAMED_TUPLE: Final = Container(_named_tuple, lambda kind, steps, children, data: kind(*children))
 _DATACLASS: Final = Container(_dataclass, _build_dataclass)
 
@@ -103,9 +104,16 @@ def register(
     _REGISTERED[kind] = Container(take_apart, build)
 
 
+def register_leaf(kind: type) -> None:
+    """Make instances of exactly ``kind``, a dataclass or named tuple, leaves."""
+    _LEAVES.add(kind)
+
+
 def container_of(value: Any) -> Container | None:
     """How ``value`` is taken apart, or None where it is a leaf."""
     kind = type(value)
+    if kind in _LEAVES:
+        return None
     if (found := _REGISTERED.get(kind)) is not None:
         return found
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
@@ -120,7 +128,9 @@ class TreeDef:
 
     __slots__ = ("_hash", "children", "data", "kind", "leaves", "steps")
 
-    def __init__(self, kind: type | None, steps: tuple[Step, ...], children: tuple[TreeDef, ...], data: Hashable) -> None:
+    def __init__(
+        self, kind: type | None, steps: tuple[Step, ...], children: tuple[TreeDef, ...], data: Hashable
+    ) -> None:
         self.kind = kind
         self.steps = steps
         self.children = children

@@ -32,6 +32,9 @@ class TensorSpec:
                 raise ArgumentError(f"{size!r} in a TensorSpec is neither a size nor a name")
 
 
+tree.register_leaf(TensorSpec)
+
+
 class Static(NamedTuple):
     """An argument that is part of the key as a whole."""
 

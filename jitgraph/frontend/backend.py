@@ -1,15 +1,16 @@
-"""The seam to the compiler: a graph becomes something that runs on arrays."""
+"""The seam to the compiler: a graph becomes something that runs on arrays, within the limits that the user set."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Protocol
 
-from jitgraph import config
+from jitgraph.ir import dims
 from jitgraph.ir.graph import Graph
-from jitgraph.ir.interpreter import interpret
-from jitgraph.ir.target import Target
-from jitgraph.passes.autodiff import expand_grads
+from jitgraph.ir.types import TensorType
+from jitgraph.runtime import loader
+from jitgraph.runtime.executable import Executable
 
 
 class Runnable(Protocol):
@@ -20,27 +21,54 @@ class Runnable(Protocol):
         ...
 
 
-class Interpreted:
-    """A graph that runs in the NumPy interpreter (JITGRAPH_INTERPRET=1)."""
+class Bounded(Executable):
+    """A compiled graph that runs on a pool of its own size."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = expand_grads(graph)
-
-    def run(self, buffers: Sequence[Any], donate: Iterable[int] = ()) -> list[Any]:
-        """The outputs, in fresh arrays: the interpreter may hand out views of the arguments."""
-        found = interpret(self.graph, buffers)
-        return [array.copy() if _shares(array, buffers) else array for array in found]
-
-
-def _shares(array: Any, buffers: Sequence[Any]) -> bool:
-    return array.base is not None or any(array is buffer for buffer in buffers)
+    def __init__(self, made: Any, threads: int) -> None:
+        super().__init__(
+            made.image, made.signature, llvm_ir=made.llvm_ir, asm=lambda: made.asm, runtime=_runtime_of(threads)
+        )
+        self.stages = made.stages
+        self.target = made.target
 
 
-def compile_graph(graph: Graph, target: Target | None, donate: Sequence[int] = ()) -> Runnable:
-    """Native code for ``graph``; the interpreter under JITGRAPH_INTERPRET=1."""
-    if config.INTERPRET.is_on():
-        return Interpreted(graph)
+@lru_cache(maxsize=8)
+def _runtime_of(threads: int) -> loader.Runtime:
+    return loader.Runtime(threads)
+
+
+def compile_graph(
+    graph: Graph, *, donate: Sequence[tuple[int, int]] = (), fastmath: bool = False, threads: int | None = None
+) -> Runnable:
+    """Code for this machine; ``donate`` holds pairs (output, input) that may share memory."""
     from jitgraph import compiler  # the code generator loads on the first compilation
 
-    made: Runnable = compiler.compile(graph, target or Target.host(), donate=tuple(donate))
+    made = compiler.compile(graph, donate=tuple(donate), fastmath=fastmath)
+    if threads is not None and isinstance(made, Executable):
+        return Bounded(made, threads)
     return made
+
+
+def aliases(made: Runnable) -> tuple[tuple[int, int], ...]:
+    """The pairs (output, input) that may indeed share memory."""
+    return tuple(made.signature.aliases) if isinstance(made, Executable) else ()
+
+
+def arena_bytes(made: Runnable, sizes: Mapping[str, int]) -> tuple[int, int]:
+    """Bytes of temporaries with the memory plan and without; (0, 0) where nothing was planned."""
+    plan = getattr(getattr(made, "stages", None), "plan", None)
+    if plan is None:
+        return 0, 0
+    return dims.evaluate(plan.arena_bytes, sizes), dims.evaluate(plan.unplanned, sizes)
+
+
+def output_bytes(graph: Graph, sizes: Mapping[str, int]) -> int:
+    """Bytes of a graph's outputs."""
+    return sum(tensor_bytes(value.type, sizes) for value in graph.outputs)
+
+
+def tensor_bytes(type: Any, sizes: Mapping[str, int]) -> int:
+    """Bytes of a value; 0 for tokens and stacks."""
+    if not isinstance(type, TensorType):
+        return 0
+    return dims.evaluate(type.size, sizes) * type.dtype.itemsize

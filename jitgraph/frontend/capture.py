@@ -197,6 +197,9 @@ class Capture:
         if isinstance(owner, types.ModuleType) and _is_library_module(owner.__name__):
             impure.refuse(vars(owner).get(name), f"{owner.__name__}.{name}", self._line)
             return
+        if isinstance(owner, type) and _is_library_module(owner.__module__):
+            impure.refuse(getattr(owner, name, None), f"{owner.__name__}.{name}", self._line)
+            return
         if access.method and is_container(owner):
             self._keep_contents(owner, str(access.target.owner))
             return

@@ -199,7 +199,7 @@ class _Writer:
             case "slot":
                 return self.arrays[self.slot_variables[at]]
             case "argument array":
-                return self.leaves[at]
+                return self.arrays[self.leaves[at]]
             case "float":
                 return f"array({self.leaves[at]}, 'd')"
             case "host float":

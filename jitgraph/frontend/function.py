@@ -29,7 +29,7 @@ from jitgraph.ir import context, dims
 from jitgraph.ir.context import Context
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph
-from jitgraph.ir.target import Target
+from jitgraph.ir.sizes import bind_sizes
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 
@@ -84,6 +84,7 @@ class TracedFunction:
         self._hits = 0
         self._misses = 0
         self._warned = False
+        self._bounded = options.max_bytes is not None
         self._lock = threading.RLock()
 
     def __repr__(self) -> str:
@@ -109,6 +110,8 @@ class TracedFunction:
                 self._hits += 1
                 if specialisation is not self._specialisations[0]:
                     self._use(specialisation)
+                if self._bounded:
+                    self._check_contract(specialisation, match[1])
                 return specialisation.run(match)
         if config.DISABLE_JIT.is_on():
             return self._eager(values)
@@ -135,13 +138,14 @@ class TracedFunction:
         values = self._with_native_arrays(values)
         with self._lock:
             specialisation = match = None
+            fresh = False
             for known in self._specialisations:  # another thread may have made it meanwhile
                 if known.ambient.fingerprint == ambient.fingerprint and (match := known.match(values)) is not None:
                     specialisation = known
                     self._hits += 1
                     break
             if specialisation is None:
-                specialisation = self._specialise(values, ambient)
+                specialisation, fresh = self._specialise(values, ambient), True
                 match = specialisation.match(values)
                 if match is None:
                     raise TraceError(
@@ -149,9 +153,10 @@ class TracedFunction:
                         f"{self._difference(specialisation, self._binder.describe(values))}",
                         hint="the function changes Python state on which it depends; keep that state in tensors",
                     )
-        if self.options.verify:
-            return self._verified(specialisation, values)
         assert match is not None
+        self._check_contract(specialisation, match[1])
+        if self.options.verify and fresh:
+            return self._verified(specialisation, values)
         return specialisation.run(match)
 
     def _with_native_arrays(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -167,10 +172,9 @@ class TracedFunction:
         start = time.perf_counter()
         program, keys = self._trace(arguments, values)
         traced = time.perf_counter()
-        specialisation = Specialisation(arguments.structure, keys, program, ambient, self._compile)
+        specialisation = Specialisation(arguments.structure, keys, program, ambient, self.compile)
         specialisation.forward  # noqa: B018 - compiled now, under the lock
         done = time.perf_counter()
-        self._check_contract(specialisation)
         location = Location.of_user()
         self.ledger.append(Retrace(location, reason, 1e3 * (traced - start), 1e3 * (done - traced)))
         self._misses += 1
@@ -188,21 +192,19 @@ class TracedFunction:
         self._specialisations = kept
         return specialisation
 
-    def _compile(self, graph: Graph) -> backend.Runnable:
-        return backend.compile_graph(graph, self.target())
+    def compile(self, graph: Graph, donate: Sequence[tuple[int, int]] = ()) -> backend.Runnable:
+        """Code for a graph under this function's options."""
+        options = self.options
+        return backend.compile_graph(graph, donate=donate, fastmath=options.fastmath, threads=options.threads)
 
-    def target(self) -> Target | None:
-        """What code is made for; None for this machine as it is."""
-        return None
-
-    def _check_contract(self, specialisation: Specialisation) -> None:
-        """Refuse code that needs more memory than ``max_bytes`` allows."""
+    def _check_contract(self, specialisation: Specialisation, buffers: Sequence[Any]) -> None:
+        """TraceError where a call would need more memory for temporaries and outputs than ``max_bytes`` allows."""
         limit = self.options.max_bytes
         if limit is None:
             return
-        from jitgraph.frontend.lowered import planned_bytes
-
-        needed = planned_bytes(specialisation.forward, specialisation.program)
+        graph = specialisation.program.graph
+        sizes = bind_sizes([value.type for value in graph.inputs], [np.shape(buffer) for buffer in buffers])
+        needed = backend.arena_bytes(specialisation.forward, sizes)[0] + backend.output_bytes(graph, sizes)
         if needed > limit:
             raise TraceError(
                 f"{self.__name__} needs {needed} bytes for arena and outputs, more than max_bytes={limit}",
@@ -311,6 +313,25 @@ class TracedFunction:
             self.ledger.clear()
             self._hits = self._misses = 0
             self._warned = False
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """One value for each parameter."""
+        return self._binder.bind(args, kwargs)
+
+    def describe(self, values: Sequence[Any]) -> Arguments:
+        """Bound arguments taken apart."""
+        return self._binder.describe(values)
+
+    def fitted(self, values: Sequence[Any], keys: Sequence[LeafKey]) -> tuple[Any, ...]:
+        """Bound arguments with arrays as tensors, or the other way round, where ``keys`` asks for it."""
+        from jitgraph.frontend.lowered import fitted
+
+        arguments = self.describe(values)
+        return fitted(arguments, keys) if len(arguments.keys) == len(keys) else tuple(values)
+
+    def difference(self, specialisation: Specialisation, values: Sequence[Any]) -> str:
+        """In what bound arguments, or the state now, differ from what a specialisation assumes."""
+        return self._difference(specialisation, self.describe(values))
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
         """The program for these arguments (tensors, arrays, or ``jg.TensorSpec``) without running it."""

@@ -79,7 +79,8 @@ def named_keys(
             if not -len(shapes[leaf]) <= axis < len(shapes[leaf]):
                 raise TraceError(f"dynamic_shapes names axis {axis} of {text}, whose rank is {len(shapes[leaf])}")
             size = arguments.keys[leaf].shape[axis]
-            assert isinstance(size, int)
+            if not isinstance(size, int):
+                continue  # a TensorSpec that names the size itself
             if sizes.setdefault(name, size) != size:
                 raise TraceError(f"the size {name!r} is {sizes[name]} and, in {text} on axis {axis}, {size}")
             shapes[leaf][axis] = Dim.name(name)

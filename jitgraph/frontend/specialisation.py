@@ -13,6 +13,7 @@ from jitgraph import ops
 from jitgraph.autograd import tape
 from jitgraph.autograd.tape import Record
 from jitgraph.eager import EagerValue
+from jitgraph.frontend import backend, donation
 from jitgraph.frontend.arguments import LeafKey
 from jitgraph.frontend.backend import Runnable
 from jitgraph.frontend.dispatch import Match, build_matcher
@@ -25,7 +26,7 @@ from jitgraph.passes.autodiff import Vjp, vjp_halves
 from jitgraph.tensor import Tensor
 from jitgraph.tree import TreeDef
 
-Compile = Callable[[Graph], Runnable]
+Compile = Callable[[Graph, Sequence[tuple[int, int]]], Runnable]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class Specialisation:
         self.match = build_matcher(structure, keys, program)
         self.taped = program.differentiable and ambient.grad_enabled
         self._simple = _is_simple(program) and not self.taped
+        self._in_place: tuple[tuple[int, int], ...] = ()  # (input, slot) of state that may be overwritten
 
     @cached_property
     def vjp(self) -> Vjp:
@@ -69,18 +71,29 @@ class Specialisation:
 
     @cached_property
     def forward(self) -> Runnable:
-        """What a call runs."""
-        return self.compile(self.vjp.forward if self.taped else self.program.graph)
+        """What a call runs. State is updated in place only where no gradient may need its old value."""
+        if self.taped:
+            return self.compile(self.vjp.forward, ())
+        return self.adopt(self.compile(self.program.graph, donation.candidates(self.program)))
+
+    def adopt(self, made: Runnable) -> Runnable:
+        """Take code that was compiled for the program's graph with its donations."""
+        self._in_place = tuple((i, self.program.inputs[i].at) for _, i in backend.aliases(made))
+        self.__dict__["forward"] = made
+        return made
 
     @cached_property
     def backward(self) -> Runnable:
         """What gradients through a call run."""
-        return self.compile(self.vjp.backward)
+        return self.compile(self.vjp.backward, ())
 
     def run(self, match: Match) -> Any:
         """Run the graph and then, after success, write back and build the result."""
         handles, buffers = match
-        outputs = self.forward.run(buffers)
+        if self._in_place:
+            outputs = self.forward.run(buffers, donation.unshared(handles, buffers, self._in_place))
+        else:
+            outputs = self.forward.run(buffers)
         if self._simple:
             handle = object.__new__(Tensor)
             handle._bind(EagerValue(outputs[0]))

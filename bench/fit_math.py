@@ -96,11 +96,11 @@ ERFCX_64 = (_erfcx, _erfcx_weight, mpf("-0.5"), mpf("4.5"))
 TABLES: list[tuple[str, str, tuple[Function, Function, Any, Any], int, int]] = [
     # name, what it is, problem, degree for float32, degree for float64
     ("EXP", "(exp(r) - 1 - r) / r^2 for |r| <= ln(2)/2", EXP, 5, 10),
-    ("LOG", "(log((1+s)/(1-s))/s - 2) / s^2 in s^2, for (1+s)/(1-s) from sqrt(1/2) to sqrt(2)", LOG, 3, 6),
+    ("LOG", "(log((1+s)/(1-s))/s - 2) / s^2 in s^2, for (1+s)/(1-s) from sqrt(1/2) to sqrt(2)", LOG, 2, 6),
     ("LOG_REST", "((log((1+s)/(1-s))/s - 2) / s^2 - 2/3) / s^2 in s^2, the same s, for pow", LOG_REST, 0, 7),
     ("SIN", "(sin(x) - x) / x^3 in x^2 for |x| <= pi/4", SIN, 3, 6),
     ("COS", "(cos(x) - 1 + x^2/2) / x^4 in x^2 for |x| <= pi/4", COS, 2, 5),
-    ("ATAN", "(atan(x) - x) / x^3 in x^2 for |x| <= 1", ATAN, 9, 22),
+    ("ATAN", "(atan(x) - x) / x^3 in x^2 for |x| <= 1", ATAN, 8, 22),
     ("ASIN", "(asin(x) - x) / x^3 in x^2 for |x| <= 1/2", ASIN, 5, 12),
     ("ERF", "(erf(x) - 2/sqrt(pi) x) / x^3 in x^2 for |x| <= 1", ERF, 6, 11),
     ("ERFCX", "erfc(x) exp(x^2) in x - 1.5 for 1 <= x <= 4", ERFCX_32, 8, 0),
@@ -114,11 +114,25 @@ def literal(coefficient: Any, bits: int) -> str:
     return str(np.float32(float(coefficient)))
 
 
+def rounded_fit(f: Function, weight: Function, low: Any, high: Any, degree: int, kind: Any) -> list[float]:
+    """Coefficients rounded to ``kind``, lowest first, the later ones fitted anew after each rounding."""
+    found = []
+    for left in range(degree, -1, -1):
+        coefficient = float(kind(float(remez(f, weight, low, high, left)[0][0])))
+        found.append(coefficient)
+        f = lambda x, f=f, c=coefficient: (f(x) - mpf(c)) / x
+        weight = lambda x, w=weight: w(x) * x
+    return found
+
+
 def show(name: str, what: str, problem: tuple[Function, Function, Any, Any], degree: int, bits: int) -> None:
     f, weight, low, high = problem
-    coefficients, _ = remez(f, weight, low, high, degree)
     kind = np.float32 if bits == 32 else np.float64
-    rounded = [mpf(float(kind(float(c)))) for c in coefficients]
+    if bits == 32 and low > 0:
+        coefficients = rounded_fit(f, weight, low, high, degree, kind)
+    else:
+        coefficients = [float(kind(float(c))) for c in remez(f, weight, low, high, degree)[0]]
+    rounded = [mpf(c) for c in coefficients]
     points = [low + (high - low) * i / 4000 for i in range(4001)]
     error = max(weight(x) * abs(f(x) - mp.polyval(rounded[::-1], x)) for x in points if x != 0)
     print(f"# {what}: relative error 2^{float(mp.log(error, 2)):.1f}")

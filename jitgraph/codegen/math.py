@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from jitgraph.codegen.math_erf import erf, rsqrt
 from jitgraph.codegen.math_exp import cosh, exp, exp2, expm1, sinh, tanh
 from jitgraph.codegen.math_log import log, log1p, log2, pow_
+from jitgraph.codegen.math_trig import acos, asin, atan, atan2, cos, sin, tan
 from jitgraph.ir.scalar import Scalar
 
 FUNCTIONS: Final[dict[str, Callable[..., Scalar]]] = {
@@ -22,7 +24,16 @@ FUNCTIONS: Final[dict[str, Callable[..., Scalar]]] = {
     "log2": log2,
     "log1p": log1p,
     "pow": pow_,
+    "sin": sin,
+    "cos": cos,
+    "tan": tan,
+    "asin": asin,
+    "acos": acos,
+    "atan": atan,
+    "atan2": atan2,
     "sinh": sinh,
     "cosh": cosh,
     "tanh": tanh,
+    "erf": erf,
+    "rsqrt": rsqrt,
 }

@@ -19,7 +19,7 @@ Pair: TypeAlias = tuple[Scalar, Scalar]  # an unevaluated sum, the larger first
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A float dtype with its constants. ``magic`` added to an integer below ``2**(mantissa - 2)`` shows it in the bits."""
+    """A float dtype with its constants. ``magic`` added to a float that is a small integer shows it in the bits."""
 
     dtype: DType
     integer: DType

@@ -1,0 +1,218 @@
+"""From a recorded program to an entry of a file: one closed graph, its state by name, and the shape of its result.
+
+The inputs of a file's graph are the user's arguments in order, then the state: every tensor that the function reached
+by itself. Its outputs are the leaves of the result, then the new values of the state that the function rebinds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jitgraph import dtypes
+from jitgraph.eager import EagerValue
+from jitgraph.errors import JitgraphError
+from jitgraph.frontend.lowered import Lowered
+from jitgraph.frontend.program import Leaf, Slot, Source
+from jitgraph.ir.graph import Graph, Value
+from jitgraph.ir.types import TensorType
+from jitgraph.passes.autodiff import expand_grads
+from jitgraph.runtime import loader
+from jitgraph.tree import Item, TreeDef
+
+
+CONSTANT: Final = "constant."
+"""Before the sha256 of a large constant of the graph, its key among the weights."""
+
+
+class State(NamedTuple):
+    """A tensor that the file brings along: its key among the weights, its value now, and what stands for it."""
+
+    key: str
+    array: NDArray[Any]
+    value: Value
+
+
+class Entry(NamedTuple):
+    """One entry of a file before it is compiled. ``defaults`` are for arguments that may be left out."""
+
+    graph: Graph
+    defaults: tuple[float | None, ...]
+    state: tuple[State, ...]
+    writes: tuple[tuple[int, int], ...]
+    structure: Any
+
+    @property
+    def arguments(self) -> tuple[Value, ...]:
+        """The inputs that the caller gives."""
+        return self.graph.inputs[: len(self.defaults)]
+
+
+def entry_of(lowered: Lowered) -> Entry:
+    """The entry for a lowered call; JitgraphError for what a file cannot hold."""
+    return _Assembly(lowered).entry()
+
+
+class _Assembly:
+    def __init__(self, lowered: Lowered) -> None:
+        self.lowered = lowered
+        self.program = lowered.program
+        self.graph = lowered.program.graph
+        self.defaults: list[float | None] = []
+        self.arguments: list[Value] = []
+        self.state: dict[Any, State] = {}
+        self.outputs: list[Value] = []
+        self.name = lowered.function.__name__
+        if self.program.effects:
+            self._refuse("it changes Python state besides tensors", "keep that state in tensors")
+
+    def _refuse(self, reason: str, hint: str) -> None:
+        raise JitgraphError(f"{self.name} cannot be saved: {reason}\n  hint: {hint}")
+
+    def entry(self) -> Entry:
+        self._take_arguments()
+        self._take_state()
+        structure = self._structure(self.program.result.structure, iter(self.program.result.leaves))
+        writes = tuple(self._write(slot, source) for slot, source in self.program.writes)
+        order = list(self.state.values())
+        inputs = (*self.arguments, *(state.value for state in order))
+        whole = Graph(inputs, self.graph.nodes, tuple(self.outputs), self.graph.constraints, self.name)
+        return Entry(expand_grads(whole), tuple(self.defaults), tuple(order), writes, structure)
+
+    def _take_arguments(self) -> None:
+        """One input for each tensor, array or float among the arguments, used or not."""
+        used: dict[tuple[str, int], Value] = {}
+        for source, value in zip(self.program.inputs, self.graph.inputs, strict=True):
+            if source.kind == "slot" and self.program.slots[source.at].kind == "argument":
+                used["tensor", self.program.slots[source.at].at] = value
+            elif source.kind in ("argument array", "float"):
+                used["array" if source.kind == "argument array" else "float", source.at] = value
+        names: set[str] = set()
+        for number, key in enumerate(self.lowered.keys):
+            if key.kind not in ("tensor", "array", "float"):
+                continue
+            if key.kind == "tensor" and key.first != number:
+                self._refuse("an example input is given twice", "give each argument a tensor of its own")
+            type = TensorType(dtypes.float64, ()) if key.kind == "float" else TensorType(key.dtype, key.shape)
+            found = used.get((key.kind, number))
+            name = _unique(re.sub(r"\W+", "_", self.lowered.arguments.texts[number]).strip("_"), names)
+            self.arguments.append(self._named(found, type, name))
+            self.defaults.append(None)
+        for source, value in zip(self.program.inputs, self.graph.inputs, strict=True):
+            if source.kind == "host float":
+                mapping, key = source.at
+                self.arguments.append(self._named(value, value.tensor, _unique(str(key), names)))
+                self.defaults.append(float(mapping[key]))
+
+    def _named(self, value: Value | None, type: TensorType, name: str) -> Value:
+        """An input called ``name``: the graph's own value renamed, or a new one that nobody reads."""
+        fresh = Value(type, name)
+        if value is not None:
+            self.graph = _replaced(self.graph, value, fresh)
+        return fresh
+
+    def _take_state(self) -> None:
+        names: set[str] = set()
+        for number, (source, value) in enumerate(zip(self.program.inputs, self.graph.inputs, strict=True)):
+            if source.kind == "array":
+                self._keep(("array", number), "constant", np.asarray(source.at), value, names)
+            elif source.kind == "slot" and self.program.slots[source.at].kind != "argument":
+                slot = self.program.slots[source.at]
+                self._keep(("slot", source.at), slot.text, self._array(slot), value, names)
+        for at, _ in self.program.writes:
+            slot = self.program.slots[at]
+            if slot.kind == "argument":
+                self._refuse(f"it rebinds its argument {slot.text}", "return the new value instead")
+            if ("slot", at) not in self.state:
+                array = self._array(slot)
+                self._keep(("slot", at), slot.text, array, Value(TensorType(array.dtype, array.shape)), names)
+
+    def _keep(self, at: Any, text: str, array: NDArray[Any], value: Value, names: set[str]) -> None:
+        key = _unique(re.sub(r"[^\w.]+", ".", text).strip("."), names)
+        fresh = Value(value.type, key.replace(".", "_"))
+        self.graph = _replaced(self.graph, value, fresh)
+        self.state[at] = State(key, array, fresh)
+
+    def _array(self, slot: Slot) -> NDArray[Any]:
+        handle = self._handle(slot)
+        value = handle._value
+        assert isinstance(value, EagerValue)
+        return value.array
+
+    def _handle(self, slot: Slot) -> Any:
+        match slot.kind:
+            case "handle":
+                return slot.at
+            case "place":
+                return slot.at.get()
+            case "grad":
+                return self._handle(self.program.slots[slot.at])._grad
+        return self.lowered.arguments.leaves[slot.at]
+
+    # --- results ---
+
+    def _output(self, source: Source) -> int:
+        """The number of the file's output that is the value of ``source``."""
+        value = (self.graph.outputs if source.kind == "output" else self.graph.inputs)[source.index]
+        self.outputs.append(value)
+        return len(self.outputs) - 1
+
+    def _write(self, slot: int, source: Source) -> tuple[int, int]:
+        return self._output(source), list(self.state).index(("slot", slot))
+
+    def _structure(self, structure: TreeDef, leaves: Any) -> Any:
+        if structure.kind is None:
+            return self._leaf(next(leaves))
+        if structure.kind is type(None):
+            return None
+        children = [self._structure(child, leaves) for child in structure.children]
+        if structure.kind is dict and all(isinstance(s, Item) and isinstance(s.key, str) for s in structure.steps):
+            return {"dict": {step[0]: child for step, child in zip(structure.steps, children, strict=True)}}
+        if structure.kind in (tuple, list):
+            return {structure.kind.__name__: children}
+        self._refuse(f"it returns a {structure.kind.__name__}", "return tensors in tuples, lists or dicts of names")
+        return None
+
+    def _leaf(self, leaf: Leaf) -> Any:
+        if leaf.kind == "fresh":
+            return self._output(self.program.fresh[leaf.at].source)
+        if leaf.kind == "slot":
+            return self._output(self._value_after(leaf.at))
+        if isinstance(leaf.at, bool | int | float | str):
+            return {"value": leaf.at}
+        self._refuse(f"it returns a {type(leaf.at).__name__}", "return tensors and plain numbers")
+        return None
+
+    def _value_after(self, slot: int) -> Source:
+        for written, source in self.program.writes:
+            if written == slot:
+                return source
+        for number, source in enumerate(self.program.inputs):
+            if source.kind == "slot" and source.at == slot:
+                return Source("input", number, False)
+        self._refuse("it returns a tensor that it does not read", "return x + 0, or read it outside")
+        raise AssertionError
+
+
+def _replaced(graph: Graph, old: Value, new: Value) -> Graph:
+    """``graph`` with one of its inputs replaced by a value of the same type."""
+    from dataclasses import replace
+
+    def swap(values: Sequence[Value]) -> tuple[Value, ...]:
+        return tuple(new if value is old else value for value in values)
+
+    nodes = tuple(replace(node, inputs=swap(node.inputs)) if old in node.inputs else node for node in graph.nodes)
+    return Graph(swap(graph.inputs), nodes, swap(graph.outputs), graph.constraints, graph.name)
+
+
+def _unique(stem: str, names: set[str]) -> str:
+    name, count = stem or "x", 1
+    while name in names:
+        count += 1
+        name = f"{stem}_{count}"
+    names.add(name)
+    return name

@@ -1,0 +1,168 @@
+"""``jg.load``: a file's graph and weights as a callable that compiles anew, differentiates and can be inspected.
+
+Nothing from the file is executed: its graph is parsed, verified and compiled here.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from jitgraph import lifting, ops
+from jitgraph.eager import EagerValue
+from jitgraph.errors import ArgumentError, GraphError, LoadError, ShapeError
+from jitgraph.frontend.function import trace
+from jitgraph.ir import context, dims, parse, verify
+from jitgraph.ir.constant import Constant
+from jitgraph.ir.dims import DimLike
+from jitgraph.ir.graph import Graph
+from jitgraph.ir.resize import resize
+from jitgraph.ir.types import TensorType
+from jitgraph.runtime import loader
+from jitgraph.saved.entry import CONSTANT
+from jitgraph.tensor import Tensor
+
+
+class SavedModel:
+    """A function from a file. ``state`` holds its weights by key: tensors whose gradients may be asked for."""
+
+    def __init__(self, graph: Graph, signature: loader.Signature, weights: Mapping[str, Any], metadata: Any) -> None:
+        self.graph = graph
+        self.signature = signature
+        self.metadata = metadata
+        self.state = {
+            spec.key: lifting.wrap(EagerValue(np.array(weights[spec.key]))) for spec in signature.state
+        }
+        names = [spec.name for spec in signature.inputs]
+        dynamic = {
+            spec.name: {axis: size for axis, size in enumerate(spec.shape) if isinstance(size, str) and size.isidentifier()}
+            for spec in signature.inputs
+        }
+
+        def run(*args: Any, **named: Any) -> Any:
+            return self._run(_bound(self.signature, names, args, named))
+
+        run.__name__ = signature.name
+        run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [
+                inspect.Parameter(
+                    spec.name,
+                    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                    default=inspect.Parameter.empty if spec.default is None else spec.default,
+                )
+                for spec in signature.inputs
+            ]
+        )
+        self.function = trace(run, dynamic_shapes={name: sizes for name, sizes in dynamic.items() if sizes})
+
+    @property
+    def inputs(self) -> tuple[loader.TensorSpec, ...]:
+        """Name, dtype and shape of each argument."""
+        return self.signature.inputs
+
+    @property
+    def outputs(self) -> tuple[loader.TensorSpec, ...]:
+        """Name, dtype and shape of each output."""
+        return self.signature.outputs
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Run, compiled for this machine; results are tensors, and gradients flow to arguments and ``state``."""
+        return self.function(*args, **named)
+
+    def lower(self, *args: Any, **named: Any) -> Any:
+        """As ``lower`` of a traced function."""
+        return self.function.lower(*args, **named)
+
+    def parameters(self) -> list[Tensor]:
+        """The state as a list."""
+        return list(self.state.values())
+
+    def _run(self, arguments: Sequence[Any]) -> Any:
+        handles = list(self.state.values())
+        values = [lifting.value_of(x) for x in (*arguments, *handles)]
+        specs = self.signature.parameters
+        for number, (spec, wanted) in enumerate(zip(specs, self.graph.inputs, strict=True)):
+            value = values[number]
+            if number < len(arguments) and lifting.is_weak(arguments[number]):
+                value = values[number] = lifting.cast(value, wanted.dtype)
+            if value.type.dtype != wanted.dtype or value.type.ndim != len(wanted.shape):
+                raise ArgumentError(f"argument {spec.name}: expected {wanted.type}, got {value.type}")
+        types = [value.type for value in self.graph.inputs]
+        sizes = _sizes([t for t in types if isinstance(t, TensorType)], [value.type.shape for value in values])
+        outputs = ops.call(*values, regions=(resize(self.graph, sizes),))
+        results = outputs if isinstance(outputs, tuple) else (outputs,)
+        shown = _rebuilt(self.signature.structure, [lifting.wrap(value) for value in results])
+        for output, state in self.signature.writes:
+            handles[state]._rebind(results[output])
+        return shown
+
+
+def _bound(
+    signature: loader.Signature, names: Sequence[str], args: Sequence[Any], named: Mapping[str, Any]
+) -> list[Any]:
+    """The arguments in order, defaults filled in."""
+    given = dict(zip(names, args, strict=False)) | dict(named)
+    return [given.get(spec.name, spec.default) for spec in signature.inputs]
+
+
+def _sizes(types: Sequence[TensorType], shapes: Sequence[Sequence[DimLike]]) -> dict[str, DimLike]:
+    """A value for every name in ``types``, an int or a size of the trace around; ShapeError where shapes do not fit."""
+    found: dict[str, DimLike] = {}
+    pairs = [pair for type, shape in zip(types, shapes, strict=True) for pair in zip(type.shape, shape, strict=True)]
+    for wanted, given in pairs:
+        name = None if isinstance(wanted, int) else wanted.as_name
+        if name is not None:
+            found.setdefault(name, given)
+    for wanted, given in pairs:
+        expected = dims.substitute(wanted, found)
+        if not context.constraints().same(expected, given):
+            raise ShapeError(f"an argument has size {given} where the saved graph expects {wanted}")
+    return found
+
+
+def _rebuilt(structure: Any, results: Sequence[Tensor]) -> Any:
+    """The result in the structure of the file's signature."""
+    if structure is None or isinstance(structure, int):
+        return None if structure is None else results[structure]
+    ((kind, content),) = structure.items()
+    match kind:
+        case "value":
+            return content
+        case "dict":
+            return {key: _rebuilt(child, results) for key, child in content.items()}
+    return (tuple if kind == "tuple" else list)(_rebuilt(child, results) for child in content)
+
+
+def load(path: str | os.PathLike[str], *, entry: str = "forward") -> SavedModel:
+    """The function saved at ``path``; LoadError for a file that is damaged, hostile or from another version."""
+    artifact = loader.Artifact(path)
+    signatures = artifact.signatures()
+    if entry not in signatures:
+        raise LoadError(f"{path}: no entry {entry!r}; there are {', '.join(signatures)}")
+    member = artifact.manifest["entries"][entry].get("graph")
+    if not isinstance(member, str):
+        raise LoadError(f"{path}: the manifest names no graph for {entry!r}")
+    weights = artifact.weights()
+    constants = {
+        key.removeprefix(CONSTANT): Constant(array) for key, array in weights.items() if key.startswith(CONSTANT)
+    }
+    try:
+        graph = parse(bytes(artifact.read(member)).decode(), constants=constants)
+        verify(graph)
+    except (GraphError, ShapeError, UnicodeDecodeError) as error:
+        raise LoadError(f"{path}: the graph of {entry!r} is not valid: {error}") from error
+    signature = signatures[entry]
+    given = [str(value.type) for value in graph.inputs]
+    told = [_type_text(spec) for spec in signature.parameters]
+    if given != told:
+        raise LoadError(f"{path}: the graph takes {given}, its signature says {told}")
+    return SavedModel(graph, signature, weights, artifact.metadata())
+
+
+def _type_text(spec: loader.TensorSpec) -> str:
+    shape = tuple(dims.parse_dim(size) if isinstance(size, str) else size for size in spec.shape)
+    return str(TensorType(loader.dtype_named(spec.dtype), shape))

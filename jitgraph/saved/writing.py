@@ -1,0 +1,99 @@
+"""``jg.save``: a function with its weights, its graph and its native code, in one file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from jitgraph.artifact import SavedEntry, write_artifact
+from jitgraph.errors import JitgraphError
+from jitgraph.frontend.function import BoundFunction, TracedFunction, trace
+from jitgraph.ir.printer import large_constants
+from jitgraph.ir.target import Target
+from jitgraph.runtime import loader
+from jitgraph.saved.entry import CONSTANT, Entry, entry_of
+
+PORTABLE: Final = "x86-64-v3"
+"""The level that a file holds beside the host's own, for other machines."""
+
+
+def save(
+    function: Callable[..., Any],
+    path: str | os.PathLike[str],
+    *,
+    example_inputs: Sequence[Any],
+    targets: Sequence[str] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> None:
+    """Save what ``function(*example_inputs)`` computes, for the shapes and dtypes of the examples.
+
+    ``function`` is a traced function, a module or a plain function; sizes named by ``dynamic_shapes`` stay free, and
+    ``jg.TensorSpec`` may stand for an example. Tensors that the function reaches become the file's weights; those that it
+    rebinds are written back by whoever runs the file. ``targets`` are levels such as "x86-64-v3" (default: this machine's
+    and x86-64-v3). JitgraphError for what a file cannot hold; the file is written whole or not at all.
+    """
+    entry = entry_of(_traced(function).lower(*_as_tuple(example_inputs)))
+    names = list(dict.fromkeys(targets or (Target.host().name, PORTABLE)))
+    compiled = {name: _compile(entry, Target.named(name)) for name in names}
+    signature = _signature(entry, compiled[names[0]].signature)
+    images = {name: made.image for name, made in compiled.items()}
+    weights = {state.key: state.array for state in entry.state}
+    weights |= {CONSTANT + digest: constant.value for digest, constant in large_constants(entry.graph).items()}
+    saved = SavedEntry(signature, str(entry.graph), images)
+    write_artifact(path, entries={"forward": saved}, weights=weights, metadata=dict(metadata or {}))
+
+
+def _traced(function: Any) -> Any:
+    if isinstance(function, TracedFunction | BoundFunction):
+        return function
+    if isinstance(function, Mapping):
+        raise JitgraphError(
+            "jg.save saves a function, not a state dict\n"
+            "  hint: jg.save(model, path, example_inputs=(x,)), or safetensors.numpy.save_file(state, path) for arrays"
+        )
+    if hasattr(function, "forward") and hasattr(function, "parameters"):  # a module
+        return trace(function.forward)
+    if not callable(function):
+        raise JitgraphError(f"jg.save saves a function, not a {type(function).__name__}")
+    return trace(function)
+
+
+def _as_tuple(example_inputs: Any) -> tuple[Any, ...]:
+    if isinstance(example_inputs, tuple | list):
+        return tuple(example_inputs)
+    raise JitgraphError("example_inputs holds the arguments in a tuple\n  hint: example_inputs=(x,)")
+
+
+def _compile(entry: Entry, target: Target) -> Any:
+    from jitgraph import compiler  # the code generator loads on the first compilation
+
+    made = compiler.compile(entry.graph, target, donate=_donations(entry))
+    if not isinstance(made, compiler.Compiled):
+        raise JitgraphError(
+            f"{entry.graph.name} cannot be saved: it prints, or JITGRAPH_INTERPRET is set\n"
+            "  hint: a file holds native code alone"
+        )
+    return made
+
+
+def _donations(entry: Entry) -> list[tuple[int, int]]:
+    """State that a run may update in place: (output, input) pairs of one type."""
+    first = len(entry.defaults)
+    return [(output, first + state) for output, state in entry.writes]
+
+
+def _signature(entry: Entry, made: loader.Signature) -> loader.Signature:
+    """The compiled graph's signature with its inputs told apart into arguments and state."""
+    count = len(entry.defaults)
+    arguments = tuple(
+        replace(spec, default=default) for spec, default in zip(made.inputs[:count], entry.defaults, strict=True)
+    )
+    state = tuple(
+        loader.StateSpec(spec.name, spec.dtype, spec.shape, key=kept.key)
+        for spec, kept in zip(made.inputs[count:], entry.state, strict=True)
+    )
+    return replace(
+        made, inputs=arguments, state=state, writes=entry.writes, structure=entry.structure, name="forward"
+    )

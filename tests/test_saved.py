@@ -1,0 +1,188 @@
+"""Saving and loading: the file's loader, ``jg.load`` and the function itself agree bit for bit."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jitgraph as jg
+from jitgraph import ops
+from jitgraph.ir.constant import Constant
+from jitgraph.runtime import loader
+
+
+def normal(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "model.jg"
+
+
+def bits(x: object) -> bytes:
+    return np.asarray(x.detach().numpy() if isinstance(x, jg.Tensor) else x).tobytes()
+
+
+def test_a_named_batch_is_saved_once_and_runs_at_any_size(path: Path) -> None:
+    w, b = jg.asarray(normal(5, 6)), jg.asarray(normal(6, seed=1))
+
+    @jg.trace(dynamic_shapes={"x": {0: "batch"}})
+    def f(x: jg.Tensor) -> jg.Tensor:
+        return jg.softmax(jg.tanh(x @ w + b))
+
+    jg.save(f, path, example_inputs=(normal(4, 5),))
+    alone, again = loader.load(path), jg.load(path)
+    for batch in (1, 2, 7, 100, 0):
+        x = normal(batch, 5, seed=batch)
+        assert bits(alone(x)) == bits(f(x)) == bits(again(x))
+        assert alone(x).shape == (batch, 6)
+
+
+def test_the_portable_image_runs_too(path: Path) -> None:
+    jg.save(lambda x: jg.exp(x) * 2.0, path, example_inputs=(normal(33),))
+    x = normal(33, seed=3)
+    portable = loader.load(path, level="x86-64-v3")(x)
+    np.testing.assert_allclose(portable, np.exp(x) * 2, rtol=1e-6)
+
+
+def test_results_keep_their_structure(path: Path) -> None:
+    @jg.trace
+    def f(x: jg.Tensor) -> object:
+        return {"a": x + 1, "b": [x.sum(), None, (x, 3, "text", True)]}
+
+    jg.save(f, path, example_inputs=(normal(3),))
+    x = normal(3, seed=1)
+    for model in (loader.load(path), jg.load(path)):
+        result = model(x)
+        np.testing.assert_array_equal(np.asarray(result["a"]), x + 1)
+        assert result["b"][1] is None
+        assert result["b"][2][1:] == (3, "text", True)
+        np.testing.assert_array_equal(np.asarray(result["b"][2][0]), x)
+
+
+def test_state_is_written_back_by_both_loaders(path: Path) -> None:
+    total = jg.zeros((3,))
+
+    @jg.trace
+    def add(x: jg.Tensor) -> jg.Tensor:
+        nonlocal total
+        total += x
+        return total * 2
+
+    jg.save(add, path, example_inputs=(normal(3),))
+    alone, again = loader.load(path), jg.load(path)
+    x = normal(3, seed=4)
+    for repeat in (1, 2, 3):
+        np.testing.assert_allclose(alone(x), 2 * repeat * x, rtol=1e-6)
+        np.testing.assert_allclose(again(x).numpy(), 2 * repeat * x, rtol=1e-6)
+    np.testing.assert_array_equal(total.numpy(), np.zeros(3))
+
+
+def test_a_training_step_is_saved_and_trained_further(path: Path) -> None:
+    jg.random.seed(1)
+    weight = jg.nn.Parameter(jg.asarray(normal(4, 3)))
+    optimizer = jg.optim.SGD([weight], lr=0.1, momentum=0.9)
+    x, y = normal(8, 4, seed=1), normal(8, 3, seed=2)
+
+    @jg.trace
+    def step(x: jg.Tensor, y: jg.Tensor) -> jg.Tensor:
+        loss = ((x @ weight - y) ** 2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    jg.save(step, path, example_inputs=(x, y))
+    alone = loader.load(path)
+    losses = [float(alone(x, y)) for _ in range(10)]
+    here = [step(jg.asarray(x), jg.asarray(y)).item() for _ in range(10)]
+    assert losses == here
+    assert losses[-1] < losses[0]
+
+
+def test_loaded_models_differentiate(path: Path) -> None:
+    w = jg.asarray(normal(4, 3))
+    jg.save(lambda x: jg.tanh(x @ w).sum(), path, example_inputs=(normal(2, 4),))
+    model = jg.load(path)
+    x = jg.asarray(normal(2, 4, seed=5), requires_grad=True)
+    model(x).backward()
+    expected = (1 - np.tanh(x.detach().numpy() @ w.numpy()) ** 2) @ w.numpy().T
+    np.testing.assert_allclose(x.grad.numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_large_constants_travel_with_the_weights(path: Path) -> None:
+    table = normal(200, 3)
+
+    def f(x: jg.Tensor) -> jg.Tensor:
+        from jitgraph import lifting
+
+        return x @ lifting.wrap(ops.constant(value=Constant(table)))
+
+    jg.save(f, path, example_inputs=(normal(2, 200),))
+    x = normal(2, 200, seed=1)
+    np.testing.assert_allclose(loader.load(path)(x), x @ table, rtol=1e-4, atol=1e-4)
+    assert bits(jg.load(path)(x)) == bits(loader.load(path)(x))
+
+
+def test_a_module_is_saved_as_it_is(path: Path) -> None:
+    model = jg.nn.Sequential(jg.nn.Linear(4, 8), jg.nn.ReLU(), jg.nn.Linear(8, 2))
+    jg.save(model, path, example_inputs=(normal(3, 4),))
+    x = normal(3, 4, seed=9)
+    np.testing.assert_allclose(loader.load(path)(x), model(jg.asarray(x)).detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_the_loader_alone_needs_nothing_of_jitgraph(path: Path) -> None:
+    jg.save(lambda x: x * 2 + 1, path, example_inputs=(normal(5),))
+    shutil.copy(loader.__file__, path.parent)
+    code = (
+        f"import sys; sys.path.insert(0, {str(path.parent)!r}); import loader, numpy as np\n"
+        f"y = loader.load({str(path)!r})(np.arange(5, dtype='f4'))\n"
+        "assert y.tolist() == [1, 3, 5, 7, 9], y\n"
+        "heavy = [m for m in sys.modules if m.split('.')[0] in ('jitgraph', 'llvmlite', 'networkx')]\n"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-I", "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("function", "inputs", "message"),
+    [
+        ({"w": normal(2)}, (), "not a state dict"),
+        (3, (), "saves a function"),
+        (lambda x: x, normal(2), "in a tuple"),
+        (lambda x: object(), (normal(2),), "returns a object"),
+    ],
+)
+def test_what_cannot_be_saved_says_why(path: Path, function: object, inputs: object, message: str) -> None:
+    with pytest.raises(jg.JitgraphError, match=message):
+        jg.save(function, path, example_inputs=inputs)
+    assert not path.exists()
+
+
+def test_a_rebound_argument_is_refused(path: Path) -> None:
+    def f(x: jg.Tensor) -> jg.Tensor:
+        x += 1
+        return x
+
+    with pytest.raises(jg.JitgraphError, match="rebinds its argument x"):
+        jg.save(f, path, example_inputs=(jg.asarray(normal(2)),))
+
+
+def test_bad_files_and_calls_say_what_is_wrong(path: Path) -> None:
+    jg.save(lambda x: x + 1, path, example_inputs=(normal(3),))
+    good = path.read_bytes()
+    path.write_bytes(good[: len(good) // 2])
+    for read in (loader.load, jg.load):
+        with pytest.raises(jg.LoadError):
+            read(path)
+    path.write_bytes(good)
+    with pytest.raises(jg.ArgumentError, match="x"):
+        loader.load(path)(normal(4))
+    with pytest.raises(jg.JitgraphError):
+        jg.load(path)(normal(4))

@@ -1,4 +1,4 @@
-"""Compiled code gives what the slow executor of its schedule gives, for the whole op table."""
+"""Compiled code gives what the slow executor of its schedule gives, bit for bit, for the whole op table."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from op_loop import cases, label, require_same, samples_of
 from jitgraph import dtypes
 from jitgraph.codegen.schedule_executor import execute_schedule
 from jitgraph.compiler import Compiled, compile
+
+
+@pytest.fixture(autouse=True)
+def verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JITGRAPH_VERIFY", "1")
 
 
 @pytest.mark.parametrize("case", cases(), ids=label)

@@ -28,7 +28,8 @@ def verify_plan(schedule: Schedule) -> None:
     for name in checker.sizes:
         checker.require_placed(name)
     outputs = frozenset(buffer.name for buffer in schedule.buffers if buffer.role == "output")
-    checker.steps(schedule.steps, outputs)
+    given = frozenset(buffer.name for buffer in schedule.buffers if buffer.role in ("input", "constant"))
+    checker.steps(schedule.steps, outputs, given)
     checker.require_checks_first(schedule.steps, plan.donations)
 
 
@@ -72,39 +73,47 @@ class _Checker:
         sizes = self.sizes[left], self.sizes[right]
         return not (sizes[0] == 0 or sizes[1] == 0 or _at_least(b, a + sizes[0]) or _at_least(a, b + sizes[1]))
 
-    def steps(self, steps: Sequence[Step], live: Live) -> Live:
-        """The buffers whose values are wanted before ``steps``, where ``live`` are those wanted after."""
-        for step in reversed(steps):
-            live = self.step(step, live)
+    def steps(self, steps: Sequence[Step], live: Live, made: Live) -> Live:
+        """The buffers whose values are wanted before ``steps``, where ``live`` are those wanted after.
+
+        ``made`` are the buffers that may hold a value before: a work buffer that a kernel first writes and then reads
+        holds none that is wanted.
+        """
+        before = [made]
+        for step in steps:
+            before.append(before[-1] | _written((step,)))
+        for step, held in zip(reversed(steps), reversed(before[:-1]), strict=True):
+            live = self.step(step, live, held)
         return live
 
-    def step(self, step: Step, live: Live) -> Live:
+    def step(self, step: Step, live: Live, made: Live) -> Live:
         match step:
             case Launch():
-                return self.launch(step, live)
+                return self.launch(step, live, made)
             case Branch(predicate, then, otherwise):
-                return self.steps(then, live) | self.steps(otherwise, live) | {predicate}
+                return self.steps(then, live, made) | self.steps(otherwise, live, made) | {predicate}
             case While(condition, predicate, body):
+                held = made | _written((step,))
                 turn: Live = frozenset()
                 while True:
-                    before = self.steps(condition, live | turn | {predicate})
-                    again = self.steps(body, before)
+                    before = self.steps(condition, live | turn | {predicate}, held)
+                    again = self.steps(body, before, held)
                     if again <= turn:
                         return before
                     turn |= again
             case Push(_, buffer):
                 return live | {buffer}
             case Pop(_, buffer):
-                self.written("a pop", buffer, live - {buffer}, frozenset())
+                self.written("a pop", buffer, (live & made) - {buffer}, frozenset())
                 return live - {buffer}
 
-    def launch(self, launch: Launch, live: Live) -> Live:
+    def launch(self, launch: Launch, live: Live, made: Live) -> Live:
         params = dict(zip((param.name for param in launch.kernel.params), launch.buffers, strict=True))
         reads = frozenset(params[param.name] for param in launch.kernel.params if param.access != "write")
         writes = frozenset(params[param.name] for param in launch.kernel.params if param.access != "read")
         allowed = frozenset((params[written], params[read]) for written, read in launch.kernel.aliases)
         for buffer in writes:
-            self.written(launch.kernel.name, buffer, live - {buffer}, frozenset())
+            self.written(launch.kernel.name, buffer, (live & made) - {buffer}, frozenset())
             self.written(launch.kernel.name, buffer, (reads | writes) - {buffer}, allowed)
         return (live - (writes - reads)) | reads
 
@@ -118,12 +127,7 @@ class _Checker:
         """No check can fail once an input that was given away is written."""
         written: set[str] = set()
         for launch in _launches(steps):
-            writes = {
-                buffer
-                for param, buffer in zip(launch.kernel.params, launch.buffers, strict=True)
-                if param.access != "read"
-            }
-            written |= writes & donations.keys()
+            written |= _written((launch,)) & donations.keys()
             if written and any(isinstance(statement, Check) for statement in statements_of(launch.kernel.body)):
                 raise GraphError(f"{self.name}: {launch.kernel.name} can fail when {min(written)} is already written")
 
@@ -140,3 +144,19 @@ def _launches(steps: Sequence[Step]) -> list[Launch]:
             case While(condition, _, body):
                 found += 2 * (_launches(condition) + _launches(body))
     return found
+
+
+def _written(steps: Sequence[Step]) -> Live:
+    """Every buffer that the steps may write."""
+    found: set[str] = set()
+    for step in steps:
+        match step:
+            case Launch(kernel, buffers):
+                found |= {b for param, b in zip(kernel.params, buffers, strict=True) if param.access != "read"}
+            case Branch(_, then, otherwise):
+                found |= _written(then) | _written(otherwise)
+            case While(condition, _, body):
+                found |= _written(condition) | _written(body)
+            case Pop(_, buffer):
+                found.add(buffer)
+    return frozenset(found)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jitgraph.autograd.tape import GraphRecord, OpRecord, Record
-from jitgraph.errors import JitgraphError, LocatedError, UnsupportedOp
+from jitgraph.dtypes import is_float
+from jitgraph.errors import AnomalyError, JitgraphError, UnsupportedOp
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.graph import Attrs, Graph
@@ -23,16 +24,16 @@ class EagerValue:
     """A computed tensor value: an array nobody writes to, and the tape's record of how it was made.
 
     ``record`` is None where no gradient flows; ``output`` tells which of the record's outputs this is. ``exported`` is
-    set where a caller was given a view of the memory, which then is never reused.
+    set where the memory is a caller's: borrowed from one, or seen by one in a view. Such memory is never reused.
     """
 
     __slots__ = ("__weakref__", "_type", "array", "exported", "output", "record")
 
-    def __init__(self, array: Array, record: Record | None = None, output: int = 0) -> None:
+    def __init__(self, array: Array, record: Record | None = None, output: int = 0, exported: bool = False) -> None:
         self.array = array
         self.record = record
         self.output = output
-        self.exported = False
+        self.exported = exported
         self._type: TensorType | None = None
 
     @property
@@ -53,18 +54,26 @@ class EagerValue:
     def requires_grad(self) -> bool:
         return self.record is not None
 
+    def recorded(self, record: Record | None) -> EagerValue:
+        """The same memory as a value with another record."""
+        return EagerValue(self.array, record, 0, self.exported)
+
 
 class EagerEmitter:
     """Applies an op by its NumPy evaluation; errors of shape and dtype are those of the op's own rule."""
 
+    def __init__(self) -> None:
+        self._accepted: set[tuple[Any, ...]] = set()
+
     def emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """Evaluate ``op`` and record it on the tape where gradients are enabled and an input requires one."""
-        taped = context.current().grad_enabled and any(
-            isinstance(value, EagerValue) and value.record is not None for value in inputs
+        if "nondifferentiable" not in op.traits and context.current().grad_enabled:
+            for value in inputs:
+                if isinstance(value, EagerValue) and value.record is not None:
+                    return self._emit_taped(op, inputs, attrs, regions)
+        return tuple(
+            [EagerValue(x) if isinstance(x, np.ndarray) else x for x in self._run(op, inputs, attrs, regions)]
         )
-        if taped and "nondifferentiable" not in op.traits:
-            return self._emit_taped(op, inputs, attrs, regions)
-        return tuple(EagerValue(array) if isinstance(array, np.ndarray) else array for array in _run(op, inputs, attrs, regions))
 
     def _emit_taped(
         self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]
@@ -74,9 +83,8 @@ class EagerEmitter:
         if op.decompose is not None and op.vjp is None:
             result = op.decompose(*inputs, **attrs)
             return tuple(result) if isinstance(result, tuple | list) else (result,)
-        arrays = _run(op, inputs, attrs, regions)
-        record = OpRecord(op, tuple(inputs), dict(attrs), arrays)
-        return tuple(EagerValue(array, record, i) for i, array in enumerate(arrays))
+        arrays = self._run(op, inputs, attrs, regions)
+        return _taped(OpRecord(op, tuple(inputs), dict(attrs), arrays))
 
     def _emit_region(
         self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]
@@ -88,34 +96,60 @@ class EagerEmitter:
         builder = GraphBuilder()
         operands = [builder.input(value.type) for value in inputs]
         outputs = builder.emit(op, operands, attrs, regions)
-        wrt = tuple(i for i, value in enumerate(inputs) if value.record is not None)
+        wrt = tuple(i for i, value in enumerate(inputs) if getattr(value, "record", None) is not None)
         forward, backward = vjp_graph(builder.graph(outputs, op.name), wrt)
-        results = interpret(forward, [value.array for value in inputs])
+        results = interpret(forward, [_payload(value) for value in inputs])
         arrays, residuals = tuple(results[: len(outputs)]), results[len(outputs) :]
-        record = GraphRecord(op.name, tuple(inputs), wrt, backward, tuple(residuals), arrays)
-        return tuple(EagerValue(array, record, i) for i, array in enumerate(arrays))
+        return _taped(GraphRecord(op.name, tuple(inputs), wrt, backward, tuple(residuals), arrays))
+
+    def _run(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
+        """The outputs of one op as arrays, without a tape; other kinds of value (tokens, stacks) pass through."""
+        if op.decompose is not None and not regions:
+            with context.using(grad_enabled=False):
+                result = op.decompose(*map(_detached, inputs), **attrs)
+            return tuple(_payload(value) for value in (result if isinstance(result, tuple | list) else (result,)))
+        self._check_types(op, inputs, attrs, regions)
+        if op.evaluate is None:
+            return _interpret(op, inputs, attrs, regions)
+        try:
+            result = op.evaluate(*map(_payload, inputs), **attrs)
+        except JitgraphError:
+            raise
+        except (IndexError, ValueError) as error:
+            if op.effect == "check":
+                raise
+            raise type(error)(f"{op.name}: {error}") from error
+        results = result if isinstance(result, tuple) else (result,)
+        if context.current().anomaly:
+            _check_finite(op, inputs, results)
+        return results
+
+    def _check_types(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> None:
+        """Ask the op's rule whether it takes these operands, once for each combination of types and attributes."""
+        key: tuple[Any, ...] | None = None
+        if op.kind in _CHECKED_ONCE and not regions:
+            key = (op, *[(x.array.dtype, x.array.shape) for x in inputs], *attrs.items())
+            if key in self._accepted:
+                return
+        op.output_types([value.type for value in inputs], attrs, regions)
+        if key is not None:
+            if len(self._accepted) >= _MOST_ACCEPTED:
+                self._accepted.clear()
+            self._accepted.add(key)
 
 
-def _run(op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
-    """The outputs of one op as arrays, without a tape; other kinds of value (tokens, stacks) pass through."""
-    if op.decompose is not None and not regions:
-        with context.using(grad_enabled=False):
-            result = op.decompose(*(_detached(value) for value in inputs), **attrs)
-        return tuple(_payload(value) for value in (result if isinstance(result, tuple | list) else (result,)))
-    types: list[Type] = [value.type for value in inputs]
-    op.output_types(types, attrs, regions)
-    if op.evaluate is None:
-        return _interpret(op, inputs, attrs, regions)
-    try:
-        result = op.evaluate(*(_payload(value) for value in inputs), **attrs)
-    except JitgraphError:
-        raise
-    except (IndexError, ValueError) as error:
-        raise type(error)(f"{op.name}: {error}") from error
-    results = result if isinstance(result, tuple) else (result,)
-    if context.current().anomaly:
-        _check_finite(op, inputs, results)
-    return tuple(array if isinstance(array, np.ndarray) else np.asarray(array) for array in results)
+# kinds whose operands are tensors and whose attributes say the same wherever they compare equal (a creation op's
+# value does not: 1 is not True)
+_CHECKED_ONCE: Final = frozenset({"elementwise", "reduce", "movement", "contraction", "indexing"})
+_MOST_ACCEPTED: Final = 4096
+
+
+def _taped(record: Record) -> tuple[Any, ...]:
+    """The outputs of a record; gradients flow to floats alone."""
+    return tuple(
+        EagerValue(array, record if is_float(array.dtype) else None, i) if isinstance(array, np.ndarray) else array
+        for i, array in enumerate(record.arrays)
+    )
 
 
 def _interpret(op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
@@ -134,18 +168,14 @@ def _payload(value: Any) -> Any:
 
 
 def _detached(value: Any) -> Any:
-    return EagerValue(value.array) if isinstance(value, EagerValue) and value.record is not None else value
-
-
-class AnomalyError(LocatedError, FloatingPointError):
-    """A NaN or infinity arose under ``jg.detect_anomaly()`` from operands that were all finite."""
+    return value.recorded(None) if isinstance(value, EagerValue) and value.record is not None else value
 
 
 def _check_finite(op: Op, inputs: Sequence[Any], results: Sequence[Any]) -> None:
     for array in results:
-        if not isinstance(array, np.ndarray) or array.dtype.kind in "biu":
+        if not isinstance(array, np.ndarray) or not is_float(array.dtype):
             continue
         bad = ~np.isfinite(array.astype(np.float64))
-        if bad.any() and all(np.isfinite(_payload(v).astype(np.float64)).all() for v in inputs):
+        if bad.any() and all(np.isfinite(value.array.astype(np.float64)).all() for value in inputs):
             index = tuple(int(i) for i in np.argwhere(bad)[0])
             raise AnomalyError(f"{op.name} gave {array[index]} at index {index}")

@@ -6,6 +6,7 @@ from jitgraph.location import Location
 from jitgraph.runtime.loader import ArgumentError, JitgraphError, LoadError
 
 __all__ = [
+    "AnomalyError",
     "ArgumentError",
     "CompileError",
     "DTypeError",
@@ -75,3 +76,7 @@ class UnsupportedOp(CompileError):
 
 class DeviceError(LocatedError):
     """A device that is absent, or tensors on devices that do not fit."""
+
+
+class AnomalyError(LocatedError, FloatingPointError):
+    """A NaN or infinity arose under ``jg.detect_anomaly()`` from operands that were all finite."""

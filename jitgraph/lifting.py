@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,9 +24,12 @@ Scalar: TypeAlias = "bool | int | float"
 TensorLike: TypeAlias = "Tensor | np.ndarray[Any, Any] | np.generic | Scalar"
 
 
+_SCALARS = frozenset({bool, int, float})
+
+
 def is_scalar(x: object) -> bool:
-    """True for Python's own bool, int and float, whose dtype is weak."""
-    return type(x) in (bool, int, float)
+    """True for Python's own bool, int and float, whose dtype is weak; NumPy's scalars have a dtype of their own."""
+    return type(x) in _SCALARS or (isinstance(x, int | float) and not isinstance(x, np.generic))
 
 
 def value_of(x: Any, dtype: DType | None = None) -> Any:
@@ -58,16 +63,23 @@ def own(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def constant(scalar: Scalar, dtype: DType, shape: Sequence[DimLike] = ()) -> Any:
     """``scalar`` in ``dtype`` filled to ``shape``; OverflowError where an integer dtype cannot hold it."""
+    require_representable(scalar, dtype)
     if dtypes.is_integer(dtype):
-        if isinstance(scalar, float):
-            raise DTypeError(f"{scalar!r} does not fit {dtype.name}", hint="cast the tensor with .astype(jg.float32)")
-        limits = np.iinfo(dtype)
-        if not limits.min <= scalar <= limits.max:
-            raise OverflowError(f"{scalar} does not fit {dtype.name} ({limits.min} to {limits.max})")
         return ops.full(shape=tuple(shape), value=int(scalar), dtype=dtype)
     if dtypes.is_bool(dtype):
         return ops.full(shape=tuple(shape), value=bool(scalar), dtype=dtype)
     return ops.full(shape=tuple(shape), value=float(scalar), dtype=dtype)
+
+
+def require_representable(scalar: Any, dtype: DType) -> None:
+    """DTypeError for a float where ``dtype`` is an integer, OverflowError for an integer that it cannot hold."""
+    if not dtypes.is_integer(dtype):
+        return
+    if isinstance(scalar, float):
+        raise DTypeError(f"{scalar!r} does not fit {dtype.name}", hint="cast the tensor with .astype(jg.float32)")
+    limits = np.iinfo(dtype)
+    if not limits.min <= scalar <= limits.max:
+        raise OverflowError(f"{scalar} does not fit {dtype.name} ({limits.min} to {limits.max})")
 
 
 def is_weak(x: Any) -> bool:
@@ -98,17 +110,44 @@ def dtype_of(x: Any) -> DType:
 
 def operands(*xs: TensorLike, dtype: DType | None = None) -> list[Any]:
     """Values of one dtype (the promoted one, unless given) and one shape (the broadcast one)."""
-    target = dtype or common_dtype(*xs)
-    values = [cast(value_of(x, target), target) for x in xs]
-    if len({value.type for value in values}) == 1:
-        return values
-    shape = broadcast_shapes(*(value.type.shape for value in values))
-    return [broadcast_to(value, shape) for value in values]
+    values = [None if is_scalar(x) else value_of(x) for x in xs]
+    target = dtype or _dtype_of_all(xs, values)
+    shapes = [value.shape for value in values if value is not None]
+    shape = shapes[0] if shapes else ()
+    if any(other != shape for other in shapes):
+        shape = broadcast_shapes(*shapes)
+    return [
+        _repeated(x, target, shape) if value is None else broadcast_to(cast(value, target), shape)
+        for x, value in zip(xs, values, strict=True)
+    ]
+
+
+def _dtype_of_all(xs: Sequence[TensorLike], values: Sequence[Any]) -> DType:
+    """``common_dtype``, at once where all have the same one."""
+    first = values[0]
+    if first is not None and all(value is not None and value.dtype == first.dtype for value in values):
+        found: DType = first.dtype
+        return found
+    return common_dtype(*xs)
+
+
+def _repeated(scalar: Any, dtype: DType, shape: tuple[DimLike, ...]) -> Any:
+    """A Python scalar as an operand of this shape; eagerly a view of one element, the same one each time."""
+    if context.current().emitter is not None:
+        return constant(scalar, dtype, shape)
+    return EagerValue(_repeated_array(scalar, type(scalar), dtype, shape, math.copysign(1.0, scalar)))
+
+
+@functools.lru_cache(maxsize=512)
+def _repeated_array(scalar: Any, kind: type, dtype: DType, shape: tuple[int, ...], sign: float) -> np.ndarray[Any, Any]:
+    # kind and sign keep apart what compares equal: 1, 1.0 and True, and the two zeros
+    element: np.ndarray[Any, Any] = constant(scalar, dtype).array
+    return np.broadcast_to(element, shape) if shape else element
 
 
 def cast(value: Any, dtype: DType) -> Any:
     """``value`` in ``dtype``; itself where it is already."""
-    return value if value.type.dtype == dtype else ops.cast(value, dtype=dtype)
+    return value if value.dtype == dtype else ops.cast(value, dtype=dtype)
 
 
 def broadcast_shapes(*shapes: tuple[DimLike, ...]) -> tuple[DimLike, ...]:
@@ -132,19 +171,20 @@ def broadcast_shapes(*shapes: tuple[DimLike, ...]) -> tuple[DimLike, ...]:
 
 def broadcast_to(value: Any, shape: tuple[DimLike, ...]) -> Any:
     """``value`` broadcast to ``shape``, new axes to the left; itself where it has that shape."""
-    if value.type.shape == shape:
+    if value.shape == shape:
         return value
-    offset = len(shape) - value.type.ndim
+    offset = len(shape) - len(value.shape)
     return ops.broadcast(value, shape=shape, axes=tuple(range(offset, len(shape))))
 
 
-def elementwise(op: Op, *xs: TensorLike, dtype: DType | None = None, floating: bool = False) -> Tensor:
+def elementwise(op: Op, *xs: TensorLike, floating: bool = False) -> Tensor:
     """Apply an elementwise op to promoted, broadcast operands; ``floating`` lifts integers and bools to float32."""
-    target = dtype or common_dtype(*xs)
-    if floating and not dtypes.is_float(target):
+    target = None
+    if floating and not dtypes.is_float(common_dtype(*xs)):
         target = dtypes.float32
     result = wrap(op(*operands(*xs, dtype=target)))
-    result._weak = dtypes.is_float(result.dtype) and all(is_weak(x) for x in xs) and not all(is_scalar(x) for x in xs)
+    if context.current().trace is not None:
+        result._weak = dtypes.is_float(result.dtype) and all(map(is_weak, xs)) and not all(map(is_scalar, xs))
     return result
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,33 @@ class _Size(int):
         raise JitgraphError(f"x.size is the number of elements, as in NumPy, not a function\n  hint: write {form}")
 
 
+_HABITS = {
+    "add_": "x += y",
+    "bmm": "x @ y",
+    "contiguous": "x; how a tensor lies in memory is not to be seen",
+    "copy_": "x[...] = y",
+    "data": "`with jg.no_grad(): p += ...` to change a parameter, p.detach() to read it",
+    "dim": "x.ndim",
+    "div_": "x /= y",
+    "double": "x.astype(jg.float64)",
+    "expand": "x.broadcast_to(shape)",
+    "fill_": "x[...] = value",
+    "float": "x.astype(jg.float32)",
+    "half": "x.astype(jg.float16)",
+    "int": "x.astype(jg.int32)",
+    "long": "x.astype(jg.int64)",
+    "mm": "x @ y",
+    "mul_": "x *= y",
+    "numel": "x.size",
+    "permute": "x.permute_dims(axes)",
+    "sub_": "x -= y",
+    "t": "x.T",
+    "type": "x.astype(dtype)",
+    "view": "x.reshape(shape)",
+    "zero_": "x[...] = 0",
+}
+
+
 class Tensor:
     """A tensor on the CPU. Made by ``jg.asarray`` and the functions of ``jg``, not by calling this class."""
 
@@ -81,10 +108,12 @@ class Tensor:
         self._indexed = False
         self._weak = False
 
-    if TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Methods attached by ``jitgraph.functions``."""
+    def __getattr__(self, name: str) -> Any:
+        """Methods are attached by ``jitgraph.functions``; for names that others use, what to write here."""
+        form = _HABITS.get(name)
+        if form is None:
+            raise AttributeError(f"a Tensor has no attribute {name!r}")
+        raise AttributeError(f"a Tensor has no attribute {name!r}\n  hint: write {form}")
 
     # --- value and handle --------------------------------------------------------------------------------------
 
@@ -97,19 +126,22 @@ class Tensor:
         if not isinstance(self._value, EagerValue):
             return self._value.outside(self)
         if self._requires_grad and self._value.record is None:
-            self._value = EagerValue(self._value.array, tape.Leaf(self))
+            self._value = self._value.recorded(tape.Leaf(self))
         return self._value
 
     def _rebind(self, value: Any) -> None:
         """Give this handle a new value; a leaf that requires a gradient may be rebound under ``no_grad`` only."""
-        if self._requires_grad and context.current().grad_enabled:
-            raise JitgraphError(
-                "a leaf that requires a gradient is written in place\n  hint: wrap the write in `with jg.no_grad():`"
-            )
+        current = context.current()
+        if current.grad_enabled:
+            if self._requires_grad:
+                raise JitgraphError(
+                    "a leaf that requires a gradient is written in place\n  hint: wrap the write in `with jg.no_grad():`"
+                )
+        elif value.requires_grad:
+            value = _stopped(value)
         self._weak = False
-        trace = context.current().trace
-        if trace is not None:
-            trace.write(self, value)
+        if current.trace is not None:
+            current.trace.write(self, value)
         else:
             self._value = value
 
@@ -226,7 +258,7 @@ class Tensor:
         if not self._static.requires_grad or not flag:
             self._requires_grad = flag
         if not flag and isinstance(self._value, EagerValue):
-            self._value = EagerValue(self._value.array)
+            self._value = self._value.recorded(None)
         return self
 
     @property
@@ -241,6 +273,8 @@ class Tensor:
 
     @grad.setter
     def grad(self, grad: Tensor | None) -> None:
+        if grad is not None and not isinstance(grad, Tensor):
+            raise JitgraphError(f".grad is a tensor or None, not {type(grad).__name__}\n  hint: jg.asarray(...)")
         if grad is not None and (tuple(grad.shape) != tuple(self.shape) or grad.dtype != self.dtype):
             raise ShapeError(f"grad is {grad._static.type}, the tensor {self._static.type}")
         trace = context.current().trace
@@ -257,8 +291,7 @@ class Tensor:
 
     def detach(self) -> Tensor:
         """A new handle on the same value through which no gradient flows."""
-        value = self.value
-        return lifting.wrap(EagerValue(value.array) if isinstance(value, EagerValue) else ops.stop_gradient(value))
+        return lifting.wrap(_stopped(self.value))
 
     def backward(
         self, gradient: TensorLike | None = None, retain_graph: bool = False, create_graph: bool = False
@@ -272,17 +305,20 @@ class Tensor:
 
     def numpy(self) -> NDArray[Any]:
         """A read-only view of the value; error where it requires a gradient, as in PyTorch."""
-        if self.requires_grad and context.current().trace is None:
-            raise JitgraphError("numpy() of a tensor that requires a gradient\n  hint: x.detach().numpy()")
-        array = self._concrete("numpy()").view()
-        array.flags.writeable = False
-        self._value.exported = True
-        return array
+        return self._view("numpy()", "x.detach().numpy()")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        array = self._concrete("np.asarray")
-        if copy or (dtype is not None and array.dtype != dtype):
-            return np.array(array, dtype=dtype)
+        view = self._view("np.asarray", "np.asarray(x.detach())")
+        if dtype is not None and view.dtype != dtype:
+            if copy is False:
+                raise ValueError(f"{view.dtype} cannot be seen as {dtype} without a copy")
+            return view.astype(dtype)
+        return view.copy() if copy else view
+
+    def _view(self, what: str, way_out: str) -> NDArray[Any]:
+        array = self._concrete(what)
+        if self.requires_grad:
+            raise JitgraphError(f"{what} of a tensor that requires a gradient\n  hint: {way_out}")
         view = array.view()
         view.flags.writeable = False
         self._value.exported = True
@@ -323,6 +359,22 @@ class Tensor:
             raise ShapeError(f"{what} needs one element; the shape is {array.shape}", hint="jg.any or jg.all reduce")
         return array.reshape(())
 
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec and self.ndim == 0 else format(str(self), spec)
+
+    def __copy__(self) -> Tensor:
+        return lifting.wrap(self.value)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        """A handle of its own on the same value, with its own ``.grad``; only of a leaf, as in PyTorch."""
+        if not self.is_leaf:
+            raise JitgraphError("deepcopy of a tensor that an op made on the tape\n  hint: x.detach(), or x.clone()")
+        copied = type(self)._of(_stopped(self.value), self._requires_grad)
+        memo[id(self)] = copied
+        gradient = self.grad
+        copied.grad = None if gradient is None else lifting.wrap(_stopped(gradient.value))
+        return copied
+
     def to(self, target: Any) -> Tensor:
         """This tensor in another dtype, or on device "cpu"; DeviceError for devices that are absent."""
         if isinstance(target, str) and target.partition(":")[0] in ("cpu", "cuda", "gpu", "mps"):
@@ -337,10 +389,6 @@ class Tensor:
 
     def cpu(self) -> Tensor:
         return self.to("cpu")
-
-    @property
-    def data(self) -> NoReturn:
-        raise AttributeError("p.data: a tensor is a handle; write `with jg.no_grad(): p += ...`, or p.detach()")
 
     # --- operators ---------------------------------------------------------------------------------------------
 
@@ -381,16 +429,16 @@ class Tensor:
         return _operate(ops.remainder, other, self)
 
     def __pow__(self, other: TensorLike) -> Tensor:
-        return self.pow(other)  # type: ignore[no-any-return]
+        return _method("pow", self, other)
 
     def __rpow__(self, other: TensorLike) -> Tensor:
-        return lifting.wrap(lifting.value_of(other, self.dtype)).pow(self)  # type: ignore[no-any-return]
+        return _method("pow", other, self)
 
     def __matmul__(self, other: TensorLike) -> Tensor:
-        return self.matmul(other) if isinstance(other, Tensor | np.ndarray) else NotImplemented  # type: ignore[no-any-return]
+        return _method("matmul", self, other)
 
     def __rmatmul__(self, other: TensorLike) -> Tensor:
-        return lifting.wrap(lifting.value_of(other)).matmul(self)  # type: ignore[no-any-return]
+        return _method("matmul", other, self)
 
     def __and__(self, other: TensorLike) -> Tensor:
         return _operate(ops.bitwise_and, self, other)
@@ -466,12 +514,35 @@ class Tensor:
         self._rebind(indexing.put(self, index, value))
 
 
+_TENSORS = (Tensor, np.ndarray, np.generic)
+
+
+def _is_operand(x: object) -> bool:
+    """Whether an operator takes x: a tensor, array or number. DTypeError for a complex number."""
+    if isinstance(x, complex):
+        dtypes.canonical(np.dtype(type(x)))
+    return isinstance(x, _TENSORS) or lifting.is_scalar(x)
+
+
 def _operate(op: Any, x: Any, y: Any, *, floating: bool = False) -> Tensor:
     """A binary operator; NotImplemented where an operand is no tensor, array or number."""
-    for operand in (x, y):
-        if not (isinstance(operand, Tensor | np.ndarray | np.generic) or lifting.is_scalar(operand)):
-            return NotImplemented
+    if not (_is_operand(x) and _is_operand(y)):
+        return NotImplemented
     return elementwise(op, x, y, floating=floating)
+
+
+def _method(name: str, x: Any, y: Any) -> Tensor:
+    """A binary operator that is an array function, by the method that this function became."""
+    if not (_is_operand(x) and _is_operand(y)):
+        return NotImplemented
+    return getattr(Tensor, name)(x, y)  # type: ignore[no-any-return]
+
+
+def _stopped(value: Any) -> Any:
+    """The value through which no gradient flows."""
+    if isinstance(value, EagerValue):
+        return value.recorded(None)
+    return ops.stop_gradient(value) if value.requires_grad else value
 
 
 def _in_place(name: str) -> Any:
@@ -485,8 +556,11 @@ def _in_place(name: str) -> Any:
         if value.type.shape != self._static.type.shape:
             raise ShapeError(f"in-place {name} would change the shape from {self.shape} to {result.shape}")
         if value.type.dtype != self.dtype:
-            if dtypes.is_float(value.type.dtype) and not dtypes.is_float(self.dtype):
-                raise DTypeError(f"in-place {name} would turn {self.dtype.name} into {value.type.dtype.name}")
+            if _kind(value.type.dtype) > _kind(self.dtype):
+                raise DTypeError(
+                    f"in-place {name} would turn {self.dtype.name} into {value.type.dtype.name}",
+                    hint="write x = x ... instead, or cast the other operand with .astype(...)",
+                )
             value = ops.cast(value, dtype=self.dtype)
         self._rebind(value)
         return self
@@ -494,6 +568,10 @@ def _in_place(name: str) -> Any:
     apply.__name__ = f"__i{name}__"
     apply.__doc__ = f"Rebind this handle to ``self {name} other``; shape and dtype stay."
     return apply
+
+
+def _kind(dtype: DType) -> int:
+    return 2 if dtypes.is_float(dtype) else 0 if dtypes.is_bool(dtype) else 1
 
 
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"):

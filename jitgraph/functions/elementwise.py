@@ -35,6 +35,8 @@ exp2 = _unary("exp2", ops.exp2, "2 to the power x.")
 expm1 = _unary("expm1", ops.expm1, "exp(x) - 1, exact near 0.")
 log = _unary("log", ops.log, "Natural logarithm; NaN below 0, -inf at 0.")
 log1p = _unary("log1p", ops.log1p, "log(1 + x), exact near 0.")
+log2 = _unary("log2", ops.log2, "Logarithm to base 2.")
+log10 = _unary("log10", ops.log10, "Logarithm to base 10.")
 sin = _unary("sin", ops.sin, "Sine of x in radians.")
 cos = _unary("cos", ops.cos, "Cosine of x in radians.")
 tan = _unary("tan", ops.tan, "Tangent of x in radians.")
@@ -45,8 +47,10 @@ sinh = _unary("sinh", ops.sinh, "Hyperbolic sine.")
 cosh = _unary("cosh", ops.cosh, "Hyperbolic cosine.")
 tanh = _unary("tanh", ops.tanh, "Hyperbolic tangent.")
 erf = _unary("erf", ops.erf, "The error function.")
+reciprocal = _unary("reciprocal", ops.reciprocal, "1 / x.")
 sqrt = _unary("sqrt", ops.sqrt, "Square root; NaN below 0.")
-rsqrt = _unary("rsqrt", ops.rsqrt, "1 / sqrt(x).")
+rreciprocal = _unary("reciprocal", ops.reciprocal, "1 / x.")
+sqrt = _unary("rsqrt", ops.rsqrt, "1 / sqrt(x).")
 sigmoid = _unary("sigmoid", ops.sigmoid, "1 / (1 + exp(-x)), without overflow.")
 relu = _unary("relu", ops.relu, "max(x, 0).", floating=False)
 square = _unary("square", ops.square, "x * x.", floating=False)
@@ -100,70 +104,90 @@ def abs(x: TensorLike) -> Tensor:
 
 
 @method
+def positive(x: TensorLike) -> Tensor:
+    """x itself."""
+    return lifting.wrap(lifting.value_of(x))
+
+
+@method
 def pow(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """x1 to the power x2, in floats; small whole Python exponents are products, for integers too."""
-    if lifting.is_scalar(x2) and isinstance(x2, int | float) and float(x2).is_integer() and 0 < x2 <= 3:
-        factor = lifting.wrap(lifting.value_of(x1))
-        result = factor
-        for _ in range(int(x2) - 1):
-            result = result * factor
-        return result if isinstance(x2, int) or dtypes.is_float(result.dtype) else result.astype(dtypes.float32)
+    """x1 to the power x2; integers wrap and take no negative exponent (ValueError)."""
     if lifting.is_scalar(x2) and x2 == 0.5:
         return sqrt(x1)  # type: ignore[no-any-return]
-    if dtypes.is_integer(lifting.common_dtype(x1, x2)):
-        raise DTypeError("pow of integers with an exponent that is not 1, 2 or 3", hint="x.astype(jg.float64) ** y")
-    return elementwise(ops.pow, x1, x2, floating=True)
+    dtype = lifting.common_dtype(x1, x2)
+    if lifting.is_scalar(x2) and x2 in (1, 2, 3) and not dtypes.is_bool(dtype):
+        factor = lifting.wrap(lifting.cast(lifting.value_of(x1, dtype), dtype))
+        return (factor, square(factor), factor * square(factor))[int(x2) - 1]  # type: ignore[no-any-return]
+    if dtypes.is_integer(dtype):
+        return _integer_pow(*lifting.operands(x1, x2, dtype=dtype))
+    if dtypes.is_bool(dtype):
+        raise DTypeError("pow of bools", hint="cast one side with .astype(...)")
+    return elementwise(ops.pow, x1, x2)
+
+
+def _integer_pow(base: Any, exponent: Any) -> Tensor:
+    """By squaring, one step for each bit of the exponent; what the product of exact factors wraps to."""
+    dtype, shape = base.type.dtype, base.type.shape
+    zero, one = (lifting.constant(number, dtype, shape) for number in (0, 1))
+    if dtypes.is_signed(dtype):
+        every = ops.reduce_min(ops.ge(exponent, zero), axes=tuple(range(len(shape))))
+        message = "pow: an integer to a negative power is no integer; cast the base with .astype(jg.float64)"
+        ops.check(every, kind="ValueError", message=message)
+    result = one
+    for _ in range(dtype.itemsize * 8 - dtypes.is_signed(dtype)):
+        odd = ops.ne(ops.bitwise_and(exponent, one), zero)
+        result = ops.select(odd, ops.mul(result, base), result)
+        base = ops.mul(base, base)
+        exponent = ops.shift_right(exponent, one)
+    return lifting.wrap(result)
+
+
+@method
+def logaddexp(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """log(exp(x1) + exp(x2)) without overflow; integers are computed in float32."""
+    dtype = lifting.common_dtype(x1, x2)
+    a, b = lifting.operands(x1, x2, dtype=dtype if dtypes.is_float(dtype) else dtypes.float32)
+    both = (ops.reshape(value, shape=(1, *value.type.shape)) for value in (a, b))
+    return lifting.wrap(ops.logsumexp(ops.concat(*both, axis=0), axes=(0,)))
 
 
 def _logical(name: str, op: Op, doc: str) -> Any:
     def function(x1: TensorLike, x2: TensorLike) -> Tensor:
-        return elementwise(op, _truth(x1), _truth(x2))
+        values = [lifting.value_of(x) for x in (x1, x2)]
+        shape = lifting.broadcast_shapes(*(value.type.shape for value in values))
+        return lifting.wrap(op(*(lifting.broadcast_to(value, shape) for value in values)))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     return method(function)
 
 
-def _truth(x: TensorLike) -> Tensor:
-    value = lifting.value_of(x)
-    if dtypes.is_bool(value.type.dtype):
-        return lifting.wrap(value)
-    return elementwise(ops.ne, lifting.wrap(value), 0)
-
-
-logical_and = _logical("logical_and", ops.bitwise_and, "True where both are nonzero.")
-logical_or = _logical("logical_or", ops.bitwise_or, "True where either is nonzero.")
-logical_xor = _logical("logical_xor", ops.bitwise_xor, "True where one of both is nonzero.")
+logical_and = _logical("logical_and", ops.logical_and, "True where both are nonzero.")
+logical_or = _logical("logical_or", ops.logical_or, "True where either is nonzero.")
+logical_xor = _logical("logical_xor", ops.logical_xor, "True where one of both is nonzero.")
 
 
 @method
 def logical_not(x: TensorLike) -> Tensor:
     """True where x is zero."""
-    return elementwise(ops.bitwise_not, _truth(x))
+    return lifting.wrap(ops.logical_not(lifting.value_of(x)))
 
 
-@method
-def isnan(x: TensorLike) -> Tensor:
-    """True where x is NaN."""
-    return elementwise(ops.ne, x, x)
+def _question(name: str, op: Op, doc: str, *, of_integers: bool) -> Any:
+    def function(x: TensorLike) -> Tensor:
+        value = lifting.value_of(x)
+        if dtypes.is_float(value.type.dtype):
+            return lifting.wrap(op(value))
+        return lifting.wrap(lifting.constant(of_integers, dtypes.bool_, value.type.shape))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return method(function)
 
 
-@method
-def isinf(x: TensorLike) -> Tensor:
-    """True where x is infinite."""
-    return equal(abs(x), float("inf")) if dtypes.is_float(lifting.dtype_of(x)) else _never(x)  # type: ignore[no-any-return]
-
-
-@method
-def isfinite(x: TensorLike) -> Tensor:
-    """True where x is neither infinite nor NaN."""
-    if not dtypes.is_float(lifting.dtype_of(x)):
-        return logical_not(_never(x))
-    return less(abs(x), float("inf"))  # type: ignore[no-any-return]
-
-
-def _never(x: TensorLike) -> Tensor:
-    return elementwise(ops.ne, x, x)
+isnan = _question("isnan", ops.isnan, "True where x is NaN.", of_integers=False)
+isinf = _question("isinf", ops.isinf, "True where x is infinite.", of_integers=False)
+isfinite = _question("isfinite", ops.isfinite, "True where x is neither infinite nor NaN.", of_integers=True)
 
 
 @method
@@ -174,8 +198,15 @@ def astype(x: TensorLike, dtype: Any) -> Tensor:
 
 @method
 def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
-    """x held between ``min`` and ``max``, either of which may be None; NaN stays."""
-    result = lifting.wrap(lifting.value_of(x))
+    """x held between ``min`` and ``max``, either of which may be None; NaN stays. The bounds promote with x."""
+    value = lifting.value_of(x)
+    dtype = value.type.dtype
+    given = [bound for bound in (min, max) if bound is not None]
+    if given and all(lifting.is_scalar(bound) for bound in given) and lifting.common_dtype(x, *given) == dtype:
+        for bound in given:
+            lifting.require_representable(bound, dtype)
+        return lifting.wrap(ops.clamp(value, low=min, high=max))
+    result = lifting.wrap(value)
     if min is not None:
         result = maximum(result, min)
     return result if max is None else minimum(result, max)  # type: ignore[no-any-return]
@@ -190,7 +221,7 @@ def clamp(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None =
 @array_function
 def where(condition: TensorLike, x1: TensorLike, x2: TensorLike) -> Tensor:
     """x1 where ``condition`` is nonzero, else x2; all three broadcast."""
-    picked = _truth(condition).value
+    picked = lifting.cast(lifting.value_of(condition), dtypes.bool_)
     left, right = lifting.operands(x1, x2)
     shape = lifting.broadcast_shapes(picked.type.shape, left.type.shape)
     return lifting.wrap(ops.select(*(lifting.broadcast_to(value, shape) for value in (picked, left, right))))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import builtins  # any, all, max, min and sum are functions on tensors in this module
 from typing import Any
 
 from jitgraph import dtypes, lifting, ops
 from jitgraph.errors import ShapeError
-from jitgraph.functions.elementwise import _truth
 from jitgraph.functions.method import axes_of, axis_of, method
 from jitgraph.ir.op import Op
 from jitgraph.lifting import TensorLike
@@ -51,8 +51,8 @@ def prod(x: TensorLike, axis: Axis = None, *, dtype: Any = None, keepdims: bool 
 
 def _extremum(op: Op, x: TensorLike, axis: Axis, keepdims: bool, name: str) -> Tensor:
     value = lifting.value_of(x)
-    axes = axes_of(axis, value.type.ndim, name)
-    if any(value.type.shape[a] == 0 for a in axes if isinstance(value.type.shape[a], int)):
+    sizes = [value.type.shape[a] for a in axes_of(axis, value.type.ndim, name)]
+    if builtins.any(isinstance(size, int) and size == 0 for size in sizes):
         raise ShapeError(f"{name} of no elements: the shape is {value.type.shape}, axis {axis}")
     return _reduce(op, value, axis, keepdims, name)
 
@@ -72,13 +72,13 @@ def min(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
 @method
 def any(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """True where any element is nonzero; False for no elements."""
-    return _reduce(ops.reduce_max, _truth(x).value, axis, keepdims, "any")
+    return _reduce(ops.reduce_max, lifting.cast(lifting.value_of(x), dtypes.bool_), axis, keepdims, "any")
 
 
 @method
 def all(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """True where every element is nonzero; True for no elements."""
-    return _reduce(ops.reduce_min, _truth(x).value, axis, keepdims, "all")
+    return _reduce(ops.reduce_min, lifting.cast(lifting.value_of(x), dtypes.bool_), axis, keepdims, "all")
 
 
 def _floats(x: TensorLike) -> Any:
@@ -92,19 +92,24 @@ def mean(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     return _reduce(ops.mean, _floats(x), axis, keepdims, "mean")
 
 
+def _spread(op: Op, x: TensorLike, axis: Axis, correction: int | float, keepdims: bool, name: str) -> Tensor:
+    value = _floats(x)
+    axes = axes_of(axis, value.type.ndim, name)
+    whole = int(correction) if float(correction).is_integer() else float(correction)
+    result = op(value, axes=axes, correction=whole)
+    return lifting.wrap(_keep(result, value.type.shape, axes) if keepdims else result)
+
+
 @method
 def var(x: TensorLike, axis: Axis = None, *, correction: int | float = 0, keepdims: bool = False) -> Tensor:
-    """Variance in two passes: squared distances from the mean, divided by n - ``correction``."""
-    value = _floats(x)
-    axes = axes_of(axis, value.type.ndim, "var")
-    result = ops.var(value, axes=axes, correction=float(correction))
-    return lifting.wrap(_keep(result, value.type.shape, axes) if keepdims else result)
+    """Variance in two passes: squared distances from the mean, summed and divided by max(0, n - ``correction``)."""
+    return _spread(ops.var, x, axis, correction, keepdims, "var")
 
 
 @method
 def std(x: TensorLike, axis: Axis = None, *, correction: int | float = 0, keepdims: bool = False) -> Tensor:
     """Square root of ``var``."""
-    return lifting.wrap(ops.sqrt(var(x, axis, correction=correction, keepdims=keepdims).value))
+    return _spread(ops.std, x, axis, correction, keepdims, "std")
 
 
 @method
@@ -116,13 +121,13 @@ def logsumexp(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Te
 def _arg(op: Op, x: TensorLike, axis: int | None, keepdims: bool, name: str) -> Tensor:
     value = lifting.value_of(x)
     shape = value.type.shape
+    axes = axes_of(axis, len(shape), name)
+    if builtins.any(isinstance(shape[a], int) and shape[a] == 0 for a in axes):
+        raise ShapeError(f"{name} of no elements: the shape is {shape}, axis {axis}")
     if axis is None:
-        flat = ops.reshape(value, shape=(value.type.size,))
-        result = op(flat, axis=0)
-        return lifting.wrap(_keep(result, shape, tuple(range(len(shape)))) if keepdims else result)
-    number = axis_of(axis, len(shape), name)
-    result = op(value, axis=number)
-    return lifting.wrap(_keep(result, shape, (number,)) if keepdims else result)
+        value = ops.reshape(value, shape=(value.type.size,))
+    result = op(value, axis=0 if axis is None else axes[0])
+    return lifting.wrap(_keep(result, shape, axes) if keepdims else result)
 
 
 @method
@@ -137,18 +142,50 @@ def argmin(x: TensorLike, axis: int | None = None, *, keepdims: bool = False) ->
     return _arg(ops.argmin, x, axis, keepdims, "argmin")
 
 
-@method
-def cumsum(x: TensorLike, axis: int = 0) -> Tensor:
-    """Running sum along ``axis``; bools and narrow integers in 64 bits."""
-    value = _accumulator(lifting.value_of(x))
-    return lifting.wrap(ops.cumsum(value, axis=axis_of(axis, value.type.ndim, "cumsum")))
+def _running(op: Op, value: Any, axis: int | None, name: str) -> Tensor:
+    if axis is None and value.type.ndim != 1:
+        raise ShapeError(f"{name} of a tensor of rank {value.type.ndim} needs an axis", hint=f"jg.{name}(x, axis=0)")
+    return lifting.wrap(op(value, axis=0 if axis is None else axis_of(axis, value.type.ndim, name)))
 
 
 @method
-def cumprod(x: TensorLike, axis: int = 0) -> Tensor:
-    """Running product along ``axis``; bools and narrow integers in 64 bits."""
-    value = _accumulator(lifting.value_of(x))
-    return lifting.wrap(ops.cumprod(value, axis=axis_of(axis, value.type.ndim, "cumprod")))
+def cumsum(x: TensorLike, axis: int | None = None) -> Tensor:
+    """Running sum along ``axis``, which a vector may leave out; bools and narrow integers in 64 bits."""
+    return _running(ops.cumsum, _accumulator(lifting.value_of(x)), axis, "cumsum")
+
+
+@method
+def cumprod(x: TensorLike, axis: int | None = None) -> Tensor:
+    """Running product along ``axis``, which a vector may leave out; bools and narrow integers in 64 bits."""
+    return _running(ops.cumprod, _accumulator(lifting.value_of(x)), axis, "cumprod")
+
+
+cumulative_sum = cumsum
+cumulative_prod = cumprod
+
+
+def _running_extreme(op: Op, x: TensorLike, axis: int, name: str) -> tuple[Tensor, Tensor]:
+    value = lifting.value_of(x)
+    number = axis_of(axis, value.type.ndim, name)
+    values = op(value, axis=number)
+    reached = ops.eq(value, values)
+    if dtypes.is_float(value.type.dtype):
+        reached = ops.bitwise_or(reached, ops.isnan(value))
+    place = ops.iota(shape=value.type.shape, axis=number, dtype=dtypes.int64)
+    latest = ops.cummax(ops.select(reached, place, ops.zeros_like(place)), axis=number)
+    return lifting.wrap(values), lifting.wrap(latest)
+
+
+@method
+def cummax(x: TensorLike, axis: int) -> tuple[Tensor, Tensor]:
+    """Largest element so far along ``axis``, and where it stands (int64, the latest of equal ones), as in PyTorch."""
+    return _running_extreme(ops.cummax, x, axis, "cummax")
+
+
+@method
+def cummin(x: TensorLike, axis: int) -> tuple[Tensor, Tensor]:
+    """Smallest element so far along ``axis``, and where it stands (int64, the latest of equal ones), as in PyTorch."""
+    return _running_extreme(ops.cummin, x, axis, "cummin")
 
 
 @method
@@ -165,15 +202,30 @@ def log_softmax(x: TensorLike, axis: int = -1) -> Tensor:
     return lifting.wrap(ops.log_softmax(value, axis=axis_of(axis, value.type.ndim, "log_softmax")))
 
 
+def _sorted(x: TensorLike, axis: int, descending: bool, name: str) -> tuple[Any, Any]:
+    value = lifting.value_of(x)
+    found: tuple[Any, Any] = ops.sort(value, axis=axis_of(axis, value.type.ndim, name), descending=descending)
+    return found
+
+
 @method
 def sort(x: TensorLike, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
-    """Elements in order along ``axis``, NaN last; always stable."""
-    value = lifting.value_of(x)
-    return lifting.wrap(ops.sort(value, axis=axis_of(axis, value.type.ndim, "sort"), descending=descending)[0])
+    """Elements in order along ``axis``, NaN as the greatest; always stable."""
+    return lifting.wrap(_sorted(x, axis, descending, "sort")[0])
 
 
 @method
 def argsort(x: TensorLike, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
-    """Indices (int64) that sort along ``axis``, NaN last; always stable."""
-    value = lifting.value_of(x)
-    return lifting.wrap(ops.sort(value, axis=axis_of(axis, value.type.ndim, "argsort"), descending=descending)[1])
+    """Indices (int64) that sort along ``axis``, NaN as the greatest; always stable."""
+    return lifting.wrap(_sorted(x, axis, descending, "argsort")[1])
+
+
+@method
+def topk(x: TensorLike, k: int, axis: int = -1, largest: bool = True) -> tuple[Tensor, Tensor]:
+    """The ``k`` largest (or smallest) elements along ``axis`` in order, and their indices (int64)."""
+    size = lifting.value_of(x).type.shape[axis_of(axis, lifting.value_of(x).type.ndim, "topk")]
+    if isinstance(size, int) and not 0 <= k <= size:
+        raise ShapeError(f"topk: k={k} does not lie between 0 and the {size} elements along axis {axis}")
+    values, places = _sorted(x, axis, largest, "topk")
+    picked = tuple(slice(k) if i == axis % values.type.ndim else slice(None) for i in range(values.type.ndim))
+    return lifting.wrap(values)[picked], lifting.wrap(places)[picked]

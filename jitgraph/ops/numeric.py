@@ -20,7 +20,7 @@ Array: TypeAlias = NDArray[Any]
 
 def widen(x: Array) -> Array:
     """``x`` in float32 where it is a 16-bit float, else ``x``."""
-    return x.astype(np.float32) if x.dtype in HALF else x
+    return x.astype(np.float32) if x.dtype.itemsize == 2 and x.dtype in HALF else x
 
 
 def widen_dtype(dtype: DType) -> DType:
@@ -34,7 +34,7 @@ def rounded(evaluate: Callable[..., Any]) -> Callable[..., Array]:
     def run(*arrays: Array, **attrs: Any) -> Array:
         dtype = arrays[0].dtype
         with np.errstate(all="ignore"):
-            if dtype in HALF:
+            if dtype.itemsize == 2 and dtype in HALF:
                 return np.asarray(evaluate(*(x.astype(np.float32) for x in arrays), **attrs)).astype(dtype)
             return np.asarray(evaluate(*arrays, **attrs), dtype)
 

@@ -39,10 +39,8 @@ def require_tensors(op: str, types: Sequence[Type], accepts: frozenset[DType], c
     """DTypeError unless all are tensors (``count`` of them) of one dtype among ``accepts``."""
     if count is not None and len(types) != count:
         raise ShapeError(f"{op} takes {count} operands, not {len(types)}")
-    for type in types:
-        require_tensor(op, type)
-    tensors = [type for type in types if isinstance(type, TensorType)]
-    if len({type.dtype for type in tensors}) > 1:
+    tensors = [require_tensor(op, type) for type in types]
+    if any(type.dtype != tensors[0].dtype for type in tensors):
         raise DTypeError(f"{op}: the dtypes of {describe(types)} differ", hint="cast one side with .astype(...)")
     if tensors:
         require_dtype(op, tensors[0], accepts)

@@ -11,7 +11,10 @@ from typing import Any, Final
 __version__ = "0.1.0"
 
 _SUBMODULES: Final = frozenset(
-    {"autograd", "config", "data", "dtypes", "errors", "functions", "ir", "nn", "ops", "optim", "random", "tree"}
+    (
+        "autograd codegen compiler config data dtypes eager errors frontend functions indexing ir lifting "
+        "location nn ops optim passes random runtime tensor tree"
+    ).split()
 )
 
 _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where it is called otherwise there

@@ -22,6 +22,7 @@ from jitgraph.codegen.native import emit_llvm, image_of
 from jitgraph.codegen.schedule import MemoryPlan, Schedule
 from jitgraph.codegen.select import select
 from jitgraph.errors import CompileError
+from jitgraph.ir import dims
 from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.target import Target
@@ -188,7 +189,10 @@ def signature_of(graph: Graph, schedule: Schedule | None) -> loader.Signature:
     inputs = tuple(_spec(value, f"x{i}", names) for i, value in enumerate(graph.inputs))
     outputs = tuple(_spec(value, f"out{i}", {}) for i, value in enumerate(graph.outputs))
     if schedule is None:
-        return loader.Signature(inputs, outputs, name=graph.name)
+        sizes = sorted({name for value in graph.inputs for extent in value.shape for name in dims.names(extent)})
+        return loader.Signature(
+            inputs, outputs, dims=tuple(sizes), constraints=tuple(map(str, graph.constraints)), name=graph.name
+        )
     positions = {buffer.name: buffer.position for buffer in schedule.buffers}
     donations = schedule.plan.donations if schedule.plan else {}
     return loader.Signature(

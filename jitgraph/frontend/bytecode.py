@@ -75,11 +75,13 @@ class _Null(NamedTuple):
 class Access:
     """One read, write or deletion of ``target`` (a Name, Attr or Index); its owner is None where it is unknown.
 
+    "make" says that the result of a call, ``target.owner``, is about to be bound to the local variable ``target.name``.
+
     ``whole`` is set where the value itself is used, and not only something inside it. ``method`` marks the lookup of a
     method to be called at once.
     """
 
-    kind: Literal["read", "write", "delete"]
+    kind: Literal["read", "write", "delete", "make"]
     target: Any
     line: int
     whole: bool = True
@@ -260,10 +262,16 @@ class _Walker:
     def store_cell(self, instruction: dis.Instruction) -> None:
         if instruction.argval in self.free:
             self.note("write", Name("free", instruction.argval))
-        self.consume(1)
+            self.consume(1)
+        else:
+            self.store_local(instruction)
 
     def store_local(self, instruction: dis.Instruction) -> None:
-        self.consume(len(instruction.argval) if isinstance(instruction.argval, tuple) else 1)
+        names = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
+        for name in names:
+            value = self.pop()
+            if isinstance(value, Result):
+                self.add(Access("make", Attr(value, name), self.line))
 
     def store_load_local(self, instruction: dis.Instruction) -> None:
         self.consume(1)

@@ -98,6 +98,7 @@ class Capture:
         self._returned: dict[CodeType, Any] = {}
         self._line = Location("", 0)
         self._previous: Any = None
+        self._made: tuple[FrameType, str] | None = None
         self._released: set[tuple[Any, ...]] = set()
         for function in functions:
             self._know(function)
@@ -137,15 +138,30 @@ class Capture:
         if event == "opcode":
             found = self._tables[frame.f_code].get(frame.f_lasti)
             if found is not None:
+                if self._made is not None:
+                    self._note_made(frame)
                 for access in found:
                     self._line = Location(frame.f_code.co_filename, access.line)
                     if access.kind == "read":
                         self._read(access, frame)
+                    elif access.kind == "make":
+                        kind = self._evaluate(access.target.owner.function, frame)
+                        if isinstance(kind, type) and not isinstance(kind.__new__, types.FunctionType):
+                            self._made = frame, access.target.name
                     else:
                         self._write(access, frame)
         elif event == "return" and not frame.f_code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
             self._returned[frame.f_code] = arg
         return self._on_event
+
+    def _note_made(self, frame: FrameType) -> None:
+        """The variable that the last instruction but one bound holds an object that was just made."""
+        assert self._made is not None
+        (home, name), self._made = self._made, None
+        if home is frame and name in frame.f_locals:
+            made = frame.f_locals[name]
+            if id(made) not in self._steady:
+                self._fresh[id(made)] = made
 
     # --- reads and writes --------------------------------------------------------------------------------------------
 
@@ -455,6 +471,10 @@ class Capture:
             if isinstance(read.value, Tensor) and read.steady:
                 found.setdefault(id(read.value), read.place)
         return found
+
+    def tensor_places(self) -> list[tuple[Place, Tensor]]:
+        """Every guarded place at which a tensor was read."""
+        return [(read.place, read.value) for read in self.reads.values() if isinstance(read.value, Tensor) and read.steady]
 
     def effects(self) -> list[tuple[Write, Any]]:
         """The places of outer objects that hold something new now, with what they hold (``MISSING`` for nothing)."""

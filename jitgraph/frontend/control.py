@@ -30,14 +30,16 @@ from jitgraph.tree import TreeDef
 def cond(pred: TensorLike, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
     """``true_fn(*operands)`` where ``pred`` (a 0-d tensor or a Python bool) is nonzero, else ``false_fn(*operands)``.
 
-    Both give the same structure, shapes and dtypes; ShapeError or TraceError where, in a trace, they do not.
+    Both give the same structure, shapes and dtypes; ShapeError or TraceError where, in a trace, they do not. Where
+    ``pred`` is a tensor, numbers in the result become 0-d tensors.
     """
     trace = context.current().trace
     if isinstance(pred, bool | np.bool_):
         return true_fn(*operands) if pred else false_fn(*operands)
     test = _predicate(pred)
     if trace is None:
-        return true_fn(*operands) if bool(test) else false_fn(*operands)
+        chosen, made = _flattened(true_fn if bool(test) else false_fn, operands)
+        return made.unflatten([_as_tensor(leaf) if _is_number(leaf) else leaf for leaf in chosen])
     leaves, structure = tree.flatten(operands)
     numbers = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor | np.ndarray | np.generic)]
     values = [trace.own(lifting.value_of(leaves[i])) for i in numbers]
@@ -52,7 +54,10 @@ def cond(pred: TensorLike, true_fn: Callable[..., Any], false_fn: Callable[..., 
     (left, shape), (right, other) = results
     if shape != other:
         raise TraceError(f"cond: true_fn gives {shape}, false_fn {other}", hint="return the same structure from both")
-    kept = [i for i, (a, b) in enumerate(zip(left, right, strict=True)) if _is_tensor(a) or _is_tensor(b) or a != b]
+    kept = [i for i, pair in enumerate(zip(left, right, strict=True)) if any(_is_tensor(x) or _is_number(x) for x in pair)]
+    for i, (a, b) in enumerate(zip(left, right, strict=True)):
+        if i not in kept and a != b:
+            raise TraceError(f"cond: true_fn gives {a!r} where false_fn gives {b!r}; only tensors and numbers may differ")
     written = _handles(regions)
     outs = []
     for region, found in zip(regions, (left, right), strict=True):
@@ -218,6 +223,10 @@ def _empty_results(
 
 def _is_tensor(leaf: Any) -> bool:
     return isinstance(leaf, Tensor | np.ndarray | np.generic)
+
+
+def _is_number(leaf: Any) -> bool:
+    return isinstance(leaf, bool | int | float | SymbolicDim)
 
 
 def _as_tensor(leaf: Any) -> Tensor:

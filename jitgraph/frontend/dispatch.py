@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from jitgraph.frontend.arguments import LeafKey, Static
-from jitgraph.frontend.guards import compile_guards, same_float
+from jitgraph.frontend.guards import Place, compile_guards, same_float
 from jitgraph.frontend.program import Program, Slot
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
@@ -159,8 +159,11 @@ class _Writer:
         if program.guards:
             self.require(f"{self.constant(compile_guards(program.guards))}()")
         handles = [self.slot(slot) for slot in program.slots]
-        for number, present in program.grads_present:
-            self.require(f"{self.slot_variables[number]}._grad is {'not ' if present else ''}None")
+        for number, grad in program.grads_present:
+            expected = "None" if grad is None else self.slot_variables[grad]
+            self.require(f"{self.slot_variables[number]}._grad is {expected}")
+        for place, number in program.ties:
+            self.require(f"{self.found_at(place)} is {self.slot_variables[number]}")
         distinct = list(dict.fromkeys(handles))
         if len(distinct) > 1:
             ids = ", ".join(f"id({variable})" for variable in distinct)
@@ -181,18 +184,22 @@ class _Writer:
         elif slot.kind == "grad":
             found = f"{self.slot_variables[slot.at]}._grad"
         else:
-            found = f"{self.constant(slot.at.get)}()"
-            owner, key = self.constant(slot.at.owner), slot.at.key
-            if slot.at.kind == "attribute" and str(key).isidentifier():
-                found = f"{owner}.{key}"
-            elif slot.at.kind == "item":
-                found = f"{owner}[{self.constant(key)}]"
+            found = self.found_at(slot.at)
         self.lines.append(f"{variable} = {found}")
         if slot.kind != "handle":
             self.require(f"isinstance({variable}, Tensor)")
         if slot.type is not None:
             self.tensor(variable, slot.type.dtype, slot.type.shape, slot.requires_grad)
         return variable
+
+    def found_at(self, place: Place) -> str:
+        """The expression for what stands at a place."""
+        owner = self.constant(place.owner)
+        if place.kind == "attribute" and str(place.key).isidentifier():
+            return f"{owner}.{place.key}"
+        if place.kind == "attribute":
+            return f"getattr({owner}, {self.constant(place.key)})"
+        return f"{owner}[{self.constant(place.key)}]" if place.kind == "item" else f"{owner}.cell_contents"
 
     def buffer(self, kind: str, at: Any) -> str:
         match kind:

@@ -74,7 +74,8 @@ class Program:
 
     ``writes`` rebind the handles in slots, ``grad_writes`` set their ``.grad`` (None clears it), ``effects`` rebind
     attributes, items and variables (a None template takes them away); all after the graph has run without an error.
-    ``grads_present`` says for slots whose ``.grad`` was looked at whether there was one.
+    ``grads_present`` gives for slots whose ``.grad`` was looked at the slot of that, None where there was none. ``ties``
+    are further places where the handles of slots must stand.
     """
 
     graph: Graph
@@ -85,7 +86,8 @@ class Program:
     writes: tuple[tuple[int, Source], ...]
     grad_writes: tuple[tuple[int, Leaf | None], ...]
     effects: tuple[tuple[Place, Template | None], ...]
-    grads_present: tuple[tuple[int, bool], ...]
+    grads_present: tuple[tuple[int, int | None], ...]
+    ties: tuple[tuple[Place, int], ...]
     guards: tuple[Guard, ...]
     unguarded: tuple[str, ...]
     pins: tuple[Pin, ...] = ()

@@ -23,6 +23,7 @@ from jitgraph.ir.graph import Attrs, Graph, Node, Value
 from jitgraph.ir.op import Op
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
+from jitgraph.passes.activity import active_outputs
 from jitgraph.tensor import Tensor
 
 _SWITCHING_IS_CHEAP: Final = sys.version_info < (3, 12)  # later on it rewrites the instructions of all running code
@@ -89,11 +90,12 @@ class Recorder:
         location = self.builder.location = Location.of_user()
         outputs = self.builder.emit(op, inputs, attrs, regions)
         node = self.builder.nodes[-1]
-        made = []
-        for output in outputs:
-            self.producers[output] = node
-            made.append(self.wrap(output, needed and _is_float(output), location))
-        return made
+        self.producers.update(dict.fromkeys(outputs, node))
+        flags = [needed and _is_float(output) for output in outputs]
+        if needed and op.kind == "control" and op is not ops.grad:
+            active = active_outputs(node, tuple(value in self._differentiable for value in inputs))
+            flags = [a and b for a, b in zip(flags, active, strict=True)]
+        return [self.wrap(output, flag, location) for output, flag in zip(outputs, flags, strict=True)]
 
     def wrap(self, ir: Value, requires_grad: bool, location: Location | None) -> TracedValue:
         """A value of this trace."""
@@ -324,15 +326,19 @@ class Recorder:
 
     def concretise(self, handle: Tensor, what: str) -> NoReturn:
         """Refuse ``what``, which needs the value of a traced tensor."""
-        if handle._weak:
+        if handle._weak or self.uses_float(handle):
             raise TraceError(
-                f"{what} needs the value of a Python float, which is an input of the traced function",
+                f"{what} needs a value that depends on a Python float, which is an input of the traced function",
                 hint="name the argument in static_argnames, or use jg.where instead of an if",
             )
         raise TraceError(
             f"{what} needs the value of a traced tensor {self.read(handle).type}, which is known only when the graph runs",
             hint="use @jg.script for an if or while on tensors, or jg.where; call numpy() and item() outside",
         )
+
+    def uses_float(self, handle: Tensor) -> bool:
+        """Whether a value was computed from a Python float that is an input."""
+        return False
 
     def host_float(self, mapping: Any, key: Any) -> Tensor:
         """``mapping[key]``, a Python float, as a 0-d input that is read again at each call."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from jitgraph import dtypes, lifting, ops, tree
 from jitgraph.eager import EagerValue
 from jitgraph.errors import TraceError
 from jitgraph.frontend.capture import MISSING, Capture, Write
-from jitgraph.frontend.guards import Guard, Place
+from jitgraph.frontend.guards import Place
 from jitgraph.frontend.program import Fresh, Input, Leaf, Program, Slot, Source, Template
 from jitgraph.frontend.recorder import Recorder
 from jitgraph.frontend.symbolic import SymbolicDim, TraceConstraints
@@ -209,6 +209,21 @@ class Trace(Recorder):
         super().backward(loss, gradient)
         self._released |= self._reached([self.read(loss).ir])
 
+    def uses_float(self, handle: Tensor) -> bool:
+        """Whether a value was computed from a Python float that is an input."""
+        pending, seen = [self.read(handle).ir], set()
+        while pending:
+            value = pending.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            number = self._input_numbers.get(value)
+            if number is not None and self.inputs[number].kind in ("float", "host float"):
+                return True
+            node = self.producers.get(value)
+            pending += node.inputs if node is not None else ()
+        return False
+
     # --- the end -----------------------------------------------------------------------------------------------------
 
     def finish(self, result: Any) -> Program:
@@ -225,13 +240,20 @@ class Trace(Recorder):
                 assert state.value is not None
                 writes.append((slot, self._source(state.value)))
             if state.grad_read:
-                grads_present.append((slot, state.initial_grad is not None))
+                grads_present.append((slot, None if state.initial_grad is None else self.slot_of(state.initial_grad)))
             if state.grad_written and not (state.grad_read and state.grad is state.initial_grad):
                 grad_writes.append((slot, None if state.grad is None else self._leaf(state.grad, "a gradient")))
         changes = tuple(self._effect(write, after) for write, after in effects)
         sources = self.capture.sources() if self.capture else {}
         slots = tuple(self._settled(slot, sources) for slot in self.slots)
-        guards = [guard for guard in guards if not _is_slot(guard, slots)]
+        found = {slot.at.identity: number for number, slot in enumerate(slots) if slot.kind == "place"}
+        ties = []
+        for place, handle in self.capture.tensor_places() if self.capture else ():
+            number = self._slot_of.get(id(handle))
+            if number is not None and found.get(place.identity) != number:
+                ties.append((place, number))
+        checked = {place.identity for place, _ in ties} | found.keys()
+        guards = [guard for guard in guards if guard.kind != "tensor" or guard.place.identity not in checked]
         pins = tuple(self.constraints.pins)
         sizes = dict(self.constraints.sizes or {})
         self.ended = True
@@ -246,6 +268,7 @@ class Trace(Recorder):
             grad_writes=tuple(grad_writes),
             effects=changes,
             grads_present=tuple(grads_present),
+            ties=tuple(ties),
             guards=tuple(guards),
             unguarded=tuple(f"{what} ({location})" for what, location in unguarded.items()),
             pins=pins,
@@ -311,13 +334,6 @@ class Trace(Recorder):
         if value.ir not in self._outputs:
             self._outputs[value.ir] = len(self._outputs)
         return Source("output", self._outputs[value.ir], differentiable)
-
-
-def _is_slot(guard: Guard, slots: Sequence[Slot]) -> bool:
-    """Whether the guard only says what looking up a slot finds out anyway."""
-    return guard.kind == "tensor" and any(
-        slot.kind == "place" and slot.at.identity == guard.place.identity for slot in slots
-    )
 
 
 def _is_plain(leaf: Any) -> bool:

@@ -1,0 +1,184 @@
+"""What capture sees of a function: accesses in bytecode, reads, writes, and sources of values that never repeat."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import random
+import time
+import types
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitgraph as jg
+from jitgraph.frontend.bytecode import accesses
+from jitgraph.frontend.capture import Capture, is_followed
+
+
+@pytest.fixture(autouse=True)
+def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JITGRAPH_INTERPRET", "1")
+
+
+BOX = types.SimpleNamespace(a=types.SimpleNamespace(b=3), items=[1, 2], table={"k": 1})
+GENERATOR = np.random.default_rng(0)
+
+
+def seen(function: Callable[..., Any]) -> list[tuple[str, str]]:
+    found = [(access.kind, str(access.target)) for group in accesses(function.__code__).values() for access in group]
+    return list(dict.fromkeys(found))
+
+
+def test_accesses_of_a_function() -> None:
+    free = 1
+
+    def f(x: Any, key: str) -> Any:
+        x.h = BOX.a.b + free
+        BOX.items[0] += 1
+        for item in BOX.items:
+            x = item.call(getattr(BOX, key))
+        return (x if x else BOX).last
+
+    assert seen(f) == [
+        ("read", "BOX"),
+        ("read", "BOX.a"),
+        ("read", "BOX.a.b"),
+        ("read", "free"),
+        ("write", "x.h"),
+        ("read", "BOX.items"),
+        ("read", "BOX.items[0]"),
+        ("write", "BOX.items[0]"),
+        ("read", "item.call"),
+        ("read", "getattr"),
+        ("read", "getattr(BOX, key)"),
+        ("make", "item.call().x"),
+        ("read", "None.last"),
+    ]
+
+
+def test_long_jumps_and_many_names() -> None:
+    """Instructions with EXTENDED_ARG are found at the offset where a tracer stops."""
+    names = [f"name_{i}" for i in range(300)]
+    source = "def f(x):\n" + "".join(f"    x = x + BOX.{name}\n" for name in names) + "    return x\n"
+    namespace: dict[str, Any] = {"BOX": types.SimpleNamespace(**dict.fromkeys(names, 1))}
+    exec(compile(source, __file__, "exec"), namespace)
+    capture = Capture([namespace["f"]])
+    with capture:
+        assert namespace["f"](0) == 300
+    assert {read.place.text for read in capture.reads.values()} == {"BOX", *(f"BOX.{name}" for name in names)}
+
+
+def test_reads_and_writes_of_a_call() -> None:
+    box = types.SimpleNamespace(n=1, table={"k": 1})
+
+    def f() -> int:
+        box.n += 1
+        box.new = 5
+        box.table["k"] = 7
+        return box.n
+
+    capture = Capture([f])
+    with capture:
+        assert f() == 2
+    assert {read.place.text: read.value for read in capture.reads.values()}["box.n"] == 1
+    effects = {write.place.text: (write.before, after) for write, after in capture.effects()}
+    assert effects["box.n"] == (1, 2) and effects["box.table['k']"] == (1, 7) and effects["box.new"][1] == 5
+    capture.undo()
+    assert vars(box) == {"n": 1, "table": {"k": 1}}
+
+
+def test_an_exception_puts_the_tracer_back() -> None:
+    import sys
+
+    before = sys.gettrace()
+    with pytest.raises(ZeroDivisionError), Capture([]):
+        _ = 1 / 0
+    assert sys.gettrace() is before
+
+
+def test_libraries_are_not_followed() -> None:
+    import jitgraph.lifting
+    import jitgraph.nn.module
+
+    assert is_followed(__file__) and is_followed(jitgraph.nn.module.__file__)
+    assert not is_followed(os.__file__) and not is_followed(np.__file__) and not is_followed(jitgraph.lifting.__file__)
+
+
+@pytest.mark.parametrize(
+    ("use", "way"),
+    [
+        (lambda x: x * time.time(), "outside"),
+        (lambda x: x * perf_counter(), "outside"),
+        (lambda x: x * datetime.datetime.now().second, "outside"),
+        (lambda x: x * random.random(), "jg.random"),
+        (lambda x: x * np.random.rand(), "jg.random"),
+        (lambda x: x * GENERATOR.normal(), "jg.random"),
+        (lambda x: x * len(os.environ["HOME"]), "argument"),
+        (lambda x: x * int(os.getenv("N", "1")), "argument"),
+        (lambda x: x * float(input()), "argument"),
+    ],
+)
+def test_values_that_never_repeat_are_refused(use: Any, way: str) -> None:
+    with pytest.raises(jg.TraceError, match=way) as error:
+        jg.trace(use)(jg.ones(2))
+    assert "test_capture.py" in str(error.value)
+
+
+def test_a_list_changed_by_a_method_is_refused() -> None:
+    history: list[Any] = []
+
+    def f(x: Any) -> Any:
+        history.append(1)
+        return x
+
+    with pytest.raises(jg.TraceError, match="history was changed"):
+        jg.trace(f)(jg.ones(2))
+
+
+def test_an_object_stored_anew_is_refused() -> None:
+    box = types.SimpleNamespace(value=None)
+
+    def f(x: Any) -> Any:
+        box.value = types.SimpleNamespace(x=1)
+        return x
+
+    with pytest.raises(jg.TraceError, match="cannot make again"):
+        jg.trace(f)(jg.ones(2))
+    assert box.value is None
+
+
+def test_what_cannot_be_guarded_is_listed_and_refused_when_strict() -> None:
+    class Part:
+        k = 2
+
+    parts = {"a": Part()}
+
+    def f(x: Any) -> Any:
+        part = vars(BOX)["hidden"]["a"]
+        return x * part.k
+
+    BOX.hidden = parts
+    try:
+        assert jg.trace(f)(jg.ones(2))[0].item() == 2
+        assert "not guarded" in jg.explain(f, jg.ones(2))
+        with pytest.raises(jg.TraceError, match=r"cannot be guarded[\s\S]*test_capture.py"):
+            jg.trace(f, strict=True)(jg.ones(2))
+    finally:
+        del BOX.hidden
+
+
+def test_large_containers_are_guarded_by_their_length() -> None:
+    many = list(range(100))
+
+    def f(x: Any) -> Any:
+        return x * sum(many)
+
+    traced = jg.trace(f)
+    traced(jg.ones(2))
+    many.append(7)
+    assert traced(jg.ones(2))[0].item() == sum(many)
+    assert "100 elements" in jg.explain(jg.trace(f), jg.ones(2)) or "101 elements" in jg.explain(f, jg.ones(2))

@@ -1,0 +1,316 @@
+"""A trace never serves a call for which the Python state that it read has changed."""
+
+from __future__ import annotations
+
+import enum
+import math
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitgraph as jg
+from jitgraph.frontend.guards import Guard, Place, compile_guards, guard_for, same_float
+
+
+@pytest.fixture(autouse=True)
+def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JITGRAPH_INTERPRET", "1")
+
+
+FACTOR = 2
+TABLE = {"k": 3.0, "names": ["a", "b"]}
+WEIGHT = jg.asarray([1.0, 2.0])
+ARRAY = np.array([1.0, 2.0], np.float32)
+
+
+def helper(x: Any) -> Any:
+    return x * FACTOR
+
+
+class Mode(enum.Enum):
+    TRAIN = 1
+    EVAL = 2
+
+
+class Config:
+    scale = 4
+
+    def __init__(self) -> None:
+        self.rate = 2
+        self.mode = Mode.TRAIN
+        self.inner = types.SimpleNamespace(depth=3)
+        self.layers: list[Any] = [helper, helper]
+        self._hidden = 5
+
+    @property
+    def hidden(self) -> int:
+        return self._hidden
+
+    def get(self) -> Config:
+        return self
+
+    def __getitem__(self, key: int) -> Any:
+        return self.layers[key]
+
+
+CONFIG = Config()
+X = [1.0, 1.0]
+
+
+def check(function: Callable[..., Any], change: Callable[[], None], restore: Callable[[], None]) -> None:
+    """The traced function agrees with eager before and after ``change``, and hits again once it is undone."""
+    traced = jg.trace(function)
+    x = jg.asarray(X)
+    first = function(x).numpy()
+    np.testing.assert_allclose(traced(x).numpy(), first)
+    np.testing.assert_allclose(traced(x).numpy(), first)
+    assert traced.cache_info().misses == 1, traced.ledger
+    change()
+    try:
+        changed = function(x).numpy()
+        assert not np.array_equal(changed, first), "the change must show, or the test shows nothing"
+        np.testing.assert_allclose(traced(x).numpy(), changed)
+    finally:
+        restore()
+    np.testing.assert_allclose(traced(x).numpy(), first)
+    np.testing.assert_allclose(function(x).numpy(), first)
+
+
+def swap(owner: Any, name: Any, value: Any) -> tuple[Callable[[], None], Callable[[], None]]:
+    """Functions that put ``value`` at a place and put the old one back."""
+    place = Place("item" if isinstance(owner, dict | list) else "attribute", owner, name, "")
+    old = place.get()
+    return lambda: place.set(value), lambda: place.set(old)
+
+
+def test_global() -> None:
+    check(lambda x: x * FACTOR, *swap(globals(), "FACTOR", 5))
+
+
+def test_global_of_a_helper() -> None:
+    check(lambda x: helper(x), *swap(globals(), "FACTOR", 5))
+
+
+def test_global_function() -> None:
+    check(lambda x: helper(x), *swap(globals(), "helper", lambda x: x - 1))
+
+
+def test_item_of_a_dict() -> None:
+    check(lambda x: x * TABLE["k"], *swap(TABLE, "k", -0.5))
+
+
+def test_length_of_a_list() -> None:
+    names: Any = TABLE["names"]
+    check(lambda x: x * len(TABLE["names"]), lambda: names.append("c"), lambda: names.pop() and None)
+
+
+def test_elements_of_a_list() -> None:
+    def f(x: Any) -> Any:
+        for layer in CONFIG.layers:
+            x = layer(x)
+        return x
+
+    check(f, *swap(CONFIG.layers, 1, lambda x: x - 1))
+
+
+def test_attribute_and_class_attribute() -> None:
+    check(lambda x: x * CONFIG.rate, *swap(CONFIG, "rate", 7))
+    check(lambda x: x * CONFIG.scale, *swap(Config, "scale", 7))
+    check(lambda x: x * CONFIG.scale, lambda: setattr(CONFIG, "scale", 9), lambda: delattr(CONFIG, "scale"))
+
+
+def test_nested_attribute_and_enum() -> None:
+    check(lambda x: x * CONFIG.inner.depth, *swap(CONFIG.inner, "depth", 7))
+    check(lambda x: x * CONFIG.inner.depth, *swap(CONFIG, "inner", types.SimpleNamespace(depth=8)))
+    check(lambda x: x if CONFIG.mode is Mode.TRAIN else -x, *swap(CONFIG, "mode", Mode.EVAL))
+
+
+def test_property_call_and_getattr() -> None:
+    check(lambda x: x * CONFIG.hidden, *swap(CONFIG, "_hidden", 7))
+    check(lambda x: x * CONFIG.get().rate, *swap(CONFIG, "rate", 7))
+    name = "rate"
+    check(lambda x: x * getattr(CONFIG, name), *swap(CONFIG, "rate", 7))
+    check(lambda x: CONFIG[0](x), *swap(CONFIG.layers, 0, lambda x: x - 1))
+
+
+def test_attribute_of_a_loop_variable() -> None:
+    parts = [types.SimpleNamespace(k=2), types.SimpleNamespace(k=3)]
+
+    def f(x: Any) -> Any:
+        for part in parts:
+            x = x * part.k
+        return x + sum([part.k for part in parts])
+
+    check(f, *swap(parts[1], "k", 7))
+    check(f, *swap(parts[0], "k", 7))
+
+
+def test_membership() -> None:
+    seen: dict[str, int] = {"a": 1}
+    check(lambda x: x if "b" in seen else -x, lambda: seen.update(b=1), lambda: seen.pop("b") and None)
+
+
+def test_closure_cell_and_default() -> None:
+    k, table = 2, {"k": 2}
+
+    def f(x: Any, table: dict[str, int] = table) -> Any:
+        return x * k * table["k"]
+
+    def change() -> None:
+        nonlocal k
+        k = 5
+
+    def restore() -> None:
+        nonlocal k
+        k = 2
+
+    check(f, change, restore)
+    check(f, *swap(table, "k", 9))
+
+
+def test_method_of_a_class() -> None:
+    check(lambda x: CONFIG.get().rate * x, *swap(Config, "get", lambda self: types.SimpleNamespace(rate=9)))
+
+
+def test_numpy_array() -> None:
+    def change() -> None:
+        ARRAY[:] = 9
+
+    def restore() -> None:
+        ARRAY[:] = [1, 2]
+
+    check(lambda x: x * ARRAY, change, restore)
+    check(lambda x: x * float(ARRAY.sum()), change, restore)
+    traced = jg.trace(lambda x: x * ARRAY)
+    traced(jg.asarray(X))
+    ARRAY[:] = 4
+    np.testing.assert_array_equal(traced(jg.asarray(X)).numpy(), [4, 4])
+    assert traced.cache_info().misses == 1, "an array that meets a tensor is an input"
+    restore()
+
+
+def test_tensor_is_an_input_and_may_be_replaced() -> None:
+    traced = jg.trace(lambda x: x * WEIGHT)
+    x = jg.asarray(X)
+    old = WEIGHT
+    np.testing.assert_array_equal(traced(x).numpy(), [1, 2])
+    globals()["WEIGHT"] = jg.asarray([5.0, 6.0])
+    np.testing.assert_array_equal(traced(x).numpy(), [5, 6])
+    assert traced.cache_info().misses == 1
+    globals()["WEIGHT"] = jg.asarray([5.0, 6.0], dtype=jg.float64)
+    assert traced(x).dtype == jg.float64
+    globals()["WEIGHT"] = old
+    assert traced.cache_info().misses == 2
+
+
+def test_tensor_that_becomes_an_argument_too() -> None:
+    traced = jg.trace(lambda x: x.__iadd__(1) * WEIGHT)
+    x = jg.asarray(X)
+    np.testing.assert_array_equal(traced(x).numpy(), [2, 4])
+    mine = jg.asarray([1.0, 2.0])
+    old, globals()["WEIGHT"] = WEIGHT, mine
+    np.testing.assert_array_equal(traced(mine).numpy(), [4, 9])
+    globals()["WEIGHT"] = old
+
+
+def test_counter_of_the_function_itself() -> None:
+    box = types.SimpleNamespace(count=0)
+
+    def f(x: Any) -> Any:
+        box.count += 1
+        return x * box.count
+
+    traced = jg.trace(f)
+    x = jg.asarray(1.0)
+    assert [traced(x).item() for _ in range(3)] == [1, 2, 3]
+    box.count = 0
+    assert traced(x).item() == 1 and box.count == 1
+
+
+def test_local_state_is_not_guarded() -> None:
+    def f(x: Any) -> Any:
+        table = {"k": 1}
+        local = types.SimpleNamespace(k=1)
+        for _ in range(3):
+            table["k"] += 1
+            local.k += 1
+
+        def inner(y: Any) -> Any:
+            return y * table["k"]
+
+        return inner(x) + local.k
+
+    traced = jg.trace(f, strict=True)
+    for _ in range(2):
+        assert traced(jg.asarray(1.0)).item() == 8
+    assert traced.cache_info() == (1, 1, 1)
+
+
+def test_host_float_is_an_input() -> None:
+    from jitgraph.frontend import host_float
+
+    group = {"lr": 0.5}
+
+    @jg.trace
+    def f(x: Any) -> Any:
+        return x * host_float(group, "lr") if group["lr"] != 0 else x
+
+    assert f(jg.asarray(2.0)).item() == 1.0
+    group["lr"] = 0.25
+    assert f(jg.asarray(2.0)).item() == 0.5
+    assert f.cache_info().misses == 1
+
+
+def test_module_and_optimiser_state() -> None:
+    model = jg.nn.Linear(3, 2)
+    dropout = jg.nn.Dropout(0.5)
+    optimizer = jg.optim.SGD([*model.parameters()], lr=0.1, momentum=0.9)
+
+    @jg.trace
+    def step(x: Any) -> Any:
+        loss = (dropout(model(x)) ** 2).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    x = jg.ones((4, 3))
+    dropout.eval()
+    first = step(x).item()
+    assert step(x).item() < first
+    misses = step.cache_info().misses
+    optimizer.param_groups[0]["lr"] = 0.0
+    now = model.weight.detach().numpy().copy()
+    optimizer.param_groups[0]["momentum"] = 0.0
+    step(x)
+    np.testing.assert_array_equal(model.weight.detach().numpy(), now)
+    dropout.train()
+    step(x)
+    assert step.cache_info().misses > misses, "the mode of a module is guarded"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [1, True, None, 1.5, float("nan"), -0.0, "text", b"b", 2j, Mode.TRAIN, np.dtype("f4"), np.float32(2), (1, 2), len, int],
+)
+def test_a_guard_holds_for_its_value_and_no_other(value: Any) -> None:
+    box = types.SimpleNamespace(v=value)
+    guard = guard_for(Place("attribute", box, "v", "box.v"), value, None)
+    fast = compile_guards([guard])
+    assert guard.holds() and fast()
+    for other in (0.0, 1, 1.0, True, "1", None, 2, float("inf")):
+        box.v = other
+        same = other is value or (type(other) is type(value) and other == value and not isinstance(value, float))
+        same = same or (isinstance(value, float) and same_float(other, value))
+        assert guard.holds() == fast() == same, (other, value)
+    del box.v
+    assert not guard.holds() and not fast()
+
+
+def test_same_float() -> None:
+    assert same_float(math.nan, math.nan) and same_float(0.0, 0.0)
+    assert not same_float(0.0, -0.0) and not same_float(1, 1.0)
+    assert "box.v == 1.5" in str(Guard("float", Place("attribute", None, "v", "box.v"), 1.5))

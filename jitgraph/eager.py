@@ -15,7 +15,7 @@ from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.graph import Attrs, Graph
 from jitgraph.ir.op import Op
-from jitgraph.ir.types import TensorType, Type
+from jitgraph.ir.types import TensorType
 
 Array = NDArray[Any]
 

@@ -1,11 +1,13 @@
-"""``x[index]`` and ``x[index] = value``: ints, slices, ``...``, None, integer tensors and boolean masks.
+"""``x[index]`` and ``x[index] = value``: ints, slices, ``...``, None, integer tensors and boolean masks, as in NumPy.
 
-Reading: the basic part becomes slice, flip and reshape; integer tensors become one gather over the flattened indexed
-axes. Writing: positions of all elements are indexed in the same way, and the chosen ones are scattered.
+Reading: the basic part becomes slice, flip and reshape; integer tensors become one gather over the indexed axes.
+Writing: a block of neighbours is set as one; else the places of all elements are indexed in the same way, and the new
+ones scattered to those chosen.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,135 +17,196 @@ from jitgraph.errors import ShapeError, UnsupportedOp
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.lifting import TensorLike
+from jitgraph.ops.windows import extent_of
 from jitgraph.tensor import Tensor
+
+
+@dataclass(slots=True)
+class _Plan:
+    """An index taken apart: what the slice op takes, which axes are then flipped, the shape that follows, and gathers.
+
+    ``gathers`` are (axis of that shape, int64 value). ``place`` is the axis of the result at which the axes of the
+    gathers' indices stand.
+    """
+
+    starts: list[DimLike] = field(default_factory=list)
+    stops: list[DimLike] = field(default_factory=list)
+    strides: list[int] = field(default_factory=list)
+    flips: list[int] = field(default_factory=list)
+    shape: list[DimLike] = field(default_factory=list)
+    gathers: list[tuple[int, Any]] = field(default_factory=list)
+    place: int = 0
 
 
 def get(x: Tensor, index: Any) -> Tensor:
     """``x[index]`` as NumPy has it; IndexError where an integer is out of range."""
-    items = _expand(x, index)
-    value, gathers = _basic(x.value, items)
-    if gathers:
-        value = _gather(value, gathers)
-    return lifting.wrap(value)
+    value = x.value
+    return lifting.wrap(_apply(value, _plan(value.shape, index)))
 
 
 def put(x: Tensor, index: Any, new: TensorLike) -> Any:
     """The value of x with ``x[index] = new`` done; of places named twice the last one in order wins."""
     value = x.value
-    dtype = value.type.dtype
+    dtype, shape = value.dtype, value.shape
+    filler = lifting.cast(lifting.value_of(new, dtype), dtype)
     if isinstance(index, Tensor | np.ndarray) and dtypes.is_bool(lifting.dtype_of(index)):
         mask = lifting.value_of(index)
-        if mask.type.shape == value.type.shape and lifting.value_of(new, dtype).type.ndim == 0:
-            filler = lifting.broadcast_to(lifting.cast(lifting.value_of(new, dtype), dtype), value.type.shape)
-            return ops.select(mask, filler, value)
-    total = value.type.size
-    places = lifting.wrap(ops.reshape(ops.iota(shape=(total,), axis=0, dtype=dtypes.int64), shape=value.type.shape))
-    chosen = get(places, index).value
-    filler = lifting.cast(lifting.value_of(new, dtype), dtype)
-    shape = chosen.type.shape
-    while filler.type.ndim > len(shape) and filler.type.shape[0] == 1:
-        filler = ops.reshape(filler, shape=filler.type.shape[1:])
-    if lifting.broadcast_shapes(filler.type.shape, shape) != shape:
-        raise ShapeError(f"cannot write {filler.type} to a place of shape {shape}")
-    filler = lifting.broadcast_to(filler, shape)
-    count = (chosen.type.size,)
+        if mask.shape == shape and not filler.shape:
+            return ops.select(mask, lifting.broadcast_to(filler, shape), value)
+    plan = _plan(shape, index)
+    if not plan.gathers and not plan.flips and all(stride == 1 for stride in plan.strides):
+        return _put_block(value, plan, filler)
+    total = dims.product(shape)
+    places = ops.reshape(ops.iota(shape=(total,), axis=0, dtype=dtypes.int64), shape=shape)
+    chosen = _apply(places, plan)
+    filler = _fitted(filler, chosen.shape)
+    count = (dims.product(chosen.shape),)
     flat = ops.scatter(
         ops.reshape(value, shape=(total,)), ops.reshape(chosen, shape=count), ops.reshape(filler, shape=count), axis=0
     )
-    return ops.reshape(flat, shape=value.type.shape)
+    return ops.reshape(flat, shape=shape)
+
+
+def _put_block(value: Any, plan: _Plan, filler: Any) -> Any:
+    filler = _fitted(filler, tuple(plan.shape))
+    block = tuple(stop - start for start, stop in zip(plan.starts, plan.stops, strict=True))
+    if filler.shape != block:
+        filler = ops.reshape(filler, shape=block)
+    if block == value.shape:
+        return filler
+    return ops.dynamic_update_slice(value, filler, *(_filled(start, ()) for start in plan.starts))
+
+
+def _fitted(filler: Any, shape: tuple[DimLike, ...]) -> Any:
+    """``filler`` broadcast to the place it is written to; leading axes of size 1 are dropped, as in NumPy."""
+    given = filler.type
+    while len(filler.shape) > len(shape) and isinstance(filler.shape[0], int) and filler.shape[0] == 1:
+        filler = ops.reshape(filler, shape=filler.shape[1:])
+    try:
+        fits = lifting.broadcast_shapes(filler.shape, shape) == shape
+    except ShapeError:
+        fits = False
+    if not fits:
+        raise ShapeError(f"cannot write {given} to a place of shape {shape}")
+    return lifting.broadcast_to(filler, shape)
 
 
 def along(x: Tensor, indices: Tensor, axis: int) -> Tensor:
     """``take_along_axis``: other axes of x broadcast against those of ``indices``."""
-    shape = x.value.type.shape
-    if indices.ndim != len(shape):
-        raise ShapeError(f"take_along_axis: ranks {len(shape)} and {indices.ndim} differ")
-    picks: list[Any] = []
-    for i, size in enumerate(indices.value.type.shape):
-        if i == axis:
-            picks.append(indices)
+    return get(x, along_index(x.ndim, indices, axis))
+
+
+def along_index(ndim: int, indices: Tensor, axis: int) -> tuple[Tensor, ...]:
+    """The index tensors that pick, for each element of ``indices``, its place along ``axis`` and its own elsewhere."""
+    shape = indices.value.shape
+    if len(shape) != ndim:
+        raise ShapeError(f"the indices have rank {len(shape)}, the tensor {ndim}")
+    picks = []
+    for i, size in enumerate(shape):
+        column = (1,) * i + (size,) + (1,) * (ndim - i - 1)
+        steps = ops.iota(shape=(size,), axis=0, dtype=dtypes.int64)
+        picks.append(indices if i == axis else lifting.wrap(ops.reshape(steps, shape=column)))
+    return tuple(picks)
+
+
+# --- from the index to a plan ------------------------------------------------------------------------------------------
+
+
+def _plan(shape: tuple[DimLike, ...], index: Any) -> _Plan:
+    plan = _Plan()
+    axis = 0
+    advanced: list[int] = []  # where, among all items, ints and tensors stand
+    before: list[int] = []  # how many axes of the result come before each of them
+    items = _expand(shape, index)
+    for position, item in enumerate(items):
+        if item is None:
+            plan.shape.append(1)
+            continue
+        if item is Ellipsis:
+            continue
+        size = shape[axis]
+        start: DimLike
+        stop: DimLike
+        if isinstance(item, slice):
+            start, stop, stride, reverse = _slice(item, size)
+            if reverse:
+                plan.flips.append(axis)
+            plan.shape.append(extent_of(start, stop, stride))
+        elif isinstance(item, Tensor):
+            start, stop, stride = 0, size, 1
+            advanced.append(position)
+            before.append(len(plan.shape) - len(plan.gathers))
+            plan.gathers.append((len(plan.shape), lifting.cast(item.value, dtypes.int64)))
+            plan.shape.append(size)
         else:
-            column = (1,) * i + (size,) + (1,) * (len(shape) - i - 1)
-            steps = ops.iota(shape=(size,), axis=0, dtype=dtypes.int64)
-            picks.append(lifting.wrap(ops.reshape(steps, shape=column)))
-    return get(x, tuple(picks))
+            start = _int(item, size, axis)
+            stop, stride = start + 1, 1
+            advanced.append(position)
+            before.append(len(plan.shape) - len(plan.gathers))
+        plan.starts.append(start)
+        plan.stops.append(stop)
+        plan.strides.append(stride)
+        axis += 1
+    if plan.gathers and advanced == list(range(advanced[0], advanced[0] + len(advanced))):
+        plan.place = before[0]
+    return plan
 
 
-def _expand(x: Tensor, index: Any) -> list[Any]:
-    """The index as a list with ``...`` spelled out and boolean masks turned into integer tensors."""
+def _expand(shape: tuple[DimLike, ...], index: Any) -> list[Any]:
+    """The index as a list with an item for each axis, ``...`` kept in its place, and masks turned into integer tensors."""
+    given = [_item(item) for item in (index if isinstance(index, tuple) else (index,))]
+    used = sum(_axes_of(item) for item in given)
+    if used > len(shape):
+        raise IndexError(f"{used} indices for a tensor of rank {len(shape)}")
+    dots = sum(item is Ellipsis for item in given)
+    if dots > 1:
+        raise IndexError("an index can hold only one ...")
+    if dots == 0 and used < len(shape):
+        given.append(Ellipsis)
     items: list[Any] = []
-    for item in index if isinstance(index, tuple) else (index,):
-        if isinstance(item, list):
-            item = lifting.wrap(lifting.value_of(np.asarray(item)))
-        if isinstance(item, np.ndarray):
-            item = lifting.wrap(lifting.value_of(item))
-        if isinstance(item, bool | np.bool_):
-            raise IndexError("a bool is not an index; a mask is a boolean tensor")
+    axis = 0
+    for item in given:
+        if item is Ellipsis:
+            items += [Ellipsis, *[slice(None)] * (len(shape) - used)]
+            axis += len(shape) - used
+            continue
+        count = _axes_of(item)
         if isinstance(item, Tensor) and dtypes.is_bool(item.dtype):
-            items.extend(_nonzero(item))
-        elif isinstance(item, Tensor) and not dtypes.is_integer(item.dtype):
-            raise IndexError(f"an index must be an integer or a mask, not {item.dtype.name}")
+            items += _nonzero(item, shape[axis : axis + count])
         else:
             items.append(item)
-    used = sum(1 for item in items if item is not None and item is not Ellipsis)
-    ndim = x.ndim
-    if used > ndim:
-        raise IndexError(f"{used} indices for a tensor of rank {ndim}")
-    if items.count(None) + sum(item is Ellipsis for item in items) > 0 or used < ndim:
-        where = next((i for i, item in enumerate(items) if item is Ellipsis), len(items))
-        rest = [item for item in items[where + 1 :]]
-        if any(item is Ellipsis for item in rest):
-            raise IndexError("an index can hold only one ...")
-        items = items[:where] + [slice(None)] * (ndim - used) + rest
+        axis += count
     return items
 
 
-def _nonzero(mask: Tensor) -> list[Tensor]:
+def _item(item: Any) -> Any:
+    if isinstance(item, list):
+        item = np.asarray(item) if item else np.asarray(item, np.int64)
+    if isinstance(item, np.ndarray):
+        item = lifting.wrap(lifting.value_of(item))
+    if isinstance(item, bool | np.bool_) or (isinstance(item, Tensor) and dtypes.is_bool(item.dtype) and not item.ndim):
+        raise IndexError("a bool is not an index; a mask is a boolean tensor of at least one axis")
+    if isinstance(item, Tensor) and dtypes.is_float(item.dtype):
+        raise IndexError(f"an index must be an integer or a mask, not {item.dtype.name}")
+    return item
+
+
+def _axes_of(item: Any) -> int:
+    """How many axes of the tensor an item stands for."""
+    if item is None or item is Ellipsis:
+        return 0
+    return item.ndim if isinstance(item, Tensor) and dtypes.is_bool(item.dtype) else 1
+
+
+def _nonzero(mask: Tensor, shape: tuple[DimLike, ...]) -> list[Tensor]:
     if context.current().trace is not None:
         raise UnsupportedOp(
             "indexing with a boolean mask has a size that depends on values, which a trace cannot record",
             hint="jg.where(mask, x, fill), or index eagerly",
         )
+    if mask.shape != shape:
+        raise IndexError(f"a mask of shape {mask.shape} does not fit axes of shape {shape}")
     return [lifting.wrap(lifting.value_of(places)) for places in np.nonzero(mask._concrete("a mask"))]
-
-
-def _basic(value: Any, items: list[Any]) -> tuple[Any, list[tuple[int, Any]]]:
-    """Apply ints, slices and None; returns the value and what is left: (axis of the result, integer tensor)."""
-    starts: list[DimLike] = []
-    stops: list[DimLike] = []
-    strides: list[int] = []
-    flips: list[int] = []
-    shape: list[DimLike] = []
-    gathers: list[tuple[int, Any]] = []
-    axis = 0
-    for item in items:
-        if item is None:
-            shape.append(1)
-            continue
-        size = value.type.shape[axis]
-        if isinstance(item, slice):
-            start, stop, stride, reverse = _slice(item, size)
-            shape.append(-(-(stop - start) // stride))
-            if reverse:
-                flips.append(axis)
-        elif isinstance(item, Tensor):
-            start, stop, stride = 0, size, 1
-            gathers.append((len(shape), lifting.cast(item.value, dtypes.int64)))
-            shape.append(size)
-        else:
-            start = _int(item, size, axis)
-            stop, stride = start + 1, 1
-        starts.append(start)
-        stops.append(stop)
-        strides.append(stride)
-        axis += 1
-    if (tuple(starts), tuple(stops), tuple(strides)) != ((0,) * axis, value.type.shape, (1,) * axis):
-        value = ops.slice(value, starts=tuple(starts), stops=tuple(stops), strides=tuple(strides))
-    if flips:
-        value = ops.flip(value, axes=tuple(flips))
-    if value.type.shape != tuple(shape):
-        value = ops.reshape(value, shape=tuple(shape))
-    return value, gathers
 
 
 def _int(item: Any, size: DimLike, axis: int) -> DimLike:
@@ -166,16 +229,18 @@ def _slice(item: slice, size: DimLike) -> tuple[DimLike, DimLike, int, bool]:
         raise ValueError("a slice's step cannot be 0")
     if isinstance(size, int):
         trace = context.current().trace
-        start, stop, step = slice(*(_known(bound, trace) for bound in (item.start, item.stop)), step).indices(size)
+        first, last, step = slice(_known(item.start, trace), _known(item.stop, trace), step).indices(size)
         if step > 0:
-            return start, max(stop, start), step, False
-        count = max(0, -(-(start - stop) // -step))
-        last = start + (count - 1) * step
-        return (last, start + 1, -step, True) if count else (0, 0, -step, True)
+            return first, max(first, last), step, False
+        count = max(0, -(-(first - last) // -step))
+        lowest = first + (count - 1) * step
+        return (lowest, first + 1, -step, True) if count else (0, 0, -step, True)
     if step < 0 and (item.start is not None or item.stop is not None):
         raise ShapeError(f"a reversed slice with bounds on the named size {size}", hint="flip first, then slice")
     start = _bound(item.start, size, 0)
     stop = _bound(item.stop, size, size)
+    if step < -1:
+        raise ShapeError(f"a reversed slice with a step on the named size {size}", hint="flip first, then slice")
     return start, stop, abs(step), step < 0
 
 
@@ -202,40 +267,57 @@ def _bound(bound: Any, size: DimLike, default: DimLike) -> DimLike:
     return number
 
 
-def _gather(value: Any, gathers: list[tuple[int, Any]]) -> Any:
-    """Index axes with integer tensors, which broadcast together; the result's place is as in NumPy."""
+# --- from a plan to ops --------------------------------------------------------------------------------------------------
+
+
+def _apply(value: Any, plan: _Plan) -> Any:
+    starts, stops, strides = tuple(plan.starts), tuple(plan.stops), tuple(plan.strides)
+    if (starts, stops, strides) != ((0,) * len(starts), value.shape, (1,) * len(starts)):
+        value = ops.slice(value, starts=starts, stops=stops, strides=strides)
+    if plan.flips:
+        value = ops.flip(value, axes=tuple(plan.flips))
+    if value.shape != tuple(plan.shape):
+        value = ops.reshape(value, shape=tuple(plan.shape))
+    return _gather(value, plan.gathers, plan.place) if plan.gathers else value
+
+
+def _gather(value: Any, gathers: list[tuple[int, Any]], place: int) -> Any:
+    """Index axes with integer tensors, which broadcast together; their axes stand at ``place`` in the result."""
     axes = [axis for axis, _ in gathers]
     if len(gathers) == 1:
-        return ops.gather(value, gathers[0][1], axis=axes[0])
-    shape = lifting.broadcast_shapes(*(index.type.shape for _, index in gathers))
-    sizes = [value.type.shape[axis] for axis in axes]
-    rest = [axis for axis in range(value.type.ndim) if axis not in axes]
-    flat: Any = None
-    for (axis, index), size in zip(gathers, sizes, strict=True):
-        places = lifting.broadcast_to(_in_range(index, size, axis), shape)
-        scale = _filled(size, shape)
-        flat = places if flat is None else ops.add(ops.mul(flat, scale), places)
-    moved = ops.transpose(value, permutation=(*axes, *rest))
-    merged = ops.reshape(moved, shape=(dims.product(sizes), *(value.type.shape[axis] for axis in rest)))
-    picked = ops.gather(merged, flat, axis=0)
-    adjacent = axes == list(range(axes[0], axes[0] + len(axes)))
-    if not adjacent or axes[0] == 0:
+        picked, at, count = ops.gather(value, gathers[0][1], axis=axes[0]), axes[0], len(gathers[0][1].shape)
+    else:
+        flat, sizes = _flattened(value, gathers)
+        rest = [axis for axis in range(len(value.shape)) if axis not in axes]
+        moved = ops.transpose(value, permutation=(*axes, *rest))
+        merged = ops.reshape(moved, shape=(dims.product(sizes), *(value.shape[axis] for axis in rest)))
+        picked, at, count = ops.gather(merged, flat, axis=0), 0, len(flat.shape)
+    if at == place or count == 0:
         return picked
-    before, count = axes[0], len(shape)
-    order = (*range(count, count + before), *range(count), *range(count + before, picked.type.ndim))
+    others = [axis for axis in range(len(picked.shape)) if not at <= axis < at + count]
+    order = (*others[:place], *range(at, at + count), *others[place:])
     return ops.transpose(picked, permutation=order)
 
 
+def _flattened(value: Any, gathers: list[tuple[int, Any]]) -> tuple[Any, list[DimLike]]:
+    """Several indices as one into the merged axes, and the sizes of those."""
+    shape = lifting.broadcast_shapes(*(index.shape for _, index in gathers))
+    sizes = [value.shape[axis] for axis, _ in gathers]
+    flat: Any = None
+    for (axis, index), size in zip(gathers, sizes, strict=True):
+        places = lifting.broadcast_to(_in_range(index, size, axis), shape)
+        flat = places if flat is None else ops.add(ops.mul(flat, _filled(size, shape)), places)
+    return flat, sizes
+
+
 def _filled(size: DimLike, shape: tuple[DimLike, ...]) -> Any:
-    if isinstance(size, int):
-        return lifting.constant(size, dtypes.int64, shape)
-    return lifting.broadcast_to(context.current().trace.size_value(size), shape)
+    return ops.full(shape=shape, value=size, dtype=dtypes.int64)
 
 
 def _in_range(index: Any, size: DimLike, axis: int) -> Any:
     """Indices of one axis made non-negative; IndexError where one is out of range."""
-    shape = index.type.shape
-    zero, extent = lifting.constant(0, dtypes.int64, shape), _filled(size, shape)
+    shape = index.shape
+    zero, extent = _filled(0, shape), _filled(size, shape)
     wrapped = ops.select(ops.lt(index, zero), ops.add(index, extent), index)
     inside = ops.bitwise_and(ops.ge(wrapped, zero), ops.lt(wrapped, extent))
     every = ops.reduce_min(inside, axes=tuple(range(len(shape)))) if shape else inside

@@ -139,7 +139,7 @@ def _repeated(scalar: Any, dtype: DType, shape: tuple[DimLike, ...]) -> Any:
 
 
 @functools.lru_cache(maxsize=512)
-def _repeated_array(scalar: Any, kind: type, dtype: DType, shape: tuple[int, ...], sign: float) -> np.ndarray[Any, Any]:
+def _repeated_array(scalar: Any, kind: Any, dtype: DType, shape: tuple[int, ...], sign: float) -> np.ndarray[Any, Any]:
     # kind and sign keep apart what compares equal: 1, 1.0 and True, and the two zeros
     element: np.ndarray[Any, Any] = constant(scalar, dtype).array
     return np.broadcast_to(element, shape) if shape else element

@@ -134,9 +134,8 @@ class Tensor:
         current = context.current()
         if current.grad_enabled:
             if self._requires_grad:
-                raise JitgraphError(
-                    "a leaf that requires a gradient is written in place\n  hint: wrap the write in `with jg.no_grad():`"
-                )
+                what = "a leaf that requires a gradient is written in place"
+                raise JitgraphError(f"{what}\n  hint: wrap the write in `with jg.no_grad():`")
         elif value.requires_grad:
             value = _stopped(value)
         self._weak = False
@@ -296,7 +295,7 @@ class Tensor:
     def backward(
         self, gradient: TensorLike | None = None, retain_graph: bool = False, create_graph: bool = False
     ) -> None:
-        """Accumulate the gradient of this tensor (a scalar, unless ``gradient`` is given) into ``.grad`` of the leaves."""
+        """Accumulate the gradient of this tensor, a scalar unless ``gradient`` is given, into the leaves' ``.grad``."""
         from jitgraph.autograd import backward
 
         backward(self, gradient, retain_graph=retain_graph, create_graph=create_graph)
@@ -527,15 +526,14 @@ def _is_operand(x: object) -> bool:
 def _operate(op: Any, x: Any, y: Any, *, floating: bool = False) -> Tensor:
     """A binary operator; NotImplemented where an operand is no tensor, array or number."""
     if not (_is_operand(x) and _is_operand(y)):
-        return NotImplemented
+        return NotImplemented  # type: ignore[no-any-return]
     return elementwise(op, x, y, floating=floating)
 
 
 def _method(name: str, x: Any, y: Any) -> Tensor:
     """A binary operator that is an array function, by the method that this function became."""
-    if not (_is_operand(x) and _is_operand(y)):
-        return NotImplemented
-    return getattr(Tensor, name)(x, y)  # type: ignore[no-any-return]
+    found: Tensor = getattr(Tensor, name)(x, y) if _is_operand(x) and _is_operand(y) else NotImplemented
+    return found
 
 
 def _stopped(value: Any) -> Any:
@@ -574,7 +572,7 @@ def _kind(dtype: DType) -> int:
     return 2 if dtypes.is_float(dtype) else 0 if dtypes.is_bool(dtype) else 1
 
 
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"):
+for _name in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split():
     setattr(Tensor, f"__i{_name}__", _in_place(_name))
 
 
@@ -589,8 +587,8 @@ def _measure_unnamed() -> int:
 
     class Maker:
         def __getitem__(self, index: int) -> Probe:
-            result = Probe()
-            return result
+            result = Probe()  # bound to a name first, as in Tensor.__getitem__
+            return result  # noqa: RET504
 
     Maker()[0][0] = 0
     return Probe.count

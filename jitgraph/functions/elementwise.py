@@ -117,7 +117,7 @@ def pow(x1: TensorLike, x2: TensorLike) -> Tensor:
     dtype = lifting.common_dtype(x1, x2)
     if lifting.is_scalar(x2) and x2 in (1, 2, 3) and not dtypes.is_bool(dtype):
         factor = lifting.wrap(lifting.cast(lifting.value_of(x1, dtype), dtype))
-        return (factor, square(factor), factor * square(factor))[int(x2) - 1]  # type: ignore[no-any-return]
+        return (factor, square(factor), factor * square(factor))[int(x2) - 1]
     if dtypes.is_integer(dtype):
         return _integer_pow(*lifting.operands(x1, x2, dtype=dtype))
     if dtypes.is_bool(dtype):
@@ -209,7 +209,7 @@ def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = 
     result = lifting.wrap(value)
     if min is not None:
         result = maximum(result, min)
-    return result if max is None else minimum(result, max)  # type: ignore[no-any-return]
+    return result if max is None else minimum(result, max)
 
 
 @method

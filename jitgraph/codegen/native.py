@@ -17,13 +17,13 @@ def emit_llvm(schedule: Schedule, target: Target) -> str:
 
 def image_of(llvm_ir: str, target: Target) -> bytes:
     """The flat image of a module that ``emit_llvm`` gave."""
-    from jitgraph.codegen.llvm import entry, machine, pool, tile
+    from jitgraph.codegen.llvm import entry, machine, pool, ranges, tile
 
     config.log("llvm", llvm_ir)
     objects = [machine.assemble(llvm_ir, target), *tile.library_objects(llvm_ir, target)]
     exports = dict(entry.EXPORTS)
     if pool.DECLARATIONS in llvm_ir:
-        objects.append(pool.runtime_object(target))
+        objects += [pool.runtime_object(target), ranges.library_object(target)]
         exports |= pool.EXPORTS
     return link(objects, exports)
 

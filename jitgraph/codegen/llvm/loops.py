@@ -14,13 +14,20 @@ from jitgraph.codegen.llvm import body as bodies
 from jitgraph.codegen.llvm import parallel
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, names, subtract
-from jitgraph.codegen.llvm.scalars import Scalar
-from jitgraph.codegen.llvm.structure import defined, inner_bodies, stored_buffers, vector_lanes
-from jitgraph.dtypes import bool_, int32, int64
+from jitgraph.codegen.llvm.scalars import Scalar, lanes_of
+from jitgraph.codegen.llvm.structure import defined, inner_bodies, length, stored_buffers, vector_lanes
+from jitgraph.dtypes import bool_, int32, int64, is_bool, uint8
 from jitgraph.errors import CompileError
 
+LONG_BODY: Final = 30
+"""Length from which on a reduction's body is emitted for one register at a time, with its slots in memory."""
+
+VERY_LONG_BODY: Final = 90
+"""Length from which on a body is emitted once, always masked, rather than for full vectors and again for the rest."""
+
 Emit = Callable[[Scalar, list[Scalar]], list[Scalar]]
-_MASKED_LANES: Final = (4, 8)  # element sizes for which x86-64-v3 has masked loads and stores
+Step = Callable[[Environment, list[Scalar]], list[Scalar]]
+_MASKED_BYTES: Final = (4, 8)  # sizes of elements for which x86-64-v3 has masked loads and stores
 
 
 def emit_loop(loop: Loop, env: Environment) -> None:
@@ -135,12 +142,12 @@ def in_lanes(
     end: Scalar,
     count: int,
     carries: list[Scalar],
-    step: Callable[[Environment, list[Scalar]], list[Scalar]],
+    step: Step,
 ) -> list[Scalar]:
     """``step`` for ``begin .. end``, ``count`` at a time: full vectors, then once the rest under a mask.
 
-    ``body`` is what ``step`` emits; where the target cannot mask its accesses and nothing is carried the rest goes one
-    by one.
+    ``body`` is what ``step`` emits. A very long one is emitted once, with a mask all the time; where the target
+    cannot mask its accesses and nothing is carried the rest goes one by one.
     """
     s, function = env.words, env.function
     total = subtract(env, end, begin)
@@ -149,6 +156,12 @@ def in_lanes(
     def full(at: Scalar, values: list[Scalar]) -> list[Scalar]:
         return step(env.across(axis, at, count), values)
 
+    def masked(at: Scalar, values: list[Scalar]) -> list[Scalar]:
+        return step(env.across(axis, at, count, _first_lanes(env, subtract(env, end, at), count)), values)
+
+    uneven = count > 1 and (known is None or (known % count != 0 and known > count))
+    if uneven and length(body) >= VERY_LONG_BODY and _can_mask(body, env):
+        return counted(env, begin, end, count, carries, masked)
     if known is not None:
         middle = add(env, begin, integer(known // count * count))
     else:
@@ -187,7 +200,8 @@ def _first_lanes(env: Environment, left: Scalar, count: int) -> Scalar:
         return Scalar(f"<{bits}>", f"<{count} x i1>", bool_, count)
     s = env.words
     steps = ", ".join(f"i32 {lane}" for lane in range(count))
-    return s.cmp("lt", Scalar(f"<{steps}>", f"<{count} x i32>", int32, count), s.cast(left, int32))
+    few = s.cast(s.min(left, integer(count)), int32)
+    return s.cmp("lt", Scalar(f"<{steps}>", f"<{count} x i32>", int32, count), few)
 
 
 def _can_mask(body: Body, env: Environment) -> bool:
@@ -195,8 +209,9 @@ def _can_mask(body: Body, env: Environment) -> bool:
     if env.target.vector_bits >= 512:
         return True
     for statement in body:
-        if isinstance(statement, Load | Store) and env["&" + statement.buffer].dtype.itemsize not in _MASKED_LANES:
-            return False
+        match statement:
+            case Load(var=value) | Store(value=value) if value.dtype.itemsize not in _MASKED_BYTES:
+                return False
         if not all(_can_mask(inner, env) for inner in inner_bodies(statement)):
             return False
     return True
@@ -219,15 +234,18 @@ def _emit_reduce(loop: Loop, env: Environment, extent: Scalar) -> None:
         bodies.emit_body(rest, here)
         elements = [here.words.splat(here[carry.next.name], slots[0].lanes) for carry in loop.carries]
         folded = combined(here, combine, slots, elements)
-        mask = here.lanes.mask if here.lanes is not None and loop.lanes > 1 else None
+        mask = here.lanes.mask if here.lanes is not None and loop.lanes > 1 else None  # lanes == 1: no slot is left out
         if mask is None:
             return folded
         return [here.words.select(mask, new, old) for new, old in zip(folded, slots, strict=True)]
 
+    width = vector_lanes(loop.body, env)
     if loop.lanes == 1:
         slots = counted(
             inner, integer(0), extent, 1, init, lambda axis, slots: fold(inner.at({loop.axis: axis}), slots)
         )
+    elif loop.lanes > width and length(rest) >= LONG_BODY:
+        slots = _in_memory(loop, inner, extent, width, init, rest, fold)
     else:
         init = [env.words.splat(value, loop.lanes) for value in init]
         slots = in_lanes(loop.axis, rest, inner, integer(0), extent, loop.lanes, init, fold)
@@ -238,6 +256,50 @@ def _emit_reduce(loop: Loop, env: Environment, extent: Scalar) -> None:
         half //= 2
     for carry, slot in zip(loop.carries, slots, strict=True):
         env.bind(carry.result.name, slot)
+
+
+def _in_memory(
+    loop: Loop, env: Environment, extent: Scalar, width: int, init: list[Scalar], body: Body, fold: Step
+) -> list[Scalar]:
+    """The slots after all steps of a reduction whose body is long: it is emitted for one register, not for all slots.
+
+    The slots lie on the stack meanwhile; each is needed again ``lanes / width`` steps later, when its store is over.
+    """
+    function, s = env.function, env.words
+    memories = [function.alloca("i8" if is_bool(value.dtype) else value.type, loop.lanes) for value in init]
+    for memory, value in zip(memories, init, strict=True):
+        _write(env, Scalar(memory.name, "ptr", value.dtype, 1), s.splat(value, loop.lanes))
+
+    def step(here: Environment, _: list[Scalar]) -> list[Scalar]:
+        lanes, first = (here.lanes.width, here.lanes.base) if here.lanes is not None else (1, here[loop.axis])
+        place = s.and_(first, integer(loop.lanes - 1))
+        places = []
+        for memory, value in zip(memories, init, strict=True):
+            element = "i8" if is_bool(value.dtype) else value.type
+            address = function.emit("ptr", f"getelementptr {element}, {memory}, {place}")
+            places.append(Scalar(address.name, "ptr", value.dtype, 1))
+        slots = [_read(env, at, value.type, lanes) for at, value in zip(places, init, strict=True)]
+        for at, folded in zip(places, fold(here, slots), strict=True):
+            _write(env, at, folded)
+        return []
+
+    in_lanes(loop.axis, body, env, integer(0), extent, width, [], step)
+    return [
+        _read(env, Scalar(memory.name, "ptr", value.dtype, 1), value.type, loop.lanes)
+        for memory, value in zip(memories, init, strict=True)
+    ]
+
+
+def _write(env: Environment, address: Scalar, x: Scalar) -> None:
+    value = env.words.bitcast(x, uint8) if is_bool(x.dtype) else x
+    env.function.do(f"store {value}, ptr {address.name}, align 1")
+
+
+def _read(env: Environment, address: Scalar, element: str, lanes: int) -> Scalar:
+    dtype = address.dtype
+    type = lanes_of("i8" if is_bool(dtype) else element, lanes)
+    value = env.words.make(f"load {type}, ptr {address.name}, align 1", uint8 if is_bool(dtype) else dtype, lanes, type)
+    return env.words.bitcast(value, dtype) if is_bool(dtype) else value
 
 
 def combined(env: Environment, combine: Combine, left: list[Scalar], right: list[Scalar]) -> list[Scalar]:

@@ -11,17 +11,15 @@ from typing import Final, TypeAlias
 
 from jitgraph.codegen.kernel import Loop
 from jitgraph.codegen.llvm import body as bodies
-from jitgraph.codegen.llvm import loops, pool
+from jitgraph.codegen.llvm import loops, pool, ranges
 from jitgraph.codegen.llvm.builder import Function, Value
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, multiply, names
+from jitgraph.codegen.llvm.ranges import CHUNK_WORK
 from jitgraph.codegen.llvm.scalars import Scalar
 from jitgraph.codegen.llvm.structure import Work, work
 from jitgraph.dtypes import float64, int64
 from jitgraph.ir.dims import DimLike
-
-CHUNK_WORK: Final = 40_000.0
-"""Work of one chunk in vector instructions, about 20 us: well above the microsecond or two of handing it over."""
 
 BLOCK: Final = 4096
 """Iterations of a vector loop that stay on one thread."""
@@ -139,19 +137,21 @@ def parallel_range(
         if known > 0:
             emit(env.inner(), integer(0), count)
         return
-    env.module.declare(pool.DECLARATIONS)
     inner = _Outlined(env)
     emit(inner.environment, inner.begin, inner.end)
-    inner.finish(count, _units(env, unit_work))
+    inner.finish(count, unit_work)
 
 
 class _Outlined:
-    """A function under construction that runs a range, and its thunk for the pool."""
+    """A function under construction that runs a range, and the function around it that a chunk calls.
+
+    What the range uses are arguments, so that pointers keep ``noalias``; it is inlined into the chunk's function.
+    """
 
     def __init__(self, env: Environment) -> None:
         self.outer = env
-        name = env.module.unique(f"{env.function.name}_range")
-        self.function = Function(env.module, name, "i32", attributes="nounwind noinline")
+        self.name = env.module.unique(f"{env.function.name}_range")
+        self.function = Function(env.module, f"{self.name}_body", "i32", attributes="nounwind alwaysinline")
         self.captured: list[Scalar] = []
         self.begin, self.end, self.order = (self._argument("i64") for _ in range(3))
         self.environment = env.outlined(self.function, self._capture)
@@ -168,54 +168,37 @@ class _Outlined:
         self.captured.append(value)
         return value._replace(name=self.function.argument(value.type, attributes).name)
 
-    def finish(self, count: Scalar, per_chunk: Scalar) -> None:
-        """End the function and emit its runs in the outer one."""
+    def finish(self, count: Scalar, unit_work: Amount) -> None:
+        """End the function and emit its call in the outer one."""
         self.function.ret(_OK)
         self.function.finish()
+        self._emit_chunk()
         env, outer = self.outer, self.outer.function
-        s = env.words
-        chunks = ceil_div(env, count, per_chunk)
-        fields = [*self.captured, count, per_chunk]
-        context = outer.alloca("i64", len(fields), align=8)
-        for place, value in enumerate(fields):
-            outer.do(f"store {value}, {_slot(outer, context.name, place)}")
-        single, several, after = outer.label("single"), outer.label("several"), outer.label("after")
-        known = constant_of(chunks)
-        if known is None:
-            any_, more = outer.label("any"), s.cmp("gt", chunks, integer(1))
-            outer.branch(s.cmp("gt", count, integer(0)).name, any_, after)
-            outer.start_block(any_)
-            outer.branch(more.name, several, single)
-            outer.start_block(single)
-            arguments = ", ".join(map(str, [integer(0), count, integer(0), *self.captured]))
-            check(outer, f"call i32 @{self.function.name}({arguments})")
-            outer.jump(after)
-            outer.start_block(several)
+        env.module.declare(pool.DECLARATIONS)
+        env.module.declare(ranges.DECLARATION)
+        context = outer.alloca("i64", ranges.SLOTS + len(self.captured), align=8)
+        for place, value in enumerate(self.captured):
+            outer.do(f"store {value}, {_slot(outer, context.name, ranges.SLOTS + place)}")
+        amount = env.words.const(unit_work, float64) if isinstance(unit_work, float) else unit_work
         check(
             outer,
-            f"call i32 @jg_parallel_for({env['$host']}, {env['$call']}, ptr @{self._thunk()}, {context}, {chunks})",
+            f"call i32 @jg_range({env['$host']}, {env['$call']}, ptr @{self.name}, {context}, {count}, {amount})",
         )
-        if known is None:
-            outer.jump(after)
-            outer.start_block(after)
 
-    def _thunk(self) -> str:
-        thunk = Function(self.outer.module, f"{self.function.name}_chunk", "i32", attributes="nounwind")
-        context, chunk = thunk.argument("ptr"), thunk.argument("i64")
-        loaded = [
-            thunk.emit(value.type, f"load {value.type}, {_slot(thunk, context.name, place)}")
-            for place, value in enumerate(self.captured)
-        ]
-        count, per_chunk = (
-            thunk.emit("i64", f"load i64, {_slot(thunk, context.name, len(loaded) + place)}") for place in range(2)
+    def _emit_chunk(self) -> None:
+        chunk_function = Function(self.outer.module, self.name, "i32", attributes="nounwind")
+        context, chunk = chunk_function.argument("ptr"), chunk_function.argument("i64")
+        types = ["i64", "i64", *(value.type for value in self.captured)]
+        count, per_chunk, *captured = (
+            chunk_function.emit(type, f"load {type}, {_slot(chunk_function, context.name, place)}, align 8")
+            for place, type in enumerate(types)
         )
-        begin = thunk.emit("i64", f"mul {chunk}, {per_chunk.name}")
-        stop = thunk.emit("i64", f"add {begin}, {per_chunk.name}")
-        end = thunk.emit("i64", f"call i64 @llvm.smin.i64({stop}, {count})")
-        arguments = ", ".join(map(str, [begin, end, chunk, *loaded]))
-        thunk.ret(thunk.emit("i32", f"call i32 @{self.function.name}({arguments})"))
-        thunk.finish()
-        return thunk.name
+        begin = chunk_function.emit("i64", f"mul {chunk}, {per_chunk.name}")
+        stop = chunk_function.emit("i64", f"add {begin}, {per_chunk.name}")
+        end = chunk_function.emit("i64", f"call i64 @llvm.smin.i64({stop}, {count})")
+        arguments = ", ".join(map(str, [begin, end, chunk, *captured]))
+        chunk_function.ret(chunk_function.emit("i32", f"call i32 @{self.function.name}({arguments})"))
+        chunk_function.finish()
 
 
 _OK: Final = Value("0", "i32")
@@ -289,15 +272,6 @@ def share(env: Environment, whole: Amount, count: Scalar) -> Amount:
         return whole / max(1, known)
     amount = env.words.const(whole, float64) if isinstance(whole, float) else whole
     return env.words.div(amount, _as_float(env, env.words.max(count, integer(1))))
-
-
-def _units(env: Environment, unit_work: Amount) -> Scalar:
-    """Iterations of one chunk: at least one, and so many that a chunk has CHUNK_WORK."""
-    if isinstance(unit_work, float):
-        return integer(max(1, int(CHUNK_WORK / max(1.0, unit_work))))
-    s = env.words
-    at_least_one = s.max(unit_work, s.const(1.0, float64))
-    return s.max(s.cast(s.div(s.const(CHUNK_WORK, float64), at_least_one), int64), integer(1))
 
 
 def ceil_div(env: Environment, x: Scalar, y: Scalar) -> Scalar:

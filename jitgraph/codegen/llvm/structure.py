@@ -48,6 +48,15 @@ def stored_buffers(body: Body) -> set[str]:
     return found
 
 
+def length(body: Body) -> int:
+    """About how many instructions ``body`` becomes; a math function counts as 30."""
+    total = 0
+    for statement in body:
+        total += 30 if isinstance(statement, Let) and statement.word in ("call", "rem") else 1
+        total += sum(map(length, inner_bodies(statement)))
+    return total
+
+
 def vector_lanes(body: Body, env: Environment) -> int:
     """Lanes for a vector loop over ``body``: as many as one register holds of its widest values."""
     return max(1, env.target.vector_bytes // max(1, _widest(body, env)))

@@ -152,7 +152,9 @@ def test_nested_control_flow_reads_from_two_floors_up() -> None:
         k = x.sum() * 0.1
 
         def body(c: Any, row: Any) -> Any:
-            inner = jg.while_loop(lambda i: i < 3, lambda i: i + jg.cond(k > 0, lambda: k * 0 + 1.0, lambda: k + row[0]), 0.0)
+            inner = jg.while_loop(
+                lambda i: i < 3, lambda i: i + jg.cond(k > 0, lambda: k * 0 + 1.0, lambda: k + row[0]), 0.0
+            )
             return c + inner * k, row * k
 
         return jg.scan(body, 0.0, x)
@@ -191,7 +193,9 @@ def test_gradients(loss: Any) -> None:
                 moved = [a.copy() for a in arrays]
                 moved[number][index] += sign * eps
                 values.append(loss(*(jg.asarray(a.astype(np.float32)) for a in moved)).item())
-            np.testing.assert_allclose(gradient[index].item(), (values[0] - values[1]) / (2 * eps), rtol=2e-2, atol=2e-3)
+            np.testing.assert_allclose(
+                gradient[index].item(), (values[0] - values[1]) / (2 * eps), rtol=2e-2, atol=2e-3
+            )
 
 
 def test_backward_inside_a_body_must_clean_up() -> None:
@@ -201,7 +205,7 @@ def test_backward_inside_a_body_must_clean_up() -> None:
         (w * row).sum().backward()
         return c, row
 
-    with pytest.raises(jg.TraceError, match=".grad"):
+    with pytest.raises(jg.TraceError, match=r"\.grad"):
         jg.trace(lambda x: jg.scan(body, 0.0, x))(X)
 
     def train(c: Any, row: Any) -> Any:

@@ -294,7 +294,23 @@ def test_module_and_optimiser_state() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [1, True, None, 1.5, float("nan"), -0.0, "text", b"b", 2j, Mode.TRAIN, np.dtype("f4"), np.float32(2), (1, 2), len, int],
+    [
+        1,
+        True,
+        None,
+        1.5,
+        float("nan"),
+        -0.0,
+        "text",
+        b"b",
+        2j,
+        Mode.TRAIN,
+        np.dtype("f4"),
+        np.float32(2),
+        (1, 2),
+        len,
+        int,
+    ],
 )
 def test_a_guard_holds_for_its_value_and_no_other(value: Any) -> None:
     box = types.SimpleNamespace(v=value)

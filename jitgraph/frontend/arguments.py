@@ -67,7 +67,9 @@ class Arguments(NamedTuple):
 class Binder:
     """Brings the arguments of a call into the order of the function's parameters."""
 
-    def __init__(self, function: Callable[..., Any], static_names: Sequence[str], static_numbers: Sequence[int]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], static_names: Sequence[str], static_numbers: Sequence[int]
+    ) -> None:
         """TraceError where a static argument is no parameter."""
         self.signature = inspect.signature(function)
         self.parameters = tuple(self.signature.parameters.values())
@@ -147,7 +149,11 @@ def _key(number: int, leaf: Any, first: dict[int, int]) -> LeafKey:
             leaf.value  # noqa: B018 - raises the error for a tensor that has left its trace
         value = leaf._value
         return LeafKey(
-            "tensor", value.dtype, value.shape, leaf._requires_grad or value.requires_grad, first.setdefault(id(leaf), number)
+            "tensor",
+            value.dtype,
+            value.shape,
+            leaf._requires_grad or value.requires_grad,
+            first.setdefault(id(leaf), number),
         )
     if isinstance(leaf, TensorSpec):
         return LeafKey("tensor", leaf.dtype, leaf.shape, False, number)  # type: ignore[arg-type]
@@ -185,7 +191,7 @@ def containers(value: Any) -> list[Any]:
 
 
 def shapes_by_name(dynamic: Mapping[str, Any] | None) -> dict[str, dict[int, str]]:
-    """``dynamic_shapes`` in one form: for each argument (by its text, such as ``x`` or ``batch['x']``) names by axis."""
+    """``dynamic_shapes`` in one form: names by axis for each argument (by its text: ``x``, ``batch['x']``)."""
     found: dict[str, dict[int, str]] = {}
     for text, names in (dynamic or {}).items():
         pairs = names.items() if isinstance(names, Mapping) else enumerate(names)

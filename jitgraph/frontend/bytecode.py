@@ -90,16 +90,40 @@ class Access:
 
 _FORGET: Final = object()
 _IGNORED: Final = frozenset(
-    "RESUME NOP PRECALL KW_NAMES CACHE EXTENDED_ARG COPY_FREE_VARS MAKE_CELL NOT_TAKEN SETUP_ANNOTATIONS TO_BOOL".split()
+    [
+        "RESUME",
+        "NOP",
+        "PRECALL",
+        "KW_NAMES",
+        "CACHE",
+        "EXTENDED_ARG",
+        "COPY_FREE_VARS",
+        "MAKE_CELL",
+        "NOT_TAKEN",
+        "SETUP_ANNOTATIONS",
+        "TO_BOOL",
+    ]
 )
 _ENDS: Final = frozenset(
-    "JUMP_FORWARD JUMP_BACKWARD JUMP_BACKWARD_NO_INTERRUPT RETURN_VALUE RETURN_CONST RAISE_VARARGS RERAISE".split()
+    [
+        "JUMP_FORWARD",
+        "JUMP_BACKWARD",
+        "JUMP_BACKWARD_NO_INTERRUPT",
+        "RETURN_VALUE",
+        "RETURN_CONST",
+        "RAISE_VARARGS",
+        "RERAISE",
+    ]
 )
-_PUSH_UNKNOWN: Final = frozenset("LOAD_BUILD_CLASS LOAD_ASSERTION_ERROR LOAD_COMMON_CONSTANT LOAD_LOCALS LOAD_CLOSURE".split())
-_BINARY: Final = frozenset("COMPARE_OP IS_OP CONTAINS_OP".split())
-_UNARY: Final = frozenset("UNARY_NOT UNARY_NEGATIVE UNARY_INVERT UNARY_POSITIVE FORMAT_SIMPLE CONVERT_VALUE GET_ITER".split())
-_BUILD: Final = frozenset("BUILD_TUPLE BUILD_LIST BUILD_SET BUILD_STRING BUILD_SLICE".split())
-_APPEND: Final = frozenset("LIST_APPEND SET_ADD LIST_EXTEND SET_UPDATE DICT_UPDATE DICT_MERGE".split())
+_PUSH_UNKNOWN: Final = frozenset(
+    ["LOAD_BUILD_CLASS", "LOAD_ASSERTION_ERROR", "LOAD_COMMON_CONSTANT", "LOAD_LOCALS", "LOAD_CLOSURE"]
+)
+_BINARY: Final = frozenset(["COMPARE_OP", "IS_OP", "CONTAINS_OP"])
+_UNARY: Final = frozenset(
+    ["UNARY_NOT", "UNARY_NEGATIVE", "UNARY_INVERT", "UNARY_POSITIVE", "FORMAT_SIMPLE", "CONVERT_VALUE", "GET_ITER"]
+)
+_BUILD: Final = frozenset(["BUILD_TUPLE", "BUILD_LIST", "BUILD_SET", "BUILD_STRING", "BUILD_SLICE"])
+_APPEND: Final = frozenset(["LIST_APPEND", "SET_ADD", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE", "DICT_MERGE"])
 
 
 @lru_cache(maxsize=4096)
@@ -153,7 +177,7 @@ class _Walker:
         if name in _ENDS:
             self.stack.clear()
 
-    # --- the stack -----------------------------------------------------------------------------------------------
+    # --- the stack --------------------------------------------------------------------------------------------------
 
     def pop(self) -> Any:
         return self.stack.pop() if self.stack else None
@@ -184,7 +208,7 @@ class _Walker:
         for offset in self.offsets:
             self.found.setdefault(offset, []).append(access)
 
-    # --- instructions ----------------------------------------------------------------------------------------------
+    # --- instructions -----------------------------------------------------------------------------------------------
 
     def load_local(self, instruction: dis.Instruction) -> None:
         names = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
@@ -333,7 +357,11 @@ _Handler: TypeAlias = Callable[[_Walker, dis.Instruction], None]
 _HANDLERS: Final[dict[str, _Handler]] = {
     **dict.fromkeys(
         (
-            "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW", "LOAD_FAST_AND_CLEAR", "LOAD_FAST_LOAD_FAST",
+            "LOAD_FAST",
+            "LOAD_FAST_CHECK",
+            "LOAD_FAST_BORROW",
+            "LOAD_FAST_AND_CLEAR",
+            "LOAD_FAST_LOAD_FAST",
             "LOAD_FAST_BORROW_LOAD_FAST_BORROW",
         ),
         _Walker.load_local,
@@ -346,10 +374,18 @@ _HANDLERS: Final[dict[str, _Handler]] = {
     **dict.fromkeys(("STORE_FAST", "STORE_FAST_STORE_FAST"), _Walker.store_local),
     **dict.fromkeys(
         (
-            "POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE",
-            "POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_FORWARD_IF_FALSE", "POP_JUMP_FORWARD_IF_NONE",
-            "POP_JUMP_FORWARD_IF_NOT_NONE", "POP_JUMP_BACKWARD_IF_TRUE", "POP_JUMP_BACKWARD_IF_FALSE",
-            "POP_JUMP_BACKWARD_IF_NONE", "POP_JUMP_BACKWARD_IF_NOT_NONE",
+            "POP_JUMP_IF_TRUE",
+            "POP_JUMP_IF_FALSE",
+            "POP_JUMP_IF_NONE",
+            "POP_JUMP_IF_NOT_NONE",
+            "POP_JUMP_FORWARD_IF_TRUE",
+            "POP_JUMP_FORWARD_IF_FALSE",
+            "POP_JUMP_FORWARD_IF_NONE",
+            "POP_JUMP_FORWARD_IF_NOT_NONE",
+            "POP_JUMP_BACKWARD_IF_TRUE",
+            "POP_JUMP_BACKWARD_IF_FALSE",
+            "POP_JUMP_BACKWARD_IF_NONE",
+            "POP_JUMP_BACKWARD_IF_NOT_NONE",
         ),
         _Walker.conditional,
     ),

@@ -23,7 +23,16 @@ from typing import Any, Final
 from jitgraph.errors import TraceError
 from jitgraph.frontend import impure
 from jitgraph.frontend.bytecode import Access, Attr, Const, Index, Name, Result, accesses
-from jitgraph.frontend.guards import MAX_BYTES, MAX_ELEMENTS, ArrayState, Contents, Guard, Place, guard_for, is_container
+from jitgraph.frontend.guards import (
+    MAX_BYTES,
+    MAX_ELEMENTS,
+    ArrayState,
+    Contents,
+    Guard,
+    Place,
+    guard_for,
+    is_container,
+)
 from jitgraph.location import Location
 from jitgraph.tensor import Tensor
 
@@ -112,7 +121,7 @@ class Capture:
     def __exit__(self, *_: object) -> None:
         sys.settrace(self._previous)
 
-    # --- the tracer ------------------------------------------------------------------------------------------------
+    # --- the tracer -------------------------------------------------------------------------------------------------
 
     def _on_call(self, frame: FrameType, event: str, arg: Any) -> Any:
         code = frame.f_code
@@ -163,7 +172,7 @@ class Capture:
             if id(made) not in self._steady:
                 self._fresh[id(made)] = made
 
-    # --- reads and writes --------------------------------------------------------------------------------------------
+    # --- reads and writes -------------------------------------------------------------------------------------------
 
     def _read(self, access: Access, frame: FrameType) -> None:
         target = access.target
@@ -172,9 +181,8 @@ class Capture:
             return
         owner = self._evaluate(target.owner, frame)
         if owner is _UNKNOWN:
-            if not access.method and not (isinstance(target, Attr) and hasattr(Tensor, str(target.name))):
-                if isinstance(target, Attr):
-                    self._cannot_guard(f"{target.name!s} of a value whose origin is not known")
+            if isinstance(target, Attr) and not access.method and not hasattr(Tensor, str(target.name)):
+                self._cannot_guard(f"{target.name!s} of a value whose origin is not known")
             return
         if isinstance(target, Attr):
             name = target.name if isinstance(target.name, str) else self._evaluate(target.name, frame)
@@ -224,7 +232,9 @@ class Capture:
         if kind == "method":
             if isinstance(value, types.FunctionType) and is_followed(value.__code__.co_filename):
                 self._know(value)
-                self._keep(Place("attribute", place_owner, name, text), getattr(place_owner, name, value), access, steady=True)
+                self._keep(
+                    Place("attribute", place_owner, name, text), getattr(place_owner, name, value), access, steady=True
+                )
             else:
                 impure.refuse(getattr(owner, name, None), text, self._line)
         elif kind == "data":
@@ -322,7 +332,7 @@ class Capture:
     def _note_write(self, place: Place, before: Any) -> None:
         self.writes.setdefault(place.identity, Write(place, before, self._line))
 
-    # --- evaluation ----------------------------------------------------------------------------------------------------
+    # --- evaluation -------------------------------------------------------------------------------------------------
 
     def _evaluate(self, expression: Any, frame: FrameType) -> Any:
         """The value of an expression in the frame, found without running code; ``_UNKNOWN`` where that cannot be."""
@@ -427,7 +437,7 @@ class Capture:
     def _cannot_guard(self, what: str) -> None:
         self.unguarded.setdefault(what, self._line)
 
-    # --- the end of the trace ------------------------------------------------------------------------------------------
+    # --- the end of the trace ---------------------------------------------------------------------------------------
 
     def is_steady(self, value: Any) -> bool:
         """Whether ``value`` was reached by guarded steps, or is an argument."""
@@ -474,7 +484,9 @@ class Capture:
 
     def tensor_places(self) -> list[tuple[Place, Tensor]]:
         """Every guarded place at which a tensor was read."""
-        return [(read.place, read.value) for read in self.reads.values() if isinstance(read.value, Tensor) and read.steady]
+        return [
+            (read.place, read.value) for read in self.reads.values() if isinstance(read.value, Tensor) and read.steady
+        ]
 
     def effects(self) -> list[tuple[Write, Any]]:
         """The places of outer objects that hold something new now, with what they hold (``MISSING`` for nothing)."""
@@ -510,7 +522,7 @@ def _in_instance(owner: Any, name: str) -> bool:
 
 def _changed(text: str, location: Location) -> TraceError:
     return TraceError(
-        f"{text} was changed while the function was traced, by more than an assignment; a later call would not repeat it",
+        f"{text} was changed while the function was traced, by more than an assignment; no later call repeats that",
         location=location,
         hint="return the new value instead, or change it outside of the traced function",
     )

@@ -54,15 +54,19 @@ def cond(pred: TensorLike, true_fn: Callable[..., Any], false_fn: Callable[..., 
     (left, shape), (right, other) = results
     if shape != other:
         raise TraceError(f"cond: true_fn gives {shape}, false_fn {other}", hint="return the same structure from both")
-    kept = [i for i, pair in enumerate(zip(left, right, strict=True)) if any(_is_tensor(x) or _is_number(x) for x in pair)]
+    kept = [
+        i for i, pair in enumerate(zip(left, right, strict=True)) if any(_is_tensor(x) or _is_number(x) for x in pair)
+    ]
     for i, (a, b) in enumerate(zip(left, right, strict=True)):
         if i not in kept and a != b:
-            raise TraceError(f"cond: true_fn gives {a!r} where false_fn gives {b!r}; only tensors and numbers may differ")
+            raise TraceError(
+                f"cond: true_fn gives {a!r} where false_fn gives {b!r}; only tensors and numbers may differ"
+            )
     written = _handles(regions)
     outs = []
     for region, found in zip(regions, (left, right), strict=True):
-        made = [region.record(_output, region, found[i]) for i in kept]
-        outs.append(made + [region.read(handle) for handle in written])
+        results_of = [region.record(_output, region, found[i]) for i in kept]
+        outs.append(results_of + [region.read(handle) for handle in written])
     for a, b in zip(*outs, strict=True):
         if a.type != b.type:
             raise ShapeError(f"cond: true_fn gives {a.type} where false_fn gives {b.type}")
@@ -97,7 +101,8 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
         raise TraceError("while_loop: cond_fn writes to a tensor from outside", hint="write to it in body_fn")
     after = body.record(
         lambda: [
-            leaf.value for leaf in _next_carry("while_loop", body_fn(_wrapped(body.parameters, structure)), structure, types)
+            leaf.value
+            for leaf in _next_carry("while_loop", body_fn(_wrapped(body.parameters, structure)), structure, types)
         ]
     )
     written = body.written()
@@ -119,9 +124,9 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
 def scan(
     f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, length: Any = None, reverse: bool = False
 ) -> tuple[Any, Any]:
-    """``carry, y = f(carry, x)`` for each slice x of ``xs`` along its first axis; gives the last carry and the stacked ys.
+    """``carry, y = f(carry, x)`` for each slice x of ``xs`` along its first axis; the last carry and the stacked ys.
 
-    ``xs`` may be None where ``length`` is given. With ``reverse`` the last slice comes first; y keeps the place of its x.
+    ``xs`` may be None where ``length`` is given. With ``reverse`` the last slice comes first; y keeps its x's place.
     """
     trace = context.current().trace
     leaves, structure = _carry(init)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from jitgraph.frontend.backend import tensor_bytes
 from jitgraph.ir import dims
@@ -45,16 +46,15 @@ def _of_node(node: Node, sizes: Mapping[str, int]) -> int:
         case "while":
             return sum(inside)
         case "scan":
-            length = node.attrs["length"]
-            return inside[0] * dims.evaluate(length, sizes)  # type: ignore[arg-type]
+            length: Any = node.attrs["length"]
+            return inside[0] * dims.evaluate(length, sizes)
         case "dot":
-            contracted = node.attrs["contract"][0]  # type: ignore[index]
-            left = node.inputs[0].shape
-            depth = math.prod(dims.evaluate(left[axis], sizes) for axis in contracted)  # type: ignore[union-attr, call-overload]
+            contract: Any = node.attrs["contract"]
+            depth: int = math.prod([dims.evaluate(node.inputs[0].shape[axis], sizes) for axis in contract[0]])
             return 2 * depth * _size(node.output.type, sizes)
         case "conv":
             kernel = node.inputs[1].shape
-            return 2 * math.prod(dims.evaluate(k, sizes) for k in kernel[1:]) * _size(node.output.type, sizes)
+            return 2 * math.prod([dims.evaluate(k, sizes) for k in kernel[1:]]) * _size(node.output.type, sizes)
     if inside:
         return sum(inside)
     if node.op.kind == "elementwise" and node.op.name not in ("cast", "bitcast", "stop_gradient", "select"):

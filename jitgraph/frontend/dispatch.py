@@ -1,7 +1,7 @@
 """The check before a compiled call: do the arguments and the captured state fit, and which arrays go in.
 
-A specialisation is described by plain data (keys of leaves, slots, inputs, guards); here it becomes one Python function,
-which gives the handles in the slots and the buffers of the inputs, or None where anything differs.
+A specialisation is described by plain data (keys of leaves, slots, inputs, guards); here it becomes one Python
+function, which gives the handles in the slots and the buffers of the inputs, or None where anything differs.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _Writer:
     def require(self, condition: str) -> None:
         self.lines.append(f"if not ({condition}): return None")
 
-    # --- arguments ---------------------------------------------------------------------------------------------------
+    # --- arguments --------------------------------------------------------------------------------------------------
 
     def arguments(self, structure: TreeDef, keys: Sequence[LeafKey]) -> None:
         places: list[str] = []
@@ -150,7 +150,7 @@ class _Writer:
             else:
                 self.require(f"{sizes}[{axis}] == {_size_text(size)}")
 
-    # --- captured state ----------------------------------------------------------------------------------------------
+    # --- captured state ---------------------------------------------------------------------------------------------
 
     def state(self) -> None:
         program = self.program
@@ -174,7 +174,7 @@ class _Writer:
 
     def slot(self, slot: Slot) -> str:
         if slot.kind == "argument":
-            variable = self.leaves[slot.at]
+            variable: str = self.leaves[slot.at]
             self.slot_variables.append(variable)
             return variable
         variable = self.variable()

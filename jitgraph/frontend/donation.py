@@ -1,7 +1,7 @@
 """Donation: state that a compiled call rebinds is updated in place where nobody else can see its memory.
 
-An input may be overwritten if its handle is the only one to hold the value, the value the only one to hold the array, and
-no view of the array was ever given out. CPython's reference counts say so; what they are for an unshared value is
+An input may be overwritten if its handle is the only one to hold the value, the value the only one to hold the array,
+and no view of the array was ever given out. CPython's reference counts say so; what they are for an unshared value is
 measured once, on the way the check itself takes.
 """
 
@@ -19,16 +19,16 @@ from jitgraph.frontend.program import Program
 
 def candidates(program: Program) -> tuple[tuple[int, int], ...]:
     """The pairs (output, input) of state that is rebound to a value of the same type; each output and input once."""
-    kept = {fresh.source.index for fresh in program.fresh if fresh.source.kind == "input"}
-    kept |= {source.index for _, source in program.writes if source.kind == "input"}
+    kept = {fresh.source.number for fresh in program.fresh if fresh.source.kind == "input"}
+    kept |= {source.number for _, source in program.writes if source.kind == "input"}
     of_slot = {source.at: i for i, source in enumerate(program.inputs) if source.kind == "slot"}
     found: dict[int, int] = {}
     for slot, source in program.writes:
         i = of_slot.get(slot)
-        if i is None or i in kept or source.kind != "output" or source.index in found:
+        if i is None or i in kept or source.kind != "output" or source.number in found:
             continue
-        if program.graph.inputs[i].type == program.graph.outputs[source.index].type:
-            found[source.index] = i
+        if program.graph.inputs[i].type == program.graph.outputs[source.number].type:
+            found[source.number] = i
     return tuple(found.items())
 
 

@@ -17,7 +17,16 @@ from jitgraph import config, lifting
 from jitgraph.eager import EagerValue
 from jitgraph.errors import DeviceError, TraceError
 from jitgraph.frontend import backend
-from jitgraph.frontend.arguments import Arguments, Binder, LeafKey, Static, TensorSpec, containers, native, shapes_by_name
+from jitgraph.frontend.arguments import (
+    Arguments,
+    Binder,
+    LeafKey,
+    Static,
+    TensorSpec,
+    containers,
+    native,
+    shapes_by_name,
+)
 from jitgraph.frontend.capture import Capture
 from jitgraph.frontend.guards import Guard, brief
 from jitgraph.frontend.naming import Family, named_keys
@@ -71,6 +80,8 @@ def bytes_of(text: int | str | None) -> int | None:
 class TracedFunction:
     """A traced function; called like the function itself."""
 
+    __name__: str
+
     def __init__(
         self, function: Callable[..., Any], options: Options, static_names: Sequence[str], static_numbers: Sequence[int]
     ) -> None:
@@ -95,7 +106,7 @@ class TracedFunction:
             return self
         return BoundFunction(self, instance)
 
-    # --- the call ----------------------------------------------------------------------------------------------------
+    # --- the call ---------------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         ambient = context.current()
@@ -184,8 +195,8 @@ class TracedFunction:
             if not self._warned:
                 self._warned = True
                 warnings.warn(
-                    f"{self.__name__} was compiled for more than {MAX_SPECIALISATIONS} kinds of calls; the least recently "
-                    f"used ones are dropped. The last time: {reason}. jg.explain(f, ...) shows the ledger",
+                    f"{self.__name__} was compiled for more than {MAX_SPECIALISATIONS} kinds of calls; the least "
+                    f"recently used ones are dropped. The last time: {reason}. jg.explain(f, ...) shows the ledger",
                     RuntimeWarning,
                     stacklevel=4,
                 )
@@ -211,7 +222,7 @@ class TracedFunction:
                 hint="smaller arguments, jg.checkpoint, or a larger max_bytes",
             )
 
-    # --- recording -----------------------------------------------------------------------------------------------------
+    # --- recording --------------------------------------------------------------------------------------------------
 
     def _trace(self, arguments: Arguments, values: Sequence[Any]) -> tuple[Program, tuple[LeafKey, ...]]:
         """Record the call; sizes that varied are named, and a name that cannot be one is given up."""
@@ -247,7 +258,10 @@ class TracedFunction:
         arrays = [leaf for leaf in arguments.leaves if isinstance(leaf, np.ndarray)]
         capture = Capture([self.__wrapped__], known, [*boxes, *arrays])
         trace = Trace(self.__name__, capture, sizes, declared)
-        leaves = [_traced_leaf(trace, *item) for item in zip(range(len(keys)), arguments.leaves, keys, arguments.texts, strict=True)]
+        leaves = [
+            _traced_leaf(trace, *item)
+            for item in zip(range(len(keys)), arguments.leaves, keys, arguments.texts, strict=True)
+        ]
         args, named = self._binder.unbind(_rebuilt(arguments, leaves, values))
         try:
             with context.using(emitter=trace, trace=trace, constraints=trace.constraints):
@@ -264,7 +278,7 @@ class TracedFunction:
             )
         return program
 
-    # --- explaining ------------------------------------------------------------------------------------------------------
+    # --- explaining -------------------------------------------------------------------------------------------------
 
     def _reason(self, arguments: Arguments, ambient: Context) -> str:
         if not self._specialisations:
@@ -287,7 +301,9 @@ class TracedFunction:
             now = failing.place.get_or(None)
             return f"{failing} (read at {failing.location}), but now it is {brief(now)}"
         for constraint in specialisation.program.graph.constraints:
-            if dims.names(constraint.left) | dims.names(constraint.right) <= found.keys() and not constraint.holds(found):
+            if dims.names(constraint.left) | dims.names(constraint.right) <= found.keys() and not constraint.holds(
+                found
+            ):
                 lines = [pin.location for pin in specialisation.program.pins if pin.constraint == constraint]
                 where = f" (assumed at {lines[0]})" if lines and lines[0] else ""
                 return f"the sizes break {constraint}{where}"
@@ -299,7 +315,7 @@ class TracedFunction:
         args, named = self._binder.unbind(values)
         return run_verified(self, specialisation, values, lambda: self.__wrapped__(*args, **named))
 
-    # --- the public face -------------------------------------------------------------------------------------------------
+    # --- the public face --------------------------------------------------------------------------------------------
 
     def cache_info(self) -> CacheInfo:
         """Hits, misses (compilations) and the number of specialisations held."""
@@ -384,7 +400,11 @@ def _pinned(program: Program) -> list[tuple[str, Location | None]]:
     found = []
     for name in program.sizes:
         if isinstance(known.reduce(Dim.name(name)), int):
-            lines = [p.location for p in program.pins if name in dims.names(p.constraint.left) | dims.names(p.constraint.right)]
+            lines = [
+                p.location
+                for p in program.pins
+                if name in dims.names(p.constraint.left) | dims.names(p.constraint.right)
+            ]
             found.append((name, lines[0] if lines else None))
     return found
 
@@ -447,7 +467,11 @@ def _key_difference(key: LeafKey, expected: LeafKey, sizes: dict[str, int]) -> s
     if key.kind == "float":
         return None
     same = key.value is expected.value if key.kind == "identity" else key.value == expected.value
-    return None if same and type(key.value) is type(expected.value) else f"is {brief(key.value)}, not {brief(expected.value)}"
+    return (
+        None
+        if same and type(key.value) is type(expected.value)
+        else f"is {brief(key.value)}, not {brief(expected.value)}"
+    )
 
 
 def _kind_text(key: LeafKey) -> str:
@@ -470,13 +494,15 @@ def trace(
 ) -> Any:
     """A function that is recorded, compiled and run as native code; ``@jg.trace`` or ``@jg.trace(...)``.
 
-    dynamic_shapes: names for sizes, ``{"x": {0: "batch"}}``. static_argnames, static_argnums: arguments that are part of
-    the key by value. strict: what cannot be guarded is an error. verify: each new specialisation is compared with eager.
+    dynamic_shapes: names for sizes, ``{"x": {0: "batch"}}``. static_argnames, static_argnums: arguments that are part
+    of the key by value. strict: what cannot be guarded is an error. verify: new specialisations are compared with eager.
     threads, max_bytes: at most so many threads, and so many bytes of arena and outputs. DeviceError for a device other
     than "cpu".
     """
     if function is not None and not callable(function):
-        raise TraceError(f"jg.trace takes a function, not {type(function).__name__}", hint="write @jg.trace above a def")
+        raise TraceError(
+            f"jg.trace takes a function, not {type(function).__name__}", hint="write @jg.trace above a def"
+        )
     if device not in (None, "cpu"):
         raise DeviceError(f"device {device!r} is not available", hint='this build compiles for "cpu"')
     if threads is not None and threads < 1:

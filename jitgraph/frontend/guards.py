@@ -95,13 +95,20 @@ class Guard:
 
     def __str__(self) -> str:
         relation = {"equal": "==", "float": "==", "length": "has"}.get(self.kind, "is")
-        shown = {
-            "length": lambda: f"these {len(self.expected.container)} elements, the same object",
-            "tensor": lambda: "a tensor",
-            "array": lambda: f"this array of {self.expected.dtype} {list(self.expected.shape)}",
-            "contents": lambda: f"an array of {self.expected.dtype} {list(self.expected.shape)} with these values",
-        }.get(self.kind, lambda: brief(self.expected))()
-        return f"{self.place.text} {relation} {shown}"
+        return f"{self.place.text} {relation} {self._expected_text()}"
+
+    def _expected_text(self) -> str:
+        expected = self.expected
+        match self.kind:
+            case "length":
+                return f"these {len(expected.container)} elements, the same object"
+            case "tensor":
+                return "a tensor"
+            case "array":
+                return f"this array of {expected.dtype} {list(expected.shape)}"
+            case "contents":
+                return f"an array of {expected.dtype} {list(expected.shape)} with these values"
+        return brief(expected)
 
 
 def brief(value: Any) -> str:
@@ -135,11 +142,11 @@ def _holds(kind: GuardKind, found: Any, expected: Any) -> bool:
             return isinstance(found, Tensor)
         case "array":
             array, dtype, shape = expected.array, expected.dtype, expected.shape
-            return found is array and array.dtype == dtype and array.shape == shape
+            return found is array and bool(array.dtype == dtype) and bool(array.shape == shape)
         case "contents":
-            return isinstance(found, np.ndarray) and expected.same_contents(found)
+            return isinstance(found, np.ndarray) and bool(expected.same_contents(found))
         case "length":
-            return found is expected.container and expected.unchanged()
+            return found is expected.container and bool(expected.unchanged())
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +179,8 @@ class ArrayState(NamedTuple):
 
     def same_contents(self, array: Any) -> bool:
         """Whether ``array`` has the same dtype, shape and bytes."""
-        return (
-            array.dtype == self.dtype and array.shape == self.shape and array.tobytes() == self.array.tobytes()
-        )
+        fits = bool(array.dtype == self.dtype) and bool(array.shape == self.shape)
+        return fits and bool(array.tobytes() == self.array.tobytes())
 
 
 def _extent(container: Any) -> Any:
@@ -216,7 +222,7 @@ def compile_guards(guards: Sequence[Guard]) -> Callable[[], bool]:
     names: dict[str, Any] = {"same_float": same_float, "errors": _EXPECTED_ERRORS, "Tensor": Tensor}
     tests = [_test(guard, i, names) for i, guard in enumerate(guards)]
     body = "\n            and ".join(tests)
-    source = f"def check():\n    try:\n        return bool(\n            {body}\n        )\n    except errors:\n        return False\n"
+    source = f"def check():\n    try:\n        return bool({body})\n    except errors:\n        return False\n"
     exec(compile(source, "<jitgraph guards>", "exec"), names)
     check: Callable[[], bool] = names["check"]
     return check
@@ -244,7 +250,8 @@ def _test(guard: Guard, i: int, names: dict[str, Any]) -> str:
         case "tensor":
             return f"isinstance({found}, Tensor)"
         case "array":
-            return f"{found} is {value}.array and {value}.array.dtype == {value}.dtype and {value}.array.shape == {value}.shape"
+            array = f"{value}.array"
+            return f"{found} is {array} and {array}.dtype == {value}.dtype and {array}.shape == {value}.shape"
         case "contents":
             return f"{value}.same_contents({found})"
         case "length":

@@ -16,7 +16,9 @@ from jitgraph.location import Location
 _CLOCKS: Final = tuple(
     getattr(time, name)
     for name in dir(time)
-    if name.startswith(("time", "perf_counter", "monotonic", "process_time", "thread_time", "clock", "localtime", "gmtime"))
+    if name.startswith(
+        ("time", "perf_counter", "monotonic", "process_time", "thread_time", "clock", "localtime", "gmtime")
+    )
     and callable(getattr(time, name))
     and name != "timezone"
 )
@@ -41,7 +43,9 @@ def refuse(value: Any, text: str, location: Location | None) -> None:
     if getattr(owner, "__module__", None) == "datetime" and getattr(value, "__name__", "") in _NOW:
         _raise(text, "a time read while tracing", "read the clock outside and pass it as an argument", location)
     if any(value is source for source in _ENVIRONMENT):
-        _raise(text, "an environment variable read while tracing", "read it outside and pass it as an argument", location)
+        _raise(
+            text, "an environment variable read while tracing", "read it outside and pass it as an argument", location
+        )
     if value is _INPUT:
         _raise(text, "input read while tracing", "read it outside and pass it as an argument", location)
 

@@ -39,7 +39,9 @@ class Text(str):
 class Lowered:
     """One recorded call. Its stages are made when they are first asked for."""
 
-    def __init__(self, function: TracedFunction, arguments: Arguments, keys: Sequence[LeafKey], program: Program) -> None:
+    def __init__(
+        self, function: TracedFunction, arguments: Arguments, keys: Sequence[LeafKey], program: Program
+    ) -> None:
         self.function = function
         self.arguments = arguments
         self.keys = tuple(keys)
@@ -165,7 +167,9 @@ def lower(function: TracedFunction, args: tuple[Any, ...], kwargs: dict[str, Any
     arguments = function.describe(values)
     specs = [isinstance(leaf, TensorSpec) for leaf in arguments.leaves]
     keys = tuple(
-        key._replace(shape=tuple(Dim.name(size) if isinstance(size, str) else size for size in key.shape)) if spec else key
+        key._replace(shape=tuple(Dim.name(size) if isinstance(size, str) else size for size in key.shape))
+        if spec
+        else key
         for key, spec in zip(arguments.keys, specs, strict=True)
     )
     named, sizes, _ = named_keys(arguments._replace(keys=keys), Family(), function.options.dynamic_shapes)
@@ -177,7 +181,7 @@ def lower(function: TracedFunction, args: tuple[Any, ...], kwargs: dict[str, Any
 
 def fitted(arguments: Arguments, keys: Sequence[LeafKey]) -> tuple[Any, ...]:
     """The arguments with NumPy arrays where ``keys`` has tensors as tensors, and the other way round."""
-    leaves = []
+    leaves: list[Any] = []
     for leaf, key in zip(arguments.leaves, keys, strict=True):
         if key.kind == "tensor" and isinstance(leaf, np.ndarray | np.generic):
             leaves.append(lifting.wrap(EagerValue(native(leaf))))

@@ -72,7 +72,8 @@ def named_keys(
     for text, axes in declared.items():
         if text not in arguments.texts:
             raise TraceError(
-                f"dynamic_shapes names {text!r}, which is no tensor argument", hint=f"one of {', '.join(arguments.texts)}"
+                f"dynamic_shapes names {text!r}, which is no tensor argument",
+                hint=f"one of {', '.join(arguments.texts)}",
             )
         leaf = arguments.texts.index(text)
         for axis, name in axes.items():
@@ -89,11 +90,11 @@ def named_keys(
     for (leaf, axis), column in family.varying().items():
         if not isinstance(shapes[leaf][axis], int):
             continue
-        name = by_column.get(column)
-        if name is None:
-            name = by_column[column] = _fresh_name(arguments.texts[leaf], axis, sizes)
-            sizes[name] = column[-1]
-            chosen[name] = []
+        if column not in by_column:
+            by_column[column] = _fresh_name(arguments.texts[leaf], axis, sizes)
+            sizes[by_column[column]] = column[-1]
+            chosen[by_column[column]] = []
+        name = by_column[column]
         size = arguments.keys[leaf].shape[axis]
         assert isinstance(size, int)
         sizes[name] = size

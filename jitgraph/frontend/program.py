@@ -18,7 +18,7 @@ SlotKind: TypeAlias = Literal["argument", "place", "handle", "grad"]
 class Slot:
     """A tensor handle from outside, by where it is found at a call.
 
-    argument: the leaf ``at`` of the arguments. place: what stands at the Place ``at``. handle: the handle ``at`` itself.
+    argument: the leaf ``at`` of the arguments. place: what stands at the Place ``at``. handle: the handle ``at``.
     grad: ``.grad`` of the handle in slot ``at``. ``type`` is None where only the handle, and not its value, is used.
     """
 
@@ -31,7 +31,7 @@ class Slot:
 
 class Input(NamedTuple):
     """Where an input of the graph comes from: the value in a slot, an array by identity or as an argument's leaf, a
-    float among the arguments, or a float in a mapping that is read again at each call (``at`` is ``(mapping, key)``)."""
+    float among the arguments, or a float in a mapping that is read again at each call (``(mapping, key)``)."""
 
     kind: Literal["slot", "array", "argument array", "float", "host float"]
     at: Any
@@ -42,7 +42,7 @@ class Source(NamedTuple):
     the tape of the caller."""
 
     kind: Literal["output", "input"]
-    index: int
+    number: int
     differentiable: bool
 
 
@@ -74,8 +74,8 @@ class Program:
 
     ``writes`` rebind the handles in slots, ``grad_writes`` set their ``.grad`` (None clears it), ``effects`` rebind
     attributes, items and variables (a None template takes them away); all after the graph has run without an error.
-    ``grads_present`` gives for slots whose ``.grad`` was looked at the slot of that, None where there was none. ``ties``
-    are further places where the handles of slots must stand.
+    ``grads_present`` gives for slots whose ``.grad`` was looked at the slot of that, None where there was none.
+    ``ties`` are further places where the handles of slots must stand.
     """
 
     graph: Graph

@@ -1,7 +1,7 @@
 """Recorder: the emitter and handle store of a trace, and of the body of a control-flow op inside one.
 
-Handles are not changed while a trace records: reads and rebindings of handles from outside go to a shadow here, which is
-written back after the compiled call has succeeded, and dropped where anything fails.
+Handles are not changed while a trace records: reads and rebindings of handles from outside go to a shadow here, which
+is written back after the compiled call has succeeded, and dropped where anything fails.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Recorder:
         self._differentiable: set[Value] = set()
         self._stopped: dict[Value, TracedValue] = {}
 
-    # --- the emitter -----------------------------------------------------------------------------------------------
+    # --- the emitter ------------------------------------------------------------------------------------------------
 
     def emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """Record one op. Without gradients, an operand that requires one first passes ``stop_gradient``."""
@@ -111,7 +111,7 @@ class Recorder:
             self._stopped[value.ir] = found
         return found
 
-    # --- values from elsewhere ---------------------------------------------------------------------------------------
+    # --- values from elsewhere --------------------------------------------------------------------------------------
 
     def own(self, value: Any) -> TracedValue:
         """``value`` as one of this recorder: itself, imported from a surrounding one, or lifted from outside."""
@@ -145,7 +145,7 @@ class Recorder:
         """A NumPy array used inside the trace."""
         raise NotImplementedError
 
-    # --- handles -----------------------------------------------------------------------------------------------------
+    # --- handles ----------------------------------------------------------------------------------------------------
 
     def read(self, handle: Tensor) -> TracedValue:
         """The handle's value here; a handle from outside is lifted to an input on its first read."""
@@ -194,7 +194,7 @@ class Recorder:
         state.value = own
         state.written = True
 
-    # --- gradients -----------------------------------------------------------------------------------------------------
+    # --- gradients --------------------------------------------------------------------------------------------------
 
     def read_grad(self, handle: Tensor) -> Tensor | None:
         """``handle.grad`` here."""
@@ -260,7 +260,10 @@ class Recorder:
             missing = next(number for number in range(len(targets)) if number not in used)
             raise JitgraphError(f"outputs do not depend on input {missing}\n  hint: pass allow_unused=True to get None")
         found = self._grad(
-            [v.ir for v in values], [ct.ir for ct in cotangents], [targets[i].ir for i in used], differentiable=create_graph
+            [v.ir for v in values],
+            [ct.ir for ct in cotangents],
+            [targets[i].ir for i in used],
+            differentiable=create_graph,
         )
         results: list[Tensor | None] = [None] * len(targets)
         for number, value in zip(used, found, strict=True):
@@ -307,7 +310,7 @@ class Recorder:
                     pending.append(operand)
         return found
 
-    # --- sizes and values that are not there ---------------------------------------------------------------------------
+    # --- sizes and values that are not there ------------------------------------------------------------------------
 
     def user_shape(self, shape: Sequence[DimLike]) -> tuple[Any, ...]:
         """A shape as the user sees it."""
@@ -332,7 +335,7 @@ class Recorder:
                 hint="name the argument in static_argnames, or use jg.where instead of an if",
             )
         raise TraceError(
-            f"{what} needs the value of a traced tensor {self.read(handle).type}, which is known only when the graph runs",
+            f"{what} needs the value of a traced tensor {self.read(handle).type}; it is known only when the graph runs",
             hint="use @jg.script for an if or while on tensors, or jg.where; call numpy() and item() outside",
         )
 

@@ -31,9 +31,7 @@ class Region(Recorder):
 
     def __init__(self, name: str, parent: Recorder, types: Sequence[Type], flags: Sequence[bool]) -> None:
         super().__init__(name, parent.constraints, parent)
-        self.parameters = [
-            self.wrap(Value(type), flag, None) for type, flag in zip(types, flags, strict=True)
-        ]
+        self.parameters = [self.wrap(Value(type), flag, None) for type, flag in zip(types, flags, strict=True)]
         self.captured: dict[Key, Captured] = {}
 
     def record(self, function: Any, *args: Any) -> Any:
@@ -41,7 +39,7 @@ class Region(Recorder):
         with context.using(emitter=self, trace=self, constraints=self.constraints):
             return function(*args)
 
-    # --- what comes from outside -------------------------------------------------------------------------------------
+    # --- what comes from outside ------------------------------------------------------------------------------------
 
     def import_value(self, value: TracedValue) -> TracedValue:
         """A value of a surrounding recorder, as an input of this region."""
@@ -85,7 +83,7 @@ class Region(Recorder):
         assert self.parent is not None
         return self.parent.read_grad(handle)
 
-    # --- what goes out -----------------------------------------------------------------------------------------------
+    # --- what goes out ----------------------------------------------------------------------------------------------
 
     def written(self) -> list[Tensor]:
         """The handles from outside that the region rebinds; TraceError where it leaves another ``.grad`` behind."""

@@ -65,7 +65,9 @@ class Specialisation:
         wrt = [
             i
             for i, source in enumerate(program.inputs)
-            if source.kind == "slot" and program.slots[source.at].requires_grad and graph.inputs[i].dtype.kind not in "biu"
+            if source.kind == "slot"
+            and program.slots[source.at].requires_grad
+            and graph.inputs[i].dtype.kind not in "biu"
         ]
         return vjp_halves(graph, wrt)
 
@@ -109,11 +111,11 @@ class Specialisation:
 
         def value_of(source: Source) -> EagerValue:
             if source.kind == "input":
-                found: EagerValue = handles[program.inputs[source.index].at].value
+                found: EagerValue = handles[program.inputs[source.number].at].value
                 return found if source.differentiable else EagerValue(found.array)
             if record is not None and source.differentiable:
-                return EagerValue(outputs[source.index], record, source.index)
-            return EagerValue(outputs[source.index])
+                return EagerValue(outputs[source.number], record, source.number)
+            return EagerValue(outputs[source.number])
 
         shared: dict[Source, EagerValue] = {}
 

@@ -1,9 +1,9 @@
 """Symbolic sizes as the user sees them in a trace, and what the trace assumes when a program asks about one.
 
 ``SymbolicDim`` behaves as an int in arithmetic. A comparison, ``bool()``, ``int()`` or ``range()`` needs an answer now:
-it is taken from the sizes of the call being traced, and recorded as a constraint with the user's line, so that the graph
-serves only calls with the same answer. A trace of types alone (``lower(TensorSpec(...))``) has no sizes; there the
-question is an error unless every size gives the same answer.
+it is taken from the sizes of the call being traced, and recorded as a constraint with the user's line, so that the
+graph serves only calls with the same answer. A trace of types alone (``lower(TensorSpec(...))``) has no sizes; there
+the question is an error unless every size gives the same answer.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from jitgraph import dtypes, lifting, ops
+from jitgraph import dtypes, lifting
 from jitgraph.errors import JitgraphError, ShapeError, TraceError
 from jitgraph.ir import dims
 from jitgraph.ir.constraints import Constraint, Constraints
@@ -109,7 +109,7 @@ class TraceConstraints(Constraints):
             if (always := _always(difference, relation)) is not None:
                 return always
             raise TraceError(
-                f"{what} asks about the size {', '.join(sorted(names))}, which has no value while types alone are traced",
+                f"{what} asks about the size {', '.join(sorted(names))}, unknown while types alone are traced",
                 hint="lower with concrete arrays, or avoid the question (jg.where works for every size)",
             )
         x, y = dims.evaluate(a, self.sizes), dims.evaluate(b, self.sizes)
@@ -117,9 +117,7 @@ class TraceConstraints(Constraints):
         self._assume(left, right, x, y, relation, answer, what)
         return answer
 
-    def _assume(
-        self, left: DimLike, right: DimLike, x: int, y: int, relation: str, answer: bool, what: str
-    ) -> None:
+    def _assume(self, left: DimLike, right: DimLike, x: int, y: int, relation: str, answer: bool, what: str) -> None:
         before = len(self._list)
         if x == y and (relation in ("==", "!=")):
             super().same(left, right)
@@ -132,7 +130,7 @@ class TraceConstraints(Constraints):
         self.pins.extend(Pin(constraint, Location.of_user(), what) for constraint in self._list[before:])
 
     def value(self, dim: DimLike, what: str) -> int:
-        """The value of ``dim`` in this call, to which it is then held; TraceError for declared names and types alone."""
+        """The value of ``dim`` in this call, to which it is then held; TraceError for declared names."""
         reduced = self.reduce(dim)
         if isinstance(reduced, int):
             return reduced
@@ -164,7 +162,7 @@ _RELATIONS: Final[dict[str, Any]] = {
 
 def _always(difference: Dim, relation: str) -> bool | None:
     """The truth of ``difference relation 0`` where it is the same for all sizes (names are at least 0), else None."""
-    signs = [coefficient for coefficient in difference.terms.values()]
+    signs = list(difference.terms.values())
     constant = difference.terms.get((), 0)
     lowest_positive = all(c >= 0 for c in signs)
     highest_negative = all(c <= 0 for c in signs)
@@ -213,7 +211,7 @@ class SymbolicDim:
     def __hash__(self) -> int:
         return hash(self.dim)
 
-    # --- arithmetic that stays symbolic ----------------------------------------------------------------------------
+    # --- arithmetic that stays symbolic -----------------------------------------------------------------------------
 
     def _made(self, dim: DimLike) -> Any:
         return dim if isinstance(dim, int) else SymbolicDim(dim, self.trace)
@@ -283,7 +281,9 @@ class SymbolicDim:
 
     def __truediv__(self, other: Any) -> Any:
         other = float(other) if isinstance(other, int) else other
-        return self._as_numbers(operator.truediv, other._weak_float() if isinstance(other, SymbolicDim) else other, False)
+        return self._as_numbers(
+            operator.truediv, other._weak_float() if isinstance(other, SymbolicDim) else other, False
+        )
 
     def __rtruediv__(self, other: Any) -> Any:
         return self._as_numbers(operator.truediv, float(other) if isinstance(other, int) else other, True)
@@ -302,7 +302,7 @@ class SymbolicDim:
     def __pos__(self) -> SymbolicDim:
         return self
 
-    # --- questions that need an answer now ---------------------------------------------------------------------------
+    # --- questions that need an answer now --------------------------------------------------------------------------
 
     def _compare(self, relation: str, other: Any) -> Any:
         if not _is_size(other):

@@ -54,7 +54,7 @@ class Trace(Recorder):
         self._names: set[str] = set()
         self._kept: list[Any] = []
 
-    # --- inputs ------------------------------------------------------------------------------------------------------
+    # --- inputs -----------------------------------------------------------------------------------------------------
 
     def argument_handle(self, handle: Tensor, leaf: int, text: str, type: TensorType) -> None:
         """Announce a tensor argument, so that its input stands in the order of the arguments."""
@@ -156,7 +156,11 @@ class Trace(Recorder):
 
     def lift(self, array: Any) -> TracedValue:
         """A NumPy array: an input that is read again at each call where it is the user's, else a constant."""
-        native = array if array.dtype.isnative and array.flags.aligned else np.array(array, dtype=array.dtype.newbyteorder("="))
+        native = (
+            array
+            if array.dtype.isnative and array.flags.aligned
+            else np.array(array, dtype=array.dtype.newbyteorder("="))
+        )
         steady = self.capture is not None and self.capture.is_steady(array)
         if not steady and native.nbytes <= _LARGEST_CONSTANT and array.base is None:
             return self._constant(native)
@@ -224,7 +228,7 @@ class Trace(Recorder):
             pending += node.inputs if node is not None else ()
         return False
 
-    # --- the end -----------------------------------------------------------------------------------------------------
+    # --- the end ----------------------------------------------------------------------------------------------------
 
     def finish(self, result: Any) -> Program:
         """The program, for what the function returned."""

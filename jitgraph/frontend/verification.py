@@ -1,7 +1,7 @@
 """``@trace(verify=True)``: the first call of a specialisation is compared with eager, op by op.
 
-Three things are compared in this order: the ops that eager applied with those that were recorded, the values of these ops
-with the recorded graph in the interpreter, and the results with those of the compiled code.
+Three things are compared in this order: the ops that eager applied with those that were recorded, the values of these
+ops with the recorded graph in the interpreter, and the results with those of the compiled code.
 """
 
 from __future__ import annotations
@@ -121,7 +121,9 @@ def _is_plain(node: Node) -> bool:
 
 def _agree(a: Any, b: Any) -> bool:
     if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray):
-        return bool(a == b) or (isinstance(a, float) and isinstance(b, float) and bool(np.isclose(a, b, equal_nan=True)))
+        return bool(a == b) or (
+            isinstance(a, float) and isinstance(b, float) and bool(np.isclose(a, b, equal_nan=True))
+        )
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
     tolerance = _TOLERANCE.get(a.dtype)

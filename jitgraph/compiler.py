@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from jitgraph import config
 from jitgraph.codegen.memory import plan_memory
@@ -30,12 +30,14 @@ from jitgraph.ir.types import TensorType
 from jitgraph.ir.verifier import verify as verify_graph
 from jitgraph.passes import pipeline
 from jitgraph.passes.autodiff import expand_grads
-from jitgraph.passes.fuse import Apart, fuse_with_reasons
+from jitgraph.passes.fuse import Apart, fuse, fuse_with_reasons
 from jitgraph.runtime import loader
 from jitgraph.runtime.executable import Executable
 
 Donation: TypeAlias = "int | tuple[int, int]"
 """An input whose memory an output may take over, or a pair (output, input)."""
+
+_BEFORE_FUSION: Final = tuple(step for step in pipeline.PIPELINE if step is not fuse)  # whose reasons are kept, too
 
 
 @dataclass
@@ -127,23 +129,22 @@ def compile(
     allows contraction and reassociation. CompileError or UnsupportedOp where code cannot be had. Under
     JITGRAPH_INTERPRET=1, and for graphs that print, the result runs in the interpreter.
     """
-    expanded = expand_grads(graph)
-    if config.INTERPRET.is_on() or any(node.op.effect == "ordered" for node in expanded.walk()):
-        return Interpreted(expanded)
+    if config.INTERPRET.is_on() or any(node.op.effect == "ordered" for node in graph.walk()):
+        return Interpreted(expand_grads(graph))
     target = target or Target.host()
     target = replace(target, fastmath=target.fastmath or fastmath)
     key = (graph.canonical, target, tuple(donate), config.VERIFY.is_on())
     found = cache.find(key) if cache else None
     if found is not None:
         return found
-    compiled = _compile(graph, expanded, target, donate)
+    compiled = _compile(graph, target, donate)
     return cache.keep(key, compiled) if cache else compiled
 
 
-def _compile(graph: Graph, expanded: Graph, target: Target, donate: Sequence[Donation]) -> Compiled:
+def _compile(graph: Graph, target: Target, donate: Sequence[Donation]) -> Compiled:
     clock = _Clock()
     with clock.stage("passes"):
-        optimized = pipeline.run(expanded, target)
+        optimized = pipeline.run(graph, target, _BEFORE_FUSION)
     with clock.stage("fuse"):
         fused, apart = fuse_with_reasons(optimized, target)
     with clock.stage("select"):
@@ -160,7 +161,7 @@ def _compile(graph: Graph, expanded: Graph, target: Target, donate: Sequence[Don
         stages.llvm_ir = emit_llvm(schedule, target)
     with clock.stage("llvm"):
         image = image_of(stages.llvm_ir, target)
-    return Compiled(image, signature_of(expanded, schedule), stages, target)
+    return Compiled(image, signature_of(graph, schedule), stages, target)
 
 
 def _memory_text(schedule: Schedule) -> str:

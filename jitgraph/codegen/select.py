@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder
 from jitgraph.codegen.lower.control import lower_cond, lower_scan, lower_while
@@ -74,6 +75,11 @@ class Selector:
         for value, result in zip(graph.outputs, results, strict=True):
             if isinstance(result, Storage):
                 wanted.setdefault(value, []).append(result)
+        for node in reversed(graph.nodes):  # a view of a value lies where the value does
+            if node.op.name == "reshape":
+                for place in wanted.get(node.output, ()):
+                    source = node.inputs[0]
+                    wanted.setdefault(source, []).append(replace(place, type=source.tensor))
         written: set[str] = set()
         for node in graph.nodes:
             self._node(graph, node, held, wanted, written)
@@ -105,6 +111,9 @@ class Selector:
             case "stack_new":
                 self.builder.stacks.append(f"s{len(self.builder.stacks)}")
                 held[node.output] = self.builder.stacks[-1]
+                return
+            case "reshape":
+                held[node.output] = replace(self._storage(held, node.inputs[0]), type=node.output.tensor)
                 return
             case "stack_push":
                 stack = held[node.inputs[0]]

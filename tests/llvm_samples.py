@@ -258,3 +258,36 @@ kernel @k(read a: T[k*m], read b: T[k*n], read c: A[n], write y: A[m*n]) sizes(m
   }
 }
 """
+
+# Long bodies: the slots of the reduction lie in memory, and the vector loop is masked throughout.
+LONG = """
+kernel @k(read x: f32[n], write y: f32[2], write i: i64[1], write b: bool[1], write z: f32[n]) sizes(n) {
+  _v0: f32 = const 0.0
+  _v1: i64 = const -1
+  _v2: bool = const false
+  _v4: f32, _v6: i64, _v7: bool = reduce _i0 < n lanes 64 carry(_v8: f32 = _v0, _v10: i64 = _v1, _v11: bool = _v2) {
+    _v12: f32 = load x[_i0]
+    _v13: f32 = call exp(_v12)
+    _v14: i64 = index _i0
+    _v15: bool = cmp gt(_v12, _v0)
+    next _v13, _v14, _v15
+  } combine(_v16: f32, _v18: i64, _v19: bool with _v20: f32, _v22: i64, _v23: bool) {
+    _v24: f32 = add(_v16, _v20)
+    _v26: i64 = max(_v18, _v22)
+    _v27: bool = or_(_v19, _v23)
+    next _v24, _v26, _v27
+  }
+  store y[0] = _v4
+  store y[1] = _v4
+  store i[0] = _v6
+  store b[0] = _v7
+  vector _i1 < n {
+    _v30: f32 = load x[_i1]
+    _v31: f32 = call exp(_v30)
+    _v32: f32 = rem(_v31, _v30)
+    _v33: f32 = call tanh(_v32)
+    _v34: f32 = call expm1(_v33)
+    store z[_i1] = _v34
+  }
+}
+"""

@@ -133,6 +133,11 @@ def test_tuple_accumulators(target: str) -> None:
 
 
 @EACH_TARGET
+def test_long_bodies(target: str) -> None:
+    check_everywhere(parse_kernel(llvm_samples.LONG), target, [0, 1, 15, 16, 17, 63, 64, 65, 200], "long")
+
+
+@EACH_TARGET
 @pytest.mark.parametrize("short", ["f16", "bf16", "f32", "f64", "i32", "u8", "i64"])
 def test_contractions(short: str, target: str) -> None:
     acc = "f32" if short in ("f16", "bf16") else short

@@ -114,7 +114,10 @@ def plan_memory(schedule: Schedule, donate: Sequence[int | tuple[int, int]] = ()
     flat = _Flat()
     flat.walk(schedule.steps)
     spans = _lifetimes(flat)
-    buffers = {buffer.name: buffer for buffer in schedule.buffers}
+    # what was made for a result that nobody reads
+    kept = tuple(buffer for buffer in schedule.buffers if buffer.role != "temporary" or buffer.name in spans)
+    schedule = replace(schedule, buffers=kept)
+    buffers = {buffer.name: buffer for buffer in kept}
     pairs: dict[int, tuple[tuple[str, str], ...]] = {}
     donations = _donations(schedule, flat, spans, buffers, donate, pairs)
     root = _in_place(flat, spans, buffers, pairs)

@@ -1,4 +1,4 @@
-"""Milliseconds from calling a newly traced function to its first result: the first kernel of a process, and later ones."""
+"""Milliseconds from calling a newly traced function to its result: the first kernel of a process, and later ones."""
 
 from __future__ import annotations
 

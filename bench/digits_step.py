@@ -1,4 +1,4 @@
-"""One training step of the digits classifier (forward, backward, Adam): eager against compiled, and PyTorch if there."""
+"""One training step of the digits classifier (forward, backward, Adam): eager against compiled, and PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From starting Python to the first result of a saved model, with the standalone loader alone, beside importing NumPy."""
+"""From starting Python to the first result of a saved model with the loader alone, beside importing NumPy."""
 
 from __future__ import annotations
 

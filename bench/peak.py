@@ -19,8 +19,10 @@ def fma_flops(rounds: int = 15) -> float:
     lanes = target.lanes(4)
     chains = min(CHAINS, target.registers - 4)
     vector = f"<{lanes} x float>"
-    factor = f"splat (float 0x3FEFFFFFC0000000)"
-    phis = "\n".join(f"  %a{i} = phi {vector} [ splat (float {i + 1}.0), %start ], [ %b{i}, %loop ]" for i in range(chains))
+    factor = "splat (float 0x3FEFFFFFC0000000)"
+    phis = "\n".join(
+        f"  %a{i} = phi {vector} [ splat (float {i + 1}.0), %start ], [ %b{i}, %loop ]" for i in range(chains)
+    )
     steps = "\n".join(
         f"  %b{i} = call {vector} @llvm.fma.v{lanes}f32({vector} %a{i}, {vector} {factor}, {vector} {factor})"
         for i in range(chains)

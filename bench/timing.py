@@ -10,7 +10,9 @@ import numpy as np
 ROUNDS = 30
 
 
-def interleaved(candidates: Mapping[str, Callable[[], object]], *, rounds: int = ROUNDS, calls: int = 1) -> dict[str, np.ndarray]:
+def interleaved(
+    candidates: Mapping[str, Callable[[], object]], *, rounds: int = ROUNDS, calls: int = 1
+) -> dict[str, np.ndarray]:
     """Seconds per call of each candidate: one number a round, after one round of warm-up."""
     for candidate in candidates.values():
         candidate()

@@ -80,7 +80,9 @@ def main() -> None:
         losses = [compiled_step(x, y) for x, y in batches]
         progress.set_postfix(loss=f"{np.mean([loss.item() for loss in losses]):.4f}")
     compiled = seconds_per_call(compiled_step, x, y, calls=200)
-    print(f"time a step: eager {1e6 * eager:.0f} us, compiled {1e6 * compiled:.0f} us, {eager / compiled:.1f} times faster")
+    print(
+        f"time a step: eager {1e6 * eager:.0f} us, compiled {1e6 * compiled:.0f} us, {eager / compiled:.1f} times faster"
+    )
 
     @jg.trace(dynamic_shapes={"x": {0: "batch"}})
     def predict(x: jg.Tensor) -> jg.Tensor:
@@ -114,7 +116,9 @@ def run_alone(predict: object, images: np.ndarray) -> None:
         for count in (1, 7, len(images)):
             here = predict(images[:count]).numpy()  # type: ignore[operator]
             assert here.tobytes() == alone[str(count)].tobytes(), f"logits differ for {count} images"
-        print(f"file {path.stat().st_size / 1e3:.0f} kB; the loader's logits for 1, 7 and {len(images)} images: identical")
+        print(
+            f"file {path.stat().st_size / 1e3:.0f} kB; the loader's logits for 1, 7 and {len(images)} images: identical"
+        )
 
 
 if __name__ == "__main__":

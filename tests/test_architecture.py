@@ -1,4 +1,4 @@
-"""The import law: a lower floor never imports a higher one; heavy libraries are imported where they are needed alone."""
+"""The import law: a lower floor never imports a higher one; heavy libraries are imported only where they are needed."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -21,9 +22,7 @@ from jitgraph.frontend.program import Leaf, Slot, Source
 from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.types import TensorType
 from jitgraph.passes.autodiff import expand_grads
-from jitgraph.runtime import loader
 from jitgraph.tree import Item, TreeDef
-
 
 CONSTANT: Final = "constant."
 """Before the sha256 of a large constant of the graph, its key among the weights."""
@@ -157,8 +156,8 @@ class _Assembly:
 
     def _output(self, source: Source) -> int:
         """The number of the file's output that is the value of ``source``."""
-        value = (self.graph.outputs if source.kind == "output" else self.graph.inputs)[source.index]
-        self.outputs.append(value)
+        values: tuple[Value, ...] = self.graph.outputs if source.kind == "output" else self.graph.inputs
+        self.outputs.append(values[int(source.index)])
         return len(self.outputs) - 1
 
     def _write(self, slot: int, source: Source) -> tuple[int, int]:
@@ -191,8 +190,8 @@ class _Assembly:
         for written, source in self.program.writes:
             if written == slot:
                 return source
-        for number, source in enumerate(self.program.inputs):
-            if source.kind == "slot" and source.at == slot:
+        for number, given in enumerate(self.program.inputs):
+            if given.kind == "slot" and given.at == slot:
                 return Source("input", number, False)
         self._refuse("it returns a tensor that it does not read", "return x + 0, or read it outside")
         raise AssertionError
@@ -200,7 +199,6 @@ class _Assembly:
 
 def _replaced(graph: Graph, old: Value, new: Value) -> Graph:
     """``graph`` with one of its inputs replaced by a value of the same type."""
-    from dataclasses import replace
 
     def swap(values: Sequence[Value]) -> tuple[Value, ...]:
         return tuple(new if value is old else value for value in values)

@@ -34,12 +34,12 @@ class SavedModel:
         self.graph = graph
         self.signature = signature
         self.metadata = metadata
-        self.state = {
-            spec.key: lifting.wrap(EagerValue(np.array(weights[spec.key]))) for spec in signature.state
-        }
+        self.state = {spec.key: lifting.wrap(EagerValue(np.array(weights[spec.key]))) for spec in signature.state}
         names = [spec.name for spec in signature.inputs]
         dynamic = {
-            spec.name: {axis: size for axis, size in enumerate(spec.shape) if isinstance(size, str) and size.isidentifier()}
+            spec.name: {
+                axis: size for axis, size in enumerate(spec.shape) if isinstance(size, str) and size.isidentifier()
+            }
             for spec in signature.inputs
         }
 

@@ -30,9 +30,9 @@ def save(
     """Save what ``function(*example_inputs)`` computes, for the shapes and dtypes of the examples.
 
     ``function`` is a traced function, a module or a plain function; sizes named by ``dynamic_shapes`` stay free, and
-    ``jg.TensorSpec`` may stand for an example. Tensors that the function reaches become the file's weights; those that it
-    rebinds are written back by whoever runs the file. ``targets`` are levels such as "x86-64-v3" (default: this machine's
-    and x86-64-v3). JitgraphError for what a file cannot hold; the file is written whole or not at all.
+    ``jg.TensorSpec`` may stand for an example. Tensors that the function reaches become the file's weights; those that
+    it rebinds are written back by whoever runs the file. ``targets`` are levels such as "x86-64-v3" (default: this
+    machine's and x86-64-v3). JitgraphError for what a file cannot hold; the file is written whole or not at all.
     """
     entry = entry_of(_traced(function).lower(*_as_tuple(example_inputs)))
     names = list(dict.fromkeys(targets or (Target.host().name, PORTABLE)))
@@ -94,6 +94,4 @@ def _signature(entry: Entry, made: loader.Signature) -> loader.Signature:
         loader.StateSpec(spec.name, spec.dtype, spec.shape, key=kept.key)
         for spec, kept in zip(made.inputs[count:], entry.state, strict=True)
     )
-    return replace(
-        made, inputs=arguments, state=state, writes=entry.writes, structure=entry.structure, name="forward"
-    )
+    return replace(made, inputs=arguments, state=state, writes=entry.writes, structure=entry.structure, name="forward")

@@ -175,6 +175,13 @@ def test_method_of_a_class() -> None:
     check(lambda x: CONFIG.get().rate * x, *swap(Config, "get", lambda self: types.SimpleNamespace(rate=9)))
 
 
+def test_method_shadowed_by_an_attribute() -> None:
+    other = types.SimpleNamespace(rate=9)
+    check(
+        lambda x: CONFIG.get().rate * x, lambda: setattr(CONFIG, "get", lambda: other), lambda: delattr(CONFIG, "get")
+    )
+
+
 def test_numpy_array() -> None:
     def change() -> None:
         ARRAY[:] = 9

@@ -101,11 +101,10 @@ def test_rebinding_is_written_back_after_success_only() -> None:
         x += 1
         total += x
         total[0] = 9.0
-        jg.take(x, fail)
-        return x
+        return x, jg.take(x, fail)
 
     x = jg.asarray(np.zeros(2, np.float32))
-    assert f(x, jg.asarray(1)) is x
+    assert f(x, jg.asarray(1))[0] is x
     np.testing.assert_array_equal(x.numpy(), [1, 1])
     np.testing.assert_array_equal(total.numpy(), [9, 1])
     with pytest.raises(IndexError):

@@ -15,7 +15,7 @@ import sys
 import sysconfig
 import types
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from types import CodeType, FrameType
 from typing import Any, Final
@@ -76,6 +76,7 @@ class Read:
     location: Location
     whole: bool
     steady: bool  # the owner is reached by guarded steps
+    method: bool = False  # the value is the function of a method, which is bound anew at each lookup
 
 
 @dataclass(slots=True)
@@ -232,9 +233,8 @@ class Capture:
         if kind == "method":
             if isinstance(value, types.FunctionType) and is_followed(value.__code__.co_filename):
                 self._know(value)
-                self._keep(
-                    Place("attribute", place_owner, name, text), getattr(place_owner, name, value), access, steady=True
-                )
+                home = place_owner if id(owner) in self._fresh else owner
+                self._keep(Place("attribute", home, name, text), value, access, steady=True, method=True)
             else:
                 impure.refuse(getattr(owner, name, None), text, self._line)
         elif kind == "data":
@@ -255,14 +255,14 @@ class Capture:
         elif isinstance(key, slice) and id(owner) in self._steady:
             self._keep_contents(owner, str(access.target.owner))
 
-    def _keep(self, place: Place, value: Any, access: Access, *, steady: bool) -> None:
+    def _keep(self, place: Place, value: Any, access: Access, *, steady: bool, method: bool = False) -> None:
         impure.refuse(value, place.text, self._line)
         identity = place.identity
         if identity in self.writes:
             return
         known = self.reads.get(identity)
         if known is None:
-            known = self.reads[identity] = Read(place, value, self._line, False, steady)
+            known = self.reads[identity] = Read(place, value, self._line, False, steady, method)
             if steady:
                 self._settle(value)
         if access.whole and not known.whole:
@@ -457,6 +457,7 @@ class Capture:
             if id(read.place.owner) in self._fresh or identity in self._released:
                 continue
             guard = guard_for(read.place, read.value, read.location)
+            guard = replace(guard, kind="method") if read.method else guard
             if guard.kind == "array" and id(read.value) not in lifted:
                 if read.value.nbytes <= MAX_BYTES:
                     found.append(Guard("contents", read.place, ArrayState.copy_of(read.value), read.location))

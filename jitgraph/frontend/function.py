@@ -495,7 +495,7 @@ def trace(
     """A function that is recorded, compiled and run as native code; ``@jg.trace`` or ``@jg.trace(...)``.
 
     dynamic_shapes: names for sizes, ``{"x": {0: "batch"}}``. static_argnames, static_argnums: arguments that are part
-    of the key by value. strict: what cannot be guarded is an error. verify: new specialisations are compared with eager.
+    of the key by value. strict: what cannot be guarded is an error. verify: each new one is compared with eager.
     threads, max_bytes: at most so many threads, and so many bytes of arena and outputs. DeviceError for a device other
     than "cpu".
     """

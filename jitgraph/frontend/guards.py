@@ -24,7 +24,7 @@ MAX_BYTES: Final = 4 << 10  # of an array whose contents are guarded, where NumP
 _EXPECTED_ERRORS: Final = (AttributeError, KeyError, IndexError, TypeError, ValueError)
 
 PlaceKind: TypeAlias = Literal["attribute", "item", "cell"]
-GuardKind: TypeAlias = Literal["identity", "equal", "float", "length", "tensor", "array", "contents"]
+GuardKind: TypeAlias = Literal["identity", "equal", "float", "length", "tensor", "array", "contents", "method"]
 
 
 class Place(NamedTuple):
@@ -143,6 +143,8 @@ def _holds(kind: GuardKind, found: Any, expected: Any) -> bool:
         case "array":
             array, dtype, shape = expected.array, expected.dtype, expected.shape
             return found is array and bool(array.dtype == dtype) and bool(array.shape == shape)
+        case "method":
+            return getattr(found, "__func__", found) is expected
         case "contents":
             return isinstance(found, np.ndarray) and bool(expected.same_contents(found))
         case "length":
@@ -254,6 +256,8 @@ def _test(guard: Guard, i: int, names: dict[str, Any]) -> str:
             return f"{found} is {array} and {array}.dtype == {value}.dtype and {array}.shape == {value}.shape"
         case "contents":
             return f"{value}.same_contents({found})"
+        case "method":
+            return f"((t := {found}) is {value} or t.__func__ is {value})"
         case "length":
             contents: Contents = guard.expected
             names[value] = contents.container

@@ -66,7 +66,7 @@ def test_locations_survive() -> None:
 
 def test_fast_math_only_where_allowed() -> None:
     text = "graph(%x: f32[n]) -> f32[n] {%0: f32[n] = exp(%x) %1: f32[n] = log(%0) return %1}"
-    assert len(run(parse(text), TARGET).nodes) == 2
+    assert len(list(run(parse(text), TARGET, (PASSES["simplify"],)).walk())) == 2
     assert len(run(parse(text), replace(TARGET, fastmath=True)).nodes) == 0
 
 

@@ -111,6 +111,10 @@ def parse_scalar(text: str) -> Attr:
 def parse_size(text: str) -> DimLike:
     """The size that ``str(dim)`` printed; GraphError also where it is too long, or would multiply out too far."""
     text = text.strip()
+    if _INT.fullmatch(text):
+        return int(text)
+    if is_size_name(text):
+        return Dim.name(text)
     if len(text) > MAX_SIZE_TEXT:
         raise GraphError(f"a size of {len(text)} characters is too long; at most {MAX_SIZE_TEXT}")
     # What Python would read as more than a size (0x1f, 1e9, 2**9, None) is refused before ast.parse sees it.

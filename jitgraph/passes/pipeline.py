@@ -17,6 +17,7 @@ from jitgraph.passes.cse import cse
 from jitgraph.passes.dce import dce
 from jitgraph.passes.decompose import decompose
 from jitgraph.passes.fold import fold
+from jitgraph.passes.fuse import fuse
 from jitgraph.passes.rematerialise import rematerialise
 from jitgraph.passes.simplify import simplify
 
@@ -30,6 +31,7 @@ PIPELINE: Final[tuple[Pass, ...]] = (
     cse,
     dce,
     rematerialise,  # after cse, which would merge what it computes twice
+    fuse,
 )
 PASSES: Final[dict[str, Pass]] = {step.__name__: step for step in PIPELINE}
 

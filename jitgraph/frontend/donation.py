@@ -8,7 +8,8 @@ measured once, on the way the check itself takes.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -32,27 +33,73 @@ def candidates(program: Program) -> tuple[tuple[int, int], ...]:
     return tuple(found.items())
 
 
-def unshared(handles: Sequence[Any], buffers: Sequence[Any], slots: Sequence[tuple[int, int]]) -> list[int]:
-    """The inputs that may be overwritten now, of ``slots``: pairs (input, slot of its handle)."""
-    return [number for number, slot in slots if _counts(handles[slot], buffers, number) == _ALONE]
+class InFlight(EagerValue):
+    """Stands in a handle while a call overwrites its memory: whoever reads it from another thread waits for the end."""
+
+    __slots__ = ("_lock", "settled")
+
+    def __init__(self, old: EagerValue, lock: threading.RLock) -> None:
+        self._lock = lock
+        self._type = old.type
+        self.settled = _NOTHING  # and not ``old``, whose references are about to be counted
+        self.record = old.record
+        self.output = old.output
+        self.exported = False
+
+    @property
+    def array(self) -> Any:  # type: ignore[override]  # read-only: nobody sets the array of a value in flight
+        """The array, once the call has ended."""
+        with self._lock:
+            return self.settled.array
 
 
-def _counts(handle: Any, buffers: Sequence[Any], number: int) -> tuple[int, int] | None:
-    value = handle._value
+def run_in_place(
+    run: Callable[[Sequence[Any], Sequence[int]], list[Any]],
+    handles: Sequence[Any],
+    buffers: Sequence[Any],
+    slots: Sequence[tuple[int, int]],
+) -> list[Any]:
+    """``run(buffers, donate)``, where ``donate`` are those of ``slots``, pairs (input, slot of its handle), that nobody
+    else can see.
+
+    Each handle is taken out of reach before its references are counted, and until the call has ended.
+    """
+    lock = threading.RLock()
+    with lock:
+        held = [handles[slot]._value for _, slot in slots]
+        waiting = [InFlight(value, lock) for value in held]
+        for (_, slot), wait in zip(slots, waiting, strict=True):
+            handles[slot]._value = wait
+        donated = []
+        for i, (number, slot) in enumerate(slots):
+            if _counts(held, i, buffers, number) == _ALONE:
+                donated.append(number)
+            else:
+                handles[slot]._value = held[i]
+            waiting[i].settled = held[i]
+        try:
+            outputs = run(buffers, donated)
+        finally:
+            for (_, slot), wait, value in zip(slots, waiting, held, strict=True):
+                wait.settled = value
+                handles[slot]._value = value
+    return outputs
+
+
+def _counts(held: list[Any], i: int, buffers: Sequence[Any], number: int) -> tuple[int, int] | None:
+    value = held[i]
     array = value.array
     if value.exported or not array.flags.writeable or isinstance(array.base, np.ndarray):
         return None
     return sys.getrefcount(value), sys.getrefcount(array)
 
 
-class _Probe:
-    _value: EagerValue
+_NOTHING: Final = EagerValue(np.zeros(0))
 
 
 def _measure() -> tuple[int, int]:
-    handle = _Probe()
-    handle._value = EagerValue(np.zeros(1))
-    counts = _counts(handle, [handle._value.array], 0)
+    held = [EagerValue(np.zeros(1))]
+    counts = _counts(held, 0, [held[0].array], 0)
     assert counts is not None
     return counts
 

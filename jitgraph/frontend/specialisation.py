@@ -93,7 +93,7 @@ class Specialisation:
         """Run the graph and then, after success, write back and build the result."""
         handles, buffers = match
         if self._in_place:
-            outputs = self.forward.run(buffers, donation.unshared(handles, buffers, self._in_place))
+            outputs = donation.run_in_place(self.forward.run, handles, buffers, self._in_place)
         else:
             outputs = self.forward.run(buffers)
         if self._simple:

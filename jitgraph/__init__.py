@@ -10,11 +10,39 @@ from typing import Any, Final
 
 __version__ = "0.1.0"
 
+# the constants of the Array API
+e: Final = 2.718281828459045
+pi: Final = 3.141592653589793
+inf: Final = float("inf")
+nan: Final = float("nan")
+newaxis: Final = None
+
 _SUBMODULES: Final = frozenset(
-    (
-        "autograd codegen compiler config data dtypes eager errors frontend functions indexing ir lifting "
-        "location nn ops optim passes random runtime tensor tree"
-    ).split()
+    [
+        "autograd",
+        "codegen",
+        "compiler",
+        "config",
+        "data",
+        "dtypes",
+        "eager",
+        "errors",
+        "frontend",
+        "functions",
+        "indexing",
+        "ir",
+        "lifting",
+        "location",
+        "nn",
+        "ops",
+        "optim",
+        "passes",
+        "random",
+        "special",
+        "runtime",
+        "tensor",
+        "tree",
+    ]
 )
 
 _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where it is called otherwise there
@@ -45,6 +73,7 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
     **dict.fromkeys(("uint8", "uint16", "uint32", "uint64"), "jitgraph.dtypes"),
     **dict.fromkeys(
         (
+            "AnomalyError",
             "ArgumentError",
             "CompileError",
             "DTypeError",
@@ -62,6 +91,23 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
 }
 
 
+_HABITS: Final[dict[str, str]] = {  # names of others, and what to write here
+    "array": "jg.asarray",
+    "as_tensor": "jg.asarray",
+    "cat": "jg.concat",
+    "from_numpy": "jg.asarray",
+    "manual_seed": "jg.random.seed",
+    "mm": "x @ y",
+    "bmm": "x @ y",
+    "permute": "jg.permute_dims",
+    "rand": "jg.random.uniform(shape)",
+    "randint": "jg.random.randint",
+    "randn": "jg.random.normal(shape)",
+    "randperm": "jg.random.permutation",
+    "tensor": "jg.asarray",
+}
+
+
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         if name == "ir":
@@ -76,7 +122,8 @@ def __getattr__(name: str) -> Any:
     elif name in functions:
         found = functions[name]
     else:
-        raise AttributeError(f"module 'jitgraph' has no attribute {name!r}")
+        hint = f"\n  hint: write {_HABITS[name]}" if name in _HABITS else ""
+        raise AttributeError(f"module 'jitgraph' has no attribute {name!r}{hint}")
     globals()[name] = found
     return found
 

@@ -71,13 +71,9 @@ class EagerEmitter:
             for value in inputs:
                 if isinstance(value, EagerValue) and value.record is not None:
                     return self._emit_taped(op, inputs, attrs, regions)
-        return tuple(
-            [EagerValue(x) if isinstance(x, np.ndarray) else x for x in self._run(op, inputs, attrs, regions)]
-        )
+        return tuple([EagerValue(x) if isinstance(x, np.ndarray) else x for x in self._run(op, inputs, attrs, regions)])
 
-    def _emit_taped(
-        self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]
-    ) -> tuple[Any, ...]:
+    def _emit_taped(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         if op.kind == "control" or (op.decompose is not None and regions):
             return self._emit_region(op, inputs, attrs, regions)
         if op.decompose is not None and op.vjp is None:
@@ -86,9 +82,7 @@ class EagerEmitter:
         arrays = self._run(op, inputs, attrs, regions)
         return _taped(OpRecord(op, tuple(inputs), dict(attrs), arrays))
 
-    def _emit_region(
-        self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]
-    ) -> tuple[Any, ...]:
+    def _emit_region(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """Control flow: run the forward graph that also gives residuals; the tape keeps the backward graph."""
         from jitgraph.ir.interpreter import interpret
         from jitgraph.passes.autodiff import vjp_graph

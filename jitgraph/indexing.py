@@ -109,7 +109,7 @@ def along_index(ndim: int, indices: Tensor, axis: int) -> tuple[Tensor, ...]:
     return tuple(picks)
 
 
-# --- from the index to a plan ------------------------------------------------------------------------------------------
+# --- from the index to a plan ---------------------------------------------------------------------------------------
 
 
 def _plan(shape: tuple[DimLike, ...], index: Any) -> _Plan:
@@ -153,7 +153,7 @@ def _plan(shape: tuple[DimLike, ...], index: Any) -> _Plan:
 
 
 def _expand(shape: tuple[DimLike, ...], index: Any) -> list[Any]:
-    """The index as a list with an item for each axis, ``...`` kept in its place, and masks turned into integer tensors."""
+    """The index as a list with an item for each axis, ``...`` kept in its place, masks turned into integer tensors."""
     given = [_item(item) for item in (index if isinstance(index, tuple) else (index,))]
     used = sum(_axes_of(item) for item in given)
     if used > len(shape):
@@ -267,7 +267,7 @@ def _bound(bound: Any, size: DimLike, default: DimLike) -> DimLike:
     return number
 
 
-# --- from a plan to ops --------------------------------------------------------------------------------------------------
+# --- from a plan to ops ---------------------------------------------------------------------------------------------
 
 
 def _apply(value: Any, plan: _Plan) -> Any:

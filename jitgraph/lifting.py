@@ -135,11 +135,11 @@ def _repeated(scalar: Any, dtype: DType, shape: tuple[DimLike, ...]) -> Any:
     """A Python scalar as an operand of this shape; eagerly a view of one element, the same one each time."""
     if context.current().emitter is not None:
         return constant(scalar, dtype, shape)
-    return EagerValue(_repeated_array(scalar, type(scalar), dtype, shape, math.copysign(1.0, scalar)))
+    return EagerValue(_repeated_array(scalar, type(scalar).__name__, dtype, shape, math.copysign(1.0, scalar)))
 
 
 @functools.lru_cache(maxsize=512)
-def _repeated_array(scalar: Any, kind: Any, dtype: DType, shape: tuple[int, ...], sign: float) -> np.ndarray[Any, Any]:
+def _repeated_array(scalar: Any, kind: str, dtype: DType, shape: tuple[int, ...], sign: float) -> np.ndarray[Any, Any]:
     # kind and sign keep apart what compares equal: 1, 1.0 and True, and the two zeros
     element: np.ndarray[Any, Any] = constant(scalar, dtype).array
     return np.broadcast_to(element, shape) if shape else element

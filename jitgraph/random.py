@@ -1,4 +1,4 @@
-"""Random tensors from a counter: Philox4x32-10 keyed by a seed, so a stream is the same eager, traced and on any target.
+"""Random tensors from a counter: Philox4x32-10 keyed by a seed; a stream is the same eager, traced, on any target.
 
 The state is one tensor ``u64[2]`` of seed and counter; each call advances the counter by the blocks of four words that
 it used. Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3".
@@ -13,16 +13,17 @@ import numpy as np
 from jitgraph import dtypes, lifting, ops
 from jitgraph.autograd import no_grad
 from jitgraph.eager import EagerValue
-from jitgraph.errors import JitgraphError
+from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.functions.creation import shape_of
+from jitgraph.functions.elementwise import where
 from jitgraph.functions.manipulation import take
 from jitgraph.functions.reductions import argsort
 from jitgraph.ir import context, dims
+from jitgraph.ir.constant import Constant
 from jitgraph.ir.dims import DimLike
 from jitgraph.lifting import TensorLike
+from jitgraph.ops.distributions import words_used
 from jitgraph.tensor import Tensor
-
-_WORDS_OF_64 = 2
 
 
 class Generator:
@@ -40,7 +41,7 @@ class Generator:
         value = self.state.value
         blocks = -(-words // 4)
         if isinstance(blocks, int):
-            step: Any = ops.constant(value=_constant(np.array([0, blocks], np.uint64)))
+            step: Any = ops.constant(value=Constant(np.array([0, blocks], np.uint64)))
         else:
             size = lifting.cast(context.current().trace.size_value(blocks), dtypes.uint64)
             step = ops.concat(lifting.constant(0, dtypes.uint64, (1,)), ops.reshape(size, shape=(1,)), axis=0)
@@ -50,15 +51,9 @@ class Generator:
 
 
 def _state(seed: int) -> np.ndarray[Any, Any]:
-    if not 0 <= seed < 2**64:
-        raise JitgraphError(f"a seed lies between 0 and 2**64 - 1; {seed} does not")
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
+        raise JitgraphError(f"a seed is an int between 0 and 2**64 - 1, not {seed!r}")
     return np.array([seed, 0], np.uint64)
-
-
-def _constant(array: np.ndarray[Any, Any]) -> Any:
-    from jitgraph.ir.constant import Constant
-
-    return Constant(array)
 
 
 _GLOBAL: Final = Generator(0)
@@ -73,25 +68,52 @@ def seed(value: int) -> None:
     _current(None).seed(value)
 
 
-def _words(shape: tuple[DimLike, ...], dtype: dtypes.DType) -> DimLike:
-    return dims.product(shape) * (_WORDS_OF_64 if dtype == dtypes.float64 else 1)
+def next_key(shape: Any, dtype: dtypes.DType, *, normal: bool = False, generator: Generator | None = None) -> Any:
+    """The key for one call of ``ops.uniform`` (or ``ops.normal``) of this shape and dtype, which is then used up."""
+    return _current(generator).key(words_used(tuple(shape), dtype, normal=normal))
+
+
+def _kind(dtype: Any) -> dtypes.DType:
+    kind = dtypes.float32 if dtype is None else dtypes.canonical(dtype)
+    if not dtypes.is_float(kind):
+        raise DTypeError(f"these random numbers are floats, not {kind.name}", hint="jg.random.randint for integers")
+    return kind
 
 
 def uniform(
-    shape: Any = (), low: float = 0.0, high: float = 1.0, *, dtype: Any = None, generator: Generator | None = None
+    shape: Any = (),
+    low: TensorLike = 0.0,
+    high: TensorLike = 1.0,
+    *,
+    dtype: Any = None,
+    generator: Generator | None = None,
 ) -> Tensor:
-    """Uniform in [low, high), float32 unless ``dtype`` is given."""
-    sizes, kind = shape_of(shape), dtypes.float32 if dtype is None else dtypes.canonical(dtype)
-    key = _current(generator).key(_words(sizes, kind))
+    """Uniform in [low, high), float32 unless ``dtype`` is given; the bounds are numbers or 0-d tensors."""
+    sizes, kind = shape_of(shape), _kind(dtype)
+    key = next_key(sizes, kind, generator=generator)
     unit = lifting.wrap(ops.uniform(key, shape=sizes, dtype=kind))
-    return unit if (low, high) == (0.0, 1.0) else unit * (high - low) + low
+    if lifting.is_scalar(low) and lifting.is_scalar(high) and (low, high) == (0, 1):
+        return unit
+    start, stop = (lifting.wrap(lifting.cast(lifting.value_of(bound, kind), kind)) for bound in (low, high))
+    scaled = unit * (stop - start) + start
+    return where(scaled < stop, scaled, start)  # what rounds up to the end goes to the start
 
 
-def normal(shape: Any = (), *, dtype: Any = None, generator: Generator | None = None) -> Tensor:
-    """Standard normal, float32 unless ``dtype`` is given."""
-    sizes, kind = shape_of(shape), dtypes.float32 if dtype is None else dtypes.canonical(dtype)
-    key = _current(generator).key(2 * _words(sizes, kind))
-    return lifting.wrap(ops.normal(key, shape=sizes, dtype=kind))
+def normal(
+    shape: Any = (),
+    mean: TensorLike = 0.0,
+    std: TensorLike = 1.0,
+    *,
+    dtype: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Normal with this mean and standard deviation, float32 unless ``dtype`` is given."""
+    sizes, kind = shape_of(shape), _kind(dtype)
+    key = next_key(sizes, kind, normal=True, generator=generator)
+    unit = lifting.wrap(ops.normal(key, shape=sizes, dtype=kind))
+    if lifting.is_scalar(mean) and lifting.is_scalar(std) and (mean, std) == (0, 1):
+        return unit
+    return (unit * std + mean).astype(kind)  # type: ignore[no-any-return]
 
 
 def randint(low: int, high: int, shape: Any = (), *, dtype: Any = None, generator: Generator | None = None) -> Tensor:
@@ -99,6 +121,8 @@ def randint(low: int, high: int, shape: Any = (), *, dtype: Any = None, generato
     if not 0 < high - low <= 2**32:
         raise JitgraphError(f"randint: [{low}, {high}) is empty or spans more than 2**32 numbers")
     sizes, kind = shape_of(shape), dtypes.int64 if dtype is None else dtypes.canonical(dtype)
+    for bound in (low, high - 1):
+        lifting.require_representable(bound, kind)
     bits = ops.random_bits(_current(generator).key(dims.product(sizes)), shape=sizes)
     wide = lifting.wrap(lifting.cast(bits, dtypes.uint64))
     scaled = (wide * (high - low)) >> 32  # Lemire 2019, without the rejection: biased by less than span / 2**32
@@ -112,8 +136,11 @@ def bernoulli(p: TensorLike, shape: Any = None, *, generator: Generator | None =
 
 
 def permutation(n: Any, *, generator: Generator | None = None) -> Tensor:
-    """The numbers 0 to n - 1 in random order (int64), or the rows of a tensor in random order."""
+    """The numbers 0 to n - 1 in random order (int64), or the rows of a tensor in random order.
+
+    The order is that of n random words, equal ones as they come.
+    """
     if isinstance(n, Tensor):
-        return take(n, permutation(n.shape[0], generator=generator))
+        return take(n, permutation(n.shape[0], generator=generator), axis=0)
     words = ops.random_bits(_current(generator).key(dims.product(shape_of(n))), shape=shape_of(n))
     return argsort(lifting.wrap(words))

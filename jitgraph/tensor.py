@@ -57,6 +57,7 @@ class _Size(int):
         raise JitgraphError(f"x.size is the number of elements, as in NumPy, not a function\n  hint: write {form}")
 
 
+DEVICES = ("cpu", "cuda", "gpu", "mps")
 _HABITS = {
     "add_": "x += y",
     "bmm": "x @ y",
@@ -376,7 +377,7 @@ class Tensor:
 
     def to(self, target: Any) -> Tensor:
         """This tensor in another dtype, or on device "cpu"; DeviceError for devices that are absent."""
-        if isinstance(target, str) and target.partition(":")[0] in ("cpu", "cuda", "gpu", "mps"):
+        if isinstance(target, str) and target.partition(":")[0] in DEVICES:
             if target != "cpu":
                 raise DeviceError(f"device {target!r} is not available", hint='this build computes on "cpu"')
             return self
@@ -572,7 +573,8 @@ def _kind(dtype: DType) -> int:
     return 2 if dtypes.is_float(dtype) else 0 if dtypes.is_bool(dtype) else 1
 
 
-for _name in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split():
+_IN_PLACE = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
+for _name in _IN_PLACE:
     setattr(Tensor, f"__i{_name}__", _in_place(_name))
 
 
@@ -595,4 +597,4 @@ def _measure_unnamed() -> int:
 
 
 _UNNAMED = _measure_unnamed()
-__all__ = ["HandleStore", "Tensor", "TraceError"]
+__all__ = ["DEVICES", "HandleStore", "Tensor", "TraceError"]

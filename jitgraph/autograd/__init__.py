@@ -93,19 +93,20 @@ def grad(
 
     ys = [outputs] if isinstance(outputs, Tensor) else list(outputs)
     xs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
-    given = [grad_outputs] if grad_outputs is None or isinstance(grad_outputs, Tensor) else list(grad_outputs)
-    weights = given if len(given) == len(ys) else given * len(ys)
+    given = [grad_outputs] if isinstance(grad_outputs, Tensor) else list(grad_outputs or [None] * len(ys))
+    if len(given) != len(ys):
+        raise JitgraphError(f"grad(): {len(given)} grad_outputs for {len(ys)} outputs")
     for x in xs:
         if not x.requires_grad:
             raise JitgraphError("grad() with respect to a tensor without requires_grad\n  hint: x.requires_grad_()")
     trace = context.current().trace
     if trace is not None:
-        return tuple(trace.grad(ys, weights, xs, create_graph=create_graph, allow_unused=allow_unused))
+        return tuple(trace.grad(ys, given, xs, create_graph=create_graph, allow_unused=allow_unused))
     keep = create_graph if retain_graph is None else retain_graph
     targets = [x.value for x in xs]
     found = tape.sweep(
         [y.value for y in ys],
-        [_cotangent(y, weight) for y, weight in zip(ys, weights, strict=True)],
+        [_cotangent(y, weight) for y, weight in zip(ys, given, strict=True)],
         targets=targets,
         create_graph=create_graph,
         retain_graph=keep,

@@ -166,7 +166,7 @@ def sweep(
 
     def accumulate(value: Any, cotangent: Any) -> None:
         record = value.record
-        if record is None or cotangent is None:
+        if record is None or cotangent is None or record.order < oldest:
             return
         if record not in pending:
             pending[record] = {}
@@ -174,9 +174,11 @@ def sweep(
         slots = pending[record]
         slots[value.output] = ops.add(slots[value.output], cotangent) if value.output in slots else cotangent
 
+    # a record older than every target neither is one nor leads to one
+    oldest = -1 if targets is None else min((v.record.order for v in targets if v.record is not None), default=-1)
     with context.using(grad_enabled=create_graph):
         for value, cotangent in zip(outputs, cotangents, strict=True):
-            accumulate(value, cotangent)
+            accumulate(value, cotangent if create_graph else cotangent.recorded(None))
         visited: list[Record] = []
         while heap:
             record = heapq.heappop(heap)[1]

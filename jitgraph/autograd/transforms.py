@@ -84,6 +84,8 @@ def value_and_grad(function: Callable[..., Any], argnums: Argnums = 0, has_aux: 
         with enable_grad():
             fresh, variables, structures = _variables(args, argnums)
             result = function(*fresh, **kwargs)
+            if has_aux and not (isinstance(result, tuple) and len(result) == 2):
+                raise JitgraphError("has_aux=True needs a function that returns (value, aux)")
             value, aux = result if has_aux else (result, None)
             if not isinstance(value, Tensor) or value.ndim != 0:
                 shown = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
@@ -91,6 +93,7 @@ def value_and_grad(function: Callable[..., Any], argnums: Argnums = 0, has_aux: 
             gradients = _pullback([value], [None], variables)
         packed = _pack(gradients, structures, argnums)
         value = _own(value, value, variables)
+        aux = tree.map_leaves(lambda leaf: _own(leaf, leaf, variables) if isinstance(leaf, Tensor) else leaf, aux)
         return ((value, aux) if has_aux else value), packed
 
     return differentiated
@@ -105,9 +108,8 @@ def _pullback(outputs: list[Tensor], cotangents: list[Any], variables: list[Tens
 
 
 def _pack(gradients: list[Tensor], structures: list[Any], argnums: Argnums) -> Any:
-    rest, packed = iter(gradients), []
-    for structure in structures:
-        packed.append(structure.unflatten([next(rest) for _ in range(structure.leaves)]))
+    rest = iter(gradients)
+    packed = [structure.unflatten([next(rest) for _ in range(structure.leaves)]) for structure in structures]
     return tuple(packed) if isinstance(argnums, tuple) else packed[0]
 
 
@@ -162,12 +164,13 @@ def jvp(function: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any,
         directions = [_tensor(leaf) for v in vs for leaf in tree.flatten(v)[0]]
         if len(directions) != len(variables):
             raise JitgraphError(f"jvp: {len(variables)} tensors but {len(directions)} tangents")
+        for x, v in zip(variables, directions, strict=True):
+            if tuple(x.shape) != tuple(v.shape):
+                raise ShapeError(f"jvp: a tangent of shape {tuple(v.shape)} for a tensor of shape {tuple(x.shape)}")
         pulled: list[Tensor | None] = [None] * len(variables)
         if live:
             pulled = list(
-                tensor_grad(
-                    [y for y, _ in live], variables, [u for _, u in live], create_graph=True, allow_unused=True
-                )
+                tensor_grad([y for y, _ in live], variables, [u for _, u in live], create_graph=True, allow_unused=True)
             )
         pairs = [(g, v) for g, v in zip(pulled, directions, strict=True) if g is not None and g.requires_grad]
         found: list[Tensor | None] = [None] * len(dummies)

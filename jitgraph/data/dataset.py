@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from jitgraph import random
 from jitgraph.errors import JitgraphError
 from jitgraph.functions.creation import asarray
 from jitgraph.functions.manipulation import stack
+from jitgraph.lifting import is_scalar
 from jitgraph.tensor import Tensor
 
 
@@ -45,8 +46,8 @@ class TensorDataset(Dataset):
 class DataLoader:
     """Batches of a dataset in order, or in a new random order each time it is iterated.
 
-    ``seed`` fixes the orders: the n-th iteration of two loaders with one seed is the same. A TensorDataset is cut with
-    one indexing per batch; other datasets are collated item by item.
+    Orders come from ``jg.random``, or with ``seed`` from a stream of the loader's own: the n-th iteration of two
+    loaders with one seed is the same. A TensorDataset is cut with one indexing a batch, others are collated by item.
     """
 
     def __init__(
@@ -65,15 +66,15 @@ class DataLoader:
         self.shuffle = shuffle
         self.drop_last = drop_last
         self.collate_fn = collate_fn
-        self._generator = np.random.default_rng(seed)
+        self._generator = None if seed is None else random.Generator(seed)
 
     def __len__(self) -> int:
-        whole = len(self.dataset) / self.batch_size
-        return math.floor(whole) if self.drop_last else math.ceil(whole)
+        whole, rest = divmod(len(self.dataset), self.batch_size)
+        return whole if self.drop_last or not rest else whole + 1
 
     def __iter__(self) -> Iterator[Any]:
         count = len(self.dataset)
-        order = self._generator.permutation(count) if self.shuffle else np.arange(count)
+        order = random.permutation(count, generator=self._generator).numpy() if self.shuffle else np.arange(count)
         for number in range(len(self)):
             yield self._batch(order[number * self.batch_size : (number + 1) * self.batch_size])
 
@@ -85,12 +86,18 @@ class DataLoader:
 
 
 def collate(items: Sequence[Any]) -> Any:
-    """One batch from items: tensors, arrays and numbers are stacked; tuples, lists and dicts are collated by member."""
+    """One batch from items: tensors, arrays and numbers are stacked; strings stay a list.
+
+    Tuples, lists and dicts are collated by member.
+    """
     first = items[0]
     if isinstance(first, Tensor):
         return stack(list(items))
     if isinstance(first, dict):
         return {key: collate([item[key] for item in items]) for key in first}
     if isinstance(first, tuple | list):
-        return type(first)(collate(list(members)) for members in zip(*items, strict=True))
-    return asarray(np.stack([np.asarray(item) for item in items]))
+        members = [collate(list(each)) for each in zip(*items, strict=True)]
+        return type(first)(*members) if hasattr(first, "_fields") else type(first)(members)
+    if isinstance(first, str | bytes):
+        return list(items)
+    return asarray(list(items) if is_scalar(first) else np.stack([np.asarray(item) for item in items]))

@@ -66,7 +66,7 @@ def asarray(
         return result.requires_grad_() if requires_grad else result
     array = _array_of(obj, target)
     if copy is False:
-        if not isinstance(obj, np.ndarray) or not array.flags.aligned or not array.dtype.isnative:
+        if array is not obj or not array.flags.aligned or not array.dtype.isnative:
             raise JitgraphError("copy=False: this object's memory cannot be borrowed\n  hint: leave copy out")
         borrowed = EagerValue(array)
         borrowed.exported = True
@@ -77,30 +77,54 @@ def asarray(
 
 
 def _array_of(obj: Any, target: DType | None) -> np.ndarray[Any, Any]:
-    if lifting.is_scalar(obj):
-        return np.asarray(obj, dtype=target or dtypes.default_of(obj))
-    if isinstance(obj, list | tuple):
-        if _has_tensor(obj):
-            raise JitgraphError("asarray of a list of tensors\n  hint: jg.stack(list)")
-        array = np.asarray(obj)
-        if array.dtype == np.float64:
-            array = array.astype(np.float32) if target is None else array
-    elif hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray):
+    if isinstance(obj, np.ndarray):
+        array = obj
+    elif lifting.is_scalar(obj) or isinstance(obj, list | tuple):
+        return _array_of_numbers(obj, target)
+    elif hasattr(obj, "__dlpack__"):
         array = np.from_dlpack(obj)
     else:
         array = np.asarray(obj)
     if array.dtype == object:
-        raise JitgraphError(f"asarray cannot take {type(obj).__name__}\n  hint: nested lists must be of equal lengths")
+        raise JitgraphError(
+            f"asarray cannot take {type(obj).__name__}\n  hint: arrays, numbers and nested lists of them"
+        )
     dtypes.canonical(array.dtype)
-    if target is None or array.dtype == target:
-        return array
-    if dtypes.is_integer(target) and dtypes.is_float(array.dtype):
-        return np.asarray(ops.cast.evaluate(array, dtype=target))  # type: ignore[misc]
-    return array.astype(target)
+    return array if target is None or array.dtype == target else _cast(array, target)
 
 
-def _has_tensor(obj: Any) -> bool:
-    return isinstance(obj, Tensor) or (isinstance(obj, list | tuple) and builtins.any(_has_tensor(x) for x in obj))
+def _array_of_numbers(obj: Any, target: DType | None) -> np.ndarray[Any, Any]:
+    """Python numbers, also in nested lists: floats count as float32, and an integer must fit the dtype asked for."""
+    kinds = _leaf_types(obj)
+    if builtins.any(issubclass(kind, Tensor) for kind in kinds):
+        raise JitgraphError("asarray of a list of tensors\n  hint: jg.stack(list)")
+    try:
+        array = np.asarray(obj)
+    except ValueError:
+        raise JitgraphError("asarray: the nested lists are not all of one length") from None
+    if array.dtype == object and kinds <= {int, bool}:
+        raise OverflowError(f"an integer does not fit {(target or dtypes.int64).name}")
+    dtypes.canonical(array.dtype)
+    if target is None:
+        weak = kinds <= {int, float, bool}
+        return array.astype(np.float32) if weak and array.dtype == np.float64 else array
+    if dtypes.is_integer(array.dtype) and dtypes.is_integer(target) and array.size:
+        for bound in (int(array.min()), int(array.max())):
+            lifting.require_representable(bound, target)
+    return _cast(array, target)
+
+
+def _cast(array: np.ndarray[Any, Any], target: DType) -> np.ndarray[Any, Any]:
+    """As ``x.astype`` casts: floats truncate and saturate to integers."""
+    native = array.astype(array.dtype.newbyteorder("="), copy=False)
+    return np.asarray(ops.cast.evaluate(native, dtype=target))  # type: ignore[misc]
+
+
+def _leaf_types(obj: Any) -> set[type]:
+    """The types of what stands in nested lists."""
+    if not isinstance(obj, list | tuple):
+        return {type(obj)}
+    return set().union(*map(_leaf_types, obj))
 
 
 def _filled(shape: Any, scalar: float | int | bool, dtype: Any, device: str | None) -> Tensor:
@@ -175,8 +199,9 @@ def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, de
         return lifting.wrap(ops.iota(shape=(trace.to_dim(stop),), axis=0, dtype=target))
     if step == 0:
         raise JitgraphError("arange: step is 0")
-    count = builtins.max(0, math.ceil((stop - start) / step))
+    start, stop, step = (x.item() if isinstance(x, Tensor | np.generic) else x for x in (start, stop, step))
     whole = builtins.all(isinstance(x, int) for x in (start, stop, step))
+    count = builtins.max(0, -((start - stop) // step) if whole else math.ceil((stop - start) / step))
     target = (dtypes.int64 if whole else dtypes.float32) if dtype is None else dtypes.canonical(dtype)
     wide = dtypes.int64 if whole else dtypes.float64
     steps = lifting.wrap(ops.iota(shape=(count,), axis=0, dtype=wide))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jitgraph import dtypes, lifting, ops
-from jitgraph.errors import JitgraphError, ShapeError
+from jitgraph import dtypes, indexing, lifting, ops
+from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.functions.creation import shape_of
 from jitgraph.functions.method import array_function, axes_of, axis_of, method
 from jitgraph.ir import context, dims
@@ -139,6 +139,8 @@ def concat(xs: Sequence[TensorLike], axis: int | None = 0) -> Tensor:
     if axis is None:
         values = [ops.reshape(value, shape=(value.type.size,)) for value in values]
     number = axis_of(axis or 0, values[0].type.ndim, "concat")
+    if len({value.type.ndim for value in values}) > 1:
+        raise ShapeError(f"concat of tensors of different ranks: {', '.join(str(value.type) for value in values)}")
     return lifting.wrap(values[0] if len(values) == 1 else ops.concat(*values, axis=number))
 
 
@@ -200,25 +202,89 @@ def flip(x: TensorLike, axis: int | tuple[int, ...] | None = None) -> Tensor:
 
 
 @method
-def roll(x: TensorLike, shift: int, axis: int = 0) -> Tensor:
-    """Elements moved by ``shift`` places along ``axis``; those that leave at one end enter at the other."""
+def roll(x: TensorLike, shift: int | tuple[int, ...], axis: int | tuple[int, ...] | None = None) -> Tensor:
+    """Elements moved by ``shift`` places along ``axis``, those that leave at one end entering at the other.
+
+    Without an axis, those of the flat tensor.
+    """
     value = lifting.value_of(x)
-    number = axis_of(axis, value.type.ndim, "roll")
-    size = value.type.shape[number]
+    shape = value.shape
+    if axis is None:
+        if isinstance(shift, tuple):
+            raise ShapeError("roll: several shifts need as many axes")
+        flat = ops.reshape(value, shape=(dims.product(shape),))
+        return lifting.wrap(ops.reshape(_rolled(flat, shift, 0), shape=shape))
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    shifts = shift if isinstance(shift, tuple) else (shift,) * len(axes)
+    if len(shifts) != len(axes):
+        raise ShapeError(f"roll: {len(shifts)} shifts for {len(axes)} axes")
+    for number, places in zip(axes, shifts, strict=True):
+        value = _rolled(value, places, axis_of(number, len(shape), "roll"))
+    return lifting.wrap(value)
+
+
+def _rolled(value: Any, shift: int, axis: int) -> Any:
+    size = value.shape[axis]
     if isinstance(size, int) and (size == 0 or shift % size == 0):
-        return lifting.wrap(value)
+        return value
     cut = size - shift % size if isinstance(size, int) else size - shift
-    return concat([lifting.wrap(_slice_axis(value, number, *bounds)) for bounds in ((cut, size), (0, cut))], number)
+    return ops.concat(*(_slice_axis(value, axis, *bounds) for bounds in ((cut, size), (0, cut))), axis=axis)
 
 
 @method
-def repeat(x: TensorLike, repeats: int, axis: int) -> Tensor:
-    """Each slice along ``axis`` repeated ``repeats`` times in place."""
+def repeat(x: TensorLike, repeats: int, axis: int | None = None) -> Tensor:
+    """Each slice along ``axis`` repeated in place; without an axis each element of the flat tensor."""
     value = lifting.value_of(x)
-    number = axis_of(axis, value.type.ndim, "repeat")
-    shape = value.type.shape
-    wide = broadcast_to(expand_dims(lifting.wrap(value), number + 1), (*shape[: number + 1], repeats, *shape[number + 1 :]))
-    return reshape(wide, (*shape[:number], shape[number] * repeats, *shape[number + 1 :]))
+    if axis is None:
+        value, axis = ops.reshape(value, shape=(dims.product(value.shape),)), 0
+    number = axis_of(axis, len(value.shape), "repeat")
+    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 0:
+        raise ShapeError(f"repeat: repeats={repeats!r} is not a non-negative int", hint="jg.tile repeats whole tensors")
+    before, size, after = value.shape[:number], value.shape[number], value.shape[number + 1 :]
+    wide = (*before, size, repeats, *after)
+    kept = tuple(i for i in range(len(wide)) if i != number + 1)
+    spread = ops.broadcast(value, shape=wide, axes=kept)
+    return lifting.wrap(ops.reshape(spread, shape=(*before, size * repeats, *after)))
+
+
+@method
+def tile(x: TensorLike, repetitions: tuple[int, ...]) -> Tensor:
+    """Copies of x one after the other, ``repetitions`` of them along each axis, counted from the last one."""
+    value = lifting.value_of(x)
+    counts = (1,) * (len(value.shape) - len(repetitions)) + tuple(repetitions)
+    shape = (1,) * (len(counts) - len(value.shape)) + value.shape
+    wide = tuple(part for pair in zip(counts, shape, strict=True) for part in pair)
+    kept = tuple(2 * i + 1 for i in range(len(shape)))
+    spread = ops.broadcast(ops.reshape(value, shape=shape), shape=wide, axes=kept)
+    return lifting.wrap(ops.reshape(spread, shape=tuple(n * size for n, size in zip(counts, shape, strict=True))))
+
+
+@method
+def moveaxis(x: TensorLike, source: int | tuple[int, ...], destination: int | tuple[int, ...]) -> Tensor:
+    """Axes moved to other positions, the others staying in order."""
+    value = lifting.value_of(x)
+    ndim = len(value.shape)
+    sides = [axes if isinstance(axes, tuple) else (axes,) for axes in (source, destination)]
+    old, new = ([axis_of(a, ndim, "moveaxis") for a in axes] for axes in sides)
+    if len(old) != len(new) or len(set(old)) != len(old) or len(set(new)) != len(new):
+        raise ShapeError(f"moveaxis: {source} and {destination} do not pair axes with positions")
+    order = [axis for axis in range(ndim) if axis not in old]
+    for position, axis in sorted(zip(new, old, strict=True)):
+        order.insert(position, axis)
+    return permute_dims(lifting.wrap(value), tuple(order))
+
+
+@method
+def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Tensor:
+    """Two axes exchanged."""
+    return transpose(x, axis1, axis2)
+
+
+@method
+def unstack(x: TensorLike, axis: int = 0) -> tuple[Tensor, ...]:
+    """The slices along ``axis``, which is dropped."""
+    front = moveaxis(x, axis, 0)
+    return tuple(front[i] for i in range(len(front)))
 
 
 @method
@@ -233,19 +299,43 @@ def pad(x: TensorLike, widths: Sequence[tuple[int, int]], value: float | int = 0
 
 
 @method
-def take(x: TensorLike, indices: TensorLike, axis: int = 0) -> Tensor:
-    """Slices of x at ``indices`` (any integer dtype and rank) along ``axis``; IndexError where out of range."""
+def take(x: TensorLike, indices: TensorLike, axis: int | None = None) -> Tensor:
+    """Slices of x at ``indices`` (any integer dtype and rank) along ``axis``, which a vector may leave out.
+
+    IndexError where an index is out of range.
+    """
     value = lifting.value_of(x)
-    positions = lifting.cast(lifting.value_of(indices), dtypes.int64)
-    return lifting.wrap(ops.gather(value, positions, axis=axis_of(axis, value.type.ndim, "take")))
+    if axis is None and value.type.ndim != 1:
+        raise ShapeError(f"take from a tensor of rank {value.type.ndim} needs an axis", hint="jg.take(x, i, axis=0)")
+    number = 0 if axis is None else axis_of(axis, value.type.ndim, "take")
+    return lifting.wrap(ops.gather(value, _positions(indices, "take").value, axis=number))
+
+
+def _positions(indices: TensorLike, name: str) -> Tensor:
+    value = lifting.value_of(indices)
+    if not dtypes.is_integer(value.dtype):
+        raise DTypeError(f"{name}: indices are integers, not {value.type}", hint="indices.astype(jg.int64)")
+    return lifting.wrap(lifting.cast(value, dtypes.int64))
 
 
 @method
 def take_along_axis(x: TensorLike, indices: TensorLike, axis: int = -1) -> Tensor:
     """For each element of ``indices``, the element of x at that place along ``axis`` and the same place elsewhere."""
-    from jitgraph import indexing
-
     value = lifting.value_of(x)
-    positions = lifting.wrap(lifting.cast(lifting.value_of(indices), dtypes.int64))
     number = axis_of(axis, value.type.ndim, "take_along_axis")
-    return indexing.along(lifting.wrap(value), positions, number)
+    return indexing.along(lifting.wrap(value), _positions(indices, "take_along_axis"), number)
+
+
+@method
+def index_select(x: TensorLike, axis: int, index: TensorLike) -> Tensor:
+    """PyTorch's order of the arguments of ``take``."""
+    return take(x, index, axis)
+
+
+@method
+def index_add(x: TensorLike, axis: int, index: TensorLike, source: TensorLike) -> Tensor:
+    """x with slice i of ``source`` added to slice ``index[i]`` along ``axis``; IndexError where out of range."""
+    value = lifting.value_of(x)
+    added = lifting.cast(lifting.value_of(source, value.dtype), value.dtype)
+    number = axis_of(axis, value.type.ndim, "index_add")
+    return lifting.wrap(ops.scatter_add(value, _positions(index, "index_add").value, added, axis=number))

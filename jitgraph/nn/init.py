@@ -6,7 +6,6 @@ Sources: Glorot and Bengio 2010 (xavier), He et al. 2015 (kaiming).
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from jitgraph import lifting, random
 from jitgraph.autograd import no_grad
@@ -22,12 +21,12 @@ def _write(tensor: Tensor, new: Tensor) -> Tensor:
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
     """Uniform in [a, b)."""
-    return _write(tensor, random.uniform(tensor.shape, a, b))
+    return _write(tensor, random.uniform(tensor.shape, a, b, dtype=tensor.dtype))
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
     """Normal with the given mean and standard deviation."""
-    return _write(tensor, random.normal(tensor.shape) * std + mean)
+    return _write(tensor, random.normal(tensor.shape, mean, std, dtype=tensor.dtype))
 
 
 def constant_(tensor: Tensor, value: float) -> Tensor:
@@ -94,6 +93,3 @@ def kaiming_uniform_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonli
 def kaiming_normal_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
     """Normal with standard deviation gain / sqrt(fan)."""
     return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity))
-
-
-__all__: list[Any] = [name for name in dir() if name.endswith("_") and not name.startswith("_")]

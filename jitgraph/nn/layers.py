@@ -1,14 +1,15 @@
-"""Layers with parameters: linear, convolution, normalisation, embedding. Names, keys, layouts and defaults as PyTorch."""
+"""Layers with parameters: linear, convolution, embedding. Names, keys, layouts and defaults as PyTorch."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from jitgraph.autograd import no_grad
-from jitgraph.errors import JitgraphError, ShapeError
-from jitgraph.functions.creation import ones, zeros
-from jitgraph.functions.reductions import mean, var
+from jitgraph.errors import JitgraphError
+from jitgraph.functions.creation import zeros
 from jitgraph.nn import functional, init
+from jitgraph.nn.functional.arguments import repeated
 from jitgraph.nn.module import Module, Parameter
 from jitgraph.tensor import Tensor
 
@@ -38,138 +39,85 @@ class Linear(Module):
         return f"{self.in_features}, {self.out_features}, bias={self.bias is not None}"
 
 
-def _pair(size: int | tuple[int, int]) -> tuple[int, int]:
-    return size if isinstance(size, tuple) else (size, size)
+class _Conv(Module):
+    """Cross-correlation: weight [out, in / groups, *kernel]; ``padding`` of zeros, or "same"/"valid"."""
 
-
-class Conv2d(Module):
-    """Cross-correlation: x [N, C, H, W], weight [out, in / groups, kh, kw]; ``padding`` of zeros, or "same"/"valid"."""
+    spatial: int
+    function: Callable[..., Tensor]
 
     def __init__(
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: int | tuple[int, int],
-        stride: int | tuple[int, int] = 1,
-        padding: int | tuple[int, int] | str = 0,
-        dilation: int | tuple[int, int] = 1,
+        kernel_size: int | tuple[int, ...],
+        stride: int | tuple[int, ...] = 1,
+        padding: int | tuple[int, ...] | str = 0,
+        dilation: int | tuple[int, ...] = 1,
         groups: int = 1,
         bias: bool = True,
     ) -> None:
         super().__init__()
-        if in_channels % groups or out_channels % groups:
-            raise JitgraphError(f"groups={groups} must divide in_channels={in_channels} and out_channels={out_channels}")
+        if groups < 1 or in_channels % groups or out_channels % groups:
+            raise JitgraphError(
+                f"groups={groups} must divide in_channels={in_channels} and out_channels={out_channels}"
+            )
         self.in_channels, self.out_channels = in_channels, out_channels
-        self.kernel_size, self.stride, self.padding = _pair(kernel_size), stride, padding
-        self.dilation, self.groups = dilation, groups
+        self.kernel_size = repeated(type(self).__name__, "kernel_size", kernel_size, self.spatial)
+        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
         self.weight = Parameter(zeros((out_channels, in_channels // groups, *self.kernel_size)))
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         self.bias = _uniform_bias(out_channels, init.fans(self.weight)[0]) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """The convolution of every image of the batch."""
-        return functional.conv2d(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+        """The convolution of every member of the batch."""
+        function = type(self).function
+        return function(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
 
 
-class _BatchNorm(Module):
-    """Each channel (axis 1) normalised by the batch's mean and variance, or by running averages when evaluating."""
+class Conv1d(_Conv):
+    """Cross-correlation of x [N, C, L]: weight [out, in / groups, k]; ``padding`` of zeros or a word."""
 
-    ranks: tuple[int, ...] = ()
-    running_mean: Tensor
-    running_var: Tensor
-    num_batches_tracked: Tensor
-
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-    ) -> None:
-        super().__init__()
-        self.num_features, self.eps, self.momentum = num_features, eps, momentum
-        self.weight = Parameter(ones(num_features)) if affine else None
-        self.bias = Parameter(zeros(num_features)) if affine else None
-        self.track_running_stats = track_running_stats
-        if track_running_stats:
-            self.register_buffer("running_mean", zeros(num_features))
-            self.register_buffer("running_var", ones(num_features))
-            self.register_buffer("num_batches_tracked", zeros((), dtype="int64"))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """The normalised x; in training the running averages are updated, with the unbiased variance."""
-        if x.ndim not in self.ranks:
-            raise ShapeError(f"{type(self).__name__} takes rank {' or '.join(map(str, self.ranks))}, not {x.ndim}")
-        if not (self.training or not self.track_running_stats):
-            return functional.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
-        if self.training and self.track_running_stats:
-            self._track(x.detach())
-        return functional.batch_norm(x, None, None, self.weight, self.bias, training=True, eps=self.eps)
-
-    def _track(self, x: Tensor) -> None:
-        axes = (0, *range(2, x.ndim))
-        with no_grad():
-            self.num_batches_tracked += 1
-            share = 1.0 / self.num_batches_tracked.astype(x.dtype) if self.momentum is None else self.momentum
-            self.running_mean += (mean(x, axes) - self.running_mean) * share
-            self.running_var += (var(x, axes, correction=1) - self.running_var) * share
-
-    def extra_repr(self) -> str:
-        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}"
+    spatial = 1
+    function = functional.conv1d
 
 
-class BatchNorm1d(_BatchNorm):
-    """Batch normalisation of [N, C] or [N, C, L] (Ioffe and Szegedy 2015)."""
+class Conv2d(_Conv):
+    """Cross-correlation of x [N, C, H, W]: weight [out, in / groups, kh, kw]; ``padding`` of zeros or a word."""
 
-    ranks = (2, 3)
-
-
-class BatchNorm2d(_BatchNorm):
-    """Batch normalisation of [N, C, H, W] (Ioffe and Szegedy 2015)."""
-
-    ranks = (4,)
+    spatial = 2
+    function = functional.conv2d
 
 
-class LayerNorm(Module):
-    """The last axes, of sizes ``normalized_shape``, normalised by their own mean and variance (Ba et al. 2016)."""
+class Conv3d(_Conv):
+    """Cross-correlation of x [N, C, D, H, W]: weight [out, in / groups, kd, kh, kw]; ``padding`` of zeros or a word."""
 
-    def __init__(
-        self,
-        normalized_shape: int | tuple[int, ...],
-        eps: float = 1e-5,
-        elementwise_affine: bool = True,
-        bias: bool = True,
-    ) -> None:
-        super().__init__()
-        shape = normalized_shape if isinstance(normalized_shape, tuple) else (normalized_shape,)
-        self.normalized_shape, self.eps = shape, eps
-        self.weight = Parameter(ones(shape)) if elementwise_affine else None
-        self.bias = Parameter(zeros(shape)) if elementwise_affine and bias else None
-
-    def forward(self, x: Tensor) -> Tensor:
-        """The normalised x, scaled and shifted."""
-        return functional.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
-
-    def extra_repr(self) -> str:
-        return f"{self.normalized_shape}, eps={self.eps}"
+    spatial = 3
+    function = functional.conv3d
 
 
 class Embedding(Module):
-    """Rows of ``weight`` [num_embeddings, embedding_dim] by number; IndexError for a number out of range."""
+    """Rows of ``weight`` [num_embeddings, embedding_dim] by number; IndexError for a number out of range.
 
-    def __init__(self, num_embeddings: int, embedding_dim: int) -> None:
+    Row ``padding_idx`` begins as zeros and gets no gradient.
+    """
+
+    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None) -> None:
         super().__init__()
-        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
+            raise JitgraphError(f"padding_idx={padding_idx} is not one of {num_embeddings} rows")
+        self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
         self.weight = Parameter(zeros((num_embeddings, embedding_dim)))
         init.normal_(self.weight)
+        if padding_idx is not None:
+            with no_grad():
+                self.weight[padding_idx] = 0.0
 
     def forward(self, indices: Tensor) -> Tensor:
         """[...] integers to [..., embedding_dim]."""
-        return functional.embedding(indices, self.weight)
+        return functional.embedding(indices, self.weight, self.padding_idx)
 
     def extra_repr(self) -> str:
         return f"{self.num_embeddings}, {self.embedding_dim}"

@@ -7,17 +7,17 @@ order in which they were first set; there is no registry beside them that could 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jitgraph import lifting
 from jitgraph.autograd import no_grad
-from jitgraph.dtypes import float32, float64, is_float
-from jitgraph.errors import JitgraphError, ShapeError
+from jitgraph.dtypes import canonical, float32, float64, is_float
+from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.lifting import TensorLike
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import DEVICES, Tensor
 
 M = TypeVar("M", bound="Module")
 
@@ -33,6 +33,13 @@ class Parameter(Tensor):
             self._bind(data.detach().value)
         if requires_grad:
             self.requires_grad_()
+
+
+class Keys(NamedTuple):
+    """What ``load_state_dict`` found no place or no value for."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
 
 
 class Module:
@@ -61,7 +68,10 @@ class Module:
         return result
 
     def register_forward_hook(self, hook: Callable[..., Any]) -> Callable[[], None]:
-        """Call ``hook(module, args, result)`` after each forward; what it returns replaces the result. Returns a remover."""
+        """Call ``hook(module, args, result)`` after each forward; what it returns replaces the result.
+
+        Returns a function that takes the hook away.
+        """
         self._forward_hooks = (*self._forward_hooks, hook)
 
         def remove() -> None:
@@ -127,11 +137,17 @@ class Module:
         """Buffers, each once."""
         return (buffer for _, buffer in self.named_buffers())
 
-    def _persistent(self) -> Iterator[tuple[str, Tensor]]:
-        for prefix, module in self.named_modules():
-            for name, value in vars(module).items():
-                if isinstance(value, Parameter) or (module._buffers.get(name) and value is not None):
-                    yield (f"{prefix}.{name}" if prefix else name), value
+    def _persistent(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
+        """What ``state_dict`` holds, in PyTorch's order; a tensor that stands in two places is named twice."""
+        own = vars(self).items()
+        for name, value in own:
+            if isinstance(value, Parameter):
+                yield prefix + name, value
+        for name, value in own:
+            if self._buffers.get(name) and value is not None:
+                yield prefix + name, value
+        for name, child in self.named_children():
+            yield from child._persistent(f"{prefix}{name}.")
 
     # --- saving and loading ------------------------------------------------------------------------------------
 
@@ -139,26 +155,30 @@ class Module:
         """Parameters and persistent buffers by PyTorch's keys, as NumPy copies."""
         return {name: np.array(tensor.detach().numpy()) for name, tensor in self._persistent()}
 
-    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> None:
-        """Set parameters and buffers from arrays by PyTorch's keys, all or none.
+    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> Keys:
+        """Set parameters and buffers from arrays or tensors by PyTorch's keys, all or none.
 
-        With ``strict``, keys missing or left over are an error. Shapes must fit; dtypes are cast to the module's.
+        With ``strict``, keys missing or left over are an error; else they are returned. Shapes must fit; dtypes are
+        cast to the module's.
         """
         own = dict(self._persistent())
-        missing, unexpected = own.keys() - state.keys(), state.keys() - own.keys()
-        if strict and (missing or unexpected):
+        keys = Keys(sorted(own.keys() - state.keys()), sorted(state.keys() - own.keys()))
+        if strict and any(keys):
             raise JitgraphError(
-                f"state does not fit {type(self).__name__}: missing {sorted(missing)}, unexpected {sorted(unexpected)}"
+                f"state does not fit {type(self).__name__}: missing {keys.missing_keys}, "
+                f"unexpected {keys.unexpected_keys}"
             )
         values = {}
         for name in own.keys() & state.keys():
-            value = lifting.value_of(np.asarray(state[name]))
+            given = state[name]
+            value = given.detach().value if isinstance(given, Tensor) else lifting.value_of(np.asarray(given))
             if tuple(value.type.shape) != tuple(own[name].shape):
                 raise ShapeError(f"{name}: the module has {tuple(own[name].shape)}, the state {value.type.shape}")
             values[name] = lifting.cast(value, own[name].dtype)
         with no_grad():
             for name, value in values.items():
                 own[name]._rebind(value)
+        return keys
 
     # --- modes and dtypes --------------------------------------------------------------------------------------
 
@@ -183,13 +203,27 @@ class Module:
             parameter.requires_grad_(flag)
         return self
 
+    def apply(self: M, function: Callable[[Module], Any]) -> M:
+        """Call ``function`` on every module below and then on this one; returns the module."""
+        for child in self.children():
+            child.apply(function)
+        function(self)
+        return self
+
     def to(self: M, target: Any) -> M:
-        """Float parameters and buffers in another dtype, or device "cpu"; returns the module."""
+        """Float parameters and buffers in another float dtype, or device "cpu"; returns the module."""
+        if isinstance(target, str) and target.partition(":")[0] in DEVICES:
+            for tensor in (*self.parameters(), *self.buffers()):
+                tensor.to(target)
+            return self
+        dtype = canonical(target)
+        if not is_float(dtype):
+            raise DTypeError(f"a module's parameters are floats, not {dtype.name}", hint="module.to(jg.float32)")
         with no_grad():
             for tensor in (*self.parameters(), *self.buffers()):
-                moved = tensor.to(target) if isinstance(target, str) or is_float(tensor.dtype) else tensor
-                tensor._rebind(moved.value)
-                tensor.grad = None
+                if is_float(tensor.dtype) and tensor.dtype != dtype:
+                    tensor._rebind(lifting.cast(tensor.value, dtype))
+                    tensor.grad = None
         return self
 
     def double(self: M) -> M:

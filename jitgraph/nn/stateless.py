@@ -1,4 +1,4 @@
-"""Layers without parameters: activations, dropout, pooling, reshaping, losses."""
+"""Layers without parameters: activations, dropout, pooling, reshaping."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ def _activation(name: str, function: Any) -> type[Module]:
 
 
 ReLU = _activation("ReLU", functional.relu)
+ReLU6 = _activation("ReLU6", functional.relu6)
 Sigmoid = _activation("Sigmoid", functional.sigmoid)
+LogSigmoid = _activation("LogSigmoid", functional.logsigmoid)
 Tanh = _activation("Tanh", functional.tanh)
 SiLU = _activation("SiLU", functional.silu)
 Softplus = _activation("Softplus", functional.softplus)
@@ -49,16 +51,36 @@ class LeakyReLU(Module):
         return functional.leaky_relu(x, self.negative_slope)
 
 
+class ELU(Module):
+    """x where it is positive, else ``alpha * (exp(x) - 1)``."""
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        super().__init__()
+        self.alpha = alpha
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``functional.elu`` of x."""
+        return functional.elu(x, self.alpha)
+
+
 class Softmax(Module):
     """Softmax along ``dim``."""
 
-    def __init__(self, dim: int = -1) -> None:
+    def __init__(self, dim: int | None = None) -> None:
         super().__init__()
         self.dim = dim
 
     def forward(self, x: Tensor) -> Tensor:
         """``functional.softmax`` of x."""
         return functional.softmax(x, self.dim)
+
+
+class LogSoftmax(Softmax):
+    """Logarithm of softmax along ``dim``."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``functional.log_softmax`` of x."""
+        return functional.log_softmax(x, self.dim)
 
 
 class Dropout(Module):
@@ -96,12 +118,12 @@ class Flatten(Module):
         return flatten(x, self.start_dim, self.end_dim)
 
 
-class _Pool2d(Module):
+class _Pool(Module):
     def __init__(
         self,
-        kernel_size: int | tuple[int, int],
-        stride: int | tuple[int, int] | None = None,
-        padding: int | tuple[int, int] = 0,
+        kernel_size: int | tuple[int, ...],
+        stride: int | tuple[int, ...] | None = None,
+        padding: int | tuple[int, ...] = 0,
     ) -> None:
         super().__init__()
         self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
@@ -110,7 +132,15 @@ class _Pool2d(Module):
         return f"kernel_size={self.kernel_size}, stride={self.stride or self.kernel_size}, padding={self.padding}"
 
 
-class MaxPool2d(_Pool2d):
+class MaxPool1d(_Pool):
+    """The largest element of each window of [N, C, L]."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``functional.max_pool1d`` of x."""
+        return functional.max_pool1d(x, self.kernel_size, self.stride, self.padding)
+
+
+class MaxPool2d(_Pool):
     """The largest element of each window of [N, C, H, W]."""
 
     def forward(self, x: Tensor) -> Tensor:
@@ -118,7 +148,15 @@ class MaxPool2d(_Pool2d):
         return functional.max_pool2d(x, self.kernel_size, self.stride, self.padding)
 
 
-class AvgPool2d(_Pool2d):
+class AvgPool1d(_Pool):
+    """The mean of each window of [N, C, L], padding counted in."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``functional.avg_pool1d`` of x."""
+        return functional.avg_pool1d(x, self.kernel_size, self.stride, self.padding)
+
+
+class AvgPool2d(_Pool):
     """The mean of each window of [N, C, H, W], padding counted in."""
 
     def forward(self, x: Tensor) -> Tensor:
@@ -126,35 +164,13 @@ class AvgPool2d(_Pool2d):
         return functional.avg_pool2d(x, self.kernel_size, self.stride, self.padding)
 
 
-class CrossEntropyLoss(Module):
-    """``functional.cross_entropy`` of logits and class numbers."""
+class AdaptiveAvgPool2d(Module):
+    """Means of ``output_size`` equal windows on each axis of [N, C, H, W]."""
 
-    def __init__(self, reduction: str = "mean", label_smoothing: float = 0.0) -> None:
+    def __init__(self, output_size: int | tuple[int, int]) -> None:
         super().__init__()
-        self.reduction, self.label_smoothing = reduction, label_smoothing
+        self.output_size = output_size
 
-    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """The loss."""
-        return functional.cross_entropy(
-            logits, labels, reduction=self.reduction, label_smoothing=self.label_smoothing
-        )
-
-
-class MSELoss(Module):
-    """``functional.mse_loss`` of prediction and target."""
-
-    def __init__(self, reduction: str = "mean") -> None:
-        super().__init__()
-        self.reduction = reduction
-
-    def forward(self, prediction: Tensor, target: Tensor) -> Tensor:
-        """The loss."""
-        return functional.mse_loss(prediction, target, reduction=self.reduction)
-
-
-class L1Loss(MSELoss):
-    """``functional.l1_loss`` of prediction and target."""
-
-    def forward(self, prediction: Tensor, target: Tensor) -> Tensor:
-        """The loss."""
-        return functional.l1_loss(prediction, target, reduction=self.reduction)
+    def forward(self, x: Tensor) -> Tensor:
+        """``functional.adaptive_avg_pool2d`` of x."""
+        return functional.adaptive_avg_pool2d(x, self.output_size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jitgraph import dtypes
@@ -14,7 +14,7 @@ from jitgraph.tensor import Tensor
 
 
 class Adam(Optimizer):
-    """Steps by bias-corrected moments: ``p -= lr * m_hat / (sqrt(v_hat) + eps)``; weight decay is added to the gradient."""
+    """Bias-corrected moments: ``p -= lr * m_hat / (sqrt(v_hat) + eps)``; weight decay is added to the gradient."""
 
     decoupled = False
 
@@ -35,7 +35,11 @@ class Adam(Optimizer):
         }
         super().__init__(params, defaults)
 
-    def initial_state(self, parameter: Parameter) -> dict[str, Tensor]:
+    def renamed(self, group: Mapping[str, Any]) -> dict[str, Any]:
+        """PyTorch's ``betas`` are two floats of their own, so that each may change from call to call of a trace."""
+        return dict(zip(("beta1", "beta2"), map(float, group["betas"]), strict=True)) if "betas" in group else {}
+
+    def initial_state(self, parameter: Parameter, group: Mapping[str, Any]) -> dict[str, Tensor]:
         """Zero moments and the step count, a 0-d float (float32, or float64 for float64 parameters)."""
         count = dtypes.float64 if parameter.dtype == dtypes.float64 else dtypes.float32
         like = parameter.detach()
@@ -55,10 +59,10 @@ class Adam(Optimizer):
         first += (1.0 - beta1) * grad
         second *= beta2
         second += (1.0 - beta2) * (grad * grad)
-        bias1, bias2 = 1.0 - beta1**count, 1.0 - beta2**count
-        parameter -= (lr / bias1).astype(parameter.dtype) * (
-            first / (sqrt(second) / sqrt(bias2).astype(parameter.dtype) + setting["eps"])
-        )
+        steps = count.astype(dtypes.float64)  # 1 - beta ** count cancels, so that float32 would not do
+        bias1, bias2 = 1.0 - beta1**steps, 1.0 - beta2**steps
+        size, spread = ((lr / bias1).astype(parameter.dtype), sqrt(bias2).astype(parameter.dtype))
+        parameter -= size * (first / (sqrt(second) / spread + setting["eps"]))
 
 
 class AdamW(Adam):

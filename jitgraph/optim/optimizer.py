@@ -15,6 +15,7 @@ from jitgraph import lifting
 from jitgraph.autograd import no_grad
 from jitgraph.errors import JitgraphError
 from jitgraph.frontend.host import host_float
+from jitgraph.functions.creation import zeros_like
 from jitgraph.nn.module import Parameter
 from jitgraph.tensor import Tensor
 
@@ -38,11 +39,19 @@ class Optimizer:
                 if id(member) in seen:
                     raise JitgraphError("a parameter is given to the optimiser twice")
                 seen.add(id(member))
-            self.param_groups.append({**defaults, **group, "params": members})
-        self.state: list[dict[str, Tensor]] = [self.initial_state(p) for p in self._parameters()]
+            own = {**group, **self.renamed(group)}
+            floats = {name: float(own[name]) for name in own.keys() & defaults if isinstance(defaults[name], float)}
+            self.param_groups.append({**defaults, **own, **floats, "params": members})
+        self.state: list[dict[str, Tensor]] = [
+            self.initial_state(p, group) for group in self.param_groups for p in group["params"]
+        ]
 
-    def initial_state(self, parameter: Parameter) -> dict[str, Tensor]:
-        """The state tensors of one parameter before the first step."""
+    def renamed(self, group: Mapping[str, Any]) -> dict[str, Any]:
+        """Settings of a group that go by another name here."""
+        return {}
+
+    def initial_state(self, parameter: Parameter, group: Mapping[str, Any]) -> dict[str, Tensor]:
+        """The state tensors of one parameter before the first step, for the settings of its group."""
         raise NotImplementedError
 
     def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Tensor], setting: Setting) -> None:
@@ -53,8 +62,13 @@ class Optimizer:
         for group in self.param_groups:
             yield from group["params"]
 
-    def zero_grad(self) -> None:
-        """Set ``.grad`` of every parameter to None."""
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Set ``.grad`` of every parameter to None, or those that are there to zeros."""
+        if not set_to_none:
+            for parameter in self._parameters():
+                if parameter.grad is not None:
+                    parameter.grad = zeros_like(parameter.grad)
+            return
         for parameter in self._parameters():
             parameter.grad = None
 
@@ -73,7 +87,9 @@ class Optimizer:
         """State as NumPy arrays by parameter number, and the groups' settings with parameter numbers."""
         numbers = {id(p): i for i, p in enumerate(self._parameters())}
         return {
-            "state": {i: {k: np.array(v.detach().numpy()) for k, v in state.items()} for i, state in enumerate(self.state)},
+            "state": {
+                i: {k: np.array(v.detach().numpy()) for k, v in state.items()} for i, state in enumerate(self.state)
+            },
             "param_groups": [
                 {**group, "params": [numbers[id(p)] for p in group["params"]]} for group in self.param_groups
             ],
@@ -82,17 +98,20 @@ class Optimizer:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what ``state_dict`` gave, for the same parameters in the same groups; all or nothing."""
         groups = state["param_groups"]
+        every = state["state"]
         if [len(g["params"]) for g in groups] != [len(g["params"]) for g in self.param_groups]:
             raise JitgraphError("the saved optimiser has other parameter groups")
         fresh = []
         for i, own in enumerate(self.state):
-            saved = state["state"].get(i, state["state"].get(str(i), {}))
+            saved = every.get(i, every.get(str(i), {}))
             if saved.keys() != own.keys():
                 raise JitgraphError(f"the saved state of parameter {i} has {sorted(saved)}, not {sorted(own)}")
             for name, tensor in own.items():
                 array = np.asarray(saved[name])
                 if array.shape != tuple(tensor.shape):
-                    raise JitgraphError(f"the saved {name} of parameter {i} has shape {array.shape}, not {tensor.shape}")
+                    raise JitgraphError(
+                        f"the saved {name} of parameter {i} has shape {array.shape}, not {tensor.shape}"
+                    )
                 fresh.append((tensor, lifting.cast(lifting.value_of(array), tensor.dtype)))
         for tensor, value in fresh:
             tensor._rebind(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jitgraph.functions.creation import zeros_like
@@ -25,23 +25,23 @@ class RMSprop(Optimizer):
         momentum: float = 0.0,
         centered: bool = False,
     ) -> None:
-        self._momentum, self._centered = momentum > 0, centered
         defaults = {
             "lr": float(lr),
             "alpha": float(alpha),
             "eps": float(eps),
             "weight_decay": float(weight_decay),
             "momentum": float(momentum),
+            "centered": centered,
         }
         super().__init__(params, defaults)
 
-    def initial_state(self, parameter: Parameter) -> dict[str, Tensor]:
+    def initial_state(self, parameter: Parameter, group: Mapping[str, Any]) -> dict[str, Tensor]:
         """Zero averages: of squares, of gradients where centred, and a momentum buffer where there is momentum."""
         like = parameter.detach()
         state = {"square_avg": zeros_like(like)}
-        if self._momentum:
+        if group["momentum"] > 0:
             state["momentum_buffer"] = zeros_like(like)
-        if self._centered:
+        if group["centered"]:
             state["grad_avg"] = zeros_like(like)
         return state
 
@@ -53,13 +53,13 @@ class RMSprop(Optimizer):
         square *= alpha
         square += (1.0 - alpha) * (grad * grad)
         variance = square
-        if self._centered:
+        if "grad_avg" in state:
             average = state["grad_avg"]
             average *= alpha
             average += (1.0 - alpha) * grad
             variance = square - average * average
         move = grad / (sqrt(variance) + setting["eps"])
-        if self._momentum:
+        if "momentum_buffer" in state:
             buffer = state["momentum_buffer"]
             buffer *= setting["momentum"]
             buffer += move

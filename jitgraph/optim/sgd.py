@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from jitgraph.errors import JitgraphError
 from jitgraph.functions.creation import zeros, zeros_like
 from jitgraph.functions.elementwise import where
 from jitgraph.nn.module import Parameter
@@ -28,7 +29,6 @@ class SGD(Optimizer):
         weight_decay: float = 0.0,
         nesterov: bool = False,
     ) -> None:
-        self._momentum = momentum != 0
         defaults = {
             "lr": float(lr),
             "momentum": float(momentum),
@@ -36,11 +36,13 @@ class SGD(Optimizer):
             "weight_decay": float(weight_decay),
             "nesterov": nesterov,
         }
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise JitgraphError("SGD: nesterov needs a momentum and no dampening")
         super().__init__(params, defaults)
 
-    def initial_state(self, parameter: Parameter) -> dict[str, Tensor]:
+    def initial_state(self, parameter: Parameter, group: Mapping[str, Any]) -> dict[str, Tensor]:
         """A momentum buffer of zeros and the number of steps; nothing without momentum."""
-        if not self._momentum:
+        if group["momentum"] == 0:
             return {}
         return {"momentum_buffer": zeros_like(parameter.detach()), "step": zeros((), dtype=parameter.dtype)}
 
@@ -58,4 +60,3 @@ class SGD(Optimizer):
                 state["step"] += 1
             grad = grad + setting["momentum"] * buffer if setting["nesterov"] else buffer
         parameter -= setting["lr"] * grad
-

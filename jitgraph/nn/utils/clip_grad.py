@@ -5,23 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jitgraph.autograd import no_grad
-from jitgraph.errors import JitgraphError
+from jitgraph.functions.creation import zeros
 from jitgraph.functions.elementwise import minimum, sqrt, square
 from jitgraph.tensor import Tensor
 
 
 def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> Tensor:
-    """Scale the gradients in place so that their joint 2-norm is at most ``max_norm``; returns the norm before."""
+    """Scale the gradients in place so that their joint 2-norm is at most ``max_norm``.
+
+    Returns the norm before, 0 without gradients.
+    """
     members = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     given = [p for p in members if p.grad is not None]
     if not given:
-        raise JitgraphError("clip_grad_norm_: no parameter has a gradient\n  hint: call loss.backward() first")
+        return zeros(())
     with no_grad():
         squares = [square(p.grad).sum() for p in given]
         total = squares[0]
         for part in squares[1:]:
             total = total + part
-        norm = sqrt(total)
+        norm: Tensor = sqrt(total)
         scale = minimum(max_norm / (norm + 1e-6), 1.0)
         for p in given:
             gradient = p.grad

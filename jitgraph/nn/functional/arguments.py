@@ -1,0 +1,45 @@
+"""What the functions share: PyTorch's ``dim`` beside ``axis``, operands of one dtype, pairs of sizes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from jitgraph import dtypes, lifting
+from jitgraph.errors import JitgraphError
+from jitgraph.lifting import TensorLike
+
+R = TypeVar("R")
+_PYTORCH = {"axis": "dim", "keepdims": "keepdim"}
+
+
+def axis_or_dim(function: Callable[..., R]) -> Callable[..., R]:
+    """``function``, whose parameters ``dim`` and ``keepdim`` may be given as ``axis`` and ``keepdims``, too."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> R:
+        for name, other in _PYTORCH.items():
+            if name in kwargs:
+                if other in kwargs:
+                    raise JitgraphError(f"{function.__name__}: {name}= and {other}= say the same; give one")
+                kwargs[other] = kwargs.pop(name)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def floats(*xs: TensorLike | None) -> list[Any]:
+    """Values of the promoted float dtype (float32 for integers), each in its own shape; None stays."""
+    given = [x for x in xs if x is not None]
+    dtype = lifting.common_dtype(*given)
+    target = dtype if dtypes.is_float(dtype) else dtypes.float32
+    return [None if x is None else lifting.cast(lifting.value_of(x, target), target) for x in xs]
+
+
+def repeated(name: str, what: str, given: Any, count: int) -> tuple[int, ...]:
+    """One int for each of ``count`` spatial axes, from an int or a sequence of that length."""
+    sizes = tuple(given) if isinstance(given, tuple | list) else (given,) * count
+    if len(sizes) != count or not all(isinstance(size, int) for size in sizes):
+        raise JitgraphError(f"{name}: {what}={given!r} is neither an int nor {count} ints")
+    return sizes

@@ -1,0 +1,231 @@
+"""Losses. ``reduction`` is "mean", "sum" or "none"; class labels out of range raise IndexError."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jitgraph import dtypes, lifting, ops
+from jitgraph.errors import DTypeError, JitgraphError, ShapeError
+from jitgraph.ir import context
+from jitgraph.lifting import TensorLike
+from jitgraph.nn.functional.activation import softplus
+from jitgraph.nn.functional.arguments import axis_or_dim, floats
+from jitgraph.tensor import Tensor
+
+
+def _reduced(each: Tensor, reduction: str) -> Tensor:
+    if reduction == "none":
+        return each
+    return each.mean() if _known(reduction) == "mean" else each.sum()  # type: ignore[no-any-return]
+
+
+def _known(reduction: str) -> str:
+    if reduction not in ("mean", "sum", "none"):
+        raise JitgraphError(f"reduction={reduction!r} is not 'mean', 'sum' or 'none'")
+    return reduction
+
+
+# --- class labels ---------------------------------------------------------------------------------------------------
+
+
+def _classes(name: str, scores: Any, target: TensorLike) -> Any:
+    """The labels as int64, of the shape that the scores ask for."""
+    labels = lifting.value_of(target)
+    if not dtypes.is_integer(labels.dtype):
+        raise DTypeError(
+            f"{name} takes class numbers as integers, not {labels.type}",
+            hint="cast them with .astype(jg.int64); probabilities need the shape of the scores",
+        )
+    wanted = (*scores.shape[:1], *scores.shape[2:])
+    same = context.constraints().same
+    if len(labels.shape) != len(wanted) or not all(map(same, labels.shape, wanted)):
+        raise ShapeError(
+            f"{name} of scores {scores.type} takes labels of shape {wanted}, not {labels.type}",
+            hint="scores are [N, C, ...], labels [N, ...]: one class number for each place",
+        )
+    return lifting.cast(labels, dtypes.int64)
+
+
+def _scores(name: str, input: TensorLike, target: TensorLike) -> tuple[Any, Any, bool]:
+    """Scores [N, C, ...], and labels with whether they are those of one place alone: [C] with a 0-d label."""
+    (scores,) = floats(input)
+    if not scores.shape:
+        raise ShapeError(f"{name} takes scores [N, C, ...], not {scores.type}")
+    alone = len(scores.shape) == 1
+    if alone:
+        labels = lifting.value_of(target)
+        scores = ops.reshape(scores, shape=(1, *scores.shape))
+        return scores, lifting.wrap(ops.reshape(labels, shape=(1, *labels.shape))), True
+    return scores, target, False
+
+
+def _single(loss: Any, alone: bool) -> Tensor:
+    return lifting.wrap(ops.reshape(loss, shape=()) if alone and loss.shape else loss)
+
+
+def _weighted(each: Any, labels: Any, weight: TensorLike, reduction: str, ignore_index: int, classes: Any) -> Any:
+    """Losses times the weight of their class; the mean is over the weights."""
+    table = lifting.cast(lifting.value_of(weight), each.dtype)
+    if len(table.shape) != 1 or not context.constraints().same(table.shape[0], classes):
+        raise ShapeError(f"a weight for each of {classes} classes has shape ({classes},), not {table.type}")
+    ignored = ops.eq(labels, lifting.constant(ignore_index, dtypes.int64, labels.shape))
+    safe = ops.select(ignored, lifting.constant(0, dtypes.int64, labels.shape), labels)
+    shares = ops.select(ignored, lifting.constant(0.0, each.dtype, each.shape), ops.gather(table, safe, axis=0))
+    found, total = lifting.wrap(ops.mul(each, shares)), lifting.wrap(shares).sum()
+    return (found.sum() / total if _known(reduction) == "mean" else _reduced(found, reduction)).value
+
+
+def nll_loss(
+    input: TensorLike,
+    target: TensorLike,
+    weight: TensorLike | None = None,
+    *,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+) -> Tensor:
+    """-input[n, target[n]] for log probabilities [N, C, ...] and class numbers [N, ...]."""
+    scores, target, alone = _scores("nll_loss", input, target)
+    labels = _classes("nll_loss", scores, target)
+    asked = _known(reduction) if weight is None else "none"
+    loss = ops.nll_loss(scores, labels, reduction=asked, ignore_index=ignore_index)
+    if weight is not None:
+        loss = _weighted(loss, labels, weight, reduction, ignore_index, scores.shape[1])
+    return _single(loss, alone)
+
+
+def cross_entropy(
+    input: TensorLike,
+    target: TensorLike,
+    weight: TensorLike | None = None,
+    *,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """nll_loss of log_softmax(input[N, C, ...]) with class numbers [N, ...], or with probabilities [N, C, ...].
+
+    A label is a class or ``ignore_index``, else IndexError; ignored places do not count for the mean. ``weight`` has
+    one number for each class. ``label_smoothing`` mixes the target with the uniform distribution.
+    """
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise JitgraphError(f"cross_entropy: label_smoothing={label_smoothing} does not lie between 0 and 1")
+    scores, target, alone = _scores("cross_entropy", input, target)
+    given = lifting.value_of(target)
+    if dtypes.is_float(given.dtype) and len(given.shape) == len(scores.shape):
+        loss = _soft(scores, given, weight, reduction, label_smoothing)
+        return _single(loss.value, alone)
+    labels = _classes("cross_entropy", scores, target)
+    smoothing = float(label_smoothing)
+    attrs: dict[str, Any] = {"ignore_index": ignore_index, "label_smoothing": smoothing}
+    if weight is None:
+        return _single(ops.cross_entropy(scores, labels, reduction=_known(reduction), **attrs), alone)
+    if smoothing:
+        raise JitgraphError("cross_entropy: weight with label_smoothing\n  hint: pass smoothed probabilities as target")
+    each = ops.cross_entropy(scores, labels, reduction="none", **attrs)
+    return _single(_weighted(each, labels, weight, reduction, ignore_index, scores.shape[1]), alone)
+
+
+def _soft(scores: Any, target: Any, weight: TensorLike | None, reduction: str, smoothing: float) -> Tensor:
+    """-sum(target * log_softmax(scores)) over classes; the mean is over places."""
+    classes = scores.shape[1]
+    x, probability = lifting.wrap(scores), lifting.wrap(lifting.cast(target, scores.dtype))
+    if probability.shape != x.shape:
+        raise ShapeError(f"cross_entropy of scores {scores.type} takes probabilities of that shape, not {target.type}")
+    if smoothing:
+        probability = probability * (1.0 - smoothing) + smoothing / classes
+    terms = probability * x.log_softmax(axis=1)
+    if weight is not None:
+        column = (classes,) + (1,) * (x.ndim - 2)
+        terms = terms * lifting.wrap(lifting.cast(lifting.value_of(weight), scores.dtype)).reshape(column)
+    return _reduced(-terms.sum(axis=1), reduction)
+
+
+# --- numbers --------------------------------------------------------------------------------------------------------
+
+
+def _pair(name: str, input: TensorLike, target: TensorLike) -> tuple[Any, Any]:
+    x, y = floats(input, target)
+    same = context.constraints().same
+    if len(x.shape) != len(y.shape) or not all(map(same, x.shape, y.shape)):
+        raise ShapeError(
+            f"{name} takes an input and a target of one shape, not {x.type} and {y.type}",
+            hint="reshape one of them; broadcasting them would compare every one with every other",
+        )
+    return x, y
+
+
+def mse_loss(input: TensorLike, target: TensorLike, *, reduction: str = "mean") -> Tensor:
+    """(input - target)^2, both of one shape."""
+    return lifting.wrap(ops.mse_loss(*_pair("mse_loss", input, target), reduction=_known(reduction)))
+
+
+def l1_loss(input: TensorLike, target: TensorLike, *, reduction: str = "mean") -> Tensor:
+    """|input - target|, both of one shape."""
+    return lifting.wrap(ops.l1_loss(*_pair("l1_loss", input, target), reduction=_known(reduction)))
+
+
+def smooth_l1_loss(input: TensorLike, target: TensorLike, *, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+    """d^2 / (2 beta) where the distance d is below ``beta``, else d - beta / 2."""
+    if beta == 0.0:
+        return l1_loss(input, target, reduction=reduction)
+    x, y = map(lifting.wrap, _pair("smooth_l1_loss", input, target))
+    distance = abs(x - y)
+    near = distance.clip(max=beta)
+    return _reduced(near * near * (0.5 / beta) + (distance - near), reduction)
+
+
+def binary_cross_entropy_with_logits(
+    input: TensorLike,
+    target: TensorLike,
+    weight: TensorLike | None = None,
+    *,
+    reduction: str = "mean",
+    pos_weight: TensorLike | None = None,
+) -> Tensor:
+    """-(p t log s + (1 - t) log(1 - s)) for s = sigmoid(input) and p = pos_weight (1), without overflow.
+
+    Computed as (1 - t) x + (1 + (p - 1) t) softplus(-x).
+    """
+    x, t = map(lifting.wrap, _pair("binary_cross_entropy_with_logits", input, target))
+    if pos_weight is None:
+        each = x.relu() - x * t + softplus(-abs(x))
+    else:
+        each = (1.0 - t) * x + ((lifting.wrap(lifting.value_of(pos_weight)) - 1.0) * t + 1.0) * softplus(-x)
+    return _reduced(each if weight is None else each * weight, reduction)
+
+
+def binary_cross_entropy(
+    input: TensorLike, target: TensorLike, weight: TensorLike | None = None, *, reduction: str = "mean"
+) -> Tensor:
+    """-(t log p + (1 - t) log(1 - p)) for probabilities p; logarithms count as at least -100, as in PyTorch."""
+    p, t = map(lifting.wrap, _pair("binary_cross_entropy", input, target))
+    each = -(t * p.log().clip(min=-100.0) + (1.0 - t) * (-p).log1p().clip(min=-100.0))
+    return _reduced(each if weight is None else each * weight, reduction)
+
+
+def one_hot(tensor: TensorLike, num_classes: int = -1) -> Tensor:
+    """int64 [..., num_classes] with a one at each class number; IndexError where it is none of them.
+
+    Without ``num_classes`` the largest number decides, which needs its value.
+    """
+    labels = lifting.value_of(tensor)
+    if not dtypes.is_integer(labels.dtype):
+        raise DTypeError(f"one_hot takes class numbers as integers, not {labels.type}", hint="x.astype(jg.int64)")
+    labels = lifting.cast(labels, dtypes.int64)
+    if num_classes == -1:
+        num_classes = int(lifting.wrap(labels).max().item()) + 1
+    zero, end = (lifting.constant(bound, dtypes.int64, labels.shape) for bound in (0, num_classes))
+    inside = ops.bitwise_and(ops.ge(labels, zero), ops.lt(labels, end))
+    every = ops.reduce_min(inside, axes=tuple(range(len(labels.shape))))
+    ops.check(every, kind="IndexError", message=f"one_hot: a number is not one of {num_classes} classes")
+    classes = ops.iota(shape=(*labels.shape, num_classes), axis=len(labels.shape), dtype=dtypes.int64)
+    wide = ops.broadcast(labels, shape=classes.shape, axes=tuple(range(len(labels.shape))))
+    return lifting.wrap(ops.cast(ops.eq(wide, classes), dtype=dtypes.int64))
+
+
+@axis_or_dim
+def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """sum(x1 x2) / (|x1| |x2|) along ``dim``, each norm at least ``eps``."""
+    a, b = map(lifting.wrap, floats(x1, x2))
+    left, right = ((x * x).sum(axis=dim).sqrt().clip(min=eps) for x in (a, b))
+    return (a * b).sum(axis=dim) / (left * right)  # type: ignore[no-any-return]

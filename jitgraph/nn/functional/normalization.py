@@ -1,0 +1,147 @@
+"""Normalisation by mean and variance; weights and biases that are None count as ones and zeros."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from jitgraph import dtypes, lifting, ops
+from jitgraph.autograd import no_grad
+from jitgraph.errors import JitgraphError, ShapeError
+from jitgraph.ir import context, dims
+from jitgraph.lifting import TensorLike
+from jitgraph.nn.functional.arguments import axis_or_dim, floats
+from jitgraph.tensor import Tensor
+
+
+def _scale_and_shift(x: Any, weight: Any, bias: Any, shape: tuple[Any, ...], name: str) -> tuple[Any, Any]:
+    for what, value in (("weight", weight), ("bias", bias)):
+        if value is not None and value.shape != shape:
+            raise ShapeError(f"{name} takes a {what} of shape {shape}, not {value.type}")
+    return (
+        lifting.constant(1.0, x.dtype, shape) if weight is None else weight,
+        lifting.constant(0.0, x.dtype, shape) if bias is None else bias,
+    )
+
+
+def _trailing(x: Any, normalized_shape: int | Sequence[int], name: str) -> tuple[Any, ...]:
+    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    last = x.shape[len(x.shape) - len(shape) :] if len(shape) <= len(x.shape) else ()
+    if not shape or len(last) != len(shape) or not all(map(context.constraints().same, last, shape)):
+        shown = ", ".join(map(str, shape))
+        raise ShapeError(f"{name} with normalized_shape={shape} takes x[..., {shown}], not {x.type}")
+    return shape
+
+
+def layer_norm(
+    input: TensorLike,
+    normalized_shape: int | Sequence[int],
+    weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """The last axes standardised by their own mean and variance, times weight plus bias (Ba et al. 2016)."""
+    x, w, b = floats(input, weight, bias)
+    shape = _trailing(x, normalized_shape, "layer_norm")
+    w, b = _scale_and_shift(x, w, b, shape, "layer_norm")
+    return lifting.wrap(ops.layer_norm(x, w, b, num_axes=len(shape), eps=float(eps)))
+
+
+def rms_norm(
+    input: TensorLike, normalized_shape: int | Sequence[int], weight: TensorLike | None = None, eps: float | None = None
+) -> Tensor:
+    """x / sqrt(mean(x^2) + eps) over the last axes, times weight (Zhang and Sennrich 2019); 16-bit floats in float32.
+
+    ``eps`` is the machine epsilon of the dtype unless given.
+    """
+    given, w = floats(input, weight)
+    x = lifting.cast(given, dtypes.float32) if given.dtype.itemsize == 2 else given
+    shape = _trailing(x, normalized_shape, "rms_norm")
+    _scale_and_shift(x, w, None, shape, "rms_norm")
+    axes = tuple(range(len(x.shape) - len(shape), len(x.shape)))
+    square = ops.mean(ops.square(x), axes=axes)
+    small = float(np.finfo(x.dtype).eps) if eps is None else float(eps)
+    scale = ops.rsqrt(ops.add(square, lifting.constant(small, x.dtype, square.shape)))
+    result = ops.mul(x, ops.broadcast(scale, shape=x.shape, axes=tuple(range(axes[0]))))
+    if w is not None:
+        result = ops.mul(result, ops.broadcast(lifting.cast(w, x.dtype), shape=x.shape, axes=axes))
+    return lifting.wrap(lifting.cast(result, given.dtype))
+
+
+def _channels(x: Any, name: str) -> tuple[Any, ...]:
+    if len(x.shape) < 2:
+        raise ShapeError(f"{name} takes x[N, C, ...], not {x.type}")
+    return (x.shape[1],)
+
+
+def group_norm(
+    input: TensorLike,
+    num_groups: int,
+    weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Groups of the channels of x[N, C, ...] standardised, times weight[C] plus bias[C] (Wu and He 2018)."""
+    x, w, b = floats(input, weight, bias)
+    (channels,) = _channels(x, "group_norm")
+    if num_groups < 1 or channels % num_groups != 0:
+        raise ShapeError(f"group_norm: {channels} channels do not divide into {num_groups} groups")
+    w, b = _scale_and_shift(x, w, b, (channels,), "group_norm")
+    size = dims.product(x.shape[1:]) // num_groups
+    rows = ops.reshape(x, shape=(x.shape[0], num_groups, size))
+    one, zero = (lifting.constant(value, x.dtype, (size,)) for value in (1.0, 0.0))
+    normal = ops.reshape(ops.layer_norm(rows, one, zero, num_axes=1, eps=float(eps)), shape=x.shape)
+    scale, shift = (ops.broadcast(value, shape=x.shape, axes=(1,)) for value in (w, b))
+    return lifting.wrap(ops.add(ops.mul(normal, scale), shift))
+
+
+def batch_norm(
+    input: TensorLike,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    training: bool = False,
+    momentum: Any = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Each channel of x[N, C, ...] standardised, times weight[C] plus bias[C] (Ioffe and Szegedy 2015).
+
+    By the running statistics, or in training by those of the batch, which are then mixed into the running ones (in
+    place, the variance with n - 1) with weight ``momentum``.
+    """
+    x, w, b = floats(input, weight, bias)
+    shape = _channels(x, "batch_norm")
+    w, b = _scale_and_shift(x, w, b, shape, "batch_norm")
+    if not training:
+        if running_mean is None or running_var is None:
+            raise JitgraphError("batch_norm without training needs running_mean and running_var")
+        statistics = [lifting.cast(running.value, x.dtype) for running in (running_mean, running_var)]
+        return lifting.wrap(ops.batch_norm(x, w, b, *statistics, eps=float(eps)))
+    count = dims.product((x.shape[0], *x.shape[2:]))
+    if isinstance(count, int) and count < 2:
+        raise ShapeError(f"batch_norm in training needs more than one value per channel, not {x.type}")
+    result, mean, var = ops.batch_norm_train(x, w, b, eps=float(eps))
+    with no_grad():
+        if running_mean is not None:
+            _mix(running_mean, lifting.wrap(mean).detach(), momentum)
+        if running_var is not None:
+            n, less = (lifting.wrap(ops.full(shape=(), value=size, dtype=var.dtype)) for size in (count, count - 1))
+            _mix(running_var, lifting.wrap(var).detach() * (n / less), momentum)
+    return lifting.wrap(result)
+
+
+def _mix(running: Tensor, fresh: Tensor, momentum: Any) -> None:
+    running += (fresh.astype(running.dtype) - running) * momentum
+
+
+@axis_or_dim
+def normalize(input: TensorLike, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """x divided by its p-norm along ``dim``, which counts as at least ``eps``."""
+    x = lifting.wrap(floats(input)[0])
+    powers = (abs(x) ** p).sum(axis=dim, keepdims=True)
+    size = powers.sqrt() if p == 2 else powers ** (1 / p)
+    result: Tensor = x / size.clip(min=eps)
+    return result

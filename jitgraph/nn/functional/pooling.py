@@ -1,0 +1,134 @@
+"""Windows over spatial axes, and padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jitgraph import lifting, ops
+from jitgraph.errors import ShapeError, UnsupportedOp
+from jitgraph.ir.op import Op
+from jitgraph.lifting import TensorLike
+from jitgraph.nn.functional.arguments import floats, repeated
+from jitgraph.tensor import Tensor
+
+
+def _pool(
+    op: Op, name: str, spatial: int, input: TensorLike, kernel: Any, stride: Any, padding: Any, **attrs: Any
+) -> Tensor:
+    """One or two spatial axes, with or without a batch, by the op on [N, C, H, W]."""
+    (given,) = floats(input)
+    if len(given.shape) not in (spatial + 1, spatial + 2):
+        raise ShapeError(f"{name} takes x[N, C, {'L' if spatial == 1 else 'H, W'}], not {given.type}")
+    sizes = repeated(name, "kernel_size", kernel, spatial)
+    steps = sizes if stride is None else repeated(name, "stride", stride, spatial)
+    pads = repeated(name, "padding", padding, spatial)
+    if any(size < 1 for size in sizes) or any(step < 1 for step in steps):
+        raise ShapeError(f"{name}: kernel_size={sizes} and stride={steps} should be positive")
+    if any(not 0 <= 2 * pad <= size for pad, size in zip(pads, sizes, strict=True)):
+        raise ShapeError(f"{name}: padding={pads} should be at most half of kernel_size={sizes}")
+    lead, fill = (1,) * (spatial + 2 - len(given.shape)), (1,) * (2 - spatial)
+    x = _reshaped(given, (*lead, *given.shape[: len(given.shape) - spatial], *fill, *given.shape[-spatial:]))
+    result = op(
+        x,
+        kernel=(*fill, *sizes),
+        strides=(*fill, *steps),
+        padding=(*((0, 0),) * len(fill), *((pad, pad) for pad in pads)),
+        **attrs,
+    )
+    kept = result.shape[len(lead) : 2]
+    return lifting.wrap(_reshaped(result, (*kept, *result.shape[4 - spatial :])))
+
+
+def _reshaped(value: Any, shape: tuple[Any, ...]) -> Any:
+    return value if value.shape == shape else ops.reshape(value, shape=shape)
+
+
+def _plain(name: str, **unsupported: Any) -> None:
+    for setting, (given, only) in unsupported.items():
+        if given != only:
+            raise UnsupportedOp(f"{name}: {setting}={given!r} is not supported", hint=f"leave it at {only!r}")
+
+
+def max_pool1d(
+    input: TensorLike,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """The greatest element of each window of x[N, C, L]; padding never wins."""
+    _plain("max_pool1d", dilation=(dilation, 1), ceil_mode=(ceil_mode, False))
+    return _pool(ops.max_pool2d, "max_pool1d", 1, input, kernel_size, stride, padding)
+
+
+def max_pool2d(
+    input: TensorLike,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """The greatest element of each window of x[N, C, H, W]; padding never wins."""
+    _plain("max_pool2d", dilation=(dilation, 1), ceil_mode=(ceil_mode, False))
+    return _pool(ops.max_pool2d, "max_pool2d", 2, input, kernel_size, stride, padding)
+
+
+def avg_pool1d(
+    input: TensorLike,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """The mean of each window of x[N, C, L], over all its places or those inside x alone."""
+    _plain("avg_pool1d", ceil_mode=(ceil_mode, False))
+    attrs = {"count_include_pad": count_include_pad}
+    return _pool(ops.avg_pool2d, "avg_pool1d", 1, input, kernel_size, stride, padding, **attrs)
+
+
+def avg_pool2d(
+    input: TensorLike,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """The mean of each window of x[N, C, H, W], over all its places or those inside x alone."""
+    _plain("avg_pool2d", ceil_mode=(ceil_mode, False))
+    attrs = {"count_include_pad": count_include_pad}
+    return _pool(ops.avg_pool2d, "avg_pool2d", 2, input, kernel_size, stride, padding, **attrs)
+
+
+def adaptive_avg_pool2d(input: TensorLike, output_size: Any) -> Tensor:
+    """Means of equal windows of x[N, C, H, W], ``output_size`` of them on each axis, which must divide its size."""
+    x = lifting.wrap(floats(input)[0])
+    sizes = repeated("adaptive_avg_pool2d", "output_size", output_size, 2)
+    extents = x.shape[-2:]
+    if x.ndim < 3 or any(n < 1 or extent % n for extent, n in zip(extents, sizes, strict=True)):
+        raise ShapeError(f"adaptive_avg_pool2d: {sizes} windows do not divide {x.value.type} evenly")
+    return avg_pool2d(x, tuple(extent // n for extent, n in zip(extents, sizes, strict=True)))
+
+
+def pad(input: TensorLike, pad: Sequence[int], mode: str = "constant", value: float | int | None = None) -> Tensor:
+    """x with elements of ``value`` (0) around it: ``pad`` is (before, after) of the last axis, then of the one before.
+
+    Negative numbers cut elements off.
+    """
+    _plain("pad", mode=(mode, "constant"))
+    operand = lifting.value_of(input)
+    ndim = len(operand.shape)
+    if len(pad) % 2 or len(pad) > 2 * ndim:
+        raise ShapeError(f"pad: {len(pad)} numbers for {operand.type}; give (before, after) from the last axis on")
+    widths = [(0, 0)] * (ndim - len(pad) // 2) + [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]
+    starts = tuple(max(-low, 0) for low, _ in widths)
+    stops = tuple(size - max(-high, 0) for size, (_, high) in zip(operand.shape, widths, strict=True))
+    if any(starts) or stops != operand.shape:
+        operand = ops.slice(operand, starts=starts, stops=stops, strides=(1,) * ndim)
+    filler = lifting.constant(0 if value is None else value, operand.dtype)
+    low, high = (tuple(max(width[side], 0) for width in widths) for side in (0, 1))
+    return lifting.wrap(ops.pad(operand, filler, low=low, high=high, interior=(0,) * ndim))

@@ -1,0 +1,131 @@
+"""Layers that normalise by mean and variance. Names, keys, layouts and defaults as PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jitgraph.errors import JitgraphError, ShapeError
+from jitgraph.functions.creation import ones, zeros
+from jitgraph.ir import context
+from jitgraph.nn import functional
+from jitgraph.nn.module import Module, Parameter
+from jitgraph.tensor import Tensor
+
+
+class _BatchNorm(Module):
+    """Each channel (axis 1) normalised by the batch's mean and variance, or by running averages when evaluating."""
+
+    ranks: tuple[int, ...] = ()
+    running_mean: Tensor
+    running_var: Tensor
+    num_batches_tracked: Tensor
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+    ) -> None:
+        super().__init__()
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.weight = Parameter(ones(num_features)) if affine else None
+        self.bias = Parameter(zeros(num_features)) if affine else None
+        self.track_running_stats = track_running_stats
+        if track_running_stats:
+            self.register_buffer("running_mean", zeros(num_features))
+            self.register_buffer("running_var", ones(num_features))
+            self.register_buffer("num_batches_tracked", zeros((), dtype="int64"))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The normalised x; in training the running averages are updated, with the unbiased variance."""
+        if x.ndim not in self.ranks or not context.constraints().same(x.value.shape[1], self.num_features):
+            shapes = " or ".join(f"[N, {self.num_features}{', *' * (rank - 2)}]" for rank in self.ranks)
+            raise ShapeError(f"{type(self).__name__}({self.num_features}) takes x {shapes}, not {x.value.type}")
+        if not self.track_running_stats:
+            return functional.batch_norm(x, None, None, self.weight, self.bias, True, eps=self.eps)
+        share: Any = self.momentum
+        if self.training:
+            self.num_batches_tracked += 1
+            if share is None:  # the plain average over all batches
+                share = 1.0 / self.num_batches_tracked.astype(self.running_mean.dtype)
+        running = (self.running_mean, self.running_var)
+        return functional.batch_norm(x, *running, self.weight, self.bias, self.training, share, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}"
+
+
+class BatchNorm1d(_BatchNorm):
+    """Batch normalisation of [N, C] or [N, C, L] (Ioffe and Szegedy 2015)."""
+
+    ranks = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Batch normalisation of [N, C, H, W] (Ioffe and Szegedy 2015)."""
+
+    ranks = (4,)
+
+
+class LayerNorm(Module):
+    """The last axes, of sizes ``normalized_shape``, normalised by their own mean and variance (Ba et al. 2016)."""
+
+    def __init__(
+        self,
+        normalized_shape: int | tuple[int, ...],
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        shape = normalized_shape if isinstance(normalized_shape, tuple) else (normalized_shape,)
+        self.normalized_shape, self.eps = shape, eps
+        self.weight = Parameter(ones(shape)) if elementwise_affine else None
+        self.bias = Parameter(zeros(shape)) if elementwise_affine and bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The normalised x, scaled and shifted."""
+        return functional.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}"
+
+
+class GroupNorm(Module):
+    """Groups of channels of x [N, C, ...] normalised by their own mean and variance (Wu and He 2018)."""
+
+    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True) -> None:
+        super().__init__()
+        if num_groups < 1 or num_channels % num_groups:
+            raise JitgraphError(f"num_groups={num_groups} must divide num_channels={num_channels}")
+        self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
+        self.weight = Parameter(ones(num_channels)) if affine else None
+        self.bias = Parameter(zeros(num_channels)) if affine else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The normalised x, scaled and shifted."""
+        return functional.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}"
+
+
+class RMSNorm(Module):
+    """The last axes divided by their root mean square, times weight (Zhang and Sennrich 2019)."""
+
+    def __init__(
+        self, normalized_shape: int | tuple[int, ...], eps: float | None = None, elementwise_affine: bool = True
+    ) -> None:
+        super().__init__()
+        shape = normalized_shape if isinstance(normalized_shape, tuple) else (normalized_shape,)
+        self.normalized_shape, self.eps = shape, eps
+        self.weight = Parameter(ones(shape)) if elementwise_affine else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The scaled x."""
+        return functional.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}"

@@ -30,7 +30,7 @@ def _epilogue(values: Evaluator, node: Node, group: Group, index: Index, acc: Va
 
 
 def lower_dot(builder: ScheduleBuilder, group: Group) -> None:
-    """A dot and its epilogue: batch axes are parallel loops; each side's free axes are one, and so are the contracted."""
+    """A dot and its epilogue: batch axes are parallel loops; the free axes of a side, and those contracted, are one."""
     node = next(node for node in group.graph.nodes if node.op.name == "dot")
     if is_empty(node.output.tensor):
         return

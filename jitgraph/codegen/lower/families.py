@@ -11,7 +11,8 @@ from jitgraph.codegen.lower.cumulative import CUMULATIVE, lower_cumulative
 from jitgraph.codegen.lower.indexing import INDEXING, check_indices, lower_check
 from jitgraph.codegen.lower.movement import MOVEMENT
 from jitgraph.codegen.lower.pointwise import lower_pointwise
-from jitgraph.codegen.lower.reduction import REDUCTION, lower_rows
+from jitgraph.codegen.lower.reduction import REDUCTION
+from jitgraph.codegen.lower.rows import lower_rows
 from jitgraph.codegen.lower.scattering import lower_scatter
 from jitgraph.codegen.lower.sorting import lower_sort
 from jitgraph.codegen.lower.values import CREATION, Inline, elementwise_at

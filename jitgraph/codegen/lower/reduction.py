@@ -7,18 +7,15 @@ The order of a sum depends on shapes alone. Neighbouring reduced axes are one lo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from jitgraph.codegen.index import offset
-from jitgraph.codegen.kernel import LoopKind, Var
-from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
+from jitgraph.codegen.kernel import Var
 from jitgraph.codegen.lower.recorder import Recorder, Words
 from jitgraph.codegen.lower.values import Evaluator, Index, Inline, accumulator
 from jitgraph.dtypes import int64
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node
-from jitgraph.ir.types import Shape
 
 _SLOT_BYTES = 128
 Run = tuple[int, ...]
@@ -41,7 +38,7 @@ def runs_of(axes: Sequence[int]) -> list[Run]:
     return runs
 
 
-def extent_of(run: Run, shape: Shape) -> DimLike:
+def extent_of(run: Run, shape: Sequence[DimLike]) -> DimLike:
     """The number of elements along neighbouring axes."""
     return dims.product(shape[axis] for axis in run)
 
@@ -96,20 +93,35 @@ def combine(node: Node, words: Words, left: tuple[Var, ...], right: tuple[Var, .
     return tuple(result)
 
 
-def fold(values: Evaluator, node: Node, kept: Index, mask: Var | None) -> tuple[Var, ...]:
-    """The accumulators of a reduction over all of its axes, at an index of its result."""
+class Window(NamedTuple):
+    """A part of one reduced axis: ``extent`` elements from ``start`` on."""
+
+    axis: int
+    start: DimLike
+    extent: int
+
+
+def fold(values: Evaluator, node: Node, kept: Index, mask: Var | None, window: Window | None = None) -> tuple[Var, ...]:
+    """The accumulators of a reduction over all of its axes, at an index of its result; of one axis only a window."""
     shape = node.inputs[0].shape
     axes = reduced_axes(node)
     remaining = iter(kept)
     fixed = {axis: next(remaining) for axis in range(len(shape)) if axis not in axes}
-    return _fold_runs(values, node, fixed, runs_of(axes), mask)
+    return _fold_runs(values, node, fixed, runs_of(axes), mask, window)
 
 
 def _fold_runs(
-    values: Evaluator, node: Node, fixed: dict[int, DimLike], runs: Sequence[Run], mask: Var | None
+    values: Evaluator,
+    node: Node,
+    fixed: dict[int, DimLike],
+    runs: Sequence[Run],
+    mask: Var | None,
+    window: Window | None,
 ) -> tuple[Var, ...]:
     recorder = values.recorder
-    shape = node.inputs[0].shape
+    shape = list(node.inputs[0].shape)
+    if window is not None:
+        shape[window.axis] = window.extent
     if not runs:
         return element_at(values, node, tuple(fixed[axis] for axis in range(len(shape))), mask)
     run, *rest = runs
@@ -118,56 +130,17 @@ def _fold_runs(
     init = identity(recorder, node)
 
     def element(position: DimLike) -> tuple[Var, ...]:
-        along = recorder.ranges.split(position, [shape[axis] for axis in run])
-        return _fold_runs(values, node, {**fixed, **dict(zip(run, along, strict=True))}, rest, mask)
+        along = dict(zip(run, recorder.ranges.split(position, [shape[axis] for axis in run]), strict=True))
+        if window is not None and window.axis in along:
+            along[window.axis] = window.start + along[window.axis]
+        return _fold_runs(values, node, {**fixed, **along}, rest, mask, window)
 
     folded = recorder.reduce(extent, init, element, lambda words, x, y: combine(node, words, x, y), lanes)
     if len(run) > 1 and recorder.last_divides():
         # Together these axes have no single stride: one loop for each is cheaper than a division for each element.
         recorder.drop_last()
-        return _fold_runs(values, node, fixed, [*((axis,) for axis in run), *rest], mask)
+        return _fold_runs(values, node, fixed, [*((axis,) for axis in run), *rest], mask, window)
     return folded
-
-
-def lower_rows(builder: ScheduleBuilder, group: Group) -> None:
-    """Reductions that share their operand's shape and axes, and what stands around them: one pass over the rows.
-
-    Outputs have the operand's shape, or that of the rows (the operand's without the reduced axes).
-    """
-    node = next(node for node in group.graph.nodes if node.op.kind == "reduce")
-    domain, axes = node.inputs[0].shape, reduced_axes(node)
-    kept = tuple(axis for axis in range(len(domain)) if axis not in axes)
-    rows = tuple(domain[axis] for axis in kept)
-    outputs = [(value, storage) for value, storage in group.outputs if not is_empty(value.tensor)]
-    if not outputs:
-        return
-    recorder = Recorder()
-    values = builder.evaluator(recorder, group)
-    by_column = bool(kept) and kept[-1] == len(domain) - 1 and domain[-1] != 1
-    kinds: list[LoopKind] = ["parallel"] * len(kept)
-    if by_column:
-        kinds[-1] = "vector"
-    with recorder.loops(kinds, rows) as row:
-        full = [output for output in outputs if axes and output[0].shape == domain]
-        narrow = [output for output in outputs if output not in full]
-        results = [values.at(value, row) for value, _ in narrow]
-        if full:
-            runs = runs_of(axes)
-            along: list[LoopKind] = ["serial"] * len(runs)
-            if not by_column:
-                along[-1] = "vector"
-            with recorder.loops(along, [extent_of(run, domain) for run in runs]) as positions:
-                index = dict(zip(kept, row, strict=True))
-                for run, position in zip(runs, positions, strict=True):
-                    parts = recorder.ranges.split(position, [domain[axis] for axis in run])
-                    index.update(zip(run, parts, strict=True))
-                place = tuple(index[axis] for axis in range(len(domain)))
-                elements = [values.at(value, place) for value, _ in full]
-                for element, (value, storage) in zip(elements, full, strict=True):
-                    recorder.store(storage, offset(place, value.shape), element)
-        for result, (value, storage) in zip(results, narrow, strict=True):
-            recorder.store(storage, offset(row, value.shape), result)
-    builder.launch(recorder, group.name)
 
 
 REDUCTION: dict[str, Inline] = {"reduce": reduced_at}

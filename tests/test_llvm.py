@@ -29,7 +29,13 @@ from jitgraph.ir.target import Target
 from jitgraph.runtime import loader
 
 EACH_TARGET = pytest.mark.parametrize("target", TARGETS)
-EACH_DTYPE = pytest.mark.parametrize("short", BY_SHORT_NAME)
+
+
+def on_targets(*shorts: str) -> pytest.MarkDecorator:
+    """All these dtypes on the host's level, and on the level below those that differ there in kind."""
+    pairs = [(short, TARGETS[-1]) for short in shorts]
+    pairs += [(short, target) for target in TARGETS[:-1] for short in shorts if short in ("i8", "f16", "f32")]
+    return pytest.mark.parametrize(("short", "target"), pairs)
 
 
 def sample(text: str, **words: str) -> Kernel:
@@ -84,15 +90,14 @@ def check_everywhere(kernel: Kernel, target: str, cases: Iterable[int | dict[str
         compare(kernel, found, expected, (what, sizes))
 
 
-@EACH_TARGET
-@EACH_DTYPE
+@on_targets(*BY_SHORT_NAME)
 def test_access(short: str, target: str) -> None:
     dtype = BY_SHORT_NAME[short]
     for name, text in llvm_samples.ACCESS.items():
         check_everywhere(sample(text, T=short), target, lengths(dtype, target), (name, short))
 
 
-@pytest.mark.parametrize("n", [0, 1, 3, 16, 17, 40])
+@pytest.mark.parametrize("n", [0, 1, 3, 17, 32])
 def test_static_extents(n: int) -> None:
     for name, text in llvm_samples.ACCESS.items():
         if n == 0 and name == "divided":
@@ -112,8 +117,7 @@ def test_static_extents(n: int) -> None:
         compare(kernel, found, expected, (name, n))
 
 
-@EACH_TARGET
-@pytest.mark.parametrize("short", [short for short in BY_SHORT_NAME if short != "bool"])
+@on_targets("i8", "i16", "u32", "i64", "f16", "bf16", "f32", "f64")
 def test_reductions_by_slots(short: str, target: str) -> None:
     for lanes, word, text in (
         (1, "add", llvm_samples.SUM),
@@ -137,8 +141,7 @@ def test_long_bodies(target: str) -> None:
     check_everywhere(parse_kernel(llvm_samples.LONG), target, [0, 1, 15, 16, 17, 63, 64, 65, 200], "long")
 
 
-@EACH_TARGET
-@pytest.mark.parametrize("short", ["f16", "bf16", "f32", "f64", "i32", "u8", "i64"])
+@on_targets("f16", "bf16", "f32", "f64", "i32", "u8", "i64")
 def test_contractions(short: str, target: str) -> None:
     acc = "f32" if short in ("f16", "bf16") else short
     kernel = sample(llvm_samples.MATMUL, T=short, A=acc)
@@ -199,7 +202,7 @@ def test_nothing_beside_the_buffers_is_touched(target: str) -> None:
     """In a process of its own, since a stray access ends it."""
     code = (
         "import faulthandler; faulthandler.enable(); import test_llvm;"
-        f"[test_llvm.touch_only_the_buffers({target!r}, t) for t in ('i8', 'f16', 'f32')]; print('sound')"
+        f"[test_llvm.touch_only_the_buffers({target!r}, t) for t in ('i8', 'f32')]; print('sound')"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, text=True, timeout=300

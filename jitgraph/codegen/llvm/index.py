@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.scalars import Scalar
-from jitgraph.dtypes import int64
+from jitgraph.dtypes import float32, int32, int64
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Atom, Dim, DimLike, FloorDiv, Mod
 
@@ -85,10 +85,7 @@ def multiply(env: Environment, x: Scalar, y: Scalar) -> Scalar:
 def axis_lanes(env: Environment) -> Scalar:
     """The axis over lanes as a vector: base + 0, 1, 2, ..."""
     assert env.lanes is not None
-    count = env.lanes.width
-    steps = ", ".join(f"i64 {lane}" for lane in range(count))
-    type = f"<{count} x i64>"
-    return env.words.add(env.words.splat(env.lanes.base, count), Scalar(f"<{steps}>", type, int64, count))
+    return env.words.add(env.words.splat(env.lanes.base, env.lanes.width), _steps(env.lanes.width))
 
 
 def index_value(env: Environment, dim: DimLike) -> Scalar:
@@ -144,21 +141,54 @@ def _divide(env: Environment, atom: FloorDiv) -> tuple[Scalar, Scalar]:
 
 
 def _divide_lanes(env: Environment, atom: FloorDiv) -> tuple[Scalar, Scalar] | None:
-    """The atom of an index that grows by one a lane, divided once: no more than one lane boundary may wrap."""
+    """The atom of an index that grows by one a lane, by one division: lanes add less than their number to the rest."""
     lanes = env.lanes
-    if lanes is None or not isinstance(atom.denominator, int) or atom.denominator < lanes.width:
+    if lanes is None or varies(env, atom.denominator) or not varies(env, atom.numerator):
         return None
-    parts = split(env, atom.numerator) if varies(env, atom.numerator) else None
+    parts = split(env, atom.numerator)
     if parts is None or parts[0] != 1:
         return None
-    s = env.words
     first = add(env, index_value(env, parts[1]), lanes.base)
-    y = integer(atom.denominator)
+    y = _not_zero(env, index_value(env, atom.denominator))
     quotient, remainder = _binary(env, "udiv", first, y), _binary(env, "urem", first, y)
-    steps = ", ".join(f"i64 {lane}" for lane in range(lanes.width))
-    spread = s.add(remainder, Scalar(f"<{steps}>", f"<{lanes.width} x i64>", int64, lanes.width))
+    s, known = env.words, constant_of(y)
+    far = _wrap_once(env, remainder, y, lanes.width) if known is None or known >= lanes.width else None
+    near = _wrap_often(env, remainder, y, lanes.width) if known is None or known < lanes.width else None
+    more, rest = far or near or (y, y)
+    if far is not None and near is not None:
+        wide = s.cmp("ge", y, integer(lanes.width))
+        more, rest = (s.select(wide, one, several) for one, several in zip(far, near, strict=True))
+    return s.add(quotient, more), rest
+
+
+def _wrap_once(env: Environment, remainder: Scalar, y: Scalar, width: int) -> tuple[Scalar, Scalar]:
+    """Quotient and remainder of ``remainder + lane`` by y, where y is at least the number of lanes."""
+    s = env.words
+    spread = s.add(remainder, _steps(width))
     wraps = s.cmp("ge", spread, y)
-    return s.add(quotient, s.cast(wraps, int64)), s.select(wraps, s.sub(spread, y), spread)
+    return s.cast(wraps, int64), s.select(wraps, s.sub(spread, y), spread)
+
+
+def _wrap_often(env: Environment, remainder: Scalar, y: Scalar, width: int) -> tuple[Scalar, Scalar]:
+    """Quotient and remainder of ``remainder + lane`` by y below the number of lanes; anything for other y.
+
+    All is below 128, so the quotient of floats, half a step from the next integer, rounds down as it should.
+    """
+    s = env.words
+    steps = ", ".join(f"i32 {lane}" for lane in range(width))
+    small = s.cast(s.min(remainder, integer(width)), int32)
+    divisor = s.cast(s.min(y, integer(width)), int32)
+    spread = s.add(small, Scalar(f"<{steps}>", f"<{width} x i32>", int32, width))
+    middle = s.make(f"fadd {s.cast(spread, float32)}, splat (float 0.5)", float32, width)
+    ratio = s.make(f"fdiv {middle}, {s.splat(s.cast(divisor, float32), width).name}", float32, width)
+    quotient = s.make(f"fptosi {ratio} to <{width} x i32>", int32, width)
+    return s.cast(quotient, int64), s.cast(s.sub(spread, s.mul(quotient, divisor)), int64)
+
+
+def _steps(width: int) -> Scalar:
+    """0, 1, 2, ... in lanes."""
+    steps = ", ".join(f"i64 {lane}" for lane in range(width))
+    return Scalar(f"<{steps}>", f"<{width} x i64>", int64, width)
 
 
 def _not_zero(env: Environment, y: Scalar) -> Scalar:

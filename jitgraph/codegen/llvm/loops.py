@@ -7,15 +7,16 @@ What does not depend on the iteration is emitted once, before the loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
-from jitgraph.codegen.kernel import Body, Check, Combine, IndexValue, Let, Load, Loop, Statement, Store
+from jitgraph.codegen.kernel import Body, Check, Combine, IndexValue, Let, Load, Loop, Statement, Store, Var
 from jitgraph.codegen.llvm import body as bodies
-from jitgraph.codegen.llvm import parallel
+from jitgraph.codegen.llvm import parallel, pool
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, names, subtract
 from jitgraph.codegen.llvm.scalars import Scalar, lanes_of
-from jitgraph.codegen.llvm.structure import defined, inner_bodies, length, stored_buffers, vector_lanes
+from jitgraph.codegen.llvm.structure import defined, inner_bodies, is_scattered, length, stored_buffers, vector_lanes
 from jitgraph.dtypes import bool_, int32, int64, is_bool, uint8
 from jitgraph.errors import CompileError
 
@@ -24,6 +25,9 @@ LONG_BODY: Final = 30
 
 VERY_LONG_BODY: Final = 90
 """Length from which on a body is emitted once, always masked, rather than for full vectors and again for the rest."""
+
+POLL_LENGTH: Final = 4096
+"""Instructions of a serial loop between two questions to the host whether to stop."""
 
 Emit = Callable[[Scalar, list[Scalar]], list[Scalar]]
 Step = Callable[[Environment, list[Scalar]], list[Scalar]]
@@ -111,9 +115,32 @@ def _emit_serial(loop: Loop, env: Environment, extent: Scalar) -> None:
         bodies.emit_body(rest, inner)
         return [_carried(env, inner[carry.next.name]) for carry in loop.carries]
 
-    results = counted(inner, integer(0), extent, 1, init, step)
+    known = constant_of(extent)
+    asks = env.outermost and (known is None or known * length(loop.body) > POLL_LENGTH)
+    results = counted(inner, integer(0), extent, 1, init, _polled(inner, step, length(rest)) if asks else step)
     for carry, result in zip(loop.carries, results, strict=True):
         env.bind(carry.result.name, result)
+
+
+def _polled(env: Environment, step: Emit, size: int) -> Emit:
+    """``step``, after which the host is asked whether to stop, once in about POLL_LENGTH instructions."""
+    every = 1 << max(0, (POLL_LENGTH // max(1, size)).bit_length() - 1)
+    function = env.function
+
+    def asking(axis: Scalar, carries: list[Scalar]) -> list[Scalar]:
+        results = step(axis, carries)
+        env.module.declare(pool.DECLARATIONS)
+        ask, go_on = function.label("ask"), function.label("go_on")
+        low = function.emit("i64", f"and {axis}, {every - 1}")
+        due = function.emit("i1", f"icmp eq {low}, {every - 1}")
+        function.branch(due.name, ask, go_on, likely=False)
+        function.start_block(ask)
+        parallel.check(function, f"call i32 @jg_poll({env['$host']}, {env['$call']})")
+        function.jump(go_on)
+        function.start_block(go_on)
+        return results
+
+    return asking
 
 
 def emit_vector(loop: Loop, env: Environment, begin: Scalar, end: Scalar) -> None:
@@ -122,7 +149,7 @@ def emit_vector(loop: Loop, env: Environment, begin: Scalar, end: Scalar) -> Non
         raise CompileError(f"kernel {env.kernel.name}: the vector loop {loop.axis} stands inside lanes")
     inner = env.inner()
     rest = hoist(loop, inner, subtract(env, end, begin))
-    count = vector_lanes(loop.body, env)
+    count = vector_lanes(loop, env)
     known = constant_of(subtract(env, end, begin))
     if known is not None and 0 < known < count:
         count = 1 << (known - 1).bit_length()
@@ -239,12 +266,12 @@ def _emit_reduce(loop: Loop, env: Environment, extent: Scalar) -> None:
             return folded
         return [here.words.select(mask, new, old) for new, old in zip(folded, slots, strict=True)]
 
-    width = vector_lanes(loop.body, env)
+    width = vector_lanes(loop, env)
     if loop.lanes == 1:
         slots = counted(
             inner, integer(0), extent, 1, init, lambda axis, slots: fold(inner.at({loop.axis: axis}), slots)
         )
-    elif loop.lanes > width and length(rest) >= LONG_BODY:
+    elif loop.lanes > width and (length(rest) >= LONG_BODY or is_scattered(rest, loop.axis)):
         slots = _in_memory(loop, inner, extent, width, init, rest, fold)
     else:
         init = [env.words.splat(value, loop.lanes) for value in init]
@@ -325,24 +352,29 @@ def _lanes_from(env: Environment, x: Scalar, start: int, count: int) -> Scalar:
 def hoist(loop: Loop, env: Environment, extent: Scalar) -> Body:
     """Emit what each iteration would compute alike, once, and give the rest of the body.
 
-    Words and indices cannot fault, so they move freely. A load moves only where the loop surely runs and where no
-    check, which might have forbidden it, stands before it, and nothing in the loop stores to its buffer.
+    Words and indices cannot fault, so they move freely. A load moves where no check, which might have forbidden it,
+    stands before it and nothing in the loop stores to its buffer; it reads only if the loop runs at all.
     """
-    runs = constant_of(extent)
     varying = {loop.axis, *(carry.var.name for carry in loop.carries)}
-    stores = stored_buffers(loop.body) | {
-        other for pair in env.kernel.aliases for name, other in (pair, pair[::-1]) if name in stored_buffers(loop.body)
-    }
-    loads = runs is not None and runs > 0
+    written = stored_buffers(loop.body)
+    written |= {other for pair in env.kernel.aliases for name, other in (pair, pair[::-1]) if name in written}
+    runs, loads = constant_of(extent), constant_of(extent) != 0
     rest: list[Statement] = []
     for statement in loop.body:
-        if _is_invariant(statement, varying, stores, loads):
-            bodies.emit_statement(statement, env)
+        if not _is_invariant(statement, varying, written, loads):
+            loads = loads and not isinstance(statement, Check) and not any(map(_checks, inner_bodies(statement)))
+            varying.update(var.name for var in defined((statement,)))
+            rest.append(statement)
             continue
-        loads = loads and not isinstance(statement, Check) and not any(map(_checks, inner_bodies(statement)))
-        varying.update(var.name for var in defined((statement,)))
-        rest.append(statement)
+        if isinstance(statement, Load) and runs is None:
+            if _RUNS.name not in env.names:
+                env.bind(_RUNS.name, env.words.cmp("gt", extent, integer(0)))
+            statement = replace(statement, mask=_RUNS)
+        bodies.emit_statement(statement, env)
     return tuple(rest)
+
+
+_RUNS: Final = Var("$runs", bool_)
 
 
 def _checks(body: Body) -> bool:

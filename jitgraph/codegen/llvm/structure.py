@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from jitgraph.codegen.index import coefficient
 from jitgraph.codegen.kernel import Body, Contract, IndexValue, Let, Load, Local, Loop, Statement, Store, Var
 from jitgraph.codegen.llvm.environment import Environment
 from jitgraph.dtypes import DType, is_bool, is_float
@@ -48,6 +49,9 @@ def stored_buffers(body: Body) -> set[str]:
     return found
 
 
+_SCATTERED_LANES: Final = 16
+
+
 def length(body: Body) -> int:
     """About how many instructions ``body`` becomes; a math function counts as 30."""
     total = 0
@@ -57,9 +61,22 @@ def length(body: Body) -> int:
     return total
 
 
-def vector_lanes(body: Body, env: Environment) -> int:
-    """Lanes for a vector loop over ``body``: as many as one register holds of its widest values."""
-    return max(1, env.target.vector_bytes // max(1, _widest(body, env)))
+def vector_lanes(loop: Loop, env: Environment) -> int:
+    """Lanes for a loop: as many as one register holds of its widest values, but few where it gathers narrow ones."""
+    lanes = env.target.vector_bytes // _widest(loop.body, env)
+    return min(lanes, _SCATTERED_LANES) if is_scattered(loop.body, loop.axis) else lanes
+
+
+def is_scattered(body: Body, axis: str) -> bool:
+    """Whether 8- or 16-bit elements are accessed other than one after another: that goes lane by lane."""
+    for statement in body:
+        match statement:
+            case Load(var=value) | Store(value=value) if value.dtype.itemsize <= 2:
+                if coefficient(statement.index, axis) not in (0, 1, -1):
+                    return True
+        if any(is_scattered(inner, axis) for inner in inner_bodies(statement)):
+            return True
+    return False
 
 
 def _widest(body: Body, env: Environment) -> int:
@@ -102,9 +119,7 @@ def work(body: Body, env: Environment, extents: tuple[DimLike, ...] = (), lanes:
             case Load() | Store():
                 own += _ACCESS_WORK
             case Loop():
-                width = (
-                    float(vector_lanes(statement.body, env)) if statement.kind == "vector" else float(statement.lanes)
-                )
+                width = float(vector_lanes(statement, env)) if statement.kind == "vector" else float(statement.lanes)
                 width = min(width, 16.0)
                 terms += work(statement.body, env, (*extents, statement.extent), lanes / width)
             case Contract():

@@ -274,7 +274,7 @@ def test_host_float_is_an_input() -> None:
 def test_module_and_optimiser_state() -> None:
     model = jg.nn.Linear(3, 2)
     dropout = jg.nn.Dropout(0.5)
-    optimizer = jg.optim.SGD([*model.parameters()], lr=0.1, momentum=0.9)
+    optimizer = jg.optim.SGD([*model.parameters()], lr=0.01, momentum=0.9)
 
     @jg.trace
     def step(x: Any) -> Any:

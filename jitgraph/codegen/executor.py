@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jitgraph import dtypes
+from jitgraph.codegen.executor_lanes import can_be_lanes, most_elements, stores
 from jitgraph.codegen.index_numpy import evaluate_index
 from jitgraph.codegen.kernel import (
     Body,
@@ -30,7 +31,6 @@ from jitgraph.codegen.kernel import (
     Operand,
     Statement,
     Store,
-    Var,
 )
 from jitgraph.codegen.kernel_text import kernel_lines
 from jitgraph.codegen.scalar_numpy import NumpyScalars
@@ -236,7 +236,7 @@ class _Run:
     def chunks(self, loop: Loop) -> Iterator[int]:
         """Make the loop's axis the innermost lanes, a chunk of its iterations at a time; gives their number."""
         extent = self.uniform(loop.extent)
-        room = max(1, _CHUNK // max(1, int(np.prod(self.lanes)) * _elements(loop.body, self.sizes)))
+        room = max(1, _CHUNK // max(1, int(np.prod(self.lanes)) * most_elements(loop.body, self.sizes)))
         for start in range(0, extent, room):
             count = min(room, extent - start)
             self.enter(loop.axis, start, count)
@@ -253,7 +253,7 @@ class _Run:
             yield step
 
     def independent(self, loop: Loop) -> None:
-        if not (self.vectorise and _can_be_lanes(loop)):
+        if not (self.vectorise and can_be_lanes(loop)):
             for _ in self.steps(loop):
                 self.body(loop.body)
             return
@@ -272,7 +272,7 @@ class _Run:
         shape = (*self.lanes, loop.lanes)
         init = [self.get(carry.init.name) for carry in loop.carries]
         slots = [np.array(np.broadcast_to(value[..., None], shape)) for value in init]
-        if self.vectorise and _can_be_lanes(loop) and not _stores(loop.body):
+        if self.vectorise and can_be_lanes(loop) and not stores(loop.body):
             done = 0
             for count in self.chunks(loop):
                 self.body(loop.body)
@@ -365,71 +365,3 @@ def _repeats(index: Array, size: int) -> bool:
     seen = np.zeros(size, np.bool_)
     seen[index] = True
     return int(np.count_nonzero(seen)) != index.size
-
-
-def _elements(body: Body, sizes: Mapping[str, int]) -> int:
-    """The most elements that one statement of the body holds for each lane; 4096 where that is not known ahead."""
-    most = 1
-    for statement in body:
-        match statement:
-            case Local(size=size):
-                most = max(most, size)
-            case Contract(extents=(m, n, k)):
-                sides = [dims.substitute(extent, sizes) for extent in (m, n, k)]
-                known = [side for side in sides if isinstance(side, int)]
-                most = (
-                    max(most, known[0] * known[1], known[0] * known[2], known[1] * known[2])
-                    if len(known) == 3
-                    else 4096
-                )
-        for inner in _inner_bodies(statement):
-            most = max(most, _elements(inner, sizes))
-    return most
-
-
-def _can_be_lanes(loop: Loop) -> bool:
-    """Whether all iterations can run as one array: no extent inside may differ between them."""
-    varying = {loop.axis, *(var.name for var in _defined(loop.body))}
-    return not any(dims.names(extent) & varying for extent in _extents(loop.body))
-
-
-def _inner_bodies(statement: Statement) -> tuple[Body, ...]:
-    match statement:
-        case Loop():
-            return (statement.body,)
-        case Contract():
-            return (statement.left.body, statement.right.body, statement.epilogue)
-    return ()
-
-
-def _extents(body: Body) -> Iterator[DimLike]:
-    for statement in body:
-        match statement:
-            case Loop():
-                yield statement.extent
-            case Contract():
-                yield from statement.extents
-        for inner in _inner_bodies(statement):
-            yield from _extents(inner)
-
-
-def _defined(body: Body) -> Iterator[Var]:
-    for statement in body:
-        match statement:
-            case Let(var=var) | IndexValue(var=var) | Load(var=var) | Contract(acc=var):
-                yield var
-            case Loop():
-                for carry in statement.carries:
-                    yield carry.var
-                    yield carry.result
-        for inner in _inner_bodies(statement):
-            yield from _defined(inner)
-
-
-def _stores(body: Body) -> bool:
-    """Whether the body changes memory that was there before it."""
-    own = {statement.buffer for statement in body if isinstance(statement, Local)}
-    return any(
-        (isinstance(statement, Store) and statement.buffer not in own) or any(map(_stores, _inner_bodies(statement)))
-        for statement in body
-    )

@@ -1,15 +1,18 @@
-"""Loop nests after they are written: neighbouring axes that memory sees as one become one.
+"""Loop nests after they are written: axes that memory sees as one become one, and transposed reads go in tiles.
 
 Two nested loops of independent iterations over ``a`` (outer) and ``b`` of extent ``n`` are one loop over
 ``c = a*n + b`` where every index inside says so: with ``a = 0, b = c`` put in, it still has the value it had.
+
+Where the vector axis strides through a buffer whose elements lie side by side along another axis, the vector axis is
+cut into blocks and the other axis runs inside them: the lines of a block stay in the cache until all of it is used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from jitgraph.codegen.index import Ranges
-from jitgraph.codegen.kernel import Body, Loop
+from jitgraph.codegen.index import Ranges, coefficient
+from jitgraph.codegen.kernel import Body, Load, Loop
 from jitgraph.codegen.traversal import dims_of, map_dims, statements_of
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
@@ -54,3 +57,44 @@ def _merged(loop: Loop, ranges: Ranges, new_axis: Callable[[], str]) -> Loop:
 def _all_dims(body: Body) -> Iterator[DimLike]:
     for statement in statements_of(body):
         yield from dims_of(statement)
+
+
+_BLOCKS = range(64, 7, -1)  # extents of a block, the best first
+_WORTHWHILE = 64  # extents from which on reads in tiles are worth more loops
+
+
+def tile_transposed(body: Body, new_axis: Callable[[], str]) -> Body:
+    """``body`` with the nests that read a buffer across the vector axis in tiles."""
+    return tuple(_tiled(statement, new_axis) if isinstance(statement, Loop) else statement for statement in body)
+
+
+def _tiled(loop: Loop, new_axis: Callable[[], str]) -> Loop:
+    chain = [loop]
+    while len(chain[-1].body) == 1 and isinstance(inner := chain[-1].body[0], Loop) and inner.kind in _INDEPENDENT:
+        chain.append(inner)
+    *outer, last = chain
+    if last.kind != "vector" or not isinstance(last.extent, int) or last.extent < _WORTHWHILE:
+        return loop
+    across = _axis_across(last, outer)
+    block = next((size for size in _BLOCKS if last.extent % size == 0), None)
+    if across is None or block is None:
+        return loop
+    of_block, inside = new_axis(), new_axis()
+    changed: dict[str, DimLike] = {last.axis: block * Dim.name(of_block) + Dim.name(inside)}
+    statements = tuple(map_dims(statement, lambda dim: dims.substitute(dim, changed)) for statement in last.body)
+    nest = Loop(inside, block, "vector", statements)
+    for level in [across, *(level for level in reversed(outer) if level is not across)]:
+        nest = Loop(level.axis, level.extent, "parallel", (nest,))
+    return Loop(of_block, last.extent // block, "parallel", (nest,))
+
+
+def _axis_across(last: Loop, outer: list[Loop]) -> Loop | None:
+    """The loop along which a buffer is dense that the vector loop strides through."""
+    for statement in last.body:
+        if not isinstance(statement, Load) or coefficient(statement.index, last.axis) in (None, 0, 1):
+            continue
+        for level in outer:
+            extent = level.extent
+            if coefficient(statement.index, level.axis) == 1 and isinstance(extent, int) and extent >= _WORTHWHILE:
+                return level
+    return None

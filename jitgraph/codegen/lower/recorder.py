@@ -34,7 +34,7 @@ from jitgraph.codegen.kernel import (
     Store,
     Var,
 )
-from jitgraph.codegen.lower.nest import merge_loops
+from jitgraph.codegen.lower.nest import merge_loops, tile_transposed
 from jitgraph.codegen.traversal import dims_of, sizes_of, statements_of
 from jitgraph.dtypes import DType
 from jitgraph.ir import dims
@@ -378,6 +378,7 @@ class Recorder:
         """The finished kernel, and the schedule's buffers for its parameters in order."""
         assert len(self._blocks) == 1
         body = merge_loops(tuple(self._blocks[0].statements), self.ranges, self._new_axis)
+        body = tile_transposed(body, self._new_axis)
         params = []
         for position, storage in enumerate(self._storages.values()):
             access = self._access[storage.name]

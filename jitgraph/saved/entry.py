@@ -157,7 +157,7 @@ class _Assembly:
     def _output(self, source: Source) -> int:
         """The number of the file's output that is the value of ``source``."""
         values: tuple[Value, ...] = self.graph.outputs if source.kind == "output" else self.graph.inputs
-        self.outputs.append(values[int(source.index)])
+        self.outputs.append(values[source.number])
         return len(self.outputs) - 1
 
     def _write(self, slot: int, source: Source) -> tuple[int, int]:

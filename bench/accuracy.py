@@ -1,0 +1,88 @@
+"""Largest errors of the math functions against 50 digits: ``python bench/accuracy.py [points] [function ...]``.
+
+Prints the table of docs/accuracy.md. The points are stratified: every exponent and sign, uniform ones at the scales
+where something happens, the neighbourhoods of 1 and of multiples of pi/2. Needs ``pip install mpmath``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from mpmath import mp, mpf
+
+from jitgraph.codegen.math import FUNCTIONS
+from jitgraph.codegen.scalar_numpy import NumpyScalars
+
+mp.dps = 50
+EXACT: dict[str, Callable[..., Any]] = {
+    "exp2": lambda x: mpf(2) ** x,
+    "log2": lambda x: mp.log(x) / mp.log(2),
+    "rsqrt": lambda x: 1 / mp.sqrt(x),
+    "pow": mp.power,
+}
+GROWS = ("exp", "exp2", "expm1", "sinh", "cosh", "tanh")  # 2000 stands for anything beyond: the result is the same
+
+
+def points(dtype: Any, count: int, rng: np.random.Generator) -> Any:
+    bits = np.uint32 if dtype is np.float32 else np.uint64
+    every = rng.integers(0, np.iinfo(bits).max, count, dtype=bits, endpoint=True).view(dtype)
+    scales = [rng.uniform(-scale, scale, count // 3) for scale in (1, 4, 20, 100, 750)]
+    near_one = 1 + rng.uniform(-1, 1, count // 3) * 2.0 ** rng.integers(-25, 0, count // 3)
+    angles = rng.integers(-(10**6), 10**6, count // 3) * (np.pi / 2)
+    return np.concatenate([every[np.isfinite(every)], np.concatenate([*scales, near_one, angles]).astype(dtype)])
+
+
+def arguments(name: str, dtype: Any, count: int) -> list[Any]:
+    rng = np.random.default_rng(0)
+    if name not in ("pow", "atan2"):
+        return [points(dtype, count, rng)]
+    first = points(dtype, count, rng)
+    second = rng.permutation(points(dtype, count, rng))[: len(first)]
+    first = first[: len(second)]
+    if name == "atan2":
+        return [first, second]
+    base = np.exp(rng.uniform(-40, 40, count))
+    exponent = rng.uniform(-1, 1, count) * (100 if dtype is np.float32 else 740) / np.log(base)
+    return [np.concatenate([first, base.astype(dtype)]), np.concatenate([second, exponent.astype(dtype)])]
+
+
+def error_in_ulp(got: Any, exact: Any, dtype: Any) -> float:
+    info = np.finfo(dtype)
+    size = abs(exact)
+    limit = (2 - mpf(2) ** (-info.nmant - 1)) * mpf(2) ** (info.maxexp - 1)  # from here on it rounds to infinity
+    if np.isinf(got):
+        return 0.0 if size >= limit else float("inf")
+    exponent = max(int(mp.floor(mp.log(size, 2))), info.minexp) if size else info.minexp
+    return float(abs(mpf(float(got)) - exact) / mpf(2) ** (min(exponent, info.maxexp - 1) - info.nmant))
+
+
+def worst(name: str, dtype: Any, count: int) -> tuple[float, str]:
+    args = arguments(name, dtype, count)
+    with np.errstate(all="ignore"):
+        got = np.asarray(FUNCTIONS[name](NumpyScalars(np.dtype(dtype)), *args))
+    function = EXACT.get(name) or getattr(mp, name)
+    largest, where = 0.0, ""
+    for result, *values in zip(got, *args, strict=True):
+        if np.isnan(result) or (result == 0 and name in ("pow", "atan2")) or 0 in values:
+            continue  # special values are a matter of tests/test_math.py
+        exact = function(*(min(max(mpf(float(v)), -2000), 2000) if name in GROWS else mpf(float(v)) for v in values))
+        error = error_in_ulp(result, exact, dtype)
+        if error > largest:
+            largest, where = error, ", ".join(str(v) for v in values)
+    return largest, where
+
+
+def main() -> None:
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 4000
+    print("| function | float32, ulp | at | float64, ulp | at |")
+    print("| --- | --- | --- | --- | --- |")
+    for name in sys.argv[2:] or sorted(FUNCTIONS):
+        (single, at), (double, there) = (worst(name, dtype, count) for dtype in (np.float32, np.float64))
+        print(f"| {name} | {single:.2f} | {at} | {double:.2f} | {there} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
-from op_loop import Case, cases, label, require_same, samples_of
+from op_loop import NOT_COMPILED, Case, cases, label, require_same, samples_of
 
 from jitgraph import dtypes
 from jitgraph.codegen.kernel import Let
@@ -12,8 +15,32 @@ from jitgraph.codegen.schedule import Launch, Schedule
 from jitgraph.codegen.schedule_executor import execute_schedule
 from jitgraph.codegen.select import select
 from jitgraph.codegen.traversal import statements_of
+from jitgraph.errors import DTypeError, GraphError, ShapeError
+from jitgraph.ir import context
+from jitgraph.ir.builder import GraphBuilder, build
+from jitgraph.ir.dims import Dim
 from jitgraph.ir.interpreter import interpret
+from jitgraph.ir.op import Sample
 from jitgraph.ir.target import Target
+from jitgraph.ir.types import TensorType
+from jitgraph.ops import (
+    OPS,
+    add,
+    argmax,
+    check,
+    exp,
+    full_like,
+    gather,
+    lt,
+    mul,
+    neg,
+    reduce_max,
+    reduce_sum,
+    sort,
+    transpose,
+    while_,
+)
+from jitgraph.ops import select as where
 
 TARGET = Target.named("x86-64-v3")
 SUMS = frozenset({"reduce_sum", "reduce_prod", "dot", "conv", "cumsum", "cumprod", "scatter_add", "scan", "avg_pool2d"})
@@ -43,3 +70,105 @@ def test_executor_equals_interpreter(case: tuple[str, dtypes.DType]) -> None:
     expected = interpret(sampled.graph, sampled.arguments)
     found = execute_schedule(schedule, [np.asarray(x) for x in sampled.arguments])
     require_same(expected, found, ulps=tolerance(sampled, schedule), signs=case[0] not in EXTREMES)
+
+
+def with_named_sizes(name: str, sample: Sample) -> Case | None:
+    """The sample with a name for every extent of its inputs; None where the op does not take that."""
+    builder = GraphBuilder()
+    arrays = [np.asarray(x) for x in sample.inputs]
+    with context.using(emitter=builder, constraints=builder.constraints):
+        inputs = [
+            builder.input(TensorType(x.dtype, tuple(Dim.name(f"n{extent}") for extent in x.shape))) for x in arrays
+        ]
+        try:
+            outputs = builder.emit(OPS[name], inputs, sample.attrs, ())
+            interpret(graph := builder.graph(outputs, name), arrays)
+        except (ShapeError, DTypeError, GraphError):
+            return None
+    return Case(graph, tuple(arrays))
+
+
+@pytest.mark.parametrize("name", [name for name, op in OPS.items() if name not in NOT_COMPILED and op.samples])
+def test_named_sizes(name: str) -> None:
+    samples = OPS[name].samples
+    assert samples is not None
+    for sample in samples(dtypes.float32):
+        shaped = any(np.ndim(x) for x in sample.inputs) and not sample.regions
+        case = with_named_sizes(name, sample) if shaped else None
+        if case is None:
+            continue
+        found = execute_schedule(select(case.graph, TARGET), [np.asarray(x) for x in case.arguments])
+        require_same(interpret(case.graph, case.arguments), found, ulps=64, signs=False)
+
+
+def f32(*shape: Any) -> TensorType:
+    return TensorType(dtypes.float32, shape)
+
+
+LONG: dict[str, tuple[Callable[..., Any], list[TensorType]]] = {
+    "sum of all": (lambda x: reduce_sum(x, axes=(0, 1)), [f32(1000, 300)]),
+    "sum of a transposed": (lambda x: reduce_sum(transpose(x, permutation=(1, 0)), axes=(0, 1)), [f32(1003, 33)]),
+    "narrow columns": (lambda x: (reduce_sum(x, axes=(0,)), reduce_max(mul(x, x), axes=(0,))), [f32(1003, 33)]),
+    "wide columns": (lambda x: reduce_sum(exp(x), axes=(1,)), [f32(2, 1003, 130)]),
+    "argmax of all": (lambda x: argmax(x, axis=0), [f32(40000)]),
+    "argmax of columns": (lambda x: argmax(x, axis=0), [f32(1003, 70)]),
+    "transpose in tiles": (
+        lambda x, y: add(transpose(x, permutation=(2, 0, 1)), y),
+        [f32(96, 2, 128), f32(128, 96, 2)],
+    ),
+    "sort": (lambda x: sort(x, axis=0, descending=True, stable=True), [f32(1000, 3)]),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_large_shapes(name: str) -> None:
+    function, types = LONG[name]
+    rng = np.random.default_rng(0)
+    arguments = [rng.standard_normal(type.shape).astype(np.float32) for type in types]
+    graph = build(function, types)
+    found = execute_schedule(select(graph, TARGET), arguments)
+    require_same(
+        interpret(graph, arguments), found, ulps=32, scale=1000.0 if "sum" in name or "columns" in name else 1.0
+    )
+
+
+def test_index_out_of_range_is_found_even_where_nothing_is_read() -> None:
+    indices = TensorType(dtypes.int64, (3,))
+    for shape in [(5, 4), (5, 0), (Dim.name("n"), Dim.name("m"))]:
+        schedule = select(build(lambda x, i: gather(x, i, axis=0), [f32(*shape), indices]), TARGET)
+        x = np.zeros([extent if isinstance(extent, int) else k * 5 for k, extent in enumerate(shape, 1)], np.float32)
+        with pytest.raises(IndexError, match=f"index {len(x)} is out of range for an axis of {len(x)} elements"):
+            execute_schedule(schedule, [x, np.array([0, -1, len(x)])])
+
+
+def test_check_names_its_kind() -> None:
+    def program(x: Any) -> Any:
+        check(lt(x, full_like(1.0, x)), kind="ZeroDivisionError", message="x is large")
+        return neg(x)
+
+    schedule = select(build(program, [f32()]), TARGET)
+    assert execute_schedule(schedule, [np.float32(0)]) == [0]
+    with pytest.raises(ZeroDivisionError, match="x is large"):
+        execute_schedule(schedule, [np.float32(2)])
+
+
+def test_carries_are_computed_in_place() -> None:
+    types = [TensorType(dtypes.int64, ()), f32(6)]
+    condition = build(lambda i, x: lt(i, full_like(10, i)), types)
+    body = build(lambda i, x: (add(i, full_like(1, i)), exp(neg(x))), types)
+    graph = build(lambda i, x: while_(i, x, regions=(condition, body), num_carries=2), types)
+    schedule = select(graph, TARGET)
+    turn = schedule.steps[-1]
+    names = {step.kernel.name for step in turn.body if isinstance(step, Launch)}  # type: ignore[union-attr]
+    assert not any(name.startswith("copy") for name in names)
+    arguments = [np.array(3), np.linspace(0, 1, 6, dtype=np.float32)]
+    require_same(interpret(graph, arguments), execute_schedule(schedule, arguments), ulps=8)
+
+
+def test_carries_that_change_places() -> None:
+    types = [TensorType(dtypes.int64, ()), f32(3), f32(3)]
+    condition = build(lambda i, x, y: lt(i, full_like(5, i)), types)
+    body = build(lambda i, x, y: (add(i, full_like(1, i)), y, where(lt(x, y), x, neg(x))), types)
+    graph = build(lambda i, x, y: while_(i, x, y, regions=(condition, body), num_carries=3), types)
+    arguments = [np.array(0), np.array([1, 2, 3], np.float32), np.array([3, 2, 1], np.float32)]
+    require_same(interpret(graph, arguments), execute_schedule(select(graph, TARGET), arguments), ulps=0)

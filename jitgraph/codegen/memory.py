@@ -288,7 +288,11 @@ def _with_aliases(
             case Launch(kernel, buffers):
                 chosen = pairs.get(number[0], ())
                 number[0] += 1
-                result.append(Launch(replace(kernel, aliases=tuple(sorted(chosen))), buffers) if chosen else step)
+                result.append(
+                    Launch(replace(kernel, aliases=tuple(sorted({*kernel.aliases, *chosen}))), buffers)
+                    if chosen
+                    else step
+                )
             case Branch(predicate, then, otherwise):
                 number[0] += 1
                 first = _with_aliases(then, pairs, number)

@@ -113,6 +113,8 @@ class _Checker:
         writes = frozenset(params[param.name] for param in launch.kernel.params if param.access != "read")
         allowed = frozenset((params[written], params[read]) for written, read in launch.kernel.aliases)
         for buffer in writes:
+            if launch.buffers.count(buffer) > 1 and (buffer, buffer) not in allowed:
+                raise GraphError(f"{self.name}: {launch.kernel.name} is given {buffer} twice and cannot be in place")
             self.written(launch.kernel.name, buffer, (live & made) - {buffer}, frozenset())
             self.written(launch.kernel.name, buffer, (reads | writes) - {buffer}, allowed)
         return (live - (writes - reads)) | reads

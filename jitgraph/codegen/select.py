@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from jitgraph.codegen.forwarding import forward_copies
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder
 from jitgraph.codegen.lower.control import lower_cond, lower_scan, lower_while
 from jitgraph.codegen.lower.families import INLINE, ROOTS, lower_group
@@ -33,7 +34,7 @@ def select(graph: Graph, target: Target, *, fastmath: bool = False) -> Schedule:
         for position, value in enumerate(graph.outputs)
     ]
     Selector(builder).region(graph, env, results)
-    return Schedule(
+    schedule = Schedule(
         graph.name,
         tuple(builder.buffers.values()),
         tuple(builder.steps),
@@ -42,6 +43,7 @@ def select(graph: Graph, target: Target, *, fastmath: bool = False) -> Schedule:
         tuple(builder.sites.all),
         tuple(builder.stacks),
     )
+    return forward_copies(schedule)
 
 
 def sizes_of(graph: Graph) -> tuple[str, ...]:
@@ -205,13 +207,10 @@ class Selector:
 
     def copy(self, pairs: Sequence[tuple[Storage, Storage]]) -> None:
         """Copy each first storage to the second; no storage is both read and written."""
-        if not pairs:
-            return
-        values = [Value(source.type) for source, _ in pairs]
-        graph = Graph(tuple(values), (), tuple(values))
-        inputs = {value: source for value, (source, _) in zip(values, pairs, strict=True)}
-        outputs = tuple((value, result) for value, (_, result) in zip(values, pairs, strict=True))
-        lower_group(self.builder, Group(graph, inputs, outputs))
+        for source, result in pairs:
+            value = Value(source.type)
+            graph = Graph((value,), (), (value,))
+            lower_group(self.builder, Group(graph, {value: source}, ((value, result),)))
 
 
 def single(node: Node) -> Graph:

@@ -25,7 +25,7 @@ from jitgraph.ops.numeric import Array, widen
 from jitgraph.ops.sampling import generator, values
 
 
-def out_of_range(index: int, extent: int) -> str:
+def out_of_range(index: int | str, extent: int | str) -> str:
     """The message of the IndexError for an index outside ``-extent .. extent - 1``."""
     return f"index {index} is out of range for an axis of {extent} elements"
 

@@ -14,6 +14,7 @@ from jitgraph.codegen.schedule import CheckSite
 from jitgraph.dtypes import bool_, int64
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node
+from jitgraph.ops.indexing import out_of_range
 
 
 def wrapped(values: Evaluator, node: Node, number: Var, extent: DimLike, mask: Var | None, *, check: bool) -> DimLike:
@@ -25,9 +26,7 @@ def wrapped(values: Evaluator, node: Node, number: Var, extent: DimLike, mask: V
     words = Words(recorder, int64)
     bound = recorder.index_value(extent)
     if check:
-        site = CheckSite(
-            "IndexError", f"{node.op.name}: index {{index}} is out of range for size {{bound}}", node.location
-        )
+        site = CheckSite("IndexError", out_of_range("{index}", "{bound}"), node.location)
         fits = words.and_(words.cmp("ge", number, words.neg(bound)), words.cmp("lt", number, bound))
         ok = fits if mask is None else words.or_(fits, words.not_(mask))
         recorder.check(ok, values.sites.number(site), number, bound)

@@ -104,7 +104,6 @@ _HABITS: Final[dict[str, str]] = {  # names of others, and what to write here
     "randint": "jg.random.randint",
     "randn": "jg.random.normal(shape)",
     "randperm": "jg.random.permutation",
-    "tensor": "jg.asarray",
 }
 
 

@@ -190,7 +190,7 @@ def sweep(
                 for number, cotangent in slots.items():
                     if (record, number) in wanted:
                         found[record, number] = cotangent
-            if isinstance(record, Leaf):
+            if isinstance(record, Leaf) or record.order == oldest:
                 continue
             given = [slots.get(number) for number in range(len(record.arrays))]
             inputs = record.live_inputs()

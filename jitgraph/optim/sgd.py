@@ -7,7 +7,6 @@ from typing import Any
 
 from jitgraph.errors import JitgraphError
 from jitgraph.functions.creation import zeros, zeros_like
-from jitgraph.functions.elementwise import where
 from jitgraph.nn.module import Parameter
 from jitgraph.optim.optimizer import Optimizer, Setting
 from jitgraph.tensor import Tensor
@@ -56,7 +55,8 @@ class SGD(Optimizer):
             if setting.is_zero("dampening"):
                 buffer += grad
             else:
-                buffer += grad * where(state["step"] > 0, 1.0 - setting["dampening"], 1.0)
+                later = (state["step"] > 0).astype(parameter.dtype)
+                buffer += grad * (1.0 - setting["dampening"] * later)
                 state["step"] += 1
             grad = grad + setting["momentum"] * buffer if setting["nesterov"] else buffer
         parameter -= setting["lr"] * grad

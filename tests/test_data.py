@@ -1,0 +1,80 @@
+"""Datasets and loading."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import jitgraph as jg
+
+X, Y = np.arange(10.0, dtype=np.float32).reshape(5, 2), np.arange(5)
+
+
+def test_batches_in_order() -> None:
+    data = jg.data.TensorDataset(X, Y)
+    assert len(data) == 5 and data[1][0].tolist() == [2.0, 3.0]
+    loader = jg.data.DataLoader(data, batch_size=2)
+    batches = list(loader)
+    assert len(loader) == len(batches) == 3
+    np.testing.assert_array_equal(np.concatenate([x.numpy() for x, _ in batches]), X)
+    assert [y.tolist() for _, y in batches] == [[0, 1], [2, 3], [4]]
+    short = jg.data.DataLoader(data, batch_size=2, drop_last=True)
+    assert len(short) == len(list(short)) == 2
+
+
+def orders(loader: jg.data.DataLoader) -> list[list[int]]:
+    return [[int(i) for _, y in loader for i in y.tolist()] for _ in range(2)]
+
+
+def test_shuffled_orders_follow_the_seed() -> None:
+    data = jg.data.TensorDataset(np.zeros((20, 1)), np.arange(20))
+    first = orders(jg.data.DataLoader(data, 3, shuffle=True, seed=1))
+    assert all(sorted(order) == list(range(20)) for order in first) and first[0] != first[1]
+    assert orders(jg.data.DataLoader(data, 3, shuffle=True, seed=1)) == first
+    assert orders(jg.data.DataLoader(data, 3, shuffle=True, seed=2)) != first
+    jg.random.seed(7)
+    once = orders(jg.data.DataLoader(data, 3, shuffle=True))
+    jg.random.seed(7)
+    assert orders(jg.data.DataLoader(data, 3, shuffle=True)) == once
+
+
+class Pair(NamedTuple):
+    x: Any
+    y: Any
+
+
+class Items(jg.data.Dataset):
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+
+    def __getitem__(self, index: int) -> Any:
+        return self.items[index]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+def test_collation() -> None:
+    items = [{"image": np.full((2,), i, np.float32), "name": f"n{i}", "rest": (i, float(i))} for i in range(3)]
+    (batch,) = jg.data.DataLoader(Items(items), batch_size=3)
+    assert batch["image"].shape == (3, 2) and batch["image"].dtype == jg.float32
+    assert batch["name"] == ["n0", "n1", "n2"]
+    assert (batch["rest"][0].dtype, batch["rest"][1].dtype) == (jg.int64, jg.float32)
+    pair = jg.data.collate([Pair(jg.ones(2), 1), Pair(jg.zeros(2), 2)])
+    assert isinstance(pair, Pair) and pair.x.shape == (2, 2) and pair.y.tolist() == [1, 2]
+    (counted,) = jg.data.DataLoader(Items(items), batch_size=3, collate_fn=len)
+    assert counted == 3
+
+
+def test_mistakes() -> None:
+    with pytest.raises(jg.JitgraphError, match=r"lengths \[5, 4\]"):
+        jg.data.TensorDataset(X, Y[:4])
+    with pytest.raises(jg.JitgraphError, match="at least one"):
+        jg.data.TensorDataset()
+    with pytest.raises(jg.JitgraphError, match="batch_size must be at least 1"):
+        jg.data.DataLoader(Items([]), batch_size=0)
+    with pytest.raises(NotImplementedError, match="must define __len__"):
+        len(jg.data.Dataset())
+    assert list(jg.data.DataLoader(Items([]), batch_size=2)) == []

@@ -1,0 +1,138 @@
+"""Random tensors: the Philox stream, its use across calls, and moments of distributions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import jitgraph as jg
+from jitgraph import ops
+from jitgraph.eager import EagerValue
+
+# Known answers of Philox4x32-10 published with Random123 (Salmon et al. 2011): counter, key, block. The high half of the
+# counter is 0 here, so only the vector with counter 0 is met directly.
+ZERO_BLOCK = [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+
+
+def philox(counter: tuple[int, ...], key: tuple[int, ...]) -> list[int]:
+    """One block, in Python's integers, after the paper's description."""
+    c, k = list(counter), list(key)
+    for _ in range(10):
+        low, high = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [(high >> 32) ^ c[1] ^ k[0], high & 0xFFFFFFFF, (low >> 32) ^ c[3] ^ k[1], low & 0xFFFFFFFF]
+        k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return c
+
+
+def test_the_reference_has_the_published_answers() -> None:
+    assert philox((0, 0, 0, 0), (0, 0)) == ZERO_BLOCK
+    ones = 0xFFFFFFFF
+    assert philox((ones,) * 4, (ones,) * 2) == [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]
+    digits = (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344)
+    assert philox(digits, (0xA4093822, 0x299F31D0)) == [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1]
+
+
+@pytest.mark.parametrize(("seed", "offset"), [(0, 0), (2**64 - 1, 7), (123456789012345, 2**32 - 1), (5, 2**64 - 1)])
+def test_words_are_those_of_philox(seed: int, offset: int) -> None:
+    words = ops.random_bits(EagerValue(np.array([seed, offset], np.uint64)), shape=(7,)).array
+    expected: list[int] = []
+    for block in range(2):
+        counter = (offset + block) % 2**64
+        expected += philox((counter & 0xFFFFFFFF, counter >> 32, 0, 0), (seed & 0xFFFFFFFF, seed >> 32))
+    assert words.tolist() == expected[:7]
+
+
+def test_uniform_takes_the_stream_in_order() -> None:
+    jg.random.seed(0)
+    first, second = jg.random.uniform((3,)), jg.random.uniform((4,))
+    words = philox((0, 0, 0, 0), (0, 0))[:3] + philox((1, 0, 0, 0), (0, 0))  # a call begins at a block
+    expected = np.array([word >> 8 for word in words], np.float32) * np.float32(2.0**-24)
+    np.testing.assert_array_equal(np.concatenate([first.numpy(), second.numpy()]), expected)
+
+
+def test_seeds_and_generators() -> None:
+    jg.random.seed(3)
+    once = [jg.random.normal((5,)).tolist(), jg.random.randint(0, 9, (4,)).tolist()]
+    jg.random.seed(3)
+    assert once == [jg.random.normal((5,)).tolist(), jg.random.randint(0, 9, (4,)).tolist()]
+    assert jg.random.normal((5,)).tolist() != once[0]
+    own = jg.random.Generator(3)
+    assert jg.random.normal((5,), generator=own).tolist() == once[0]
+    before = jg.random.uniform((3,), generator=jg.random.Generator(8)).tolist()
+    jg.random.seed(99)
+    assert jg.random.uniform((3,), generator=jg.random.Generator(8)).tolist() == before
+    for refused in (-1, 2**64, 1.5, True):
+        with pytest.raises(jg.JitgraphError, match="a seed is an int"):
+            jg.random.seed(refused)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_moments(dtype: str) -> None:
+    jg.random.seed(1)
+    n = 60_000
+    u = jg.random.uniform((n,), dtype=dtype).numpy().astype(np.float64)
+    z = jg.random.normal((n,), dtype=dtype).numpy().astype(np.float64)
+    assert 0 <= u.min() and u.max() < 1 and np.isfinite(z).all()
+    assert abs(u.mean() - 0.5) < 0.01 and abs(u.var() - 1 / 12) < 0.002
+    assert abs(z.mean()) < 0.02 and abs(z.std() - 1) < 0.02
+    assert abs((z**3).mean()) < 0.06 and abs((z**4).mean() - 3) < 0.15
+    assert abs(np.mean(np.abs(z) < 1) - 0.6827) < 0.01
+    assert abs(np.corrcoef(u[:-1], u[1:])[0, 1]) < 0.02
+
+
+def test_bounds() -> None:
+    jg.random.seed(2)
+    x = jg.random.uniform((50_000,), 1.0, 1.0000002)  # two steps of float32: rounding up would reach the end
+    assert x.min().item() == 1.0 and x.max().item() < np.float32(1.0000002)
+    y = jg.random.uniform((9,), jg.asarray(-3.0), 5)
+    assert y.dtype == jg.float32 and (y >= -3).all() and (y < 5).all()
+    z = jg.random.normal((20_000,), 5.0, 0.1)
+    assert abs(z.mean().item() - 5) < 0.01 and abs(z.std().item() - 0.1) < 0.01
+
+
+def test_randint() -> None:
+    jg.random.seed(3)
+    x = jg.random.randint(-2, 3, (10_000,), dtype=jg.int8)
+    assert x.dtype == jg.int8
+    counts = np.bincount(x.numpy().astype(int) + 2, minlength=5)
+    assert counts.size == 5 and counts.min() > 1850
+    assert jg.random.randint(5, 6, (3,)).tolist() == [5, 5, 5]
+    assert jg.random.randint(0, 2**32, ()).shape == ()
+    for bounds in ((3, 3), (0, 2**32 + 1)):
+        with pytest.raises(jg.JitgraphError, match="randint"):
+            jg.random.randint(*bounds)
+    with pytest.raises(OverflowError, match="299 does not fit uint8"):
+        jg.random.randint(0, 300, dtype=jg.uint8)
+
+
+def test_bernoulli_and_permutation() -> None:
+    jg.random.seed(4)
+    assert abs(jg.random.bernoulli(0.3, (20_000,)).mean().item() - 0.3) < 0.02
+    rates = jg.asarray([0.0, 1.0])
+    assert jg.random.bernoulli(rates).tolist() == [False, True]
+    order = jg.random.permutation(100)
+    assert sorted(order.tolist()) == list(range(100)) and order.tolist() != list(range(100))
+    rows = jg.random.permutation(jg.asarray([[1, 1], [2, 2], [3, 3]]))
+    assert sorted(rows.tolist()) == [[1, 1], [2, 2], [3, 3]]
+    assert jg.random.permutation(0).tolist() == []
+
+
+def test_shapes_and_dtypes() -> None:
+    assert jg.random.uniform().shape == () and jg.random.normal((0, 3)).shape == (0, 3)
+    assert jg.random.normal(3).shape == (3,)
+    with pytest.raises(jg.DTypeError, match="floats, not int64"):
+        jg.random.uniform((2,), dtype=jg.int64)
+
+
+def test_dropout_draws_from_the_stream() -> None:
+    x = jg.ones((1000,))
+    jg.random.seed(5)
+    first = jg.nn.functional.dropout(x, 0.25)
+    second = jg.nn.functional.dropout(x, 0.25)
+    jg.random.seed(5)
+    assert jg.nn.functional.dropout(x, 0.25).tolist() == first.tolist() != second.tolist()
+    assert set(np.unique(first.numpy())) == {np.float32(0), np.float32(1 / 0.75)}
+    assert abs((first == 0).mean().item() - 0.25) < 0.05
+    jg.random.seed(5)
+    kept = jg.random.uniform((1000,)).numpy() >= 0.25
+    np.testing.assert_array_equal(first.numpy() != 0, kept)

@@ -1,0 +1,324 @@
+"""Array functions against NumPy: values on edges of every dtype, dtypes, axes, keepdims, empty tensors."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitgraph as jg
+from jitgraph import dtypes
+
+SHAPES = [(), (3,), (2, 3), (2, 3, 4), (0, 3), (2, 0), (1, 1)]
+RNG = np.random.default_rng(0)
+FLOAT_EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 1e-30, 1e30, np.inf, -np.inf, np.nan]
+
+
+def edges(dtype: Any) -> np.ndarray:
+    if dtypes.is_float(dtype):
+        with np.errstate(over="ignore"):
+            return np.array(FLOAT_EDGES).astype(dtype)
+    if dtypes.is_bool(dtype):
+        return np.array([False, True])
+    info = np.iinfo(dtype)
+    return np.array([0, 1, 2, 7, info.max, info.max - 1, info.min, info.min + 1], dtype)
+
+
+def same(found: jg.Tensor, expected: Any, dtype: Any = None, rtol: float = 0.0) -> None:
+    wanted = np.asarray(expected)
+    assert found.shape == wanted.shape
+    if dtype is not None:
+        assert found.dtype == dtype
+    np.testing.assert_allclose(found.numpy().astype(np.float64), wanted.astype(np.float64), rtol=rtol)
+
+
+UNARY: dict[str, Callable[..., Any]] = {
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "expm1": np.expm1,
+    "log": np.log,
+    "log1p": np.log1p,
+    "log2": np.log2,
+    "log10": np.log10,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "reciprocal": lambda x: 1 / x,
+}
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_functions_of_floats(name: str) -> None:
+    x = edges(jg.float64)
+    with np.errstate(all="ignore"):
+        same(getattr(jg, name)(x), UNARY[name](x), jg.float64, rtol=1e-15)
+        same(getattr(jg.asarray(x), name)(), UNARY[name](x), jg.float64, rtol=1e-15)
+        small = np.array([0, 1, 2], np.int16)
+        same(getattr(jg, name)(small), UNARY[name](small.astype(np.float32)), jg.float32, rtol=2e-7)
+
+
+@pytest.mark.parametrize("name", ["abs", "negative", "sign", "square", "positive"])
+@pytest.mark.parametrize("dtype", [d for d in dtypes.DTYPES if d != dtypes.bool_], ids=str)
+def test_functions_of_numbers(name: str, dtype: Any) -> None:
+    x = edges(dtype)
+    with np.errstate(all="ignore"):
+        same(getattr(jg, name)(x), getattr(np, name)(x), dtype)
+
+
+@pytest.mark.parametrize("dtype", dtypes.DTYPES, ids=str)
+def test_questions_and_rounding(dtype: Any) -> None:
+    x = edges(dtype)
+    wide = x.astype(np.float64) if dtypes.is_float(dtype) else x
+    for name in ("isnan", "isinf", "isfinite", "logical_not"):
+        same(getattr(jg, name)(x), getattr(np, name)(wide), jg.bool)
+    for name in ("floor", "ceil", "trunc", "round"):
+        same(getattr(jg, name)(x), getattr(np, name)(wide) if dtypes.is_float(dtype) else x, dtype)
+
+
+BINARY = ["add", "subtract", "multiply", "maximum", "minimum", "floor_divide", "remainder"]
+COMPARISONS = ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"]
+
+
+@pytest.mark.parametrize("dtype", [jg.float32, jg.float64, jg.int8, jg.int64, jg.uint8, jg.uint64], ids=str)
+@pytest.mark.parametrize("name", BINARY + COMPARISONS)
+def test_binary_functions(name: str, dtype: Any) -> None:
+    x = edges(dtype)
+    with np.errstate(all="ignore"):
+        expected = getattr(np, name)(x[:, None], x)
+    same(getattr(jg, name)(x[:, None], x), expected, jg.bool if name in COMPARISONS else dtype)
+
+
+def test_division_and_powers() -> None:
+    x = edges(jg.float64)
+    with np.errstate(all="ignore"):
+        same(jg.divide(x[:, None], x), x[:, None] / x, jg.float64)
+        same(jg.pow(x[:, None], x), x[:, None] ** x, jg.float64, rtol=1e-15)
+        same(jg.atan2(x[:, None], x), np.arctan2(x[:, None], x), jg.float64, rtol=1e-15)
+        same(jg.logaddexp(x[:, None], x), np.logaddexp(x[:, None], x), jg.float64, rtol=1e-14)
+        for exponent in (0, 1, 2, 3, -1, 0.5, 2.0, 4):
+            same(jg.pow(x[x != -np.inf], exponent), x[x != -np.inf] ** exponent, jg.float64, rtol=1e-15)
+    for dtype in (jg.int8, jg.uint8, jg.int64):
+        base, power = edges(dtype), np.array([0, 1, 2, 3, 7, 63], dtype)
+        same(jg.pow(base[:, None], power), base[:, None] ** power, dtype)
+    same(3 ** jg.arange(5), 3 ** np.arange(5), jg.int64)
+    with pytest.raises(ValueError, match="negative power"):
+        jg.asarray([2]) ** jg.asarray([-1])
+
+
+@pytest.mark.parametrize("dtype", [jg.int8, jg.uint16, jg.int64], ids=str)
+def test_bits(dtype: Any) -> None:
+    x = edges(dtype)
+    for name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
+        same(getattr(jg, name)(x[:, None], x), getattr(np, name)(x[:, None], x), dtype)
+    same(jg.bitwise_invert(x), ~x, dtype)
+    for count in (0, 1, dtype.itemsize * 8 - 1):
+        same(jg.asarray(x) << count, x << dtype.type(count), dtype)
+        same(jg.asarray(x) >> count, x >> dtype.type(count), dtype)
+
+
+def test_logic_takes_any_dtypes() -> None:
+    a, b = np.array([0.0, 1.0, np.nan]), np.array([[0], [3]], np.int8)
+    for name in ("logical_and", "logical_or", "logical_xor"):
+        same(getattr(jg, name)(a, b), getattr(np, name)(a, b), jg.bool)
+
+
+# --- reductions ------------------------------------------------------------------------------------------------------------
+
+
+def axes_of(ndim: int) -> list[Any]:
+    pairs = list(itertools.combinations(range(ndim), 2))
+    return [None, *range(-ndim, ndim), *pairs]
+
+
+REDUCTIONS: dict[str, Callable[..., Any]] = {
+    "sum": np.sum,
+    "prod": np.prod,
+    "max": np.max,
+    "min": np.min,
+    "any": np.any,
+    "all": np.all,
+    "mean": np.mean,
+    "var": np.var,
+    "std": np.std,
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions(name: str, shape: tuple[int, ...]) -> None:
+    x = RNG.integers(-2, 3, shape).astype(np.float64)
+    for axis, keepdims in itertools.product(axes_of(len(shape)), [False, True]):
+        settings = {"axis": axis, "keepdims": keepdims}
+        try:
+            expected = REDUCTIONS[name](x, **settings)
+        except ValueError:
+            with pytest.raises(jg.ShapeError, match=f"{name} of no elements"):
+                getattr(jg, name)(x, **settings)
+            continue
+        same(getattr(jg, name)(x, **settings), expected, rtol=1e-14)
+        same(getattr(jg.asarray(x), name)(axis, keepdims=keepdims), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", dtypes.DTYPES, ids=str)
+def test_dtypes_of_reductions(dtype: Any) -> None:
+    x = jg.ones((4,), dtype=dtype)
+    wide = dtype if dtypes.is_float(dtype) else jg.uint64 if dtype.kind == "u" else jg.int64
+    assert x.sum().dtype == x.prod().dtype == x.cumsum().dtype == wide
+    assert x.mean().dtype == x.var().dtype == (dtype if dtypes.is_float(dtype) else jg.float32)
+    assert x.max().dtype == x.min().dtype == dtype and x.argmax().dtype == jg.int64 and x.any().dtype == jg.bool
+    assert x.sum(dtype=jg.float64).dtype == jg.float64
+
+
+def test_sums_of_narrow_integers_do_not_wrap() -> None:
+    assert jg.full((3,), 200, dtype=jg.uint8).sum().item() == 600
+    assert jg.asarray([100, 100], dtype=jg.int8).cumsum().tolist() == [100, 200]
+    assert (jg.asarray([True, True]).sum().item(), jg.ones((70_000,), dtype=jg.float16).mean().item()) == (2, 1.0)
+
+
+def test_nan_and_ties() -> None:
+    x = np.array([[1.0, np.nan, 3.0], [4.0, 4.0, -np.inf]])
+    for name in ("max", "min", "argmax", "argmin", "sum"):
+        same(getattr(jg, name)(x, axis=1), getattr(np, name)(x, axis=1))
+    same(jg.argmax(x[1]), 0, jg.int64)
+    same(jg.argmax(x, keepdims=True), np.argmax(x, keepdims=True))
+    same(jg.argmin(x[:, 2:], axis=0, keepdims=True), np.argmin(x[:, 2:], axis=0, keepdims=True))
+    same(jg.var(x[1, :2], correction=1), 0.0)
+    assert np.isnan(jg.var(jg.ones(1), correction=1).item())
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_along_an_axis(axis: int) -> None:
+    x = RNG.standard_normal((4, 5)).round(1)
+    same(jg.cumsum(x, axis), np.cumsum(x, axis), rtol=1e-14)
+    same(jg.cumulative_prod(x, axis), np.cumprod(x, axis), rtol=1e-14)
+    same(jg.sort(x, axis), np.sort(x, axis))
+    same(jg.argsort(x, axis), np.argsort(x, axis, kind="stable"), jg.int64)
+    same(jg.sort(x, axis, descending=True), -np.sort(-x, axis))
+    values, places = jg.topk(x, 2, axis)
+    same(values, np.flip(np.sort(x, axis), axis).take([0, 1], axis))
+    same(jg.take_along_axis(x, places, axis), values.numpy())
+    low, low_places = jg.topk(x, 2, axis, largest=False)
+    same(low, np.sort(x, axis).take([0, 1], axis))
+    for name, ufunc in (("cummax", np.maximum), ("cummin", np.minimum)):
+        found, where = getattr(jg, name)(x, axis)
+        same(found, ufunc.accumulate(x, axis))
+        same(jg.take_along_axis(x, where, axis), found.numpy())
+    e = np.exp(x - x.max(axis, keepdims=True))
+    same(jg.softmax(x, axis), e / e.sum(axis, keepdims=True), rtol=1e-14)
+    same(jg.log_softmax(x, axis), np.log(e / e.sum(axis, keepdims=True)), rtol=1e-13)
+    same(jg.logsumexp(x * 1000, axis), np.logaddexp.reduce(x * 1000, axis), rtol=1e-14)
+
+
+# --- manipulation ------------------------------------------------------------------------------------------------------------
+
+A = np.arange(24).reshape(2, 3, 4)
+MANIPULATIONS: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = [
+    (lambda x: x.reshape(4, -1), lambda a: a.reshape(4, -1)),
+    (lambda x: x.reshape((6, 4)), lambda a: a.reshape(6, 4)),
+    (lambda x: jg.permute_dims(x, (2, 0, 1)), lambda a: a.transpose(2, 0, 1)),
+    (lambda x: x.transpose(0, 2), lambda a: a.swapaxes(0, 2)),
+    (lambda x: x.transpose(), lambda a: a.T),
+    (lambda x: x.mT, lambda a: a.swapaxes(1, 2)),
+    (lambda x: x.flatten(1), lambda a: a.reshape(2, 12)),
+    (lambda x: x.expand_dims(-1).squeeze(-1).unsqueeze(0), lambda a: a[None]),
+    (lambda x: x[:, :1].squeeze(), lambda a: a[:, 0]),
+    (lambda x: x.flip(), np.flip),
+    (lambda x: x.flip((0, -1)), lambda a: np.flip(a, (0, 2))),
+    (lambda x: x.roll(5), lambda a: np.roll(a, 5)),
+    (lambda x: jg.roll(x, (1, -2), axis=(0, 2)), lambda a: np.roll(a, (1, -2), (0, 2))),
+    (lambda x: x.repeat(2, axis=1), lambda a: np.repeat(a, 2, 1)),
+    (lambda x: x.repeat(0), lambda a: np.repeat(a, 0)),
+    (lambda x: jg.tile(x, (2, 1, 2)), lambda a: np.tile(a, (2, 1, 2))),
+    (lambda x: jg.tile(x, (3, 1, 1, 1)), lambda a: np.tile(a, (3, 1, 1, 1))),
+    (lambda x: jg.moveaxis(x, (0, 1), (-1, 0)), lambda a: np.moveaxis(a, (0, 1), (-1, 0))),
+    (lambda x: jg.stack(jg.unstack(x, 1), axis=-1), lambda a: np.moveaxis(a, 1, -1)),
+    (lambda x: jg.concat([x, x + 1], axis=-1), lambda a: np.concatenate([a, a + 1], -1)),
+    (lambda x: jg.concat([x, x], axis=None), lambda a: np.concatenate([a, a], None)),
+    (lambda x: jg.concat(x.split(3, axis=2)[::-1], axis=2), lambda a: np.concatenate([a[..., 3:], a[..., :3]], 2)),
+    (lambda x: x.chunk(2, 1)[1], lambda a: a[:, 2:]),
+    (lambda x: jg.split(x, [1, 3], axis=-1)[1], lambda a: a[..., 1:]),
+    (lambda x: x.pad([(1, 0), (0, 0), (2, 3)], 7), lambda a: np.pad(a, [(1, 0), (0, 0), (2, 3)], constant_values=7)),
+    (lambda x: x.take([[2, 0]], axis=1), lambda a: a.take([[2, 0]], 1)),
+    (lambda x: x.index_select(2, [3, -4]), lambda a: a[:, :, [3, 0]]),
+    (lambda x: x.broadcast_to((5, 2, 3, 4)), lambda a: np.broadcast_to(a, (5, 2, 3, 4))),
+    (lambda x: x.tril(1), lambda a: np.tril(a, 1)),
+    (lambda x: x.triu(-1), lambda a: np.triu(a, -1)),
+    (lambda x: x.clip(3, 9), lambda a: a.clip(3, 9)),
+    (lambda x: x.clip(max=9.5), lambda a: a.clip(max=9.5)),
+    (lambda x: x.masked_fill(x > 5, -1), lambda a: np.where(a > 5, -1, a)),
+    (lambda x: jg.where(x[0] > 5, x, 0), lambda a: np.where(a[0] > 5, a, 0)),
+    (
+        lambda x: jg.index_add(x, 1, [0, 0], x[:, 1:]),
+        lambda a: a + np.pad(a[:, 1:].sum(1, keepdims=True), [(0, 0), (0, 2), (0, 0)]),
+    ),
+]
+
+
+@pytest.mark.parametrize("number", range(len(MANIPULATIONS)))
+def test_manipulation(number: int) -> None:
+    ours, expected = MANIPULATIONS[number]
+    same(ours(jg.asarray(A)), expected(A))
+
+
+def test_products() -> None:
+    shapes = [
+        ((3,), (3,)),
+        ((2, 3), (3,)),
+        ((3,), (3, 2)),
+        ((4, 2, 3), (3, 5)),
+        ((4, 1, 2, 3), (5, 3, 2)),
+        ((3,), (4, 3, 2)),
+    ]
+    for left, right in shapes:
+        a, b = RNG.standard_normal(left), RNG.standard_normal(right)
+        same(jg.asarray(a) @ b, a @ b, jg.float64, rtol=1e-12)
+    a, b = RNG.standard_normal((2, 3, 4)), RNG.standard_normal((4, 3, 5))
+    same(jg.tensordot(a, b, axes=((1, 2), (1, 0))), np.tensordot(a, b, ((1, 2), (1, 0))), rtol=1e-12)
+    same(jg.outer([1.0, 2.0], [3.0]), [[3.0], [6.0]])
+    same(jg.vecdot(a, a), (a * a).sum(-1), rtol=1e-12)
+    same(jg.asarray([[1, 2]]) @ jg.asarray([[3.5], [1.0]]), [[5.5]], jg.float32)
+    with pytest.raises(jg.ShapeError, match="use \\* to scale"):
+        jg.matmul(2.0, jg.ones(2))
+
+
+def test_creation() -> None:
+    for arguments in [(5,), (2, 9, 3), (9, 2, -2), (3, 3), (0.5, 2.0, 0.25), (1, 0)]:
+        same(jg.arange(*arguments), np.arange(*arguments))
+    assert jg.arange(3).dtype == jg.int64 and jg.arange(3.0).dtype == jg.float32
+    assert jg.arange(2**62, 2**62 + 3).tolist() == [2**62, 2**62 + 1, 2**62 + 2]
+    same(jg.linspace(0, 1, 5), np.linspace(0, 1, 5), jg.float32)
+    same(jg.eye(2, 4, k=1, dtype=jg.int8), np.eye(2, 4, 1), jg.int8)
+    same(jg.full((2,), True), [True, True], jg.bool)
+    same(jg.full_like(jg.ones(2), 3, dtype=jg.int32), [3, 3], jg.int32)
+    same(jg.zeros_like(jg.ones((0, 2))), np.zeros((0, 2)))
+
+
+@pytest.mark.parametrize("dtype", dtypes.DTYPES, ids=str)
+def test_casts_from_floats_saturate(dtype: Any) -> None:
+    x = jg.asarray([1e30, -1e30, float("nan"), 1.9, -0.5], dtype=jg.float64).astype(dtype)
+    if dtypes.is_integer(dtype):
+        info = np.iinfo(dtype)
+        assert x.tolist() == [info.max, info.min, 0, 1, 0]
+    else:
+        assert x.dtype == dtype
+
+
+def test_special() -> None:
+    x = np.array([0.0, 0.25, 0.5, 1.0])
+    with np.errstate(divide="ignore"):
+        same(jg.special.logit(x), np.log(x / (1 - x)), rtol=1e-14)
+    same(jg.special.expit(jg.special.logit(x[1:3])), x[1:3], rtol=1e-14)
+    same(jg.special.xlogy([0.0, 2.0, 0.0], [0.0, 3.0, np.nan]), [0.0, 2 * np.log(3.0), np.nan], rtol=1e-6)
+    same(jg.special.erf(np.array([0.0, 0.5, 2.0])), [0.0, 0.5204998778130465, 0.9953222650189527], rtol=1e-15)

@@ -17,9 +17,9 @@ from typing import Any, Final, TypeAlias
 
 from jitgraph import config
 from jitgraph.codegen.memory import plan_memory
-from jitgraph.codegen.memory_verifier import verify_plan
 from jitgraph.codegen.native import emit_llvm, image_of
 from jitgraph.codegen.schedule import MemoryPlan, Schedule
+from jitgraph.codegen.schedule_verifier import verify_schedule
 from jitgraph.codegen.select import select
 from jitgraph.errors import CompileError
 from jitgraph.ir import dims
@@ -153,7 +153,7 @@ def _compile(graph: Graph, target: Target, donate: Sequence[Donation]) -> Compil
         schedule = plan_memory(schedule, donate)
     if config.VERIFY.is_on():
         verify_graph(fused)
-        verify_plan(schedule)
+        verify_schedule(schedule)
     if config.logs("memory"):
         config.log("memory", _memory_text(schedule))
     stages = Stages(graph, optimized, fused, apart, schedule, milliseconds=clock.milliseconds)

@@ -51,6 +51,7 @@ class Function:
         self.prologue: list[str] = []
         self.lines: list[str] = []
         self.block = "start"
+        self.ands: set[str] = set()  # the names of results of ``and`` instructions on integers
         self._names = 0
 
     def argument(self, type: str, attributes: str = "") -> Value:

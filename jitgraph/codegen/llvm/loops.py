@@ -173,8 +173,8 @@ def in_lanes(
 ) -> list[Scalar]:
     """``step`` for ``begin .. end``, ``count`` at a time: full vectors, then once the rest under a mask.
 
-    ``body`` is what ``step`` emits. A very long one is emitted once, with a mask all the time; where the target
-    cannot mask its accesses and nothing is carried the rest goes one by one.
+    ``body`` is what ``step`` emits. A very long one is emitted once, with a mask all the time; where nothing is
+    carried, a rest of one, and any rest whose accesses the target cannot mask, goes one by one.
     """
     s, function = env.words, env.function
     total = subtract(env, end, begin)
@@ -196,9 +196,12 @@ def in_lanes(
     carries = counted(env, begin, middle, count, carries, full)
     if count == 1 or (known is not None and known % count == 0):
         return carries
-    if not carries and not _can_mask(body, env):
-        return counted(env, middle, end, 1, [], lambda at, values: step(env.across(axis, at, 1), values))
     left = subtract(env, end, middle)
+    # LLVM 20 makes of a masked store of truncated values, its mask known to hold one lane alone, a store of a whole
+    # wide element, which runs over the next one: so a rest of one is no vector.
+    alone = constant_of(left) == 1
+    if not carries and (alone or not _can_mask(body, env)):
+        return counted(env, middle, end, 1, [], lambda at, values: step(env.across(axis, at, 1), values))
     before, tail, after = function.block, function.label("tail"), function.label("after")
     if known is None:
         function.branch(s.cmp("gt", left, integer(0)).name, tail, after)

@@ -251,7 +251,8 @@ class Words:
         return self._same(int_word, x, y)
 
     def add(self, x: Scalar, y: Scalar) -> Scalar:
-        return self._binary("fadd", "add", x, y)
+        x, y = self.align(x, y)
+        return self._fenced(self._binary("fadd", "add", x, y), merges=self._are_ands(x, y) == 2)
 
     def sub(self, x: Scalar, y: Scalar) -> Scalar:
         return self._binary("fsub", "sub", x, y)
@@ -316,13 +317,33 @@ class Words:
     # --- bits ---
 
     def and_(self, x: Scalar, y: Scalar) -> Scalar:
-        return self._same("and", *self.align(x, y))
+        result = self._same("and", *self.align(x, y))
+        self.function.ands.add(result.name)
+        return result
 
     def or_(self, x: Scalar, y: Scalar) -> Scalar:
-        return self._same("or", *self.align(x, y))
+        x, y = self.align(x, y)
+        return self._fenced(self._same("or", x, y), merges=self._are_ands(x, y) == 2)
 
     def xor(self, x: Scalar, y: Scalar) -> Scalar:
-        return self._same("xor", *self.align(x, y))
+        x, y = self.align(x, y)
+        return self._fenced(self._same("xor", x, y), merges=self._are_ands(x, y) > 0)
+
+    def _are_ands(self, x: Scalar, y: Scalar) -> int:
+        return len({x.name, y.name} & self.function.ands)
+
+    def _fenced(self, x: Scalar, merges: bool) -> Scalar:
+        """``x``, hidden from the selection of instructions where it may be two values merged by the bits of a mask.
+
+        For AVX-512, LLVM 20 folds a merge by constant bits and a select of it and one of the two into one masked
+        vpternlog whose table is that of other operands (llvm-project issue 157929).
+        """
+        if not merges or x.lanes == 1 or x.dtype.itemsize not in (4, 8) or is_bool(x.dtype):
+            return x
+        element = "float" if x.dtype.itemsize == 4 else "double"
+        floats = self._convert("bitcast", x, element, float32 if element == "float" else float64)
+        back = self.intrinsic("arithmetic.fence", floats)
+        return self.make(f"bitcast {back} to {x.type}", x.dtype, x.lanes, x.type)
 
     def not_(self, x: Scalar) -> Scalar:
         ones = self.raw(-1, x) if not is_bool(x.dtype) else self.splat(Scalar("true", "i1", bool_, 1), x.lanes)

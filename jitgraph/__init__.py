@@ -106,6 +106,20 @@ _HABITS: Final[dict[str, str]] = {  # names of others, and what to write here
     "randperm": "jg.random.permutation",
 }
 
+_PLANNED: Final[dict[str, str]] = {  # names of the public API that later versions bring, and what serves until then
+    "amp": "cast with x.astype(jg.bfloat16)",
+    "cache": "compiled functions are kept for the life of the process; f.cache_clear() forgets them",
+    "checkpoint": "memory of a traced step is saved by its own rematerialisation",
+    "custom_op": "write the function over jg's own",
+    "custom_vjp": "write the function over jg's own",
+    "einsum": "jg.tensordot, jg.matmul, jg.permute_dims",
+    "elementwise": "write the function over jg's own; it is fused",
+    "fft": "np.fft outside of traces",
+    "linalg": "np.linalg outside of traces",
+    "onnx": "jg.save for files of our own",
+    "vmap": "a leading axis, which every function takes",
+}
+
 
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
@@ -122,6 +136,8 @@ def __getattr__(name: str) -> Any:
         found = functions[name]
     else:
         hint = f"\n  hint: write {_HABITS[name]}" if name in _HABITS else ""
+        if name in _PLANNED:
+            hint = f": it is planned for a later version\n  hint: until then, {_PLANNED[name]}"
         raise AttributeError(f"module 'jitgraph' has no attribute {name!r}{hint}")
     globals()[name] = found
     return found

@@ -20,6 +20,8 @@ def image_of(llvm_ir: str, target: Target) -> bytes:
     from jitgraph.codegen.llvm import entry, machine, pool, ranges, tile
 
     config.log("llvm", llvm_ir)
+    if config.logs("asm"):
+        config.log("asm", machine.asm(llvm_ir, target))
     objects = [machine.assemble(llvm_ir, target), *tile.library_objects(llvm_ir, target)]
     exports = dict(entry.EXPORTS)
     if pool.DECLARATIONS in llvm_ir:

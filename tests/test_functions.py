@@ -133,7 +133,7 @@ def test_logic_takes_any_dtypes() -> None:
         same(getattr(jg, name)(a, b), getattr(np, name)(a, b), jg.bool)
 
 
-# --- reductions ------------------------------------------------------------------------------------------------------------
+# --- reductions -----------------------------------------------------------------------------------------------------
 
 
 def axes_of(ndim: int) -> list[Any]:
@@ -209,7 +209,7 @@ def test_along_an_axis(axis: int) -> None:
     values, places = jg.topk(x, 2, axis)
     same(values, np.flip(np.sort(x, axis), axis).take([0, 1], axis))
     same(jg.take_along_axis(x, places, axis), values.numpy())
-    low, low_places = jg.topk(x, 2, axis, largest=False)
+    low, _ = jg.topk(x, 2, axis, largest=False)
     same(low, np.sort(x, axis).take([0, 1], axis))
     for name, ufunc in (("cummax", np.maximum), ("cummin", np.minimum)):
         found, where = getattr(jg, name)(x, axis)
@@ -221,7 +221,7 @@ def test_along_an_axis(axis: int) -> None:
     same(jg.logsumexp(x * 1000, axis), np.logaddexp.reduce(x * 1000, axis), rtol=1e-14)
 
 
-# --- manipulation ------------------------------------------------------------------------------------------------------------
+# --- manipulation ---------------------------------------------------------------------------------------------------
 
 A = np.arange(24).reshape(2, 3, 4)
 MANIPULATIONS: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = [

@@ -23,7 +23,7 @@ def values(x: jg.Tensor | None) -> list[Any]:
     return x.tolist()
 
 
-# --- backward ------------------------------------------------------------------------------------------------------------
+# --- backward -------------------------------------------------------------------------------------------------------
 
 
 def test_backward_accumulates() -> None:
@@ -63,7 +63,7 @@ def test_backward_twice_needs_the_graph() -> None:
     y.backward(retain_graph=True)
     y.backward()
     assert values(x.grad) == [2.0, 4.0, 8.0]
-    with pytest.raises(jg.JitgraphError, match="a second time.*\n.*retain_graph=True"):
+    with pytest.raises(jg.JitgraphError, match=r"a second time.*\n.*retain_graph=True"):
         y.backward()
 
 
@@ -157,7 +157,7 @@ def test_the_grad_of_a_backward_is_no_tape() -> None:
     assert x.grad is not None and not x.grad.requires_grad
 
 
-# --- grad ------------------------------------------------------------------------------------------------------------------
+# --- grad -----------------------------------------------------------------------------------------------------------
 
 
 def test_grad_leaves_grad_alone() -> None:
@@ -166,7 +166,7 @@ def test_grad_leaves_grad_alone() -> None:
     np.testing.assert_allclose(values(dx), 2 * X * X)
     np.testing.assert_allclose(values(dy), X * X)
     assert x.grad is None
-    with pytest.raises(jg.JitgraphError, match="do not depend on input 1.*\n.*allow_unused"):
+    with pytest.raises(jg.JitgraphError, match=r"do not depend on input 1.*\n.*allow_unused"):
         jg.autograd.grad((x * 2).sum(), [x, y])
     assert jg.autograd.grad((x * 2).sum(), [x, y], allow_unused=True)[1] is None
     with pytest.raises(jg.JitgraphError, match="requires_grad_"):
@@ -206,7 +206,7 @@ def test_anomalies_are_named() -> None:
         1 / x
 
 
-# --- derivatives of functions ------------------------------------------------------------------------------------------------
+# --- derivatives of functions ---------------------------------------------------------------------------------------
 
 
 def test_grad_of_functions() -> None:
@@ -249,7 +249,7 @@ def test_vjp_and_jvp() -> None:
 
 def test_jacobian_and_hessian() -> None:
     x = jg.asarray(X)
-    square = lambda a: (a[:, None] * a).sum(axis=1)  # noqa: E731
+    square = lambda a: (a[:, None] * a).sum(axis=1)
     np.testing.assert_allclose(values(jg.jacobian(square)(x)), np.diag([X.sum()] * 3) + X[:, None])
     np.testing.assert_allclose(values(jg.hessian(lambda a: a.prod())(x)), [[0, 2, 1], [2, 0, 0.5], [1, 0.5, 0]])
     assert jg.jacobian(lambda a: a[:0])(x).shape == (0, 3)

@@ -12,7 +12,7 @@ import pytest
 import jitgraph as jg
 from jitgraph import dtypes
 
-# --- values and handles ------------------------------------------------------------------------------------------------
+# --- values and handles ---------------------------------------------------------------------------------------------
 
 
 def test_a_writable_array_is_copied() -> None:
@@ -111,7 +111,7 @@ def test_copies() -> None:
     assert not np.array_equal(model.state_dict()["weight"], twin.state_dict()["weight"])
 
 
-# --- what a tensor says of itself ----------------------------------------------------------------------------------------
+# --- what a tensor says of itself -----------------------------------------------------------------------------------
 
 
 def test_description() -> None:
@@ -125,13 +125,14 @@ def test_description() -> None:
 
 def test_zero_dimensional_and_empty() -> None:
     x = jg.asarray(3)
-    assert (x.shape, x.size, x.item(), int(x), float(x), bool(x), [0] * 4 and range(5)[x]) == ((), 1, 3, 3, 3.0, True, 3)
+    assert (x.shape, x.size, x.item(), int(x), float(x), bool(x), range(5)[x]) == ((), 1, 3, 3, 3.0, True, 3)
     with pytest.raises(TypeError, match="0-d"):
         len(x)
     with pytest.raises(TypeError, match="0-d"):
         iter(x)
     e = jg.zeros((0, 3))
-    assert (e.size, e.tolist(), (e + 1).shape, e.sum().item(), e.sum(axis=0).tolist()) == (0, [], (0, 3), 0.0, [0.0] * 3)
+    assert (e.size, e.tolist(), (e + 1).shape, e.sum().item()) == (0, [], (0, 3), 0.0)
+    assert e.sum(axis=0).tolist() == [0.0] * 3 and e.all().item() and not e.any().item()
     assert (e @ jg.zeros((3, 2))).shape == (0, 2) and jg.concat([e, jg.ones((1, 3))]).shape == (1, 3)
     with pytest.raises(jg.ShapeError, match="bool"):
         bool(jg.zeros((2,)))
@@ -144,7 +145,7 @@ def test_size_counts_as_a_number() -> None:
     assert (x.sum() / x.size).item() == 1.0 and jg.zeros(x.size).shape == (4,)
 
 
-# --- making --------------------------------------------------------------------------------------------------------------
+# --- making ---------------------------------------------------------------------------------------------------------
 
 
 def test_defaults_of_asarray() -> None:
@@ -226,7 +227,7 @@ def test_asarray_of_dlpack_copies() -> None:
         (lambda: jg.zeros((0,)).argmin(), jg.ShapeError, "argmin of no elements"),
         (lambda: jg.ones((2, 2)).cumsum(), jg.ShapeError, "needs an axis"),
         (lambda: jg.ones(2) + "a", TypeError, "unsupported operand"),
-        (lambda: jg.ones(2) + [1, 2], TypeError, "unsupported operand"),
+        (lambda: jg.ones(2) * [1, 2], TypeError, "can't multiply|unsupported operand"),
     ],
 )
 def test_errors_name_the_way_out(call: Any, error: type[Exception], message: str) -> None:
@@ -240,7 +241,7 @@ def test_errors_name_the_line() -> None:
     assert info.value.location is not None and info.value.location.file.endswith("test_tensor.py")
 
 
-# --- promotion -----------------------------------------------------------------------------------------------------------
+# --- promotion ------------------------------------------------------------------------------------------------------
 
 _ORDER = {"b": 0, "u": 1, "i": 1, "f": 2}
 

@@ -1,0 +1,268 @@
+"""Modules and layers: state, modes, mistakes, and values against formulas in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitgraph as jg
+
+nn, F = jg.nn, jg.nn.functional
+RNG = np.random.default_rng(0)
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU())
+        self.heads = nn.ModuleList([nn.Linear(4, 2, bias=False), nn.Linear(4, 1)])
+        self.scale = nn.Parameter(jg.ones(()))
+        self.register_buffer("seen", jg.zeros((), dtype=jg.int64))
+        self.register_buffer("scratch", jg.zeros(2), persistent=False)
+
+    def forward(self, x: jg.Tensor) -> jg.Tensor:
+        hidden = self.body(x) * self.scale
+        return jg.concat([head(hidden) for head in self.heads], axis=1)
+
+
+def test_what_a_module_holds() -> None:
+    net = Net()
+    parameters = ["scale", "body.0.weight", "body.0.bias", "body.1.weight", "body.1.bias"]
+    parameters += ["heads.0.weight", "heads.1.weight", "heads.1.bias"]
+    assert [name for name, _ in net.named_parameters()] == parameters
+    statistics = [f"body.1.{name}" for name in ("running_mean", "running_var", "num_batches_tracked")]
+    assert [name for name, _ in net.named_buffers()] == ["seen", "scratch", *statistics]
+    assert set(net.state_dict()) == {*parameters, "seen", *statistics}
+    assert [name for name, _ in net.named_children()] == ["body", "heads"]
+    assert len(list(net.modules())) == 8 and len(net.heads) == 2 and net.body[-1] is net.body[2]
+    assert "(0): Linear(3, 4, bias=True)" in repr(net)
+
+
+def test_saving_and_loading() -> None:
+    net, other = Net(), Net()
+    net(jg.asarray(RNG.standard_normal((5, 3)).astype(np.float32)))
+    state = net.state_dict()
+    other.load_state_dict(state)
+    assert all(np.array_equal(state[name], array) for name, array in other.state_dict().items())
+    assert state["body.1.num_batches_tracked"] == 1
+    state["scale"][...] = 9
+    assert net.scale.item() == 1.0, "a state holds copies"
+    before = other.state_dict()
+    with pytest.raises(jg.JitgraphError, match=r"missing \['scale'\], unexpected \['scales'\]"):
+        other.load_state_dict({("scales" if name == "scale" else name): array for name, array in state.items()})
+    with pytest.raises(jg.ShapeError, match=r"body\.0\.weight: the module has \(4, 3\), the state \(3, 4\)"):
+        other.load_state_dict(state | {"body.0.weight": state["body.0.weight"].T, "scale": np.array(5.0)})
+    assert all(np.array_equal(before[name], array) for name, array in other.state_dict().items()), "all or nothing"
+    keys = other.load_state_dict({"scale": np.array(3.0), "more": np.array(1.0)}, strict=False)
+    assert "body.0.bias" in keys.missing_keys and keys.unexpected_keys == ["more"] and other.scale.item() == 3.0
+
+
+def test_tied_parameters_are_one_parameter_with_two_keys() -> None:
+    net = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 2, bias=False))
+    net[1].weight = net[0].weight
+    assert len(list(net.parameters())) == 1 and list(net.state_dict()) == ["0.weight", "1.weight"]
+
+
+def test_modes_and_dtypes() -> None:
+    net = Net()
+    assert net.eval() is net and not net.body[1].training
+    net.train()
+    assert net.body[1].training
+    net.double()
+    assert {p.dtype for p in net.parameters()} == {jg.float64} and net.seen.dtype == jg.int64
+    net.to("float32")
+    assert net.body[1].running_mean.dtype == jg.float32 and net.seen.dtype == jg.int64 and net.to("cpu") is net
+    assert net.scale.is_leaf and net.scale.requires_grad
+    with pytest.raises(jg.DTypeError, match="parameters are floats"):
+        net.to(jg.int32)
+    with pytest.raises(jg.DeviceError):
+        net.to("cuda")
+    net(jg.ones((2, 3))).sum().backward()
+    assert net.scale.grad is not None
+    net.zero_grad()
+    assert net.scale.grad is None
+    net.requires_grad_(False)
+    assert not net(jg.ones((2, 3))).requires_grad
+
+
+def test_hooks_and_apply() -> None:
+    net, calls = nn.Sequential(nn.Identity(), nn.ReLU()), []
+    remove = net.register_forward_hook(lambda module, args, result: result + 1)
+    assert net(jg.zeros(2)).tolist() == [1.0, 1.0]
+    remove()
+    assert net(jg.zeros(2)).tolist() == [0.0, 0.0]
+    net.apply(lambda module: calls.append(type(module).__name__))
+    assert calls == ["Identity", "ReLU", "Sequential"]
+
+
+def test_mistakes_in_modules() -> None:
+    class Bare(nn.Module):
+        def __init__(self) -> None:
+            self.layer = nn.Identity()
+
+        def forward(self, x: Any) -> Any:
+            return x
+
+    with pytest.raises(jg.JitgraphError, match=r"Bare\.__init__ does not call super"):
+        Bare()(1)
+    with pytest.raises(jg.JitgraphError, match="defines no forward"):
+        nn.ModuleList([])(1)
+    with pytest.raises(jg.DTypeError, match="only floats"):
+        nn.Parameter(jg.arange(3))
+
+
+# --- values ---------------------------------------------------------------------------------------------------------
+
+
+def test_convolution_is_a_sum_over_windows() -> None:
+    x, w, b = RNG.standard_normal((2, 4, 6, 5)), RNG.standard_normal((6, 2, 3, 2)), RNG.standard_normal(6)
+    found = F.conv2d(x, w, b, stride=(2, 1), padding=1, groups=2).numpy()
+    padded = np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)])
+    expected = np.empty((2, 6, 3, 6))
+    for n, o, i, j in np.ndindex(expected.shape):
+        group = slice(0, 2) if o < 3 else slice(2, 4)
+        expected[n, o, i, j] = (padded[n, group, 2 * i : 2 * i + 3, j : j + 2] * w[o]).sum() + b[o]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    line = F.conv1d(x[:, :, 0], w[:, :, 0], padding="same", groups=2).numpy()
+    flat = F.conv2d(x[:, :, :1], w[:, :, :1], padding="same", groups=2).numpy()
+    np.testing.assert_allclose(line, flat[:, :, 0], rtol=1e-12)
+
+
+def test_pooling() -> None:
+    x = RNG.standard_normal((1, 2, 4, 6))
+    tiles = x.reshape(1, 2, 2, 2, 3, 2)
+    np.testing.assert_array_equal(F.max_pool2d(x, 2).numpy(), tiles.max((3, 5)))
+    np.testing.assert_allclose(F.avg_pool2d(x, 2).numpy(), tiles.mean((3, 5)), rtol=1e-14)
+    np.testing.assert_allclose(F.adaptive_avg_pool2d(x, 1).numpy(), x.mean((2, 3), keepdims=True), rtol=1e-13)
+
+
+def test_normalisation() -> None:
+    x = RNG.standard_normal((6, 4, 3)) * 3 + 1
+    mean, var = x.mean((0, 2)), x.var((0, 2))
+    layer = nn.BatchNorm1d(4).double()
+    expected = (x - mean[:, None]) / np.sqrt(var[:, None] + 1e-5)
+    np.testing.assert_allclose(layer(jg.asarray(x)).detach().numpy(), expected, rtol=1e-10)
+    np.testing.assert_allclose(layer.running_mean.numpy(), 0.1 * mean, rtol=1e-12)
+    np.testing.assert_allclose(layer.running_var.numpy(), 0.9 + 0.1 * x.var((0, 2), ddof=1), rtol=1e-12)
+    layer.eval()
+    scale = np.sqrt(layer.running_var.numpy()[:, None] + 1e-5)
+    expected = (x - layer.running_mean.numpy()[:, None]) / scale
+    np.testing.assert_allclose(layer(jg.asarray(x)).detach().numpy(), expected, rtol=1e-10)
+    assert layer.num_batches_tracked.item() == 1
+    found = F.layer_norm(x, (4, 3)).numpy()
+    np.testing.assert_allclose(found.mean((1, 2)), 0, atol=1e-12)
+    np.testing.assert_allclose(found.std((1, 2)), 1, rtol=1e-5)
+
+
+def test_cross_entropy() -> None:
+    logits, labels = RNG.standard_normal((5, 3)) * 50, np.array([0, 1, 2, 1, -100])
+    shifted = logits - logits.max(1, keepdims=True)
+    log_p = shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
+    each = -log_p[np.arange(4), labels[:4]]
+    np.testing.assert_allclose(F.cross_entropy(logits, labels).item(), each.mean(), rtol=1e-12)
+    np.testing.assert_allclose(nn.CrossEntropyLoss(reduction="sum")(logits, labels).item(), each.sum(), rtol=1e-12)
+    assert F.cross_entropy(logits, labels, reduction="none")[4].item() == 0.0
+    assert np.isnan(F.cross_entropy(logits[:1], np.array([-100])).item())
+
+
+def test_dropout() -> None:
+    x = jg.ones((50, 40))
+    layer = nn.Dropout(0.5)
+    assert set(np.unique(layer(x).numpy())) == {0.0, 2.0}
+    layer.eval()
+    assert layer(x).tolist() == x.tolist()
+    y = jg.asarray(np.ones(9), requires_grad=True)
+    result = F.dropout(y, 0.3)
+    result.sum().backward()
+    assert y.grad is not None and y.grad.tolist() == result.detach().tolist()
+    assert F.dropout(x, 1.0).sum().item() == 0.0
+
+
+def test_axes_by_either_name() -> None:
+    x = jg.asarray(RNG.standard_normal((2, 3)))
+    for name in ("softmax", "log_softmax"):
+        function = getattr(F, name)
+        assert function(x, 1).tolist() == function(x, dim=1).tolist() == function(x, axis=-1).tolist()
+    with pytest.raises(jg.JitgraphError, match="say the same"):
+        F.softmax(x, dim=1, axis=1)
+    with pytest.raises(jg.JitgraphError, match="dim=-1"):
+        F.softmax(x)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision(dtype: str) -> None:
+    x = jg.asarray(RNG.standard_normal((4, 6)), dtype=dtype)
+    for function in (
+        lambda t: F.layer_norm(t, 6),
+        lambda t: F.rms_norm(t, 6),
+        lambda t: F.softmax(t, -1),
+        F.gelu,
+        lambda t: F.linear(t, jg.ones((2, 6), dtype=dtype)),
+    ):
+        result, wide = function(x), function(x.astype(jg.float32))
+        assert result.dtype == jg.dtypes.canonical(dtype)
+        np.testing.assert_allclose(result.numpy().astype(np.float32), wide.numpy().astype(np.float32), atol=0.06)
+
+
+# --- mistakes -------------------------------------------------------------------------------------------------------
+
+ones = jg.ones
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: nn.Linear(5, 3)(ones((2, 4))), jg.ShapeError, r"in_features=5 takes x\[\.\.\., 5\], not f32\[2, 4\]"),
+        (lambda: F.linear(ones(3), ones((2, 3)), ones(3)), jg.ShapeError, r"out_features=2 takes a bias \[2\]"),
+        (
+            lambda: nn.Conv2d(3, 4, 3)(ones((2, 4, 8, 8))),
+            jg.ShapeError,
+            r"in_channels=3 takes x\[N, 3, H, W\], not f32\[2, 4",
+        ),
+        (lambda: nn.Conv2d(3, 4, 3)(ones((2, 3, 8))), jg.ShapeError, "axis 1"),
+        (lambda: nn.Conv2d(3, 4, 9)(ones((2, 3, 8, 8))), jg.ShapeError, "conv"),
+        (lambda: nn.Conv2d(3, 4, 3, groups=2), jg.JitgraphError, "groups=2 must divide"),
+        (lambda: nn.Conv1d(3, 4, (3, 3)), jg.JitgraphError, "Conv1d: kernel_size"),
+        (
+            lambda: F.conv2d(ones((1, 1, 4, 4)), ones((1, 1, 2, 2)), stride=2, padding="same"),
+            jg.JitgraphError,
+            "stride 1",
+        ),
+        (lambda: nn.BatchNorm2d(3)(ones((2, 4, 5, 5))), jg.ShapeError, r"BatchNorm2d\(3\) takes x \[N, 3, \*, \*\]"),
+        (lambda: nn.BatchNorm1d(3)(ones((1, 3))), jg.ShapeError, "more than one value per channel"),
+        (lambda: nn.LayerNorm(4)(ones((2, 3))), jg.ShapeError, r"normalized_shape=\(4,\) takes x\[\.\.\., 4\]"),
+        (lambda: nn.GroupNorm(4, 6), jg.JitgraphError, "must divide"),
+        (lambda: nn.Embedding(3, 2)(jg.asarray([0, 3])), IndexError, "index 3 is out of range"),
+        (lambda: nn.Embedding(3, 2)(ones(2)), jg.DTypeError, "embedding takes integers"),
+        (lambda: F.cross_entropy(ones((2, 3)), jg.asarray([0, 3])), IndexError, "a label is not one of 3 classes"),
+        (lambda: F.cross_entropy(ones((2, 3)), jg.asarray([0, -1])), IndexError, "a label is not one of 3 classes"),
+        (
+            lambda: F.cross_entropy(ones((2, 3)), ones(2)),
+            jg.DTypeError,
+            r"integers, not f32\[2\]\n.*\n.*astype\(jg.int64\)",
+        ),
+        (lambda: F.cross_entropy(ones((2, 3)), jg.asarray([[0], [1]])), jg.ShapeError, r"takes labels of shape \(2,\)"),
+        (lambda: F.cross_entropy(ones((2, 3)), jg.asarray([0, 1, 2])), jg.ShapeError, r"takes labels of shape \(2,\)"),
+        (lambda: F.cross_entropy(ones((2, 3)), jg.asarray([0, 1]), reduction="avg"), jg.JitgraphError, "'avg' is not"),
+        (lambda: F.mse_loss(ones((2, 1)), ones(2)), jg.ShapeError, "of one shape"),
+        (lambda: F.max_pool2d(ones((1, 1, 4, 4)), 2, padding=2), jg.ShapeError, "at most half"),
+        (lambda: F.max_pool2d(ones((1, 1, 4, 4)), 2, ceil_mode=True), jg.UnsupportedOp, "ceil_mode"),
+        (lambda: F.max_pool2d(ones((1, 1, 2, 2)), 3), jg.ShapeError, "pooling"),
+        (lambda: F.one_hot(jg.asarray([0, 3]), 3), IndexError, "one_hot"),
+        (lambda: F.dropout(ones(2), 1.5), jg.JitgraphError, "not a probability"),
+        (lambda: F.gelu(ones(2), "erf"), jg.JitgraphError, "approximate='erf'"),
+        (lambda: nn.init.xavier_uniform_(nn.Parameter(ones(3))), jg.ShapeError, "at least two axes"),
+    ],
+)
+def test_layers_name_what_they_expect(call: Callable[[], Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_one_hot() -> None:
+    found = F.one_hot(jg.asarray([[0, 2], [1, 1]]))
+    assert found.dtype == jg.int64
+    np.testing.assert_array_equal(found.numpy(), np.eye(3)[[[0, 2], [1, 1]]])

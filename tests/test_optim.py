@@ -1,0 +1,162 @@
+"""Optimisers against their formulas, and their state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitgraph as jg
+
+START = np.array([1.0, -2.0, 3.0])
+GRADIENTS = [np.array([0.5, -1.0, 0.1]), np.array([-0.2, 0.4, 0.3]), np.array([0.0, 2.0, -1.0])]
+
+
+def run(make: Any, gradients: list[np.ndarray] = GRADIENTS) -> tuple[np.ndarray, Any]:
+    p = jg.nn.Parameter(START)
+    optimizer = make([p])
+    for gradient in gradients:
+        p.grad = jg.asarray(gradient)
+        optimizer.step()
+    return p.detach().numpy(), optimizer
+
+
+def test_sgd() -> None:
+    p, buffer = START.copy(), np.zeros(3)
+    for g in GRADIENTS:
+        buffer = 0.9 * buffer + (g + 0.1 * p)
+        p = p - 0.05 * buffer
+    found, _ = run(lambda ps: jg.optim.SGD(ps, lr=0.05, momentum=0.9, weight_decay=0.1))
+    np.testing.assert_allclose(found, p, rtol=1e-14)
+
+
+@pytest.mark.parametrize("decoupled", [False, True])
+def test_adam(decoupled: bool) -> None:
+    p, m, v = START.copy(), np.zeros(3), np.zeros(3)
+    for step, gradient in enumerate(GRADIENTS, 1):
+        g = gradient if decoupled else gradient + 0.1 * p
+        p = p * (1 - 0.01 * 0.1) if decoupled else p
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        p = p - 0.01 * (m / (1 - 0.9**step)) / (np.sqrt(v / (1 - 0.999**step)) + 1e-8)
+    kind = jg.optim.AdamW if decoupled else jg.optim.Adam
+    found, _ = run(lambda ps: kind(ps, lr=0.01, weight_decay=0.1))
+    np.testing.assert_allclose(found, p, rtol=1e-12)
+
+
+def test_rmsprop() -> None:
+    p, v, a, b = START.copy(), np.zeros(3), np.zeros(3), np.zeros(3)
+    for g in GRADIENTS:
+        v, a = 0.9 * v + 0.1 * g * g, 0.9 * a + 0.1 * g
+        b = 0.5 * b + g / (np.sqrt(v - a * a) + 1e-8)
+        p = p - 0.01 * b
+    found, _ = run(lambda ps: jg.optim.RMSprop(ps, lr=0.01, alpha=0.9, momentum=0.5, centered=True))
+    np.testing.assert_allclose(found, p, rtol=1e-10)
+
+
+def test_a_parameter_without_a_gradient_stays() -> None:
+    p, q = jg.nn.Parameter(START), jg.nn.Parameter(START)
+    optimizer = jg.optim.Adam([p, q])
+    p.grad = jg.asarray(GRADIENTS[0])
+    optimizer.step()
+    assert q.tolist() == START.tolist() and p.tolist() != START.tolist()
+    optimizer.zero_grad(set_to_none=False)
+    assert p.grad is not None and p.grad.tolist() == [0.0] * 3 and q.grad is None
+    optimizer.zero_grad()
+    assert p.grad is None
+
+
+def test_groups() -> None:
+    p, q = jg.nn.Parameter(START), jg.nn.Parameter(START)
+    groups = [{"params": [p], "lr": 1}, {"params": q, "momentum": 0.9}]
+    optimizer = jg.optim.SGD(groups, lr=0.1)
+    assert [g["lr"] for g in optimizer.param_groups] == [1.0, 0.1] and len(optimizer.state[1]) == 2
+    p.grad = q.grad = jg.ones(3, dtype=jg.float64)
+    optimizer.step()
+    optimizer.param_groups[0]["lr"] = 0.5
+    optimizer.step()
+    np.testing.assert_allclose(p.detach().numpy(), START - 1.5)
+    np.testing.assert_allclose(q.detach().numpy(), START - 0.1 - 0.19)
+    adam = jg.optim.Adam([{"params": [p], "betas": (0.5, 0.6)}])
+    assert (adam.param_groups[0]["beta1"], adam.param_groups[0]["beta2"]) == (0.5, 0.6)
+
+
+MAKERS = [
+    lambda ps: jg.optim.SGD(ps, momentum=0.9, dampening=0.1),
+    lambda ps: jg.optim.Adam(ps),
+    lambda ps: jg.optim.AdamW(ps),
+    lambda ps: jg.optim.RMSprop(ps, momentum=0.9, centered=True),
+]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_state_is_saved_and_loaded(make: Any) -> None:
+    whole, _ = run(make)
+    half, optimizer = run(make, GRADIENTS[:1])
+    state = optimizer.state_dict()
+    p = jg.nn.Parameter(half)
+    again = make([p])
+    again.load_state_dict(state)
+    for gradient in GRADIENTS[1:]:
+        p.grad = jg.asarray(gradient)
+        again.step()
+    np.testing.assert_array_equal(p.detach().numpy(), whole)
+    for array in state["state"][0].values():
+        array[...] = 0  # copies
+    assert any(np.any(tensor.numpy()) for tensor in optimizer.state[0].values())
+    with pytest.raises(jg.JitgraphError, match="the saved state of parameter 0"):
+        again.load_state_dict({"state": {}, "param_groups": state["param_groups"]})
+    with pytest.raises(jg.JitgraphError, match="other parameter groups"):
+        again.load_state_dict({"state": {}, "param_groups": []})
+
+
+def test_steps_keep_the_dtype_and_the_handle() -> None:
+    p = jg.nn.Parameter(jg.ones(3, dtype=jg.float16))
+    for make in MAKERS:
+        optimizer = make([p])
+        p.grad = jg.ones(3, dtype=jg.float16)
+        optimizer.step()
+        assert p.dtype == jg.float16 and p.is_leaf and p.requires_grad
+        assert {s.dtype for k, s in optimizer.state[0].items() if k != "step"} == {p.dtype}
+
+
+def test_schedules_set_the_rate() -> None:
+    optimizer = jg.optim.SGD([jg.nn.Parameter(START)], lr=0.8)
+    schedule = jg.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
+    rates = []
+    for _ in range(5):
+        rates.append(optimizer.param_groups[0]["lr"])
+        schedule.step()
+    assert rates == [0.8, 0.8, 0.4, 0.4, 0.2]
+    saved = schedule.state_dict()
+    schedule.load_state_dict({"last_epoch": 0})
+    assert schedule.get_last_lr() == [0.8]
+    schedule.load_state_dict(saved)
+    np.testing.assert_allclose(schedule.get_last_lr(), [0.2])
+
+
+def test_mistakes() -> None:
+    p = jg.nn.Parameter(START)
+    for given, message in (([], "at least one"), ([p, p], "twice"), ([1.0], "takes parameters, not float")):
+        with pytest.raises(jg.JitgraphError, match=message):
+            jg.optim.SGD(given)
+    with pytest.raises(jg.JitgraphError, match="nesterov"):
+        jg.optim.SGD([p], nesterov=True)
+
+
+def test_a_small_model_learns() -> None:
+    jg.random.seed(0)
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((64, 2)).astype(np.float32)
+    y = (x[:, 0] * x[:, 1] > 0).astype(np.int64)
+    model = jg.nn.Sequential(jg.nn.Linear(2, 16), jg.nn.Tanh(), jg.nn.Linear(16, 2))
+    optimizer = jg.optim.Adam(model.parameters(), lr=0.05)
+    for _ in range(80):
+        loss = jg.nn.functional.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert loss.item() < 0.1
+    assert jg.nn.utils.clip_grad_norm_(model.parameters(), 1e-3).item() > 0
+    norm = np.sqrt(sum(float((p.grad.numpy() ** 2).sum()) for p in model.parameters()))
+    assert norm <= 1e-3 * (1 + 1e-5)

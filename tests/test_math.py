@@ -28,7 +28,7 @@ WIDER = np.finfo(np.longdouble).nmant > 60
 BOUNDS = {
     "exp": 1.0,
     "exp2": 1.0,
-    "expm1": 1.0,
+    "expm1": 1.2,
     "log": 1.0,
     "log2": 1.0,
     "log1p": 1.0,
@@ -38,12 +38,12 @@ BOUNDS = {
     "tan": 1.0,
     "asin": 1.0,
     "acos": 1.0,
-    "atan": 1.2,
+    "atan": 1.3,
     "atan2": 1.6,
     "sinh": 1.8,
     "cosh": 1.6,
     "tanh": 1.0,
-    "erf": 1.2,
+    "erf": 1.4,
     "rsqrt": 1.6,
 }
 NUMPY: dict[str, Callable[..., Any]] = {

@@ -1,4 +1,4 @@
-"""Errors of the float32 math functions over every n-th bit pattern: ``python bench/accuracy_float32.py [n] [name ...]``.
+"""Errors of the float32 math functions over every n-th bit pattern: ``python bench/accuracy_float32.py 61``.
 
 Runs the functions natively (a stride of 1 is exhaustive and takes about an hour), against NumPy in float64, and checks
 on a part of the points that native code gives the bits of the slow executor. Prints the errors in ulp.

@@ -30,4 +30,5 @@ def _atom(atom: Atom, lookup: Callable[[str], Array]) -> Array:
     if isinstance(atom, str):
         return lookup(atom)
     numerator, denominator = evaluate_index(atom.numerator, lookup), evaluate_index(atom.denominator, lookup)
-    return np.asarray((np.remainder if isinstance(atom, Mod) else np.floor_divide)(numerator, denominator))
+    with np.errstate(divide="ignore"):
+        return np.asarray((np.remainder if isinstance(atom, Mod) else np.floor_divide)(numerator, denominator))

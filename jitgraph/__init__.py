@@ -117,7 +117,7 @@ _PLANNED: Final[dict[str, str]] = {  # names of the public API that later versio
     "fft": "np.fft outside of traces",
     "linalg": "np.linalg outside of traces",
     "onnx": "jg.save for files of our own",
-    "vmap": "a leading axis, which every function takes",
+    "vmap": "write the function for tensors with a leading axis",
 }
 
 

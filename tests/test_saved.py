@@ -150,6 +150,20 @@ def test_the_loader_alone_needs_nothing_of_jitgraph(path: Path) -> None:
     subprocess.run([sys.executable, "-I", "-c", code], check=True)
 
 
+def test_a_spec_stands_for_an_example(path: Path) -> None:
+    model = jg.nn.Linear(4, 2)
+    jg.save(model, path, example_inputs=(jg.TensorSpec(("n", 4), jg.float32),))
+    for rows in (1, 5):
+        x = normal(rows, 4, seed=rows)
+        np.testing.assert_allclose(loader.load(path)(x), model(jg.asarray(x)).detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_an_argument_that_is_not_used_is_still_an_argument(path: Path) -> None:
+    jg.save(lambda x, unused: x * 2, path, example_inputs=(normal(2), normal(3)))
+    assert [spec.name for spec in loader.load(path).inputs] == ["x", "unused"]
+    np.testing.assert_array_equal(loader.load(path)(normal(2), normal(3)), normal(2) * 2)
+
+
 @pytest.mark.parametrize(
     ("function", "inputs", "message"),
     [

@@ -84,12 +84,12 @@ class _Assembly:
 
     def _take_arguments(self) -> None:
         """One input for each tensor, array or float among the arguments, used or not."""
-        used: dict[tuple[str, int], Value] = {}
+        used: dict[int, Value] = {}
         for source, value in zip(self.program.inputs, self.graph.inputs, strict=True):
             if source.kind == "slot" and self.program.slots[source.at].kind == "argument":
-                used["tensor", self.program.slots[source.at].at] = value
+                used[self.program.slots[source.at].at] = value
             elif source.kind in ("argument array", "float"):
-                used["array" if source.kind == "argument array" else "float", source.at] = value
+                used[source.at] = value
         names: set[str] = set()
         for number, key in enumerate(self.lowered.keys):
             if key.kind not in ("tensor", "array", "float"):
@@ -97,7 +97,7 @@ class _Assembly:
             if key.kind == "tensor" and key.first != number:
                 self._refuse("an example input is given twice", "give each argument a tensor of its own")
             type = TensorType(dtypes.float64, ()) if key.kind == "float" else TensorType(key.dtype, key.shape)
-            found = used.get((key.kind, number))
+            found = used.get(number)
             name = _unique(re.sub(r"\W+", "_", self.lowered.arguments.texts[number]).strip("_"), names)
             self.arguments.append(self._named(found, type, name))
             self.defaults.append(None)

@@ -8,8 +8,9 @@ from jitgraph.codegen.index import offset
 from jitgraph.codegen.kernel import LoopKind, Var
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.movement import at_least, below, both
-from jitgraph.codegen.lower.recorder import Recorder, Words
+from jitgraph.codegen.lower.recorder import Recorder
 from jitgraph.codegen.lower.values import Evaluator, Index, accumulator
+from jitgraph.codegen.lower.words import Words
 from jitgraph.dtypes import bool_
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike

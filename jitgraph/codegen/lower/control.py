@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from jitgraph.codegen.lower.building import ScheduleBuilder
-from jitgraph.codegen.lower.recorder import Recorder, Slot, Storage, Words
+from jitgraph.codegen.lower.recorder import Recorder, Slot, Storage
+from jitgraph.codegen.lower.words import Words
 from jitgraph.codegen.schedule import Branch, While
 from jitgraph.dtypes import bool_, int64
 from jitgraph.ir.dims import DimLike

@@ -8,8 +8,9 @@ from jitgraph import dtypes
 from jitgraph.codegen.index import offset
 from jitgraph.codegen.kernel import LoopKind, Var
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
-from jitgraph.codegen.lower.recorder import Recorder, Words
+from jitgraph.codegen.lower.recorder import Recorder
 from jitgraph.codegen.lower.values import accumulator
+from jitgraph.codegen.lower.words import Words
 from jitgraph.ir.dims import DimLike
 
 CUMULATIVE = frozenset({"cumsum", "cumprod", "cummax", "cummin"})

@@ -8,8 +8,9 @@ from typing import Any
 from jitgraph.codegen.kernel import Var
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.movement import at_least, below, both
-from jitgraph.codegen.lower.recorder import Recorder, Words
+from jitgraph.codegen.lower.recorder import Recorder
 from jitgraph.codegen.lower.values import Evaluator, Index, Inline
+from jitgraph.codegen.lower.words import Words
 from jitgraph.codegen.schedule import CheckSite
 from jitgraph.dtypes import bool_, int64
 from jitgraph.ir.dims import DimLike

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from jitgraph.codegen.kernel import Var
-from jitgraph.codegen.lower.recorder import Recorder, Words
+from jitgraph.codegen.lower.recorder import Recorder
 from jitgraph.codegen.lower.values import Evaluator, Index, Inline
+from jitgraph.codegen.lower.words import Words
 from jitgraph.dtypes import bool_
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node

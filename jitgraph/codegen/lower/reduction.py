@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from jitgraph.codegen.kernel import Var
-from jitgraph.codegen.lower.recorder import Recorder, Words
+from jitgraph.codegen.lower.recorder import Recorder
 from jitgraph.codegen.lower.values import Evaluator, Index, Inline, accumulator
+from jitgraph.codegen.lower.words import Words
 from jitgraph.dtypes import int64
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike

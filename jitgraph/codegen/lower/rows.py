@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from jitgraph.codegen.index import offset
 from jitgraph.codegen.kernel import LoopKind, Var
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
-from jitgraph.codegen.lower.recorder import Recorder, Storage, Words
+from jitgraph.codegen.lower.recorder import Recorder, Storage
 from jitgraph.codegen.lower.reduction import (
     Window,
     combine,
@@ -26,6 +26,7 @@ from jitgraph.codegen.lower.reduction import (
     runs_of,
 )
 from jitgraph.codegen.lower.values import Evaluator
+from jitgraph.codegen.lower.words import Words
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node, Value

@@ -12,8 +12,9 @@ from jitgraph.codegen.index import offset
 from jitgraph.codegen.kernel import LoopKind
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.indexing import wrapped
-from jitgraph.codegen.lower.recorder import Recorder, Storage, Words
+from jitgraph.codegen.lower.recorder import Recorder, Storage
 from jitgraph.codegen.lower.values import accumulator
+from jitgraph.codegen.lower.words import Words
 from jitgraph.ir import dims
 from jitgraph.ir.types import TensorType
 

@@ -14,8 +14,9 @@ from jitgraph import dtypes
 from jitgraph.codegen.index import offset
 from jitgraph.codegen.kernel import LoopKind, Var
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
-from jitgraph.codegen.lower.recorder import Recorder, Storage, Words
+from jitgraph.codegen.lower.recorder import Recorder, Storage
 from jitgraph.codegen.lower.values import accumulator
+from jitgraph.codegen.lower.words import Words
 from jitgraph.dtypes import bool_, int64
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike

@@ -14,7 +14,8 @@ from typing import Any
 from jitgraph import dtypes
 from jitgraph.codegen.index import offset
 from jitgraph.codegen.kernel import Var
-from jitgraph.codegen.lower.recorder import Recorder, Storage, Words
+from jitgraph.codegen.lower.recorder import Recorder, Storage
+from jitgraph.codegen.lower.words import Words
 from jitgraph.codegen.schedule import CheckSite
 from jitgraph.dtypes import DType
 from jitgraph.errors import UnsupportedOp

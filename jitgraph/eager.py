@@ -99,8 +99,7 @@ class EagerEmitter:
     def _run(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """The outputs of one op as arrays, without a tape; other kinds of value (tokens, stacks) pass through."""
         if op.decompose is not None and not regions:
-            with context.using(grad_enabled=False):
-                result = op.decompose(*map(_detached, inputs), **attrs)
+            result = op.decompose(*map(_detached, inputs), **attrs)  # without records nothing in it is taped
             return tuple(_payload(value) for value in (result if isinstance(result, tuple | list) else (result,)))
         self._check_types(op, inputs, attrs, regions)
         if op.evaluate is None:

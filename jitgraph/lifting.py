@@ -32,11 +32,17 @@ def is_scalar(x: object) -> bool:
     return type(x) in _SCALARS or (isinstance(x, int | float) and not isinstance(x, np.generic))
 
 
+_HANDLE: list[type[Tensor]] = []
+
+
+def register_handle(handle: type[Tensor]) -> None:
+    """Make ``handle`` the class of tensors; called once, by ``jitgraph.tensor``, which imports this module."""
+    _HANDLE[:] = [handle]
+
+
 def value_of(x: Any, dtype: DType | None = None) -> Any:
     """The op operand that ``x`` means: a tensor's value, a copied array, or a 0-d constant of ``dtype``."""
-    from jitgraph.tensor import Tensor
-
-    if isinstance(x, Tensor):
+    if isinstance(x, _HANDLE[0]):
         return x.value
     if is_scalar(x):
         return constant(x, dtype or dtypes.default_of(x))
@@ -111,24 +117,48 @@ def dtype_of(x: Any) -> DType:
 def operands(*xs: TensorLike, dtype: DType | None = None) -> list[Any]:
     """Values of one dtype (the promoted one, unless given) and one shape (the broadcast one)."""
     values = [None if is_scalar(x) else value_of(x) for x in xs]
-    target = dtype or _dtype_of_all(xs, values)
+    if dtype is None and _alike(values):
+        return values
+    target = dtype or _promoted(xs, values)
     shapes = [value.shape for value in values if value is not None]
     shape = shapes[0] if shapes else ()
-    if any(other != shape for other in shapes):
-        shape = broadcast_shapes(*shapes)
+    for other in shapes:
+        if other != shape:
+            shape = broadcast_shapes(*shapes)
+            break
     return [
         _repeated(x, target, shape) if value is None else broadcast_to(cast(value, target), shape)
         for x, value in zip(xs, values, strict=True)
     ]
 
 
-def _dtype_of_all(xs: Sequence[TensorLike], values: Sequence[Any]) -> DType:
-    """``common_dtype``, at once where all have the same one."""
+def _alike(values: Sequence[Any]) -> bool:
+    """Whether all are there, of one dtype and one shape."""
     first = values[0]
-    if first is not None and all(value is not None and value.dtype == first.dtype for value in values):
-        found: DType = first.dtype
-        return found
-    return common_dtype(*xs)
+    if first is None:
+        return False
+    dtype, shape = first.dtype, first.shape
+    return all([value is not None and value.dtype is dtype and value.shape == shape for value in values])
+
+
+def _promoted(xs: Sequence[Any], values: Sequence[Any]) -> DType:
+    """``common_dtype`` where the values (None for Python scalars) are there already."""
+    strong: DType | None = None
+    weak: list[Any] = []
+    for x, value in zip(xs, values, strict=True):
+        if value is None:
+            weak.append(x)
+        elif getattr(x, "_weak", False):
+            weak.append(0.0)
+        elif strong is None:
+            strong = value.dtype
+        elif value.dtype is not strong:
+            strong = dtypes.promote(strong, value.dtype)
+    if strong is None:
+        return common_dtype(*xs)
+    for x in weak:
+        strong = dtypes.promote_scalar(strong, x)
+    return strong
 
 
 def _repeated(scalar: Any, dtype: DType, shape: tuple[DimLike, ...]) -> Any:
@@ -179,9 +209,7 @@ def broadcast_to(value: Any, shape: tuple[DimLike, ...]) -> Any:
 
 def elementwise(op: Op, *xs: TensorLike, floating: bool = False) -> Tensor:
     """Apply an elementwise op to promoted, broadcast operands; ``floating`` lifts integers and bools to float32."""
-    target = None
-    if floating and not dtypes.is_float(common_dtype(*xs)):
-        target = dtypes.float32
+    target = dtypes.float32 if floating and not dtypes.is_float(common_dtype(*xs)) else None
     result = wrap(op(*operands(*xs, dtype=target)))
     if context.current().trace is not None:
         result._weak = dtypes.is_float(result.dtype) and all(map(is_weak, xs)) and not all(map(is_scalar, xs))
@@ -190,6 +218,4 @@ def elementwise(op: Op, *xs: TensorLike, floating: bool = False) -> Tensor:
 
 def wrap(value: Any) -> Tensor:
     """A new handle on ``value``."""
-    from jitgraph.tensor import Tensor
-
-    return Tensor._of(value)
+    return _HANDLE[0]._of(value)

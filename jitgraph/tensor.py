@@ -124,11 +124,12 @@ class Tensor:
         trace = context.current().trace
         if trace is not None:
             return trace.read(self)
-        if not isinstance(self._value, EagerValue):
-            return self._value.outside(self)
-        if self._requires_grad and self._value.record is None:
-            self._value = self._value.recorded(tape.Leaf(self))
-        return self._value
+        value = self._value
+        if not isinstance(value, EagerValue):
+            return value.outside(self)
+        if self._requires_grad and value.record is None:
+            value = self._value = value.recorded(tape.Leaf(self))
+        return value
 
     def _rebind(self, value: Any) -> None:
         """Give this handle a new value; a leaf that requires a gradient may be rebound under ``no_grad`` only."""
@@ -526,7 +527,7 @@ def _is_operand(x: object) -> bool:
 
 def _operate(op: Any, x: Any, y: Any, *, floating: bool = False) -> Tensor:
     """A binary operator; NotImplemented where an operand is no tensor, array or number."""
-    if not (_is_operand(x) and _is_operand(y)):
+    if not (isinstance(x, Tensor) and isinstance(y, Tensor)) and not (_is_operand(x) and _is_operand(y)):
         return NotImplemented  # type: ignore[no-any-return]
     return elementwise(op, x, y, floating=floating)
 
@@ -597,4 +598,5 @@ def _measure_unnamed() -> int:
 
 
 _UNNAMED = _measure_unnamed()
+lifting.register_handle(Tensor)
 __all__ = ["DEVICES", "HandleStore", "Tensor", "TraceError"]

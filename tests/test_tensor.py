@@ -227,7 +227,7 @@ def test_asarray_of_dlpack_copies() -> None:
         (lambda: jg.zeros((0,)).argmin(), jg.ShapeError, "argmin of no elements"),
         (lambda: jg.ones((2, 2)).cumsum(), jg.ShapeError, "needs an axis"),
         (lambda: jg.ones(2) + "a", TypeError, "unsupported operand"),
-        (lambda: jg.ones(2) * [1, 2], TypeError, "can't multiply|unsupported operand"),
+        (lambda: jg.ones(2) - [1, 2], TypeError, "unsupported operand"),
     ],
 )
 def test_errors_name_the_way_out(call: Any, error: type[Exception], message: str) -> None:

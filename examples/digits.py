@@ -104,7 +104,8 @@ def report(lowered: Any) -> None:
     stages, plan = lowered.stages, lowered.memory_plan
     kernels = sum(isinstance(step, Launch) for step in stages.schedule.steps)
     milliseconds = sum(stages.milliseconds.values())
-    print(f"the step: {len(stages.optimized.nodes)} ops, {kernels} kernels after fusion")
+    apart = sum(node.op.kind not in ("movement", "creation") for node in stages.optimized.nodes)  # views cost nothing
+    print(f"kernels of a training step: {apart} before fusion, {kernels} after")
     print(f"arena {plan.arena_bytes} bytes with the memory plan, {plan.unplanned} without")
     print(f"compile time {milliseconds:.0f} ms ({', '.join(f'{k} {v:.0f}' for k, v in stages.milliseconds.items())})")
 

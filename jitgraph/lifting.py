@@ -138,7 +138,10 @@ def _alike(values: Sequence[Any]) -> bool:
     if first is None:
         return False
     dtype, shape = first.dtype, first.shape
-    return all([value is not None and value.dtype is dtype and value.shape == shape for value in values])
+    for value in values:  # noqa: SIM110 - this runs for every operator, and a generator costs more than the rest
+        if value is None or value.dtype is not dtype or value.shape != shape:
+            return False
+    return True
 
 
 def _promoted(xs: Sequence[Any], values: Sequence[Any]) -> DType:

@@ -266,3 +266,38 @@ def test_one_hot() -> None:
     found = F.one_hot(jg.asarray([[0, 2], [1, 1]]))
     assert found.dtype == jg.int64
     np.testing.assert_array_equal(found.numpy(), np.eye(3)[[[0, 2], [1, 1]]])
+
+
+def test_a_traced_step_is_the_eager_one() -> None:
+    def make() -> tuple[nn.Module, Any]:
+        jg.random.seed(3)
+        # no bias before the norm: its gradient is zero but for rounding, which AdamW would blow up
+        layers = [
+            nn.Conv2d(1, 4, 3, padding=1, bias=False),
+            nn.BatchNorm2d(4),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+        ]
+        model = nn.Sequential(*layers, nn.Dropout(0.2), nn.Linear(36, 3))
+        return model, jg.optim.AdamW(model.parameters(), lr=0.01)
+
+    def step(model: nn.Module, optimizer: Any, x: jg.Tensor, y: jg.Tensor) -> jg.Tensor:
+        loss = F.cross_entropy(model(x), y, label_smoothing=0.1)
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        return loss
+
+    x, y = jg.asarray(RNG.standard_normal((6, 1, 6, 6)).astype(np.float32)), jg.asarray(RNG.integers(0, 3, 6))
+    states = []
+    for wrap in (lambda f: f, jg.trace):
+        model, optimizer = make()
+        run = wrap(lambda x, y, model=model, optimizer=optimizer: step(model, optimizer, x, y))
+        losses = [run(x, y).item() for _ in range(4)]
+        states.append({**model.state_dict(), "losses": np.array(losses)})
+    eager, traced = states
+    assert traced["1.num_batches_tracked"] == 4 and traced["losses"][-1] < traced["losses"][0]
+    for name, array in eager.items():
+        np.testing.assert_allclose(traced[name], array, rtol=2e-4, atol=2e-5, err_msg=name)

@@ -11,9 +11,9 @@ from jitgraph import dtypes
 from jitgraph.dtypes import DType
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ops import rules
-from jitgraph.ops.arithmetic import abs, maximum, minimum
+from jitgraph.ops.arithmetic import abs
 from jitgraph.ops.bits import bitwise_and, bitwise_not, bitwise_or, bitwise_xor
-from jitgraph.ops.comparison import eq, lt, ne
+from jitgraph.ops.comparison import eq, gt, lt, ne, select
 from jitgraph.ops.conversion import cast
 from jitgraph.ops.creation import full_like
 from jitgraph.ops.define import composite
@@ -59,9 +59,13 @@ logical_xor: Op = _logical("logical_xor", bitwise_xor, 2, "Xor")
 
 
 def _clamp(x: Any, *, low: float | int | None, high: float | int | None) -> Any:
-    if low is not None:
-        x = maximum(x, full_like(low, x))
-    return x if high is None else minimum(x, full_like(high, x))
+    if low is not None:  # not by maximum, which would share the gradient at the bound
+        bound = full_like(low, x)
+        x = select(lt(x, bound), bound, x)
+    if high is not None:
+        bound = full_like(high, x)
+        x = select(gt(x, bound), bound, x)
+    return x
 
 
 def _clamp_samples(dtype: DType) -> Sequence[Sample]:

@@ -25,15 +25,20 @@ class EagerValue:
 
     ``record`` is None where no gradient flows; ``output`` tells which of the record's outputs this is. ``exported`` is
     set where the memory is a caller's: borrowed from one, or seen by one in a view. Such memory is never reused.
+    ``native`` is what ``frontend/operands.py`` found out about the array, or None.
     """
 
-    __slots__ = ("__weakref__", "_type", "array", "exported", "output", "record")
+    __slots__ = ("__weakref__", "_type", "address", "array", "exported", "native", "output", "record")
+
+    address: int
+    """Where the array's memory lies; there only where ``native`` is set."""
 
     def __init__(self, array: Array, record: Record | None = None, output: int = 0, exported: bool = False) -> None:
         self.array = array
         self.record = record
         self.output = output
         self.exported = exported
+        self.native: TensorType | None = None
         self._type: TensorType | None = None
 
     @property
@@ -53,6 +58,11 @@ class EagerValue:
     @property
     def requires_grad(self) -> bool:
         return self.record is not None
+
+    def export(self) -> None:
+        """Note that a caller may see the memory from now on."""
+        self.exported = True
+        self.native = None
 
     def recorded(self, record: Record | None) -> EagerValue:
         """The same memory as a value with another record."""

@@ -322,7 +322,7 @@ class Tensor:
             raise JitgraphError(f"{what} of a tensor that requires a gradient\n  hint: {way_out}")
         view = array.view()
         view.flags.writeable = False
-        self._value.exported = True
+        self._value.export()
         return view
 
     def __array_namespace__(self, api_version: str | None = None) -> Any:

@@ -1,7 +1,7 @@
 """The check before a compiled call: do the arguments and the captured state fit, and which arrays go in.
 
 A specialisation is described by plain data (keys of leaves, slots, inputs, guards); here it becomes one Python
-function, which gives the handles in the slots and the buffers of the inputs, or None where anything differs.
+function, which gives the handles in the slots and the operands for the inputs, or None where anything differs.
 """
 
 from __future__ import annotations
@@ -11,15 +11,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from jitgraph.eager import EagerValue
 from jitgraph.frontend.arguments import LeafKey, Static
 from jitgraph.frontend.guards import Place, compile_guards, same_float
+from jitgraph.frontend.operands import array_operand, native_type, operand, readable, scalar
 from jitgraph.frontend.program import Program, Slot
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.tensor import Tensor
 from jitgraph.tree import TreeDef
 
-Match: TypeAlias = "tuple[tuple[Any, ...], list[Any]]"
+Match: TypeAlias = "tuple[tuple[Any, ...], list[EagerValue]]"
 Matcher: TypeAlias = Callable[[tuple[Any, ...]], "Match | None"]
 
 _ERRORS = (AttributeError, LookupError, TypeError, ValueError)
@@ -43,14 +45,17 @@ class _Writer:
             "Tensor": Tensor,
             "Static": Static,
             "ndarray": np.ndarray,
-            "array": np.array,
+            "operand": operand,
+            "readable": readable,
+            "array_operand": array_operand,
+            "scalar": scalar,
             "same_float": same_float,
             "errors": _ERRORS,
         }
         self.sizes: set[str] = set()
         self.leaves: list[str] = []
         self.slot_variables: list[str] = []
-        self.arrays: dict[str, str] = {}  # handle variable -> array variable
+        self.values: dict[str, str] = {}  # handle variable -> variable of its value as an operand
         self.count = 0
 
     def constant(self, value: Any) -> str:
@@ -123,17 +128,25 @@ class _Writer:
             self.require(f"type({variable}) is {kind} and {variable} == {self.constant(key.value)}")
 
     def tensor(self, variable: str, dtype: Any, shape: Sequence[DimLike], requires_grad: bool) -> None:
-        """The checks of a handle's value; its array gets a variable."""
-        value, array = self.variable(), self.variable()
+        """The checks of a handle's value; as an operand it gets a variable."""
+        value = self.variable()
         self.lines.append(f"{value} = {variable}._value")
-        self.lines.append(f"{array} = {value}.array")
-        self.arrays[variable] = array
+        self.values[variable] = value
         negation = "" if requires_grad else "not "
         self.require(f"{negation}({variable}._requires_grad or {value}.record is not None)")
+        fixed = tuple(size for size in shape if isinstance(size, int))
+        if len(fixed) == len(shape):
+            known = self.constant(native_type(dtype, fixed))
+            self.lines.append(f"if {value}.native is not {known}:")
+            self.lines.append(f"    {value} = operand({value}, {known})")
+            self.lines.append(f"    if {value} is None: return None")
+            return
+        self.lines.append(f"{value} = readable({value})")
+        array = self.variable()
+        self.lines.append(f"{array} = {value}.array")
         self.array(array, dtype, shape)
 
     def array(self, variable: str, dtype: Any, shape: Sequence[DimLike]) -> None:
-        self.arrays.setdefault(variable, variable)
         known = self.constant(dtype)
         self.require(f"{variable}.dtype is {known} or {variable}.dtype == {known}")
         if all(isinstance(size, int) for size in shape):
@@ -168,9 +181,9 @@ class _Writer:
         if len(distinct) > 1:
             ids = ", ".join(f"id({variable})" for variable in distinct)
             self.require(f"len({{{ids}}}) == {len(distinct)}")
-        buffers = [self.buffer(source.kind, source.at) for source in program.inputs]
+        operands = [self.operand(source.kind, source.at) for source in program.inputs]
         shown = f"({', '.join(handles)},)" if handles else "()"
-        self.lines.append(f"return {shown}, [{', '.join(buffers)}]")
+        self.lines.append(f"return {shown}, [{', '.join(operands)}]")
 
     def slot(self, slot: Slot) -> str:
         if slot.kind == "argument":
@@ -201,22 +214,32 @@ class _Writer:
             return f"getattr({owner}, {self.constant(place.key)})"
         return f"{owner}[{self.constant(place.key)}]" if place.kind == "item" else f"{owner}.cell_contents"
 
-    def buffer(self, kind: str, at: Any) -> str:
+    def operand(self, kind: str, at: Any) -> str:
         match kind:
             case "slot":
-                return self.arrays[self.slot_variables[at]]
+                return self.values[self.slot_variables[at]]
             case "argument array":
-                return self.arrays[self.leaves[at]]
+                leaf = self.leaves[at]
+                return self.values.get(leaf, f"array_operand({leaf})")
             case "float":
-                return f"array({self.leaves[at]}, 'd')"
+                return self.number(self.leaves[at])
             case "host float":
                 variable, (mapping, key) = self.variable(), at
                 self.lines.append(f"{variable} = {self.constant(mapping)}[{self.constant(key)}]")
                 self.require(f"type({variable}) is float")
-                return f"array({variable}, 'd')"
+                return self.number(variable)
         variable, known = self.constant(at), at
         self.array(variable, known.dtype, known.shape)
-        return variable
+        return f"array_operand({variable})"
+
+    def number(self, variable: str) -> str:
+        """The operand for a float; that of the last call serves again while the float is the same object."""
+        last, value = self.constant([(None, None)]), self.variable()
+        self.lines.append(f"seen, {value} = {last}[0]")
+        self.lines.append(f"if seen is not {variable}:")
+        self.lines.append(f"    {value} = scalar({variable})")
+        self.lines.append(f"    {last}[0] = ({variable}, {value})")
+        return value
 
     def function(self) -> Matcher:
         body = "\n        ".join(self.lines)

@@ -2,20 +2,22 @@
 
 An input may be overwritten if its handle is the only one to hold the value, the value the only one to hold the array,
 and no view of the array was ever given out. CPython's reference counts say so; what they are for an unshared value is
-measured once, on the way the check itself takes.
+measured once, on the way the check itself takes. Memory that only one value holds overlaps no other operand's.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
 
 from jitgraph.eager import EagerValue
 from jitgraph.frontend.program import Program
+from jitgraph.ir.types import TensorType
 
 
 def candidates(program: Program) -> tuple[tuple[int, int], ...]:
@@ -38,13 +40,12 @@ class InFlight(EagerValue):
 
     __slots__ = ("_lock", "settled")
 
-    def __init__(self, old: EagerValue, lock: threading.RLock) -> None:
+    exported = True  # so that nothing about the array is kept here
+    native = None
+
+    def __init__(self, lock: threading.RLock) -> None:
         self._lock = lock
-        self._type = old.type
-        self.settled = _NOTHING  # and not ``old``, whose references are about to be counted
-        self.record = old.record
-        self.output = old.output
-        self.exported = False
+        self.settled = _NOTHING
 
     @property
     def array(self) -> Any:  # type: ignore[override]  # read-only: nobody sets the array of a value in flight
@@ -52,56 +53,90 @@ class InFlight(EagerValue):
         with self._lock:
             return self.settled.array
 
+    @property
+    def type(self) -> TensorType:
+        return self.settled.type
 
-def run_in_place(
-    run: Callable[[Sequence[Any], Sequence[int]], list[Any]],
-    handles: Sequence[Any],
-    buffers: Sequence[Any],
-    slots: Sequence[tuple[int, int]],
-) -> list[Any]:
-    """``run(buffers, donate)``, where ``donate`` are those of ``slots``, pairs (input, slot of its handle), that nobody
-    else can see.
+    @property
+    def record(self) -> Any:  # type: ignore[override]
+        return self.settled.record
 
-    Each handle is taken out of reach before its references are counted, and until the call has ended.
+    @property
+    def output(self) -> int:  # type: ignore[override]
+        return self.settled.output
+
+    def export(self) -> None:
+        """Note it on the value itself."""
+        self.settled.export()
+
+
+class Flight:
+    """One call that may overwrite the values of some handles; a flight that has landed can serve the next call.
+
+    While ``lock`` is held: ``begin``, the call, ``end``.
     """
-    lock = threading.RLock()
-    with lock:
-        held = [handles[slot]._value for _, slot in slots]
-        waiting = [InFlight(value, lock) for value in held]
-        for (_, slot), wait in zip(slots, waiting, strict=True):
-            handles[slot]._value = wait
-        donated = []
-        for i, (number, slot) in enumerate(slots):
-            if _counts(held, i, buffers, number) == _ALONE:
-                donated.append(number)
-            else:
-                handles[slot]._value = held[i]
-            waiting[i].settled = held[i]
-        try:
-            outputs = run(buffers, donated)
-        finally:
-            for (_, slot), wait, value in zip(slots, waiting, held, strict=True):
-                wait.settled = value
-                handles[slot]._value = value
-    return outputs
 
+    def __init__(self, count: int) -> None:
+        self.lock = threading.RLock()
+        self.held: list[Any] = []
+        self._waiting = [InFlight(self.lock) for _ in range(count)]
+        self._alone = ([_ALONE[0]] * count, [_ALONE[1]] * count)
 
-def _counts(held: list[Any], i: int, buffers: Sequence[Any], number: int) -> tuple[int, int] | None:
-    value = held[i]
-    array = value.array
-    if value.exported or not array.flags.writeable or isinstance(array.base, np.ndarray):
-        return None
-    return sys.getrefcount(value), sys.getrefcount(array)
+    def begin(self, handles: Sequence[Any], operands: Sequence[EagerValue], inputs: Sequence[int]) -> list[bool] | None:
+        """Take the handles out of reach; for each whether its value is nobody else's, None where all are.
+
+        ``operands[inputs[i]]`` is what the call reads from ``handles[i]``, and ``operands`` holds it once.
+        """
+        held = self.held = list(map(_value_of, handles))
+        self._hide(handles)
+        values, arrays = _counts(held)
+        if (values, arrays) == self._alone and held == [operands[i] for i in inputs]:
+            return None
+        alone = []
+        for i, number in enumerate(inputs):
+            mine = held[i] is operands[number] and (values[i], arrays[i]) == _ALONE
+            alone.append(mine)
+            if not mine:
+                if isinstance(held[i], InFlight):
+                    held[i] = held[i].settled
+                handles[i]._value = held[i]
+        return alone
+
+    def _hide(self, handles: Sequence[Any]) -> None:
+        for handle, wait, value in zip(handles, self._waiting, self.held, strict=True):
+            wait.settled = value
+            handle._value = wait
+
+    def end(self, handles: Sequence[Any]) -> bool:
+        """Give the handles their values again; False where somebody still waits, and this must not serve again."""
+        for handle, value in zip(handles, self.held, strict=False):  # nothing is held where ``begin`` was interrupted
+            handle._value = value
+        if max(map(sys.getrefcount, self._waiting)) > _IDLE:
+            return False
+        self.held = []
+        for wait in self._waiting:
+            wait.settled = _NOTHING
+        return True
 
 
 _NOTHING: Final = EagerValue(np.zeros(0))
+_value_of: Final = attrgetter("_value")
+
+
+def _counts(held: list[Any]) -> tuple[list[int], list[int]]:
+    return list(map(sys.getrefcount, held)), list(map(sys.getrefcount, [value.array for value in held]))
 
 
 def _measure() -> tuple[int, int]:
+    """The counts of a value that a flight, its value in flight and the operands of one call hold, and of its array."""
     held = [EagerValue(np.zeros(1))]
-    counts = _counts(held, 0, [held[0].array], 0)
-    assert counts is not None
-    return counts
+    wait = InFlight(threading.RLock())
+    wait.settled = held[0]
+    operands = [held[0]]
+    values, arrays = _counts(held)
+    assert operands and wait
+    return values[0], arrays[0]
 
 
 _ALONE: Final = _measure()
+_IDLE: Final = max(map(sys.getrefcount, [InFlight(threading.RLock())]))

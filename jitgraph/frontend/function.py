@@ -208,13 +208,13 @@ class TracedFunction:
         options = self.options
         return backend.compile_graph(graph, donate=donate, fastmath=options.fastmath, threads=options.threads)
 
-    def _check_contract(self, specialisation: Specialisation, buffers: Sequence[Any]) -> None:
+    def _check_contract(self, specialisation: Specialisation, operands: Sequence[EagerValue]) -> None:
         """TraceError where a call would need more memory for temporaries and outputs than ``max_bytes`` allows."""
         limit = self.options.max_bytes
         if limit is None:
             return
         graph = specialisation.program.graph
-        sizes = bind_sizes([value.type for value in graph.inputs], [np.shape(buffer) for buffer in buffers])
+        sizes = bind_sizes([value.type for value in graph.inputs], [operand.shape for operand in operands])
         needed = backend.arena_bytes(specialisation.forward, sizes)[0] + backend.output_bytes(graph, sizes)
         if needed > limit:
             raise TraceError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -16,17 +16,21 @@ from jitgraph.eager import EagerValue
 from jitgraph.frontend import backend, donation
 from jitgraph.frontend.arguments import LeafKey
 from jitgraph.frontend.backend import Runnable
+from jitgraph.frontend.conclusion import build_conclusion
 from jitgraph.frontend.dispatch import Match, build_matcher
-from jitgraph.frontend.program import Leaf, Program, Source, Template
+from jitgraph.frontend.invocation import Invocation, Takeover
+from jitgraph.frontend.operands import arrays_of
+from jitgraph.frontend.program import Program
 from jitgraph.ir import context
 from jitgraph.ir.context import Context
 from jitgraph.ir.graph import Graph, Value
 from jitgraph.location import Location
 from jitgraph.passes.autodiff import Vjp, vjp_halves
-from jitgraph.tensor import Tensor
+from jitgraph.runtime.executable import Executable
 from jitgraph.tree import TreeDef
 
 Compile = Callable[[Graph, Sequence[tuple[int, int]]], Runnable]
+Invoke = Callable[[Sequence[Any], list[EagerValue]], list[EagerValue]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +59,9 @@ class Specialisation:
         self.compile = compile
         self.match = build_matcher(structure, keys, program)
         self.taped = program.differentiable and ambient.grad_enabled
-        self._simple = _is_simple(program) and not self.taped
-        self._in_place: tuple[tuple[int, int], ...] = ()  # (input, slot) of state that may be overwritten
+        self._conclude = build_conclusion(program)
+        self._invoke: Invoke | None = None
+        self._in_place: tuple[Takeover, ...] = ()  # state that may be overwritten
 
     @cached_property
     def vjp(self) -> Vjp:
@@ -75,12 +80,16 @@ class Specialisation:
     def forward(self) -> Runnable:
         """What a call runs. State is updated in place only where no gradient may need its old value."""
         if self.taped:
-            return self.compile(self.vjp.forward, ())
+            return self.adopt(self.compile(self.vjp.forward, ()))
         return self.adopt(self.compile(self.program.graph, donation.candidates(self.program)))
 
     def adopt(self, made: Runnable) -> Runnable:
         """Take code that was compiled for the program's graph with its donations."""
-        self._in_place = tuple((i, self.program.inputs[i].at) for _, i in backend.aliases(made))
+        self._in_place = tuple(Takeover(o, i, self.program.inputs[i].at) for o, i in backend.aliases(made))
+        if isinstance(made, Executable):
+            self._invoke = Invocation(made.entry, self._in_place, recycle=not self.taped)
+        else:
+            self._invoke = partial(_by_arrays, made)
         self.__dict__["forward"] = made
         return made
 
@@ -91,85 +100,29 @@ class Specialisation:
 
     def run(self, match: Match) -> Any:
         """Run the graph and then, after success, write back and build the result."""
-        handles, buffers = match
-        if self._in_place:
-            outputs = donation.run_in_place(self.forward.run, handles, buffers, self._in_place)
-        else:
-            outputs = self.forward.run(buffers)
-        if self._simple:
-            handle = object.__new__(Tensor)
-            handle._bind(EagerValue(outputs[0]))
-            return handle
-        return self._conclude(handles, buffers, outputs)
-
-    def _conclude(self, handles: Sequence[Any], buffers: Sequence[Any], outputs: Sequence[Any]) -> Any:
-        program = self.program
-        record: CallRecord | None = None
-        count = len(program.graph.outputs)
+        handles, operands = match
+        invoke = self._invoke
+        if invoke is None:
+            self.forward  # noqa: B018 - compiled now
+            invoke = self._invoke
+            assert invoke is not None
+        outputs = invoke(handles, operands)
         if self.taped:
-            record = CallRecord(self, handles, buffers, outputs)
+            self._record(handles, operands, outputs)
+        return self._conclude(handles, operands, outputs)
 
-        def value_of(source: Source) -> EagerValue:
-            if source.kind == "input":
-                found: EagerValue = handles[program.inputs[source.number].at].value
-                return found if source.differentiable else EagerValue(found.array)
-            if record is not None and source.differentiable:
-                return EagerValue(outputs[source.number], record, source.number)
-            return EagerValue(outputs[source.number])
-
-        shared: dict[Source, EagerValue] = {}
-
-        def shared_value(source: Source) -> EagerValue:
-            if source not in shared:
-                shared[source] = value_of(source)
-            return shared[source]
-
-        assert len(outputs) >= count
-        fresh = []
-        for made in program.fresh:
-            handle = Tensor._of(shared_value(made.source), made.requires_grad)
-            handle._weak = made.weak
-            fresh.append(handle)
-        written = [(handles[slot], shared_value(source)) for slot, source in program.writes]
-        for place, template in program.effects:
-            if template is None:
-                place.remove()
-            else:
-                place.set(_rebuild(template, handles, fresh))
-        for handle, value in written:
-            handle._value = value
-            handle._weak = False
-        for slot, leaf in program.grad_writes:
-            handles[slot]._grad = None if leaf is None else _leaf(leaf, handles, fresh)
-        return _rebuild(program.result, handles, fresh)
+    def _record(self, handles: Sequence[Any], operands: Sequence[EagerValue], outputs: list[EagerValue]) -> None:
+        """Put the outputs through which gradients flow on the tape."""
+        record = CallRecord(self, handles, arrays_of(operands), arrays_of(outputs))
+        program = self.program
+        for source in (*[fresh.source for fresh in program.fresh], *[source for _, source in program.writes]):
+            if source.kind == "output" and source.differentiable and outputs[source.number].record is not record:
+                outputs[source.number] = EagerValue(outputs[source.number].array, record, source.number)
 
 
-def _is_simple(program: Program) -> bool:
-    """Whether the result is one plain new tensor and nothing else changes."""
-    plain = (
-        len(program.fresh) == 1
-        and program.result.leaves == (Leaf("fresh", 0),)
-        and program.result.structure.kind is None
-        and program.fresh[0].source.kind == "output"
-        and not program.fresh[0].requires_grad
-        and not program.fresh[0].weak
-    )
-    return plain and not (program.writes or program.grad_writes or program.effects)
-
-
-def _leaf(leaf: Leaf, handles: Sequence[Any], fresh: Sequence[Tensor]) -> Any:
-    if leaf.kind == "slot":
-        return handles[leaf.at]
-    if leaf.kind == "python":
-        return leaf.at
-    handle = fresh[leaf.at]
-    return float(handle._value.array) if handle._weak else handle
-
-
-def _rebuild(template: Template, handles: Sequence[Any], fresh: Sequence[Tensor]) -> Any:
-    if template.structure.kind is None:
-        return _leaf(template.leaves[0], handles, fresh)
-    return template.structure.unflatten([_leaf(leaf, handles, fresh) for leaf in template.leaves])
+def _by_arrays(made: Runnable, handles: Sequence[Any], operands: Sequence[EagerValue]) -> list[EagerValue]:
+    """The call of what is no native code."""
+    return [EagerValue(array) for array in made.run(arrays_of(operands))]
 
 
 class CallRecord(Record):

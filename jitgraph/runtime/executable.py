@@ -27,7 +27,7 @@ class Executable:
         self.signature = signature
         self.llvm_ir = llvm_ir
         self._asm = asm
-        self._entry = loader.Entry(loader.Image(image), signature, runtime=runtime, callback=callback)
+        self.entry = loader.Entry(loader.Image(image), signature, runtime=runtime, callback=callback)
 
     @cached_property
     def asm(self) -> str:
@@ -40,8 +40,8 @@ class Executable:
         ``donate`` lists parameters that an aliasing output may take over: that output is then the array given.
         ArgumentError for a dtype, rank or size that does not fit, before anything runs.
         """
-        return self._entry.run(buffers, donate)
+        return self.entry.run(buffers, donate)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """The result for the user's arguments, in the structure that the function returns."""
-        return self._entry(*args, **named)
+        return self.entry(*args, **named)

@@ -983,7 +983,7 @@ class Runtime:
         self._threads = threads
         self._pool: Pool | None = None
         self._lock = threading.Lock()
-        self._settled = False
+        self.settled = False
         self._poll = _POLL_TYPE(ctypes.pythonapi.PyOS_InterruptOccurred)
         self.host = Host(
             abi_version=ABI_VERSION,
@@ -996,22 +996,22 @@ class Runtime:
 
     def attach(self, image: Image) -> None:
         """Start the pool if ``image`` has a worker function and no pool runs yet."""
-        if self._settled or not image.export("worker"):
+        if self.settled or not image.export("worker"):
             return
         with self._lock:
-            if self._settled:
+            if self.settled:
                 return
             workers = (thread_count() if self._threads is None else self._threads) - 1
             if workers > 0 and sys.platform == "linux":
                 self._pool = Pool(image, workers)
                 self.host.pool = self._pool.address
                 weakref.finalize(self, self._pool.dismiss)
-            self._settled = True
+            self.settled = True
 
     def close(self) -> None:
         """Stop the pool; later calls run on their own thread alone."""
         with self._lock:
-            self._settled = True
+            self.settled = True
         if self._pool is not None:
             # host.pool stays: a call of another thread may hold it, and a pool without workers runs serially.
             self._pool.stop()
@@ -1021,7 +1021,7 @@ class Runtime:
         self._lock = threading.Lock()
         self._pool = None
         self.host.pool = None
-        self._settled = False
+        self.settled = False
 
 
 _runtimes: weakref.WeakSet[Runtime] = weakref.WeakSet()
@@ -1117,21 +1117,37 @@ _direct = sys.implementation.name == "cpython" and _data_field(_probe[1:]) == _d
 _data = _data_field if _direct else _data_attribute
 
 
-class _Plan(NamedTuple):
+def address_of(array: Array) -> int:
+    """Where the first element of ``array`` lies."""
+    return _data(array) or 0
+
+
+def is_dense(array: Array) -> bool:
+    """Whether native code can read ``array`` as it is: row-major without gaps, and aligned to its element."""
+    return array.flags.num & _READY == _READY
+
+
+class Plan(NamedTuple):
     """What one set of argument shapes leads to."""
 
     dims: ctypes.Array[ctypes.c_int64]
-    outputs: tuple[tuple[tuple[int, ...], np.dtype[Any], int], ...]
+    dims_address: int
+    outputs: tuple[tuple[tuple[int, ...], np.dtype[Any], int], ...]  # shape, dtype, bytes
     arena_bytes: int
+
+    def empty(self, output: int) -> Array:
+        """Uninitialised memory for an output."""
+        return _allocator.empty(*self.outputs[output])
 
 
 class _CallRecord:
     """A Call with its arena, reused from call to call."""
 
-    __slots__ = ("address", "arena", "capacity", "record")
+    __slots__ = ("address", "arena", "capacity", "error", "record")
 
     def __init__(self) -> None:
         self.record = Call()
+        self.error = self.record.error  # the same memory
         self.address = ctypes.addressof(self.record)
         self.arena: ctypes.Array[ctypes.c_char] | None = None
         self.capacity = 0
@@ -1145,7 +1161,7 @@ class _CallRecord:
             record.arena = ctypes.addressof(self.arena)
         record.arena_bytes = arena_bytes
         record.last_poll = 0
-        record.error.code = 0
+        self.error.code = 0
 
     def free_blocks(self) -> None:
         block = self.record.blocks
@@ -1185,14 +1201,16 @@ class Entry:
         self._shapes = tuple(_compiled(spec) for spec in signature.parameters)
         self._outputs = tuple((spec, dtype_named(spec.dtype), _compiled(spec)) for spec in signature.outputs)
         self._constraints = tuple(Constraint(text) for text in signature.constraints)
-        self._pointers = ctypes.c_void_p * (len(self._specs) + len(self._outputs))
-        self._plans: dict[tuple[tuple[int, ...], ...], _Plan] = {}
+        self._pointers = struct.Struct(f"{len(self._specs) + len(self._outputs)}P")
+        self._plans: dict[tuple[tuple[int, ...], ...], Plan] = {}
         self._free: list[_CallRecord] = []
         self._structure = signature.structure
         if self._structure is None:
             self._structure = signature.default_structure()
         self._raised: dict[int, BaseException] = {}
         self._host = self.runtime.host
+        self._host_address = ctypes.addressof(self._host)
+        self._parallel = bool(image.export("worker"))
         self._callback: Any = None
         if callback is not None:
             self._callback = _CALLBACK_TYPE(_guarded(callback, self._raised))
@@ -1234,13 +1252,16 @@ class Entry:
             if not ready:
                 where = f"{self.signature.name}, argument {index} ({spec.name})"
                 arrays[index] = _as_array(value, spec, dtype, where)
-        key = tuple([array.shape for array in arrays])
-        plan = self._plans.get(key) or self._planned(key)
+        plan = self.plan(tuple([array.shape for array in arrays]))
         results = [_allocator.empty(*output) for output in plan.outputs]
         if donate:
             self._take_over(results, arrays, buffers, frozenset(donate))
-        self._call(plan, arrays, results)
+        self.call(plan, [address_of(array) for array in (*arrays, *results)])
         return results
+
+    def plan(self, shapes: tuple[tuple[int, ...], ...]) -> Plan:
+        """What parameters of these shapes lead to; ArgumentError where they do not fit the signature."""
+        return self._plans.get(shapes) or self._planned(shapes)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """The result for the user's arguments, in the signature's structure; only for entries without state."""
@@ -1261,7 +1282,7 @@ class Entry:
             if owned and parameter not in shared:
                 results[output] = array
 
-    def _planned(self, shapes: tuple[tuple[int, ...], ...]) -> _Plan:
+    def _planned(self, shapes: tuple[tuple[int, ...], ...]) -> Plan:
         dims = self._bind(shapes)
         outputs = []
         for spec, dtype, sizes in self._outputs:
@@ -1275,7 +1296,7 @@ class Entry:
             raise ArgumentError(f"{self.signature.name}: the workspace for the sizes {dims} leaves 64 bits")
         if len(self._plans) >= _MAX_PLANS:
             self._plans.clear()
-        plan = self._plans[shapes] = _Plan(vector, tuple(outputs), arena)
+        plan = self._plans[shapes] = Plan(vector, ctypes.addressof(vector), tuple(outputs), arena)
         return plan
 
     def _bind(self, shapes: tuple[tuple[int, ...], ...]) -> dict[str, int]:
@@ -1309,20 +1330,27 @@ class Entry:
                 raise ArgumentError(f"{name}: the sizes must satisfy {constraint.text}{because}")
         return dims
 
-    def _call(self, plan: _Plan, arrays: Sequence[Array], results: Sequence[Array]) -> None:
-        self.runtime.attach(self.image)
-        pointers = self._pointers(*map(_data, arrays), *map(_data, results))
-        host = self._host
+    def call(self, plan: Plan, addresses: Sequence[int]) -> None:
+        """Enter the native code with the addresses of parameters and outputs; raise what it reports.
+
+        Nothing is checked: the caller knows that dtypes and the plan's shapes fit, that parameters are dense, outputs
+        aligned to 64 bytes and writable, that an output has a parameter's address only by ``aliases``, and holds the
+        arrays until this returns.
+        """
+        if self._parallel and not self.runtime.settled:
+            self.runtime.attach(self.image)
+        host = self._host_address
         if self._callback is not None:
-            host = Host.from_buffer_copy(host)
-            host.callback = _address(self._callback)
+            own = Host.from_buffer_copy(self._host)
+            own.callback = _address(self._callback)
+            host = ctypes.addressof(own)
         try:
             call = self._free.pop()
         except IndexError:
             call = _CallRecord()
         try:
             call.prepare(plan.arena_bytes)
-            code = self._function(ctypes.addressof(host), call.address, pointers, plan.dims)
+            code = self._function(host, call.address, self._pointers.pack(*addresses), plan.dims_address)
             if code != OK:
                 self._fail(code, call)
         finally:

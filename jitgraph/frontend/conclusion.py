@@ -1,0 +1,84 @@
+"""What a call does after its graph has run: write back, set gradients, build the result. One generated function.
+
+``Program`` says it as plain data; here it becomes ``conclude(h, i, o)``, of the handles in the slots, the operands and
+the values of the outputs. Values that it needs are read before anything is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from jitgraph.eager import EagerValue
+from jitgraph.frontend.program import Leaf, Program, Source, Template
+from jitgraph.tensor import Tensor
+
+Conclude: TypeAlias = Callable[[Sequence[Any], Sequence[EagerValue], Sequence[EagerValue]], Any]
+
+
+def build_conclusion(program: Program) -> Conclude:
+    """The function that makes the result of a call and all of its effects."""
+    return _Writer(program).function()
+
+
+class _Writer:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.lines: list[str] = []
+        self.names: dict[str, Any] = {"of": Tensor._of}
+        self.variables: dict[Source, str] = {}
+        sources = [fresh.source for fresh in program.fresh] + [source for _, source in program.writes]
+        self.taped = {s.number for s in sources if s.kind == "output" and s.differentiable}
+
+    def constant(self, value: Any) -> str:
+        name = f"k{len(self.names)}"
+        self.names[name] = value
+        return name
+
+    def value(self, source: Source) -> str:
+        """The expression for a value: an output, or what an input's handle held before anything is written."""
+        if source.kind == "output" and (source.differentiable or source.number not in self.taped):
+            return f"o[{source.number}]"
+        if source not in self.variables:
+            variable = self.variables[source] = f"v{len(self.variables)}"
+            slot = self.program.inputs[source.number].at
+            found = f"h[{slot}].value" if source.kind == "input" else f"o[{source.number}]"
+            self.lines.append(f"{variable} = {found if source.differentiable else found + '.recorded(None)'}")
+        return self.variables[source]
+
+    def leaf(self, leaf: Leaf) -> str:
+        if leaf.kind == "slot":
+            return f"h[{leaf.at}]"
+        if leaf.kind == "python":
+            return self.constant(leaf.at)
+        return f"float(f{leaf.at}._value.array)" if self.program.fresh[leaf.at].weak else f"f{leaf.at}"
+
+    def template(self, template: Template) -> str:
+        leaves = [self.leaf(leaf) for leaf in template.leaves]
+        structure = template.structure
+        if structure.kind is None:
+            return leaves[0]
+        if structure.kind is tuple and all(child.kind is None for child in structure.children):
+            return f"({''.join(f'{leaf}, ' for leaf in leaves)})"
+        return f"{self.constant(structure.unflatten)}([{', '.join(leaves)}])"
+
+    def function(self) -> Conclude:
+        program = self.program
+        for number, fresh in enumerate(program.fresh):
+            self.lines.append(f"f{number} = of({self.value(fresh.source)}, {fresh.requires_grad})")
+            if fresh.weak:
+                self.lines.append(f"f{number}._weak = True")
+        writes = [f"h[{slot}]._value = {self.value(source)}" for slot, source in program.writes]
+        for place, template in program.effects:
+            if template is None:
+                self.lines.append(f"{self.constant(place.remove)}()")
+            else:
+                self.lines.append(f"{self.constant(place.set)}({self.template(template)})")
+        self.lines += writes
+        for slot, leaf in program.grad_writes:
+            self.lines.append(f"h[{slot}]._grad = {'None' if leaf is None else self.leaf(leaf)}")
+        self.lines.append(f"return {self.template(program.result)}")
+        source = "def conclude(h, i, o):\n    " + "\n    ".join(self.lines) + "\n"
+        exec(compile(source, "<jitgraph conclusion>", "exec"), self.names)
+        conclude: Conclude = self.names["conclude"]
+        return conclude

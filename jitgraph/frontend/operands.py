@@ -1,0 +1,75 @@
+"""Operands of native code: eager values whose memory it can read, with the address.
+
+What one look at an array tells (its dtype, shape and address, that it is dense and nobody else's) holds for as long as
+the array lives, so it is kept on the value: ``native`` is the type then, and a later call asks for that alone. Arrays
+that a caller can reach (borrowed, exported or views) could change under us and are looked at in each call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from jitgraph.eager import EagerValue
+from jitgraph.ir.types import TensorType
+from jitgraph.runtime import loader
+
+
+@lru_cache(maxsize=4096)
+def native_type(dtype: np.dtype[Any], shape: tuple[int, ...]) -> TensorType:
+    """The one object for a type without named sizes, so that types compare by identity."""
+    return TensorType(dtype, shape)
+
+
+def operand(value: EagerValue, type: TensorType) -> EagerValue | None:
+    """``value`` for native code that takes ``type``; None where it is of another."""
+    array = value.array
+    if (array.dtype is not type.dtype and array.dtype != type.dtype) or array.shape != type.shape:
+        return None
+    return _readable(value, array, type)
+
+
+def readable(value: EagerValue) -> EagerValue:
+    """``value``, or a value of the same elements, whose memory native code can read."""
+    if value.native is not None:
+        return value
+    array = value.array
+    return _readable(value, array, native_type(array.dtype, array.shape))
+
+
+def placed(array: Any, type: TensorType, address: int) -> EagerValue:
+    """The value of an array that native code has written, with nobody else to see it."""
+    value = EagerValue(array)
+    value.address = address
+    value.native = type
+    return value
+
+
+def scalar(number: float) -> EagerValue:
+    """A Python float as an operand."""
+    array = np.array(number, "d")
+    return placed(array, native_type(array.dtype, ()), loader.address_of(array))
+
+
+def array_operand(array: Any) -> EagerValue:
+    """An array of the caller's as an operand."""
+    return readable(EagerValue(array, exported=True))
+
+
+def arrays_of(operands: Sequence[EagerValue]) -> list[Any]:
+    """The arrays of operands."""
+    return [value.array for value in operands]
+
+
+def _readable(value: EagerValue, array: Any, type: TensorType) -> EagerValue:
+    dense = loader.is_dense(array)
+    own = dense and array.flags.writeable and not isinstance(array.base, np.ndarray)
+    if not own or value.exported or value.array is not array:
+        value = EagerValue(array if dense else np.array(array, order="C", subok=False), exported=True)
+        array = value.array
+    value.address = loader.address_of(array)
+    value.native = type
+    return value

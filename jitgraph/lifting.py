@@ -89,7 +89,7 @@ def require_representable(scalar: Any, dtype: DType) -> None:
 
 
 def is_weak(x: Any) -> bool:
-    """True for Python scalars and for the handles that stand for Python floats inside a trace."""
+    """True for Python scalars and for the handles that stand for Python numbers inside a trace."""
     return is_scalar(x) or getattr(x, "_weak", False)
 
 
@@ -98,11 +98,17 @@ def common_dtype(*operands: Any) -> DType:
     strong = [dtype_of(x) for x in operands if not is_weak(x)]
     weak = [x for x in operands if is_weak(x)]
     if not strong:
-        return dtypes.promote(*(dtype_of(x) for x in weak))
+        found = dtypes.promote(*(dtype_of(x) for x in weak))
+        return dtypes.float64 if dtypes.is_float(found) and not all(map(is_scalar, weak)) else found
     result = dtypes.promote(*strong)
     for x in weak:
-        result = dtypes.promote_scalar(result, x if is_scalar(x) else 0.0)
+        result = dtypes.promote_scalar(result, x if is_scalar(x) else _scalar_like(x.dtype))
     return result
+
+
+def _scalar_like(dtype: DType) -> Scalar:
+    """A Python number of the kind for which a weak handle of ``dtype`` stands."""
+    return 0.0 if dtypes.is_float(dtype) else False if dtypes.is_bool(dtype) else 0
 
 
 def dtype_of(x: Any) -> DType:
@@ -152,7 +158,7 @@ def _promoted(xs: Sequence[Any], values: Sequence[Any]) -> DType:
         if value is None:
             weak.append(x)
         elif getattr(x, "_weak", False):
-            weak.append(0.0)
+            weak.append(_scalar_like(value.dtype))
         elif strong is None:
             strong = value.dtype
         elif value.dtype is not strong:
@@ -211,11 +217,17 @@ def broadcast_to(value: Any, shape: tuple[DimLike, ...]) -> Any:
 
 
 def elementwise(op: Op, *xs: TensorLike, floating: bool = False) -> Tensor:
-    """Apply an elementwise op to promoted, broadcast operands; ``floating`` lifts integers and bools to float32."""
-    target = dtypes.float32 if floating and not dtypes.is_float(common_dtype(*xs)) else None
+    """Apply an elementwise op to promoted, broadcast operands; ``floating`` lifts integers and bools to float32.
+
+    Of operands that all stand for Python numbers the result does, too: it is then double, as Python's own would be.
+    """
+    target = None
+    weak = context.current().trace is not None and all(map(is_weak, xs)) and not all(map(is_scalar, xs))
+    if floating and not dtypes.is_float(common_dtype(*xs)):
+        target = dtypes.float64 if weak else dtypes.float32
     result = wrap(op(*operands(*xs, dtype=target)))
-    if context.current().trace is not None:
-        result._weak = dtypes.is_float(result.dtype) and all(map(is_weak, xs)) and not all(map(is_scalar, xs))
+    if weak:
+        result._weak = True
     return result
 
 

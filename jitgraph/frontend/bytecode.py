@@ -88,6 +88,8 @@ class Access:
     method: bool = False
 
 
+STAGING: Final = "__jg__"  # the variable of rewritten functions that holds the staging functions
+_STAGING: Final = Name("local", STAGING)
 _FORGET: Final = object()
 _IGNORED: Final = frozenset(
     [
@@ -216,6 +218,9 @@ class _Walker:
             self.stack.append(Name("local", name))
 
     def load_cell(self, instruction: dis.Instruction) -> None:
+        if instruction.argval == STAGING:
+            self.stack.append(_STAGING)
+            return
         if instruction.argval in self.free:
             self.push_read(Name("free", instruction.argval))
         else:
@@ -323,6 +328,11 @@ class _Walker:
         pair = [self.pop(), self.pop()]
         callables = [item for item in pair if item is not None and not isinstance(item, _Null)]
         function = callables[0] if len(callables) == 1 else None
+        if function == Attr(_STAGING, "callee"):  # what a script calls: the call that follows is of this function
+            self.stack.append(arguments[0])
+            if (access := self.reads.get(id(arguments[0]))) is not None and isinstance(arguments[0], Attr):
+                access.method = True
+            return
         if function == Name("global", "getattr") and len(arguments) in (2, 3) and None not in arguments[:2]:
             self.push_read(Attr(arguments[0], arguments[1]))
         else:

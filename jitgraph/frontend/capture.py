@@ -46,6 +46,7 @@ _LIBRARIES: Final = tuple(
     }
 )
 _UNKNOWN: Final = object()
+_REWRITTEN: Final[dict[CodeType, tuple[CodeType, bool]]] = {}  # code made from a user's, and whether it is all of it
 MISSING: Final = object()
 
 
@@ -58,6 +59,22 @@ def is_followed(file: str) -> bool:
     if path.startswith(_PACKAGE):
         return path.startswith(_STATEFUL)
     return not path.startswith(_LIBRARIES) and "site-packages" not in path
+
+
+def register_rewritten(code: CodeType, original: CodeType) -> None:
+    """Say that ``code``, and the code inside it, was made from a user's function with the code ``original``."""
+    _REWRITTEN[code] = original, True
+    pending = [code]
+    while pending:
+        for inner in pending.pop().co_consts:
+            if isinstance(inner, CodeType):
+                _REWRITTEN[inner] = original, False
+                pending.append(inner)
+
+
+def is_rewritten(code: CodeType) -> bool:
+    """Whether ``code`` was made by a rewrite."""
+    return code in _REWRITTEN
 
 
 @lru_cache(maxsize=4096)
@@ -161,7 +178,8 @@ class Capture:
                     else:
                         self._write(access, frame)
         elif event == "return" and not frame.f_code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
-            self._returned[frame.f_code] = arg
+            original, whole = _REWRITTEN.get(frame.f_code, (frame.f_code, True))
+            self._returned[original if whole else frame.f_code] = arg
         return self._on_event
 
     def _note_made(self, frame: FrameType) -> None:
@@ -206,7 +224,7 @@ class Capture:
             if value is _UNKNOWN:
                 return
             found = False
-            for function in self._functions.get(frame.f_code, ()):
+            for function in self._owners(frame.f_code, target.name):
                 index = function.__code__.co_freevars.index(target.name)
                 cell = (function.__closure__ or ())[index]
                 place = Place("cell", cell, None, target.name)
@@ -324,10 +342,15 @@ class Capture:
             place = Place("item", frame.f_globals, target.name, target.name)
             self._note_write(place, frame.f_globals.get(target.name, MISSING))
         elif target.scope == "free":
-            for function in self._functions.get(frame.f_code, ()):
+            for function in self._owners(frame.f_code, target.name):
                 cell = (function.__closure__ or ())[function.__code__.co_freevars.index(target.name)]
                 place = Place("cell", cell, None, target.name)
                 self._note_write(place, place.get_or(MISSING))
+
+    def _owners(self, code: CodeType, name: str) -> list[types.FunctionType]:
+        """The known functions with this code (before it was rewritten) that have ``name`` from an enclosing one."""
+        found = self._functions.get(_REWRITTEN.get(code, (code, True))[0], ())
+        return [function for function in found if name in function.__code__.co_freevars]
 
     def _note_write(self, place: Place, before: Any) -> None:
         self.writes.setdefault(place.identity, Write(place, before, self._line))

@@ -14,7 +14,7 @@ import numpy as np
 from jitgraph import dtypes, lifting, ops, tree
 from jitgraph.errors import ShapeError, TraceError
 from jitgraph.frontend.recorder import Recorder
-from jitgraph.frontend.region import Key, Region
+from jitgraph.frontend.region import Key, Region, adopt_written, handles_of, operands_of, write_back
 from jitgraph.frontend.symbolic import SymbolicDim
 from jitgraph.frontend.tracing import Trace
 from jitgraph.frontend.values import TracedValue
@@ -62,7 +62,7 @@ def cond(pred: TensorLike, true_fn: Callable[..., Any], false_fn: Callable[..., 
             raise TraceError(
                 f"cond: true_fn gives {a!r} where false_fn gives {b!r}; only tensors and numbers may differ"
             )
-    written = _handles(regions)
+    written = handles_of(regions)
     outs = []
     for region, found in zip(regions, (left, right), strict=True):
         results_of = [region.record(_output, region, found[i]) for i in kept]
@@ -70,10 +70,10 @@ def cond(pred: TensorLike, true_fn: Callable[..., Any], false_fn: Callable[..., 
     for a, b in zip(*outs, strict=True):
         if a.type != b.type:
             raise ShapeError(f"cond: true_fn gives {a.type} where false_fn gives {b.type}")
-    keys, outer = _operands(regions)
+    keys, outer = operands_of(regions)
     graphs = [region.close(keys, [v.type for v in outer], out) for region, out in zip(regions, outs, strict=True)]
     outputs = _apply(trace, ops.cond, [test.value, *values, *outer], {}, graphs)
-    _write_back(trace, written, outputs[len(kept) :])
+    write_back(trace, written, outputs[len(kept) :])
     final = list(left)
     for i, value in zip(kept, outputs[: len(kept)], strict=True):
         final[i] = lifting.wrap(value)
@@ -109,15 +109,15 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
     carried: list[Key] = [("handle", id(handle)) for handle in written]
     for handle in written:
         body.states[id(handle)].value = body.own(body.read(handle))
-        _adopted(body, handle)
-    keys, outer = _operands([condition, body], carried)
+        adopt_written(body, handle)
+    keys, outer = operands_of([condition, body], carried)
     graphs = [
         condition.close(keys, [v.type for v in outer], [condition.own(test)]),
         body.close(keys, [v.type for v in outer], [*map(body.own, after), *map(body.read, written)]),
     ]
     attrs = {"num_carries": len(values) + len(written)}
     outputs = _apply(trace, ops.while_, [*values, *outer], attrs, graphs)
-    _write_back(trace, written, outputs[len(values) :])
+    write_back(trace, written, outputs[len(values) :])
     return _wrapped(outputs[: len(values)], structure)
 
 
@@ -154,9 +154,9 @@ def scan(
     after, ys, made = body.record(run)
     written = body.written()
     for handle in written:
-        _adopted(body, handle)
+        adopt_written(body, handle)
     carried: list[Key] = [("handle", id(handle)) for handle in written]
-    keys, outer = _operands([body], carried)
+    keys, outer = operands_of([body], carried)
     first = [*range(count), *range(count + len(sliced), count + len(sliced) + len(written))]
     graph = body.close(
         keys, [v.type for v in outer], [*map(body.own, after), *map(body.read, written), *map(body.own, ys)]
@@ -171,7 +171,7 @@ def scan(
         "reverse": bool(reverse),
     }
     outputs = _apply(trace, ops.scan, [operands[i] for i in order], attrs, [graph])
-    _write_back(trace, written, outputs[count : count + len(written)])
+    write_back(trace, written, outputs[count : count + len(written)])
     stacked = outputs[count + len(written) :]
     return _wrapped(outputs[:count], structure), made.unflatten([lifting.wrap(value) for value in stacked])
 
@@ -316,36 +316,7 @@ def _wrapped(values: Sequence[Any], structure: TreeDef) -> Any:
     return structure.unflatten([lifting.wrap(value) for value in values])
 
 
-def _handles(regions: Sequence[Region]) -> list[Tensor]:
-    """The handles that any of the regions rebinds, each once."""
-    found = {id(handle): handle for region in regions for handle in region.written()}
-    return list(found.values())
-
-
-def _adopted(region: Region, handle: Tensor) -> None:
-    """Make sure that a handle which was written before it was read has an input, as a carry needs."""
-    if ("handle", id(handle)) not in region.captured:
-        state = region.states[id(handle)]
-        state.initial = region.adopt(handle)
-
-
-def _operands(regions: Sequence[Region], first: Sequence[Key] = ()) -> tuple[list[Key], list[TracedValue]]:
-    """What the regions use from outside, once each: the keys, ``first`` in front, and the operands."""
-    found: dict[Key, TracedValue] = {}
-    for key in first:
-        found[key] = next(region.captured[key].outer for region in regions if key in region.captured)
-    for region in regions:
-        for key, captured in region.captured.items():
-            found.setdefault(key, captured.outer)
-    return list(found), list(found.values())
-
-
 def _apply(
     trace: Recorder, op: Any, operands: Sequence[Any], attrs: dict[str, Any], graphs: Sequence[Graph]
 ) -> list[TracedValue]:
     return list(trace.emit(op, operands, attrs, graphs))
-
-
-def _write_back(trace: Recorder, handles: Sequence[Tensor], values: Sequence[TracedValue]) -> None:
-    for handle, value in zip(handles, values, strict=True):
-        trace.write(handle, value)

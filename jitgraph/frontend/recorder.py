@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from jitgraph import dtypes, lifting, ops
 from jitgraph.eager import EagerValue
@@ -26,7 +26,14 @@ from jitgraph.location import Location
 from jitgraph.passes.activity import active_outputs
 from jitgraph.tensor import Tensor
 
+if TYPE_CHECKING:
+    from jitgraph.frontend.journal import Journal
+
 _SWITCHING_IS_CHEAP: Final = sys.version_info < (3, 12)  # later on it rewrites the instructions of all running code
+
+
+class ConcretisationError(TraceError):
+    """Python asks for the value of a traced tensor."""
 
 
 @dataclass(slots=True, eq=False)
@@ -56,6 +63,8 @@ class Recorder:
         self.leaves: dict[Value, Tensor] = {}
         self.foreign: dict[Value, Tensor] = {}
         self.producers: dict[Value, Node] = {}
+        self.journal: Journal | None = None  # of the staged body that is recorded, under @jg.script
+        self.dropped: dict[str, str] = {}  # variables that a staged statement left undefined: why, and the way out
         self.ended = False
         self._differentiable: set[Value] = set()
         self._stopped: dict[Value, TracedValue] = {}
@@ -330,11 +339,11 @@ class Recorder:
     def concretise(self, handle: Tensor, what: str) -> NoReturn:
         """Refuse ``what``, which needs the value of a traced tensor."""
         if handle._weak or self.uses_float(handle):
-            raise TraceError(
+            raise ConcretisationError(
                 f"{what} needs a value that depends on a Python float, which is an input of the traced function",
                 hint="name the argument in static_argnames, or use jg.where instead of an if",
             )
-        raise TraceError(
+        raise ConcretisationError(
             f"{what} needs the value of a traced tensor {self.read(handle).type}; it is known only when the graph runs",
             hint="use @jg.script for an if or while on tensors, or jg.where; call numpy() and item() outside",
         )

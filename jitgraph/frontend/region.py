@@ -109,3 +109,32 @@ class Region(Recorder):
         graph = self.builder.graph([value.ir for value in outputs], self.name)
         self.ended = True
         return Graph(graph.inputs, graph.nodes, graph.outputs, (), self.name)
+
+
+def handles_of(regions: Sequence[Region]) -> list[Tensor]:
+    """The handles that any of the regions rebinds, each once."""
+    found = {id(handle): handle for region in regions for handle in region.written()}
+    return list(found.values())
+
+
+def adopt_written(region: Region, handle: Tensor) -> None:
+    """Make sure that a handle which was written before it was read has an input, as a carry needs."""
+    if ("handle", id(handle)) not in region.captured:
+        state = region.states[id(handle)]
+        state.initial = region.adopt(handle)
+
+
+def operands_of(regions: Sequence[Region], first: Sequence[Key] = ()) -> tuple[list[Key], list[TracedValue]]:
+    """What the regions use from outside, once each: the keys, ``first`` in front, and the operands."""
+    found: dict[Key, TracedValue] = {}
+    for key in first:
+        found[key] = next(region.captured[key].outer for region in regions if key in region.captured)
+    for region in regions:
+        for key, captured in region.captured.items():
+            found.setdefault(key, captured.outer)
+    return list(found), list(found.values())
+
+
+def write_back(trace: Recorder, handles: Sequence[Tensor], values: Sequence[TracedValue]) -> None:
+    for handle, value in zip(handles, values, strict=True):
+        trace.write(handle, value)

@@ -83,11 +83,11 @@ class Binder:
                 raise TraceError(f"static_argnums names argument {number} of {len(positional)}")
         self.static = frozenset(static_names) | {positional[number].name for number in static_numbers}
         simple = len(positional) == len(self.parameters) and not self.static
-        self._plain_count = len(positional) if simple else -1
+        self.plain_count = len(positional) if simple else -1
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """One value for each parameter, defaults included; TypeError as the function itself would raise it."""
-        if not kwargs and len(args) == self._plain_count:
+        if not kwargs and len(args) == self.plain_count:
             return args
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()

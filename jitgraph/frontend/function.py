@@ -90,6 +90,7 @@ class TracedFunction:
         self.options = options
         self.ledger: list[Retrace] = []
         self._binder = Binder(function, static_names, static_numbers)
+        self._plain_count = self._binder.plain_count  # so many positional arguments are the parameters as they are
         self._specialisations: tuple[Specialisation, ...] = ()
         self._families: dict[Any, Family] = {}
         self._hits = 0
@@ -112,14 +113,15 @@ class TracedFunction:
         ambient = context.current()
         if ambient.trace is not None:
             return self.__wrapped__(*args, **kwargs)  # inside another trace it is a part of that one
-        values = self._binder.bind(args, kwargs)
-        for specialisation in self._specialisations:
+        values = args if len(args) == self._plain_count and not kwargs else self._binder.bind(args, kwargs)
+        known = self._specialisations
+        for specialisation in known:
             if specialisation.ambient is not ambient and specialisation.ambient.fingerprint != ambient.fingerprint:
                 continue
             match = specialisation.match(values)
             if match is not None:
                 self._hits += 1
-                if specialisation is not self._specialisations[0]:
+                if specialisation is not known[0]:
                     self._use(specialisation)
                 if self._bounded:
                     self._check_contract(specialisation, match[1])

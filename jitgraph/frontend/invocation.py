@@ -19,6 +19,9 @@ from jitgraph.frontend.donation import Flight
 from jitgraph.frontend.operands import native_type, placed
 from jitgraph.runtime import loader
 
+_Enter = Callable[[loader.Plan, Sequence[EagerValue], Sequence[EagerValue]], None]
+_Assemble = Callable[[loader.Plan, Sequence[EagerValue]], list[EagerValue]]
+
 _MOST_BYTES: Final = 64 << 10  # of one result that is kept; above, allocating is no longer what counts
 _MOST_KEPT: Final = 4 << 20  # of all results of one specialisation
 
@@ -41,19 +44,15 @@ class Invocation:
         signature = entry.signature
         if not signature.dims:
             self._plan = entry.plan(tuple(_fixed(spec.shape) for spec in signature.parameters))
-        self._results = [Result(number) for number in range(len(signature.outputs))]
+        results = self._results = [Result(number) for number in range(len(signature.outputs))]
         self._inputs = [takeover.input for takeover in takeovers]
         self._outputs = [takeover.output for takeover in takeovers]
         self._targets = _picker([takeover.slot for takeover in takeovers])
-        self._fresh = [result for result in self._results if result.number not in self._outputs]
         self._flights: list[Flight] = []
         if recycle and self._plan is not None:
-            left = _MOST_KEPT
-            for result in self._fresh:
-                size = Result.DEPTH * self._plan.outputs[result.number][2]
-                if size <= Result.DEPTH * _MOST_BYTES and size <= left:
-                    left -= size
-                    result.recycled = True
+            fresh = [result for result in results if result.number not in self._outputs]
+            _recycle(fresh, [self._plan.outputs[result.number][2] for result in fresh])
+        self._enter, self._assemble = _unrolled(entry, results, self._outputs)
 
     def __call__(self, handles: Sequence[Any], operands: list[EagerValue]) -> list[EagerValue]:
         """The values of the outputs. State is overwritten in place where nobody else sees it."""
@@ -62,8 +61,8 @@ class Invocation:
             plan = self._entry.plan(tuple([value.array.shape for value in operands]))
         if self._inputs:
             return self._in_place(plan, self._targets(handles), operands)
-        results = [result.take(plan) for result in self._fresh]
-        self._entry.call(plan, [value.address for value in operands] + [value.address for value in results])
+        results = self._assemble(plan, ())
+        self._enter(plan, operands, results)
         return results
 
     def _in_place(self, plan: loader.Plan, handles: Sequence[Any], operands: list[EagerValue]) -> list[EagerValue]:
@@ -80,12 +79,8 @@ class Invocation:
                         value if mine else self._results[number].take(plan)
                         for value, mine, number in zip(taken, alone, self._outputs, strict=True)
                     ]
-                results: list[Any] = [None] * len(self._results)
-                for result in self._fresh:
-                    results[result.number] = result.take(plan)
-                for number, value in zip(self._outputs, taken, strict=True):
-                    results[number] = value
-                self._entry.call(plan, [value.address for value in operands] + [value.address for value in results])
+                results = self._assemble(plan, taken)
+                self._enter(plan, operands, results)
                 for value in taken:
                     if value.record is not None:  # how the old contents were made
                         value.record, value.output = None, 0
@@ -93,6 +88,36 @@ class Invocation:
                 if flight.end(handles):
                     self._flights.append(flight)
         return results
+
+
+def _unrolled(entry: loader.Entry, results: Sequence[Result], outputs: Sequence[int]) -> tuple[_Enter, _Assemble]:
+    """Two loops that each call takes, written out: the addresses of operands and results go to the code; the results
+    are those taken over, which are numbered ``outputs``, and others."""
+    inputs = [f"i{n}" for n in range(len(entry.signature.parameters))]
+    given = [f"o{n}" for n in range(len(results))]
+    addresses = ", ".join(f"{name}.address" for name in (*inputs, *given))
+    made = [f"t[{outputs.index(n)}]" if n in outputs else f"take{n}(plan)" for n in range(len(results))]
+    source = (
+        f"def enter(plan, operands, results):\n"
+        f"    [{', '.join(inputs)}] = operands\n"
+        f"    [{', '.join(given)}] = results\n"
+        f"    call(plan, pack({addresses}))\n"
+        f"def assemble(plan, t):\n"
+        f"    return [{', '.join(made)}]\n"
+    )
+    names: dict[str, Any] = {"call": entry.call, "pack": entry.pack}
+    names |= {f"take{result.number}": result.take for result in results}
+    exec(compile(source, "<jitgraph invocation>", "exec"), names)
+    return names["enter"], names["assemble"]
+
+
+def _recycle(results: Sequence[Result], sizes: Sequence[int]) -> None:
+    """Let small results use memory again, within a limit for all of them."""
+    left = _MOST_KEPT
+    for result, size in zip(results, sizes, strict=True):
+        if size <= _MOST_BYTES and Result.DEPTH * size <= left:
+            left -= Result.DEPTH * size
+            result.recycled = True
 
 
 class Result:

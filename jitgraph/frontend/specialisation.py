@@ -101,12 +101,10 @@ class Specialisation:
     def run(self, match: Match) -> Any:
         """Run the graph and then, after success, write back and build the result."""
         handles, operands = match
-        invoke = self._invoke
-        if invoke is None:
+        if self._invoke is None:
             self.forward  # noqa: B018 - compiled now
-            invoke = self._invoke
-            assert invoke is not None
-        outputs = invoke(handles, operands)
+            assert self._invoke is not None
+        outputs = self._invoke(handles, operands)
         if self.taped:
             self._record(handles, operands, outputs)
         return self._conclude(handles, operands, outputs)

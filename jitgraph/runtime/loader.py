@@ -1201,7 +1201,8 @@ class Entry:
         self._shapes = tuple(_compiled(spec) for spec in signature.parameters)
         self._outputs = tuple((spec, dtype_named(spec.dtype), _compiled(spec)) for spec in signature.outputs)
         self._constraints = tuple(Constraint(text) for text in signature.constraints)
-        self._pointers = struct.Struct(f"{len(self._specs) + len(self._outputs)}P")
+        self.pack = struct.Struct(f"{len(self._specs) + len(self._outputs)}P").pack
+        """``buffers`` of the ABI from the addresses of parameters and outputs."""
         self._plans: dict[tuple[tuple[int, ...], ...], Plan] = {}
         self._free: list[_CallRecord] = []
         self._structure = signature.structure
@@ -1256,7 +1257,7 @@ class Entry:
         results = [_allocator.empty(*output) for output in plan.outputs]
         if donate:
             self._take_over(results, arrays, buffers, frozenset(donate))
-        self.call(plan, [address_of(array) for array in (*arrays, *results)])
+        self.call(plan, self.pack(*map(address_of, arrays), *map(address_of, results)))
         return results
 
     def plan(self, shapes: tuple[tuple[int, ...], ...]) -> Plan:
@@ -1330,8 +1331,8 @@ class Entry:
                 raise ArgumentError(f"{name}: the sizes must satisfy {constraint.text}{because}")
         return dims
 
-    def call(self, plan: Plan, addresses: Sequence[int]) -> None:
-        """Enter the native code with the addresses of parameters and outputs; raise what it reports.
+    def call(self, plan: Plan, buffers: bytes) -> None:
+        """Enter the native code with the packed addresses of parameters and outputs; raise what it reports.
 
         Nothing is checked: the caller knows that dtypes and the plan's shapes fit, that parameters are dense, outputs
         aligned to 64 bytes and writable, that an output has a parameter's address only by ``aliases``, and holds the
@@ -1350,7 +1351,7 @@ class Entry:
             call = _CallRecord()
         try:
             call.prepare(plan.arena_bytes)
-            code = self._function(host, call.address, self._pointers.pack(*addresses), plan.dims_address)
+            code = self._function(host, call.address, buffers, plan.dims_address)
             if code != OK:
                 self._fail(code, call)
         finally:

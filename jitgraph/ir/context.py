@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -63,14 +62,28 @@ def current() -> Context:
     return _current.get()
 
 
-@contextmanager
-def using(**changes: Any) -> Iterator[Context]:
-    """Run a block under a context with some fields replaced."""
-    token = _current.set(replace(_current.get(), **changes))
-    try:
-        yield _current.get()
-    finally:
-        _current.reset(token)
+class _Changed:
+    """A block under a changed context; written out, since every op that is recorded enters one."""
+
+    __slots__ = ("_changes", "_token")
+
+    def __init__(self, changes: Mapping[str, Any]) -> None:
+        self._changes = changes
+
+    def __enter__(self) -> Context:
+        context = _current.get()
+        if any(getattr(context, name) is not value for name, value in self._changes.items()):
+            context = replace(context, **self._changes)
+        self._token = _current.set(context)
+        return context
+
+    def __exit__(self, *failure: object) -> None:
+        _current.reset(self._token)
+
+
+def using(**changes: Any) -> _Changed:
+    """Run a block under a context with some fields replaced: ``with using(emitter=builder): ...``."""
+    return _Changed(changes)
 
 
 def register_eager(emitter: Emitter) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
-from typing import TypeAlias
+from functools import cached_property, lru_cache
+from typing import Final, TypeAlias
 
 from jitgraph.errors import GraphError
 
@@ -55,6 +55,7 @@ class Dim:
         self.terms: Mapping[Monomial, int] = terms
 
     @staticmethod
+    @lru_cache(maxsize=4096)
     def name(name: str) -> Dim:
         """The dim that is the bare name ``name``."""
         return Dim({(name,): 1})
@@ -64,6 +65,18 @@ class Dim:
         ordered = sorted(self.terms.items(), key=lambda term: (-len(term[0]), _monomial_key(term[0])))
         parts = [_term_text(monomial, coefficient) for monomial, coefficient in ordered]
         return parts[0] + "".join(f" - {part[1:]}" if part[0] == "-" else f" + {part}" for part in parts[1:])
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names that the dim depends on."""
+        found: set[str] = set()
+        for monomial in self.terms:
+            for atom in monomial:
+                if isinstance(atom, str):
+                    found.add(atom)
+                else:
+                    found |= names(atom.numerator) | names(atom.denominator)
+        return frozenset(found)
 
     @property
     def as_name(self) -> str | None:
@@ -80,10 +93,14 @@ class Dim:
     __repr__ = __str__
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Dim) and self.text == other.text
+        return self is other or (isinstance(other, Dim) and self.terms == other.terms)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(frozenset(self.terms.items()))
 
     def __hash__(self) -> int:
-        return hash(self.text)
+        return self._hash
 
     def __bool__(self) -> bool:
         raise GraphError(f"the size {self} is symbolic; its value is not known here")
@@ -240,14 +257,10 @@ def evaluate(dim: DimLike, sizes: Mapping[str, int]) -> int:
 
 def names(dim: DimLike) -> frozenset[str]:
     """The names that ``dim`` depends on."""
-    found: set[str] = set()
+    return _NO_NAMES if isinstance(dim, int) else dim.names
 
-    def note(name: str) -> DimLike:
-        found.add(name)
-        return Dim.name(name)
 
-    transform(dim, note)
-    return frozenset(found)
+_NO_NAMES: Final[frozenset[str]] = frozenset()
 
 
 def product(dims: Iterable[DimLike]) -> DimLike:

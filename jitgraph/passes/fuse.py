@@ -15,6 +15,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, Literal
 
 from jitgraph import config
@@ -85,11 +86,20 @@ class _Form:
     domain: Shape
     axes: tuple[int, ...] = ()
 
-    @property
+    @cached_property
     def rows(self) -> Shape:
         return tuple(extent for axis, extent in enumerate(self.domain) if axis not in self.axes)
 
-    @property
+    @cached_property
+    def index(self) -> Index:
+        return _axes_index(self.domain)
+
+    @cached_property
+    def row_index(self) -> Index:
+        """The part of ``index`` that a value of the rows' shape is read at."""
+        return tuple(dim for axis, dim in enumerate(self.index) if axis not in self.axes)
+
+    @cached_property
     def is_global(self) -> bool:
         """A reduction of much to little: what follows from it has to wait for all of it."""
         if self.kind != "rows":
@@ -119,10 +129,6 @@ class _Group:
 
 def _axes_index(shape: Shape) -> Index:
     return tuple(0 if extent == 1 else Dim.name(f"_i{axis}") for axis, extent in enumerate(shape))
-
-
-def _row_index(form: _Form) -> Index:
-    return tuple(dim for axis, dim in enumerate(_axes_index(form.domain)) if axis not in form.axes)
 
 
 def is_free(node: Node) -> bool:
@@ -170,7 +176,7 @@ class _Plan:
     def _edges(self, node: Node, form: _Form) -> list[_Edge]:
         """The values of other nodes that ``node`` reads, through movement ops."""
         direct = node.op.kind == "elementwise" or form.kind == "rows"
-        index = _axes_index(form.domain) if direct else None
+        index = form.index if direct else None
         found: list[_Edge] = []
         for value in node.inputs:
             self._trace(value, index, found, set())
@@ -242,11 +248,16 @@ class _Plan:
         members = sorted(left.members + right.members, key=self.position.__getitem__)
         if len(members) > MOST_NODES:
             return "the kernel would be too large"
-        together = set(members)
         edges = {**left.edges, **right.edges}
+        sides = (left, right)
+        sound = [side for side in sides if side.form == form]  # what these read of themselves was checked before
         for node in members:
+            reader = self.group[node]
             for edge in edges[node]:
-                if edge.producer in together and (reason := _misread(form, node, edge, root)):
+                maker = self.group[edge.producer]
+                if maker not in sides or (maker is reader and reader in sound):
+                    continue
+                if reason := _misread(form, node, edge, root):
                     return reason
         if form.is_global and self._waits(form, members, edges):
             return "the reduction is over much more than one row, and has to finish first"
@@ -363,11 +374,11 @@ def _misread(form: _Form, node: Node, edge: _Edge, root: Node | None) -> str | N
     if edge.index is None:
         return "it is read at several indices"
     if form.kind != "rows":
-        same = edge.index == _axes_index(form.domain) and edge.value.shape == form.domain
+        same = edge.index == form.index and edge.value.shape == form.domain
         return None if same else "it is read at another index"
     if node.op.kind == "reduce" or node.outputs[0].shape == form.domain:
-        whole = edge.index == _axes_index(form.domain) and edge.value.shape == form.domain
-        of_row = edge.index == _row_index(form) and edge.value.shape == form.rows
+        whole = edge.index == form.index and edge.value.shape == form.domain
+        of_row = edge.index == form.row_index and edge.value.shape == form.rows
         return None if whole or of_row else "it is read at another index"
     same = edge.index == _axes_index(form.rows) and edge.value.shape == form.rows
     return None if same else "it is read at another index"

@@ -88,13 +88,17 @@ class Rule:
     conditions: tuple[Function, ...]
     vocabulary: Vocabulary
 
-    def apply(self, node: Node, producers: Producers) -> Value | None:
-        """The value that replaces the output of ``node``, its ops emitted; None where the rule does not apply."""
+    def match(self, node: Node, producers: Producers) -> Bindings | None:
+        """What the rule's names stand for where ``node`` is an instance of it; None where the rule does not apply."""
         for bindings in _matches(self.pattern, node.outputs[0], producers, {}):
             bindings["out"] = Matched(node.outputs[0], None)
             if all(self._call(condition, bindings) for condition in self.conditions):
-                return self._build(self.replacement, bindings)
+                return bindings
         return None
+
+    def build(self, bindings: Bindings) -> Value:
+        """The value that replaces the output of the node that ``match`` matched; its ops are emitted."""
+        return self._build(self.replacement, bindings)
 
     def _call(self, function: Function, bindings: Bindings) -> Any:
         return self.vocabulary[function.name](*(bindings[name] for name in function.args))

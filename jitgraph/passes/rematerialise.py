@@ -28,6 +28,8 @@ def rematerialise(graph: Graph, target: Target | None = None, *, least: int = LE
     """
     peak = max(live_bytes(graph), default=0)
     for _ in range(ROUNDS):
+        if peak < least:
+            return graph
         again = _cut_at_peak(graph)
         lower = max(live_bytes(again), default=0)
         if lower > peak - least:

@@ -57,11 +57,12 @@ def _rewritten(
     """What the first rule that matches makes of the output of ``node``; its new nodes are known as producers."""
     nodes = rewriter.builder.nodes
     for rule in rules:
+        bindings = rule.match(node, producers)
+        if bindings is None:
+            continue
         start = len(nodes)
         with rewriter.emitting(node):
-            value = rule.apply(node, producers)
-        if value is None:
-            continue
+            value = rule.build(bindings)
         if value.type != node.outputs[0].type:  # equal under the constraints only: the text of types must not change
             del nodes[start:]
             continue

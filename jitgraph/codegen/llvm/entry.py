@@ -229,11 +229,12 @@ class _Entry:
             raise CompileError(f"kernel {kernel.name} takes {len(kernel.params)} buffers, not {len(launch.buffers)}")
         self._keep_quiet((launch,))
         key = replace(kernel, name="")
-        if key not in self.kernels:
-            self.kernels[key] = emit_kernel(kernel, self.module, self.target)
+        name = self.kernels.get(key)  # hashing a kernel goes through all of it
+        if name is None:
+            name = self.kernels[key] = emit_kernel(kernel, self.module, self.target)
         arguments = [str(self.host), str(self.call), *(f"ptr {self.places[name]}" for name in launch.buffers)]
         arguments += [f"i64 {self.sizes.values[size]}" for size in kernel.sizes]
-        check(self.function, f"call i32 @{self.kernels[key]}({', '.join(arguments)})")
+        check(self.function, f"call i32 @{name}({', '.join(arguments)})")
 
     def _predicate(self, name: str) -> str:
         byte = self.function.emit("i8", f"load i8, ptr {self.places[name]}, align 1")

@@ -2,14 +2,15 @@
 
     graph -> gradients expanded -> passes/pipeline.py -> fuse -> select -> memory plan -> LLVM IR -> flat image
 
-Every stage is kept on the result for inspection. Compiled graphs are remembered by canonical text, target and flags in
-a ``Cache`` that the caller passes in.
+Every stage is kept on the result for inspection. Compiled graphs are remembered by canonical text, names, lines, target
+and flags in a ``Cache`` that the caller passes in.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -93,26 +94,51 @@ class Interpreted:
 
 
 class Cache:
-    """Compiled graphs of this process by canonical text, target and flags; safe to use from several threads."""
+    """Compiled graphs of this process; safe to use from several threads.
 
-    def __init__(self) -> None:
-        self._made: dict[tuple[Any, ...], Compiled] = {}
+    The key holds names and source lines too, which errors and the stages show. What was used least recently goes where
+    code and LLVM IR together pass ``limit`` bytes.
+    """
+
+    def __init__(self, limit: int = 64 << 20) -> None:
+        self._made: OrderedDict[tuple[Any, ...], Compiled] = OrderedDict()
+        self._limit = limit
+        self._bytes = 0
         self._lock = threading.Lock()
 
     def find(self, key: tuple[Any, ...]) -> Compiled | None:
         """What was compiled for ``key``."""
         with self._lock:
-            return self._made.get(key)
+            found = self._made.get(key)
+            if found is not None:
+                self._made.move_to_end(key)
+            return found
 
     def keep(self, key: tuple[Any, ...], compiled: Compiled) -> Compiled:
         """Remember ``compiled``; where another thread was faster, what it made."""
         with self._lock:
-            return self._made.setdefault(key, compiled)
+            found = self._made.setdefault(key, compiled)
+            if found is compiled:
+                self._bytes += _bytes_of(compiled)
+                while self._bytes > self._limit:
+                    self._bytes -= _bytes_of(self._made.popitem(last=False)[1])
+            return found
 
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
             self._made.clear()
+            self._bytes = 0
+
+
+def _bytes_of(compiled: Compiled) -> int:
+    return len(compiled.image) + len(compiled.llvm_ir)
+
+
+def _key(graph: Graph, *others: Any) -> tuple[Any, ...]:
+    hints = tuple([value.hint for value in (*graph.inputs, *graph.outputs)])
+    locations = tuple([node.location for node in graph.walk()])
+    return (graph.canonical, graph.name, hints, locations, *others)
 
 
 def compile(
@@ -133,12 +159,11 @@ def compile(
         return Interpreted(expand_grads(graph))
     target = target or Target.host()
     target = replace(target, fastmath=target.fastmath or fastmath)
-    key = (graph.canonical, target, tuple(donate), config.VERIFY.is_on())
-    found = cache.find(key) if cache else None
-    if found is not None:
-        return found
-    compiled = _compile(graph, target, donate)
-    return cache.keep(key, compiled) if cache else compiled
+    if cache is None:
+        return _compile(graph, target, donate)
+    key = _key(graph, target, tuple(donate), config.VERIFY.is_on())
+    found = cache.find(key)
+    return found if found is not None else cache.keep(key, _compile(graph, target, donate))
 
 
 def _compile(graph: Graph, target: Target, donate: Sequence[Donation]) -> Compiled:

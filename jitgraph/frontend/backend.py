@@ -32,6 +32,14 @@ class Bounded(Executable):
         self.target = made.target
 
 
+@lru_cache(maxsize=1)
+def _process_cache() -> Any:
+    """What traced functions of this process have compiled: two that record equal graphs share the code."""
+    from jitgraph import compiler
+
+    return compiler.Cache()
+
+
 @lru_cache(maxsize=8)
 def _runtime_of(threads: int) -> loader.Runtime:
     return loader.Runtime(threads)
@@ -43,7 +51,7 @@ def compile_graph(
     """Code for this machine; ``donate`` holds pairs (output, input) that may share memory."""
     from jitgraph import compiler  # the code generator loads on the first compilation
 
-    made = compiler.compile(graph, donate=tuple(donate), fastmath=fastmath)
+    made = compiler.compile(graph, donate=tuple(donate), fastmath=fastmath, cache=_process_cache())
     if threads is not None and isinstance(made, Executable):
         return Bounded(made, threads)
     return made

@@ -21,25 +21,16 @@ from jitgraph.frontend.arguments import (
     Arguments,
     Binder,
     LeafKey,
-    Static,
-    TensorSpec,
-    containers,
     native,
     shapes_by_name,
 )
-from jitgraph.frontend.capture import Capture
-from jitgraph.frontend.guards import Guard, brief
-from jitgraph.frontend.naming import Family, named_keys
-from jitgraph.frontend.program import Program
+from jitgraph.frontend.difference import difference, reason
+from jitgraph.frontend.recording import Recording
 from jitgraph.frontend.specialisation import Retrace, Specialisation
-from jitgraph.frontend.symbolic import SizeConflictError
-from jitgraph.frontend.tracing import Trace
-from jitgraph.ir import context, dims
+from jitgraph.ir import context
 from jitgraph.ir.context import Context
-from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.sizes import bind_sizes
-from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 
 MAX_SPECIALISATIONS: Final = 8
@@ -86,13 +77,14 @@ class TracedFunction:
         self, function: Callable[..., Any], options: Options, static_names: Sequence[str], static_numbers: Sequence[int]
     ) -> None:
         functools.update_wrapper(self, function)
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
         self.__wrapped__ = function
         self.options = options
         self.ledger: list[Retrace] = []
         self._binder = Binder(function, static_names, static_numbers)
         self._plain_count = self._binder.plain_count  # so many positional arguments are the parameters as they are
         self._specialisations: tuple[Specialisation, ...] = ()
-        self._families: dict[Any, Family] = {}
+        self.recording = Recording(function, self.__name__, self._binder, options.dynamic_shapes, options.strict)
         self._hits = 0
         self._misses = 0
         self._warned = False
@@ -163,7 +155,7 @@ class TracedFunction:
                 if match is None:
                     raise TraceError(
                         f"what the trace of {self.__name__} assumes does not hold right after it: "
-                        f"{self._difference(specialisation, self._binder.describe(values))}",
+                        f"{difference(specialisation, self._binder.describe(values))}",
                         hint="the function changes Python state on which it depends; keep that state in tensors",
                     )
         assert match is not None
@@ -181,15 +173,15 @@ class TracedFunction:
 
     def _specialise(self, values: tuple[Any, ...], ambient: Context) -> Specialisation:
         arguments = self._binder.describe(values)
-        reason = self._reason(arguments, ambient)
+        why = reason(self._specialisations, arguments, ambient)
         start = time.perf_counter()
-        program, keys = self._trace(arguments, values)
+        program, keys = self.recording.program(arguments, values)
         traced = time.perf_counter()
         specialisation = Specialisation(arguments.structure, keys, program, ambient, self.compile)
         specialisation.forward  # noqa: B018 - compiled now, under the lock
         done = time.perf_counter()
         location = Location.of_user()
-        self.ledger.append(Retrace(location, reason, 1e3 * (traced - start), 1e3 * (done - traced)))
+        self.ledger.append(Retrace(location, why, 1e3 * (traced - start), 1e3 * (done - traced)))
         self._misses += 1
         kept = (specialisation, *self._specialisations)
         if len(kept) > MAX_SPECIALISATIONS:
@@ -198,7 +190,7 @@ class TracedFunction:
                 self._warned = True
                 warnings.warn(
                     f"{self.__name__} was compiled for more than {MAX_SPECIALISATIONS} kinds of calls; the least "
-                    f"recently used ones are dropped. The last time: {reason}. jg.explain(f, ...) shows the ledger",
+                    f"recently used ones are dropped. The last time: {why}. jg.explain(f, ...) shows the ledger",
                     RuntimeWarning,
                     stacklevel=4,
                 )
@@ -224,93 +216,6 @@ class TracedFunction:
                 hint="smaller arguments, jg.checkpoint, or a larger max_bytes",
             )
 
-    # --- recording --------------------------------------------------------------------------------------------------
-
-    def _trace(self, arguments: Arguments, values: Sequence[Any]) -> tuple[Program, tuple[LeafKey, ...]]:
-        """Record the call; sizes that varied are named, and a name that cannot be one is given up."""
-        family = self._families.setdefault(Family.key(arguments), Family())
-        family.note(arguments)
-        while True:
-            keys, sizes, positions = named_keys(arguments, family, self.options.dynamic_shapes)
-            declared = frozenset(sizes) - positions.keys()
-            try:
-                program = self.record(arguments, keys, values, sizes, declared)
-            except SizeConflictError as conflict:
-                for name in conflict.names & positions.keys():
-                    family.pin(positions[name], conflict.location)
-                if not conflict.names & positions.keys():
-                    raise
-                continue
-            for name, location in _pinned(program):
-                if name in positions:
-                    family.pin(positions[name], location)
-            return program, keys
-
-    def record(
-        self,
-        arguments: Arguments,
-        keys: Sequence[LeafKey],
-        values: Sequence[Any],
-        sizes: Mapping[str, int] | None,
-        declared: frozenset[str],
-    ) -> Program:
-        """One trace, with the arguments' sizes as in ``keys``; whatever the function changed is put back."""
-        known = [leaf for leaf, key in zip(arguments.leaves, keys, strict=True) if key.kind == "identity"]
-        boxes = [box for value in values for box in containers(value)]
-        arrays = [leaf for leaf in arguments.leaves if isinstance(leaf, np.ndarray)]
-        capture = Capture([self.__wrapped__], known, [*boxes, *arrays])
-        trace = Trace(self.__name__, capture, sizes, declared)
-        leaves = [
-            _traced_leaf(trace, *item)
-            for item in zip(range(len(keys)), arguments.leaves, keys, arguments.texts, strict=True)
-        ]
-        args, named = self._binder.unbind(_rebuilt(arguments, leaves, values))
-        try:
-            with context.using(emitter=trace, trace=trace, constraints=trace.constraints):
-                with capture:
-                    result = self.__wrapped__(*args, **named)
-                program = trace.finish(result)
-        finally:
-            trace.ended = True
-            capture.undo()
-        if self.options.strict and program.unguarded:
-            raise TraceError(
-                f"under strict=True, {self.__name__} depends on what cannot be guarded: {program.unguarded[0]}",
-                hint="pass it as an argument, or read it by plain attributes and items",
-            )
-        return program
-
-    # --- explaining -------------------------------------------------------------------------------------------------
-
-    def _reason(self, arguments: Arguments, ambient: Context) -> str:
-        if not self._specialisations:
-            return "the first call"
-        same = [s for s in self._specialisations if s.ambient.fingerprint == ambient.fingerprint]
-        if not same:
-            return "the surroundings differ (gradient mode, autocast, anomaly detection, device or random stream)"
-        return self._difference(same[0], arguments)
-
-    def _difference(self, specialisation: Specialisation, arguments: Arguments) -> str:
-        """The first thing in which a call differs from what a specialisation assumes."""
-        if specialisation.structure != arguments.structure:
-            return f"the structure of the arguments is {arguments.structure}, not {specialisation.structure}"
-        found: dict[str, int] = {}
-        for text, key, expected in zip(arguments.texts, arguments.keys, specialisation.keys, strict=True):
-            if (difference := _key_difference(key, expected, found)) is not None:
-                return f"{text} {difference}"
-        failing = first_failing(specialisation.program.guards)
-        if failing is not None:
-            now = failing.place.get_or(None)
-            return f"{failing} (read at {failing.location}), but now it is {brief(now)}"
-        for constraint in specialisation.program.graph.constraints:
-            if dims.names(constraint.left) | dims.names(constraint.right) <= found.keys() and not constraint.holds(
-                found
-            ):
-                lines = [pin.location for pin in specialisation.program.pins if pin.constraint == constraint]
-                where = f" (assumed at {lines[0]})" if lines and lines[0] else ""
-                return f"the sizes break {constraint}{where}"
-        return "a captured tensor has another shape, dtype, gradient or identity"
-
     def _verified(self, specialisation: Specialisation, values: tuple[Any, ...]) -> Any:
         from jitgraph.frontend.verification import run_verified
 
@@ -327,7 +232,7 @@ class TracedFunction:
         """Forget every specialisation, the ledger and the counts."""
         with self._lock:
             self._specialisations = ()
-            self._families.clear()
+            self.recording.families.clear()
             self.ledger.clear()
             self._hits = self._misses = 0
             self._warned = False
@@ -349,7 +254,7 @@ class TracedFunction:
 
     def difference(self, specialisation: Specialisation, values: Sequence[Any]) -> str:
         """In what bound arguments, or the state now, differ from what a specialisation assumes."""
-        return self._difference(specialisation, self.describe(values))
+        return difference(specialisation, self.describe(values))
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
         """The program for these arguments (tensors, arrays, or ``jg.TensorSpec``) without running it."""
@@ -387,98 +292,6 @@ class BoundFunction:
     def ledger(self) -> list[Retrace]:
         """The ledger of all instances together."""
         return self.function.ledger
-
-
-def first_failing(guards: Sequence[Guard]) -> Guard | None:
-    """The first guard that does not hold, or None."""
-    return next((guard for guard in guards if not guard.holds()), None)
-
-
-def _pinned(program: Program) -> list[tuple[str, Location | None]]:
-    """Names that the program's constraints hold to one int, with the line that did it."""
-    from jitgraph.ir.constraints import Constraints
-
-    known = Constraints(program.graph.constraints)
-    found = []
-    for name in program.sizes:
-        if isinstance(known.reduce(Dim.name(name)), int):
-            lines = [
-                p.location
-                for p in program.pins
-                if name in dims.names(p.constraint.left) | dims.names(p.constraint.right)
-            ]
-            found.append((name, lines[0] if lines else None))
-    return found
-
-
-def _traced_leaf(trace: Trace, number: int, leaf: Any, key: LeafKey, text: str) -> Any:
-    """What stands in the function's arguments for a leaf while it is traced."""
-    match key.kind:
-        case "tensor":
-            type = TensorType(key.dtype, key.shape)
-            if isinstance(leaf, TensorSpec):
-                return trace.spec_handle(number, text, type)
-            if key.first == number:
-                trace.argument_handle(leaf, number, text, type)
-            return leaf
-        case "array":
-            return trace.argument_array(number, text, TensorType(key.dtype, key.shape))
-        case "float":
-            return trace.argument_float(number, text)
-    return leaf.value if isinstance(leaf, Static) else leaf
-
-
-def _rebuilt(arguments: Arguments, leaves: Sequence[Any], values: Sequence[Any]) -> list[Any]:
-    """The arguments with traced leaves; a container in which nothing was replaced is the caller's own object."""
-    found, position = [], 0
-    for child, value in zip(arguments.structure.children, values, strict=True):
-        mine = leaves[position : position + child.leaves]
-        given = arguments.leaves[position : position + child.leaves]
-        position += child.leaves
-        if isinstance(value, Static):
-            found.append(value.value)
-        elif all(a is b for a, b in zip(mine, given, strict=True)):
-            found.append(value)
-        else:
-            found.append(child.unflatten(mine))
-    return found
-
-
-def _key_difference(key: LeafKey, expected: LeafKey, sizes: dict[str, int]) -> str | None:
-    if key.kind != expected.kind:
-        return f"is {_kind_text(key)}, not {_kind_text(expected)}"
-    if key.kind in ("tensor", "array"):
-        if key.dtype != expected.dtype:
-            return f"has dtype {key.dtype}, not {expected.dtype}"
-        if len(key.shape) != len(expected.shape):
-            return f"has rank {len(key.shape)}, not {len(expected.shape)}"
-        for axis, (size, known) in enumerate(zip(key.shape, expected.shape, strict=True)):
-            assert isinstance(size, int)
-            if isinstance(known, Dim):
-                name = known.as_name
-                assert name is not None
-                if sizes.setdefault(name, size) != size:
-                    return f"has size {size} on axis {axis}, where {name} is {sizes[name]}"
-            elif size != known:
-                return f"has size {size} on axis {axis}, not {known}"
-        if key.requires_grad != expected.requires_grad:
-            return "requires a gradient" if key.requires_grad else "does not require a gradient"
-        if key.first != expected.first:
-            return "is the same tensor as another argument, or no longer is"
-        return None
-    if key.kind == "float":
-        return None
-    same = key.value is expected.value if key.kind == "identity" else key.value == expected.value
-    return (
-        None
-        if same and type(key.value) is type(expected.value)
-        else f"is {brief(key.value)}, not {brief(expected.value)}"
-    )
-
-
-def _kind_text(key: LeafKey) -> str:
-    names = {"tensor": "a tensor", "array": "a NumPy array", "float": "a float"}
-    return names.get(key.kind) or brief(key.value)
 
 
 def trace(

@@ -1,0 +1,143 @@
+"""Recording a call: the function runs once under a trace, with named sizes where its arguments varied before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from jitgraph.errors import TraceError
+from jitgraph.frontend.arguments import Arguments, Binder, LeafKey, Static, TensorSpec, containers
+from jitgraph.frontend.capture import Capture
+from jitgraph.frontend.naming import Family, named_keys
+from jitgraph.frontend.program import Program
+from jitgraph.frontend.symbolic import SizeConflictError
+from jitgraph.frontend.tracing import Trace
+from jitgraph.ir import context, dims
+from jitgraph.ir.dims import Dim
+from jitgraph.ir.types import TensorType
+from jitgraph.location import Location
+
+
+class Recording:
+    """Makes programs of one function; remembers for each kind of arguments which sizes varied."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        name: str,
+        binder: Binder,
+        dynamic_shapes: Mapping[str, Mapping[int, str]],
+        strict: bool,
+    ) -> None:
+        self.function = function
+        self.name = name
+        self.binder = binder
+        self.dynamic_shapes = dynamic_shapes
+        self.strict = strict
+        self.families: dict[Any, Family] = {}
+
+    def program(self, arguments: Arguments, values: Sequence[Any]) -> tuple[Program, tuple[LeafKey, ...]]:
+        """Record the call; sizes that varied are named, and a name that cannot be one is given up."""
+        family = self.families.setdefault(Family.key(arguments), Family())
+        family.note(arguments)
+        while True:
+            keys, sizes, positions = named_keys(arguments, family, self.dynamic_shapes)
+            declared = frozenset(sizes) - positions.keys()
+            try:
+                program = self.record(arguments, keys, values, sizes, declared)
+            except SizeConflictError as conflict:
+                for name in conflict.names & positions.keys():
+                    family.pin(positions[name], conflict.location)
+                if not conflict.names & positions.keys():
+                    raise
+                continue
+            for name, location in _pinned(program):
+                if name in positions:
+                    family.pin(positions[name], location)
+            return program, keys
+
+    def record(
+        self,
+        arguments: Arguments,
+        keys: Sequence[LeafKey],
+        values: Sequence[Any],
+        sizes: Mapping[str, int] | None,
+        declared: frozenset[str],
+    ) -> Program:
+        """One trace, with the arguments' sizes as in ``keys``; whatever the function changed is put back."""
+        known = [leaf for leaf, key in zip(arguments.leaves, keys, strict=True) if key.kind == "identity"]
+        boxes = [box for value in values for box in containers(value)]
+        arrays = [leaf for leaf in arguments.leaves if isinstance(leaf, np.ndarray)]
+        capture = Capture([self.function], known, [*boxes, *arrays])
+        trace = Trace(self.name, capture, sizes, declared)
+        leaves = [
+            _traced_leaf(trace, *item)
+            for item in zip(range(len(keys)), arguments.leaves, keys, arguments.texts, strict=True)
+        ]
+        args, named = self.binder.unbind(_rebuilt(arguments, leaves, values))
+        try:
+            with context.using(emitter=trace, trace=trace, constraints=trace.constraints):
+                with capture:
+                    result = self.function(*args, **named)
+                program = trace.finish(result)
+        finally:
+            trace.ended = True
+            capture.undo()
+        if self.strict and program.unguarded:
+            raise TraceError(
+                f"under strict=True, {self.name} depends on what cannot be guarded: {program.unguarded[0]}",
+                hint="pass it as an argument, or read it by plain attributes and items",
+            )
+        return program
+
+
+def _pinned(program: Program) -> list[tuple[str, Location | None]]:
+    """Names that the program's constraints hold to one int, with the line that did it."""
+    from jitgraph.ir.constraints import Constraints
+
+    known = Constraints(program.graph.constraints)
+    found = []
+    for name in program.sizes:
+        if isinstance(known.reduce(Dim.name(name)), int):
+            lines = [
+                p.location
+                for p in program.pins
+                if name in dims.names(p.constraint.left) | dims.names(p.constraint.right)
+            ]
+            found.append((name, lines[0] if lines else None))
+    return found
+
+
+def _traced_leaf(trace: Trace, number: int, leaf: Any, key: LeafKey, text: str) -> Any:
+    """What stands in the function's arguments for a leaf while it is traced."""
+    match key.kind:
+        case "tensor":
+            type = TensorType(key.dtype, key.shape)
+            if isinstance(leaf, TensorSpec):
+                return trace.spec_handle(number, text, type)
+            if key.first == number:
+                trace.argument_handle(leaf, number, text, type)
+            return leaf
+        case "array":
+            return trace.argument_array(number, text, TensorType(key.dtype, key.shape))
+        case "float":
+            return trace.argument_float(number, text)
+    return leaf.value if isinstance(leaf, Static) else leaf
+
+
+def _rebuilt(arguments: Arguments, leaves: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+    """The arguments with traced leaves; a container in which nothing was replaced is the caller's own object."""
+    found, position = [], 0
+    for child, value in zip(arguments.structure.children, values, strict=True):
+        mine = leaves[position : position + child.leaves]
+        given = arguments.leaves[position : position + child.leaves]
+        position += child.leaves
+        if isinstance(value, Static):
+            found.append(value.value)
+        elif all(a is b for a, b in zip(mine, given, strict=True)):
+            found.append(value)
+        else:
+            found.append(child.unflatten(mine))
+    return found

@@ -324,6 +324,8 @@ class _Run:
 
     def contract(self, contract: Contract) -> None:
         m, n, k = (self.uniform(extent) for extent in contract.extents)
+        if m == 0 or n == 0:
+            return
         left = self.operand(contract.left, (contract.m, m), (contract.k, k), contract.acc.dtype)
         right = self.operand(contract.right, (contract.k, k), (contract.n, n), contract.acc.dtype)
         s = NumpyScalars(contract.acc.dtype)
@@ -334,8 +336,6 @@ class _Run:
                 partial = s.fma(left[..., :, step, None], right[..., step, None, :], partial)
             total = partial if total is None else s.add(total, partial)
         acc = np.zeros((*self.lanes, m, n), contract.acc.dtype) if total is None else total
-        if m == 0 or n == 0:
-            return
         self.enter(contract.m, 0, m)
         self.enter(contract.n, 0, n)
         self.values[contract.acc.name] = acc
@@ -344,6 +344,8 @@ class _Run:
 
     def operand(self, operand: Operand, first: tuple[str, int], second: tuple[str, int], dtype: DType) -> Array:
         """The operand's values over both axes, converted to the accumulator's dtype."""
+        if first[1] == 0 or second[1] == 0:  # what is loaded there need not exist
+            return np.empty((*self.lanes, first[1], second[1]), dtype)
         depth = len(self.lanes)
         self.enter(first[0], 0, first[1])
         self.enter(second[0], 0, second[1])

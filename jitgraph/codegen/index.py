@@ -84,6 +84,8 @@ class Ranges:
 
     def split(self, position: DimLike, shape: Sequence[DimLike]) -> tuple[DimLike, ...]:
         """The index in a dense row-major array of ``shape`` whose offset is ``position``."""
+        if 0 in shape:  # it has no element, and its strides are no divisors
+            return (0,) * len(shape)
         found: list[DimLike] = []
         for extent, step in zip(shape, strides(shape), strict=True):
             if isinstance(extent, int) and extent == 1:

@@ -148,10 +148,12 @@ class Selector:
                 places[0] = stack
             case "cond":
                 places = lower_cond(self, node, operands, places)
-            case "while":
-                places = lower_while(self, node, operands, places)
-            case "scan":
-                places = lower_scan(self, node, operands, places)
+            case "while" | "scan":
+                lower = lower_while if node.op.name == "while" else lower_scan
+                found = lower(self, node, operands, places)
+                pairs = zip(found, places, strict=True)
+                self.copy([(a, b) for a, b in pairs if isinstance(a, Storage) and isinstance(b, Storage) and a != b])
+                places = found
             case _ if node.op.name != "fused" and node.regions:
                 (body,) = node.regions
                 places = self.region(body, dict(zip(body.inputs, operands, strict=True)), places)

@@ -54,7 +54,8 @@ def _folded(rewriter: Rewriter, node: Node, known: dict[Value, Node]) -> tuple[V
     if not all(map(is_tensor, (*node.inputs, *node.outputs))) or not all(value in known for value in node.inputs):
         return None
     producers = [known[value] for value in node.inputs]
-    if node.op.kind == "elementwise" and (results := _scalar_result(node, producers)) is not None:
+    results = _scalar_result(node, producers) if node.op.kind == "elementwise" else None
+    if results is not None and all(map(_is_uniform, results)):  # a NaN with bits of its own is no number of ``full``
         shapes = [value.shape for value in node.outputs]
     else:
         if not _is_small(node) or any(map(_names_sizes, (node, *producers))):

@@ -48,7 +48,10 @@ def lower_cond(selector: Regions, node: Node, operands: Sequence[Held], places: 
 
 
 def lower_while(selector: Regions, node: Node, operands: Sequence[Held], places: Sequence[Held]) -> list[Held]:
-    """The carries begin as copies of the operands in the places of the results, and each turn replaces them."""
+    """The carries begin as copies of the operands in the places of the results, and each turn replaces them.
+
+    Returns where the results are: a result whose place is one slice of a buffer is still to be copied there.
+    """
     condition, body = node.regions
     builder = selector.builder
     count = len(places)
@@ -65,7 +68,10 @@ def lower_while(selector: Regions, node: Node, operands: Sequence[Held], places:
 
 
 def lower_scan(selector: Regions, node: Node, operands: Sequence[Held], places: Sequence[Held]) -> list[Held]:
-    """A while loop over a counter; slices of the operands are read, and those of the results written, in place."""
+    """A while loop over a counter; slices of the operands are read, and those of the results written, in place.
+
+    Returns where the results are, as ``lower_while``.
+    """
     attrs: dict[str, Any] = dict(node.attrs)
     num_carries, num_xs = attrs["num_carries"], attrs["num_xs"]
     (body,) = node.regions
@@ -73,6 +79,7 @@ def lower_scan(selector: Regions, node: Node, operands: Sequence[Held], places: 
     counter, flag = builder.temporary(_COUNT), builder.temporary(_FLAG)
     length: DimLike = attrs["length"]
     carries = _begin(selector, operands[:num_carries], places[:num_carries])
+    wholes = [_home(selector, place) for place in places[num_carries:]]
     _count(builder, counter, start=True)
     with builder.block() as asking:
         _compare(builder, counter, length, flag)
@@ -86,14 +93,14 @@ def lower_scan(selector: Regions, node: Node, operands: Sequence[Held], places: 
         ]
         stacked: list[Held | None] = [
             _slice(selector, place, value.tensor, slot)
-            for place, value in zip(places[num_carries:], body.outputs[num_carries:], strict=True)
+            for place, value in zip(wholes, body.outputs[num_carries:], strict=True)
         ]
         env = [*carries, *slices, *operands[num_carries + num_xs :]]
         after = selector.region(body, dict(zip(body.inputs, env, strict=True)), [None] * num_carries + stacked)
         _replace(selector, carries, after[:num_carries])
         _count(builder, counter, start=False)
     builder.steps.append(While(tuple(asking), flag.name, tuple(turning)))
-    return [*carries, *places[num_carries:]]
+    return [*carries, *wholes]
 
 
 def _slice(selector: Regions, place: Held, type: TensorType, slot: Slot) -> Storage:
@@ -109,11 +116,17 @@ def _begin(selector: Regions, operands: Sequence[Held], places: Sequence[Held]) 
         if isinstance(operand, str) or isinstance(place, str):
             carries.append(operand)
             continue
-        home = place if place.slot is None else selector.builder.temporary(place.type)
+        home = _home(selector, place)
         copies.append((operand, home))
         carries.append(home)
     selector.copy(copies)
     return carries
+
+
+def _home(selector: Regions, place: Held) -> Storage:
+    """``place``, or a temporary where it is one slice of a buffer, to which the caller copies what ends up here."""
+    assert isinstance(place, Storage)
+    return place if place.slot is None else selector.builder.temporary(place.type)
 
 
 def _replace(selector: Regions, carries: Sequence[Held], after: Sequence[Held]) -> None:

@@ -1,7 +1,8 @@
 """Recorder: writes one kernel. Every statement goes to the outermost block in which its operands are known.
 
 So what does not change inside a loop leaves it by construction; only parallel loops are never left, because their
-bodies run on several threads. Equal statements of one block are written once.
+bodies run on several threads, and loops without iterations, because what they load need not exist. Equal statements of
+one block are written once.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ class _Block:
     statements: list[Statement] = field(default_factory=list)
     memo: dict[Hashable, tuple[Var, ...]] = field(default_factory=dict)
     lanes: bool = False  # its iterations become lanes, so reductions inside it have one slot
+    floor_outside: int = 0  # below which block nothing is moved once this one is closed
 
 
 class Recorder:
@@ -81,7 +83,7 @@ class Recorder:
         self._storages: dict[str, Storage] = {}
         self._access: dict[str, set[Literal["read", "write"]]] = {}
         self._blocks = [_Block()]
-        self._floor = 0  # the innermost parallel block: nothing is moved out of it
+        self._floor = 0  # the innermost parallel or empty block: nothing is moved out of it
         self._depth: dict[str, int] = {}  # of every variable and axis: the block in which it is known
         self._count = 0
         self._axes = 0
@@ -244,12 +246,20 @@ class Recorder:
     def _open(self, extent: DimLike, *, lanes: bool = False) -> tuple[str, DimLike]:
         axis = self._new_axis()
         self.ranges.declare(axis, extent)
-        self._blocks.append(_Block(lanes=lanes))
+        self._push(_Block(lanes=lanes), empty=extent == 0)
         self._depth[axis] = len(self._blocks) - 1
         return axis, Dim.name(axis)
 
+    def _push(self, block: _Block, *, empty: bool) -> None:
+        block.floor_outside = self._floor
+        self._blocks.append(block)
+        if empty:
+            self._floor = len(self._blocks) - 1
+
     def _close(self) -> Body:
-        return tuple(self._blocks.pop().statements)
+        block = self._blocks.pop()
+        self._floor = block.floor_outside
+        return tuple(block.statements)
 
     @contextmanager
     def loop(self, kind: LoopKind, extent: DimLike) -> Iterator[DimLike]:
@@ -258,11 +268,9 @@ class Recorder:
             yield 0
             return
         axis, index = self._open(extent, lanes=kind == "vector")
-        floor = self._floor
         if kind == "parallel":
             self._floor = len(self._blocks) - 1
         yield index
-        self._floor = floor
         body = self._close()
         self._write(Loop(axis, extent, kind, body), len(self._blocks) - 1)
 
@@ -353,7 +361,7 @@ class Recorder:
         m, n, k = axes
 
         def write(used: Sequence[str], body: Callable[[], Var]) -> Operand:
-            self._blocks.append(_Block())
+            self._push(_Block(), empty=0 in extents)
             for name in used:
                 self._depth[name] = len(self._blocks) - 1
             value = body()
@@ -361,7 +369,7 @@ class Recorder:
 
         first = write((names[0], names[2]), lambda: left(m, k))
         second = write((names[2], names[1]), lambda: right(k, n))
-        self._blocks.append(_Block())
+        self._push(_Block(), empty=0 in extents[:2])
         for name in names[:2]:
             self._depth[name] = len(self._blocks) - 1
         acc = self.var(accumulator)

@@ -49,6 +49,7 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
     "Tensor": "jitgraph.tensor",
     "Generator": "jitgraph.random",
     "trace": "jitgraph.frontend",
+    "script": "jitgraph.frontend.script",
     "explain": "jitgraph.frontend",
     "TensorSpec": "jitgraph.frontend",
     "cond": "jitgraph.frontend",

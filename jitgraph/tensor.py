@@ -553,7 +553,7 @@ def _in_place(name: str) -> Any:
         if result is NotImplemented:
             return result  # type: ignore[no-any-return]
         if self._weak:
-            return result  # it stands for a Python number, which is never changed in place
+            return result  # type: ignore[no-any-return]  # it stands for a Python number, never changed in place
         value = result.value
         if value.type.shape != self._static.type.shape:
             raise ShapeError(f"in-place {name} would change the shape from {self.shape} to {result.shape}")

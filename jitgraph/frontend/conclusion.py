@@ -51,7 +51,7 @@ class _Writer:
             return f"h[{leaf.at}]"
         if leaf.kind == "python":
             return self.constant(leaf.at)
-        return f"float(f{leaf.at}._value.array)" if self.program.fresh[leaf.at].weak else f"f{leaf.at}"
+        return f"f{leaf.at}._value.array.item()" if self.program.fresh[leaf.at].weak else f"f{leaf.at}"
 
     def template(self, template: Template) -> str:
         leaves = [self.leaf(leaf) for leaf in template.leaves]

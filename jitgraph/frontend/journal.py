@@ -14,9 +14,11 @@ from jitgraph.location import Location
 
 _ABSENT: Final = object()
 CHANGERS: Final = frozenset(
-    ["append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "update", "setdefault", "popitem"]
-    + ["add", "discard", "appendleft", "popleft", "extendleft", "rotate", "move_to_end"]
-    + ["difference_update", "intersection_update", "symmetric_difference_update"]
+    [
+        *("append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "update", "setdefault", "popitem"),
+        *("add", "discard", "appendleft", "popleft", "extendleft", "rotate", "move_to_end"),
+        *("difference_update", "intersection_update", "symmetric_difference_update"),
+    ]
 )
 CONTAINERS: Final = (list, dict, set, deque, bytearray)
 
@@ -47,14 +49,17 @@ class Journal:
             undo = _attribute_undo(target, attribute) if attribute is not None else _contents_undo(target)
             self._changes[key] = Change(target, Location.of_user(), undo)
 
+    def undo(self) -> None:
+        """Put all changes back."""
+        for change in reversed(list(self._changes.values())):
+            change.undo()
+
     def settle(self) -> None:
         """Put all changes back; ScriptError at the first where there are any."""
-        changes = list(self._changes.items())
-        for _, change in reversed(changes):
-            change.undo()
-        if not changes:
+        self.undo()
+        if not self._changes:
             return
-        (_, attribute), change = changes[0]
+        (_, attribute), change = next(iter(self._changes.items()))
         what = f"a {type(change.target).__name__}" + (f" (its attribute {attribute!r})" if attribute else "")
         raise ScriptError(
             f"{what} from outside is changed by code that runs depending on a tensor, which no graph can do",

@@ -77,7 +77,8 @@ def run_verified(
         capture.undo()
         for handle, value, grad in before:
             handle._value, handle._grad = value, grad
-    _compare_ops(specialisation.program.graph, arrays, log.applied)
+    if not getattr(function.__wrapped__, "is_staged", False):  # a script records other ops than eager applies
+        _compare_ops(specialisation.program.graph, arrays, log.applied)
     del log
     result = specialisation.run(match)
     found, shape = tree.flatten(result)

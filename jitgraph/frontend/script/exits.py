@@ -34,7 +34,7 @@ def without_exits(node: ast.FunctionDef, file: str) -> list[ast.stmt]:
         body.append(ast.copy_location(ast.Return(value=ast.copy_location(ast.Constant(value=None), end)), end))
     start = [_set(RETURNED, ast.Constant(value=False), body[0])]
     if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
-        start, body = [body[0], *start], body[1:]  # type: ignore[list-item]
+        start, body = [body[0], *start], body[1:]
     result = ast.Return(value=ast.Name(id=RESULT, ctx=ast.Load()))
     return [*start, *leaves.block(body, returns=True), ast.copy_location(result, body[-1])]
 

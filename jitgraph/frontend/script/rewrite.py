@@ -1,7 +1,7 @@
 """Rewrites a function's syntax tree: statements that steer become calls of the staging functions, its bodies closures.
 
 ``if`` becomes two inner functions that bind the variables of the outer one by ``nonlocal``, and a call of ``if_``; a
-loop becomes a body (and a test) and a call of ``while_`` or ``for_``. The staging functions read and write the variables
+loop becomes a body (and a test) and a call of ``while_`` or ``for_``. The staging functions read and write variables
 by the cells of these closures, so on Python values everything means what Python means.
 """
 
@@ -85,7 +85,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def call(self, name: str, *args: ast.expr, at: ast.AST) -> ast.Call:
         function = ast.Attribute(value=ast.Name(id=STAGING, ctx=ast.Load()), attr=name, ctx=ast.Load())
-        made = ast.copy_location(ast.Call(func=function, args=list(args), keywords=[]), at)
+        made: ast.Call = _on_first_line(ast.Call(func=function, args=list(args), keywords=[]), at)
         return ast.fix_missing_locations(made)
 
     def thunk(self, body: ast.expr) -> ast.Lambda:
@@ -114,7 +114,7 @@ class _Rewriter(ast.NodeTransformer):
             name=f"jg_{kind}_{self.count}_", args=parameters, body=[*head, *(body or [ast.Pass()])], decorator_list=[]
         )
         made.type_params = []
-        return ast.fix_missing_locations(ast.copy_location(made, at))
+        return ast.fix_missing_locations(_on_first_line(made, at))
 
     def site(self, at: ast.stmt, names: set[str], kept: Collection[str] = (), stop: Sequence[str] = ()) -> ast.expr:
         """A constant: the variables that a statement binds; of these, which ones are only changed in place and which
@@ -122,7 +122,7 @@ class _Rewriter(ast.NodeTransformer):
         here = reads([at])
         live = {name for name in names if self.reads[name] > here[name]}
         groups = (names, kept, live)
-        value = (*(tuple(sorted(group)) for group in groups), tuple(stop), self.attempts)
+        value: Any = (*(tuple(sorted(group)) for group in groups), tuple(stop), self.attempts)
         return ast.Constant(value=value)
 
     def name(self, function: Any) -> ast.expr:
@@ -218,13 +218,14 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         sides = [self.thunk(self.expression(side)) for side in (node.body, node.orelse)]
-        return self.call("choose", self.test(node.test), *sides, at=node)
+        return self.call("choose_", self.test(node.test), *sides, at=node)
 
     def visit_Compare(self, node: ast.Compare) -> Any:
         self.generic_visit(node)
         if len(node.ops) == 1:
             return node
-        relations = ast.Constant(value=tuple(_COMPARISONS[type(op)] for op in node.ops))
+        words: Any = tuple(_COMPARISONS[type(op)] for op in node.ops)
+        relations = ast.Constant(value=words)
         rest = [self.thunk(value) for value in node.comparators]
         return self.call("compare", relations, node.left, *rest, at=node)
 
@@ -317,6 +318,13 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     visit_ClassDef = visit_AsyncFunctionDef  # noqa: N815
+
+
+def _on_first_line(made: Any, at: Any) -> Any:
+    """Place a node on the first line of another, where an error in it is to be reported."""
+    made.lineno = made.end_lineno = at.lineno
+    made.col_offset = made.end_col_offset = at.col_offset
+    return made
 
 
 def _statement(call: ast.expr, at: ast.AST) -> ast.stmt:

@@ -101,7 +101,7 @@ def _first_position(code: CodeType) -> tuple[int, int] | None:
     """Line and column of the leftmost expression of a lambda's body."""
     found = [(p[0], p[2]) for p in code.co_positions() if p[0] is not None and p[2] is not None and p[3] != 0]
     places = [(line, column) for line, column in found if column > 0]
-    return min(places) if places else None  # type: ignore[type-var]
+    return min(places) if places else None
 
 
 def _position(node: ast.AST) -> tuple[int, int] | None:

@@ -38,7 +38,9 @@ class Flag:
 LOG: Final = Flag("JITGRAPH_LOG", "comma-separated topics to print: " + ", ".join(sorted(LOG_TOPICS)))
 NUM_THREADS: Final = Flag("JITGRAPH_NUM_THREADS", "threads of the pool, the caller included; default: the CPUs allowed")
 TARGET_CPU: Final = Flag("JITGRAPH_TARGET_CPU", "level to compile for, such as x86-64-v3; default: the host's level")
-DISABLE_JIT: Final = Flag("JITGRAPH_DISABLE_JIT", "1: decorators do nothing, so that pdb steps through plain eager code")
+DISABLE_JIT: Final = Flag(
+    "JITGRAPH_DISABLE_JIT", "1: decorators do nothing, so that pdb steps through plain eager code"
+)
 INTERPRET: Final = Flag("JITGRAPH_INTERPRET", "1: graphs run in the NumPy interpreter instead of native code")
 VERIFY: Final = Flag("JITGRAPH_VERIFY", "1: the verifier runs after every pass, on schedules and on kernels")
 

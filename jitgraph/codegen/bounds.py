@@ -40,7 +40,7 @@ def is_inside(
     return _trial(index, size, axes, constraints)
 
 
-class _Unknown(Exception):  # noqa: N818 - no error, the way out of a search
+class _Unknown(Exception):
     pass
 
 

@@ -115,7 +115,7 @@ class Loop:
     contribute: step k goes to slot ``k % lanes`` by ``slot = combine(slot, element)`` in order of k (in the carries the
     body cannot see the slots), and at the end the slots fold as a tree: ``slot[j] = combine(slot[j], slot[j + half])``
     for half = lanes/2, lanes/4, ..., 1 (lanes is a power of two; slots that got no element hold ``init``). So results
-    do not depend on the width of the machine or the number of threads. ``lanes`` of a vector loop is left to the target.
+    do not depend on the width of the machine or the number of threads. ``lanes`` of a vector loop is the target's.
     """
 
     axis: str

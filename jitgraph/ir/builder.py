@@ -1,4 +1,4 @@
-"""GraphBuilder: the emitter that records ops into a graph. It builds exactly what it is asked; simplifying is a pass."""
+"""GraphBuilder: the emitter that records ops into a graph. It builds what it is asked; simplifying is a pass."""
 
 from __future__ import annotations
 

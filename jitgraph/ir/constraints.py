@@ -102,7 +102,7 @@ class Constraints:
 
 
 def require_same(known: Constraints, left: DimLike, right: DimLike, what: str) -> DimLike:
-    """``left``, after making sure that both sizes are equal; ShapeError that starts with ``what`` where they are not."""
+    """``left``, after making sure that both sizes are equal; else a ShapeError that starts with ``what``."""
     if not known.same(left, right):
         raise ShapeError(f"{what}: {left} and {right} differ")
     return left if isinstance(left, int) or not isinstance(right, int) else right

@@ -53,7 +53,8 @@ class Context:
         return (self.grad_enabled, self.anomaly, self.autocast, self.device, id(self.random) if self.random else None)
 
 
-_current: ContextVar[Context] = ContextVar("jitgraph_context", default=Context())
+_DEFAULT: Final = Context()
+_current: ContextVar[Context] = ContextVar("jitgraph_context", default=_DEFAULT)
 _EAGER: Final[list[Emitter]] = []
 
 

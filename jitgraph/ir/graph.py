@@ -17,7 +17,7 @@ from jitgraph.location import Location
 if TYPE_CHECKING:
     from jitgraph.ir.op import Op
 
-Attr: TypeAlias = "int | float | bool | str | None | DType | Dim | Constant | tuple[Attr, ...]"
+Attr: TypeAlias = "int | float | bool | str | DType | Dim | Constant | tuple[Attr, ...] | None"
 Attrs: TypeAlias = Mapping[str, Attr]
 
 

@@ -14,7 +14,16 @@ if TYPE_CHECKING:
 
 Effect: TypeAlias = Literal["none", "check", "ordered"]
 Kind: TypeAlias = Literal[
-    "elementwise", "reduce", "movement", "contraction", "indexing", "creation", "control", "effect", "composite", "other"
+    "elementwise",
+    "reduce",
+    "movement",
+    "contraction",
+    "indexing",
+    "creation",
+    "control",
+    "effect",
+    "composite",
+    "other",
 ]
 
 
@@ -58,8 +67,8 @@ class Op:
     batch: batching rule, for vmap.
     scalar: for elementwise ops, ``scalar(s, *scalars, **attrs)`` in the scalar vocabulary (``ir/scalar.py``).
     reduction: for reduce ops.
-    index_map: for movement ops, ``index_map(index, *types, **attrs)`` gives for an output index (a tuple of DimLike over
-        loop axes) the input's index; see ``ops/movement.py`` for ops that read several inputs or pad.
+    index_map: for movement ops, ``index_map(index, *types, **attrs)`` gives for an output index (a tuple of DimLike
+        over loop axes) the input's index; see ``ops/movement.py`` for ops that read several inputs or pad.
     decompose: for composites, the function over Op calls that defines it: ``decompose(*values, **attrs)``.
     effect: "check" survives dead code elimination, "ordered" threads a token as well.
     traits: words that passes ask for: commutative, idempotent, view, nondifferentiable, ...
@@ -88,7 +97,9 @@ class Op:
         outputs = context.emitter().emit(self, inputs, attrs, regions)
         return outputs[0] if len(outputs) == 1 else outputs
 
-    def output_types(self, types: Sequence[Type], attrs: Mapping[str, Any], regions: Sequence[Graph]) -> tuple[Type, ...]:
+    def output_types(
+        self, types: Sequence[Type], attrs: Mapping[str, Any], regions: Sequence[Graph]
+    ) -> tuple[Type, ...]:
         """The types of the outputs for these operand types."""
         inferred = self.infer(*types, **attrs, regions=tuple(regions)) if regions else self.infer(*types, **attrs)
         return inferred if isinstance(inferred, tuple) else (inferred,)

@@ -6,7 +6,7 @@ Every target speaks it (LLVM vectors, PTX, the slow executor), so N ops and M ta
 
 from __future__ import annotations
 
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from jitgraph.dtypes import DType
 
@@ -52,11 +52,3 @@ class Scalars(Protocol):
     def shl(self, x: Scalar, y: Scalar) -> Scalar: ...  # by the width or more: 0; by a negative count: 0
     def shr(self, x: Scalar, y: Scalar) -> Scalar: ...  # arithmetic for signed: fills with the sign; past the width too
     def call(self, function: str, *args: Scalar) -> Scalar: ...  # a math function of codegen/math.py
-
-
-WORDS: Final = tuple(
-    (
-        "const add sub mul div rem neg abs min max sqrt floor ceil rint trunc fma cmp select cast bitcast"
-        " and_ or_ xor not_ shl shr call"
-    ).split()
-)

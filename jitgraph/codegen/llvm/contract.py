@@ -68,7 +68,7 @@ def _share_rows(
     unit: int,
     emit: Callable[[Contract, Environment, Scalar, Scalar], None],
 ) -> None:
-    """``emit`` for ranges of rows that begin at multiples of ``unit``, on several threads where ``env`` is outermost."""
+    """``emit`` for ranges of rows that begin at multiples of ``unit``, on several threads where that is possible."""
     if not env.outermost:
         emit(contract, env.inner(), integer(0), rows)
         return

@@ -1,7 +1,8 @@
 """Packing: a block of one factor of a contraction, evaluated once and laid out as the register tile reads it.
 
-A panel is ``width`` places along the factor's own axis (m or n) by a block of k, k outermost: place ``p`` at depth ``k``
-lies at ``k * width + p``. Packing evaluates the operand's statements, so views, casts and cheap producers are fused in.
+A panel is ``width`` places along the factor's own axis (m or n) by a block of k, k outermost: place ``p`` at depth
+``k`` lies at ``k * width + p``. Packing evaluates the operand's statements, so views, casts and cheap producers are
+fused in.
 """
 
 from __future__ import annotations

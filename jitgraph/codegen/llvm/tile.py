@@ -200,8 +200,8 @@ def _step(
     for row in range(tile.rows):
         address = _address(words, dtype, left, str(step * tile.rows + row))
         spread = words.splat(_load(words, dtype, address, 1), tile.lanes)
-        for vector in range(tile.vectors):
-            results.append(words.fma(spread, vectors[vector], totals[row * tile.vectors + vector]))
+        sums = totals[row * tile.vectors : (row + 1) * tile.vectors]
+        results += [words.fma(spread, vector, total) for vector, total in zip(vectors, sums, strict=True)]
     return results
 
 

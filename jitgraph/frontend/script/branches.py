@@ -31,7 +31,7 @@ from jitgraph.tree import TreeDef
 _LARGEST_INLINE: Final = 16  # ops of a side that is computed in any case rather than only where it is needed
 
 
-class DeadEnd(Exception):  # noqa: N818 - it steers
+class DeadEnd(Exception):
     """A side that always raises when it runs: nothing follows in it."""
 
 

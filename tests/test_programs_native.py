@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from op_loop import require_same
 from programs import Arrays, assert_same, programs
+from smooth_programs import assert_close, smooth_programs
 
 from jitgraph.codegen.llvm import parallel, ranges
 from jitgraph.codegen.schedule_executor import execute_schedule
@@ -49,14 +50,17 @@ def copies(arrays: Sequence[Any]) -> Arrays:
     return [np.array(x, order="C") for x in arrays]
 
 
-def check(graph: Graph, arrays: Arrays) -> Compiled:
+def check(graph: Graph, arrays: Arrays, smooth: bool = False) -> Compiled:
     """Run ``graph`` on every floor, with and without donation; the compiled graph."""
     wanted = interpret(graph, copies(arrays))
     compiled = compile(graph, donate=range(len(graph.inputs)))
     assert isinstance(compiled, Compiled)
     schedule = compiled.stages.schedule
     executed = execute_schedule(schedule, arrays)
-    assert_same(graph, executed, wanted)
+    if smooth:
+        assert_close(executed, wanted, len(graph.nodes))
+    else:
+        assert_same(graph, executed, wanted)
     given = copies(arrays)
     require_same(executed, compiled.run(given), ulps=0.0)
     for before, after in zip(arrays, given, strict=True):
@@ -135,6 +139,12 @@ def test_random_programs(program: tuple[Graph, Arrays]) -> None:
 @given(programs(dtypes=[float32], max_nodes=24))
 def test_float_programs(program: tuple[Graph, Arrays]) -> None:
     check(*program)
+
+
+@settings(max_examples=80)
+@given(smooth_programs())
+def test_chains_of_floats(program: tuple[Graph, Arrays]) -> None:
+    check(*program, smooth=True)
 
 
 @settings(max_examples=40, suppress_health_check=[*settings().suppress_health_check, FIXTURE])

@@ -1,0 +1,2331 @@
+/* The loader of loader.h. It follows loader.py, which explains the format, in the same order: errors; the ABI; numbers
+   and memory; hashes; JSON; dtypes; size expressions; signatures; the zip; the weights; the image; the processor;
+   threads; the model; calls.
+
+   Functions that can fail take a jg_error and give false (or NULL) after filling it. Nothing read from a file is
+   trusted: each offset, length and count is compared with the bytes that are there before it is used. */
+
+#define _GNU_SOURCE
+#include "loader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+_Static_assert(sizeof(size_t) == 8 && sizeof(void *) == 8, "a 64-bit machine is needed");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a little-endian machine is needed");
+
+/* --- errors ------------------------------------------------------------------------------------------------------ */
+
+#define AGAIN "copy or save the model again"
+
+/* Fills error and gives false. Control characters of a file do not reach the terminal. */
+__attribute__((format(printf, 3, 4))) static bool fail(jg_error *error, jg_status status, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    error->status = status;
+    vsnprintf(error->message, sizeof error->message, format, arguments);
+    va_end(arguments);
+    for (char *c = error->message; *c; c++)
+        if (((unsigned char)*c < 0x20 && *c != '\n') || *c == 0x7f) *c = '?';
+    return false;
+}
+
+static bool out_of_memory(jg_error *error, size_t bytes) {
+    return fail(error, JG_OUT_OF_MEMORY, "cannot allocate %zu bytes", bytes);
+}
+
+static jg_error *cleared(jg_error *error) {
+    error->status = JG_OK;
+    error->kind[0] = error->message[0] = '\0';
+    return error;
+}
+
+/* --- the ABI: structures shared with native code, equal to those of loader.py --------------------------------------- */
+
+enum { ABI_VERSION = 1 };
+enum { OK, CHECK_FAILED, INTERRUPTED, OUT_OF_MEMORY, SIZE_OVERFLOW, CALLBACK_FAILED };
+static const char *const CODE_NAMES[] = {"ok", "check failed", "interrupted", "out of memory", "size overflow",
+                                         "callback failed"};
+
+typedef struct jg_host jg_host;
+typedef struct jg_call jg_call;
+typedef struct jg_pool jg_pool;
+
+struct jg_host { /* what native code may ask of the process */
+    int64_t abi_version;
+    void *(*alloc)(size_t bytes);
+    void (*free)(void *memory);
+    int32_t (*parallel_for)(const jg_host *, jg_call *, int32_t (*)(void *, int64_t), void *, int64_t);
+    int32_t (*poll)(const jg_host *);
+    long (*syscall)(long number, ...);
+    jg_pool *pool; /* NULL: everything runs on the calling thread */
+    int32_t (*callback)(const jg_host *, jg_call *, int64_t, void *const *, const int64_t *);
+    void *driver;
+    int64_t reserved[7];
+};
+
+typedef struct jg_error_record {
+    int32_t code, check_id;
+    int64_t index, bound, order;
+    int32_t lock, pad;
+} jg_error_record;
+
+typedef struct jg_block { /* header of a block of a call's stacks */
+    struct jg_block *next;
+    void *base; /* what alloc gave and free takes */
+    int64_t bytes;
+} jg_block;
+
+struct jg_call { /* what belongs to one running call */
+    void *arena;
+    int64_t arena_bytes;
+    jg_block *blocks; /* freed after the call */
+    void *stream;
+    int64_t last_poll;
+    jg_error_record error;
+    int64_t reserved[6];
+};
+
+struct jg_pool { /* the state of the threads, a cache line for each group of fields; native code runs it */
+    int32_t busy;
+    _Atomic int32_t stop, workers;
+    int32_t pad0;
+    long (*syscall)(long number, ...);
+    int64_t pad1[5];
+    _Atomic int32_t epoch;
+    int32_t sleepers;
+    int64_t pad2[7];
+    void *function, *context;
+    int64_t chunks;
+    int32_t open, pad3;
+    int64_t pad4[4];
+    int64_t next, pad5[7];
+    int32_t entered, waiting;
+    int64_t pad6[7];
+    uint64_t failure;
+    int64_t pad7[7];
+};
+
+_Static_assert(sizeof(jg_host) == 128 && sizeof(jg_call) == 128 && sizeof(jg_pool) == 384, "the ABI's structures");
+
+typedef int32_t EntryFunction(const jg_host *, jg_call *, void *const *buffers, const int64_t *dims);
+typedef int64_t ArenaFunction(const int64_t *dims);
+typedef int32_t WorkerFunction(jg_pool *);
+
+/* --- numbers and memory ------------------------------------------------------------------------------------------- */
+
+typedef struct Bytes {
+    const uint8_t *data;
+    size_t size;
+} Bytes;
+
+static uint16_t u16_at(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
+static uint32_t u32_at(const uint8_t *p) { return u16_at(p) | (uint32_t)u16_at(p + 2) << 16; }
+static uint64_t u64_at(const uint8_t *p) { return u32_at(p) | (uint64_t)u32_at(p + 4) << 32; }
+
+/* Whether [offset, offset + size) lies inside the first limit bytes. */
+static bool within(uint64_t offset, uint64_t size, uint64_t limit) { return size <= limit && offset <= limit - size; }
+
+/* Memory that is freed as a whole: what a file says, in the form that runs need. */
+typedef struct StoreBlock {
+    struct StoreBlock *next;
+    max_align_t payload[];
+} StoreBlock;
+
+typedef struct Store {
+    StoreBlock *blocks;
+} Store;
+
+/* count zeroed elements, at least one; NULL on failure. */
+static void *take(Store *store, size_t count, size_t size, jg_error *error) {
+    if (count == 0) count = 1;
+    StoreBlock *block = count > (SIZE_MAX / 4) / size ? NULL : calloc(1, sizeof *block + count * size);
+    if (!block) {
+        out_of_memory(error, count * size);
+        return NULL;
+    }
+    block->next = store->blocks;
+    store->blocks = block;
+    return block->payload;
+}
+
+static void release(Store *store) {
+    while (store->blocks) {
+        StoreBlock *next = store->blocks->next;
+        free(store->blocks);
+        store->blocks = next;
+    }
+}
+
+/* At least bytes of memory aligned to 64, uninitialised; NULL on failure. free gives it back. */
+static void *aligned_memory(size_t bytes) {
+    if (bytes > (size_t)INT64_MAX - JG_ALIGNMENT) return NULL;
+    size_t whole = (bytes + JG_ALIGNMENT - 1) / JG_ALIGNMENT * JG_ALIGNMENT;
+    return aligned_alloc(JG_ALIGNMENT, whole ? whole : JG_ALIGNMENT);
+}
+
+/* Texts in order, to be found by bisection and told apart. */
+typedef struct Named {
+    const char *text;
+    size_t size;
+    void *item;
+} Named;
+
+typedef struct Index {
+    Named *items;
+    size_t count;
+} Index;
+
+static int compare_named(const void *a, const void *b) {
+    const Named *left = a, *right = b;
+    size_t size = left->size < right->size ? left->size : right->size;
+    int order = memcmp(left->text, right->text, size);
+    return order ? order : (left->size > right->size) - (left->size < right->size);
+}
+
+/* Sorts an index; gives a text that stands in it twice, else NULL. */
+static const char *sort_index(Index *index) {
+    qsort(index->items, index->count, sizeof(Named), compare_named);
+    for (size_t i = 1; i < index->count; i++)
+        if (compare_named(&index->items[i - 1], &index->items[i]) == 0) return index->items[i].text;
+    return NULL;
+}
+
+static void *find_sized(const Index *index, const char *text, size_t size) {
+    Named wanted = {text, size, NULL};
+    const Named *found = index->count ? bsearch(&wanted, index->items, index->count, sizeof wanted, compare_named) : NULL;
+    return found ? found->item : NULL;
+}
+
+static void *find(const Index *index, const char *text) { return find_sized(index, text, strlen(text)); }
+
+/* --- hashes ------------------------------------------------------------------------------------------------------- */
+
+/* SHA-256 as FIPS 180-4 publishes it. */
+static const uint32_t SHA256_K[64] = {
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
+};
+
+static uint32_t rotated(uint32_t x, int n) { return x >> n | x << (32 - n); }
+
+static void sha256_block(uint32_t state[8], const uint8_t *data) {
+    uint32_t w[64], v[8];
+    for (int i = 0; i < 16; i++) w[i] = __builtin_bswap32(u32_at(data + 4 * i));
+    for (int i = 16; i < 64; i++) {
+        uint32_t s0 = rotated(w[i - 15], 7) ^ rotated(w[i - 15], 18) ^ w[i - 15] >> 3;
+        uint32_t s1 = rotated(w[i - 2], 17) ^ rotated(w[i - 2], 19) ^ w[i - 2] >> 10;
+        w[i] = w[i - 16] + s0 + w[i - 7] + s1;
+    }
+    memcpy(v, state, sizeof v);
+    for (int i = 0; i < 64; i++) {
+        uint32_t s1 = rotated(v[4], 6) ^ rotated(v[4], 11) ^ rotated(v[4], 25);
+        uint32_t choice = (v[4] & v[5]) ^ (~v[4] & v[6]);
+        uint32_t t1 = v[7] + s1 + choice + SHA256_K[i] + w[i];
+        uint32_t s0 = rotated(v[0], 2) ^ rotated(v[0], 13) ^ rotated(v[0], 22);
+        uint32_t t2 = s0 + ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
+        memmove(v + 1, v, 7 * sizeof *v);
+        v[4] += t1;
+        v[0] = t1 + t2;
+    }
+    for (int i = 0; i < 8; i++) state[i] += v[i];
+}
+
+static void sha256_hex(Bytes bytes, char hex[65]) {
+    uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                         0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+    size_t whole = bytes.size / 64 * 64, rest = bytes.size - whole;
+    for (size_t i = 0; i < whole; i += 64) sha256_block(state, bytes.data + i);
+    uint8_t tail[128] = {0};
+    size_t tail_size = rest < 56 ? 64 : 128;
+    if (rest) memcpy(tail, bytes.data + whole, rest);
+    tail[rest] = 0x80;
+    for (size_t i = 0; i < 8; i++) tail[tail_size - 1 - i] = (uint8_t)((uint64_t)bytes.size * 8 >> 8 * i);
+    for (size_t i = 0; i < tail_size; i += 64) sha256_block(state, tail + i);
+    for (int i = 0; i < 8; i++) snprintf(hex + 8 * i, 9, "%08x", state[i]);
+}
+
+static uint32_t crc32_of(Bytes bytes) {
+    uint32_t crc = 0xffffffff;
+    for (size_t i = 0; i < bytes.size; i++) {
+        crc ^= bytes.data[i];
+        for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
+    }
+    return ~crc;
+}
+
+/* --- JSON, read with suspicion ------------------------------------------------------------------------------------ */
+
+enum { MAX_JSON_BYTES = 16 << 20, MAX_JSON_VALUES = 1 << 20, MAX_JSON_DEPTH = 200 };
+
+typedef enum Kind { ANULL, ABOOL, AN_INT, A_FLOAT, A_TEXT, A_LIST, AN_OBJECT } Kind;
+static const char *const KIND_NAMES[] = {"null", "a boolean", "an integer", "a number", "a string", "an array",
+                                         "an object"};
+
+typedef struct Json {
+    Kind kind;
+    bool wide; /* an integer beyond 64 bits */
+    int64_t integer; /* also of a boolean */
+    const char *key; /* in an object */
+    size_t key_size;
+    const char *text; /* of a string, NUL behind it; of anything else the source */
+    size_t size;
+    struct Json *first, *next;
+    size_t count;
+    Index index; /* of an object */
+} Json;
+
+typedef struct Parser {
+    Store *store;
+    jg_error *error;
+    const char *where, *start, *at, *end;
+    int depth;
+    size_t values;
+} Parser;
+
+static bool json_fail(Parser *p, const char *reason) {
+    return fail(p->error, JG_BAD_FILE, "%s is not sound JSON: %s at byte %zu; save the model again", p->where, reason,
+                (size_t)(p->at - p->start));
+}
+
+static char json_peek(Parser *p) {
+    while (p->at < p->end && (*p->at == ' ' || *p->at == '\t' || *p->at == '\n' || *p->at == '\r')) p->at++;
+    return p->at < p->end ? *p->at : '\0';
+}
+
+static bool json_word(Parser *p, const char *word) {
+    size_t size = strlen(word);
+    if ((size_t)(p->end - p->at) < size || memcmp(p->at, word, size) != 0) return false;
+    p->at += size;
+    return true;
+}
+
+/* Bytes of the UTF-8 character at p, or 0 where there is none (overlong forms and surrogates are none). */
+static size_t utf8_size(const char *p, const char *end) {
+    const uint8_t *c = (const uint8_t *)p;
+    size_t size = c[0] < 0x80 ? 1 : c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : c[0] < 0xf5 ? 4 : 0;
+    if (size > (size_t)(end - p)) return 0;
+    for (size_t i = 1; i < size; i++)
+        if ((c[i] & 0xc0) != 0x80) return 0;
+    bool bad = size > 2 && ((c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xed && c[1] > 0x9f) ||
+                            (c[0] == 0xf0 && c[1] < 0x90) || (c[0] == 0xf4 && c[1] > 0x8f));
+    return bad ? 0 : size;
+}
+
+static size_t utf8_write(char *out, uint32_t c) {
+    size_t size = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    for (size_t i = size; i-- > 1; c >>= 6) out[i] = (char)(0x80 | (c & 0x3f));
+    out[0] = (char)(size == 1 ? c : (0xf0u << (4 - size) & 0xff) | c);
+    return size;
+}
+
+/* Four hexadecimal digits, or -1. */
+static int32_t json_hex(Parser *p) {
+    int32_t value = 0;
+    if (p->end - p->at < 4) return -1;
+    for (int i = 0; i < 4; i++) {
+        char c = *p->at++;
+        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                    : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+        if (digit < 0) return -1;
+        value = value << 4 | digit;
+    }
+    return value;
+}
+
+/* What follows a backslash, written as UTF-8; its bytes, or 0 where it is malformed. */
+static size_t json_escape(Parser *p, char *out) {
+    static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
+    char c = p->at < p->end ? *p->at++ : '\0';
+    const char *found = c ? strchr(names, c) : NULL;
+    if (found) {
+        *out = values[found - names];
+        return 1;
+    }
+    int32_t unit = c == 'u' ? json_hex(p) : -1;
+    if (unit < 0 || (unit >= 0xdc00 && unit < 0xe000)) return 0;
+    if (unit < 0xd800 || unit >= 0xe000) return utf8_write(out, (uint32_t)unit);
+    int32_t low = json_word(p, "\\u") ? json_hex(p) : -1;
+    if (low < 0xdc00 || low >= 0xe000) return 0;
+    return utf8_write(out, 0x10000u + ((uint32_t)(unit - 0xd800) << 10) + (uint32_t)(low - 0xdc00));
+}
+
+static bool json_string(Parser *p, const char **text, size_t *size) {
+    const char *scan = ++p->at;
+    while (scan < p->end && *scan != '"') scan += *scan == '\\' && scan + 1 < p->end ? 2 : 1;
+    char *out = take(p->store, (size_t)(scan - p->at) + 1, 1, p->error); /* no escape is shorter than what it means */
+    if (!out) return false;
+    *text = out;
+    while (p->at < p->end && *p->at != '"') {
+        size_t step = utf8_size(p->at, p->end);
+        if (step == 0 || (unsigned char)*p->at < 0x20) return json_fail(p, "a string with bytes that are no text");
+        if (*p->at == '\\') {
+            p->at++;
+            step = json_escape(p, out);
+            if (step == 0) return json_fail(p, "an unknown escape");
+        } else {
+            memcpy(out, p->at, step);
+            p->at += step;
+        }
+        out += step;
+    }
+    if (p->at == p->end) return json_fail(p, "a string without end");
+    p->at++;
+    *size = (size_t)(out - *text);
+    return true;
+}
+
+static bool digit_at(Parser *p) { return p->at < p->end && *p->at >= '0' && *p->at <= '9'; }
+
+static bool json_digits(Parser *p) {
+    if (!digit_at(p)) return false;
+    while (digit_at(p)) p->at++;
+    return true;
+}
+
+static bool json_number(Parser *p, Json *value) {
+    bool minus = json_word(p, "-");
+    const char *digits = p->at;
+    if (!json_digits(p) || (*digits == '0' && p->at > digits + 1)) return json_fail(p, "an unknown value");
+    value->kind = AN_INT;
+    for (const char *c = digits; c < p->at && !value->wide; c++) {
+        int digit = minus ? '0' - *c : *c - '0';
+        value->wide = __builtin_mul_overflow(value->integer, 10, &value->integer) ||
+                      __builtin_add_overflow(value->integer, digit, &value->integer);
+    }
+    if (json_word(p, ".")) {
+        value->kind = A_FLOAT;
+        if (!json_digits(p)) return json_fail(p, "a number without digits behind its point");
+    }
+    if (json_word(p, "e") || json_word(p, "E")) {
+        value->kind = A_FLOAT;
+        if (!json_word(p, "-")) json_word(p, "+");
+        if (!json_digits(p)) return json_fail(p, "a number without digits in its exponent");
+    }
+    return true;
+}
+
+static Json *json_value(Parser *p);
+
+static bool json_children(Parser *p, Json *parent) {
+    char close = parent->kind == AN_OBJECT ? '}' : ']';
+    Json **place = &parent->first;
+    p->at++;
+    if (json_peek(p) == close) {
+        p->at++;
+        return true;
+    }
+    for (;;) {
+        const char *key = NULL;
+        size_t key_size = 0;
+        if (parent->kind == AN_OBJECT) {
+            if (json_peek(p) != '"') return json_fail(p, "no key");
+            if (!json_string(p, &key, &key_size)) return false;
+            if (memchr(key, 0, key_size)) return json_fail(p, "a NUL in a key");
+            if (json_peek(p) != ':') return json_fail(p, "no ':' behind a key");
+            p->at++;
+        }
+        Json *child = json_value(p);
+        if (!child) return false;
+        child->key = key;
+        child->key_size = key_size;
+        *place = child;
+        place = &child->next;
+        parent->count++;
+        char c = json_peek(p);
+        if (c != ',' && c != close) return json_fail(p, "no ',' between values");
+        p->at++;
+        if (c == close) return true;
+    }
+}
+
+static bool json_index(Parser *p, Json *object) {
+    object->index.items = take(p->store, object->count, sizeof(Named), p->error);
+    if (!object->index.items) return false;
+    for (Json *child = object->first; child; child = child->next)
+        object->index.items[object->index.count++] = (Named){child->key, child->key_size, child};
+    return sort_index(&object->index) ? json_fail(p, "a key appears twice in one object,") : true;
+}
+
+static Json *json_value(Parser *p) {
+    char c = json_peek(p);
+    if (p->depth >= MAX_JSON_DEPTH || p->values >= MAX_JSON_VALUES) {
+        json_fail(p, "it is too large or too deep");
+        return NULL;
+    }
+    Json *value = take(p->store, 1, sizeof *value, p->error);
+    if (!value) return NULL;
+    p->values++;
+    p->depth++;
+    value->text = p->at;
+    bool good = true;
+    if (c == '{' || c == '[') {
+        value->kind = c == '{' ? AN_OBJECT : A_LIST;
+        good = json_children(p, value) && (c == '[' || json_index(p, value));
+    } else if (c == '"') {
+        value->kind = A_TEXT;
+        good = json_string(p, &value->text, &value->size);
+    } else if (json_word(p, "true") || json_word(p, "false")) {
+        value->kind = ABOOL;
+        value->integer = c == 't';
+    } else if (!json_word(p, "null")) {
+        good = json_number(p, value);
+    }
+    if (value->kind != A_TEXT) value->size = (size_t)(p->at - value->text);
+    p->depth--;
+    return good ? value : NULL;
+}
+
+static Json *parse_json(Bytes bytes, const char *where, Store *store, jg_error *error) {
+    if (bytes.size > MAX_JSON_BYTES) {
+        fail(error, JG_BAD_FILE, "%s is %zu bytes long, more than the %d allowed", where, bytes.size, MAX_JSON_BYTES);
+        return NULL;
+    }
+    const char *start = (const char *)bytes.data;
+    Parser p = {store, error, where, start, start, start + bytes.size, 0, 0};
+    Json *value = json_value(&p);
+    if (!value) return NULL;
+    json_peek(&p);
+    if (p.at < p.end) {
+        json_fail(&p, "something behind its end");
+        return NULL;
+    }
+    if (value->kind == AN_OBJECT) return value;
+    fail(error, JG_BAD_FILE, "%s is not a JSON object but %s; save the model again", where, KIND_NAMES[value->kind]);
+    return NULL;
+}
+
+/* What loading works with: memory for the time of loading, memory for the model, and the error. */
+typedef struct Loading {
+    Store scratch;
+    Store *kept;
+    jg_error *error;
+} Loading;
+
+/* object[key] of the given kind; NULL and an error where it is missing or of another kind. */
+static const Json *get(Loading *l, const Json *object, const char *key, Kind kind, const char *where) {
+    if (object->kind != AN_OBJECT) {
+        fail(l->error, JG_BAD_FILE, "%s is not a JSON object but %s", where, KIND_NAMES[object->kind]);
+        return NULL;
+    }
+    const Json *value = find(&object->index, key);
+    if (!value) {
+        fail(l->error, JG_BAD_FILE, "%s lacks '%s'; the file is damaged or from another writer", where, key);
+        return NULL;
+    }
+    if (value->kind == kind && !(kind == AN_INT && value->wide)) return value;
+    fail(l->error, JG_BAD_FILE, "%s: '%s' is %s, expected %s", where, key,
+         value->wide ? "beyond 64 bits" : KIND_NAMES[value->kind], KIND_NAMES[kind]);
+    return NULL;
+}
+
+/* A text of the model's own; NULL and an error where it has a NUL inside. */
+static const char *keep_text(Loading *l, const char *text, size_t size, const char *where) {
+    if (memchr(text, 0, size)) {
+        fail(l->error, JG_BAD_FILE, "%s: '%.60s' is not a size or name: a NUL stands in it", where, text);
+        return NULL;
+    }
+    char *copy = take(l->kept, size + 1, 1, l->error);
+    if (copy) memcpy(copy, text, size);
+    return copy;
+}
+
+static const char *get_text(Loading *l, const Json *object, const char *key, const char *where) {
+    const Json *value = get(l, object, key, A_TEXT, where);
+    return value ? keep_text(l, value->text, value->size, where) : NULL;
+}
+
+/* --- dtypes ------------------------------------------------------------------------------------------------------- */
+
+typedef enum Family { BOOLEAN, SIGNED, UNSIGNED, FLOATING } Family;
+
+static const struct {
+    const char *name, *safetensors;
+    size_t size;
+    Family family;
+} DTYPES[] = {
+    [JG_BOOL] = {"bool", "BOOL", 1, BOOLEAN},         [JG_INT8] = {"int8", "I8", 1, SIGNED},
+    [JG_INT16] = {"int16", "I16", 2, SIGNED},         [JG_INT32] = {"int32", "I32", 4, SIGNED},
+    [JG_INT64] = {"int64", "I64", 8, SIGNED},         [JG_UINT8] = {"uint8", "U8", 1, UNSIGNED},
+    [JG_UINT16] = {"uint16", "U16", 2, UNSIGNED},     [JG_UINT32] = {"uint32", "U32", 4, UNSIGNED},
+    [JG_UINT64] = {"uint64", "U64", 8, UNSIGNED},     [JG_FLOAT16] = {"float16", "F16", 2, FLOATING},
+    [JG_BFLOAT16] = {"bfloat16", "BF16", 2, FLOATING}, [JG_FLOAT32] = {"float32", "F32", 4, FLOATING},
+    [JG_FLOAT64] = {"float64", "F64", 8, FLOATING},
+};
+enum { DTYPE_COUNT = sizeof DTYPES / sizeof *DTYPES };
+
+/* The dtype of that name, in our words or those of safetensors; -1 where there is none. */
+static int dtype_named(const char *name, bool safetensors) {
+    for (int i = 0; i < DTYPE_COUNT; i++)
+        if (strcmp(name, safetensors ? DTYPES[i].safetensors : DTYPES[i].name) == 0) return i;
+    return -1;
+}
+
+static bool is_dtype(jg_dtype dtype) { return (unsigned)dtype < DTYPE_COUNT; }
+
+/* Bytes of a tensor; false where they leave 63 bits. Zero sizes count as one there, so that {0, 1 << 62, 4} is refused. */
+static bool byte_count(const int64_t *shape, int32_t rank, jg_dtype dtype, size_t *bytes) {
+    int64_t total = (int64_t)DTYPES[dtype].size;
+    bool empty = false;
+    for (int32_t i = 0; i < rank; i++) {
+        if (shape[i] < 0 || __builtin_mul_overflow(total, shape[i] ? shape[i] : 1, &total)) return false;
+        empty |= shape[i] == 0;
+    }
+    *bytes = empty ? 0 : (size_t)total;
+    return true;
+}
+
+static bool are_bools(const uint8_t *data, size_t size) {
+    uint8_t seen = 0;
+    for (size_t i = 0; i < size; i++) seen |= data[i];
+    return seen <= 1;
+}
+
+/* The bits of a float with fewer exponent and mantissa bits, rounded to nearest even: 5 and 10 for float16. */
+static uint16_t half_bits(double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, 8);
+    uint16_t sign = (uint16_t)(bits >> 48 & 0x8000);
+    int exponent = (int)(bits >> 52 & 0x7ff) - 1023;
+    uint64_t mantissa = bits & 0xfffffffffffff;
+    if (exponent == 1024) return (uint16_t)(sign | 0x7c00 | (mantissa ? 0x200 : 0));
+    if (exponent < -25) return sign;
+    if (exponent > 15) return (uint16_t)(sign | 0x7c00);
+    mantissa |= 1ULL << 52;
+    int shift = exponent < -14 ? 42 + (-14 - exponent) : 42; /* subnormal results lose more */
+    uint64_t kept = mantissa >> shift, rest = mantissa & ((1ULL << shift) - 1), tie = 1ULL << (shift - 1);
+    kept += rest > tie || (rest == tie && kept & 1);
+    if (exponent >= -14) kept += (uint64_t)(exponent + 14) << 10; /* the leading bit adds one more to the exponent */
+    return (uint16_t)(sign | kept);
+}
+
+static uint16_t bfloat16_bits(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, 4);
+    if (value != value) return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+enum { MAX_NUMBER = 400 };
+
+/* The value of a number in JSON, whatever the process's locale calls a decimal point. */
+static double json_double(const Json *value) {
+    if (value->kind != A_FLOAT && !value->wide) return (double)value->integer;
+    char text[MAX_NUMBER + 1] = "";
+    memcpy(text, value->text, value->size);
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    double result = plain ? strtod_l(text, NULL, plain) : strtod(text, NULL);
+    if (plain) freelocale(plain);
+    return result;
+}
+
+/* Writes a number or boolean of a file as an element of dtype; false where dtype cannot hold it. */
+static bool element_of(const Json *value, jg_dtype dtype, uint8_t *element) {
+    size_t size = DTYPES[dtype].size;
+    if (value->kind != ABOOL && value->kind != AN_INT && value->kind != A_FLOAT) return false;
+    if (value->size > MAX_NUMBER) return false;
+    if (DTYPES[dtype].family == FLOATING) {
+        double wide = json_double(value);
+        float single = (float)wide;
+        uint16_t half = dtype == JG_FLOAT16 ? half_bits(wide) : bfloat16_bits(single);
+        memcpy(element, size == 8 ? (void *)&wide : size == 4 ? (void *)&single : (void *)&half, size);
+        return true;
+    }
+    if (value->kind == A_FLOAT || (dtype == JG_BOOL && value->kind != ABOOL)) return false;
+    int bits = (int)size * 8;
+    int64_t high = value->wide ? -2 : DTYPES[dtype].family == SIGNED ? value->integer >> (bits - 1)
+                   : bits == 64 ? -(value->integer < 0) : value->integer >> bits;
+    if (high != 0 && !(high == -1 && DTYPES[dtype].family == SIGNED)) return false;
+    memcpy(element, &value->integer, size);
+    return true;
+}
+
+/* --- size expressions --------------------------------------------------------------------------------------------- */
+
+enum { MAX_EXPRESSION = 4096, MAX_NESTING = 64, EXPRESSION_STACK = 256 };
+
+/* A size such as "(n + 1)//2", or a comparison of two, in postfix order. */
+typedef enum Word { NUMBER, NAME, NEGATE, ADD, SUBTRACT, MULTIPLY, DIVIDE, MODULO, EQ, NE, LT, LE, GT, GE } Word;
+
+typedef struct Step {
+    Word word;
+    int64_t value; /* a number, or the place of a name among the dims */
+} Step;
+
+typedef struct Expression {
+    const char *text;
+    Step *steps;
+    size_t count; /* 0: no expression */
+} Expression;
+
+typedef struct SizeParser {
+    const char *at;
+    const Index *dims; /* their items lie in one array of texts */
+    const char *const *dim_names;
+    const char *unknown; /* the first unknown name */
+    int unknown_size;
+    int nesting, stack;
+    size_t count;
+    Step steps[MAX_EXPRESSION + 1];
+} SizeParser;
+
+static bool emit(SizeParser *p, Word word, int64_t value) {
+    p->stack += word <= NAME ? 1 : word == NEGATE ? 0 : -1;
+    if (p->stack > EXPRESSION_STACK) return false;
+    p->steps[p->count++] = (Step){word, value}; /* no step without a character of its own */
+    return true;
+}
+
+static bool parse_sum(SizeParser *p);
+
+static char next_character(SizeParser *p) {
+    while (*p->at == ' ' || *p->at == '\t') p->at++;
+    return *p->at;
+}
+
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+static bool is_letter(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (unsigned char)c >= 0x80;
+}
+
+static size_t name_size(const char *text) {
+    size_t size = 0;
+    if (is_letter(*text))
+        while (is_letter(text[size]) || is_digit(text[size])) size++;
+    return size;
+}
+
+static bool parse_atom(SizeParser *p) {
+    char c = next_character(p);
+    if (is_digit(c)) {
+        int64_t value = 0;
+        const char *start = p->at;
+        for (; is_digit(*p->at); p->at++)
+            if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, *p->at - '0', &value))
+                return false;
+        return !(c == '0' && p->at > start + 1) && !is_letter(*p->at) && emit(p, NUMBER, value);
+    }
+    if (c == '(') {
+        p->at++;
+        if (++p->nesting > MAX_NESTING || !parse_sum(p) || next_character(p) != ')') return false;
+        p->nesting--;
+        p->at++;
+        return true;
+    }
+    size_t size = name_size(p->at);
+    if (size == 0) return false;
+    const char *const *dim = find_sized(p->dims, p->at, size);
+    if (!dim && !p->unknown) {
+        p->unknown = p->at;
+        p->unknown_size = (int)size;
+    }
+    p->at += size;
+    return emit(p, NAME, dim ? dim - p->dim_names : 0);
+}
+
+static bool parse_factor(SizeParser *p) {
+    if (next_character(p) != '-') return parse_atom(p);
+    p->at++;
+    if (++p->nesting > MAX_NESTING || !parse_factor(p)) return false;
+    p->nesting--;
+    return emit(p, NEGATE, 0);
+}
+
+static bool parse_term(SizeParser *p) {
+    if (!parse_factor(p)) return false;
+    for (;;) {
+        char c = next_character(p);
+        Word word = c == '*' ? MULTIPLY : c == '%' ? MODULO : c == '/' && p->at[1] == '/' ? DIVIDE : NUMBER;
+        if (word == NUMBER) return true;
+        p->at += word == DIVIDE ? 2 : 1;
+        if (!parse_factor(p) || !emit(p, word, 0)) return false;
+    }
+}
+
+static bool parse_sum(SizeParser *p) {
+    if (!parse_term(p)) return false;
+    for (;;) {
+        char c = next_character(p);
+        if (c != '+' && c != '-') return true;
+        p->at++;
+        if (!parse_term(p) || !emit(p, c == '+' ? ADD : SUBTRACT, 0)) return false;
+    }
+}
+
+static bool parse_comparison(SizeParser *p) {
+    static const struct {
+        const char *text;
+        Word word;
+    } relations[] = {{"==", EQ}, {"!=", NE}, {"<=", LE}, {">=", GE}, {"<", LT}, {">", GT}};
+    if (!parse_sum(p)) return false;
+    next_character(p);
+    for (size_t i = 0; i < sizeof relations / sizeof *relations; i++) {
+        size_t size = strlen(relations[i].text);
+        if (strncmp(p->at, relations[i].text, size) != 0) continue;
+        p->at += size;
+        return parse_sum(p) && emit(p, relations[i].word, 0);
+    }
+    return false;
+}
+
+/* Compiles text, which stays where it is; only the given dims may stand in it. */
+static bool compile_expression(Loading *l, const char *text, bool constraint, const Index *dims,
+                               const char *const *dim_names, const char *where, Expression *made) {
+    size_t size = strlen(text);
+    if (size > MAX_EXPRESSION)
+        return fail(l->error, JG_BAD_FILE, "a size of %zu characters; at most %d are allowed", size, MAX_EXPRESSION);
+    SizeParser *p = malloc(sizeof *p);
+    if (!p) return out_of_memory(l->error, sizeof *p);
+    *p = (SizeParser){.at = text, .dims = dims, .dim_names = dim_names};
+    bool good = (constraint ? parse_comparison(p) : parse_sum(p)) && next_character(p) == '\0';
+    if (!good) {
+        fail(l->error, JG_BAD_FILE,
+             constraint ? "'%.80s' is not a constraint; expected one comparison of sizes, such as 'a == b'"
+                        : "'%.80s' is not a size: only names, ints and + - * // %% may stand in one", text);
+    } else if (p->unknown) {
+        good = fail(l->error, JG_BAD_FILE, "%s: '%.80s' uses the unknown dims '%.*s'", where, text, p->unknown_size,
+                    p->unknown);
+    } else {
+        Step *steps = take(l->kept, p->count, sizeof *steps, l->error);
+        good = steps != NULL;
+        if (good) memcpy(steps, p->steps, p->count * sizeof *steps);
+        *made = (Expression){text, steps, p->count};
+    }
+    free(p);
+    return good;
+}
+
+/* Python's // and %: towards minus infinity, the remainder with the divisor's sign. b is not 0. */
+static bool divided(int64_t a, int64_t b, bool modulo, int64_t *result) {
+    if (b == -1) return modulo ? (*result = 0, true) : !__builtin_sub_overflow((int64_t)0, a, result);
+    int64_t quotient = a / b, rest = a % b;
+    bool adjust = rest != 0 && (rest < 0) != (b < 0);
+    *result = modulo ? rest + (adjust ? b : 0) : quotient - adjust;
+    return true;
+}
+
+static bool apply(Word word, int64_t a, int64_t b, int64_t *result) {
+    switch (word) {
+        case ADD: return !__builtin_add_overflow(a, b, result);
+        case SUBTRACT: return !__builtin_sub_overflow(a, b, result);
+        case MULTIPLY: return !__builtin_mul_overflow(a, b, result);
+        case DIVIDE: return divided(a, b, false, result);
+        case MODULO: return divided(a, b, true, result);
+        case EQ: *result = a == b; return true;
+        case NE: *result = a != b; return true;
+        case LT: *result = a < b; return true;
+        case LE: *result = a <= b; return true;
+        case GT: *result = a > b; return true;
+        default: *result = a >= b; return true;
+    }
+}
+
+/* The value for these sizes, 1 or 0 for a comparison; an error where it leaves 64 bits or divides by zero. */
+static bool evaluate(const Expression *expression, const int64_t *dims, int64_t *value, jg_error *error) {
+    int64_t stack[EXPRESSION_STACK];
+    int top = 0;
+    for (size_t i = 0; i < expression->count; i++) {
+        Step step = expression->steps[i];
+        if (step.word <= NAME) {
+            stack[top++] = step.word == NUMBER ? step.value : dims[step.value];
+            continue;
+        }
+        bool unary = step.word == NEGATE; /* 0 - x */
+        int64_t a = unary ? 0 : stack[top - 2], b = stack[top - 1];
+        if (!unary) top--;
+        if ((step.word == DIVIDE || step.word == MODULO) && b == 0)
+            return fail(error, JG_BAD_ARGUMENT, "the size '%.80s' divides by zero", expression->text);
+        if (!apply(unary ? SUBTRACT : step.word, a, b, &stack[top - 1]))
+            return fail(error, JG_BAD_ARGUMENT, "the size '%.80s' leaves 64 bits; use smaller arguments",
+                        expression->text);
+    }
+    *value = stack[0];
+    return true;
+}
+
+/* --- signatures --------------------------------------------------------------------------------------------------- */
+
+enum { WHERE_SIZE = 160, NONE = -1 };
+
+typedef struct Spec {
+    jg_spec shown;
+    Expression *expressions; /* one for each size; empty where the size is a number */
+    int64_t *bare; /* for each size the place of the dim that it is, or NONE */
+    _Alignas(8) uint8_t fill[8]; /* the default */
+    size_t tensor; /* of state: its place among the model's tensors */
+} Spec;
+
+typedef struct Check {
+    const char *message, *kind, *location;
+} Check;
+
+static const char *const CHECK_KINDS[] = {
+    "ArithmeticError", "AssertionError", "FloatingPointError", "IndexError", "OverflowError",
+    "RuntimeError", "TypeError", "ValueError", "ZeroDivisionError",
+};
+
+typedef struct Tensor { /* of the weights */
+    const char *key;
+    jg_dtype dtype;
+    int32_t rank;
+    const int64_t *shape;
+    size_t bytes;
+    const void *data; /* in the file, or one of own */
+    void *own[2]; /* a run that writes the state fills the one that is not in use */
+} Tensor;
+
+typedef struct Record Record;
+
+typedef struct Entry {
+    const char *name, *title; /* in the file, in messages */
+    Spec *parameters; /* the inputs, then the state */
+    Spec *outputs;
+    size_t input_count, state_count, parameter_count, output_count;
+    int64_t *written; /* for each output the place of the state that it replaces, or NONE */
+    size_t *shown; /* the outputs that the caller gets */
+    size_t shown_count, write_count;
+    const char **dims;
+    size_t dim_count;
+    Expression *constraints;
+    size_t constraint_count;
+    Check *checks;
+    size_t check_count;
+    uint8_t *image; /* mapped for execution */
+    size_t image_bytes;
+    EntryFunction *run;
+    ArenaFunction *arena_bytes;
+    WorkerFunction *worker;
+    Record *free_records;
+} Entry;
+
+/* "x: float32[batch, 4]" */
+static const char *described(const jg_spec *spec, char text[WHERE_SIZE]) {
+    int used = snprintf(text, WHERE_SIZE, "%.60s: %s[", spec->name, DTYPES[spec->dtype].name);
+    for (int32_t i = 0; i < spec->rank && used < WHERE_SIZE; i++)
+        used += snprintf(text + used, (size_t)(WHERE_SIZE - used), "%s%s", i ? ", " : "", spec->texts[i]);
+    if (used < WHERE_SIZE) snprintf(text + used, (size_t)(WHERE_SIZE - used), "]");
+    return text;
+}
+
+/* "float32[2, 4]" */
+static const char *shape_text(jg_dtype dtype, int32_t rank, const int64_t *shape, char text[WHERE_SIZE]) {
+    int used = snprintf(text, WHERE_SIZE, "%s[", DTYPES[dtype].name);
+    for (int32_t i = 0; i < rank && used < WHERE_SIZE; i++)
+        used += snprintf(text + used, (size_t)(WHERE_SIZE - used), "%s%lld", i ? ", " : "", (long long)shape[i]);
+    if (used < WHERE_SIZE) snprintf(text + used, (size_t)(WHERE_SIZE - used), "]");
+    return text;
+}
+
+static bool read_size(Loading *l, const Json *size, const Index *dims, Entry *entry, Spec *spec, int32_t axis,
+                      const char **texts, int64_t *sizes, const char *where) {
+    const char *name = spec->shown.name;
+    spec->bare[axis] = NONE;
+    sizes[axis] = size->integer;
+    if (size->kind == AN_INT && !size->wide && size->integer >= 0)
+        return (texts[axis] = keep_text(l, size->text, size->size, where)) != NULL;
+    if (size->kind == AN_INT)
+        return fail(l->error, JG_BAD_FILE, "%s: '%.60s' has the size %.*s", where, name, size->size < 40 ? (int)size->size : 40,
+                    size->text);
+    if (size->kind != A_TEXT)
+        return fail(l->error, JG_BAD_FILE, "%s: %s is no size of '%.60s'; expected an integer or a string", where,
+                    KIND_NAMES[size->kind], name);
+    sizes[axis] = -1;
+    if (!(texts[axis] = keep_text(l, size->text, size->size, where))) return false;
+    const char **dim = find(dims, texts[axis]);
+    if (dim) spec->bare[axis] = dim - entry->dims;
+    return compile_expression(l, texts[axis], false, dims, entry->dims, where, &spec->expressions[axis]);
+}
+
+static bool read_spec(Loading *l, const Json *source, const Index *dims, Entry *entry, Spec *spec, const char *where) {
+    const Json *shape = get(l, source, "shape", A_LIST, where);
+    const char *dtype = shape ? get_text(l, source, "dtype", where) : NULL;
+    spec->shown.name = dtype ? get_text(l, source, "name", where) : NULL;
+    if (!spec->shown.name) return false;
+    int code = dtype_named(dtype, false);
+    if (code < 0) return fail(l->error, JG_BAD_FILE, "%s: dtype '%.40s' is not supported", where, dtype);
+    if (shape->count > JG_MAX_RANK)
+        return fail(l->error, JG_BAD_FILE, "%s: '%.60s' has rank %zu, at most %d is possible", where, spec->shown.name,
+                    shape->count, JG_MAX_RANK);
+    spec->shown.dtype = (jg_dtype)code;
+    spec->shown.rank = (int32_t)shape->count;
+    const char **texts = take(l->kept, shape->count, sizeof *texts, l->error);
+    int64_t *sizes = take(l->kept, shape->count, sizeof *sizes, l->error);
+    spec->expressions = take(l->kept, shape->count, sizeof *spec->expressions, l->error);
+    spec->bare = take(l->kept, shape->count, sizeof *spec->bare, l->error);
+    if (!texts || !sizes || !spec->expressions || !spec->bare) return false;
+    spec->shown.texts = texts;
+    spec->shown.sizes = sizes;
+    int32_t axis = 0;
+    for (const Json *size = shape->first; size; size = size->next, axis++)
+        if (!read_size(l, size, dims, entry, spec, axis, texts, sizes, where)) return false;
+    const Json *fill = find(&source->index, "default");
+    if (!fill) return true;
+    if (spec->shown.rank > 0)
+        return fail(l->error, JG_BAD_FILE, "%s: '%.60s' has a default but is not 0-d", where, spec->shown.name);
+    spec->shown.has_default = element_of(fill, spec->shown.dtype, spec->fill);
+    return spec->shown.has_default ? true
+        : fail(l->error, JG_BAD_FILE, "%s: '%.60s' has a default that %s cannot hold", where, spec->shown.name, dtype);
+}
+
+static bool read_specs(Loading *l, const Json *source, const char *key, const Index *dims, Entry *entry, Spec *specs,
+                       const char *where) {
+    const Json *list = get(l, source, key, A_LIST, where);
+    size_t number = 0;
+    for (const Json *child = list ? list->first : NULL; child; child = child->next, number++) {
+        char place[WHERE_SIZE + 40];
+        snprintf(place, sizeof place, "%s, %s %zu", where, key, number);
+        if (!read_spec(l, child, dims, entry, &specs[number], place)) return false;
+    }
+    return list != NULL;
+}
+
+/* A list of texts in the model's memory; with an index of them where one is asked for. */
+static bool read_texts(Loading *l, const Json *source, const char *key, const char ***texts, size_t *count,
+                       const char *where) {
+    const Json *list = get(l, source, key, A_LIST, where);
+    if (!list || !(*texts = take(l->kept, list->count, sizeof **texts, l->error))) return false;
+    for (const Json *child = list->first; child; child = child->next) {
+        if (child->kind != A_TEXT)
+            return fail(l->error, JG_BAD_FILE, "%s: '%s' holds %s, not a string", where, key, KIND_NAMES[child->kind]);
+        if (!((*texts)[(*count)++] = keep_text(l, child->text, child->size, where))) return false;
+    }
+    return true;
+}
+
+static bool same_type(const Spec *a, const Spec *b) {
+    if (a->shown.dtype != b->shown.dtype || a->shown.rank != b->shown.rank) return false;
+    for (int32_t i = 0; i < a->shown.rank; i++)
+        if (a->shown.sizes[i] != b->shown.sizes[i] || strcmp(a->shown.texts[i], b->shown.texts[i]) != 0) return false;
+    return true;
+}
+
+/* Pairs (output, parameter) of one type, each at most once: the parameter of each output, or NONE. */
+static int64_t *read_pairs(Loading *l, const Json *source, const char *key, const Entry *entry, const Spec *right,
+                           size_t right_count, const char *where) {
+    const Json *list = get(l, source, key, A_LIST, where);
+    int64_t *found = list ? take(l->kept, entry->output_count, sizeof *found, l->error) : NULL;
+    bool *taken = found ? take(&l->scratch, right_count, sizeof *taken, l->error) : NULL;
+    if (!taken) return NULL;
+    for (size_t i = 0; i < entry->output_count; i++) found[i] = NONE;
+    for (const Json *pair = list->first; pair; pair = pair->next) {
+        const Json *a = pair->first, *b = a ? a->next : NULL;
+        bool ints = pair->kind == A_LIST && pair->count == 2 && a->kind == AN_INT && b->kind == AN_INT;
+        if (!ints || a->wide || b->wide) {
+            fail(l->error, JG_BAD_FILE, "%s: '%s' holds something else, expected pairs of ints", where, key);
+            return NULL;
+        }
+        if (!within((uint64_t)a->integer, 1, entry->output_count) || !within((uint64_t)b->integer, 1, right_count)) {
+            fail(l->error, JG_BAD_FILE, "%s: %s: the pair (%lld, %lld) is out of range", where, key,
+                 (long long)a->integer, (long long)b->integer);
+            return NULL;
+        }
+        if (found[a->integer] != NONE || taken[b->integer]) {
+            fail(l->error, JG_BAD_FILE, "%s: %s: an index appears twice", where, key);
+            return NULL;
+        }
+        if (!same_type(&entry->outputs[a->integer], &right[b->integer])) {
+            char left[WHERE_SIZE], other[WHERE_SIZE];
+            fail(l->error, JG_BAD_FILE, "%s: %s: %s cannot share memory with or be written to %s", where, key,
+                 described(&entry->outputs[a->integer].shown, left), described(&right[b->integer].shown, other));
+            return NULL;
+        }
+        found[a->integer] = b->integer;
+        taken[b->integer] = true;
+    }
+    return found;
+}
+
+/* The structure of the result is for Python alone, but a malformed one means a malformed file. */
+static bool verify_structure(Loading *l, const Json *part, size_t outputs, int depth, const char *where) {
+    if (depth > 64)
+        return fail(l->error, JG_BAD_FILE, "%s: the structure of the result is nested deeper than 64", where);
+    if (part->kind == ANULL) return true;
+    if (part->kind == AN_INT && !part->wide && within((uint64_t)part->integer, 1, outputs)) return true;
+    const Json *inner = part->kind == AN_OBJECT && part->count == 1 ? part->first : NULL;
+    const char *word = inner ? inner->key : "";
+    bool list = (strcmp(word, "tuple") == 0 || strcmp(word, "list") == 0) && inner->kind == A_LIST;
+    if (list || (strcmp(word, "dict") == 0 && inner->kind == AN_OBJECT)) {
+        for (const Json *child = inner->first; child; child = child->next)
+            if (!verify_structure(l, child, outputs, depth + 1, where)) return false;
+        return true;
+    }
+    if (strcmp(word, "value") == 0 && inner->kind >= ABOOL && inner->kind <= A_TEXT) return true;
+    return fail(l->error, JG_BAD_FILE, "%s: %s is no structure of a result", where, KIND_NAMES[part->kind]);
+}
+
+static bool read_checks(Loading *l, const Json *source, Entry *entry, const char *where) {
+    const Json *list = get(l, source, "checks", A_LIST, where);
+    if (!list || !(entry->checks = take(l->kept, list->count, sizeof *entry->checks, l->error))) return false;
+    for (const Json *child = list->first; child; child = child->next) {
+        Check *check = &entry->checks[entry->check_count++];
+        check->message = get_text(l, child, "message", where);
+        const char *kind = check->message ? get_text(l, child, "kind", where) : NULL;
+        check->location = kind ? get_text(l, child, "location", where) : NULL;
+        if (!check->location) return false;
+        for (size_t i = 0; i < sizeof CHECK_KINDS / sizeof *CHECK_KINDS; i++)
+            if (strcmp(kind, CHECK_KINDS[i]) == 0) check->kind = CHECK_KINDS[i];
+        if (!check->kind) return fail(l->error, JG_BAD_FILE, "%s: a check raises '%.40s'", where, kind);
+    }
+    return true;
+}
+
+/* An index of texts of the model; an error where one stands in it twice. */
+static bool index_texts(Loading *l, const char **texts, size_t count, const char *what, const char *where,
+                        Index *index) {
+    if (!(index->items = take(l->kept, count, sizeof(Named), l->error))) return false;
+    for (index->count = 0; index->count < count; index->count++)
+        index->items[index->count] = (Named){texts[index->count], strlen(texts[index->count]), &texts[index->count]};
+    const char *twice = sort_index(index);
+    return twice ? fail(l->error, JG_BAD_FILE, "%s: the %s are not distinct: '%.60s'", where, what, twice) : true;
+}
+
+static bool read_dims(Loading *l, const Json *source, Entry *entry, Index *dims, const char *where) {
+    if (!read_texts(l, source, "dims", &entry->dims, &entry->dim_count, where)) return false;
+    for (size_t i = 0; i < entry->dim_count; i++)
+        if (name_size(entry->dims[i]) == 0 || entry->dims[i][name_size(entry->dims[i])])
+            return fail(l->error, JG_BAD_FILE, "%s: the dims are not distinct identifiers: '%.60s'", where,
+                        entry->dims[i]);
+    return index_texts(l, entry->dims, entry->dim_count, "dims", where, dims);
+}
+
+/* Every dim must be the bare size of some parameter, so that a call tells it. */
+static bool verify_dims(Loading *l, const Entry *entry, const char *where) {
+    bool *bound = take(&l->scratch, entry->dim_count, sizeof *bound, l->error);
+    if (!bound) return false;
+    for (size_t i = 0; i < entry->parameter_count; i++)
+        for (int32_t axis = 0; axis < entry->parameters[i].shown.rank; axis++)
+            if (entry->parameters[i].bare[axis] != NONE) bound[entry->parameters[i].bare[axis]] = true;
+    for (size_t i = 0; i < entry->dim_count; i++)
+        if (!bound[i])
+            return fail(l->error, JG_BAD_FILE, "%s: no input has the bare size '%.60s', so it cannot be known at a call",
+                        where, entry->dims[i]);
+    return true;
+}
+
+static bool read_constraints(Loading *l, const Json *source, Entry *entry, const Index *dims, const char *where) {
+    const char **texts;
+    if (!read_texts(l, source, "constraints", &texts, &entry->constraint_count, where)) return false;
+    entry->constraints = take(l->kept, entry->constraint_count, sizeof(Expression), l->error);
+    if (!entry->constraints) return false;
+    for (size_t i = 0; i < entry->constraint_count; i++)
+        if (!compile_expression(l, texts[i], true, dims, entry->dims, where, &entry->constraints[i])) return false;
+    return true;
+}
+
+/* The tensor of the weights that a state stands for, with the dtype and the sizes that the state says. */
+static bool find_state(Loading *l, Spec *spec, const char *key, const Tensor *tensors, const Index *index,
+                       const char *where) {
+    char wanted[WHERE_SIZE], got[WHERE_SIZE];
+    const jg_spec *shown = &spec->shown;
+    const Tensor *tensor = find(index, key);
+    if (!tensor)
+        return fail(l->error, JG_BAD_FILE, "%s: the state %s is missing from weights.safetensors under '%.60s'; " AGAIN,
+                    where, described(shown, wanted), key);
+    spec->tensor = (size_t)(tensor - tensors);
+    bool fits = tensor->dtype == shown->dtype && tensor->rank == shown->rank;
+    for (int32_t i = 0; fits && i < shown->rank; i++)
+        fits = shown->sizes[i] < 0 || shown->sizes[i] == tensor->shape[i];
+    return fits ? true : fail(l->error, JG_BAD_FILE, "%s: the state %s is %s in weights.safetensors; " AGAIN, where,
+                              described(shown, wanted), shape_text(tensor->dtype, tensor->rank, tensor->shape, got));
+}
+
+/* Inputs, state and outputs; the names of the inputs differ, and so do the keys of the state. */
+static bool read_tensors(Loading *l, const Json *source, Entry *entry, const Index *dims, const Tensor *tensors,
+                         const Index *index, const char *where) {
+    const Json *inputs = get(l, source, "inputs", A_LIST, where);
+    const Json *state = inputs ? get(l, source, "state", A_LIST, where) : NULL;
+    const Json *outputs = state ? get(l, source, "outputs", A_LIST, where) : NULL;
+    if (!outputs) return false;
+    entry->input_count = inputs->count;
+    entry->state_count = state->count;
+    entry->parameter_count = inputs->count + state->count;
+    entry->output_count = outputs->count;
+    entry->parameters = take(l->kept, entry->parameter_count, sizeof(Spec), l->error);
+    entry->outputs = take(l->kept, entry->output_count, sizeof(Spec), l->error);
+    const char **texts = take(&l->scratch, entry->parameter_count, sizeof *texts, l->error);
+    if (!entry->parameters || !entry->outputs || !texts) return false;
+    Spec *kept = entry->parameters + entry->input_count;
+    if (!read_specs(l, source, "inputs", dims, entry, entry->parameters, where) ||
+        !read_specs(l, source, "outputs", dims, entry, entry->outputs, where) ||
+        !read_specs(l, source, "state", dims, entry, kept, where))
+        return false;
+    Index unused = {0};
+    for (size_t i = 0; i < entry->input_count; i++) texts[i] = entry->parameters[i].shown.name;
+    if (!index_texts(l, texts, entry->input_count, "names of inputs", where, &unused)) return false;
+    const Json *child = state->first;
+    for (size_t i = 0; i < entry->state_count; i++, child = child->next)
+        if (!(texts[i] = get_text(l, child, "key", where)) || !find_state(l, &kept[i], texts[i], tensors, index, where))
+            return false;
+    return index_texts(l, texts, entry->state_count, "keys of the state", where, &unused);
+}
+
+static bool read_signature(Loading *l, const Json *source, Entry *entry, const Tensor *tensors, const Index *index,
+                           const char *where) {
+    Index dims = {0};
+    if (!(entry->title = get_text(l, source, "name", where))) return false;
+    if (!read_dims(l, source, entry, &dims, where)) return false;
+    if (!read_tensors(l, source, entry, &dims, tensors, index, where)) return false;
+    if (!verify_dims(l, entry, where) || !read_constraints(l, source, entry, &dims, where)) return false;
+    if (!read_checks(l, source, entry, where)) return false;
+    entry->written = read_pairs(l, source, "writes", entry, entry->parameters + entry->input_count, entry->state_count,
+                                where);
+    if (!entry->written ||
+        !read_pairs(l, source, "aliases", entry, entry->parameters, entry->parameter_count, where))
+        return false;
+    if (!(entry->shown = take(l->kept, entry->output_count, sizeof *entry->shown, l->error))) return false;
+    for (size_t i = 0; i < entry->output_count; i++)
+        if (entry->written[i] == NONE) entry->shown[entry->shown_count++] = i;
+    entry->write_count = entry->output_count - entry->shown_count;
+    const Json *structure = find(&source->index, "structure");
+    return !structure || verify_structure(l, structure, entry->output_count, 0, where);
+}
+
+/* --- the zip ------------------------------------------------------------------------------------------------------ */
+
+enum { END_SIZE = 22, LOCATOR_SIZE = 20, END64_SIZE = 56, CENTRAL_SIZE = 46, LOCAL_SIZE = 30, MAX_MEMBERS = 65535 };
+
+typedef struct Member {
+    const char *name;
+    Bytes bytes;
+    uint32_t crc;
+} Member;
+
+typedef struct Directory {
+    uint64_t count, size, start;
+} Directory;
+
+/* The record of that size and magic at offset, within the first limit bytes of the file; NULL and an error. */
+static const uint8_t *record_at(Loading *l, Bytes file, uint64_t offset, uint64_t size, uint64_t limit,
+                                const char *magic, const char *what) {
+    if (!within(offset, size, limit)) {
+        fail(l->error, JG_BAD_FILE, "the zip's %s at %llu lies outside the file of %zu bytes; " AGAIN, what,
+             (unsigned long long)offset, file.size);
+        return NULL;
+    }
+    if (memcmp(file.data + offset, magic, 4) == 0) return file.data + offset;
+    fail(l->error, JG_BAD_FILE, "no %s at %llu: the file is no zip, or was cut or changed; " AGAIN, what,
+         (unsigned long long)offset);
+    return NULL;
+}
+
+static bool find_directory(Loading *l, Bytes file, Directory *directory) {
+    bool zip = file.size >= END_SIZE && (memcmp(file.data, "PK\3\4", 4) == 0 || memcmp(file.data, "PK\5\6", 4) == 0);
+    if (!zip)
+        return fail(l->error, JG_BAD_FILE, "not a jitgraph model: it has %zu bytes and does not begin like a zip",
+                    file.size);
+    uint64_t end = file.size - END_SIZE;
+    const uint8_t *p = record_at(l, file, end, END_SIZE, file.size, "PK\5\6", "end record");
+    if (!p) return false;
+    if (u16_at(p + 20)) return fail(l->error, JG_BAD_FILE, "the zip has a comment or bytes after its end; " AGAIN);
+    uint64_t disks = u16_at(p + 4) | u16_at(p + 6), here = u16_at(p + 8);
+    *directory = (Directory){u16_at(p + 10), u32_at(p + 12), u32_at(p + 16)};
+    if (directory->count == 0xffff || directory->size == 0xffffffff || directory->start == 0xffffffff) {
+        p = record_at(l, file, end - LOCATOR_SIZE, LOCATOR_SIZE, file.size, "PK\6\7", "zip64 locator");
+        if (!p) return false;
+        end = u64_at(p + 8);
+        if (!(p = record_at(l, file, end, END64_SIZE, file.size, "PK\6\6", "zip64 end record"))) return false;
+        disks = u32_at(p + 16) | u32_at(p + 20);
+        here = u64_at(p + 24);
+        *directory = (Directory){u64_at(p + 32), u64_at(p + 40), u64_at(p + 48)};
+    }
+    if (disks || here != directory->count)
+        return fail(l->error, JG_BAD_FILE, "the zip is spread over several disks; " AGAIN);
+    bool fits = directory->count <= MAX_MEMBERS && directory->start <= end && directory->size == end - directory->start;
+    return fits ? true : fail(l->error, JG_BAD_FILE, "the zip's directory (%llu entries, %llu bytes at %llu) does not "
+                              "fit; " AGAIN, (unsigned long long)directory->count,
+                              (unsigned long long)directory->size, (unsigned long long)directory->start);
+}
+
+/* A member's name: printable ASCII, a relative path without "." and "..". */
+static const char *member_name(Loading *l, const uint8_t *raw, size_t size) {
+    char *name = take(&l->scratch, size + 1, 1, l->error);
+    if (!name) return NULL;
+    memcpy(name, raw, size);
+    for (size_t i = 0; i < size; i++) {
+        if (raw[i] < 0x80) continue;
+        fail(l->error, JG_BAD_FILE, "a member's name is not ASCII");
+        return NULL;
+    }
+    bool plain = true;
+    for (size_t start = 0, i = 0; i <= size; i++) {
+        if (i < size && name[i] != '/') {
+            plain &= name[i] >= 0x20 && name[i] < 0x7f && name[i] != '\\' && name[i] != ':';
+            continue;
+        }
+        plain &= i > start && !(i - start == 1 && name[start] == '.') &&
+                 !(i - start == 2 && name[start] == '.' && name[start + 1] == '.');
+        start = i + 1;
+    }
+    if (plain) return name;
+    fail(l->error, JG_BAD_FILE, "the member name '%.60s' is not a plain relative path", name);
+    return NULL;
+}
+
+/* Replaces the fields that stand as all ones by those of the zip64 extra field. */
+static bool widen(Loading *l, const uint8_t *extra, size_t size, uint64_t fields[3], const char *name) {
+    for (size_t at = 0; at + 4 <= size;) {
+        size_t length = u16_at(extra + at + 2);
+        const uint8_t *body = extra + at + 4;
+        at += 4 + length;
+        if (at > size)
+            return fail(l->error, JG_BAD_FILE, "the zip's extra field of '%.60s' is longer than its place; " AGAIN, name);
+        if (u16_at(body - 4) != 1) continue;
+        for (int i = 0; i < 3; i++) {
+            if (fields[i] != 0xffffffff) continue;
+            if (length < 8) return fail(l->error, JG_BAD_FILE, "the zip64 field of '%.60s' is too short; " AGAIN, name);
+            fields[i] = u64_at(body);
+            body += 8;
+            length -= 8;
+        }
+        return true;
+    }
+    return true;
+}
+
+/* The bytes of a member, behind a local header that agrees with the directory. limit is where the directory begins. */
+static bool member_bytes(Loading *l, Bytes file, uint64_t limit, uint64_t offset, uint64_t size, Member *member) {
+    const uint8_t *p = record_at(l, file, offset, LOCAL_SIZE, limit, "PK\3\4", "header of a member");
+    if (!p) return false;
+    size_t name_length = u16_at(p + 26), extra_length = u16_at(p + 28);
+    bool same = name_length == strlen(member->name) && within(offset + LOCAL_SIZE, name_length, limit) &&
+                memcmp(p + LOCAL_SIZE, member->name, name_length) == 0 && u16_at(p + 8) == 0;
+    if (!same) return fail(l->error, JG_BAD_FILE, "the zip's two headers of '%.60s' differ; " AGAIN, member->name);
+    uint64_t start = offset + LOCAL_SIZE + name_length + extra_length;
+    if (!within(start, size, limit))
+        return fail(l->error, JG_BAD_FILE, "the member '%.60s' (%llu bytes at %llu) reaches past its place in the file; "
+                    AGAIN, member->name, (unsigned long long)size, (unsigned long long)start);
+    member->bytes = (Bytes){file.data + start, size};
+    return true;
+}
+
+static int compare_places(const void *a, const void *b) {
+    const Bytes *left = &(*(const Member *const *)a)->bytes, *right = &(*(const Member *const *)b)->bytes;
+    if (left->data != right->data) return left->data < right->data ? -1 : 1;
+    return (left->size > right->size) - (left->size < right->size);
+}
+
+static bool verify_places(Loading *l, Member *members, size_t count) {
+    Member **order = take(&l->scratch, count, sizeof *order, l->error);
+    if (!order) return false;
+    for (size_t i = 0; i < count; i++) order[i] = &members[i];
+    qsort(order, count, sizeof *order, compare_places);
+    for (size_t i = 1; i < count; i++)
+        if (order[i - 1]->bytes.data + order[i - 1]->bytes.size > order[i]->bytes.data)
+            return fail(l->error, JG_BAD_FILE, "the members '%.60s' and '%.60s' overlap; " AGAIN, order[i - 1]->name,
+                        order[i]->name);
+    return true;
+}
+
+/* One entry of the directory at *position, which moves behind it. */
+static bool read_member(Loading *l, Bytes file, const Directory *directory, uint64_t *position, Member *member) {
+    uint64_t end = directory->start + directory->size;
+    const uint8_t *p = record_at(l, file, *position, CENTRAL_SIZE, end, "PK\1\2", "directory entry");
+    if (!p) return false;
+    size_t name_length = u16_at(p + 28), extra_length = u16_at(p + 30), comment_length = u16_at(p + 32);
+    size_t length = CENTRAL_SIZE + name_length + extra_length + comment_length;
+    if (!within(*position, length, end))
+        return fail(l->error, JG_BAD_FILE, "the zip's directory entry at %llu is longer than the directory; " AGAIN,
+                    (unsigned long long)*position);
+    *position += length;
+    if (!(member->name = member_name(l, p + CENTRAL_SIZE, name_length))) return false;
+    member->crc = u32_at(p + 16);
+    if (u16_at(p + 8) & 1)
+        return fail(l->error, JG_BAD_FILE, "the member '%.60s' is encrypted; jitgraph stores plain members: " AGAIN,
+                    member->name);
+    uint64_t fields[3] = {u32_at(p + 24), u32_at(p + 20), u32_at(p + 42)}; /* plain and packed bytes, offset */
+    if (!widen(l, p + CENTRAL_SIZE + name_length, extra_length, fields, member->name)) return false;
+    if (u16_at(p + 10) || fields[0] != fields[1])
+        return fail(l->error, JG_BAD_FILE, "the member '%.60s' is compressed; zip the files with 'store', or " AGAIN,
+                    member->name);
+    return member_bytes(l, file, directory->start, fields[2], fields[0], member);
+}
+
+/* The members of a zip without comment whose members are stored plain, do not overlap and are named once. */
+static bool read_members(Loading *l, Bytes file, Index *members) {
+    Directory directory = {0};
+    if (!find_directory(l, file, &directory)) return false;
+    size_t count = directory.count;
+    Member *found = take(&l->scratch, count, sizeof *found, l->error);
+    if (!found || !(members->items = take(&l->scratch, count, sizeof(Named), l->error))) return false;
+    uint64_t position = directory.start;
+    for (size_t i = 0; i < count; i++) {
+        if (!read_member(l, file, &directory, &position, &found[i])) return false;
+        members->items[i] = (Named){found[i].name, strlen(found[i].name), &found[i]};
+    }
+    members->count = count;
+    if (position != directory.start + directory.size)
+        return fail(l->error, JG_BAD_FILE, "the zip's directory has %llu bytes too many; " AGAIN,
+                    (unsigned long long)(directory.start + directory.size - position));
+    const char *twice = sort_index(members);
+    if (twice) return fail(l->error, JG_BAD_FILE, "the member '%.60s' appears twice; " AGAIN, twice);
+    return verify_places(l, found, count);
+}
+
+#define MANIFEST "manifest.json"
+#define WEIGHTS "weights.safetensors"
+
+static const Member *member_named(Loading *l, const Index *members, const char *name) {
+    const Member *found = find(members, name);
+    if (!found) fail(l->error, JG_BAD_FILE, "the member '%.60s' is missing; " AGAIN, name);
+    return found;
+}
+
+static const Json *read_manifest(Loading *l, const Index *members) {
+    const Member *member = member_named(l, members, MANIFEST);
+    if (!member) return NULL;
+    if (crc32_of(member->bytes) != member->crc) {
+        fail(l->error, JG_BAD_FILE, MANIFEST " does not match its checksum: it was damaged or changed; " AGAIN);
+        return NULL;
+    }
+    const Json *manifest = parse_json(member->bytes, MANIFEST, &l->scratch, l->error);
+    if (!manifest) return NULL;
+    const Json *format = find(&manifest->index, "format");
+    if (!format || format->kind != A_TEXT || strcmp(format->text, "jitgraph") != 0) {
+        fail(l->error, JG_BAD_FILE, MANIFEST " names the format %.40s, not 'jitgraph'",
+             format && format->kind == A_TEXT ? format->text : "None");
+        return NULL;
+    }
+    const Json *version = get(l, manifest, "version", AN_INT, MANIFEST);
+    if (!version || version->integer == 1) return version ? manifest : NULL;
+    fail(l->error, JG_BAD_FILE, "format version %lld is unknown to this loader, which reads 1",
+         (long long)version->integer);
+    return NULL;
+}
+
+/* Every member must stand in the manifest, with its size and hash. */
+static bool verify_hashes(Loading *l, const Index *members, const Json *manifest) {
+    const Json *listed = get(l, manifest, "members", AN_OBJECT, MANIFEST);
+    if (!listed) return false;
+    for (size_t i = 0; i < members->count; i++)
+        if (!find(&listed->index, members->items[i].text) && strcmp(members->items[i].text, MANIFEST) != 0)
+            return fail(l->error, JG_BAD_FILE, "the member '%.60s' is not listed in " MANIFEST "; " AGAIN,
+                        members->items[i].text);
+    for (const Json *entry = listed->first; entry; entry = entry->next) {
+        char where[WHERE_SIZE], hex[65];
+        snprintf(where, sizeof where, MANIFEST ", member '%.60s'", entry->key);
+        const Json *size = get(l, entry, "bytes", AN_INT, where);
+        const Json *digest = size ? get(l, entry, "sha256", A_TEXT, where) : NULL;
+        const Member *member = digest ? member_named(l, members, entry->key) : NULL;
+        if (!member) return false;
+        if (member->bytes.size != (uint64_t)size->integer)
+            return fail(l->error, JG_BAD_FILE, "the member '%.60s' has %zu bytes where " MANIFEST " says %lld; " AGAIN,
+                        entry->key, member->bytes.size, (long long)size->integer);
+        sha256_hex(member->bytes, hex);
+        if (strcmp(digest->text, hex) != 0)
+            return fail(l->error, JG_BAD_FILE, "the member '%.60s' does not match its SHA-256: it was damaged or "
+                        "changed; " AGAIN, entry->key);
+    }
+    return true;
+}
+
+/* --- the weights -------------------------------------------------------------------------------------------------- */
+
+typedef struct Span {
+    uint64_t begin, end;
+    const char *name;
+} Span;
+
+static int compare_spans(const void *a, const void *b) {
+    const Span *left = a, *right = b;
+    if (left->begin != right->begin) return left->begin < right->begin ? -1 : 1;
+    return (left->end > right->end) - (left->end < right->end);
+}
+
+/* The numbers of a list, each at least 0; false where something else stands there. */
+static bool read_numbers(const Json *list, int64_t *numbers) {
+    for (const Json *child = list->first; child; child = child->next) {
+        if (child->kind != AN_INT || child->wide || child->integer < 0) return false;
+        *numbers++ = child->integer;
+    }
+    return true;
+}
+
+/* One tensor of the header over the data behind it, copied where it is not aligned to its element. */
+static bool read_tensor(Loading *l, const Json *source, Bytes data, Tensor *tensor, Span *span) {
+    char where[WHERE_SIZE], shown[WHERE_SIZE];
+    snprintf(where, sizeof where, WEIGHTS ", tensor '%.60s'", source->key);
+    const char *code = get_text(l, source, "dtype", where);
+    const Json *shape = code ? get(l, source, "shape", A_LIST, where) : NULL;
+    const Json *offsets = shape ? get(l, source, "data_offsets", A_LIST, where) : NULL;
+    if (!offsets || !(tensor->key = keep_text(l, source->key, source->key_size, where))) return false;
+    int dtype = dtype_named(code, true);
+    if (dtype < 0) return fail(l->error, JG_BAD_FILE, "%s: dtype '%.20s' is not supported", where, code);
+    int64_t *sizes = take(l->kept, shape->count, sizeof *sizes, l->error), range[2];
+    if (!sizes) return false;
+    bool sound = offsets->count == 2 && shape->count <= JG_MAX_RANK;
+    if (!sound || !read_numbers(shape, sizes) || !read_numbers(offsets, range))
+        return fail(l->error, JG_BAD_FILE, "%s: shape or offsets are not sizes", where);
+    tensor->dtype = (jg_dtype)dtype;
+    tensor->rank = (int32_t)shape->count;
+    tensor->shape = sizes;
+    uint64_t begin = (uint64_t)range[0], end = (uint64_t)range[1];
+    bool fits = begin <= end && end <= data.size && byte_count(sizes, tensor->rank, tensor->dtype, &tensor->bytes);
+    if (!fits || end - begin != tensor->bytes)
+        return fail(l->error, JG_BAD_FILE, "%s: bytes %lld to %lld of %zu do not hold %s; " AGAIN, where,
+                    (long long)range[0], (long long)range[1], data.size,
+                    shape_text(tensor->dtype, tensor->rank, sizes, shown));
+    tensor->data = data.data + begin;
+    *span = (Span){begin, end, tensor->key};
+    if (tensor->dtype == JG_BOOL && !are_bools(tensor->data, tensor->bytes))
+        return fail(l->error, JG_BAD_FILE, "%s: a bool that is neither 0 nor 1; " AGAIN, where);
+    if ((uintptr_t)tensor->data % DTYPES[dtype].size == 0) return true;
+    if (!(tensor->own[0] = aligned_memory(tensor->bytes))) return out_of_memory(l->error, tensor->bytes);
+    memcpy(tensor->own[0], tensor->data, tensor->bytes);
+    tensor->data = tensor->own[0];
+    return true;
+}
+
+/* The tensors must follow each other without a gap, from the first byte to the last. */
+static bool verify_spans(Loading *l, Span *spans, size_t count, size_t size) {
+    uint64_t reached = 0;
+    qsort(spans, count, sizeof *spans, compare_spans);
+    for (size_t i = 0; i < count; reached = spans[i++].end)
+        if (spans[i].begin != reached)
+            return fail(l->error, JG_BAD_FILE, WEIGHTS ": tensor '%.60s' begins at %llu, where %llu is due; " AGAIN,
+                        spans[i].name, (unsigned long long)spans[i].begin, (unsigned long long)reached);
+    if (reached == size) return true;
+    return fail(l->error, JG_BAD_FILE, WEIGHTS " has %zu bytes of data, its tensors %llu; " AGAIN, size,
+                (unsigned long long)reached);
+}
+
+/* safetensors: 8 bytes of header length, a JSON header, the tensors. */
+static bool read_weights(Loading *l, Bytes bytes, Tensor **tensors, size_t *count, Index *index) {
+    uint64_t size = bytes.size < 8 ? 0 : u64_at(bytes.data);
+    if (bytes.size < 8)
+        return fail(l->error, JG_BAD_FILE, WEIGHTS " has %zu bytes, less than its header's length field", bytes.size);
+    if (size > bytes.size - 8)
+        return fail(l->error, JG_BAD_FILE, WEIGHTS " says its header has %llu bytes, but the file has %zu; " AGAIN,
+                    (unsigned long long)size, bytes.size);
+    const Json *header = parse_json((Bytes){bytes.data + 8, size}, "the header of " WEIGHTS, &l->scratch, l->error);
+    if (!header) return false;
+    Bytes data = {bytes.data + 8 + size, bytes.size - 8 - size};
+    Span *spans = take(&l->scratch, header->count, sizeof *spans, l->error);
+    *tensors = spans ? take(l->kept, header->count, sizeof **tensors, l->error) : NULL;
+    index->items = *tensors ? take(l->kept, header->count, sizeof(Named), l->error) : NULL;
+    if (!index->items) return false;
+    for (const Json *child = header->first; child; child = child->next) {
+        if (strcmp(child->key, "__metadata__") == 0) continue;
+        Tensor *tensor = &(*tensors)[(*count)++]; /* counted first, so that what it owns is freed */
+        if (!read_tensor(l, child, data, tensor, &spans[*count - 1])) return false;
+        index->items[index->count++] = (Named){tensor->key, strlen(tensor->key), tensor};
+    }
+    sort_index(index);
+    return verify_spans(l, spans, *count, data.size);
+}
+
+/* --- the flat image ----------------------------------------------------------------------------------------------- */
+
+enum { IMAGE_HEADER = 64, MAX_IMAGE = 1 << 30 };
+
+#if defined(__x86_64__)
+enum { MACHINE = 62 }; /* ELF's e_machine */
+#elif defined(__aarch64__)
+enum { MACHINE = 183 };
+#else
+enum { MACHINE = 0 };
+#endif
+
+/* Checks the header, laid out as loader.ImageHeader says; gives the offsets of the four exports, 0 where absent. */
+static bool read_image_header(Loading *l, Bytes image, uint64_t exports[4]) {
+    static const char *const names[] = {"entry", "arena_bytes", "worker", "parallel_for"};
+    const uint8_t *p = image.data;
+    if (image.size < IMAGE_HEADER)
+        return fail(l->error, JG_BAD_FILE, "the native image is %zu bytes long, shorter than its header of %d",
+                    image.size, IMAGE_HEADER);
+    if (memcmp(p, "JGIMAGE1", 8) != 0)
+        return fail(l->error, JG_BAD_FILE, "the native image begins with other bytes than 'JGIMAGE1'");
+    if (u32_at(p + 8) != ABI_VERSION)
+        return fail(l->error, JG_BAD_FILE, "the native image speaks ABI %u, this loader %d; save the model again with "
+                    "this version, or use the loader that came with the model", u32_at(p + 8), ABI_VERSION);
+    uint64_t total = u64_at(p + 16), code_end = u64_at(p + 24);
+    if (total != image.size || total > MAX_IMAGE)
+        return fail(l->error, JG_BAD_FILE, "the native image says %llu bytes but has %zu (at most %d are allowed); it "
+                    "was cut or extended", (unsigned long long)total, image.size, MAX_IMAGE);
+    if (code_end <= IMAGE_HEADER || code_end > total)
+        return fail(l->error, JG_BAD_FILE, "the native image says its code ends at %llu of %llu bytes",
+                    (unsigned long long)code_end, (unsigned long long)total);
+    for (int i = 0; i < 4; i++) {
+        exports[i] = u64_at(p + 32 + 8 * i);
+        if ((exports[i] || i == 0) && (exports[i] < IMAGE_HEADER || exports[i] >= code_end))
+            return fail(l->error, JG_BAD_FILE, "the native image has '%s' at %llu, outside its code [64, %llu)",
+                        names[i], (unsigned long long)exports[i], (unsigned long long)code_end);
+    }
+    if (u32_at(p + 12) != MACHINE)
+        return fail(l->error, JG_BAD_FILE, "the native image is for machine %u, this is %d", u32_at(p + 12), MACHINE);
+    return true;
+}
+
+/* Maps an image: written, then protected for execution, never both at once. */
+static bool map_image(Loading *l, Bytes image, Entry *entry) {
+    uint64_t exports[4];
+    if (!read_image_header(l, image, exports)) return false;
+    void *memory = mmap(NULL, image.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return out_of_memory(l->error, image.size);
+    entry->image = memory;
+    entry->image_bytes = image.size;
+    memcpy(memory, image.data, image.size);
+    if (mprotect(memory, image.size, PROT_READ | PROT_EXEC) != 0)
+        return fail(l->error, JG_FAILED, "the system does not let memory be executable: %s", strerror(errno));
+    uintptr_t base = (uintptr_t)memory;
+    entry->run = (EntryFunction *)(base + exports[0]);
+    entry->arena_bytes = exports[1] ? (ArenaFunction *)(base + exports[1]) : NULL;
+    entry->worker = exports[2] ? (WorkerFunction *)(base + exports[2]) : NULL;
+    return true;
+}
+
+/* --- the processor's level ---------------------------------------------------------------------------------------- */
+
+enum { LEVELS = 3 };
+static const char *const LEVEL_NAMES[LEVELS] = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
+
+/* How many of the levels of the x86-64 psABI this machine and its system run. */
+static int cpu_levels(void) {
+#if defined(__x86_64__)
+    unsigned a = 0, b = 0, c1 = 0, d = 0, b7 = 0, c = 0, c_extended = 0;
+    if (!__get_cpuid(1, &a, &b, &c1, &d) || !__get_cpuid(0x80000001, &a, &b, &c_extended, &d)) return 0;
+    const unsigned v2 = 1u << 0 | 1u << 9 | 1u << 13 | 1u << 19 | 1u << 20 | 1u << 23; /* SSE3 to SSE4.2, CX16, POPCNT */
+    if ((c1 & v2) != v2 || !(c_extended & 1u)) return 0; /* LAHF */
+    const unsigned v3 = 1u << 12 | 1u << 22 | 1u << 27 | 1u << 28 | 1u << 29; /* FMA, MOVBE, OSXSAVE, AVX, F16C */
+    const unsigned v3_leaf7 = 1u << 3 | 1u << 5 | 1u << 8; /* BMI1, AVX2, BMI2 */
+    if (!__get_cpuid_count(7, 0, &a, &b7, &c, &d)) return 1;
+    if ((c1 & v3) != v3 || (b7 & v3_leaf7) != v3_leaf7 || !(c_extended & 1u << 5)) return 1; /* LZCNT */
+    unsigned enabled; /* what the system saves and restores: 2 SSE, 4 AVX, 0xe0 AVX-512 */
+    __asm__ volatile("xgetbv" : "=a"(enabled), "=d"(d) : "c"(0));
+    if ((enabled & 0x6) != 0x6) return 1;
+    const unsigned v4 = 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31; /* AVX-512 F, DQ, CD, BW, VL */
+    return (b7 & v4) == v4 && (enabled & 0xe6) == 0xe6 ? 3 : 2;
+#else
+    return 0;
+#endif
+}
+
+/* The levels in words, for messages. */
+static const char *levels_text(int count, char text[WHERE_SIZE]) {
+    int used = snprintf(text, WHERE_SIZE, "%s", count ? "" : "none of the known levels");
+    for (int i = count; i-- > 0;)
+        used += snprintf(text + used, (size_t)(WHERE_SIZE - used), "%s%s", LEVEL_NAMES[i], i ? ", " : "");
+    return text;
+}
+
+/* The native code of an entry for the best of this machine's levels, or for JITGRAPH_TARGET_CPU. */
+static bool choose_image(Loading *l, const Json *source, const Index *members, const char *where, Bytes *image,
+                         const char **target) {
+    char levels[WHERE_SIZE], found[WHERE_SIZE] = "";
+    int count = cpu_levels(), chosen = -1;
+    const Json *native = get(l, source, "native", AN_OBJECT, where);
+    if (!native) return false;
+    const char *asked = getenv("JITGRAPH_TARGET_CPU");
+    if (asked && !*asked) asked = NULL;
+    for (int i = 0; i < count; i++)
+        if (asked ? strcmp(asked, LEVEL_NAMES[i]) == 0 : find(&native->index, LEVEL_NAMES[i]) != NULL) chosen = i;
+    if (asked && chosen < 0)
+        return fail(l->error, JG_BAD_FILE, "this machine does not run '%.60s'; it runs %s", asked,
+                    levels_text(count, levels));
+    if (chosen < 0 || !find(&native->index, LEVEL_NAMES[chosen])) {
+        int used = 0;
+        for (const Json *child = native->first; child && used < WHERE_SIZE; child = child->next)
+            used += snprintf(found + used, (size_t)(WHERE_SIZE - used), "%s%s", used ? ", " : "", child->key);
+        return fail(l->error, JG_BAD_FILE, "%s has native code for %s, but this machine runs %s; save the model again "
+                    "for one of these", where, native->count ? found : "no target", levels_text(count, levels));
+    }
+    *target = LEVEL_NAMES[chosen];
+    const Json *name = get(l, native, *target, A_TEXT, where);
+    const Member *member = name ? member_named(l, members, name->text) : NULL;
+    if (member) *image = member->bytes;
+    return member != NULL;
+}
+
+/* --- the model ---------------------------------------------------------------------------------------------------- */
+
+struct jg_model {
+    uint8_t *file;
+    size_t file_bytes;
+    Store store;
+    Tensor *tensors;
+    size_t tensor_count;
+    Index tensor_index;
+    Entry *entries;
+    size_t entry_count;
+    Index entry_index;
+    Entry *main;
+    const char *target, *metadata;
+    jg_host host, serial; /* with the pool and without */
+    WorkerFunction *worker;
+    pthread_t *threads;
+    size_t thread_count;
+    pid_t owner; /* the process that has the threads */
+    pthread_rwlock_t state_lock; /* tensors' data and own */
+    pthread_mutex_t records_lock; /* entries' free_records */
+};
+
+/* --- threads ------------------------------------------------------------------------------------------------------ */
+
+/* Threads to use, the caller included; 0 and an error where JITGRAPH_NUM_THREADS is no number from 1 to 4096. */
+static size_t wanted_threads(jg_error *error) {
+    const char *text = getenv("JITGRAPH_NUM_THREADS");
+    if (text) text += strspn(text, " \t\n");
+    if (text && *text) {
+        char *end;
+        errno = 0;
+        long count = is_digit(*text) ? strtol(text, &end, 10) : 0;
+        if (count >= 1 && count <= 4096 && end[strspn(end, " \t\n")] == '\0') return (size_t)count;
+        fail(error, JG_BAD_ARGUMENT, "JITGRAPH_NUM_THREADS='%.40s' is not a number from 1 to 4096", text);
+        return 0;
+    }
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return (size_t)CPU_COUNT(&allowed);
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (size_t)online : 1;
+}
+
+static void *work(void *argument) {
+    jg_model *model = argument;
+    model->worker(model->host.pool);
+    return NULL;
+}
+
+/* Starts the pool where some entry has parallel loops. With fewer threads than wanted, those that start do the work. */
+static bool start_pool(jg_model *model, jg_error *error) {
+    for (size_t i = 0; i < model->entry_count && !model->worker; i++) model->worker = model->entries[i].worker;
+    size_t wanted = wanted_threads(error);
+    if (wanted == 0) return false;
+    if (!model->worker || wanted == 1) return true;
+    jg_pool *pool = aligned_memory(sizeof *pool);
+    model->threads = take(&model->store, wanted, sizeof *model->threads, error);
+    if (!pool || !model->threads) {
+        free(pool);
+        return out_of_memory(error, sizeof *pool);
+    }
+    memset(pool, 0, sizeof *pool);
+    pool->syscall = syscall;
+    pool->failure = UINT64_MAX;
+    model->host.pool = pool;
+    model->owner = getpid();
+    sigset_t all, before; /* the program's signals are for its own threads */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (model->thread_count + 1 < wanted &&
+           pthread_create(&model->threads[model->thread_count], NULL, work, model) == 0)
+        model->thread_count++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pool->workers = (int32_t)model->thread_count;
+    return true;
+}
+
+static void stop_pool(jg_model *model) {
+    jg_pool *pool = model->host.pool;
+    if (pool && model->owner == getpid()) {
+        pool->workers = 0;
+        pool->stop = 1;
+        pool->epoch++;
+        syscall(SYS_futex, &pool->epoch, 129 /* FUTEX_WAKE_PRIVATE */, INT32_MAX, NULL, NULL, 0);
+        for (size_t i = 0; i < model->thread_count; i++) pthread_join(model->threads[i], NULL);
+    }
+    free(pool);
+}
+
+/* --- loading ------------------------------------------------------------------------------------------------------ */
+
+static bool read_file(Loading *l, int file, size_t size, jg_model *model) {
+#if defined(JG_READ_FILE)
+    void *memory = NULL;
+    if (posix_memalign(&memory, JG_ALIGNMENT, size) != 0) return out_of_memory(l->error, size);
+    model->file = memory;
+    model->file_bytes = size;
+    for (size_t done = 0; done < size;) {
+        ssize_t count = read(file, model->file + done, size - done);
+        if (count <= 0) return fail(l->error, JG_BAD_FILE, "cannot be read: %s", count ? strerror(errno) : "it shrank");
+        done += (size_t)count;
+    }
+#else
+    void *memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
+    if (memory == MAP_FAILED) return fail(l->error, JG_BAD_FILE, "cannot be mapped: %s", strerror(errno));
+    model->file = memory;
+    model->file_bytes = size;
+#endif
+    return true;
+}
+
+static bool open_file(Loading *l, const char *path, jg_model *model) {
+    struct stat found;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0) return fail(l->error, JG_BAD_FILE, "cannot be opened: %s", strerror(errno));
+    bool good = fstat(file, &found) == 0 && S_ISREG(found.st_mode);
+    if (!good) fail(l->error, JG_BAD_FILE, "cannot be opened: not a regular file");
+    else if (found.st_size == 0) good = fail(l->error, JG_BAD_FILE, "the file is empty");
+    else good = read_file(l, file, (size_t)found.st_size, model);
+    close(file);
+    return good;
+}
+
+static bool read_entry(Loading *l, const Json *source, const Index *members, jg_model *model, Entry *entry) {
+    char where[WHERE_SIZE];
+    snprintf(where, sizeof where, "entry '%.60s'", source->key);
+    if (!(entry->name = keep_text(l, source->key, source->key_size, where))) return false;
+    const Json *signature = get(l, source, "signature", AN_OBJECT, where);
+    Bytes image = {NULL, 0};
+    return signature &&
+           read_signature(l, signature, entry, model->tensors, &model->tensor_index, where) &&
+           choose_image(l, source, members, where, &image, &model->target) && map_image(l, image, entry);
+}
+
+static bool read_model(Loading *l, jg_model *model) {
+    Index members = {0};
+    Bytes file = {model->file, model->file_bytes};
+    const Json *manifest = read_members(l, file, &members) ? read_manifest(l, &members) : NULL;
+    if (!manifest || !verify_hashes(l, &members, manifest)) return false;
+    const Json *metadata = find(&manifest->index, "metadata");
+    if (metadata && !(metadata = get(l, manifest, "metadata", AN_OBJECT, MANIFEST))) return false;
+    const char *text = metadata ? metadata->text : "{}";
+    if (!(model->metadata = keep_text(l, text, metadata ? metadata->size : 2, MANIFEST))) return false;
+    const Member *weights = find(&members, WEIGHTS);
+    if (weights && !read_weights(l, weights->bytes, &model->tensors, &model->tensor_count, &model->tensor_index))
+        return false;
+    const Json *entries = get(l, manifest, "entries", AN_OBJECT, MANIFEST);
+    if (!entries) return false;
+    if (entries->count == 0) return fail(l->error, JG_BAD_FILE, MANIFEST " has no entry");
+    model->entries = take(l->kept, entries->count, sizeof(Entry), l->error);
+    model->entry_index.items = model->entries ? take(l->kept, entries->count, sizeof(Named), l->error) : NULL;
+    if (!model->entry_index.items) return false;
+    for (const Json *child = entries->first; child; child = child->next) {
+        Entry *entry = &model->entries[model->entry_count++]; /* counted first, so that its image is unmapped */
+        if (!read_entry(l, child, &members, model, entry)) return false;
+        model->entry_index.items[model->entry_index.count++] = (Named){entry->name, strlen(entry->name), entry};
+    }
+    sort_index(&model->entry_index);
+    model->main = find(&model->entry_index, "forward");
+    if (!model->main) model->main = model->entries;
+    return true;
+}
+
+jg_model *jg_load(const char *path, jg_error *error) {
+    jg_error unused;
+    error = cleared(error ? error : &unused);
+    jg_model *model = calloc(1, sizeof *model);
+    if (!model) {
+        out_of_memory(error, sizeof *model);
+        return NULL;
+    }
+    model->serial = (jg_host){.abi_version = ABI_VERSION, .alloc = malloc, .free = free, .syscall = syscall};
+    model->host = model->serial;
+    if (pthread_rwlock_init(&model->state_lock, NULL) != 0 || pthread_mutex_init(&model->records_lock, NULL) != 0) {
+        free(model);
+        out_of_memory(error, sizeof *model);
+        return NULL;
+    }
+    Loading l = {{NULL}, &model->store, error};
+    bool good = open_file(&l, path, model) && read_model(&l, model) && start_pool(model, error);
+    release(&l.scratch);
+    if (good) return model;
+    jg_error inner = *error;
+    fail(error, inner.status, "%s: %s", path, inner.message);
+    jg_close(model);
+    return NULL;
+}
+
+/* --- calls -------------------------------------------------------------------------------------------------------- */
+
+typedef struct View { /* an argument or a state tensor */
+    const void *data;
+    jg_dtype dtype;
+    int32_t rank;
+    const int64_t *shape;
+} View;
+
+typedef struct Result {
+    int64_t shape[JG_MAX_RANK];
+    size_t bytes;
+    void *memory;
+    bool fresh; /* allocated for this call */
+} Result;
+
+/* Everything that one running call needs; kept for the next one. */
+struct Record {
+    jg_call call;
+    Record *next;
+    Store store; /* of what follows */
+    void *arena;
+    size_t arena_size;
+    int64_t *dims;
+    void **buffers;
+    View *views;
+    Result *results;
+};
+
+static void free_record(Record *record) {
+    free(record->arena);
+    release(&record->store);
+    free(record);
+}
+
+static Record *check_out(jg_model *model, Entry *entry, jg_error *error) {
+    pthread_mutex_lock(&model->records_lock);
+    Record *record = entry->free_records;
+    if (record) entry->free_records = record->next;
+    pthread_mutex_unlock(&model->records_lock);
+    if (record) return record;
+    if (!(record = calloc(1, sizeof *record))) {
+        out_of_memory(error, sizeof *record);
+        return NULL;
+    }
+    record->dims = take(&record->store, entry->dim_count, sizeof *record->dims, error);
+    record->buffers = take(&record->store, entry->parameter_count + entry->output_count, sizeof(void *), error);
+    record->views = take(&record->store, entry->parameter_count, sizeof *record->views, error);
+    record->results = take(&record->store, entry->output_count, sizeof *record->results, error);
+    if (record->dims && record->buffers && record->views && record->results) return record;
+    free_record(record);
+    return NULL;
+}
+
+static void check_in(jg_model *model, Entry *entry, Record *record) {
+    pthread_mutex_lock(&model->records_lock);
+    record->next = entry->free_records;
+    entry->free_records = record;
+    pthread_mutex_unlock(&model->records_lock);
+}
+
+/* The start of a message about a parameter. */
+static const char *parameter_text(const Entry *entry, size_t number, char text[WHERE_SIZE]) {
+    snprintf(text, WHERE_SIZE, "%.40s, %s %zu (%.60s)", entry->title,
+             number < entry->input_count ? "input" : "state", number < entry->input_count ? number :
+             number - entry->input_count, entry->parameters[number].shown.name);
+    return text;
+}
+
+/* " (n is 3 by x.shape[0])": the sizes in an expression, with where they came from. */
+static const char *facts(const Entry *entry, const Record *record, const Expression *expression,
+                         char text[2 * WHERE_SIZE]) {
+    bool told[64] = {false}; /* of the first dims; a text has no room for more */
+    int used = 0, size = 2 * WHERE_SIZE;
+    text[0] = '\0';
+    for (size_t i = 0; i < expression->count; i++) {
+        int64_t dim = expression->steps[i].value;
+        if (expression->steps[i].word != NAME || dim >= 64 || told[dim]) continue;
+        told[dim] = true;
+        for (size_t p = 0; p < entry->parameter_count; p++) {
+            const Spec *spec = &entry->parameters[p];
+            int32_t axis = 0;
+            while (axis < spec->shown.rank && spec->bare[axis] != dim) axis++;
+            if (axis == spec->shown.rank || used >= size) continue;
+            used += snprintf(text + used, (size_t)(size - used), "%s%.40s is %lld by %.40s.shape[%d]",
+                             used ? ", " : " (", entry->dims[dim], (long long)record->dims[dim], spec->shown.name, axis);
+            break;
+        }
+    }
+    if (used && used < size) snprintf(text + used, (size_t)(size - used), ")");
+    return text;
+}
+
+/* Whether data may stand for the parameter, apart from its sizes. */
+static bool check_view(const Entry *entry, size_t number, const View *view, jg_error *error) {
+    char where[WHERE_SIZE], wanted[WHERE_SIZE], got[WHERE_SIZE];
+    const jg_spec *spec = &entry->parameters[number].shown;
+    parameter_text(entry, number, where);
+    described(spec, wanted);
+    if (!is_dtype(view->dtype) || view->rank < 0 || view->rank > JG_MAX_RANK)
+        return fail(error, JG_BAD_ARGUMENT, "%s: expected %s, got the dtype %d and the rank %d", where, wanted,
+                    (int)view->dtype, view->rank);
+    shape_text(view->dtype, view->rank, view->shape, got);
+    if (view->dtype != spec->dtype)
+        return fail(error, JG_BAD_ARGUMENT, "%s: expected %s, got %s", where, wanted, got);
+    if (view->rank != spec->rank)
+        return fail(error, JG_BAD_ARGUMENT, "%s: expected %s of rank %d, got the shape of rank %d in %s", where, wanted,
+                    spec->rank, view->rank, got);
+    size_t bytes, element = DTYPES[view->dtype].size;
+    if (!byte_count(view->shape, view->rank, view->dtype, &bytes))
+        return fail(error, JG_BAD_ARGUMENT, "%s: %s has a negative size or leaves 64 bits", where, got);
+    if (!view->data && bytes)
+        return fail(error, JG_BAD_ARGUMENT, "%s: the argument %s is missing", where, wanted);
+    if ((uintptr_t)view->data % element != 0)
+        return fail(error, JG_BAD_ARGUMENT, "%s: its data is not aligned to its element of %zu bytes", where, element);
+    if (view->dtype == JG_BOOL && number < entry->input_count && !are_bools(view->data, bytes))
+        return fail(error, JG_BAD_ARGUMENT, "%s: a bool that is neither 0 nor 1", where);
+    return true;
+}
+
+static bool check_sizes(const Entry *entry, const Record *record, size_t number, jg_error *error) {
+    const Spec *spec = &entry->parameters[number];
+    const View *view = &record->views[number];
+    for (int32_t axis = 0; axis < spec->shown.rank; axis++) {
+        int64_t due = spec->shown.sizes[axis];
+        const Expression *expression = &spec->expressions[axis];
+        if (expression->count && !evaluate(expression, record->dims, &due, error)) return false;
+        if (due == view->shape[axis]) continue;
+        char where[WHERE_SIZE], wanted[WHERE_SIZE], got[WHERE_SIZE], because[2 * WHERE_SIZE];
+        return fail(error, JG_BAD_ARGUMENT, "%s: expected %s, whose axis %d is %lld%s, got %s",
+                    parameter_text(entry, number, where), described(&spec->shown, wanted), axis, (long long)due,
+                    facts(entry, record, expression, because),
+                    shape_text(view->dtype, view->rank, view->shape, got));
+    }
+    return true;
+}
+
+/* Checks arguments and state against the signature and finds the named sizes. */
+static bool bind(const jg_model *model, const Entry *entry, const jg_tensor *inputs, Record *record, jg_error *error) {
+    for (size_t i = 0; i < entry->parameter_count; i++) {
+        const Spec *spec = &entry->parameters[i];
+        View *view = &record->views[i];
+        if (i >= entry->input_count) {
+            const Tensor *tensor = &model->tensors[spec->tensor];
+            *view = (View){tensor->data, tensor->dtype, tensor->rank, tensor->shape};
+        } else if (!inputs[i].data && spec->shown.has_default) {
+            *view = (View){spec->fill, spec->shown.dtype, 0, NULL};
+        } else {
+            *view = (View){inputs[i].data, inputs[i].dtype, inputs[i].rank, inputs[i].shape};
+        }
+        if (!check_view(entry, i, view, error)) return false;
+    }
+    for (size_t i = 0; i < entry->dim_count; i++) record->dims[i] = -1;
+    for (size_t i = 0; i < entry->parameter_count; i++)
+        for (int32_t axis = 0; axis < entry->parameters[i].shown.rank; axis++) {
+            int64_t dim = entry->parameters[i].bare[axis];
+            if (dim != NONE && record->dims[dim] < 0) record->dims[dim] = record->views[i].shape[axis];
+        }
+    for (size_t i = 0; i < entry->parameter_count; i++)
+        if (!check_sizes(entry, record, i, error)) return false;
+    for (size_t i = 0; i < entry->constraint_count; i++) {
+        char because[2 * WHERE_SIZE];
+        int64_t holds;
+        if (!evaluate(&entry->constraints[i], record->dims, &holds, error)) return false;
+        if (!holds)
+            return fail(error, JG_BAD_ARGUMENT, "%.40s: the sizes must satisfy %.80s%s", entry->title,
+                        entry->constraints[i].text, facts(entry, record, &entry->constraints[i], because));
+    }
+    return true;
+}
+
+/* The shapes of the outputs and the workspace, for the sizes that bind found. */
+static bool plan(const Entry *entry, Record *record, jg_error *error) {
+    for (size_t i = 0; i < entry->output_count; i++) {
+        const Spec *spec = &entry->outputs[i];
+        Result *result = &record->results[i];
+        result->fresh = false;
+        for (int32_t axis = 0; axis < spec->shown.rank; axis++) {
+            result->shape[axis] = spec->shown.sizes[axis];
+            if (spec->expressions[axis].count &&
+                !evaluate(&spec->expressions[axis], record->dims, &result->shape[axis], error))
+                return false;
+        }
+        char wanted[WHERE_SIZE], got[WHERE_SIZE];
+        if (!byte_count(result->shape, spec->shown.rank, spec->shown.dtype, &result->bytes))
+            return fail(error, JG_BAD_ARGUMENT, "%.40s: the result %s would have the shape %s, which is negative or "
+                        "leaves 64 bits", entry->title, described(&spec->shown, wanted),
+                        shape_text(spec->shown.dtype, spec->shown.rank, result->shape, got));
+    }
+    int64_t arena = entry->arena_bytes ? entry->arena_bytes(record->dims) : 0;
+    if (arena < 0)
+        return fail(error, JG_BAD_ARGUMENT, "%.40s: the workspace for these sizes leaves 64 bits", entry->title);
+    if ((size_t)arena > record->arena_size) {
+        free(record->arena);
+        record->arena_size = 0;
+        if (!(record->arena = aligned_memory((size_t)arena))) return out_of_memory(error, (size_t)arena);
+        record->arena_size = (size_t)arena;
+    }
+    record->call = (jg_call){.arena = record->arena, .arena_bytes = arena};
+    return true;
+}
+
+static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes) {
+    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+    return a_bytes && b_bytes && x < y + b_bytes && y < x + a_bytes;
+}
+
+/* Whether the code may write an output straight to where the caller wants it: aligned, and apart from the other
+   buffers of the call. */
+static bool usable(const Entry *entry, const Record *record, size_t output, const void *memory) {
+    if ((uintptr_t)memory % JG_ALIGNMENT != 0) return false;
+    size_t bytes = record->results[output].bytes, other;
+    for (size_t i = 0; i < entry->input_count; i++) {
+        const View *view = &record->views[i];
+        if (byte_count(view->shape, view->rank, view->dtype, &other) && overlap(memory, bytes, view->data, other))
+            return false;
+    }
+    for (size_t i = 0; i < output; i++)
+        if (overlap(memory, bytes, record->results[i].memory, record->results[i].bytes)) return false;
+    return true;
+}
+
+/* Memory for the new value of a state tensor, which the old one does not lie in; NULL on failure. */
+static void *spare_memory(Tensor *tensor, jg_error *error) {
+    void **place = &tensor->own[tensor->own[0] && tensor->own[0] == tensor->data];
+    if (!*place && !(*place = aligned_memory(tensor->bytes))) out_of_memory(error, tensor->bytes);
+    return *place;
+}
+
+/* Finds memory for the outputs and fills in the buffers. */
+static bool place(jg_model *model, const Entry *entry, const jg_tensor *outputs, Record *record, jg_error *error) {
+    static _Alignas(JG_ALIGNMENT) const uint8_t nothing[JG_ALIGNMENT]; /* stands for empty inputs */
+    for (size_t i = 0; i < entry->parameter_count; i++)
+        record->buffers[i] = (void *)(uintptr_t)(record->views[i].data ? record->views[i].data : nothing);
+    for (size_t i = 0, shown = 0; i < entry->output_count; i++) {
+        Result *result = &record->results[i];
+        if (entry->written[i] != NONE) {
+            const Spec *state = &entry->parameters[entry->input_count + (size_t)entry->written[i]];
+            if (!(result->memory = spare_memory(&model->tensors[state->tensor], error))) return false;
+        } else {
+            const jg_tensor *given = &outputs[shown++];
+            if (given->data && given->bytes < result->bytes)
+                return fail(error, JG_BAD_ARGUMENT, "%.40s, output %zu (%.60s) needs %zu bytes, but has room for %zu",
+                            entry->title, shown - 1, entry->outputs[i].shown.name, result->bytes, given->bytes);
+            result->memory = given->data;
+            if (!given->data || !usable(entry, record, i, given->data)) {
+                if (!(result->memory = aligned_memory(result->bytes))) return out_of_memory(error, result->bytes);
+                result->fresh = true;
+            }
+        }
+        record->buffers[entry->parameter_count + i] = result->memory;
+    }
+    return true;
+}
+
+/* Copies text with {index} and {bound} filled in. */
+static void fill_in(const char *text, const jg_error_record *record, char *out, size_t room) {
+    while (*text && room > 1) {
+        bool index = strncmp(text, "{index}", 7) == 0;
+        if (!index && strncmp(text, "{bound}", 7) != 0) {
+            *out++ = *text++;
+            room--;
+            continue;
+        }
+        int used = snprintf(out, room, "%lld", (long long)(index ? record->index : record->bound));
+        size_t step = (size_t)used < room ? (size_t)used : room - 1;
+        out += step;
+        room -= step;
+        text += 7;
+    }
+    *out = '\0';
+}
+
+static bool report(const Entry *entry, int32_t code, const jg_error_record *record, jg_error *error) {
+    if (code == OUT_OF_MEMORY)
+        return fail(error, JG_OUT_OF_MEMORY, "%.40s: the compiled code ran out of memory", entry->title);
+    if (code == SIZE_OVERFLOW)
+        return fail(error, JG_BAD_ARGUMENT, "%.40s: a size leaves 64 bits; use smaller arguments", entry->title);
+    if (code != CHECK_FAILED || record->check_id < 0 || (size_t)record->check_id >= entry->check_count)
+        return fail(error, JG_FAILED, "%.40s: the compiled code returned %d (%s), check %d", entry->title, code,
+                    code >= 0 && code <= CALLBACK_FAILED ? CODE_NAMES[code] : "no known meaning", record->check_id);
+    const Check *check = &entry->checks[record->check_id];
+    char message[sizeof error->message];
+    fill_in(check->message, record, message, sizeof message);
+    snprintf(error->kind, sizeof error->kind, "%s", check->kind);
+    return fail(error, JG_CHECK_FAILED, "%s%s%s", message, *check->location ? "\n  at " : "", check->location);
+}
+
+static bool call(const jg_model *model, const Entry *entry, Record *record, jg_error *error) {
+    const jg_host *host = model->owner == getpid() ? &model->host : &model->serial;
+    int32_t code = entry->run(host, &record->call, record->buffers, record->dims);
+    while (record->call.blocks) {
+        jg_block *block = record->call.blocks;
+        record->call.blocks = block->next;
+        free(block->base);
+    }
+    return code == OK || report(entry, code, &record->call.error, error);
+}
+
+/* After success: the new state comes into force, the outputs reach their places. */
+static void deliver(jg_model *model, const Entry *entry, jg_tensor *outputs, Record *record) {
+    for (size_t i = 0, shown = 0; i < entry->output_count; i++) {
+        Result *result = &record->results[i];
+        if (entry->written[i] != NONE) {
+            model->tensors[entry->parameters[entry->input_count + (size_t)entry->written[i]].tensor].data =
+                result->memory;
+            continue;
+        }
+        jg_tensor *output = &outputs[shown++];
+        if (!output->data) {
+            output->data = result->memory;
+            output->bytes = result->bytes;
+        } else if (result->fresh) {
+            memcpy(output->data, result->memory, result->bytes);
+            free(result->memory);
+        }
+        output->dtype = entry->outputs[i].shown.dtype;
+        output->rank = entry->outputs[i].shown.rank;
+        memcpy(output->shape, result->shape, sizeof output->shape);
+    }
+}
+
+static void discard(const Entry *entry, Record *record) {
+    for (size_t i = 0; i < entry->output_count; i++) {
+        if (record->results[i].fresh) free(record->results[i].memory);
+        record->results[i].fresh = false;
+    }
+}
+
+static Entry *entry_named(const jg_model *model, const char *name) {
+    return name ? find(&model->entry_index, name) : model->main;
+}
+
+jg_status jg_run(jg_model *model, const char *entry_name, const jg_tensor *inputs, size_t input_count,
+                 jg_tensor *outputs, size_t output_count, jg_error *error) {
+    jg_error unused;
+    error = cleared(error ? error : &unused);
+    Entry *entry = entry_named(model, entry_name);
+    if (!entry) fail(error, JG_BAD_ARGUMENT, "no entry '%.60s'", entry_name);
+    else if (input_count != entry->input_count || output_count != entry->shown_count)
+        fail(error, JG_BAD_ARGUMENT, "%.40s takes %zu inputs and gives %zu outputs, got %zu and %zu", entry->title,
+             entry->input_count, entry->shown_count, input_count, output_count);
+    Record *record = error->status == JG_OK ? check_out(model, entry, error) : NULL;
+    if (!record) return error->status;
+    if (entry->write_count) pthread_rwlock_wrlock(&model->state_lock);
+    else if (entry->state_count) pthread_rwlock_rdlock(&model->state_lock);
+    bool good = bind(model, entry, inputs, record, error) && plan(entry, record, error) &&
+                place(model, entry, outputs, record, error) && call(model, entry, record, error);
+    if (good) deliver(model, entry, outputs, record);
+    else discard(entry, record);
+    if (entry->state_count) pthread_rwlock_unlock(&model->state_lock);
+    check_in(model, entry, record);
+    return error->status;
+}
+
+/* --- state and queries -------------------------------------------------------------------------------------------- */
+
+static Tensor *state_named(const jg_model *model, const char *key, jg_error *error) {
+    Tensor *found = find(&model->tensor_index, key);
+    if (!found) fail(error, JG_BAD_ARGUMENT, "no state '%.60s'", key);
+    return found;
+}
+
+jg_status jg_state_get(jg_model *model, const char *key, jg_tensor *value, jg_error *error) {
+    jg_error unused;
+    error = cleared(error ? error : &unused);
+    const Tensor *tensor = state_named(model, key, error);
+    if (!tensor) return error->status;
+    if (value->data && value->bytes < tensor->bytes) {
+        fail(error, JG_BAD_ARGUMENT, "the state '%.60s' needs %zu bytes, but has room for %zu", key, tensor->bytes,
+             value->bytes);
+        return error->status;
+    }
+    if (!value->data) {
+        value->bytes = tensor->bytes;
+        if (!(value->data = aligned_memory(tensor->bytes))) out_of_memory(error, tensor->bytes);
+        if (!value->data) return error->status;
+    }
+    value->dtype = tensor->dtype;
+    value->rank = tensor->rank;
+    memcpy(value->shape, tensor->shape, (size_t)tensor->rank * sizeof *tensor->shape);
+    pthread_rwlock_rdlock(&model->state_lock);
+    memcpy(value->data, tensor->data, tensor->bytes);
+    pthread_rwlock_unlock(&model->state_lock);
+    return JG_OK;
+}
+
+jg_status jg_state_set(jg_model *model, const char *key, const jg_tensor *value, jg_error *error) {
+    jg_error unused;
+    error = cleared(error ? error : &unused);
+    Tensor *tensor = state_named(model, key, error);
+    if (!tensor) return error->status;
+    bool same = value->dtype == tensor->dtype && value->rank == tensor->rank &&
+                memcmp(value->shape, tensor->shape, (size_t)tensor->rank * sizeof *tensor->shape) == 0;
+    char wanted[WHERE_SIZE];
+    if (!same || (!value->data && tensor->bytes)) {
+        fail(error, JG_BAD_ARGUMENT, "the state '%.60s' is %s; the value must have that dtype, shape and data", key,
+             shape_text(tensor->dtype, tensor->rank, tensor->shape, wanted));
+    } else if (tensor->dtype == JG_BOOL && !are_bools(value->data, tensor->bytes)) {
+        fail(error, JG_BAD_ARGUMENT, "the state '%.60s': a bool that is neither 0 nor 1", key);
+    } else {
+        pthread_rwlock_wrlock(&model->state_lock);
+        void *memory = spare_memory(tensor, error);
+        if (memory && tensor->bytes) memcpy(memory, value->data, tensor->bytes);
+        if (memory) tensor->data = memory;
+        pthread_rwlock_unlock(&model->state_lock);
+    }
+    return error->status;
+}
+
+void jg_close(jg_model *model) {
+    if (!model) return;
+    stop_pool(model);
+    for (size_t i = 0; i < model->entry_count; i++) {
+        Entry *entry = &model->entries[i];
+        while (entry->free_records) {
+            Record *next = entry->free_records->next;
+            free_record(entry->free_records);
+            entry->free_records = next;
+        }
+        if (entry->image) munmap(entry->image, entry->image_bytes);
+    }
+    for (size_t i = 0; i < model->tensor_count; i++) {
+        free(model->tensors[i].own[0]);
+        free(model->tensors[i].own[1]);
+    }
+#if defined(JG_READ_FILE)
+    free(model->file);
+#else
+    if (model->file) munmap(model->file, model->file_bytes);
+#endif
+    pthread_rwlock_destroy(&model->state_lock);
+    pthread_mutex_destroy(&model->records_lock);
+    release(&model->store);
+    free(model);
+}
+
+const char *jg_target(const jg_model *model) { return model->target; }
+const char *jg_metadata(const jg_model *model) { return model->metadata; }
+size_t jg_entry_count(const jg_model *model) { return model->entry_count; }
+
+const char *jg_entry_name(const jg_model *model, size_t index) {
+    return index < model->entry_count ? model->entries[index].name : NULL;
+}
+
+size_t jg_input_count(const jg_model *model, const char *entry) {
+    const Entry *found = entry_named(model, entry);
+    return found ? found->input_count : 0;
+}
+
+size_t jg_output_count(const jg_model *model, const char *entry) {
+    const Entry *found = entry_named(model, entry);
+    return found ? found->shown_count : 0;
+}
+
+const jg_spec *jg_input(const jg_model *model, const char *entry, size_t index) {
+    const Entry *found = entry_named(model, entry);
+    return found && index < found->input_count ? &found->parameters[index].shown : NULL;
+}
+
+const jg_spec *jg_output(const jg_model *model, const char *entry, size_t index) {
+    const Entry *found = entry_named(model, entry);
+    return found && index < found->shown_count ? &found->outputs[found->shown[index]].shown : NULL;
+}
+
+size_t jg_state_count(const jg_model *model) { return model->tensor_count; }
+
+const char *jg_state_key(const jg_model *model, size_t index) {
+    return index < model->tensor_count ? model->tensors[index].key : NULL;
+}
+
+void jg_tensor_free(jg_tensor *tensor) {
+    free(tensor->data);
+    tensor->data = NULL;
+}
+
+size_t jg_tensor_bytes(const jg_tensor *tensor) {
+    size_t bytes = 0;
+    bool sound = is_dtype(tensor->dtype) && tensor->rank >= 0 && tensor->rank <= JG_MAX_RANK;
+    return sound && byte_count(tensor->shape, tensor->rank, tensor->dtype, &bytes) ? bytes : 0;
+}
+
+const char *jg_dtype_name(jg_dtype dtype) { return is_dtype(dtype) ? DTYPES[dtype].name : NULL; }
+size_t jg_dtype_size(jg_dtype dtype) { return is_dtype(dtype) ? DTYPES[dtype].size : 0; }

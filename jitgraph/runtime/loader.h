@@ -1,0 +1,124 @@
+/* Runs saved jitgraph models (.jg files) from C, with libc and pthreads alone.
+
+       cc -std=c11 -O2 program.c loader.c -lpthread
+
+   It EXECUTES THE NATIVE CODE IN THE FILE, so load only files whose origin you trust; what is checked (hashes, sizes,
+   offsets, shapes, dtypes) guards against damage and mistakes, not against a file written to attack you. A file that
+   is damaged or malformed gives an error when it is loaded.
+
+   Threads. jg_run may be called from any number of threads at once. Entries without state take no lock for the
+   computation. Entries that read state hold a lock of the model shared; entries that write state, and jg_state_set,
+   hold it alone, so they take turns. jg_close must come after all other calls have returned. Loops inside a run are
+   spread over a pool of threads of the model: JITGRAPH_NUM_THREADS in all, else one for each processor that the
+   process may use. In a forked child everything runs on the calling thread.
+
+   The file is mapped, so it must not be changed in place while it is loaded (replacing it by rename is fine); compile
+   with -DJG_READ_FILE to have it read into memory instead. Linux on x86-64. */
+
+#ifndef JITGRAPH_LOADER_H
+#define JITGRAPH_LOADER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { JG_MAX_RANK = 64, JG_ALIGNMENT = 64 };
+
+typedef enum jg_dtype {
+    JG_BOOL, /* one byte, 0 or 1 */
+    JG_INT8,
+    JG_INT16,
+    JG_INT32,
+    JG_INT64,
+    JG_UINT8,
+    JG_UINT16,
+    JG_UINT32,
+    JG_UINT64,
+    JG_FLOAT16, /* the bits, as uint16_t */
+    JG_BFLOAT16, /* the bits, as uint16_t */
+    JG_FLOAT32,
+    JG_FLOAT64
+} jg_dtype;
+
+typedef enum jg_status {
+    JG_OK,
+    JG_BAD_FILE, /* no sound model, or none that this machine can run */
+    JG_BAD_ARGUMENT, /* a name, count, dtype, rank, size or capacity that does not fit */
+    JG_CHECK_FAILED, /* a check inside the model: jg_error.kind says what it stands for */
+    JG_OUT_OF_MEMORY,
+    JG_FAILED /* the compiled code stopped for another reason */
+} jg_status;
+
+typedef struct jg_error {
+    jg_status status;
+    char kind[24]; /* of a failed check: "IndexError", "ValueError", ...; else empty */
+    char message[1000]; /* in words; of a failed check with the place in the program, where it is known */
+} jg_error;
+
+/* A dense, row-major tensor. As an input: data (aligned to its element), dtype, rank and shape; bytes is not read.
+   As an output: data with bytes of room, or data NULL, and the library allocates it (jg_tensor_free gives it back);
+   the other fields are set by the call. */
+typedef struct jg_tensor {
+    void *data;
+    size_t bytes;
+    jg_dtype dtype;
+    int32_t rank;
+    int64_t shape[JG_MAX_RANK];
+} jg_tensor;
+
+/* What an entry takes or gives at one place. A size is a number, or a text over named sizes such as "2*batch + 1". */
+typedef struct jg_spec {
+    const char *name;
+    jg_dtype dtype;
+    int32_t rank;
+    const int64_t *sizes; /* -1 where the size depends on the call */
+    const char *const *texts; /* each size as text, "8" or "batch" */
+    bool has_default; /* the input may be left out: data NULL */
+} jg_spec;
+
+typedef struct jg_model jg_model;
+
+/* The model in the file, checked as a whole; NULL on failure. JITGRAPH_TARGET_CPU picks a level of the file below this
+   machine's best. error may be NULL, here and below. */
+jg_model *jg_load(const char *path, jg_error *error);
+void jg_close(jg_model *model);
+
+/* What is inside. Texts and specs live until jg_close. An entry that is NULL stands for the main one. Unknown names and
+   indices give NULL or 0. */
+const char *jg_target(const jg_model *model); /* "x86-64-v3": the level whose code runs */
+const char *jg_metadata(const jg_model *model); /* a JSON object */
+size_t jg_entry_count(const jg_model *model);
+const char *jg_entry_name(const jg_model *model, size_t index);
+size_t jg_input_count(const jg_model *model, const char *entry);
+size_t jg_output_count(const jg_model *model, const char *entry);
+const jg_spec *jg_input(const jg_model *model, const char *entry, size_t index);
+const jg_spec *jg_output(const jg_model *model, const char *entry, size_t index);
+
+/* Runs an entry. There are as many inputs and outputs as jg_input_count and jg_output_count say. Everything is checked
+   before the compiled code is entered. Where the entry writes state, the state changes wholly, and after success only.
+   After a failure nothing is left allocated, and outputs with room of their own may hold anything. */
+jg_status jg_run(jg_model *model, const char *entry, const jg_tensor *inputs, size_t input_count, jg_tensor *outputs,
+                 size_t output_count, jg_error *error);
+
+/* The tensors that the model brings along, by key: weights, optimiser and random state. get copies into value as jg_run
+   does into an output; set copies from value, whose dtype and shape must be those of the state. */
+size_t jg_state_count(const jg_model *model);
+const char *jg_state_key(const jg_model *model, size_t index);
+jg_status jg_state_get(jg_model *model, const char *key, jg_tensor *value, jg_error *error);
+jg_status jg_state_set(jg_model *model, const char *key, const jg_tensor *value, jg_error *error);
+
+/* Frees data that the library allocated and sets it to NULL. */
+void jg_tensor_free(jg_tensor *tensor);
+size_t jg_tensor_bytes(const jg_tensor *tensor); /* by dtype and shape; 0 where that leaves 63 bits */
+const char *jg_dtype_name(jg_dtype dtype); /* "float32"; NULL for no dtype */
+size_t jg_dtype_size(jg_dtype dtype); /* bytes of an element; 0 for no dtype */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -22,7 +22,7 @@ def image_of(llvm_ir: str, target: Target) -> bytes:
     config.log("llvm", llvm_ir)
     if config.logs("asm"):
         config.log("asm", machine.asm(llvm_ir, target))
-    objects = [machine.assemble(llvm_ir, target), *tile.library_objects(llvm_ir, target)]
+    objects = [*machine.assemble_units(llvm_ir, target), *tile.library_objects(llvm_ir, target)]
     exports = dict(entry.EXPORTS)
     if pool.DECLARATIONS in llvm_ir:
         objects += [pool.runtime_object(target), ranges.library_object(target)]

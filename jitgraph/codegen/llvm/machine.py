@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
+import itertools
+import os
 import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final
 
 import llvmlite.binding as llvm
+from llvmlite.binding import ffi
 
+from jitgraph.codegen.llvm.units import Unit, units
 from jitgraph.errors import CompileError
 from jitgraph.ir.target import Target
 
@@ -17,40 +25,49 @@ VERSION: Final[tuple[int, int, int]] = llvm.llvm_version_info
 # A processor name already stands for its level's features; LLVM would only halve the vectors of x86-64-v4.
 _FEATURES: Final = {"x86-64-v2": "", "x86-64-v3": "", "x86-64-v4": "-prefer-256-bit"}
 
-# One pass manager or target machine must not be used from two threads at once.
+_OPTIMISE: Final = 2  # of LLVM's levels of code generation
+_machines: dict[tuple[str, int], list[Any]] = {}  # those that nobody uses just now
 _lock = threading.Lock()
 
 
-@cache
-def _target_machine(name: str) -> Any:
+@contextmanager
+def _target_machine(name: str, level: int = _OPTIMISE) -> Iterator[Any]:
+    """A target machine for the block alone: one must not be used from two threads at once."""
     if name not in _FEATURES:
         raise CompileError(f"LLVM code for the target {name!r} is not supported", hint=f"one of {', '.join(_FEATURES)}")
+    with _lock:
+        idle = _machines.setdefault((name, level), [])
+        machine = idle.pop() if idle else _new_machine(name, level)
+    yield machine
+    idle.append(machine)
+
+
+def _new_machine(name: str, level: int) -> Any:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     llvm.initialize_native_asmparser()
     return llvm.Target.from_triple(TRIPLE).create_target_machine(
-        cpu=name, features=_FEATURES[name], opt=2, reloc="pic", codemodel="small"
+        cpu=name, features=_FEATURES[name], opt=level, reloc="pic", codemodel="small"
     )
 
 
-def _parsed(ir_text: str, target: Target) -> tuple[Any, Any]:
-    machine = _target_machine(target.name)
+def _parsed(ir_text: str, machine: Any) -> Any:
     try:
-        module = llvm.parse_assembly(ir_text)
+        module = llvm.parse_assembly(ir_text, llvm.create_context())  # of its own: contexts belong to one thread
         module.triple = TRIPLE
         module.data_layout = str(machine.target_data)
         module.verify()
     except RuntimeError as error:
         raise CompileError(f"LLVM refuses the generated code: {str(error).strip()}") from None
-    return module, machine
+    return module
 
 
 def _run_passes(module: Any, machine: Any) -> None:
     """The short list, chosen by measurement.
 
-    Emitted code arrives with explicit vectors and without common subexpressions, so LLVM's own -O1 list costs three to
-    ten times as much (20 ms against 4 for a register tile of a matrix product) and gives the same loops. NewGVN, the
-    only value numbering that llvmlite offers alone, is left out: LLVM itself does not enable it.
+    Emitted code arrives with explicit vectors and without common subexpressions or dead code. Instruction combining
+    costs a fifth of the time to compile a row of math functions and changes no measured run time (selection combines
+    again); LLVM's own -O1 list costs three to ten times as much and gives the same loops.
     """
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
     passes = llvm.create_new_module_pass_manager()
@@ -58,32 +75,68 @@ def _run_passes(module: Any, machine: Any) -> None:
     passes.add_global_dead_code_eliminate_pass()
     passes.add_sroa_pass()
     passes.add_simplify_cfg_pass()
-    passes.add_instruction_combine_pass()
-    passes.add_dead_store_elimination_pass()
-    passes.add_aggressive_dce_pass()
-    passes.add_simplify_cfg_pass()
     passes.run(module, builder)
 
 
 def optimise(ir_text: str, target: Target) -> str:
     """The module after the pass list, as text; CompileError where LLVM refuses it."""
-    with _lock:
-        module, machine = _parsed(ir_text, target)
+    with _target_machine(target.name) as machine:
+        module = _parsed(ir_text, machine)
         _run_passes(module, machine)
         return str(module)
 
 
 def assemble(ir_text: str, target: Target) -> bytes:
     """The module as a relocatable ELF object, position independent; CompileError where LLVM refuses it."""
-    with _lock:
-        module, machine = _parsed(ir_text, target)
+    with _target_machine(target.name) as machine:
+        module = _parsed(ir_text, machine)
         _run_passes(module, machine)
-        return bytes(machine.emit_object(module))
+        return _object(module, machine)
+
+
+@cache
+def _emit_to_memory() -> Any:
+    """LLVM's code generator without the lock that llvmlite puts around every function.
+
+    Threads may run it at once on modules of contexts of their own, each with a target machine of its own.
+    """
+    locked = ffi.lib.LLVMPY_TargetMachineEmitToMemory
+    function = ctypes.CDLL(ffi.lib._name).LLVMPY_TargetMachineEmitToMemory
+    function.argtypes, function.restype = locked.argtypes, locked.restype
+    return function
+
+
+def _object(module: Any, machine: Any) -> bytes:
+    with ffi.OutputString() as message:
+        buffer = _emit_to_memory()(machine, module, 1, message)
+        if not buffer:
+            raise CompileError(f"LLVM cannot emit the generated code: {message}")
+    try:
+        return ctypes.string_at(ffi.lib.LLVMPY_GetBufferStart(buffer), ffi.lib.LLVMPY_GetBufferSize(buffer))
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
+
+
+def assemble_units(ir_text: str, target: Target) -> list[bytes]:
+    """What ``assemble`` makes, as several objects to link: one for each of ``units``, made in threads."""
+    parts = units(ir_text)
+    workers = min(len(parts), len(os.sched_getaffinity(0)))
+    if workers < 2:
+        return [_assemble_unit(part, target) for part in parts]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(_assemble_unit, parts, itertools.repeat(target)))
+
+
+def _assemble_unit(unit: Unit, target: Target) -> bytes:
+    if unit.hot:
+        return assemble(unit.llvm_ir, target)
+    with _target_machine(target.name, level=0) as machine:
+        return _object(_parsed(unit.llvm_ir, machine), machine)
 
 
 def asm(ir_text: str, target: Target) -> str:
     """The assembly of what ``assemble`` makes."""
-    with _lock:
-        module, machine = _parsed(ir_text, target)
+    with _target_machine(target.name) as machine:
+        module = _parsed(ir_text, machine)
         _run_passes(module, machine)
         return str(machine.emit_assembly(module))

@@ -120,7 +120,7 @@ def _object(module: Any, machine: Any) -> bytes:
 def assemble_units(ir_text: str, target: Target) -> list[bytes]:
     """What ``assemble`` makes, as several objects to link: one for each of ``units``, made in threads."""
     parts = units(ir_text)
-    workers = min(len(parts), len(os.sched_getaffinity(0)))
+    workers = min(sum(part.hot for part in parts), len(os.sched_getaffinity(0)))  # the rest takes a moment
     if workers < 2:
         return [_assemble_unit(part, target) for part in parts]
     with ThreadPoolExecutor(workers) as pool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -18,3 +21,35 @@ settings.load_profile("jitgraph")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bless", action="store_true", help="rewrite the expected graphs in tests/golden")
+    parser.addoption("--coverage-table", action="store_true", help="print what was tried of every op, not of families")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker of pytest-xdist hands its counts over."""
+    table = sys.modules.get("coverage_table")
+    if table is not None and hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["coverage_table"] = table.dump()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    found = getattr(node, "workeroutput", {}).get("coverage_table", ())
+    if found:
+        import coverage_table
+
+        coverage_table.merge(found)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    table = sys.modules.get("coverage_table")
+    if table is None or not table.counts:
+        return
+    terminalreporter.section("samples of ops that came out right")
+    lines = table.full()
+    for line in lines if config.getoption("--coverage-table") else table.short():
+        terminalreporter.write_line(line)
+    cache = getattr(config, "cache", None)
+    if cache is not None:
+        file = cache.mkdir("jitgraph") / "coverage_table.txt"
+        file.write_text("\n".join(lines) + "\n")
+        terminalreporter.write_line(f"the table by op: {file.relative_to(config.rootpath)}")

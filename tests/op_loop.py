@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 
 from jitgraph import dtypes
+from jitgraph.errors import DTypeError, GraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
+from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph
+from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import OPS
@@ -22,10 +25,11 @@ NOT_COMPILED = frozenset({"grad", "token", "print", "stack_new", "stack_push", "
 
 @dataclass(frozen=True)
 class Case:
-    """A graph, and arguments for it."""
+    """A graph of some samples, and arguments for it."""
 
     graph: Graph
     arguments: tuple[Any, ...]
+    samples: int
 
 
 def cases() -> list[tuple[str, dtypes.DType]]:
@@ -54,13 +58,43 @@ def graph_of(op: Op, samples: Sequence[Sample]) -> Case:
             inputs = [builder.input(TensorType(x.dtype, x.shape)) for x in arrays]
             arguments += arrays
             outputs += builder.emit(op, inputs, sample.attrs, sample.regions)
-    return Case(builder.graph(outputs, op.name), tuple(arguments))
+    return Case(builder.graph(outputs, op.name), tuple(arguments), len(samples))
 
 
 def samples_of(name: str, dtype: dtypes.DType) -> Case:
     op = OPS[name]
     assert op.samples is not None
     return graph_of(op, op.samples(dtype))
+
+
+def samples_by_names(name: str, dtype: dtypes.DType) -> Case:
+    """The samples that can have a name for every extent of their inputs, in one graph."""
+    op = OPS[name]
+    assert op.samples is not None
+    taken = [sample for sample in op.samples(dtype) if _takes_names(op, sample)]
+    builder = GraphBuilder()
+    outputs = [value for sample in taken for value in _by_names(builder, op, sample)]
+    arguments = [np.asarray(x) for sample in taken for x in sample.inputs]
+    return Case(builder.graph(outputs, op.name), tuple(arguments), len(taken))
+
+
+def _takes_names(op: Op, sample: Sample) -> bool:
+    if sample.regions or not any(np.ndim(x) for x in sample.inputs):
+        return False
+    builder = GraphBuilder()
+    try:
+        outputs = _by_names(builder, op, sample)
+        interpret(builder.graph(outputs, op.name), [np.asarray(x) for x in sample.inputs])
+    except (ShapeError, DTypeError, GraphError):
+        return False
+    return True
+
+
+def _by_names(builder: GraphBuilder, op: Op, sample: Sample) -> Sequence[Any]:
+    arrays = [np.asarray(x) for x in sample.inputs]
+    types = [TensorType(x.dtype, tuple(Dim.name(f"n{extent}") for extent in x.shape)) for x in arrays]
+    with context.using(emitter=builder, constraints=builder.constraints):
+        return builder.emit(op, [builder.input(type) for type in types], sample.attrs, ())
 
 
 def require_same(

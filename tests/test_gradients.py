@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from coverage_table import note
 from differences import check, derivative
 
 from jitgraph.dtypes import DType, bfloat16, float16, float32, float64, is_float
@@ -37,6 +38,7 @@ DIFFERENTIABLE = sorted(name for name, op in OPS.items() if samples_of(op))
 def test_gradient(name: str) -> None:
     for sample in samples_of(OPS[name]):
         check(graph_of(OPS[name], sample), sample.inputs)
+        note(name, "gradient")
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from op_loop import cases, label, require_same, samples_of
+from coverage_table import note
+from op_loop import NOT_COMPILED, cases, label, require_same, samples_by_names, samples_of
 
 from jitgraph import dtypes
 from jitgraph.codegen.schedule_executor import execute_schedule
 from jitgraph.compiler import Compiled, compile
+from jitgraph.ir.interpreter import interpret
+from jitgraph.ops import OPS
 
 
 @pytest.fixture(autouse=True)
@@ -24,3 +27,19 @@ def test_native_equals_executor(case: tuple[str, dtypes.DType]) -> None:
     arguments = [np.asarray(x) for x in sampled.arguments]
     expected = execute_schedule(compiled.stages.schedule, arguments)
     require_same(expected, compiled.run(arguments), ulps=0.0)
+    note(case[0], "native", sampled.samples)
+
+
+@pytest.mark.parametrize("name", [name for name, op in OPS.items() if name not in NOT_COMPILED and op.samples])
+def test_named_sizes_agree_with_numbers(name: str) -> None:
+    """Code for names gives what code for the numbers gives, but for sums that it cuts differently."""
+    kinds = (dtypes.float32, dtypes.int32, dtypes.uint64)
+    case = next((case for dtype in kinds if (case := samples_by_names(name, dtype)).samples), None)
+    if case is None:
+        return
+    compiled = compile(case.graph)
+    assert isinstance(compiled, Compiled)
+    arguments = [np.asarray(x) for x in case.arguments]
+    require_same(execute_schedule(compiled.stages.schedule, arguments), compiled.run(arguments), ulps=0.0)
+    require_same(interpret(case.graph, arguments), compiled.run(arguments), ulps=64, signs=False)
+    note(name, "named sizes", case.samples)

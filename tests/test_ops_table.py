@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from coverage_table import note
 
 from jitgraph import dtypes
 from jitgraph.codegen.scalar_numpy import NumpyScalars
@@ -78,6 +79,7 @@ def test_types_agree_with_values(op, dtype):
         for got, output in zip(interpret(graph, sample.inputs), graph.outputs, strict=True):
             if not isinstance(got, Stack | Token):
                 assert isinstance(got, np.ndarray) and type_of(got) == output.type, sample
+        note(op.name, "interpreter")
 
 
 def symbolic(type, names):
@@ -123,6 +125,7 @@ def test_named_sizes_agree_with_numbers(op):
         with context.using(constraints=Constraints(builder.constraints, frozen=True)):
             region = builder.nodes[-1].regions
             assert op.output_types(named, attrs, region) == tuple(value.type for value in results)
+        note(op.name, "named sizes")
 
 
 def holds(condition):

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from op_loop import NOT_COMPILED, Case, cases, label, require_same, samples_of
+from coverage_table import note
+from op_loop import NOT_COMPILED, Case, cases, label, require_same, samples_by_names, samples_of
 
 from jitgraph import dtypes
 from jitgraph.codegen.kernel import Let
@@ -15,12 +16,9 @@ from jitgraph.codegen.schedule import Launch, Schedule
 from jitgraph.codegen.schedule_executor import execute_schedule
 from jitgraph.codegen.select import select
 from jitgraph.codegen.traversal import statements_of
-from jitgraph.errors import DTypeError, GraphError, ShapeError
-from jitgraph.ir import context
-from jitgraph.ir.builder import GraphBuilder, build
+from jitgraph.ir.builder import build
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.interpreter import interpret
-from jitgraph.ir.op import Sample
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import (
@@ -70,35 +68,14 @@ def test_executor_equals_interpreter(case: tuple[str, dtypes.DType]) -> None:
     expected = interpret(sampled.graph, sampled.arguments)
     found = execute_schedule(schedule, [np.asarray(x) for x in sampled.arguments])
     require_same(expected, found, ulps=tolerance(sampled, schedule), signs=case[0] not in EXTREMES)
-
-
-def with_named_sizes(name: str, sample: Sample) -> Case | None:
-    """The sample with a name for every extent of its inputs; None where the op does not take that."""
-    builder = GraphBuilder()
-    arrays = [np.asarray(x) for x in sample.inputs]
-    with context.using(emitter=builder, constraints=builder.constraints):
-        inputs = [
-            builder.input(TensorType(x.dtype, tuple(Dim.name(f"n{extent}") for extent in x.shape))) for x in arrays
-        ]
-        try:
-            outputs = builder.emit(OPS[name], inputs, sample.attrs, ())
-            interpret(graph := builder.graph(outputs, name), arrays)
-        except (ShapeError, DTypeError, GraphError):
-            return None
-    return Case(graph, tuple(arrays))
+    note(case[0], "executor", sampled.samples)
 
 
 @pytest.mark.parametrize("name", [name for name, op in OPS.items() if name not in NOT_COMPILED and op.samples])
 def test_named_sizes(name: str) -> None:
-    samples = OPS[name].samples
-    assert samples is not None
-    for sample in samples(dtypes.float32):
-        shaped = any(np.ndim(x) for x in sample.inputs) and not sample.regions
-        case = with_named_sizes(name, sample) if shaped else None
-        if case is None:
-            continue
-        found = execute_schedule(select(case.graph, TARGET), [np.asarray(x) for x in case.arguments])
-        require_same(interpret(case.graph, case.arguments), found, ulps=64, signs=False)
+    case = samples_by_names(name, dtypes.float32)
+    found = execute_schedule(select(case.graph, TARGET), [np.asarray(x) for x in case.arguments])
+    require_same(interpret(case.graph, case.arguments), found, ulps=64, signs=False)
 
 
 def f32(*shape: Any) -> TensorType:

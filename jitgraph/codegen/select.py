@@ -18,6 +18,7 @@ from jitgraph.ir.target import Target
 from jitgraph.ir.types import StackType, TensorType
 
 Held = Storage | str  # where a value is: a storage, or the name of a stack (empty for a token)
+from jitgraph.passes.rewriter import has_effect
 
 
 def select(graph: Graph, target: Target, *, fastmath: bool = False) -> Schedule:
@@ -189,7 +190,7 @@ class Selector:
                     outputs.append((inside, other))
                     written.add(other.name)
         storages = {inside: self._storage(held, value) for inside, value in zip(inputs, outer, strict=True)}
-        if not outputs and node.op.effect == "none":
+        if not outputs and not has_effect(node):
             return
         lower_group(self.builder, Group(graph, storages, tuple(outputs)))
 

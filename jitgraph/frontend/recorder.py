@@ -338,6 +338,12 @@ class Recorder:
 
     def concretise(self, handle: Tensor, what: str) -> NoReturn:
         """Refuse ``what``, which needs the value of a traced tensor."""
+        if handle._weak and not _is_float(self.read(handle).ir):
+            raise ConcretisationError(
+                f"{what} needs a Python number that a loop or if on a tensor made a tensor; it is known only when the "
+                "graph runs",
+                hint="compute with it as with a tensor, or loop over a Python range",
+            )
         if handle._weak or self.uses_float(handle):
             raise ConcretisationError(
                 f"{what} needs a value that depends on a Python float, which is an input of the traced function",

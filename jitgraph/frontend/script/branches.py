@@ -222,7 +222,7 @@ def lazily(test: Tensor, side: Callable[[], Any], *, conjunction: bool) -> Any:
 
 
 def _is_cheap(region: Region, value: Any) -> bool:
-    kind = kind_of(value)
+    kind: Kind | None = region.record(kind_of, value)
     nodes = region.builder.nodes
     return (
         kind is not None
@@ -237,8 +237,9 @@ def _is_cheap(region: Region, value: Any) -> bool:
 
 def _inlined(trace: Recorder, region: Region, result: Tensor) -> Tensor:
     """The ops that ``region`` recorded, recorded here."""
+    last = region.own(region.read(result)).ir
     known = {captured.inner: captured.outer for captured in region.captured.values()}
     for node in region.builder.nodes:
         made = trace.emit(node.op, [known[value] for value in node.inputs], node.attrs, node.regions)
         known.update(zip(node.outputs, made, strict=True))
-    return lifting.wrap(known[region.own(region.read(result)).ir])
+    return lifting.wrap(known[last])

@@ -87,7 +87,11 @@ def _compiled(function: FunctionType, found: Found) -> CodeType:
     parameters = ast.arguments(
         posonlyargs=[], args=[ast.arg(arg=name) for name in names], kwonlyargs=[], kw_defaults=[], defaults=[]
     )
-    outer = ast.FunctionDef(name="jg_outer_", args=parameters, body=[inner], decorator_list=[])
+    body = [inner]
+    own = found.owner or getattr(node, "name", None)
+    if own is not None and own not in original.co_freevars:  # inside, this name is the module's
+        body.insert(0, ast.Global(names=[own]))
+    outer = ast.FunctionDef(name="jg_outer_", args=parameters, body=body, decorator_list=[])
     outer.type_params = []  # type: ignore[attr-defined]
     ast.copy_location(inner, node)
     module = ast.fix_missing_locations(ast.Module(body=[ast.copy_location(outer, node)], type_ignores=[]))

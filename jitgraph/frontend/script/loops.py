@@ -37,6 +37,7 @@ from jitgraph.location import Location
 from jitgraph.tensor import Tensor
 from jitgraph.tree import TreeDef
 
+_ZERO = object()  # for a leaf that has no value before the loop
 _COUNTER = Kind(dtypes.int64, (), True)
 
 
@@ -112,7 +113,7 @@ class _Carry:
         """The tensors with which the loop starts."""
         trace = context.current().trace
         return [
-            lifting.wrap(operand(leaf, kind, trace))
+            lifting.wrap(operand(zero(kind) if leaf is _ZERO else leaf, kind, trace))
             for variable in self.variables.values()
             for leaf, kind in zip(variable.leaves, variable.kinds, strict=True)
             if kind is not None
@@ -160,9 +161,8 @@ class _Carry:
         """A variable that the body defines: it is carried where it is read later and sure to be defined there."""
         variable = _Variable.of(value)
         if name == RESULT or (name in self.loop.site.live and self.loop.runs):
-            zeros = tuple(
-                leaf if kind is None else zero(kind) for leaf, kind in zip(variable.leaves, variable.kinds, strict=True)
-            )
+            pairs = zip(variable.leaves, variable.kinds, strict=True)
+            zeros = tuple(leaf if kind is None else _ZERO for leaf, kind in pairs)
             raise _ReviseError(name, _Variable(variable.structure, zeros, variable.kinds))
         self.undefined.add(name)
 
@@ -170,7 +170,7 @@ class _Carry:
         if value is UNBOUND:
             raise ScriptError(f"{title(name)} has no value any more when the loop's body has run", hint=_WAY)
         leaves, structure = tree.flatten(value)
-        start = self.before[name] if self.before[name] is not UNBOUND else variable.structure.unflatten(variable.leaves)
+        start = str(variable.kinds[0]) if self.before[name] is UNBOUND else describe(self.before[name])
         if structure != variable.structure:
             raise _mismatch(name, start, value)
         trace = context.current().trace
@@ -201,9 +201,9 @@ class _Carry:
 _WAY = "give it a value of the same type before the loop"
 
 
-def _mismatch(name: str, start: Any, value: Any) -> ScriptError:
+def _mismatch(name: str, start: str, value: Any) -> ScriptError:
     return ScriptError(
-        f"{title(name)} is {describe(start)} when the loop starts and becomes {describe(value)}",
+        f"{title(name)} is {start} when the loop starts and becomes {describe(value)}",
         hint="start with the structure, dtype and shape that the body gives (x.astype(...), jg.zeros(...)), "
         "or collect results with jg.scan",
     )

@@ -6,7 +6,9 @@ import ctypes
 import os
 import re
 import shutil
+import struct
 import subprocess
+import zipfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import test_loader as python_tests
-from handwritten import SCALE, SCALE_SIGNATURE, image
+from handwritten import ENTRY, SCALE, SCALE_SIGNATURE, buffer, image, spec
 
 import jitgraph as jg
 from jitgraph import artifact
@@ -66,7 +68,11 @@ def compiled(words: Sequence[object]) -> None:
 def execute(program: Path, *words: object, **environment: str) -> str:
     """What the program prints; it must end well, so that a report of a sanitizer is a failure."""
     done = subprocess.run(
-        [program, *map(str, words)], capture_output=True, text=True, errors="replace", timeout=60,
+        [program, *map(str, words)],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=60,
         env={**ENVIRONMENT, **environment},
     )
     assert done.returncode == 0, f"{done.returncode}: {done.stdout[-500:]}\n{done.stderr[-3000:]}"
@@ -318,6 +324,98 @@ def test_state_changes_after_success_only(good: Path, programs: Programs, tmp_pa
     assert "no state 'x'" in execute(programs.sanitized, good, "get", "x", tmp_path / "y")
 
 
+def copies(count: int, width: int) -> str:
+    """IR of an entry that copies its first ``count`` inputs, elements of ``width`` bits, to the outputs."""
+    lines = "".join(
+        f"{buffer(f'%a{i}', i)}{buffer(f'%b{i}', count + i)}  %v{i} = load i{width}, ptr %a{i}\n"
+        f"  store i{width} %v{i}, ptr %b{i}\n"
+        for i in range(count)
+    )
+    return f"{ENTRY} {{\n{lines}  ret i32 0\n}}\n"
+
+
+def write_entry(path: Path, data: bytes, inputs: Sequence[Any], outputs: Sequence[Any], **rest: Any) -> None:
+    signature = loader.Signature(tuple(inputs), tuple(outputs), **rest)
+    entries = {"main": artifact.SavedEntry(signature, "", {"x86-64-v2": data})}
+    artifact.write_artifact(path, entries=entries, weights={}, metadata={})
+
+
+FLOATS = (
+    0.1, -0.0, 1 / 3, 65504.0, 65519.9, 65520.0, -1e300, 6e-8, 2.0**-25, 2.0**-25 * 1.001, -(2.0**-14), 6.1e-5,
+    2.0**-24 * 1.5, 1.00048828125, 1.00146484375, 3, True, 0.333251953125, 3.3895314e38,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "dtype, values",
+    [
+        ("float16", FLOATS), ("bfloat16", FLOATS), ("float32", FLOATS), ("float64", FLOATS),
+        ("int8", (-128, 127, True)), ("uint8", (0, 255)), ("int64", (-(2**63), 2**63 - 1)), ("uint64", (2**63 - 1,)), ("bool", (True, False)),
+    ],
+)  # fmt: skip
+def test_defaults(case: Case, dtype: str, values: tuple[Any, ...]) -> None:
+    wanted = loader.dtype_named(dtype)
+    inputs = [spec(f"x{i}", dtype, default=value) for i, value in enumerate(values)]
+    outputs = [spec(f"y{i}", dtype) for i in range(len(values))]
+    write_entry(case.path, image(copies(len(values), 8 * wanted.itemsize)), inputs, outputs)
+    with np.errstate(all="ignore"):
+        expected = [np.asarray(value).astype(wanted).tobytes() for value in values]
+    assert [array.tobytes() for array in case.run(extra=["default"] * len(values))] == expected
+
+
+def test_defaults_that_do_not_fit(programs: Programs, tmp_path: Path) -> None:
+    data = image(copies(0, 8))
+    pairs = [("int8", 128), ("uint8", -1), ("uint16", 65536), ("bool", 1), ("int32", 1.0), ("int64", 2**63)]
+    for dtype, value in pairs:
+        write_entry(tmp_path / f"{dtype}.jg", data, [spec("x", dtype, default=value)], [])
+    text = execute(programs.sanitized, "check", *(tmp_path / f"{dtype}.jg" for dtype, _ in pairs))
+    assert re.findall(r"'x' has a default that (\w+) cannot hold", text) == [dtype for dtype, _ in pairs]
+
+
+EXPRESSIONS = (
+    "n", "2*n + 1", "(n + 1)//2", "n % 4", "-n + 20", "-(-n // 2)", "-n % 4", "n*n*m - 3", "100 + n // -2", "5 ",
+    "((m + n + 1) // 2)", "n - -m", "n*(m + 1) % (n - 2)",
+)  # fmt: skip
+
+
+def test_sizes_are_evaluated_as_in_python(case: Case) -> None:
+    outputs = [spec(f"y{i}", "bool", text) for i, text in enumerate(EXPRESSIONS)]
+    inputs = [spec("x", "bool", "n", "m")]
+    data = image(f"{ENTRY} {{ ret i32 0 }}")
+    write_entry(case.path, data, inputs, outputs, dims=("n", "m"), constraints=("n >= 1", "m % 2 == 1", "n*m != 6"))
+    for n, m in ((7, 3), (4, 1), (1, 5)):
+        found = case.run(np.zeros((n, m), bool), program="sanitized")
+        sizes = [loader.Expression(text).evaluate({"n": n, "m": m}) for text in EXPRESSIONS]
+        assert [array.shape for array in found] == [(size,) for size in sizes]
+    message = r"must satisfy m % 2 == 1 \(m is 2 by x.shape\[1\]\)"
+    assert re.search(message, case.error(np.zeros((3, 2), bool)))
+    assert "must satisfy n >= 1 (n is 0 by" in case.error(np.zeros((0, 1), bool))
+    for text, message in (
+        ("n*n*n*n*n*n*n*n", "leaves 64 bits"), ("n - 301", "negative"), ("n // (n - 300)", "divides by zero"),
+        ("n*n*n*n*n*n", "cannot allocate"),
+    ):  # fmt: skip
+        write_entry(case.path, data, [spec("x", "bool", "n")], [spec("y", "bool", text)], dims=("n",))
+        assert message in case.error(np.zeros(300, bool))
+
+
+def test_several_entries(case: Case) -> None:
+    one = loader.Signature((), (spec("y", "int32"),), (loader.StateSpec("s", "int32", (), key="k"),))
+    ir = f"{ENTRY} {{\n{buffer('%s', 0)}{buffer('%y', 1)}  %v = load i32, ptr %s\n  %w = add i32 %v, STEP\n"
+    ir += "  store i32 %w, ptr %y\n  ret i32 0\n}\n"
+    state = loader.Signature((), (spec("t", "int32"),), one.state, writes=((0, 0),))
+    entries = {
+        "peek": artifact.SavedEntry(one, "", {"x86-64-v2": image(ir.replace("STEP", "0"))}),
+        "forward": artifact.SavedEntry(state, "", {"x86-64-v2": image(ir.replace("STEP", "3"))}),
+    }
+    artifact.write_artifact(case.path, entries=entries, weights={"k": np.array(5, np.int32)}, metadata={})
+    words = ["run", case.folder / "a", 4, "entry", "peek", "run", case.folder / "b", 1, "get", "k", case.folder / "c"]
+    execute(case.programs.sanitized, case.path, *words)
+    for name in ("b.0", "c"):
+        assert (case.folder / name).read_bytes() == np.int32(17).tobytes()
+    assert not (case.folder / "a.0").exists()
+    assert "no entry 'other'" in execute(case.programs.sanitized, case.path, "entry", "other", "run", "x", 1)
+
+
 # --- hostile files --------------------------------------------------------------------------------------------------
 
 WORDS = {
@@ -357,3 +455,63 @@ def test_hostile_files(case: str, verdicts: dict[str, str]) -> None:
     message = {**python_tests.HOSTILE, **python_tests.ZIPS}[case][1]
     assert verdicts[case].startswith("1 ")
     assert re.search(WORDS.get(case, message), verdicts[case])
+
+
+def test_damage_is_found_wherever_python_finds_it(good: Path, programs: Programs, tmp_path: Path) -> None:
+    """Any byte changed: in the file as it is, and in the manifest and the weights with their hashes put right."""
+    rng = np.random.default_rng(5)
+    whole, parts = good.read_bytes(), python_tests.parts_of(good)
+
+    def changed(data: bytes) -> bytes:
+        mutable = bytearray(data)
+        for _ in range(int(rng.integers(1, 3))):
+            mutable[int(rng.integers(len(data)))] = int(rng.choice([*range(256), *b'0123456789"-[]{}n,']))
+        return bytes(mutable)
+
+    files = [tmp_path / f"{i}.jg" for i in range(600)]
+    for i, path in enumerate(files):
+        name = ("manifest.json", "weights.safetensors", None)[i % 3]
+        if name is None:
+            path.write_bytes(changed(whole) if i % 6 == 2 else whole[: int(rng.integers(len(whole)))])
+        else:
+            python_tests.written(path, {**parts, name: changed(parts[name])}, rehash=name != "manifest.json")
+    lines = execute(programs.sanitized, "check", *files).splitlines()
+    for path, line in zip(files, lines, strict=True):
+        try:
+            loader.load(path)
+        except loader.LoadError as error:
+            assert line.startswith("1 "), (error, line)
+        else:
+            assert line.startswith("0 "), line
+
+
+def test_zip64(good: Path, programs: Programs, tmp_path: Path) -> None:
+    paths = [tmp_path / f"{name}.jg" for name in ("members", "directory", "outside")]
+    with zipfile.ZipFile(paths[0], "w") as archive:
+        for name, content in python_tests.parts_of(good).items():
+            with archive.open(name, "w", force_zip64=True) as member:
+                member.write(content)
+    data = paths[0].read_bytes()
+    count, size, start = struct.unpack_from("<HLL", data, len(data) - 12)
+    record = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, count, count, size, start)
+    end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
+    for path, where in zip(paths[1:], (len(data) - 22, 2**64 - 1), strict=True):
+        path.write_bytes(data[:-22] + record + struct.pack("<4sLQL", b"PK\6\7", 0, where, 1) + end)
+    lines = execute(programs.sanitized, "check", *paths, tmp_path, tmp_path / "none").splitlines()
+    assert [line[0] for line in lines] == ["0", "0", "1", "1", "1"]
+    assert "outside the file" in lines[2] and "cannot be opened" in lines[3] and "cannot be opened" in lines[4]
+
+
+def test_the_example_of_the_documentation(programs: Programs, tmp_path: Path) -> None:
+    text = (Path(__file__).parent.parent / "docs" / "c_loader.md").read_text()
+    (tmp_path / "predict.c").write_text(re.findall(r"```c\n(.*?)```", text, re.DOTALL)[0])
+    compiled((tmp_path / "predict.c", programs.object, "-lpthread", "-o", tmp_path / "predict"))
+    w = jg.asarray(normal(784, 10))
+
+    @jg.trace(dynamic_shapes={"x": {0: "batch"}})
+    def predict(x: jg.Tensor) -> jg.Tensor:
+        return jg.softmax(x @ w)
+
+    jg.save(predict, tmp_path / "model.jg", example_inputs=(jg.zeros((4, 784)),))
+    done = subprocess.run(["./predict"], cwd=tmp_path, capture_output=True, text=True, check=True, env=ENVIRONMENT)
+    assert done.stdout == "0.100000\n" * 7

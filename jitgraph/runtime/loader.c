@@ -1,9 +1,10 @@
-/* The loader of loader.h. It follows loader.py, which explains the format, in the same order: errors; the ABI; numbers
-   and memory; hashes; JSON; dtypes; size expressions; signatures; the zip; the weights; the image; the processor;
-   threads; the model; calls.
+/* The loader of loader.h. It follows loader.py, which explains the format: errors; the ABI; numbers and memory; hashes;
+   JSON; dtypes; size expressions; signatures; the zip; the weights; the image; the processor; the model; threads; the
+   file; calls; state and queries.
 
-   Functions that can fail take a jg_error and give false (or NULL) after filling it. Nothing read from a file is
-   trusted: each offset, length and count is compared with the bytes that are there before it is used. */
+   Nothing read from a file is trusted: each offset, length and count is compared with the bytes that are there before
+   it is used. What a call may report gives false after filling a jg_error; a step of loading that finds a fault leaves
+   loading altogether, by refuse. */
 
 #define _GNU_SOURCE
 #include "loader.h"
@@ -13,6 +14,7 @@
 #include <locale.h>
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,17 +33,25 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a little-endian machi
 
 /* --- errors ------------------------------------------------------------------------------------------------------ */
 
+#define MANIFEST "manifest.json"
+#define WEIGHTS "weights.safetensors"
 #define AGAIN "copy or save the model again"
 
-/* Fills error and gives false. Control characters of a file do not reach the terminal. */
+/* Fills error. Control characters of a file do not reach the terminal. */
+__attribute__((format(printf, 3, 0))) static void set_error(jg_error *error, jg_status status, const char *format,
+                                                            va_list arguments) {
+    error->status = status;
+    vsnprintf(error->message, sizeof error->message, format, arguments);
+    for (char *c = error->message; *c; c++)
+        if (((unsigned char)*c < 0x20 && *c != '\n') || *c == 0x7f) *c = '?';
+}
+
+/* Fills error and gives false. */
 __attribute__((format(printf, 3, 4))) static bool fail(jg_error *error, jg_status status, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    error->status = status;
-    vsnprintf(error->message, sizeof error->message, format, arguments);
+    set_error(error, status, format, arguments);
     va_end(arguments);
-    for (char *c = error->message; *c; c++)
-        if (((unsigned char)*c < 0x20 && *c != '\n') || *c == 0x7f) *c = '?';
     return false;
 }
 
@@ -55,7 +65,7 @@ static jg_error *cleared(jg_error *error) {
     return error;
 }
 
-/* --- the ABI: structures shared with native code, equal to those of loader.py --------------------------------------- */
+/* --- the ABI: structures shared with native code, equal to those of loader.py ------------------------------------ */
 
 enum { ABI_VERSION = 1 };
 enum { OK, CHECK_FAILED, INTERRUPTED, OUT_OF_MEMORY, SIZE_OVERFLOW, CALLBACK_FAILED };
@@ -127,7 +137,7 @@ typedef int32_t EntryFunction(const jg_host *, jg_call *, void *const *buffers, 
 typedef int64_t ArenaFunction(const int64_t *dims);
 typedef int32_t WorkerFunction(jg_pool *);
 
-/* --- numbers and memory ------------------------------------------------------------------------------------------- */
+/* --- numbers and memory ------------------------------------------------------------------------------------------ */
 
 typedef struct Bytes {
     const uint8_t *data;
@@ -141,6 +151,8 @@ static uint64_t u64_at(const uint8_t *p) { return u32_at(p) | (uint64_t)u32_at(p
 /* Whether [offset, offset + size) lies inside the first limit bytes. */
 static bool within(uint64_t offset, uint64_t size, uint64_t limit) { return size <= limit && offset <= limit - size; }
 
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 /* Memory that is freed as a whole: what a file says, in the form that runs need. */
 typedef struct StoreBlock {
     struct StoreBlock *next;
@@ -152,13 +164,10 @@ typedef struct Store {
 } Store;
 
 /* count zeroed elements, at least one; NULL on failure. */
-static void *take(Store *store, size_t count, size_t size, jg_error *error) {
+static void *take(Store *store, size_t count, size_t size) {
     if (count == 0) count = 1;
     StoreBlock *block = count > (SIZE_MAX / 4) / size ? NULL : calloc(1, sizeof *block + count * size);
-    if (!block) {
-        out_of_memory(error, count * size);
-        return NULL;
-    }
+    if (!block) return NULL;
     block->next = store->blocks;
     store->blocks = block;
     return block->payload;
@@ -208,13 +217,14 @@ static const char *sort_index(Index *index) {
 
 static void *find_sized(const Index *index, const char *text, size_t size) {
     Named wanted = {text, size, NULL};
-    const Named *found = index->count ? bsearch(&wanted, index->items, index->count, sizeof wanted, compare_named) : NULL;
+    if (index->count == 0) return NULL;
+    const Named *found = bsearch(&wanted, index->items, index->count, sizeof wanted, compare_named);
     return found ? found->item : NULL;
 }
 
 static void *find(const Index *index, const char *text) { return find_sized(index, text, strlen(text)); }
 
-/* --- hashes ------------------------------------------------------------------------------------------------------- */
+/* --- hashes ------------------------------------------------------------------------------------------------------ */
 
 /* SHA-256 as FIPS 180-4 publishes it. */
 static const uint32_t SHA256_K[64] = {
@@ -275,7 +285,45 @@ static uint32_t crc32_of(Bytes bytes) {
     return ~crc;
 }
 
-/* --- JSON, read with suspicion ------------------------------------------------------------------------------------ */
+/* --- loading: memory and errors ---------------------------------------------------------------------------------- */
+
+/* What loading works with. Any step of it may end it by refuse, which leaves through out; everything that was taken
+   until then hangs on the stores or the model, so nothing is lost. */
+typedef struct Loading {
+    jmp_buf out;
+    jg_error *error;
+    Store scratch; /* freed after loading */
+    Store *kept; /* the model's */
+    struct SizeParser *sizes;
+} Loading;
+
+__attribute__((noreturn, format(printf, 2, 3))) static void refuse(Loading *l, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    set_error(l->error, JG_BAD_FILE, format, arguments);
+    va_end(arguments);
+    longjmp(l->out, 1);
+}
+
+__attribute__((noreturn)) static void no_memory(Loading *l, size_t bytes) {
+    out_of_memory(l->error, bytes);
+    longjmp(l->out, 1);
+}
+
+/* count zeroed elements of a store; never NULL. */
+static void *make(Loading *l, Store *store, size_t count, size_t size) {
+    void *made = take(store, count, size);
+    if (!made) no_memory(l, count * size);
+    return made;
+}
+
+/* A text of the model's own. */
+static const char *keep_text(Loading *l, const char *text, size_t size, const char *where) {
+    if (memchr(text, 0, size)) refuse(l, "%s: '%.60s' is not a size or name: a NUL stands in it", where, text);
+    return memcpy(make(l, l->kept, size + 1, 1), text, size);
+}
+
+/* --- JSON, read with suspicion ----------------------------------------------------------------------------------- */
 
 enum { MAX_JSON_BYTES = 16 << 20, MAX_JSON_VALUES = 1 << 20, MAX_JSON_DEPTH = 200 };
 
@@ -297,16 +345,15 @@ typedef struct Json {
 } Json;
 
 typedef struct Parser {
-    Store *store;
-    jg_error *error;
+    Loading *l;
     const char *where, *start, *at, *end;
     int depth;
     size_t values;
 } Parser;
 
-static bool json_fail(Parser *p, const char *reason) {
-    return fail(p->error, JG_BAD_FILE, "%s is not sound JSON: %s at byte %zu; save the model again", p->where, reason,
-                (size_t)(p->at - p->start));
+__attribute__((noreturn)) static void json_refuse(Parser *p, const char *reason) {
+    refuse(p->l, "%s is not sound JSON: %s at byte %zu; save the model again", p->where, reason,
+           (size_t)(p->at - p->start));
 }
 
 static char json_peek(Parser *p) {
@@ -342,14 +389,12 @@ static size_t utf8_write(char *out, uint32_t c) {
 
 /* Four hexadecimal digits, or -1. */
 static int32_t json_hex(Parser *p) {
+    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
     int32_t value = 0;
-    if (p->end - p->at < 4) return -1;
     for (int i = 0; i < 4; i++) {
-        char c = *p->at++;
-        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                    : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-        if (digit < 0) return -1;
-        value = value << 4 | digit;
+        const char *found = p->at < p->end && *p->at ? strchr(digits, *p->at++) : NULL;
+        if (!found) return -1;
+        value = value << 4 | (int32_t)((found - digits) % 16);
     }
     return value;
 }
@@ -371,192 +416,144 @@ static size_t json_escape(Parser *p, char *out) {
     return utf8_write(out, 0x10000u + ((uint32_t)(unit - 0xd800) << 10) + (uint32_t)(low - 0xdc00));
 }
 
-static bool json_string(Parser *p, const char **text, size_t *size) {
+static const char *json_string(Parser *p, size_t *size) {
     const char *scan = ++p->at;
     while (scan < p->end && *scan != '"') scan += *scan == '\\' && scan + 1 < p->end ? 2 : 1;
-    char *out = take(p->store, (size_t)(scan - p->at) + 1, 1, p->error); /* no escape is shorter than what it means */
-    if (!out) return false;
-    *text = out;
+    char *text = make(p->l, &p->l->scratch, (size_t)(scan - p->at) + 1, 1); /* no escape is shorter than its meaning */
+    char *out = text;
     while (p->at < p->end && *p->at != '"') {
         size_t step = utf8_size(p->at, p->end);
-        if (step == 0 || (unsigned char)*p->at < 0x20) return json_fail(p, "a string with bytes that are no text");
+        if (step == 0 || (unsigned char)*p->at < 0x20) json_refuse(p, "a string with bytes that are no text");
         if (*p->at == '\\') {
             p->at++;
             step = json_escape(p, out);
-            if (step == 0) return json_fail(p, "an unknown escape");
+            if (step == 0) json_refuse(p, "an unknown escape");
         } else {
             memcpy(out, p->at, step);
             p->at += step;
         }
         out += step;
     }
-    if (p->at == p->end) return json_fail(p, "a string without end");
+    if (p->at == p->end) json_refuse(p, "a string without end");
     p->at++;
-    *size = (size_t)(out - *text);
-    return true;
+    *size = (size_t)(out - text);
+    return text;
 }
 
-static bool digit_at(Parser *p) { return p->at < p->end && *p->at >= '0' && *p->at <= '9'; }
-
-static bool json_digits(Parser *p) {
-    if (!digit_at(p)) return false;
-    while (digit_at(p)) p->at++;
-    return true;
+static void json_digits(Parser *p) {
+    if (p->at == p->end || !is_digit(*p->at)) json_refuse(p, "an unknown value");
+    while (p->at < p->end && is_digit(*p->at)) p->at++;
 }
 
-static bool json_number(Parser *p, Json *value) {
+static void json_number(Parser *p, Json *value) {
     bool minus = json_word(p, "-");
     const char *digits = p->at;
-    if (!json_digits(p) || (*digits == '0' && p->at > digits + 1)) return json_fail(p, "an unknown value");
+    json_digits(p);
+    if (*digits == '0' && p->at > digits + 1) json_refuse(p, "a number that begins with 0");
     value->kind = AN_INT;
-    for (const char *c = digits; c < p->at && !value->wide; c++) {
-        int digit = minus ? '0' - *c : *c - '0';
+    for (const char *c = digits; c < p->at && !value->wide; c++)
         value->wide = __builtin_mul_overflow(value->integer, 10, &value->integer) ||
-                      __builtin_add_overflow(value->integer, digit, &value->integer);
-    }
+                      __builtin_add_overflow(value->integer, minus ? '0' - *c : *c - '0', &value->integer);
     if (json_word(p, ".")) {
         value->kind = A_FLOAT;
-        if (!json_digits(p)) return json_fail(p, "a number without digits behind its point");
+        json_digits(p);
     }
     if (json_word(p, "e") || json_word(p, "E")) {
         value->kind = A_FLOAT;
         if (!json_word(p, "-")) json_word(p, "+");
-        if (!json_digits(p)) return json_fail(p, "a number without digits in its exponent");
+        json_digits(p);
     }
-    return true;
 }
 
 static Json *json_value(Parser *p);
 
-static bool json_children(Parser *p, Json *parent) {
-    char close = parent->kind == AN_OBJECT ? '}' : ']';
+/* What stands between the brackets of an array or object. */
+static void json_children(Parser *p, Json *parent) {
+    char close = parent->kind == AN_OBJECT ? '}' : ']', c = ',';
     Json **place = &parent->first;
     p->at++;
-    if (json_peek(p) == close) {
-        p->at++;
-        return true;
-    }
-    for (;;) {
+    if (json_peek(p) == close) c = *p->at++;
+    while (c != close) {
         const char *key = NULL;
         size_t key_size = 0;
         if (parent->kind == AN_OBJECT) {
-            if (json_peek(p) != '"') return json_fail(p, "no key");
-            if (!json_string(p, &key, &key_size)) return false;
-            if (memchr(key, 0, key_size)) return json_fail(p, "a NUL in a key");
-            if (json_peek(p) != ':') return json_fail(p, "no ':' behind a key");
+            if (json_peek(p) != '"') json_refuse(p, "no key");
+            key = json_string(p, &key_size);
+            if (memchr(key, 0, key_size)) json_refuse(p, "a NUL in a key");
+            if (json_peek(p) != ':') json_refuse(p, "no ':' behind a key");
             p->at++;
         }
-        Json *child = json_value(p);
-        if (!child) return false;
+        Json *child = *place = json_value(p);
         child->key = key;
         child->key_size = key_size;
-        *place = child;
         place = &child->next;
         parent->count++;
-        char c = json_peek(p);
-        if (c != ',' && c != close) return json_fail(p, "no ',' between values");
+        c = json_peek(p);
+        if (c != ',' && c != close) json_refuse(p, "no ',' between values");
         p->at++;
-        if (c == close) return true;
     }
 }
 
-static bool json_index(Parser *p, Json *object) {
-    object->index.items = take(p->store, object->count, sizeof(Named), p->error);
-    if (!object->index.items) return false;
+static void json_index(Parser *p, Json *object) {
+    object->index.items = make(p->l, &p->l->scratch, object->count, sizeof(Named));
     for (Json *child = object->first; child; child = child->next)
         object->index.items[object->index.count++] = (Named){child->key, child->key_size, child};
-    return sort_index(&object->index) ? json_fail(p, "a key appears twice in one object,") : true;
+    if (sort_index(&object->index)) json_refuse(p, "a key appears twice in one object,");
 }
 
 static Json *json_value(Parser *p) {
     char c = json_peek(p);
-    if (p->depth >= MAX_JSON_DEPTH || p->values >= MAX_JSON_VALUES) {
-        json_fail(p, "it is too large or too deep");
-        return NULL;
-    }
-    Json *value = take(p->store, 1, sizeof *value, p->error);
-    if (!value) return NULL;
-    p->values++;
-    p->depth++;
+    if (p->depth++ >= MAX_JSON_DEPTH || p->values++ >= MAX_JSON_VALUES) json_refuse(p, "it is too large or too deep");
+    Json *value = make(p->l, &p->l->scratch, 1, sizeof *value);
     value->text = p->at;
-    bool good = true;
     if (c == '{' || c == '[') {
         value->kind = c == '{' ? AN_OBJECT : A_LIST;
-        good = json_children(p, value) && (c == '[' || json_index(p, value));
+        json_children(p, value);
+        if (c == '{') json_index(p, value);
     } else if (c == '"') {
         value->kind = A_TEXT;
-        good = json_string(p, &value->text, &value->size);
+        value->text = json_string(p, &value->size);
     } else if (json_word(p, "true") || json_word(p, "false")) {
         value->kind = ABOOL;
         value->integer = c == 't';
     } else if (!json_word(p, "null")) {
-        good = json_number(p, value);
+        json_number(p, value);
     }
     if (value->kind != A_TEXT) value->size = (size_t)(p->at - value->text);
     p->depth--;
-    return good ? value : NULL;
+    return value;
 }
 
-static Json *parse_json(Bytes bytes, const char *where, Store *store, jg_error *error) {
-    if (bytes.size > MAX_JSON_BYTES) {
-        fail(error, JG_BAD_FILE, "%s is %zu bytes long, more than the %d allowed", where, bytes.size, MAX_JSON_BYTES);
-        return NULL;
-    }
+static const Json *parse_json(Loading *l, Bytes bytes, const char *where) {
+    if (bytes.size > MAX_JSON_BYTES)
+        refuse(l, "%s is %zu bytes long, more than the %d allowed", where, bytes.size, MAX_JSON_BYTES);
     const char *start = (const char *)bytes.data;
-    Parser p = {store, error, where, start, start, start + bytes.size, 0, 0};
-    Json *value = json_value(&p);
-    if (!value) return NULL;
+    Parser p = {l, where, start, start, start + bytes.size, 0, 0};
+    const Json *value = json_value(&p);
     json_peek(&p);
-    if (p.at < p.end) {
-        json_fail(&p, "something behind its end");
-        return NULL;
-    }
-    if (value->kind == AN_OBJECT) return value;
-    fail(error, JG_BAD_FILE, "%s is not a JSON object but %s; save the model again", where, KIND_NAMES[value->kind]);
-    return NULL;
+    if (p.at < p.end) json_refuse(&p, "something behind its end");
+    if (value->kind != AN_OBJECT)
+        refuse(l, "%s is not a JSON object but %s; save the model again", where, KIND_NAMES[value->kind]);
+    return value;
 }
 
-/* What loading works with: memory for the time of loading, memory for the model, and the error. */
-typedef struct Loading {
-    Store scratch;
-    Store *kept;
-    jg_error *error;
-} Loading;
-
-/* object[key] of the given kind; NULL and an error where it is missing or of another kind. */
+/* object[key], which must be there and of that kind. */
 static const Json *get(Loading *l, const Json *object, const char *key, Kind kind, const char *where) {
-    if (object->kind != AN_OBJECT) {
-        fail(l->error, JG_BAD_FILE, "%s is not a JSON object but %s", where, KIND_NAMES[object->kind]);
-        return NULL;
-    }
+    if (object->kind != AN_OBJECT) refuse(l, "%s is not a JSON object but %s", where, KIND_NAMES[object->kind]);
     const Json *value = find(&object->index, key);
-    if (!value) {
-        fail(l->error, JG_BAD_FILE, "%s lacks '%s'; the file is damaged or from another writer", where, key);
-        return NULL;
-    }
-    if (value->kind == kind && !(kind == AN_INT && value->wide)) return value;
-    fail(l->error, JG_BAD_FILE, "%s: '%s' is %s, expected %s", where, key,
-         value->wide ? "beyond 64 bits" : KIND_NAMES[value->kind], KIND_NAMES[kind]);
-    return NULL;
-}
-
-/* A text of the model's own; NULL and an error where it has a NUL inside. */
-static const char *keep_text(Loading *l, const char *text, size_t size, const char *where) {
-    if (memchr(text, 0, size)) {
-        fail(l->error, JG_BAD_FILE, "%s: '%.60s' is not a size or name: a NUL stands in it", where, text);
-        return NULL;
-    }
-    char *copy = take(l->kept, size + 1, 1, l->error);
-    if (copy) memcpy(copy, text, size);
-    return copy;
+    if (!value) refuse(l, "%s lacks '%s'; the file is damaged or from another writer", where, key);
+    if (value->kind != kind || (kind == AN_INT && value->wide))
+        refuse(l, "%s: '%s' is %s, expected %s", where, key, value->wide ? "beyond 64 bits" : KIND_NAMES[value->kind],
+               KIND_NAMES[kind]);
+    return value;
 }
 
 static const char *get_text(Loading *l, const Json *object, const char *key, const char *where) {
     const Json *value = get(l, object, key, A_TEXT, where);
-    return value ? keep_text(l, value->text, value->size, where) : NULL;
+    return keep_text(l, value->text, value->size, where);
 }
 
-/* --- dtypes ------------------------------------------------------------------------------------------------------- */
+/* --- dtypes ------------------------------------------------------------------------------------------------------ */
 
 typedef enum Family { BOOLEAN, SIGNED, UNSIGNED, FLOATING } Family;
 
@@ -584,7 +581,7 @@ static int dtype_named(const char *name, bool safetensors) {
 
 static bool is_dtype(jg_dtype dtype) { return (unsigned)dtype < DTYPE_COUNT; }
 
-/* Bytes of a tensor; false where they leave 63 bits. Zero sizes count as one there, so that {0, 1 << 62, 4} is refused. */
+/* Bytes of a tensor; false where they leave 63 bits. Zero sizes count as one, so that {0, 1 << 62, 4} is refused. */
 static bool byte_count(const int64_t *shape, int32_t rank, jg_dtype dtype, size_t *bytes) {
     int64_t total = (int64_t)DTYPES[dtype].size;
     bool empty = false;
@@ -661,7 +658,7 @@ static bool element_of(const Json *value, jg_dtype dtype, uint8_t *element) {
     return true;
 }
 
-/* --- size expressions --------------------------------------------------------------------------------------------- */
+/* --- size expressions -------------------------------------------------------------------------------------------- */
 
 enum { MAX_EXPRESSION = 4096, MAX_NESTING = 64, EXPRESSION_STACK = 256 };
 
@@ -703,8 +700,6 @@ static char next_character(SizeParser *p) {
     while (*p->at == ' ' || *p->at == '\t') p->at++;
     return *p->at;
 }
-
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 static bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (unsigned char)c >= 0x80;
@@ -791,30 +786,25 @@ static bool parse_comparison(SizeParser *p) {
 }
 
 /* Compiles text, which stays where it is; only the given dims may stand in it. */
-static bool compile_expression(Loading *l, const char *text, bool constraint, const Index *dims,
-                               const char *const *dim_names, const char *where, Expression *made) {
+static Expression compile_expression(Loading *l, const char *text, bool constraint, const Index *dims,
+                                     const char *const *dim_names, const char *where) {
     size_t size = strlen(text);
-    if (size > MAX_EXPRESSION)
-        return fail(l->error, JG_BAD_FILE, "a size of %zu characters; at most %d are allowed", size, MAX_EXPRESSION);
-    SizeParser *p = malloc(sizeof *p);
-    if (!p) return out_of_memory(l->error, sizeof *p);
-    *p = (SizeParser){.at = text, .dims = dims, .dim_names = dim_names};
-    bool good = (constraint ? parse_comparison(p) : parse_sum(p)) && next_character(p) == '\0';
-    if (!good) {
-        fail(l->error, JG_BAD_FILE,
-             constraint ? "'%.80s' is not a constraint; expected one comparison of sizes, such as 'a == b'"
-                        : "'%.80s' is not a size: only names, ints and + - * // %% may stand in one", text);
-    } else if (p->unknown) {
-        good = fail(l->error, JG_BAD_FILE, "%s: '%.80s' uses the unknown dims '%.*s'", where, text, p->unknown_size,
-                    p->unknown);
-    } else {
-        Step *steps = take(l->kept, p->count, sizeof *steps, l->error);
-        good = steps != NULL;
-        if (good) memcpy(steps, p->steps, p->count * sizeof *steps);
-        *made = (Expression){text, steps, p->count};
-    }
-    free(p);
-    return good;
+    if (size > MAX_EXPRESSION) refuse(l, "a size of %zu characters; at most %d are allowed", size, MAX_EXPRESSION);
+    if (!l->sizes) l->sizes = make(l, &l->scratch, 1, sizeof *l->sizes);
+    SizeParser *p = l->sizes;
+    p->at = text;
+    p->dims = dims;
+    p->dim_names = dim_names;
+    p->unknown = NULL;
+    p->nesting = p->stack = 0;
+    p->count = 0;
+    if (!(constraint ? parse_comparison(p) : parse_sum(p)) || next_character(p) != '\0')
+        refuse(l, constraint ? "'%.80s' is not a constraint; expected one comparison of sizes, such as 'a == b'"
+                             : "'%.80s' is not a size: only names, ints and + - * // %% may stand in one", text);
+    if (p->unknown)
+        refuse(l, "%s: '%.80s' uses the unknown dims '%.*s'", where, text, p->unknown_size, p->unknown);
+    Step *steps = make(l, l->kept, p->count, sizeof *steps);
+    return (Expression){text, memcpy(steps, p->steps, p->count * sizeof *steps), p->count};
 }
 
 /* Python's // and %: towards minus infinity, the remainder with the divisor's sign. b is not 0. */
@@ -865,7 +855,7 @@ static bool evaluate(const Expression *expression, const int64_t *dims, int64_t 
     return true;
 }
 
-/* --- signatures --------------------------------------------------------------------------------------------------- */
+/* --- signatures -------------------------------------------------------------------------------------------------- */
 
 enum { WHERE_SIZE = 160, NONE = -1 };
 
@@ -938,119 +928,182 @@ static const char *shape_text(jg_dtype dtype, int32_t rank, const int64_t *shape
     return text;
 }
 
-static bool read_size(Loading *l, const Json *size, const Index *dims, Entry *entry, Spec *spec, int32_t axis,
-                      const char **texts, int64_t *sizes, const char *where) {
-    const char *name = spec->shown.name;
+static int64_t read_size(Loading *l, const Json *size, const Index *dims, const Entry *entry, Spec *spec, int32_t axis,
+                         const char **text, const char *where) {
     spec->bare[axis] = NONE;
-    sizes[axis] = size->integer;
-    if (size->kind == AN_INT && !size->wide && size->integer >= 0)
-        return (texts[axis] = keep_text(l, size->text, size->size, where)) != NULL;
-    if (size->kind == AN_INT)
-        return fail(l->error, JG_BAD_FILE, "%s: '%.60s' has the size %.*s", where, name, size->size < 40 ? (int)size->size : 40,
-                    size->text);
-    if (size->kind != A_TEXT)
-        return fail(l->error, JG_BAD_FILE, "%s: %s is no size of '%.60s'; expected an integer or a string", where,
-                    KIND_NAMES[size->kind], name);
-    sizes[axis] = -1;
-    if (!(texts[axis] = keep_text(l, size->text, size->size, where))) return false;
-    const char **dim = find(dims, texts[axis]);
+    if (size->kind != A_TEXT && size->kind != AN_INT)
+        refuse(l, "%s: %s is no size of '%.60s'; expected an integer or a string", where, KIND_NAMES[size->kind],
+               spec->shown.name);
+    *text = keep_text(l, size->text, size->size, where);
+    if (size->kind == AN_INT) {
+        if (size->wide || size->integer < 0)
+            refuse(l, "%s: '%.60s' has the size %.40s", where, spec->shown.name, *text);
+        return size->integer;
+    }
+    const char **dim = find(dims, *text);
     if (dim) spec->bare[axis] = dim - entry->dims;
-    return compile_expression(l, texts[axis], false, dims, entry->dims, where, &spec->expressions[axis]);
+    spec->expressions[axis] = compile_expression(l, *text, false, dims, entry->dims, where);
+    return -1;
 }
 
-static bool read_spec(Loading *l, const Json *source, const Index *dims, Entry *entry, Spec *spec, const char *where) {
+static void read_spec(Loading *l, const Json *source, const Index *dims, const Entry *entry, Spec *spec,
+                      const char *where) {
     const Json *shape = get(l, source, "shape", A_LIST, where);
-    const char *dtype = shape ? get_text(l, source, "dtype", where) : NULL;
-    spec->shown.name = dtype ? get_text(l, source, "name", where) : NULL;
-    if (!spec->shown.name) return false;
+    const char *name = get_text(l, source, "name", where), *dtype = get_text(l, source, "dtype", where);
+    size_t rank = shape->count;
     int code = dtype_named(dtype, false);
-    if (code < 0) return fail(l->error, JG_BAD_FILE, "%s: dtype '%.40s' is not supported", where, dtype);
-    if (shape->count > JG_MAX_RANK)
-        return fail(l->error, JG_BAD_FILE, "%s: '%.60s' has rank %zu, at most %d is possible", where, spec->shown.name,
-                    shape->count, JG_MAX_RANK);
-    spec->shown.dtype = (jg_dtype)code;
-    spec->shown.rank = (int32_t)shape->count;
-    const char **texts = take(l->kept, shape->count, sizeof *texts, l->error);
-    int64_t *sizes = take(l->kept, shape->count, sizeof *sizes, l->error);
-    spec->expressions = take(l->kept, shape->count, sizeof *spec->expressions, l->error);
-    spec->bare = take(l->kept, shape->count, sizeof *spec->bare, l->error);
-    if (!texts || !sizes || !spec->expressions || !spec->bare) return false;
-    spec->shown.texts = texts;
-    spec->shown.sizes = sizes;
+    if (code < 0) refuse(l, "%s: dtype '%.40s' is not supported", where, dtype);
+    if (rank > JG_MAX_RANK)
+        refuse(l, "%s: '%.60s' has rank %zu, at most %d is possible", where, name, rank, JG_MAX_RANK);
+    const char **texts = make(l, l->kept, rank, sizeof *texts);
+    int64_t *sizes = make(l, l->kept, rank, sizeof *sizes);
+    spec->shown = (jg_spec){name, (jg_dtype)code, (int32_t)rank, sizes, texts, false};
+    spec->expressions = make(l, l->kept, rank, sizeof *spec->expressions);
+    spec->bare = make(l, l->kept, rank, sizeof *spec->bare);
     int32_t axis = 0;
     for (const Json *size = shape->first; size; size = size->next, axis++)
-        if (!read_size(l, size, dims, entry, spec, axis, texts, sizes, where)) return false;
+        sizes[axis] = read_size(l, size, dims, entry, spec, axis, &texts[axis], where);
     const Json *fill = find(&source->index, "default");
-    if (!fill) return true;
-    if (spec->shown.rank > 0)
-        return fail(l->error, JG_BAD_FILE, "%s: '%.60s' has a default but is not 0-d", where, spec->shown.name);
-    spec->shown.has_default = element_of(fill, spec->shown.dtype, spec->fill);
-    return spec->shown.has_default ? true
-        : fail(l->error, JG_BAD_FILE, "%s: '%.60s' has a default that %s cannot hold", where, spec->shown.name, dtype);
+    if (!fill) return;
+    if (rank > 0) refuse(l, "%s: '%.60s' has a default but is not 0-d", where, name);
+    if (!element_of(fill, spec->shown.dtype, spec->fill))
+        refuse(l, "%s: '%.60s' has a default that %s cannot hold", where, name, dtype);
+    spec->shown.has_default = true;
 }
 
-static bool read_specs(Loading *l, const Json *source, const char *key, const Index *dims, Entry *entry, Spec *specs,
-                       const char *where) {
-    const Json *list = get(l, source, key, A_LIST, where);
-    size_t number = 0;
-    for (const Json *child = list ? list->first : NULL; child; child = child->next, number++) {
+static Spec *read_specs(Loading *l, const Json *source, const char *key, const Index *dims, const Entry *entry,
+                        Spec *specs, const char *where) {
+    for (const Json *child = get(l, source, key, A_LIST, where)->first; child; child = child->next, specs++) {
         char place[WHERE_SIZE + 40];
-        snprintf(place, sizeof place, "%s, %s %zu", where, key, number);
-        if (!read_spec(l, child, dims, entry, &specs[number], place)) return false;
+        snprintf(place, sizeof place, "%s, one of the %s", where, key);
+        read_spec(l, child, dims, entry, specs, place);
     }
-    return list != NULL;
+    return specs;
 }
 
-/* A list of texts in the model's memory; with an index of them where one is asked for. */
-static bool read_texts(Loading *l, const Json *source, const char *key, const char ***texts, size_t *count,
-                       const char *where) {
+/* A list of texts, in the model's memory. */
+static const char **read_texts(Loading *l, const Json *source, const char *key, size_t *count, const char *where) {
     const Json *list = get(l, source, key, A_LIST, where);
-    if (!list || !(*texts = take(l->kept, list->count, sizeof **texts, l->error))) return false;
+    const char **texts = make(l, l->kept, list->count, sizeof *texts);
     for (const Json *child = list->first; child; child = child->next) {
-        if (child->kind != A_TEXT)
-            return fail(l->error, JG_BAD_FILE, "%s: '%s' holds %s, not a string", where, key, KIND_NAMES[child->kind]);
-        if (!((*texts)[(*count)++] = keep_text(l, child->text, child->size, where))) return false;
+        if (child->kind != A_TEXT) refuse(l, "%s: '%s' holds %s, not a string", where, key, KIND_NAMES[child->kind]);
+        texts[(*count)++] = keep_text(l, child->text, child->size, where);
     }
-    return true;
+    return texts;
+}
+
+/* An index of texts, which must differ. */
+static Index index_texts(Loading *l, const char **texts, size_t count, const char *what, const char *where) {
+    Index index = {make(l, &l->scratch, count, sizeof(Named)), count};
+    for (size_t i = 0; i < count; i++) index.items[i] = (Named){texts[i], strlen(texts[i]), &texts[i]};
+    const char *twice = sort_index(&index);
+    if (twice) refuse(l, "%s: the %s are not distinct: '%.60s'", where, what, twice);
+    return index;
+}
+
+static Index read_dims(Loading *l, const Json *source, Entry *entry, const char *where) {
+    entry->dims = read_texts(l, source, "dims", &entry->dim_count, where);
+    for (size_t i = 0; i < entry->dim_count; i++)
+        if (name_size(entry->dims[i]) == 0 || entry->dims[i][name_size(entry->dims[i])])
+            refuse(l, "%s: the dims are not distinct identifiers: '%.60s'", where, entry->dims[i]);
+    return index_texts(l, entry->dims, entry->dim_count, "dims", where);
+}
+
+/* The tensor of the weights that a state stands for; it must have the dtype and the sizes that the state says. */
+static void find_state(Loading *l, Spec *spec, const char *key, const Tensor *tensors, const Index *index,
+                       const char *where) {
+    char wanted[WHERE_SIZE], got[WHERE_SIZE];
+    const jg_spec *shown = &spec->shown;
+    const Tensor *tensor = find(index, key);
+    if (!tensor)
+        refuse(l, "%s: the state %s is missing from " WEIGHTS " under '%.60s'; " AGAIN, where,
+               described(shown, wanted), key);
+    spec->tensor = (size_t)(tensor - tensors);
+    bool fits = tensor->dtype == shown->dtype && tensor->rank == shown->rank;
+    for (int32_t i = 0; fits && i < shown->rank; i++)
+        fits = shown->sizes[i] < 0 || shown->sizes[i] == tensor->shape[i];
+    if (!fits)
+        refuse(l, "%s: the state %s is %s in " WEIGHTS "; " AGAIN, where, described(shown, wanted),
+               shape_text(tensor->dtype, tensor->rank, tensor->shape, got));
+}
+
+/* Inputs, state and outputs; the names of the inputs differ, and so do the keys of the state. */
+static void read_tensors(Loading *l, const Json *source, Entry *entry, const Index *dims, const Tensor *tensors,
+                         const Index *index, const char *where) {
+    const Json *state = get(l, source, "state", A_LIST, where);
+    entry->input_count = get(l, source, "inputs", A_LIST, where)->count;
+    entry->state_count = state->count;
+    entry->parameter_count = entry->input_count + entry->state_count;
+    entry->output_count = get(l, source, "outputs", A_LIST, where)->count;
+    entry->parameters = make(l, l->kept, entry->parameter_count, sizeof(Spec));
+    entry->outputs = make(l, l->kept, entry->output_count, sizeof(Spec));
+    const char **texts = make(l, &l->scratch, entry->parameter_count, sizeof *texts);
+    Spec *kept = read_specs(l, source, "inputs", dims, entry, entry->parameters, where);
+    read_specs(l, source, "state", dims, entry, kept, where);
+    read_specs(l, source, "outputs", dims, entry, entry->outputs, where);
+    for (size_t i = 0; i < entry->input_count; i++) texts[i] = entry->parameters[i].shown.name;
+    index_texts(l, texts, entry->input_count, "names of inputs", where);
+    const Json *child = state->first;
+    for (size_t i = 0; i < entry->state_count; i++, child = child->next) {
+        texts[i] = get_text(l, child, "key", where);
+        find_state(l, &kept[i], texts[i], tensors, index, where);
+    }
+    index_texts(l, texts, entry->state_count, "keys of the state", where);
+}
+
+/* Every dim must be the bare size of some parameter, so that a call tells it. */
+static void verify_dims(Loading *l, const Entry *entry, const char *where) {
+    bool *bound = make(l, &l->scratch, entry->dim_count, sizeof *bound);
+    for (size_t i = 0; i < entry->parameter_count; i++)
+        for (int32_t axis = 0; axis < entry->parameters[i].shown.rank; axis++)
+            if (entry->parameters[i].bare[axis] != NONE) bound[entry->parameters[i].bare[axis]] = true;
+    for (size_t i = 0; i < entry->dim_count; i++)
+        if (!bound[i])
+            refuse(l, "%s: no input has the bare size '%.60s', so it cannot be known at a call", where, entry->dims[i]);
+}
+
+static void read_checks(Loading *l, const Json *source, Entry *entry, const char *where) {
+    const Json *list = get(l, source, "checks", A_LIST, where);
+    entry->checks = make(l, l->kept, list->count, sizeof *entry->checks);
+    for (const Json *child = list->first; child; child = child->next) {
+        Check *check = &entry->checks[entry->check_count++];
+        const char *kind = get_text(l, child, "kind", where);
+        check->message = get_text(l, child, "message", where);
+        check->location = get_text(l, child, "location", where);
+        for (size_t i = 0; i < sizeof CHECK_KINDS / sizeof *CHECK_KINDS; i++)
+            if (strcmp(kind, CHECK_KINDS[i]) == 0) check->kind = CHECK_KINDS[i];
+        if (!check->kind) refuse(l, "%s: a check raises '%.40s'", where, kind);
+    }
 }
 
 static bool same_type(const Spec *a, const Spec *b) {
-    if (a->shown.dtype != b->shown.dtype || a->shown.rank != b->shown.rank) return false;
-    for (int32_t i = 0; i < a->shown.rank; i++)
-        if (a->shown.sizes[i] != b->shown.sizes[i] || strcmp(a->shown.texts[i], b->shown.texts[i]) != 0) return false;
-    return true;
+    bool same = a->shown.dtype == b->shown.dtype && a->shown.rank == b->shown.rank;
+    for (int32_t i = 0; same && i < a->shown.rank; i++)
+        same = a->shown.sizes[i] == b->shown.sizes[i] && strcmp(a->shown.texts[i], b->shown.texts[i]) == 0;
+    return same;
 }
 
 /* Pairs (output, parameter) of one type, each at most once: the parameter of each output, or NONE. */
 static int64_t *read_pairs(Loading *l, const Json *source, const char *key, const Entry *entry, const Spec *right,
                            size_t right_count, const char *where) {
-    const Json *list = get(l, source, key, A_LIST, where);
-    int64_t *found = list ? take(l->kept, entry->output_count, sizeof *found, l->error) : NULL;
-    bool *taken = found ? take(&l->scratch, right_count, sizeof *taken, l->error) : NULL;
-    if (!taken) return NULL;
+    int64_t *found = make(l, l->kept, entry->output_count, sizeof *found);
+    bool *taken = make(l, &l->scratch, right_count, sizeof *taken);
     for (size_t i = 0; i < entry->output_count; i++) found[i] = NONE;
-    for (const Json *pair = list->first; pair; pair = pair->next) {
+    for (const Json *pair = get(l, source, key, A_LIST, where)->first; pair; pair = pair->next) {
         const Json *a = pair->first, *b = a ? a->next : NULL;
         bool ints = pair->kind == A_LIST && pair->count == 2 && a->kind == AN_INT && b->kind == AN_INT;
-        if (!ints || a->wide || b->wide) {
-            fail(l->error, JG_BAD_FILE, "%s: '%s' holds something else, expected pairs of ints", where, key);
-            return NULL;
-        }
-        if (!within((uint64_t)a->integer, 1, entry->output_count) || !within((uint64_t)b->integer, 1, right_count)) {
-            fail(l->error, JG_BAD_FILE, "%s: %s: the pair (%lld, %lld) is out of range", where, key,
-                 (long long)a->integer, (long long)b->integer);
-            return NULL;
-        }
-        if (found[a->integer] != NONE || taken[b->integer]) {
-            fail(l->error, JG_BAD_FILE, "%s: %s: an index appears twice", where, key);
-            return NULL;
-        }
-        if (!same_type(&entry->outputs[a->integer], &right[b->integer])) {
-            char left[WHERE_SIZE], other[WHERE_SIZE];
-            fail(l->error, JG_BAD_FILE, "%s: %s: %s cannot share memory with or be written to %s", where, key,
-                 described(&entry->outputs[a->integer].shown, left), described(&right[b->integer].shown, other));
-            return NULL;
-        }
+        if (!ints || a->wide || b->wide)
+            refuse(l, "%s: '%s' holds something else, expected pairs of ints", where, key);
+        if (!within((uint64_t)a->integer, 1, entry->output_count) || !within((uint64_t)b->integer, 1, right_count))
+            refuse(l, "%s: %s: the pair (%lld, %lld) is out of range", where, key, (long long)a->integer,
+                   (long long)b->integer);
+        if (found[a->integer] != NONE || taken[b->integer])
+            refuse(l, "%s: %s: an index appears twice", where, key);
+        const Spec *output = &entry->outputs[a->integer], *parameter = &right[b->integer];
+        char one[WHERE_SIZE], other[WHERE_SIZE];
+        if (!same_type(output, parameter))
+            refuse(l, "%s: %s: %s cannot share memory with or be written to %s", where, key,
+                   described(&output->shown, one), described(&parameter->shown, other));
         found[a->integer] = b->integer;
         taken[b->integer] = true;
     }
@@ -1058,151 +1111,43 @@ static int64_t *read_pairs(Loading *l, const Json *source, const char *key, cons
 }
 
 /* The structure of the result is for Python alone, but a malformed one means a malformed file. */
-static bool verify_structure(Loading *l, const Json *part, size_t outputs, int depth, const char *where) {
-    if (depth > 64)
-        return fail(l->error, JG_BAD_FILE, "%s: the structure of the result is nested deeper than 64", where);
-    if (part->kind == ANULL) return true;
-    if (part->kind == AN_INT && !part->wide && within((uint64_t)part->integer, 1, outputs)) return true;
+static void verify_structure(Loading *l, const Json *part, size_t outputs, int depth, const char *where) {
+    if (depth > 64) refuse(l, "%s: the structure of the result is nested deeper than 64", where);
+    if (part->kind == ANULL) return;
+    if (part->kind == AN_INT && !part->wide && within((uint64_t)part->integer, 1, outputs)) return;
     const Json *inner = part->kind == AN_OBJECT && part->count == 1 ? part->first : NULL;
     const char *word = inner ? inner->key : "";
+    if (strcmp(word, "value") == 0 && inner->kind >= ABOOL && inner->kind <= A_TEXT) return;
     bool list = (strcmp(word, "tuple") == 0 || strcmp(word, "list") == 0) && inner->kind == A_LIST;
-    if (list || (strcmp(word, "dict") == 0 && inner->kind == AN_OBJECT)) {
-        for (const Json *child = inner->first; child; child = child->next)
-            if (!verify_structure(l, child, outputs, depth + 1, where)) return false;
-        return true;
-    }
-    if (strcmp(word, "value") == 0 && inner->kind >= ABOOL && inner->kind <= A_TEXT) return true;
-    return fail(l->error, JG_BAD_FILE, "%s: %s is no structure of a result", where, KIND_NAMES[part->kind]);
+    if (!list && !(strcmp(word, "dict") == 0 && inner->kind == AN_OBJECT))
+        refuse(l, "%s: %s is no structure of a result", where, KIND_NAMES[part->kind]);
+    for (const Json *child = inner->first; child; child = child->next)
+        verify_structure(l, child, outputs, depth + 1, where);
 }
 
-static bool read_checks(Loading *l, const Json *source, Entry *entry, const char *where) {
-    const Json *list = get(l, source, "checks", A_LIST, where);
-    if (!list || !(entry->checks = take(l->kept, list->count, sizeof *entry->checks, l->error))) return false;
-    for (const Json *child = list->first; child; child = child->next) {
-        Check *check = &entry->checks[entry->check_count++];
-        check->message = get_text(l, child, "message", where);
-        const char *kind = check->message ? get_text(l, child, "kind", where) : NULL;
-        check->location = kind ? get_text(l, child, "location", where) : NULL;
-        if (!check->location) return false;
-        for (size_t i = 0; i < sizeof CHECK_KINDS / sizeof *CHECK_KINDS; i++)
-            if (strcmp(kind, CHECK_KINDS[i]) == 0) check->kind = CHECK_KINDS[i];
-        if (!check->kind) return fail(l->error, JG_BAD_FILE, "%s: a check raises '%.40s'", where, kind);
-    }
-    return true;
-}
-
-/* An index of texts of the model; an error where one stands in it twice. */
-static bool index_texts(Loading *l, const char **texts, size_t count, const char *what, const char *where,
-                        Index *index) {
-    if (!(index->items = take(l->kept, count, sizeof(Named), l->error))) return false;
-    for (index->count = 0; index->count < count; index->count++)
-        index->items[index->count] = (Named){texts[index->count], strlen(texts[index->count]), &texts[index->count]};
-    const char *twice = sort_index(index);
-    return twice ? fail(l->error, JG_BAD_FILE, "%s: the %s are not distinct: '%.60s'", where, what, twice) : true;
-}
-
-static bool read_dims(Loading *l, const Json *source, Entry *entry, Index *dims, const char *where) {
-    if (!read_texts(l, source, "dims", &entry->dims, &entry->dim_count, where)) return false;
-    for (size_t i = 0; i < entry->dim_count; i++)
-        if (name_size(entry->dims[i]) == 0 || entry->dims[i][name_size(entry->dims[i])])
-            return fail(l->error, JG_BAD_FILE, "%s: the dims are not distinct identifiers: '%.60s'", where,
-                        entry->dims[i]);
-    return index_texts(l, entry->dims, entry->dim_count, "dims", where, dims);
-}
-
-/* Every dim must be the bare size of some parameter, so that a call tells it. */
-static bool verify_dims(Loading *l, const Entry *entry, const char *where) {
-    bool *bound = take(&l->scratch, entry->dim_count, sizeof *bound, l->error);
-    if (!bound) return false;
-    for (size_t i = 0; i < entry->parameter_count; i++)
-        for (int32_t axis = 0; axis < entry->parameters[i].shown.rank; axis++)
-            if (entry->parameters[i].bare[axis] != NONE) bound[entry->parameters[i].bare[axis]] = true;
-    for (size_t i = 0; i < entry->dim_count; i++)
-        if (!bound[i])
-            return fail(l->error, JG_BAD_FILE, "%s: no input has the bare size '%.60s', so it cannot be known at a call",
-                        where, entry->dims[i]);
-    return true;
-}
-
-static bool read_constraints(Loading *l, const Json *source, Entry *entry, const Index *dims, const char *where) {
-    const char **texts;
-    if (!read_texts(l, source, "constraints", &texts, &entry->constraint_count, where)) return false;
-    entry->constraints = take(l->kept, entry->constraint_count, sizeof(Expression), l->error);
-    if (!entry->constraints) return false;
-    for (size_t i = 0; i < entry->constraint_count; i++)
-        if (!compile_expression(l, texts[i], true, dims, entry->dims, where, &entry->constraints[i])) return false;
-    return true;
-}
-
-/* The tensor of the weights that a state stands for, with the dtype and the sizes that the state says. */
-static bool find_state(Loading *l, Spec *spec, const char *key, const Tensor *tensors, const Index *index,
-                       const char *where) {
-    char wanted[WHERE_SIZE], got[WHERE_SIZE];
-    const jg_spec *shown = &spec->shown;
-    const Tensor *tensor = find(index, key);
-    if (!tensor)
-        return fail(l->error, JG_BAD_FILE, "%s: the state %s is missing from weights.safetensors under '%.60s'; " AGAIN,
-                    where, described(shown, wanted), key);
-    spec->tensor = (size_t)(tensor - tensors);
-    bool fits = tensor->dtype == shown->dtype && tensor->rank == shown->rank;
-    for (int32_t i = 0; fits && i < shown->rank; i++)
-        fits = shown->sizes[i] < 0 || shown->sizes[i] == tensor->shape[i];
-    return fits ? true : fail(l->error, JG_BAD_FILE, "%s: the state %s is %s in weights.safetensors; " AGAIN, where,
-                              described(shown, wanted), shape_text(tensor->dtype, tensor->rank, tensor->shape, got));
-}
-
-/* Inputs, state and outputs; the names of the inputs differ, and so do the keys of the state. */
-static bool read_tensors(Loading *l, const Json *source, Entry *entry, const Index *dims, const Tensor *tensors,
-                         const Index *index, const char *where) {
-    const Json *inputs = get(l, source, "inputs", A_LIST, where);
-    const Json *state = inputs ? get(l, source, "state", A_LIST, where) : NULL;
-    const Json *outputs = state ? get(l, source, "outputs", A_LIST, where) : NULL;
-    if (!outputs) return false;
-    entry->input_count = inputs->count;
-    entry->state_count = state->count;
-    entry->parameter_count = inputs->count + state->count;
-    entry->output_count = outputs->count;
-    entry->parameters = take(l->kept, entry->parameter_count, sizeof(Spec), l->error);
-    entry->outputs = take(l->kept, entry->output_count, sizeof(Spec), l->error);
-    const char **texts = take(&l->scratch, entry->parameter_count, sizeof *texts, l->error);
-    if (!entry->parameters || !entry->outputs || !texts) return false;
-    Spec *kept = entry->parameters + entry->input_count;
-    if (!read_specs(l, source, "inputs", dims, entry, entry->parameters, where) ||
-        !read_specs(l, source, "outputs", dims, entry, entry->outputs, where) ||
-        !read_specs(l, source, "state", dims, entry, kept, where))
-        return false;
-    Index unused = {0};
-    for (size_t i = 0; i < entry->input_count; i++) texts[i] = entry->parameters[i].shown.name;
-    if (!index_texts(l, texts, entry->input_count, "names of inputs", where, &unused)) return false;
-    const Json *child = state->first;
-    for (size_t i = 0; i < entry->state_count; i++, child = child->next)
-        if (!(texts[i] = get_text(l, child, "key", where)) || !find_state(l, &kept[i], texts[i], tensors, index, where))
-            return false;
-    return index_texts(l, texts, entry->state_count, "keys of the state", where, &unused);
-}
-
-static bool read_signature(Loading *l, const Json *source, Entry *entry, const Tensor *tensors, const Index *index,
+static void read_signature(Loading *l, const Json *source, Entry *entry, const Tensor *tensors, const Index *index,
                            const char *where) {
-    Index dims = {0};
-    if (!(entry->title = get_text(l, source, "name", where))) return false;
-    if (!read_dims(l, source, entry, &dims, where)) return false;
-    if (!read_tensors(l, source, entry, &dims, tensors, index, where)) return false;
-    if (!verify_dims(l, entry, where) || !read_constraints(l, source, entry, &dims, where)) return false;
-    if (!read_checks(l, source, entry, where)) return false;
-    entry->written = read_pairs(l, source, "writes", entry, entry->parameters + entry->input_count, entry->state_count,
-                                where);
-    if (!entry->written ||
-        !read_pairs(l, source, "aliases", entry, entry->parameters, entry->parameter_count, where))
-        return false;
-    if (!(entry->shown = take(l->kept, entry->output_count, sizeof *entry->shown, l->error))) return false;
+    entry->title = get_text(l, source, "name", where);
+    Index dims = read_dims(l, source, entry, where);
+    read_tensors(l, source, entry, &dims, tensors, index, where);
+    verify_dims(l, entry, where);
+    const char **texts = read_texts(l, source, "constraints", &entry->constraint_count, where);
+    entry->constraints = make(l, l->kept, entry->constraint_count, sizeof(Expression));
+    for (size_t i = 0; i < entry->constraint_count; i++)
+        entry->constraints[i] = compile_expression(l, texts[i], true, &dims, entry->dims, where);
+    read_checks(l, source, entry, where);
+    const Spec *state = entry->parameters + entry->input_count;
+    entry->written = read_pairs(l, source, "writes", entry, state, entry->state_count, where);
+    read_pairs(l, source, "aliases", entry, entry->parameters, entry->parameter_count, where); /* for checks alone */
+    entry->shown = make(l, l->kept, entry->output_count, sizeof *entry->shown);
     for (size_t i = 0; i < entry->output_count; i++)
         if (entry->written[i] == NONE) entry->shown[entry->shown_count++] = i;
     entry->write_count = entry->output_count - entry->shown_count;
     const Json *structure = find(&source->index, "structure");
-    return !structure || verify_structure(l, structure, entry->output_count, 0, where);
+    if (structure) verify_structure(l, structure, entry->output_count, 0, where);
 }
 
-/* --- the zip ------------------------------------------------------------------------------------------------------ */
+/* --- the zip ----------------------------------------------------------------------------------------------------- */
 
 enum { END_SIZE = 22, LOCATOR_SIZE = 20, END64_SIZE = 56, CENTRAL_SIZE = 46, LOCAL_SIZE = 30, MAX_MEMBERS = 65535 };
 
@@ -1216,231 +1161,178 @@ typedef struct Directory {
     uint64_t count, size, start;
 } Directory;
 
-/* The record of that size and magic at offset, within the first limit bytes of the file; NULL and an error. */
+typedef unsigned long long Long; /* what printf calls %llu */
+
+/* The record of that size and magic at offset, within the first limit bytes of the file. */
 static const uint8_t *record_at(Loading *l, Bytes file, uint64_t offset, uint64_t size, uint64_t limit,
                                 const char *magic, const char *what) {
-    if (!within(offset, size, limit)) {
-        fail(l->error, JG_BAD_FILE, "the zip's %s at %llu lies outside the file of %zu bytes; " AGAIN, what,
-             (unsigned long long)offset, file.size);
-        return NULL;
-    }
-    if (memcmp(file.data + offset, magic, 4) == 0) return file.data + offset;
-    fail(l->error, JG_BAD_FILE, "no %s at %llu: the file is no zip, or was cut or changed; " AGAIN, what,
-         (unsigned long long)offset);
-    return NULL;
+    if (!within(offset, size, limit))
+        refuse(l, "the zip's %s at %llu lies outside the file of %zu bytes; " AGAIN, what, (Long)offset, file.size);
+    if (memcmp(file.data + offset, magic, 4) != 0)
+        refuse(l, "no %s at %llu: the file is no zip, or was cut or changed; " AGAIN, what, (Long)offset);
+    return file.data + offset;
 }
 
-static bool find_directory(Loading *l, Bytes file, Directory *directory) {
-    bool zip = file.size >= END_SIZE && (memcmp(file.data, "PK\3\4", 4) == 0 || memcmp(file.data, "PK\5\6", 4) == 0);
-    if (!zip)
-        return fail(l->error, JG_BAD_FILE, "not a jitgraph model: it has %zu bytes and does not begin like a zip",
-                    file.size);
+static Directory find_directory(Loading *l, Bytes file) {
+    if (file.size < END_SIZE || (memcmp(file.data, "PK\3\4", 4) != 0 && memcmp(file.data, "PK\5\6", 4) != 0))
+        refuse(l, "not a jitgraph model: it has %zu bytes and does not begin like a zip", file.size);
     uint64_t end = file.size - END_SIZE;
     const uint8_t *p = record_at(l, file, end, END_SIZE, file.size, "PK\5\6", "end record");
-    if (!p) return false;
-    if (u16_at(p + 20)) return fail(l->error, JG_BAD_FILE, "the zip has a comment or bytes after its end; " AGAIN);
+    if (u16_at(p + 20)) refuse(l, "the zip has a comment or bytes after its end; " AGAIN);
     uint64_t disks = u16_at(p + 4) | u16_at(p + 6), here = u16_at(p + 8);
-    *directory = (Directory){u16_at(p + 10), u32_at(p + 12), u32_at(p + 16)};
-    if (directory->count == 0xffff || directory->size == 0xffffffff || directory->start == 0xffffffff) {
+    Directory found = {u16_at(p + 10), u32_at(p + 12), u32_at(p + 16)};
+    if (found.count == 0xffff || found.size == 0xffffffff || found.start == 0xffffffff) {
         p = record_at(l, file, end - LOCATOR_SIZE, LOCATOR_SIZE, file.size, "PK\6\7", "zip64 locator");
-        if (!p) return false;
         end = u64_at(p + 8);
-        if (!(p = record_at(l, file, end, END64_SIZE, file.size, "PK\6\6", "zip64 end record"))) return false;
+        p = record_at(l, file, end, END64_SIZE, file.size, "PK\6\6", "zip64 end record");
         disks = u32_at(p + 16) | u32_at(p + 20);
         here = u64_at(p + 24);
-        *directory = (Directory){u64_at(p + 32), u64_at(p + 40), u64_at(p + 48)};
+        found = (Directory){u64_at(p + 32), u64_at(p + 40), u64_at(p + 48)};
     }
-    if (disks || here != directory->count)
-        return fail(l->error, JG_BAD_FILE, "the zip is spread over several disks; " AGAIN);
-    bool fits = directory->count <= MAX_MEMBERS && directory->start <= end && directory->size == end - directory->start;
-    return fits ? true : fail(l->error, JG_BAD_FILE, "the zip's directory (%llu entries, %llu bytes at %llu) does not "
-                              "fit; " AGAIN, (unsigned long long)directory->count,
-                              (unsigned long long)directory->size, (unsigned long long)directory->start);
+    if (disks || here != found.count) refuse(l, "the zip is spread over several disks; " AGAIN);
+    if (found.count > MAX_MEMBERS || found.start > end || found.size != end - found.start)
+        refuse(l, "the zip's directory (%llu entries, %llu bytes at %llu) does not fit; " AGAIN, (Long)found.count,
+               (Long)found.size, (Long)found.start);
+    return found;
 }
 
 /* A member's name: printable ASCII, a relative path without "." and "..". */
 static const char *member_name(Loading *l, const uint8_t *raw, size_t size) {
-    char *name = take(&l->scratch, size + 1, 1, l->error);
-    if (!name) return NULL;
-    memcpy(name, raw, size);
-    for (size_t i = 0; i < size; i++) {
-        if (raw[i] < 0x80) continue;
-        fail(l->error, JG_BAD_FILE, "a member's name is not ASCII");
-        return NULL;
-    }
+    char *name = memcpy(make(l, &l->scratch, size + 1, 1), raw, size);
     bool plain = true;
     for (size_t start = 0, i = 0; i <= size; i++) {
+        if (i < size && raw[i] >= 0x80) refuse(l, "a member's name is not ASCII");
         if (i < size && name[i] != '/') {
             plain &= name[i] >= 0x20 && name[i] < 0x7f && name[i] != '\\' && name[i] != ':';
             continue;
         }
-        plain &= i > start && !(i - start == 1 && name[start] == '.') &&
-                 !(i - start == 2 && name[start] == '.' && name[start + 1] == '.');
+        const char *part = name + start;
+        size_t length = i - start;
+        plain &= length > 0 && strncmp(part, ".", length) != 0 && strncmp(part, "..", length) != 0;
         start = i + 1;
     }
-    if (plain) return name;
-    fail(l->error, JG_BAD_FILE, "the member name '%.60s' is not a plain relative path", name);
-    return NULL;
+    if (!plain) refuse(l, "the member name '%.60s' is not a plain relative path", name);
+    return name;
 }
 
 /* Replaces the fields that stand as all ones by those of the zip64 extra field. */
-static bool widen(Loading *l, const uint8_t *extra, size_t size, uint64_t fields[3], const char *name) {
+static void widen(Loading *l, const uint8_t *extra, size_t size, uint64_t fields[3], const char *name) {
     for (size_t at = 0; at + 4 <= size;) {
         size_t length = u16_at(extra + at + 2);
         const uint8_t *body = extra + at + 4;
         at += 4 + length;
-        if (at > size)
-            return fail(l->error, JG_BAD_FILE, "the zip's extra field of '%.60s' is longer than its place; " AGAIN, name);
+        if (at > size) refuse(l, "the zip's extra field of '%.60s' is longer than its place; " AGAIN, name);
         if (u16_at(body - 4) != 1) continue;
         for (int i = 0; i < 3; i++) {
             if (fields[i] != 0xffffffff) continue;
-            if (length < 8) return fail(l->error, JG_BAD_FILE, "the zip64 field of '%.60s' is too short; " AGAIN, name);
+            if (length < 8) refuse(l, "the zip64 field of '%.60s' is too short; " AGAIN, name);
             fields[i] = u64_at(body);
             body += 8;
             length -= 8;
         }
-        return true;
+        return;
     }
-    return true;
 }
 
 /* The bytes of a member, behind a local header that agrees with the directory. limit is where the directory begins. */
-static bool member_bytes(Loading *l, Bytes file, uint64_t limit, uint64_t offset, uint64_t size, Member *member) {
+static Bytes member_bytes(Loading *l, Bytes file, uint64_t limit, uint64_t offset, uint64_t size, const char *name) {
     const uint8_t *p = record_at(l, file, offset, LOCAL_SIZE, limit, "PK\3\4", "header of a member");
-    if (!p) return false;
     size_t name_length = u16_at(p + 26), extra_length = u16_at(p + 28);
-    bool same = name_length == strlen(member->name) && within(offset + LOCAL_SIZE, name_length, limit) &&
-                memcmp(p + LOCAL_SIZE, member->name, name_length) == 0 && u16_at(p + 8) == 0;
-    if (!same) return fail(l->error, JG_BAD_FILE, "the zip's two headers of '%.60s' differ; " AGAIN, member->name);
+    bool same = name_length == strlen(name) && within(offset + LOCAL_SIZE, name_length, limit) &&
+                memcmp(p + LOCAL_SIZE, name, name_length) == 0 && u16_at(p + 8) == 0;
+    if (!same) refuse(l, "the zip's two headers of '%.60s' differ; " AGAIN, name);
     uint64_t start = offset + LOCAL_SIZE + name_length + extra_length;
     if (!within(start, size, limit))
-        return fail(l->error, JG_BAD_FILE, "the member '%.60s' (%llu bytes at %llu) reaches past its place in the file; "
-                    AGAIN, member->name, (unsigned long long)size, (unsigned long long)start);
-    member->bytes = (Bytes){file.data + start, size};
-    return true;
-}
-
-static int compare_places(const void *a, const void *b) {
-    const Bytes *left = &(*(const Member *const *)a)->bytes, *right = &(*(const Member *const *)b)->bytes;
-    if (left->data != right->data) return left->data < right->data ? -1 : 1;
-    return (left->size > right->size) - (left->size < right->size);
-}
-
-static bool verify_places(Loading *l, Member *members, size_t count) {
-    Member **order = take(&l->scratch, count, sizeof *order, l->error);
-    if (!order) return false;
-    for (size_t i = 0; i < count; i++) order[i] = &members[i];
-    qsort(order, count, sizeof *order, compare_places);
-    for (size_t i = 1; i < count; i++)
-        if (order[i - 1]->bytes.data + order[i - 1]->bytes.size > order[i]->bytes.data)
-            return fail(l->error, JG_BAD_FILE, "the members '%.60s' and '%.60s' overlap; " AGAIN, order[i - 1]->name,
-                        order[i]->name);
-    return true;
+        refuse(l, "the member '%.60s' (%llu bytes at %llu) reaches past its place in the file; " AGAIN, name,
+               (Long)size, (Long)start);
+    return (Bytes){file.data + start, size};
 }
 
 /* One entry of the directory at *position, which moves behind it. */
-static bool read_member(Loading *l, Bytes file, const Directory *directory, uint64_t *position, Member *member) {
+static Member read_member(Loading *l, Bytes file, const Directory *directory, uint64_t *position) {
     uint64_t end = directory->start + directory->size;
     const uint8_t *p = record_at(l, file, *position, CENTRAL_SIZE, end, "PK\1\2", "directory entry");
-    if (!p) return false;
     size_t name_length = u16_at(p + 28), extra_length = u16_at(p + 30), comment_length = u16_at(p + 32);
     size_t length = CENTRAL_SIZE + name_length + extra_length + comment_length;
     if (!within(*position, length, end))
-        return fail(l->error, JG_BAD_FILE, "the zip's directory entry at %llu is longer than the directory; " AGAIN,
-                    (unsigned long long)*position);
+        refuse(l, "the zip's directory entry at %llu is longer than the directory; " AGAIN, (Long)*position);
     *position += length;
-    if (!(member->name = member_name(l, p + CENTRAL_SIZE, name_length))) return false;
-    member->crc = u32_at(p + 16);
-    if (u16_at(p + 8) & 1)
-        return fail(l->error, JG_BAD_FILE, "the member '%.60s' is encrypted; jitgraph stores plain members: " AGAIN,
-                    member->name);
+    const char *name = member_name(l, p + CENTRAL_SIZE, name_length);
+    if (u16_at(p + 8) & 1) refuse(l, "the member '%.60s' is encrypted; jitgraph stores plain members: " AGAIN, name);
     uint64_t fields[3] = {u32_at(p + 24), u32_at(p + 20), u32_at(p + 42)}; /* plain and packed bytes, offset */
-    if (!widen(l, p + CENTRAL_SIZE + name_length, extra_length, fields, member->name)) return false;
+    widen(l, p + CENTRAL_SIZE + name_length, extra_length, fields, name);
     if (u16_at(p + 10) || fields[0] != fields[1])
-        return fail(l->error, JG_BAD_FILE, "the member '%.60s' is compressed; zip the files with 'store', or " AGAIN,
-                    member->name);
-    return member_bytes(l, file, directory->start, fields[2], fields[0], member);
+        refuse(l, "the member '%.60s' is compressed; zip the files with 'store', or " AGAIN, name);
+    return (Member){name, member_bytes(l, file, directory->start, fields[2], fields[0], name), u32_at(p + 16)};
+}
+
+static int compare_places(const void *a, const void *b) {
+    const Member *left = a, *right = b;
+    if (left->bytes.data != right->bytes.data) return left->bytes.data < right->bytes.data ? -1 : 1;
+    return (left->bytes.size > right->bytes.size) - (left->bytes.size < right->bytes.size);
 }
 
 /* The members of a zip without comment whose members are stored plain, do not overlap and are named once. */
-static bool read_members(Loading *l, Bytes file, Index *members) {
-    Directory directory = {0};
-    if (!find_directory(l, file, &directory)) return false;
+static Index read_members(Loading *l, Bytes file) {
+    Directory directory = find_directory(l, file);
     size_t count = directory.count;
-    Member *found = take(&l->scratch, count, sizeof *found, l->error);
-    if (!found || !(members->items = take(&l->scratch, count, sizeof(Named), l->error))) return false;
-    uint64_t position = directory.start;
-    for (size_t i = 0; i < count; i++) {
-        if (!read_member(l, file, &directory, &position, &found[i])) return false;
-        members->items[i] = (Named){found[i].name, strlen(found[i].name), &found[i]};
-    }
-    members->count = count;
-    if (position != directory.start + directory.size)
-        return fail(l->error, JG_BAD_FILE, "the zip's directory has %llu bytes too many; " AGAIN,
-                    (unsigned long long)(directory.start + directory.size - position));
-    const char *twice = sort_index(members);
-    if (twice) return fail(l->error, JG_BAD_FILE, "the member '%.60s' appears twice; " AGAIN, twice);
-    return verify_places(l, found, count);
+    Member *found = make(l, &l->scratch, count, sizeof *found);
+    Index members = {make(l, &l->scratch, count, sizeof(Named)), count};
+    uint64_t position = directory.start, end = directory.start + directory.size;
+    for (size_t i = 0; i < count; i++) found[i] = read_member(l, file, &directory, &position);
+    if (position != end) refuse(l, "the zip's directory has %llu bytes too many; " AGAIN, (Long)(end - position));
+    qsort(found, count, sizeof *found, compare_places);
+    for (size_t i = 0; i < count; i++) members.items[i] = (Named){found[i].name, strlen(found[i].name), &found[i]};
+    const char *twice = sort_index(&members);
+    if (twice) refuse(l, "the member '%.60s' appears twice; " AGAIN, twice);
+    for (size_t i = 1; i < count; i++)
+        if (found[i - 1].bytes.data + found[i - 1].bytes.size > found[i].bytes.data)
+            refuse(l, "the members '%.60s' and '%.60s' overlap; " AGAIN, found[i - 1].name, found[i].name);
+    return members;
 }
-
-#define MANIFEST "manifest.json"
-#define WEIGHTS "weights.safetensors"
 
 static const Member *member_named(Loading *l, const Index *members, const char *name) {
     const Member *found = find(members, name);
-    if (!found) fail(l->error, JG_BAD_FILE, "the member '%.60s' is missing; " AGAIN, name);
+    if (!found) refuse(l, "the member '%.60s' is missing; " AGAIN, name);
     return found;
 }
 
 static const Json *read_manifest(Loading *l, const Index *members) {
     const Member *member = member_named(l, members, MANIFEST);
-    if (!member) return NULL;
-    if (crc32_of(member->bytes) != member->crc) {
-        fail(l->error, JG_BAD_FILE, MANIFEST " does not match its checksum: it was damaged or changed; " AGAIN);
-        return NULL;
-    }
-    const Json *manifest = parse_json(member->bytes, MANIFEST, &l->scratch, l->error);
-    if (!manifest) return NULL;
+    if (crc32_of(member->bytes) != member->crc)
+        refuse(l, MANIFEST " does not match its checksum: it was damaged or changed; " AGAIN);
+    const Json *manifest = parse_json(l, member->bytes, MANIFEST);
     const Json *format = find(&manifest->index, "format");
-    if (!format || format->kind != A_TEXT || strcmp(format->text, "jitgraph") != 0) {
-        fail(l->error, JG_BAD_FILE, MANIFEST " names the format %.40s, not 'jitgraph'",
-             format && format->kind == A_TEXT ? format->text : "None");
-        return NULL;
-    }
-    const Json *version = get(l, manifest, "version", AN_INT, MANIFEST);
-    if (!version || version->integer == 1) return version ? manifest : NULL;
-    fail(l->error, JG_BAD_FILE, "format version %lld is unknown to this loader, which reads 1",
-         (long long)version->integer);
-    return NULL;
+    const char *name = format && format->kind == A_TEXT ? format->text : "None";
+    if (strcmp(name, "jitgraph") != 0) refuse(l, MANIFEST " names the format %.40s, not 'jitgraph'", name);
+    int64_t version = get(l, manifest, "version", AN_INT, MANIFEST)->integer;
+    if (version != 1)
+        refuse(l, "format version %lld is unknown to this loader, which reads 1", (long long)version);
+    return manifest;
 }
 
 /* Every member must stand in the manifest, with its size and hash. */
-static bool verify_hashes(Loading *l, const Index *members, const Json *manifest) {
+static void verify_hashes(Loading *l, const Index *members, const Json *manifest) {
     const Json *listed = get(l, manifest, "members", AN_OBJECT, MANIFEST);
-    if (!listed) return false;
     for (size_t i = 0; i < members->count; i++)
         if (!find(&listed->index, members->items[i].text) && strcmp(members->items[i].text, MANIFEST) != 0)
-            return fail(l->error, JG_BAD_FILE, "the member '%.60s' is not listed in " MANIFEST "; " AGAIN,
-                        members->items[i].text);
+            refuse(l, "the member '%.60s' is not listed in " MANIFEST "; " AGAIN, members->items[i].text);
     for (const Json *entry = listed->first; entry; entry = entry->next) {
         char where[WHERE_SIZE], hex[65];
         snprintf(where, sizeof where, MANIFEST ", member '%.60s'", entry->key);
-        const Json *size = get(l, entry, "bytes", AN_INT, where);
-        const Json *digest = size ? get(l, entry, "sha256", A_TEXT, where) : NULL;
-        const Member *member = digest ? member_named(l, members, entry->key) : NULL;
-        if (!member) return false;
-        if (member->bytes.size != (uint64_t)size->integer)
-            return fail(l->error, JG_BAD_FILE, "the member '%.60s' has %zu bytes where " MANIFEST " says %lld; " AGAIN,
-                        entry->key, member->bytes.size, (long long)size->integer);
-        sha256_hex(member->bytes, hex);
-        if (strcmp(digest->text, hex) != 0)
-            return fail(l->error, JG_BAD_FILE, "the member '%.60s' does not match its SHA-256: it was damaged or "
-                        "changed; " AGAIN, entry->key);
+        int64_t size = get(l, entry, "bytes", AN_INT, where)->integer;
+        const char *digest = get(l, entry, "sha256", A_TEXT, where)->text;
+        Bytes bytes = member_named(l, members, entry->key)->bytes;
+        if (bytes.size != (uint64_t)size)
+            refuse(l, "the member '%.60s' has %zu bytes where " MANIFEST " says %lld; " AGAIN, entry->key, bytes.size,
+                   (long long)size);
+        sha256_hex(bytes, hex);
+        if (strcmp(digest, hex) != 0)
+            refuse(l, "the member '%.60s' does not match its SHA-256: it was damaged or changed; " AGAIN, entry->key);
     }
-    return true;
 }
 
-/* --- the weights -------------------------------------------------------------------------------------------------- */
+/* --- the weights ------------------------------------------------------------------------------------------------- */
 
 typedef struct Span {
     uint64_t begin, end;
@@ -1463,139 +1355,118 @@ static bool read_numbers(const Json *list, int64_t *numbers) {
 }
 
 /* One tensor of the header over the data behind it, copied where it is not aligned to its element. */
-static bool read_tensor(Loading *l, const Json *source, Bytes data, Tensor *tensor, Span *span) {
+static Span read_tensor(Loading *l, const Json *source, Bytes data, Tensor *tensor) {
     char where[WHERE_SIZE], shown[WHERE_SIZE];
     snprintf(where, sizeof where, WEIGHTS ", tensor '%.60s'", source->key);
     const char *code = get_text(l, source, "dtype", where);
-    const Json *shape = code ? get(l, source, "shape", A_LIST, where) : NULL;
-    const Json *offsets = shape ? get(l, source, "data_offsets", A_LIST, where) : NULL;
-    if (!offsets || !(tensor->key = keep_text(l, source->key, source->key_size, where))) return false;
+    const Json *shape = get(l, source, "shape", A_LIST, where);
+    const Json *offsets = get(l, source, "data_offsets", A_LIST, where);
     int dtype = dtype_named(code, true);
-    if (dtype < 0) return fail(l->error, JG_BAD_FILE, "%s: dtype '%.20s' is not supported", where, code);
-    int64_t *sizes = take(l->kept, shape->count, sizeof *sizes, l->error), range[2];
-    if (!sizes) return false;
-    bool sound = offsets->count == 2 && shape->count <= JG_MAX_RANK;
-    if (!sound || !read_numbers(shape, sizes) || !read_numbers(offsets, range))
-        return fail(l->error, JG_BAD_FILE, "%s: shape or offsets are not sizes", where);
+    if (dtype < 0) refuse(l, "%s: dtype '%.20s' is not supported", where, code);
+    int64_t *sizes = make(l, l->kept, shape->count, sizeof *sizes), range[2];
+    bool few = offsets->count == 2 && shape->count <= JG_MAX_RANK;
+    if (!few || !read_numbers(shape, sizes) || !read_numbers(offsets, range))
+        refuse(l, "%s: shape or offsets are not sizes", where);
+    tensor->key = keep_text(l, source->key, source->key_size, where);
     tensor->dtype = (jg_dtype)dtype;
     tensor->rank = (int32_t)shape->count;
     tensor->shape = sizes;
-    uint64_t begin = (uint64_t)range[0], end = (uint64_t)range[1];
-    bool fits = begin <= end && end <= data.size && byte_count(sizes, tensor->rank, tensor->dtype, &tensor->bytes);
-    if (!fits || end - begin != tensor->bytes)
-        return fail(l->error, JG_BAD_FILE, "%s: bytes %lld to %lld of %zu do not hold %s; " AGAIN, where,
-                    (long long)range[0], (long long)range[1], data.size,
-                    shape_text(tensor->dtype, tensor->rank, sizes, shown));
-    tensor->data = data.data + begin;
-    *span = (Span){begin, end, tensor->key};
+    Span span = {(uint64_t)range[0], (uint64_t)range[1], tensor->key};
+    bool fits = span.begin <= span.end && span.end <= data.size &&
+                byte_count(sizes, tensor->rank, tensor->dtype, &tensor->bytes);
+    if (!fits || span.end - span.begin != tensor->bytes)
+        refuse(l, "%s: bytes %llu to %llu of %zu do not hold %s; " AGAIN, where, (Long)span.begin, (Long)span.end,
+               data.size, shape_text(tensor->dtype, tensor->rank, sizes, shown));
+    tensor->data = data.data + span.begin;
     if (tensor->dtype == JG_BOOL && !are_bools(tensor->data, tensor->bytes))
-        return fail(l->error, JG_BAD_FILE, "%s: a bool that is neither 0 nor 1; " AGAIN, where);
-    if ((uintptr_t)tensor->data % DTYPES[dtype].size == 0) return true;
-    if (!(tensor->own[0] = aligned_memory(tensor->bytes))) return out_of_memory(l->error, tensor->bytes);
-    memcpy(tensor->own[0], tensor->data, tensor->bytes);
-    tensor->data = tensor->own[0];
-    return true;
+        refuse(l, "%s: a bool that is neither 0 nor 1; " AGAIN, where);
+    if ((uintptr_t)tensor->data % DTYPES[dtype].size != 0) {
+        if (!(tensor->own[0] = aligned_memory(tensor->bytes))) no_memory(l, tensor->bytes);
+        tensor->data = memcpy(tensor->own[0], tensor->data, tensor->bytes);
+    }
+    return span;
 }
 
-/* The tensors must follow each other without a gap, from the first byte to the last. */
-static bool verify_spans(Loading *l, Span *spans, size_t count, size_t size) {
-    uint64_t reached = 0;
-    qsort(spans, count, sizeof *spans, compare_spans);
-    for (size_t i = 0; i < count; reached = spans[i++].end)
-        if (spans[i].begin != reached)
-            return fail(l->error, JG_BAD_FILE, WEIGHTS ": tensor '%.60s' begins at %llu, where %llu is due; " AGAIN,
-                        spans[i].name, (unsigned long long)spans[i].begin, (unsigned long long)reached);
-    if (reached == size) return true;
-    return fail(l->error, JG_BAD_FILE, WEIGHTS " has %zu bytes of data, its tensors %llu; " AGAIN, size,
-                (unsigned long long)reached);
-}
-
-/* safetensors: 8 bytes of header length, a JSON header, the tensors. */
-static bool read_weights(Loading *l, Bytes bytes, Tensor **tensors, size_t *count, Index *index) {
-    uint64_t size = bytes.size < 8 ? 0 : u64_at(bytes.data);
-    if (bytes.size < 8)
-        return fail(l->error, JG_BAD_FILE, WEIGHTS " has %zu bytes, less than its header's length field", bytes.size);
+/* safetensors: 8 bytes of header length, a JSON header, the tensors without a gap between them. */
+static void read_weights(Loading *l, Bytes bytes, Tensor **tensors, size_t *count, Index *index) {
+    if (bytes.size < 8) refuse(l, WEIGHTS " has %zu bytes, less than its header's length field", bytes.size);
+    uint64_t size = u64_at(bytes.data), reached = 0;
     if (size > bytes.size - 8)
-        return fail(l->error, JG_BAD_FILE, WEIGHTS " says its header has %llu bytes, but the file has %zu; " AGAIN,
-                    (unsigned long long)size, bytes.size);
-    const Json *header = parse_json((Bytes){bytes.data + 8, size}, "the header of " WEIGHTS, &l->scratch, l->error);
-    if (!header) return false;
+        refuse(l, WEIGHTS " says its header has %llu bytes, but the file has %zu; " AGAIN, (Long)size, bytes.size);
+    const Json *header = parse_json(l, (Bytes){bytes.data + 8, size}, "the header of " WEIGHTS);
     Bytes data = {bytes.data + 8 + size, bytes.size - 8 - size};
-    Span *spans = take(&l->scratch, header->count, sizeof *spans, l->error);
-    *tensors = spans ? take(l->kept, header->count, sizeof **tensors, l->error) : NULL;
-    index->items = *tensors ? take(l->kept, header->count, sizeof(Named), l->error) : NULL;
-    if (!index->items) return false;
+    Span *spans = make(l, &l->scratch, header->count, sizeof *spans);
+    *tensors = make(l, l->kept, header->count, sizeof **tensors);
+    index->items = make(l, l->kept, header->count, sizeof(Named));
     for (const Json *child = header->first; child; child = child->next) {
         if (strcmp(child->key, "__metadata__") == 0) continue;
         Tensor *tensor = &(*tensors)[(*count)++]; /* counted first, so that what it owns is freed */
-        if (!read_tensor(l, child, data, tensor, &spans[*count - 1])) return false;
+        spans[index->count] = read_tensor(l, child, data, tensor);
         index->items[index->count++] = (Named){tensor->key, strlen(tensor->key), tensor};
     }
     sort_index(index);
-    return verify_spans(l, spans, *count, data.size);
+    qsort(spans, *count, sizeof *spans, compare_spans);
+    for (size_t i = 0; i < *count; reached = spans[i++].end)
+        if (spans[i].begin != reached)
+            refuse(l, WEIGHTS ": tensor '%.60s' begins at %llu, where %llu is due; " AGAIN, spans[i].name,
+                   (Long)spans[i].begin, (Long)reached);
+    if (reached != data.size)
+        refuse(l, WEIGHTS " has %zu bytes of data, its tensors %llu; " AGAIN, data.size, (Long)reached);
 }
 
-/* --- the flat image ----------------------------------------------------------------------------------------------- */
+/* --- the flat image ---------------------------------------------------------------------------------------------- */
 
 enum { IMAGE_HEADER = 64, MAX_IMAGE = 1 << 30 };
 
 #if defined(__x86_64__)
 enum { MACHINE = 62 }; /* ELF's e_machine */
-#elif defined(__aarch64__)
-enum { MACHINE = 183 };
 #else
 enum { MACHINE = 0 };
 #endif
 
 /* Checks the header, laid out as loader.ImageHeader says; gives the offsets of the four exports, 0 where absent. */
-static bool read_image_header(Loading *l, Bytes image, uint64_t exports[4]) {
+static void read_image_header(Loading *l, Bytes image, uint64_t exports[4]) {
     static const char *const names[] = {"entry", "arena_bytes", "worker", "parallel_for"};
     const uint8_t *p = image.data;
     if (image.size < IMAGE_HEADER)
-        return fail(l->error, JG_BAD_FILE, "the native image is %zu bytes long, shorter than its header of %d",
-                    image.size, IMAGE_HEADER);
-    if (memcmp(p, "JGIMAGE1", 8) != 0)
-        return fail(l->error, JG_BAD_FILE, "the native image begins with other bytes than 'JGIMAGE1'");
+        refuse(l, "the native image is %zu bytes long, shorter than its header of %d", image.size, IMAGE_HEADER);
+    if (memcmp(p, "JGIMAGE1", 8) != 0) refuse(l, "the native image begins with other bytes than 'JGIMAGE1'");
     if (u32_at(p + 8) != ABI_VERSION)
-        return fail(l->error, JG_BAD_FILE, "the native image speaks ABI %u, this loader %d; save the model again with "
-                    "this version, or use the loader that came with the model", u32_at(p + 8), ABI_VERSION);
+        refuse(l, "the native image speaks ABI %u, this loader %d; save the model again with this version, or use the "
+               "loader that came with the model", u32_at(p + 8), ABI_VERSION);
     uint64_t total = u64_at(p + 16), code_end = u64_at(p + 24);
     if (total != image.size || total > MAX_IMAGE)
-        return fail(l->error, JG_BAD_FILE, "the native image says %llu bytes but has %zu (at most %d are allowed); it "
-                    "was cut or extended", (unsigned long long)total, image.size, MAX_IMAGE);
+        refuse(l, "the native image says %llu bytes but has %zu (at most %d are allowed); it was cut or extended",
+               (Long)total, image.size, MAX_IMAGE);
     if (code_end <= IMAGE_HEADER || code_end > total)
-        return fail(l->error, JG_BAD_FILE, "the native image says its code ends at %llu of %llu bytes",
-                    (unsigned long long)code_end, (unsigned long long)total);
+        refuse(l, "the native image says its code ends at %llu of %llu bytes", (Long)code_end, (Long)total);
     for (int i = 0; i < 4; i++) {
         exports[i] = u64_at(p + 32 + 8 * i);
         if ((exports[i] || i == 0) && (exports[i] < IMAGE_HEADER || exports[i] >= code_end))
-            return fail(l->error, JG_BAD_FILE, "the native image has '%s' at %llu, outside its code [64, %llu)",
-                        names[i], (unsigned long long)exports[i], (unsigned long long)code_end);
+            refuse(l, "the native image has '%s' at %llu, outside its code [64, %llu)", names[i], (Long)exports[i],
+                   (Long)code_end);
     }
     if (u32_at(p + 12) != MACHINE)
-        return fail(l->error, JG_BAD_FILE, "the native image is for machine %u, this is %d", u32_at(p + 12), MACHINE);
-    return true;
+        refuse(l, "the native image is for machine %u, this is %d", u32_at(p + 12), MACHINE);
 }
 
 /* Maps an image: written, then protected for execution, never both at once. */
-static bool map_image(Loading *l, Bytes image, Entry *entry) {
+static void map_image(Loading *l, Bytes image, Entry *entry) {
     uint64_t exports[4];
-    if (!read_image_header(l, image, exports)) return false;
+    read_image_header(l, image, exports);
     void *memory = mmap(NULL, image.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return out_of_memory(l->error, image.size);
-    entry->image = memory;
+    if (memory == MAP_FAILED) no_memory(l, image.size);
+    entry->image = memcpy(memory, image.data, image.size);
     entry->image_bytes = image.size;
-    memcpy(memory, image.data, image.size);
     if (mprotect(memory, image.size, PROT_READ | PROT_EXEC) != 0)
-        return fail(l->error, JG_FAILED, "the system does not let memory be executable: %s", strerror(errno));
+        refuse(l, "the system does not let memory be executable: %s", strerror(errno));
     uintptr_t base = (uintptr_t)memory;
     entry->run = (EntryFunction *)(base + exports[0]);
     entry->arena_bytes = exports[1] ? (ArenaFunction *)(base + exports[1]) : NULL;
     entry->worker = exports[2] ? (WorkerFunction *)(base + exports[2]) : NULL;
-    return true;
 }
 
-/* --- the processor's level ---------------------------------------------------------------------------------------- */
+/* --- the processor's level --------------------------------------------------------------------------------------- */
 
 enum { LEVELS = 3 };
 static const char *const LEVEL_NAMES[LEVELS] = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
@@ -1605,7 +1476,7 @@ static int cpu_levels(void) {
 #if defined(__x86_64__)
     unsigned a = 0, b = 0, c1 = 0, d = 0, b7 = 0, c = 0, c_extended = 0;
     if (!__get_cpuid(1, &a, &b, &c1, &d) || !__get_cpuid(0x80000001, &a, &b, &c_extended, &d)) return 0;
-    const unsigned v2 = 1u << 0 | 1u << 9 | 1u << 13 | 1u << 19 | 1u << 20 | 1u << 23; /* SSE3 to SSE4.2, CX16, POPCNT */
+    const unsigned v2 = 1u << 0 | 1u << 9 | 1u << 13 | 1u << 19 | 1u << 20 | 1u << 23; /* SSE3 to 4.2, CX16, POPCNT */
     if ((c1 & v2) != v2 || !(c_extended & 1u)) return 0; /* LAHF */
     const unsigned v3 = 1u << 12 | 1u << 22 | 1u << 27 | 1u << 28 | 1u << 29; /* FMA, MOVBE, OSXSAVE, AVX, F16C */
     const unsigned v3_leaf7 = 1u << 3 | 1u << 5 | 1u << 8; /* BMI1, AVX2, BMI2 */
@@ -1630,34 +1501,27 @@ static const char *levels_text(int count, char text[WHERE_SIZE]) {
 }
 
 /* The native code of an entry for the best of this machine's levels, or for JITGRAPH_TARGET_CPU. */
-static bool choose_image(Loading *l, const Json *source, const Index *members, const char *where, Bytes *image,
-                         const char **target) {
+static Bytes choose_image(Loading *l, const Json *source, const Index *members, const char *where,
+                          const char **target) {
     char levels[WHERE_SIZE], found[WHERE_SIZE] = "";
-    int count = cpu_levels(), chosen = -1;
+    int count = cpu_levels(), chosen = -1, used = 0;
     const Json *native = get(l, source, "native", AN_OBJECT, where);
-    if (!native) return false;
     const char *asked = getenv("JITGRAPH_TARGET_CPU");
     if (asked && !*asked) asked = NULL;
     for (int i = 0; i < count; i++)
         if (asked ? strcmp(asked, LEVEL_NAMES[i]) == 0 : find(&native->index, LEVEL_NAMES[i]) != NULL) chosen = i;
-    if (asked && chosen < 0)
-        return fail(l->error, JG_BAD_FILE, "this machine does not run '%.60s'; it runs %s", asked,
-                    levels_text(count, levels));
-    if (chosen < 0 || !find(&native->index, LEVEL_NAMES[chosen])) {
-        int used = 0;
-        for (const Json *child = native->first; child && used < WHERE_SIZE; child = child->next)
-            used += snprintf(found + used, (size_t)(WHERE_SIZE - used), "%s%s", used ? ", " : "", child->key);
-        return fail(l->error, JG_BAD_FILE, "%s has native code for %s, but this machine runs %s; save the model again "
-                    "for one of these", where, native->count ? found : "no target", levels_text(count, levels));
-    }
+    levels_text(count, levels);
+    if (asked && chosen < 0) refuse(l, "this machine does not run '%.60s'; it runs %s", asked, levels);
+    for (const Json *child = native->first; child && used < WHERE_SIZE; child = child->next)
+        used += snprintf(found + used, (size_t)(WHERE_SIZE - used), "%s%s", used ? ", " : "", child->key);
+    if (chosen < 0 || !find(&native->index, LEVEL_NAMES[chosen]))
+        refuse(l, "%s has native code for %s, but this machine runs %s; save the model again for one of these", where,
+               native->count ? found : "no target", levels);
     *target = LEVEL_NAMES[chosen];
-    const Json *name = get(l, native, *target, A_TEXT, where);
-    const Member *member = name ? member_named(l, members, name->text) : NULL;
-    if (member) *image = member->bytes;
-    return member != NULL;
+    return member_named(l, members, get(l, native, *target, A_TEXT, where)->text)->bytes;
 }
 
-/* --- the model ---------------------------------------------------------------------------------------------------- */
+/* --- the model --------------------------------------------------------------------------------------------------- */
 
 struct jg_model {
     uint8_t *file;
@@ -1680,19 +1544,18 @@ struct jg_model {
     pthread_mutex_t records_lock; /* entries' free_records */
 };
 
-/* --- threads ------------------------------------------------------------------------------------------------------ */
+/* --- threads ----------------------------------------------------------------------------------------------------- */
 
-/* Threads to use, the caller included; 0 and an error where JITGRAPH_NUM_THREADS is no number from 1 to 4096. */
-static size_t wanted_threads(jg_error *error) {
+/* Threads to use, the caller included. */
+static size_t wanted_threads(Loading *l) {
     const char *text = getenv("JITGRAPH_NUM_THREADS");
     if (text) text += strspn(text, " \t\n");
     if (text && *text) {
-        char *end;
-        errno = 0;
+        char *end = NULL;
         long count = is_digit(*text) ? strtol(text, &end, 10) : 0;
-        if (count >= 1 && count <= 4096 && end[strspn(end, " \t\n")] == '\0') return (size_t)count;
-        fail(error, JG_BAD_ARGUMENT, "JITGRAPH_NUM_THREADS='%.40s' is not a number from 1 to 4096", text);
-        return 0;
+        if (count < 1 || count > 4096 || end[strspn(end, " \t\n")])
+            refuse(l, "JITGRAPH_NUM_THREADS='%.40s' is not a number from 1 to 4096", text);
+        return (size_t)count;
     }
     cpu_set_t allowed;
     if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return (size_t)CPU_COUNT(&allowed);
@@ -1707,17 +1570,13 @@ static void *work(void *argument) {
 }
 
 /* Starts the pool where some entry has parallel loops. With fewer threads than wanted, those that start do the work. */
-static bool start_pool(jg_model *model, jg_error *error) {
+static void start_pool(Loading *l, jg_model *model) {
+    size_t wanted = wanted_threads(l);
     for (size_t i = 0; i < model->entry_count && !model->worker; i++) model->worker = model->entries[i].worker;
-    size_t wanted = wanted_threads(error);
-    if (wanted == 0) return false;
-    if (!model->worker || wanted == 1) return true;
+    if (!model->worker || wanted == 1) return;
+    model->threads = make(l, l->kept, wanted, sizeof *model->threads);
     jg_pool *pool = aligned_memory(sizeof *pool);
-    model->threads = take(&model->store, wanted, sizeof *model->threads, error);
-    if (!pool || !model->threads) {
-        free(pool);
-        return out_of_memory(error, sizeof *pool);
-    }
+    if (!pool) no_memory(l, sizeof *pool);
     memset(pool, 0, sizeof *pool);
     pool->syscall = syscall;
     pool->failure = UINT64_MAX;
@@ -1731,7 +1590,6 @@ static bool start_pool(jg_model *model, jg_error *error) {
         model->thread_count++;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pool->workers = (int32_t)model->thread_count;
-    return true;
 }
 
 static void stop_pool(jg_model *model) {
@@ -1746,106 +1604,103 @@ static void stop_pool(jg_model *model) {
     free(pool);
 }
 
-/* --- loading ------------------------------------------------------------------------------------------------------ */
+/* --- the file ---------------------------------------------------------------------------------------------------- */
 
-static bool read_file(Loading *l, int file, size_t size, jg_model *model) {
+/* Maps the file, or reads it; a reason where that cannot be done, else NULL. */
+static const char *fetch(int file, size_t size, jg_model *model) {
 #if defined(JG_READ_FILE)
     void *memory = NULL;
-    if (posix_memalign(&memory, JG_ALIGNMENT, size) != 0) return out_of_memory(l->error, size);
+    if (posix_memalign(&memory, JG_ALIGNMENT, size) != 0) return "it does not fit into memory";
     model->file = memory;
-    model->file_bytes = size;
     for (size_t done = 0; done < size;) {
         ssize_t count = read(file, model->file + done, size - done);
-        if (count <= 0) return fail(l->error, JG_BAD_FILE, "cannot be read: %s", count ? strerror(errno) : "it shrank");
+        if (count <= 0) return count ? strerror(errno) : "it was cut meanwhile";
         done += (size_t)count;
     }
 #else
     void *memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
-    if (memory == MAP_FAILED) return fail(l->error, JG_BAD_FILE, "cannot be mapped: %s", strerror(errno));
+    if (memory == MAP_FAILED) return strerror(errno);
     model->file = memory;
-    model->file_bytes = size;
 #endif
-    return true;
+    model->file_bytes = size;
+    return NULL;
 }
 
-static bool open_file(Loading *l, const char *path, jg_model *model) {
+static void open_file(Loading *l, const char *path, jg_model *model) {
     struct stat found;
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0) return fail(l->error, JG_BAD_FILE, "cannot be opened: %s", strerror(errno));
-    bool good = fstat(file, &found) == 0 && S_ISREG(found.st_mode);
-    if (!good) fail(l->error, JG_BAD_FILE, "cannot be opened: not a regular file");
-    else if (found.st_size == 0) good = fail(l->error, JG_BAD_FILE, "the file is empty");
-    else good = read_file(l, file, (size_t)found.st_size, model);
-    close(file);
-    return good;
+    const char *reason = file < 0 || fstat(file, &found) != 0 ? strerror(errno)
+                         : !S_ISREG(found.st_mode)            ? "it is not a regular file"
+                         : found.st_size == 0                 ? "the file is empty"
+                                                              : fetch(file, (size_t)found.st_size, model);
+    if (file >= 0) close(file);
+    if (reason) refuse(l, "cannot be opened: %s", reason);
 }
 
-static bool read_entry(Loading *l, const Json *source, const Index *members, jg_model *model, Entry *entry) {
+static void read_entry(Loading *l, const Json *source, const Index *members, jg_model *model, Entry *entry) {
     char where[WHERE_SIZE];
     snprintf(where, sizeof where, "entry '%.60s'", source->key);
-    if (!(entry->name = keep_text(l, source->key, source->key_size, where))) return false;
+    entry->name = keep_text(l, source->key, source->key_size, where);
     const Json *signature = get(l, source, "signature", AN_OBJECT, where);
-    Bytes image = {NULL, 0};
-    return signature &&
-           read_signature(l, signature, entry, model->tensors, &model->tensor_index, where) &&
-           choose_image(l, source, members, where, &image, &model->target) && map_image(l, image, entry);
+    read_signature(l, signature, entry, model->tensors, &model->tensor_index, where);
+    map_image(l, choose_image(l, source, members, where, &model->target), entry);
 }
 
-static bool read_model(Loading *l, jg_model *model) {
-    Index members = {0};
-    Bytes file = {model->file, model->file_bytes};
-    const Json *manifest = read_members(l, file, &members) ? read_manifest(l, &members) : NULL;
-    if (!manifest || !verify_hashes(l, &members, manifest)) return false;
-    const Json *metadata = find(&manifest->index, "metadata");
-    if (metadata && !(metadata = get(l, manifest, "metadata", AN_OBJECT, MANIFEST))) return false;
-    const char *text = metadata ? metadata->text : "{}";
-    if (!(model->metadata = keep_text(l, text, metadata ? metadata->size : 2, MANIFEST))) return false;
+static void read_model(Loading *l, jg_model *model) {
+    Index members = read_members(l, (Bytes){model->file, model->file_bytes});
+    const Json *manifest = read_manifest(l, &members);
+    verify_hashes(l, &members, manifest);
+    bool noted = find(&manifest->index, "metadata") != NULL;
+    const Json *metadata = noted ? get(l, manifest, "metadata", AN_OBJECT, MANIFEST) : NULL;
+    model->metadata = noted ? keep_text(l, metadata->text, metadata->size, MANIFEST) : "{}";
     const Member *weights = find(&members, WEIGHTS);
-    if (weights && !read_weights(l, weights->bytes, &model->tensors, &model->tensor_count, &model->tensor_index))
-        return false;
+    if (weights) read_weights(l, weights->bytes, &model->tensors, &model->tensor_count, &model->tensor_index);
     const Json *entries = get(l, manifest, "entries", AN_OBJECT, MANIFEST);
-    if (!entries) return false;
-    if (entries->count == 0) return fail(l->error, JG_BAD_FILE, MANIFEST " has no entry");
-    model->entries = take(l->kept, entries->count, sizeof(Entry), l->error);
-    model->entry_index.items = model->entries ? take(l->kept, entries->count, sizeof(Named), l->error) : NULL;
-    if (!model->entry_index.items) return false;
+    if (entries->count == 0) refuse(l, MANIFEST " has no entry");
+    model->entries = make(l, l->kept, entries->count, sizeof(Entry));
+    model->entry_index.items = make(l, l->kept, entries->count, sizeof(Named));
     for (const Json *child = entries->first; child; child = child->next) {
         Entry *entry = &model->entries[model->entry_count++]; /* counted first, so that its image is unmapped */
-        if (!read_entry(l, child, &members, model, entry)) return false;
+        read_entry(l, child, &members, model, entry);
         model->entry_index.items[model->entry_index.count++] = (Named){entry->name, strlen(entry->name), entry};
     }
     sort_index(&model->entry_index);
     model->main = find(&model->entry_index, "forward");
     if (!model->main) model->main = model->entries;
+}
+
+/* Where refuse comes out. */
+static bool loaded(Loading *l, const char *path, jg_model *model) {
+    if (setjmp(l->out) != 0) return false;
+    open_file(l, path, model);
+    read_model(l, model);
+    start_pool(l, model);
     return true;
 }
 
 jg_model *jg_load(const char *path, jg_error *error) {
     jg_error unused;
-    error = cleared(error ? error : &unused);
+    Loading l = {.error = cleared(error ? error : &unused)};
     jg_model *model = calloc(1, sizeof *model);
-    if (!model) {
-        out_of_memory(error, sizeof *model);
+    if (!model || pthread_rwlock_init(&model->state_lock, NULL) != 0) {
+        free(model);
+        out_of_memory(l.error, sizeof *model);
         return NULL;
     }
+    pthread_mutex_init(&model->records_lock, NULL); /* of the default kind it cannot fail */
     model->serial = (jg_host){.abi_version = ABI_VERSION, .alloc = malloc, .free = free, .syscall = syscall};
     model->host = model->serial;
-    if (pthread_rwlock_init(&model->state_lock, NULL) != 0 || pthread_mutex_init(&model->records_lock, NULL) != 0) {
-        free(model);
-        out_of_memory(error, sizeof *model);
-        return NULL;
-    }
-    Loading l = {{NULL}, &model->store, error};
-    bool good = open_file(&l, path, model) && read_model(&l, model) && start_pool(model, error);
+    l.kept = &model->store;
+    bool good = loaded(&l, path, model);
     release(&l.scratch);
     if (good) return model;
-    jg_error inner = *error;
-    fail(error, inner.status, "%s: %s", path, inner.message);
+    jg_error inner = *l.error;
+    fail(l.error, inner.status, "%s: %s", path, inner.message);
     jg_close(model);
     return NULL;
 }
 
-/* --- calls -------------------------------------------------------------------------------------------------------- */
+/* --- calls ------------------------------------------------------------------------------------------------------- */
 
 typedef struct View { /* an argument or a state tensor */
     const void *data;
@@ -1890,12 +1745,13 @@ static Record *check_out(jg_model *model, Entry *entry, jg_error *error) {
         out_of_memory(error, sizeof *record);
         return NULL;
     }
-    record->dims = take(&record->store, entry->dim_count, sizeof *record->dims, error);
-    record->buffers = take(&record->store, entry->parameter_count + entry->output_count, sizeof(void *), error);
-    record->views = take(&record->store, entry->parameter_count, sizeof *record->views, error);
-    record->results = take(&record->store, entry->output_count, sizeof *record->results, error);
+    record->dims = take(&record->store, entry->dim_count, sizeof *record->dims);
+    record->buffers = take(&record->store, entry->parameter_count + entry->output_count, sizeof(void *));
+    record->views = take(&record->store, entry->parameter_count, sizeof *record->views);
+    record->results = take(&record->store, entry->output_count, sizeof *record->results);
     if (record->dims && record->buffers && record->views && record->results) return record;
     free_record(record);
+    out_of_memory(error, entry->output_count * sizeof *record->results);
     return NULL;
 }
 
@@ -1929,8 +1785,9 @@ static const char *facts(const Entry *entry, const Record *record, const Express
             int32_t axis = 0;
             while (axis < spec->shown.rank && spec->bare[axis] != dim) axis++;
             if (axis == spec->shown.rank || used >= size) continue;
-            used += snprintf(text + used, (size_t)(size - used), "%s%.40s is %lld by %.40s.shape[%d]",
-                             used ? ", " : " (", entry->dims[dim], (long long)record->dims[dim], spec->shown.name, axis);
+            const char *before = used ? ", " : " (";
+            used += snprintf(text + used, (size_t)(size - used), "%s%.40s is %lld by %.40s.shape[%d]", before,
+                             entry->dims[dim], (long long)record->dims[dim], spec->shown.name, axis);
             break;
         }
     }
@@ -2200,7 +2057,7 @@ jg_status jg_run(jg_model *model, const char *entry_name, const jg_tensor *input
     return error->status;
 }
 
-/* --- state and queries -------------------------------------------------------------------------------------------- */
+/* --- state and queries ------------------------------------------------------------------------------------------- */
 
 static Tensor *state_named(const jg_model *model, const char *key, jg_error *error) {
     Tensor *found = find(&model->tensor_index, key);

@@ -16,9 +16,9 @@ from jitgraph.ir import dims
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import StackType, TensorType
+from jitgraph.passes.rewriter import has_effect
 
 Held = Storage | str  # where a value is: a storage, or the name of a stack (empty for a token)
-from jitgraph.passes.rewriter import has_effect
 
 
 def select(graph: Graph, target: Target, *, fastmath: bool = False) -> Schedule:

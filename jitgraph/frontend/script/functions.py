@@ -87,7 +87,7 @@ def _compiled(function: FunctionType, found: Found) -> CodeType:
     parameters = ast.arguments(
         posonlyargs=[], args=[ast.arg(arg=name) for name in names], kwonlyargs=[], kw_defaults=[], defaults=[]
     )
-    body = [inner]
+    body: list[ast.stmt] = [inner]
     own = found.owner or getattr(node, "name", None)
     if own is not None and own not in original.co_freevars:  # inside, this name is the module's
         body.insert(0, ast.Global(names=[own]))

@@ -200,3 +200,23 @@ def test_bad_files_and_calls_say_what_is_wrong(path: Path) -> None:
         loader.load(path)(normal(4))
     with pytest.raises(jg.JitgraphError):
         jg.load(path)(normal(4))
+
+
+def test_a_result_that_is_the_old_state_is_the_old_state(path: Path) -> None:
+    state = jg.asarray(normal(3))
+
+    @jg.trace
+    def advance(x: jg.Tensor) -> jg.Tensor:
+        nonlocal state
+        old = state.clone()
+        state += x
+        return old
+
+    jg.save(advance, path, example_inputs=(normal(3),))
+    alone, again = loader.load(path), jg.load(path)
+    before = state.numpy().copy()
+    x = normal(3, seed=2)
+    for step in (advance, alone, again):
+        np.testing.assert_array_equal(np.asarray(step(x)), before)
+        np.testing.assert_array_equal(np.asarray(step(x)), before + x)
+    np.testing.assert_array_equal(state.numpy(), before + x + x)

@@ -338,7 +338,7 @@ class Recorder:
 
     def concretise(self, handle: Tensor, what: str) -> NoReturn:
         """Refuse ``what``, which needs the value of a traced tensor."""
-        if handle._weak and not _is_float(self.read(handle).ir):
+        if handle._weak and not (self.uses_float(handle) or _is_float(self.read(handle).ir)):
             raise ConcretisationError(
                 f"{what} needs a Python number that a loop or if on a tensor made a tensor; it is known only when the "
                 "graph runs",

@@ -1,0 +1,31 @@
+"""The planted faults of tests/mutants still fit the code and name tests that exist; ``make mutants`` runs them."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PATCHES = sorted((ROOT / "tests" / "mutants").glob("*.patch"))
+
+
+@pytest.mark.parametrize("patch", PATCHES, ids=lambda path: path.stem)
+def test_a_planted_fault_fits(patch: Path, tmp_path: Path) -> None:
+    text = patch.read_text()
+    assert re.search(r"^# fault: \S", text, re.MULTILINE)
+    test = re.search(r"^# test: (tests/\w+\.py)::(\w+)", text, re.MULTILINE)
+    assert test, "no line '# test: tests/...::...'"
+    assert f"def {test[2]}(" in (ROOT / test[1]).read_text()
+    for name in re.findall(r"^\+\+\+ b/(\S+)", text, re.MULTILINE):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    done = subprocess.run(["git", "apply", "--check", str(patch)], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_there_are_enough() -> None:
+    assert len(PATCHES) >= 12

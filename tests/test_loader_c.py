@@ -189,6 +189,10 @@ def test_a_named_batch(case: Case) -> None:
     assert "expected x: float32[batch, 784], got float64[3, 784]" in case.error(normal(3, 784).astype(float))
     assert "of rank 1 in float32[784]" in case.error(normal(784))
     assert "takes 1 inputs and gives 1 outputs, got 0 and 1" in case.error()
+    assert "the argument x: float32[batch, 784] is missing" in case.error(extra=["default"])
+    for sizes, message in ((f"{2**62},784", "leaves 64 bits"), ("0,-3", "negative size"), ("1,2", "whose axis 1")):
+        (case.folder / "empty").write_bytes(b"\0" * 8)
+        assert message in case.error(extra=["in", case.folder / "empty", "float32", sizes])
 
 
 def test_several_outputs_and_dtypes(case: Case) -> None:
@@ -228,6 +232,15 @@ def test_failed_checks(case: Case) -> None:
         loader.load(case.path)(*bad)
     assert case.error(*bad) == f"3 IndexError {caught.value}\n"
     assert "7" in str(caught.value) and "test_loader_c.py" in str(caught.value)
+
+
+def test_failures_after_success(case: Case) -> None:
+    case.save(lambda x, at: (x[at], x * 2), normal(6), np.array([1, 2]))
+    run = ["run", case.folder / "out", 2]
+    good = [*case.given([normal(6), np.array([5, 0])]), *run]
+    for bad in ([normal(5), np.array([1, 2])], [normal(6), np.array([6, 0])]):
+        text = execute(case.programs.sanitized, case.path, *good, "again", *case.given(bad), *run)
+        assert re.search("^[23] ", text, re.MULTILINE)
 
 
 def test_outputs_in_given_memory(case: Case) -> None:
@@ -346,14 +359,22 @@ FLOATS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "dtype, values",
-    [
-        ("float16", FLOATS), ("bfloat16", FLOATS), ("float32", FLOATS), ("float64", FLOATS),
-        ("int8", (-128, 127, True)), ("uint8", (0, 255)), ("int64", (-(2**63), 2**63 - 1)), ("uint64", (2**63 - 1,)), ("bool", (True, False)),
-    ],
-)  # fmt: skip
-def test_defaults(case: Case, dtype: str, values: tuple[Any, ...]) -> None:
+DEFAULTS: dict[str, tuple[Any, ...]] = {
+    "float16": FLOATS,
+    "bfloat16": FLOATS,
+    "float32": FLOATS,
+    "float64": FLOATS,
+    "int8": (-128, 127, True),
+    "uint8": (0, 255),
+    "int64": (-(2**63), 2**63 - 1),
+    "uint64": (2**63 - 1,),
+    "bool": (True, False),
+}
+
+
+@pytest.mark.parametrize("dtype", DEFAULTS)
+def test_defaults(case: Case, dtype: str) -> None:
+    values = DEFAULTS[dtype]
     wanted = loader.dtype_named(dtype)
     inputs = [spec(f"x{i}", dtype, default=value) for i, value in enumerate(values)]
     outputs = [spec(f"y{i}", dtype) for i in range(len(values))]

@@ -240,26 +240,38 @@ static const uint32_t SHA256_K[64] = {
 
 static uint32_t rotated(uint32_t x, int n) { return x >> n | x << (32 - n); }
 
+/* One round: instead of moving the eight variables on, the next round calls them by other names. */
+static inline void sha256_round(uint32_t a, uint32_t b, uint32_t c, uint32_t *d, uint32_t e, uint32_t f, uint32_t g,
+                                uint32_t *h, uint32_t k_and_w) {
+    uint32_t s1 = rotated(e, 6) ^ rotated(e, 11) ^ rotated(e, 25), s0 = rotated(a, 2) ^ rotated(a, 13) ^ rotated(a, 22);
+    uint32_t t = *h + s1 + (g ^ (e & (f ^ g))) + k_and_w;
+    *d += t;
+    *h = t + s0 + ((a & b) | (c & (a | b)));
+}
+
 static void sha256_block(uint32_t state[8], const uint8_t *data) {
-    uint32_t w[64], v[8];
+    uint32_t w[64];
     for (int i = 0; i < 16; i++) w[i] = __builtin_bswap32(u32_at(data + 4 * i));
     for (int i = 16; i < 64; i++) {
         uint32_t s0 = rotated(w[i - 15], 7) ^ rotated(w[i - 15], 18) ^ w[i - 15] >> 3;
         uint32_t s1 = rotated(w[i - 2], 17) ^ rotated(w[i - 2], 19) ^ w[i - 2] >> 10;
         w[i] = w[i - 16] + s0 + w[i - 7] + s1;
     }
-    memcpy(v, state, sizeof v);
-    for (int i = 0; i < 64; i++) {
-        uint32_t s1 = rotated(v[4], 6) ^ rotated(v[4], 11) ^ rotated(v[4], 25);
-        uint32_t choice = (v[4] & v[5]) ^ (~v[4] & v[6]);
-        uint32_t t1 = v[7] + s1 + choice + SHA256_K[i] + w[i];
-        uint32_t s0 = rotated(v[0], 2) ^ rotated(v[0], 13) ^ rotated(v[0], 22);
-        uint32_t t2 = s0 + ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
-        memmove(v + 1, v, 7 * sizeof *v);
-        v[4] += t1;
-        v[0] = t1 + t2;
+    uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
+    uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
+    for (int i = 0; i < 64; i += 8) {
+        const uint32_t *k = SHA256_K + i, *x = w + i;
+        sha256_round(a, b, c, &d, e, f, g, &h, k[0] + x[0]);
+        sha256_round(h, a, b, &c, d, e, f, &g, k[1] + x[1]);
+        sha256_round(g, h, a, &b, c, d, e, &f, k[2] + x[2]);
+        sha256_round(f, g, h, &a, b, c, d, &e, k[3] + x[3]);
+        sha256_round(e, f, g, &h, a, b, c, &d, k[4] + x[4]);
+        sha256_round(d, e, f, &g, h, a, b, &c, k[5] + x[5]);
+        sha256_round(c, d, e, &f, g, h, a, &b, k[6] + x[6]);
+        sha256_round(b, c, d, &e, f, g, h, &a, k[7] + x[7]);
     }
-    for (int i = 0; i < 8; i++) state[i] += v[i];
+    const uint32_t last[8] = {a, b, c, d, e, f, g, h};
+    for (int i = 0; i < 8; i++) state[i] += last[i];
 }
 
 static void sha256_hex(Bytes bytes, char hex[65]) {
@@ -1713,7 +1725,7 @@ typedef struct Result {
     int64_t shape[JG_MAX_RANK];
     size_t bytes;
     void *memory;
-    bool fresh; /* allocated for this call */
+    bool fresh; /* allocated for the running call; false between calls */
 } Result;
 
 /* Everything that one running call needs; kept for the next one. */
@@ -1795,12 +1807,13 @@ static const char *facts(const Entry *entry, const Record *record, const Express
     return text;
 }
 
-/* Whether data may stand for the parameter, apart from its sizes. */
-static bool check_view(const Entry *entry, size_t number, const View *view, jg_error *error) {
+/* Says why a view cannot stand for the parameter. */
+static bool report_view(const Entry *entry, size_t number, const View *view, jg_error *error) {
     char where[WHERE_SIZE], wanted[WHERE_SIZE], got[WHERE_SIZE];
     const jg_spec *spec = &entry->parameters[number].shown;
     parameter_text(entry, number, where);
     described(spec, wanted);
+    if (!view->data) return fail(error, JG_BAD_ARGUMENT, "%s: the argument %s is missing", where, wanted);
     if (!is_dtype(view->dtype) || view->rank < 0 || view->rank > JG_MAX_RANK)
         return fail(error, JG_BAD_ARGUMENT, "%s: expected %s, got the dtype %d and the rank %d", where, wanted,
                     (int)view->dtype, view->rank);
@@ -1813,13 +1826,20 @@ static bool check_view(const Entry *entry, size_t number, const View *view, jg_e
     size_t bytes, element = DTYPES[view->dtype].size;
     if (!byte_count(view->shape, view->rank, view->dtype, &bytes))
         return fail(error, JG_BAD_ARGUMENT, "%s: %s has a negative size or leaves 64 bits", where, got);
-    if (!view->data && bytes)
-        return fail(error, JG_BAD_ARGUMENT, "%s: the argument %s is missing", where, wanted);
     if ((uintptr_t)view->data % element != 0)
         return fail(error, JG_BAD_ARGUMENT, "%s: its data is not aligned to its element of %zu bytes", where, element);
-    if (view->dtype == JG_BOOL && number < entry->input_count && !are_bools(view->data, bytes))
-        return fail(error, JG_BAD_ARGUMENT, "%s: a bool that is neither 0 nor 1", where);
-    return true;
+    return fail(error, JG_BAD_ARGUMENT, "%s: a bool that is neither 0 nor 1", where);
+}
+
+/* Whether data may stand for the parameter, apart from its sizes. */
+static bool check_view(const Entry *entry, size_t number, const View *view, jg_error *error) {
+    const jg_spec *spec = &entry->parameters[number].shown;
+    size_t bytes;
+    bool fits = view->dtype == spec->dtype && view->rank == spec->rank &&
+                byte_count(view->shape, view->rank, view->dtype, &bytes) && (view->data || bytes == 0) &&
+                (uintptr_t)view->data % DTYPES[spec->dtype].size == 0 &&
+                (view->dtype != JG_BOOL || number >= entry->input_count || are_bools(view->data, bytes));
+    return fits || report_view(entry, number, view, error);
 }
 
 static bool check_sizes(const Entry *entry, const Record *record, size_t number, jg_error *error) {
@@ -1878,7 +1898,6 @@ static bool plan(const Entry *entry, Record *record, jg_error *error) {
     for (size_t i = 0; i < entry->output_count; i++) {
         const Spec *spec = &entry->outputs[i];
         Result *result = &record->results[i];
-        result->fresh = false;
         for (int32_t axis = 0; axis < spec->shown.rank; axis++) {
             result->shape[axis] = spec->shown.sizes[axis];
             if (spec->expressions[axis].count &&
@@ -2018,6 +2037,7 @@ static void deliver(jg_model *model, const Entry *entry, jg_tensor *outputs, Rec
             memcpy(output->data, result->memory, result->bytes);
             free(result->memory);
         }
+        result->fresh = false;
         output->dtype = entry->outputs[i].shown.dtype;
         output->rank = entry->outputs[i].shown.rank;
         memcpy(output->shape, result->shape, sizeof output->shape);

@@ -6,6 +6,7 @@
    steps:  show                       prints what is inside
            entry NAME                 the entry of the runs that follow
            in FILE DTYPE SIZES        the next input: raw bytes, "float32", "2,3" ("-" for 0-d)
+           again                      no inputs yet
            default                    the next input is left out
            given ROOM OFFSET          the next output gets ROOM bytes, OFFSET bytes behind a multiple of 64
            run PREFIX COUNT           runs COUNT times, writes each output to PREFIX.INDEX, prints dtype and shape
@@ -164,6 +165,8 @@ int main(int count, char **words) {
         } else if (strcmp(step, "in") == 0) {
             inputs[input_count++] = tensor_from(words[i + 1], words[i + 2], words[i + 3]);
             i += 3;
+        } else if (strcmp(step, "again") == 0) {
+            while (input_count) jg_tensor_free(&inputs[--input_count]);
         } else if (strcmp(step, "default") == 0) {
             input_count++;
         } else if (strcmp(step, "given") == 0) {

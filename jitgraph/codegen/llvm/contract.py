@@ -1,4 +1,4 @@
-"""Contractions: packed where there is work enough (``packed.py``), else a tile straight from the operands.
+"""Contractions: packed (``packed.py``), but next to no work by a tile straight from the operands.
 
 The order of summation is that of ``kernel.Contract``: it depends on k alone, never on tiles or lanes.
 """
@@ -6,11 +6,12 @@ The order of summation is that of ``kernel.Contract``: it depends on k alone, ne
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from jitgraph.codegen.kernel import Contract, Operand
 from jitgraph.codegen.llvm import body as bodies
-from jitgraph.codegen.llvm import loops, packed, parallel
+from jitgraph.codegen.llvm import loops, packed, panels, parallel, streams
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, multiply, subtract
 from jitgraph.codegen.llvm.scalars import Scalar
@@ -19,82 +20,81 @@ from jitgraph.codegen.llvm.structure import work
 ROWS: Final = 4
 """Rows of the tile that reads its operands directly."""
 
-FEW_ROWS: Final = 8
-"""Up to this many rows a packed right panel would not be used often enough to pay."""
+COLUMN_TILE: Final = 8
+"""Rows at a time of a product of one column."""
+
+COLUMN_ROWS: Final = 64
+"""Rows of such a product that stay on one thread."""
 
 LITTLE_WORK: Final = 4096
 """Multiply-adds up to which one call is over before panels are packed."""
 
 
 def emit_contract(contract: Contract, env: Environment) -> None:
-    """Emit ``contract``, its epilogue included; rows are shared among threads where it is outermost."""
-    rows = index_value(env, contract.extents[0])
-    known = constant_of(rows)
-    if _is_thin(contract, env) or (known is not None and known <= FEW_ROWS):
-        _share_rows(contract, env, rows, ROWS, _emit_rows)
+    """Emit ``contract``, its epilogue included; its units are shared among threads where it is outermost."""
+    m, n, k = (constant_of(index_value(env, extent)) for extent in contract.extents)
+    if m is not None and n is not None and k is not None and m * n * k <= LITTLE_WORK:
+        _emit_rows(contract, env.inner(), integer(0), integer(m), ROWS)
+        return
+    along_m, along_k = (panels.unit_accesses(contract.left.body, axis) for axis in (contract.m, contract.k))
+    if n == 1 and along_k > along_m:
+        rows = index_value(env, contract.extents[0])
+        _share(contract, env, parallel.ceil_div(env, rows, integer(COLUMN_ROWS)), _emit_column)
+        return
+    if n is not None and n < env.target.lanes(contract.acc.dtype.itemsize) // 2 and (m is None or m > n):
+        contract = _turned(contract)
+    if streams.suits(contract, env):
+        width = streams.columns_of_unit(contract, env)
+        units = parallel.ceil_div(env, index_value(env, contract.extents[1]), integer(width))
+        _share(contract, env, units, lambda c, inner, begin, end: streams.emit_streams(c, inner, width, begin, end))
         return
     plan = packed.plan_of(contract, env)
-
-    def emit_packed(contract: Contract, inner: Environment, begin: Scalar, end: Scalar) -> None:
-        packed.emit_rows(contract, inner, plan, begin, end)
-
-    if known is not None:
-        _share_rows(contract, env, rows, plan.rows, emit_packed)
-        return
-    function = env.function
-    few, many, after = function.label("few"), function.label("many"), function.label("after")
-    function.branch(env.words.cmp("le", rows, integer(FEW_ROWS)).name, few, many)
-    function.start_block(few)
-    _emit_rows(contract, env.inner(), integer(0), rows)
-    function.jump(after)
-    function.start_block(many)
-    _share_rows(contract, env, rows, plan.rows, emit_packed)
-    function.jump(after)
-    function.start_block(after)
+    down, across = packed.unit_counts(contract, env, plan)
+    env.bind("$across", across)
+    units = multiply(env, down, across)
+    _share(contract, env, units, lambda c, inner, *part: packed.emit_units(c, inner, plan, inner["$across"], *part))
 
 
-def _is_thin(contract: Contract, env: Environment) -> bool:
-    """Whether packing cannot pay: hardly any columns, or next to no work."""
-    m, n, k = (constant_of(index_value(env, extent)) for extent in contract.extents)
-    if n is not None and n < env.target.lanes(contract.acc.dtype.itemsize) // 2:
-        return True
-    return m is not None and n is not None and k is not None and m * n * k <= LITTLE_WORK
-
-
-def _share_rows(
+def _share(
     contract: Contract,
     env: Environment,
-    rows: Scalar,
-    unit: int,
+    units: Scalar,
     emit: Callable[[Contract, Environment, Scalar, Scalar], None],
 ) -> None:
-    """``emit`` for ranges of rows that begin at multiples of ``unit``, on several threads where that is possible."""
+    """``emit`` for ranges that together make all units, on several threads where ``env`` is outermost."""
     if not env.outermost:
-        emit(contract, env.inner(), integer(0), rows)
+        emit(contract, env.inner(), integer(0), units)
         return
     whole = parallel.total_work(env, work((contract,), env))
-    env.bind("$rows", rows)
-    units = parallel.ceil_div(env, rows, integer(unit))
-
-    def unit_range(inner: Environment, begin: Scalar, end: Scalar) -> None:
-        first = multiply(inner, begin, integer(unit))
-        last = inner.words.min(multiply(inner, end, integer(unit)), inner["$rows"])
-        emit(contract, inner, first, last)
-
-    parallel.parallel_range(env, units, parallel.share(env, whole, units), unit_range)
+    parallel.parallel_range(
+        env, units, parallel.share(env, whole, units), lambda inner, begin, end: emit(contract, inner, begin, end)
+    )
 
 
-def _emit_rows(contract: Contract, env: Environment, begin: Scalar, end: Scalar) -> None:
-    """Rows ``begin .. end``: ROWS at a time, then one by one."""
+def _emit_column(contract: Contract, env: Environment, begin: Scalar, end: Scalar) -> None:
+    """The rows of some units of a product of one column: scalars, as many chains of sums as hide their latency."""
+    first = multiply(env, begin, integer(COLUMN_ROWS))
+    rows = index_value(env, contract.extents[0])
+    last = panels.least(env, multiply(env, end, integer(COLUMN_ROWS)), rows)
+    _emit_rows(contract, env, first, last, COLUMN_TILE)
+
+
+def _turned(contract: Contract) -> Contract:
+    """The contraction with its sides exchanged: hardly any columns become few rows."""
+    m, n, k = contract.extents
+    return replace(contract, m=contract.n, n=contract.m, extents=(n, m, k), left=contract.right, right=contract.left)
+
+
+def _emit_rows(contract: Contract, env: Environment, begin: Scalar, end: Scalar, height: int) -> None:
+    """Rows ``begin .. end``: ``height`` at a time, then one by one."""
     known = constant_of(end)
-    full = 0 if known is not None and known < ROWS and begin.name == "0" else ROWS
     middle = begin
-    if full:
+    if known is None or known >= height or begin.name != "0":
         total = subtract(env, end, begin)
         fixed = constant_of(total)
-        whole = integer(fixed // ROWS * ROWS) if fixed is not None else env.words.and_(total, integer(-ROWS))
+        whole = integer(fixed // height * height) if fixed is not None else env.words.and_(total, integer(-height))
         middle = add(env, begin, whole)
-        loops.counted(env, begin, middle, ROWS, [], lambda m, _: _emit_columns(contract, env, m, ROWS))
+        loops.counted(env, begin, middle, height, [], lambda m, _: _emit_columns(contract, env, m, height))
     loops.counted(env, middle, end, 1, [], lambda m, _: _emit_columns(contract, env, m, 1))
 
 

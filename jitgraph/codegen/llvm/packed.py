@@ -1,8 +1,10 @@
 """Packed contractions: blocks of both factors are packed into panels, and a register tile runs over the panels.
 
-A block of rows keeps its left panels (rows by ``block_k``) and its sums (rows by columns of a block) on the stack,
-which the second-level cache holds; right panels are packed once a block of rows, and each stays in the first-level
-cache while the tile goes down the rows. The order of summation is that of ``kernel.Contract``: blocks of k, in order.
+A block of columns keeps its right panels (columns by ``block_k``) on the stack, which the second-level cache holds, and
+goes down the rows a tile at a time: the left panel of the tile's rows is packed, the tile runs along the right panels,
+and after the last block of k comes the epilogue, while the sums are in the first-level cache. Where k has several
+blocks the sums of a block of rows wait on the stack. The order of summation is that of ``kernel.Contract``: blocks of
+k, in order.
 """
 
 from __future__ import annotations
@@ -16,58 +18,103 @@ from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, multiply, subtract
 from jitgraph.codegen.llvm.scalars import Scalar
 from jitgraph.codegen.llvm.structure import work
-from jitgraph.codegen.llvm.tile import Tile, tile_function, tile_of
+from jitgraph.codegen.llvm.tile import Tile, tile_function, tile_of, tiles_for
 
-ROW_TILES: Final = 8
-"""Tiles in a block of rows."""
+RIGHT_SHARE: Final = 3 / 8
+"""Of the second-level cache, for a block of the right factor; the sums and the left factor stream through the rest."""
 
-COLUMN_BYTES: Final = 1536
-"""Bytes of one row of the block of sums: 384 float32. With it all blocks together take less than a megabyte."""
+LEAST_COLUMN_BYTES: Final = 512
+"""Bytes of one row of a block of columns at least, or the left factor would be packed too often."""
 
-SHARES: Final = 4
-"""Blocks of rows that there should be at least, where the work is enough for several threads."""
+SUM_BYTES: Final = 512 << 10
+"""Memory for sums that wait for the next block of k."""
+
+SHARE_WORK: Final = 1 << 23
+"""Multiply-adds from which on a part of a product is worth packing the right factor for it again."""
+
+MOST_SHARES: Final = 8
+
+LEAST_UNIT_TILES: Final = 4
+"""Tiles down a unit at least, for the same reason."""
 
 
 class Plan(NamedTuple):
-    """The sizes of one contraction's blocks: elements along m, n and k, and the tile."""
+    """How a contraction is cut: into units that may be shared among threads, and these into blocks.
 
+    ``unit_rows`` is None where rows are not cut into units. ``rows`` and ``columns`` are of a block, ``depth`` the
+    depth of its panels; ``deep`` says that k may have more than one block. ``tiles`` are the tiles of which there is
+    code: their rows, and their vectors, ascending.
+    """
+
+    unit_rows: int | None
     rows: int
     columns: int
     depth: int
+    deep: bool
     tile: Tile
+    tiles: tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def plan_of(contract: Contract, env: Environment) -> Plan:
-    """Blocks from the target's numbers, cut down where extents are known to be small."""
+    """Units and blocks from the target's numbers, cut down where extents are known to be small."""
     dtype = contract.acc.dtype
     tile = tile_of(env.target, dtype)
     m, n, k = (constant_of(index_value(env, extent)) for extent in contract.extents)
-    rows, columns, depth = ROW_TILES * tile.rows, COLUMN_BYTES // dtype.itemsize, contract.block_k
-    if m is not None:
-        large = env.outermost and parallel.is_worth_sharing(parallel.total_work(env, work((contract,), env)))
-        blocks = max(SHARES if large else 1, -(-m // rows))
-        rows = min(rows, _up(max(-(-m // blocks), 2 * tile.rows if large else 1), tile.rows))
-    if n is not None:
-        columns = min(columns, _up(n, tile.columns))
-    if k is not None:
-        depth = min(depth, max(k, 1))
-    return Plan(rows, _up(columns, tile.columns), depth, tile)
+    depth = min(contract.block_k, max(k, 1)) if k is not None else contract.block_k
+    room = int(env.target.l2_bytes * RIGHT_SHARE) // contract.block_k
+    columns = max(LEAST_COLUMN_BYTES, room) // dtype.itemsize // tile.columns * tile.columns
+    columns = _balanced(n, columns, tile.columns)
+    rows = _balanced(m, max(1, SUM_BYTES // dtype.itemsize // columns // tile.rows) * tile.rows, tile.rows)
+    unit_rows = _unit_rows(contract, env, (m, n, k), columns, tile) if env.outermost else None
+    deep = k is None or k > contract.block_k
+    return Plan(unit_rows, rows, columns, depth, deep, tile, tiles_for(tile, m, n))
+
+
+def _unit_rows(
+    contract: Contract, env: Environment, extents: tuple[int | None, ...], columns: int, tile: Tile
+) -> int | None:
+    if not parallel.is_worth_sharing(parallel.total_work(env, work((contract,), env))):
+        return None
+    m, n, k = extents
+    if m is None or n is None or k is None:
+        return 16 * tile.rows
+    shares = min(MOST_SHARES, m * n * k // SHARE_WORK + 1, m // (LEAST_UNIT_TILES * tile.rows) * -(-n // columns))
+    return _balanced(m, -(-m // max(1, -(-shares // -(-n // columns)))), tile.rows)
+
+
+def _balanced(extent: int | None, most: int, unit: int) -> int:
+    """The size of a block, a multiple of ``unit``: as large as ``most`` or less, so that all are about equal."""
+    most = _up(most, unit)
+    if extent is None:
+        return most
+    blocks = max(1, -(-extent // most))
+    return _up(max(1, -(-extent // blocks)), unit)
 
 
 def _up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
-class Blocks(NamedTuple):
-    """The memory of one thread's blocks."""
+def unit_counts(contract: Contract, env: Environment, plan: Plan) -> tuple[Scalar, Scalar]:
+    """How many units there are along the rows and along the columns."""
+    rows, columns = (index_value(env, extent) for extent in contract.extents[:2])
+    down = integer(1) if plan.unit_rows is None else parallel.ceil_div(env, rows, integer(plan.unit_rows))
+    return down, parallel.ceil_div(env, columns, integer(plan.columns))
 
+
+class _Emission(NamedTuple):
+    """One contraction being emitted: the memory of one thread's blocks, and the extents."""
+
+    contract: Contract
+    plan: Plan
     left: Scalar
     right: Scalar
     sums: Scalar
+    extents: tuple[Scalar, Scalar, Scalar]
 
 
-def emit_rows(contract: Contract, env: Environment, plan: Plan, begin: Scalar, end: Scalar) -> None:
-    """Rows ``begin .. end`` of the product, epilogue included."""
+def emit_units(contract: Contract, env: Environment, plan: Plan, across: Scalar, begin: Scalar, end: Scalar) -> None:
+    """Units ``begin .. end`` of the product, epilogue included, row by row of units; ``across`` are in such a row."""
     dtype, tile = contract.acc.dtype, plan.tile
     slack = tile.lanes  # what packing and the epilogue's vectors reach past the end
     depth_room = _up(plan.depth, tile.lanes) + 1
@@ -76,92 +123,143 @@ def emit_rows(contract: Contract, env: Environment, plan: Plan, begin: Scalar, e
         pointer = env.function.alloca(env.words.type(dtype), elements + slack)
         return Scalar(pointer.name, "ptr", dtype, 1)
 
-    blocks = Blocks(
-        memory(plan.rows * depth_room), memory(plan.columns * depth_room), memory(plan.rows * plan.columns)
+    m, n, k = (index_value(env, extent) for extent in contract.extents)
+    emission = _Emission(
+        contract,
+        plan,
+        memory(tile.rows * depth_room),
+        memory(plan.columns * depth_room),
+        memory((plan.rows if plan.deep else tile.rows) * plan.columns),
+        (m, n, k),
     )
-    columns = index_value(env, contract.extents[1])
+
+    def unit(number: Scalar, _: list[Scalar]) -> list[Scalar]:
+        row, column = _divided(env, number, across) if plan.unit_rows is not None else (integer(0), number)
+        first = multiply(env, column, integer(plan.columns))
+        columns = (first, panels.least(env, add(env, first, integer(plan.columns)), n))
+        if plan.unit_rows is None:
+            _emit_columns(emission, env, (integer(0), m), columns)
+        else:
+            first = multiply(env, row, integer(plan.unit_rows))
+            _emit_columns(
+                emission, env, (first, panels.least(env, add(env, first, integer(plan.unit_rows)), m)), columns
+            )
+        return []
+
+    loops.counted(env, begin, end, 1, [], unit)
+
+
+def _divided(env: Environment, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
+    a, b = constant_of(x), constant_of(y)
+    if b == 1:
+        return x, integer(0)
+    if a is not None and b is not None:
+        return integer(a // b), integer(a % b)
+    y = env.words.max(y, integer(1))
+    return tuple(env.words.make(f"{word} {x}, {y.name}", x.dtype, 1) for word in ("udiv", "urem"))  # type: ignore[return-value]
+
+
+_Range = tuple[Scalar, Scalar]
+
+
+def _emit_columns(emission: _Emission, env: Environment, rows: _Range, columns: _Range) -> None:
+    """A block of columns: all of its rows, in blocks where sums must wait for the next block of k."""
+    plan, depth = emission.plan, emission.extents[2]
+    block_k = emission.contract.block_k
+    deepest = panels.least(env, depth, integer(block_k))
 
     def row_block(row: Scalar, _: list[Scalar]) -> list[Scalar]:
-        rows = (row, panels.least(env, add(env, row, integer(plan.rows)), end))
+        block = (row, panels.least(env, add(env, row, integer(plan.rows)), rows[1])) if plan.deep else rows
 
-        def column_block(column: Scalar, _: list[Scalar]) -> list[Scalar]:
-            _emit_block(contract, env, plan, blocks, rows, column, columns)
+        def depth_block(at: Scalar, _: list[Scalar]) -> list[Scalar]:
+            end = panels.least(env, add(env, at, integer(block_k)), depth) if plan.deep else deepest
+            _emit_depth_block(emission, env, block, columns, (at, end))
             return []
 
-        loops.counted(env, integer(0), columns, plan.columns, [], column_block)
+        # An empty k has one block too: it stores zeros, and the epilogue runs.
+        loops.counted(env, integer(0), panels.at_least_one(env, depth), block_k, [], depth_block)
         return []
 
-    loops.counted(env, begin, end, plan.rows, [], row_block)
+    if plan.deep:
+        loops.counted(env, *rows, plan.rows, [], row_block)
+    else:
+        row_block(rows[0], [])
 
 
-def _emit_block(
-    contract: Contract,
-    env: Environment,
-    plan: Plan,
-    blocks: Blocks,
-    rows: tuple[Scalar, Scalar],
-    column: Scalar,
-    columns: Scalar,
-) -> None:
-    """One block of rows and columns: all of k, then the epilogue."""
-    bounds = (column, panels.least(env, add(env, column, integer(plan.columns)), columns))
-    depth = index_value(env, contract.extents[2])
-    known = constant_of(depth)
-    if known is None or known == 0:
-        _clear_if_empty(env, plan, blocks.sums, depth)
+def _emit_depth_block(emission: _Emission, env: Environment, rows: _Range, columns: _Range, depths: _Range) -> None:
+    contract, plan = emission.contract, emission.plan
+    right = panels.Panels(emission.right, plan.tile.columns, columns, depths)
+    panels.pack(contract.right, (contract.n, contract.k), env, right, emission.extents[1])
 
-    def depth_block(at: Scalar, _: list[Scalar]) -> list[Scalar]:
-        depths = (at, panels.least(env, add(env, at, integer(contract.block_k)), depth))
-        _emit_depth_block(contract, env, plan, blocks, rows, bounds, depths)
+    def row_tile(row: Scalar, _: list[Scalar]) -> list[Scalar]:
+        tile_rows = (row, panels.least(env, add(env, row, integer(plan.tile.rows)), rows[1]))
+        start = multiply(env, subtract(env, row, rows[0]), integer(plan.columns)) if plan.deep else integer(0)
+        sums = Scalar(panels.element_address(env, emission.sums, start), "ptr", emission.sums.dtype, 1)
+        _emit_tiles(emission, env, right, tile_rows, sums)
+        if not plan.deep:
+            _emit_epilogue(emission, env, sums, tile_rows, columns)
+            return []
+        function = env.function
+        epilogue, after = function.label("epilogue"), function.label("after")
+        last = env.words.cmp("eq", depths[1], emission.extents[2])
+        function.branch(last.name, epilogue, after)
+        function.start_block(epilogue)
+        _emit_epilogue(emission, env, sums, tile_rows, columns)
+        function.jump(after)
+        function.start_block(after)
         return []
 
-    loops.counted(env, integer(0), depth, contract.block_k, [], depth_block)
-    _emit_epilogue(contract, env, plan, blocks.sums, rows, bounds)
+    loops.counted(env, *rows, plan.tile.rows, [], row_tile)
 
 
-def _emit_depth_block(
-    contract: Contract,
-    env: Environment,
-    plan: Plan,
-    blocks: Blocks,
-    rows: tuple[Scalar, Scalar],
-    columns: tuple[Scalar, Scalar],
-    depths: tuple[Scalar, Scalar],
-) -> None:
-    dtype, tile = contract.acc.dtype, plan.tile
-    depth = subtract(env, depths[1], depths[0])
+def _emit_tiles(emission: _Emission, env: Environment, right: panels.Panels, rows: _Range, sums: Scalar) -> None:
+    """Pack the left panel of a tile's rows, and run the tile along the right panels."""
+    contract, plan = emission.contract, emission.plan
+    columns, depths = right.places, right.depths
+    left = panels.Panels(emission.left, plan.tile.rows, rows, depths)
+    panels.pack(contract.left, (contract.m, contract.k), env, left, emission.extents[0])
     first = env.words.cmp("eq", depths[0], integer(0))
-    function = tile_function(env, dtype)
-    left = panels.Panels(blocks.left, tile.rows, rows, depths)
-    right = panels.Panels(blocks.right, tile.columns, columns, depths)
-    panels.pack(contract.left, (contract.m, contract.k), env, left)
-    panels.pack(contract.right, (contract.n, contract.k), env, right)
+    depth = subtract(env, depths[1], depths[0])
 
-    def tile_column(column: Scalar, _: list[Scalar]) -> list[Scalar]:
-        right_panel = right.panel_at(env, column)
-
-        def run_tile(row: Scalar, _: list[Scalar]) -> list[Scalar]:
-            across = multiply(env, subtract(env, row, rows[0]), integer(plan.columns))
-            place = add(env, across, subtract(env, column, columns[0]))
-            sums = panels.element_address(env, blocks.sums, place)
-            arguments = f"{depth}, {left.panel_at(env, row)}, {right_panel}, ptr {sums}, i64 {plan.columns}, {first}"
-            env.function.do(f"call void @{function}({arguments})")
-            return []
-
-        loops.counted(env, *rows, tile.rows, [], run_tile)
+    def run_tile(column: Scalar, _: list[Scalar]) -> list[Scalar]:
+        address = panels.element_address(env, sums, subtract(env, column, columns[0]))
+        function = _chosen(env, emission, subtract(env, rows[1], rows[0]), subtract(env, columns[1], column))
+        arguments = f"{depth}, {left.memory}, {right.panel_at(env, column)}, ptr {address}, i64 {plan.columns}, {first}"
+        env.function.do(f"call void {function}({arguments})")
         return []
 
-    loops.counted(env, *columns, tile.columns, [], tile_column)
+    loops.counted(env, *columns, plan.tile.columns, [], run_tile)
 
 
-def _emit_epilogue(
-    contract: Contract,
-    env: Environment,
-    plan: Plan,
-    sums: Scalar,
-    rows: tuple[Scalar, Scalar],
-    columns: tuple[Scalar, Scalar],
-) -> None:
+def _chosen(env: Environment, emission: _Emission, rows: Scalar, columns: Scalar) -> str:
+    """The smallest of the plan's tiles that does so many rows and columns."""
+    tile, (by_rows, by_vectors) = emission.plan.tile, emission.plan.tiles
+
+    def by_row(vectors: int) -> str:
+        names = [
+            f"@{tile_function(env, emission.contract.acc.dtype, tile._replace(rows=count, vectors=vectors))}"
+            for count in by_rows
+        ]
+        return _smallest(env, rows, by_rows, names)
+
+    counts = tuple(vectors * tile.lanes for vectors in by_vectors)
+    return _smallest(env, columns, counts, [by_row(vectors) for vectors in by_vectors])
+
+
+def _smallest(env: Environment, wanted: Scalar, counts: tuple[int, ...], names: list[str]) -> str:
+    known = constant_of(wanted)
+    chosen = names[-1]
+    for count, name in list(zip(counts, names, strict=True))[-2::-1]:
+        if known is not None:
+            chosen = name if known <= count else chosen
+        else:
+            fits = env.words.cmp("le", wanted, integer(count))
+            chosen = env.function.emit("ptr", f"select {fits}, ptr {name}, ptr {chosen}").name
+    return chosen
+
+
+def _emit_epilogue(emission: _Emission, env: Environment, sums: Scalar, rows: _Range, columns: _Range) -> None:
+    contract, plan = emission.contract, emission.plan
     dtype = contract.acc.dtype
 
     def row(at: Scalar, _: list[Scalar]) -> list[Scalar]:
@@ -178,21 +276,7 @@ def _emit_epilogue(
             return carries
 
         scope = env.at({contract.m: at})
-        loops.in_lanes(contract.n, contract.epilogue, scope, columns[0], columns[1], plan.tile.lanes, [], step)
+        loops.in_lanes(contract.n, contract.epilogue, scope, *columns, plan.tile.lanes, [], step)
         return []
 
-    loops.counted(env, rows[0], rows[1], 1, [], row)
-
-
-def _clear_if_empty(env: Environment, plan: Plan, sums: Scalar, depth: Scalar) -> None:
-    """Zero the sums where there is no k: the tile, which otherwise stores to them first, does not run."""
-    s = env.words
-    total = plan.rows * plan.columns
-    end = s.select(s.cmp("eq", depth, integer(0)), integer(total), integer(0))
-    zero = s.splat(s.const(0, sums.dtype), plan.tile.lanes)
-
-    def clear(at: Scalar, _: list[Scalar]) -> list[Scalar]:
-        panels.store_vector(env, sums, at, zero)
-        return []
-
-    loops.counted(env, integer(0), end, plan.tile.lanes, [], clear)
+    loops.counted(env, *rows, 1, [], row)

@@ -7,19 +7,23 @@ fused in.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from jitgraph.codegen.index import coefficient
 from jitgraph.codegen.kernel import Body, Load, Operand
 from jitgraph.codegen.llvm import body as bodies
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.access import memory_type
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
-from jitgraph.codegen.llvm.index import add, multiply, subtract
+from jitgraph.codegen.llvm.index import add, index_value, multiply, names, subtract
 from jitgraph.codegen.llvm.scalars import Scalar
 from jitgraph.codegen.llvm.structure import inner_bodies
 from jitgraph.codegen.llvm.tile import square_function
-from jitgraph.dtypes import DType
-from jitgraph.ir.dims import Dim, DimLike
+from jitgraph.dtypes import DType, bool_
+from jitgraph.ir.dims import DimLike
+
+_FEW_PLACES: Final = 2  # for which a square of lanes is not worth transposing
+_ROWS_AHEAD: Final = 8  # depths by which rows are fetched before they are packed
 
 
 class Panels(NamedTuple):
@@ -42,18 +46,68 @@ class Panels(NamedTuple):
         return Scalar(address, "ptr", self.memory.dtype, 1)
 
 
-def pack(operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels) -> None:
-    """Fill ``panels`` with ``operand``. ``axes`` are the names of the factor's own axis and of k.
+def pack(operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels, extent: Scalar) -> None:
+    """Fill ``panels`` with ``operand``. ``axes`` are the names of the factor's own axis, of ``extent``, and of k.
 
     Whichever of them runs through memory goes over lanes; where that is k, squares are transposed in registers.
     """
     own, k = axes
-    if _unit_accesses(operand.body, k) > _unit_accesses(operand.body, own):
-        _pack_along_depth(operand, axes, env, panels)
+    _clear_last(env, panels)
+    places = constant_of(subtract(env, panels.places[1], panels.places[0]))
+    along_depth = unit_accesses(operand.body, k) > unit_accesses(operand.body, own)
+    if along_depth and places is not None and places <= _FEW_PLACES:
+        _pack_singly(operand, axes, env, panels)
+    elif along_depth:
+        _pack_along_depth(operand, axes, env, panels, extent)
     elif panels.width % env.target.lanes(panels.memory.dtype.itemsize) == 0:
         _pack_rows(operand, axes, env, panels)
     else:
         _pack_along_places(operand, axes, env, panels)
+
+
+def _clear_last(env: Environment, panels: Panels) -> None:
+    """Zero the last panel where it is not full: the tile runs over all of it, and on whatever lies in fresh memory,
+    subnormal numbers as likely as not, it would be a hundred times slower."""
+    dtype, width = panels.memory.dtype, panels.width
+    begin, end = panels.places
+    count = subtract(env, end, begin)
+    known = constant_of(count)
+    if known is not None and known % width == 0:
+        return
+    lanes = env.target.lanes(dtype.itemsize)
+    zero = env.words.splat(env.words.const(0, dtype), lanes)
+    size = multiply(env, subtract(env, panels.depths[1], panels.depths[0]), integer(width))
+    first = multiply(env, _quotient(env, count, width), size)
+    last = add(env, first, size)
+    if known is None:
+        s = env.words
+        rest = s.sub(count, s.mul(_quotient(env, count, width), integer(width)))
+        last = s.select(s.cmp("eq", rest, integer(0)), first, last)
+
+    def clear(at: Scalar, _: list[Scalar]) -> list[Scalar]:
+        store_vector(env, panels.memory, at, zero)
+        return []
+
+    loops.counted(env, first, last, lanes, [], clear)
+
+
+def _pack_singly(operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels) -> None:
+    """Element by element: of few places, no square is worth transposing."""
+    own, k = axes
+
+    def place(at: Scalar, _: list[Scalar]) -> list[Scalar]:
+        inside = subtract(env, at, panels.places[0])
+
+        def depth(deep: Scalar, _: list[Scalar]) -> list[Scalar]:
+            row = multiply(env, subtract(env, deep, panels.depths[0]), integer(panels.width))
+            value = value_of(operand, env.at({own: at, k: deep}), panels.memory.dtype)
+            store_vector(env, panels.memory, add(env, row, inside), value)
+            return []
+
+        loops.counted(env, *panels.depths, 1, [], depth)
+        return []
+
+    loops.counted(env, *panels.places, 1, [], place)
 
 
 def _pack_rows(operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels) -> None:
@@ -72,13 +126,30 @@ def _pack_rows(operand: Operand, axes: tuple[str, str], env: Environment, panels
             number = _quotient(env, place, width)
             inside = subtract(env, place, multiply(env, number, integer(width)))
             start = add(env, multiply(env, number, size), add(env, row, inside))
-            store_vector(here, panels.memory, start, _value(operand, here, dtype))
+            _fetch_ahead(operand.body, here, own, {own: base, k: add(env, at, integer(_ROWS_AHEAD))})
+            store_vector(here, panels.memory, start, value_of(operand, here, dtype))
             return carries
 
         loops.in_lanes(own, operand.body, env.at({k: at}), begin, end, env.target.lanes(dtype.itemsize), [], step)
         return []
 
     loops.counted(env, *panels.depths, 1, [], depth)
+
+
+def _fetch_ahead(body: Body, env: Environment, own: str, point: dict[str, Scalar]) -> None:
+    """Ask for what the loads of ``body`` that run through memory along ``own`` will read at ``point``.
+
+    A block is read in short runs, one for each depth, which the processor does not foresee by itself.
+    """
+    for statement in body:
+        if isinstance(statement, Load) and coefficient(statement.index, own) == 1:
+            if any(name.startswith("_v") for name in names(statement.index)):
+                continue
+            env.module.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\n")
+            there = env.at(point)
+            there.lanes = None
+            address = element_address(env, env["&" + statement.buffer], index_value(there, statement.index))
+            env.function.do(f"call void @llvm.prefetch.p0(ptr {address}, i32 0, i32 3, i32 1)")
 
 
 def _pack_along_places(operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels) -> None:
@@ -96,7 +167,7 @@ def _pack_along_places(operand: Operand, axes: tuple[str, str], env: Environment
 
             def step(here: Environment, carries: list[Scalar]) -> list[Scalar]:
                 base = here.lanes.base if here.lanes is not None else here[own]
-                store_vector(here, memory, add(env, row, subtract(env, base, first)), _value(operand, here, dtype))
+                store_vector(here, memory, add(env, row, subtract(env, base, first)), value_of(operand, here, dtype))
                 return carries
 
             loops.in_lanes(own, operand.body, env.at({k: at}), first, last, lanes, [], step)
@@ -108,13 +179,22 @@ def _pack_along_places(operand: Operand, axes: tuple[str, str], env: Environment
     loops.counted(env, *panels.places, width, [], panel)
 
 
-def _pack_along_depth(operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels) -> None:
-    """Squares of lanes by lanes: read along k, transposed, written along places."""
+def _pack_along_depth(
+    operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels, extent: Scalar
+) -> None:
+    """Squares of lanes by lanes: read along k, transposed, written along places.
+
+    A square is read where it lies if the operand is nothing but a load, and by way of a dense copy elsewhere.
+    """
     own, k = axes
     width, dtype = panels.width, panels.memory.dtype
     lanes = env.target.lanes(dtype.itemsize)
     transpose = square_function(env, dtype)
     square = Scalar(env.function.alloca(env.words.type(dtype), lanes * lanes).name, "ptr", dtype, 1)
+    for line in range(lanes):  # a square that is not full is transposed whole: see _clear_last
+        zero = env.words.splat(env.words.const(0, dtype), lanes)
+        store_vector(env, square, integer(line * lanes), zero)
+    source = _plain_load(operand, own, env, dtype)
 
     def panel(first: Scalar, _: list[Scalar]) -> list[Scalar]:
         memory = panels.panel_at(env, first)
@@ -130,18 +210,28 @@ def _pack_along_depth(operand: Operand, axes: tuple[str, str], env: Environment,
                 row = multiply(env, subtract(env, base, panels.depths[0]), integer(width))
                 start = add(env, row, subtract(env, begin, first))
                 count = here.lanes.width if here.lanes is not None else 1
+                origin, stride, copied = square.name, integer(lanes), begin
+                if source is not None and here.lanes is not None and here.lanes.mask is None:
+                    s = env.words
+                    load, between = source
+                    inside = s.cmp("le", add(env, begin, integer(lanes)), extent)
+                    there = env.at({own: begin, k: base})
+                    address = element_address(env, env["&" + load.buffer], index_value(there, load.index))
+                    origin = env.function.emit("ptr", f"select {inside}, ptr {address}, ptr {origin}").name
+                    stride = s.select(inside, index_value(env, between), stride)
+                    copied = s.select(inside, end, begin)
 
                 def read(at: Scalar, _: list[Scalar]) -> list[Scalar]:
                     line = multiply(env, subtract(env, at, begin), integer(count))
-                    store_vector(here, square, line, _value(operand, here.at({own: at}), dtype))
+                    store_vector(here, square, line, value_of(operand, here.at({own: at}), dtype))
                     return []
 
-                loops.counted(env, begin, end, 1, [], read)
+                loops.counted(env, copied, end, 1, [], read)
                 if count == 1:
                     store_vector(here, memory, start, load_vector(env, square, integer(0), dtype, lanes))
                 else:
                     to = element_address(env, memory, start)
-                    env.function.do(f"call void @{transpose}({square}, ptr {to}, i64 {width})")
+                    env.function.do(f"call void @{transpose}(ptr {origin}, {stride}, ptr {to}, i64 {width})")
                 return carries
 
             loops.in_lanes(k, operand.body, env, *panels.depths, lanes, [], step)
@@ -151,6 +241,19 @@ def _pack_along_depth(operand: Operand, axes: tuple[str, str], env: Environment,
         return []
 
     loops.counted(env, *panels.places, width, [], panel)
+
+
+def _plain_load(operand: Operand, own: str, env: Environment, dtype: DType) -> tuple[Load, DimLike] | None:
+    """The operand's load, and the elements between its places, where that load is all there is to it."""
+    if len(operand.body) != 1 or dtype == bool_:
+        return None
+    (load,) = operand.body
+    if not isinstance(load, Load) or load.mask is not None or load.var != operand.value:
+        return None
+    between = coefficient(load.index, own)
+    if between is None or load.var.dtype != dtype or env["&" + load.buffer].lanes > 1:
+        return None
+    return load, between
 
 
 def _quotient(env: Environment, x: Scalar, divisor: int) -> Scalar:
@@ -168,10 +271,17 @@ def least(env: Environment, x: Scalar, y: Scalar) -> Scalar:
     return env.words.min(x, y)
 
 
-def _value(operand: Operand, env: Environment, dtype: DType) -> Scalar:
+def value_of(operand: Operand, env: Environment, dtype: DType) -> Scalar:
+    """The operand's value where ``env`` says, as ``dtype`` and in all lanes."""
     bodies.emit_body(operand.body, env)
     value = env.words.cast(env[operand.value.name], dtype)
     return env.words.splat(value, env.lanes.width) if env.lanes is not None else value
+
+
+def at_least_one(env: Environment, x: Scalar) -> Scalar:
+    """``max(x, 1)``, folded where it is a literal."""
+    known = constant_of(x)
+    return integer(max(1, known)) if known is not None else env.words.max(x, integer(1))
 
 
 def store_vector(env: Environment, buffer: Scalar, index: Scalar, value: Scalar) -> None:
@@ -194,16 +304,12 @@ def element_address(env: Environment, buffer: Scalar, index: Scalar) -> str:
     return env.function.emit("ptr", f"getelementptr {memory_type(buffer.dtype)}, ptr {buffer.name}, {index}").name
 
 
-def _unit_accesses(body: Body, axis: str) -> int:
+def unit_accesses(body: Body, axis: str) -> int:
     """How many loads of ``body`` run through memory along ``axis``."""
     count = 0
     for statement in body:
         if isinstance(statement, Load):
-            count += _coefficient(statement.index, axis) == 1
+            count += coefficient(statement.index, axis) == 1
         for inner in inner_bodies(statement):
-            count += _unit_accesses(inner, axis)
+            count += unit_accesses(inner, axis)
     return count
-
-
-def _coefficient(index: DimLike, axis: str) -> int:
-    return index.terms.get((axis,), 0) if isinstance(index, Dim) else 0

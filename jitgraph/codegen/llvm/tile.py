@@ -2,14 +2,14 @@
 
 The tile multiplies rows of a packed left panel with vectors of a packed right panel and sums in registers. Sources of
 the scheme: Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication"; Van Zee and van de Geijn
-2015 (BLIS). The library of a dtype depends on the target alone: it is compiled once a process and linked into images.
+2015 (BLIS). They depend on the target and the dtype alone: each is compiled once a process and linked into images.
 """
 
 from __future__ import annotations
 
 import re
 from functools import cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.builder import Function, Module, Value
@@ -18,7 +18,11 @@ from jitgraph.codegen.llvm.scalars import Scalar, Words
 from jitgraph.dtypes import BY_SHORT_NAME, SHORT_NAMES, DType
 from jitgraph.ir.target import Target
 
-UNROLL = 4
+AHEAD: Final = 16
+"""Steps of k by which panels are fetched from the second-level cache before they are used."""
+
+_FEW_ROWS: Final = (4, 8)  # rows of the smaller tiles, for products of few rows and the last rows of others
+_MANY_TILES: Final = 8  # from so many tiles on, one that is not full does not count
 
 
 class Tile(NamedTuple):
@@ -41,51 +45,88 @@ def tile_of(target: Target, dtype: DType) -> Tile:
     return Tile(rows - rows % 2, vectors, lanes)
 
 
-def tile_function(env: Environment, dtype: DType) -> str:
+def _counts(extent: int | None, whole: int, few: tuple[int, ...]) -> tuple[int, ...]:
+    """The sizes of tiles that ``extent`` is worth, ascending: of ``whole``, and fewer where its last ones are few."""
+    if extent is None or extent > _MANY_TILES * whole:
+        return (whole,)
+    rest = extent % whole or whole
+    last = min((count for count in few if rest <= count < whole), default=whole)
+    return tuple(sorted({last, *([whole] if extent >= whole else [])}))
+
+
+def tiles_for(tile: Tile, rows: int | None, columns: int | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The numbers of rows, and of vectors, of the tiles that a product is worth; extents that are not known are None.
+
+    A batch that is not known may be small, so there is a tile of few rows for it.
+    """
+    vectors = _counts(columns, tile.columns, tuple(range(tile.lanes, tile.columns, tile.lanes)))
+    by_rows = _counts(rows, tile.rows, _FEW_ROWS) if rows is not None else (_FEW_ROWS[0], tile.rows)
+    return by_rows, tuple(count // tile.lanes for count in vectors)
+
+
+def tile_function(env: Environment, dtype: DType, tile: Tile) -> str:
     """The name of ``void f(i64 depth, ptr left, ptr right, ptr sums, i64 stride, i1 first)``, declared in the module.
 
     It sums ``left[k, row] * right[k, column]`` over k from zero in order, and stores the sums to ``sums`` (rows
-    ``stride`` elements apart) where ``first``, else adds them to what is there.
+    ``stride`` elements apart) where ``first``, else adds them to what is there. ``tile`` may have fewer rows and
+    vectors than the panels are wide.
     """
-    name = f"jg_tile_{SHORT_NAMES[dtype]}"
-    env.module.declare(f"declare void @{name}(i64, ptr, ptr, ptr, i64, i1) nounwind\n")
+    name = f"jg_tile_{SHORT_NAMES[dtype]}_{tile.rows}_{tile.vectors}"
+    env.module.declare(f"declare hidden void @{name}(i64, ptr, ptr, ptr, i64, i1) nounwind\n")
     return name
 
 
 def square_function(env: Environment, dtype: DType) -> str:
-    """The name of ``void f(ptr square, ptr to, i64 width)``, declared in the module.
+    """The name of ``void f(ptr square, i64 stride, ptr to, i64 width)``, declared in the module.
 
-    It writes the columns of a dense square of lanes by lanes to rows ``width`` elements apart.
+    It writes the columns of a square of lanes by lanes, its rows ``stride`` elements apart, to rows ``width`` apart.
     """
     name = f"jg_square_{SHORT_NAMES[dtype]}"
-    env.module.declare(f"declare void @{name}(ptr, ptr, i64) nounwind\n")
+    env.module.declare(f"declare hidden void @{name}(ptr, i64, ptr, i64) nounwind\n")
     return name
 
 
 def library_objects(llvm_ir: str, target: Target) -> list[bytes]:
-    """The objects that define what ``llvm_ir`` declares of the above; made once a process."""
-    found = sorted(set(re.findall(r"declare void @jg_(?:tile|square)_(\w+)\(", llvm_ir)))
-    return [_library_object(target, BY_SHORT_NAME[short]) for short in found]
+    """The objects that define what ``llvm_ir`` declares of the above; each is made once a process."""
+    tiles = sorted(set(re.findall(r"declare hidden void @jg_tile_(\w+)_(\d+)_(\d+)\(", llvm_ir)))
+    squares = sorted(set(re.findall(r"declare hidden void @jg_square_(\w+)\(", llvm_ir)))
+    return [
+        *(_tile_object(target, BY_SHORT_NAME[short], int(rows), int(vectors)) for short, rows, vectors in tiles),
+        *(_square_object(target, BY_SHORT_NAME[short]) for short in squares),
+    ]
 
 
 @cache
-def _library_object(target: Target, dtype: DType) -> bytes:
+def _tile_object(target: Target, dtype: DType, rows: int, vectors: int) -> bytes:
     module = Module(machine.TRIPLE)
-    _emit_tile(module, tile_of(target, dtype), dtype)
+    panels = tile_of(target, dtype)
+    _emit_tile(module, panels, panels._replace(rows=rows, vectors=vectors), dtype)
+    return machine.assemble(module.text(), target)
+
+
+@cache
+def _square_object(target: Target, dtype: DType) -> bytes:
+    module = Module(machine.TRIPLE)
     _emit_square(module, target.lanes(dtype.itemsize), dtype)
     return machine.assemble(module.text(), target)
 
 
-def _emit_tile(module: Module, tile: Tile, dtype: DType) -> None:
-    function = Function(module, f"jg_tile_{SHORT_NAMES[dtype]}", "void", linkage="hidden", attributes="nounwind")
+def _emit_tile(module: Module, panels: Tile, tile: Tile, dtype: DType) -> None:
+    """One tile over panels that are as wide as ``panels`` says."""
+    name = f"jg_tile_{SHORT_NAMES[dtype]}_{tile.rows}_{tile.vectors}"
+    function = Function(module, name, "void", linkage="hidden", attributes="nounwind")
     depth, left, right = function.argument("i64"), *(function.argument("ptr", "noalias readonly") for _ in range(2))
     sums, stride, first = function.argument("ptr", "noalias"), function.argument("i64"), function.argument("i1")
     words = Words(function, dtype)
     zero = words.splat(words.const(0, dtype), tile.lanes)
     totals = [zero] * (tile.rows * tile.vectors)
-    whole = function.emit("i64", f"and {depth}, {-UNROLL}")
-    totals = _steps(words, tile, dtype, left, right, Value("0", "i64"), whole, UNROLL, totals)
-    totals = _steps(words, tile, dtype, left, right, whole, depth, 1, totals)
+    row = sums
+    for number in range(tile.rows):
+        for vector in range(tile.vectors):
+            _fetch(words, _address(words, dtype, row, str(vector * tile.lanes)), write=True)
+        if number < tile.rows - 1:
+            row = function.emit("ptr", f"getelementptr inbounds {words.type(dtype)}, {row}, {stride}")
+    totals = _steps(words, panels, tile, dtype, left, right, depth, totals)
     store, accumulate = function.label("store"), function.label("accumulate")
     function.branch(first.name, store, accumulate)
     for label in (store, accumulate):
@@ -102,23 +143,43 @@ def _emit_tile(module: Module, tile: Tile, dtype: DType) -> None:
     function.finish()
 
 
+def _fetch(words: Words, address: str, *, write: bool = False) -> None:
+    """Ask for a line of memory that will be used soon; any address will do."""
+    words.function.module.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\n")
+    words.function.do(f"call void @llvm.prefetch.p0(ptr {address}, i32 {int(write)}, i32 3, i32 1)")
+
+
 def _emit_square(module: Module, lanes: int, dtype: DType) -> None:
     function = Function(module, f"jg_square_{SHORT_NAMES[dtype]}", "void", linkage="hidden", attributes="nounwind")
-    square, to = function.argument("ptr", "noalias readonly"), function.argument("ptr", "noalias")
-    width = function.argument("i64")
+    square, stride = function.argument("ptr", "noalias readonly"), function.argument("i64")
+    to, width = function.argument("ptr", "noalias"), function.argument("i64")
     words = Words(function, dtype)
-    rows = [_load(words, dtype, _address(words, dtype, square, str(row * lanes)), lanes) for row in range(lanes)]
-    for row in _transposed(words, rows):
-        _store(words, row, to.name)
+    half = lanes // 2
+    halves = []
+    for row in range(lanes):
+        ends = [_address(words, dtype, square, str(place)) for place in (0, half)]
+        halves.append([_load(words, dtype, end, half) for end in ends])
+        if row < lanes - 1:
+            square = function.emit("ptr", f"getelementptr inbounds {words.type(dtype)}, {square}, {stride}")
+    # Halves of two rows make a register: loading them so spares the first round of exchanges.
+    joined = list(range(lanes))
+    rows = [
+        _shuffle(words, halves[row][side], halves[row + half][side], joined) for side in (0, 1) for row in range(half)
+    ]
+    for column in _transposed(words, rows):
+        _store(words, column, to.name)
         to = function.emit("ptr", f"getelementptr inbounds {words.type(dtype)}, {to}, {width}")
     function.ret()
     function.finish()
 
 
 def _transposed(words: Words, rows: list[Scalar]) -> list[Scalar]:
-    """The columns of a square, by swapping the off-diagonal quarters of ever smaller blocks."""
+    """The columns of a square, by swapping the off-diagonal quarters of ever smaller blocks.
+
+    The largest have been swapped: ``rows`` are the first halves of rows j and j + lanes/2, then the second halves.
+    """
     lanes = len(rows)
-    block = lanes // 2
+    block = lanes // 4
     while block:
         for row in range(lanes):
             if row & block:
@@ -133,7 +194,7 @@ def _transposed(words: Words, rows: list[Scalar]) -> list[Scalar]:
 
 def _shuffle(words: Words, x: Scalar, y: Scalar, picks: list[int]) -> Scalar:
     mask = ", ".join(f"i32 {pick}" for pick in picks)
-    return words.make(f"shufflevector {x}, {y}, <{len(picks)} x i32> <{mask}>", x.dtype, x.lanes, x.type)
+    return words.make(f"shufflevector {x}, {y}, <{len(picks)} x i32> <{mask}>", x.dtype, len(picks))
 
 
 def _load(words: Words, dtype: DType, address: str, lanes: int) -> Scalar:
@@ -147,36 +208,34 @@ def _store(words: Words, value: Scalar, address: str) -> None:
 
 def _steps(
     words: Words,
+    panels: Tile,
     tile: Tile,
     dtype: DType,
     left: Value,
     right: Value,
-    begin: Value,
-    end: Value,
-    unroll: int,
+    depth: Value,
     totals: list[Scalar],
 ) -> list[Scalar]:
-    """``totals`` after the steps from ``begin`` to ``end``, ``unroll`` at a time."""
+    """``totals`` after all steps of k. Unrolling the loop would gain nothing: a step fills the ports."""
     function = words.function
     before, loop, after = function.block, function.label("loop"), function.label("after")
-    any_ = function.emit("i1", f"icmp slt {begin}, {end.name}")
+    any_ = function.emit("i1", f"icmp sgt {depth}, 0")
     function.branch(any_.name, loop, after)
     function.start_block(loop)
     k = function.phi("i64")
-    k.add(begin.name, before)
+    k.add("0", before)
     phis = [function.phi(total.type) for total in totals]
     for phi, total in zip(phis, totals, strict=True):
         phi.add(total.name, before)
     current = [total._replace(name=phi.value.name) for phi, total in zip(phis, totals, strict=True)]
-    left_row = _scaled(words, dtype, left, k.value, tile.rows)
-    right_row = _scaled(words, dtype, right, k.value, tile.columns)
-    for step in range(unroll):
-        current = _step(words, tile, dtype, left_row, right_row, step, current)
-    stepped = function.emit("i64", f"add nsw {k.value}, {unroll}")
+    left_row = _scaled(words, dtype, left, k.value, panels.rows)
+    right_row = _scaled(words, dtype, right, k.value, panels.columns)
+    current = _step(words, panels, tile, dtype, left_row, right_row, current)
+    stepped = function.emit("i64", f"add nsw {k.value}, 1")
     k.add(stepped.name, loop)
     for phi, total in zip(phis, current, strict=True):
         phi.add(total.name, loop)
-    more = function.emit("i1", f"icmp slt {stepped}, {end.name}")
+    more = function.emit("i1", f"icmp slt {stepped}, {depth.name}")
     function.branch(more.name, loop, after)
     function.start_block(after)
     merged = []
@@ -189,19 +248,19 @@ def _steps(
 
 
 def _step(
-    words: Words, tile: Tile, dtype: DType, left: Value, right: Value, step: int, totals: list[Scalar]
+    words: Words, panels: Tile, tile: Tile, dtype: DType, left: Value, right: Value, totals: list[Scalar]
 ) -> list[Scalar]:
     """One multiply-add of every accumulator."""
     vectors = []
     for vector in range(tile.vectors):
-        address = _address(words, dtype, right, str(step * tile.columns + vector * tile.lanes))
-        vectors.append(_load(words, dtype, address, tile.lanes))
+        _fetch(words, _beyond(words, dtype, right, AHEAD * panels.columns + vector * tile.lanes))
+        vectors.append(_load(words, dtype, _address(words, dtype, right, str(vector * tile.lanes)), tile.lanes))
+    _fetch(words, _beyond(words, dtype, left, AHEAD * panels.rows))
     results = []
     for row in range(tile.rows):
-        address = _address(words, dtype, left, str(step * tile.rows + row))
-        spread = words.splat(_load(words, dtype, address, 1), tile.lanes)
-        sums = totals[row * tile.vectors : (row + 1) * tile.vectors]
-        results += [words.fma(spread, vector, total) for vector, total in zip(vectors, sums, strict=True)]
+        spread = words.splat(_load(words, dtype, _address(words, dtype, left, str(row)), 1), tile.lanes)
+        own = totals[row * tile.vectors : (row + 1) * tile.vectors]
+        results += [words.fma(spread, vector, total) for vector, total in zip(vectors, own, strict=True)]
     return results
 
 
@@ -212,3 +271,8 @@ def _scaled(words: Words, dtype: DType, base: Value, k: Value, width: int) -> Va
 
 def _address(words: Words, dtype: DType, base: Value, offset: str) -> str:
     return words.function.emit("ptr", f"getelementptr inbounds {words.type(dtype)}, {base}, i64 {offset}").name
+
+
+def _beyond(words: Words, dtype: DType, base: Value, offset: int) -> str:
+    """An address that may be past the end of its memory: for ``_fetch`` alone."""
+    return words.function.emit("ptr", f"getelementptr {words.type(dtype)}, {base}, i64 {offset}").name

@@ -7,6 +7,7 @@ import os
 import random
 import time
 import types
+import uuid
 from collections.abc import Callable
 from time import perf_counter
 from typing import Any
@@ -26,6 +27,7 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 BOX = types.SimpleNamespace(a=types.SimpleNamespace(b=3), items=[1, 2], table={"k": 1})
 GENERATOR = np.random.default_rng(0)
+ITERATOR = iter([1.0, 2.0, 3.0])
 
 
 def seen(function: Callable[..., Any]) -> list[tuple[str, str]]:
@@ -120,12 +122,28 @@ def test_libraries_are_not_followed() -> None:
         (lambda x: x * len(os.environ["HOME"]), "argument"),
         (lambda x: x * int(os.getenv("N", "1")), "argument"),
         (lambda x: x * float(input()), "argument"),
+        (lambda x: x * (uuid.uuid4().int % 7), "argument"),
+        (lambda x: x * next(ITERATOR), "argument"),
+        (lambda x, numbers=ITERATOR: x * next(numbers), "argument"),
     ],
 )
 def test_values_that_never_repeat_are_refused(use: Any, way: str) -> None:
     with pytest.raises(jg.TraceError, match=way) as error:
         jg.trace(use)(jg.ones(2))
     assert "test_capture.py" in str(error.value)
+
+
+def test_iterators_of_the_call_itself_are_free() -> None:
+    @jg.trace
+    def f(x: Any) -> Any:
+        factors = iter([2.0, 3.0])
+
+        def scaled() -> Any:
+            return x * next(factors)
+
+        return scaled() + scaled()
+
+    assert [f(jg.ones(())).item() for _ in range(2)] == [5.0, 5.0]
 
 
 def test_a_list_changed_by_a_method_is_refused() -> None:

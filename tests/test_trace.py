@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import queue
 import threading
+import types
 import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -191,6 +193,34 @@ def test_attribute_of_an_object_is_set_at_each_call() -> None:
     other.step(x)
     np.testing.assert_array_equal(other.h.numpy(), 1)
     np.testing.assert_array_equal(cell.h.numpy(), 3)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        lambda x: (x * i for i in range(3)),
+        lambda x: zip([x], [x + 1], strict=True),
+        lambda x: {x + 1},
+        lambda x: lambda: x * 2,
+        lambda x: types.SimpleNamespace(y=x + 1),
+    ],
+)
+def test_results_that_a_later_call_cannot_make_again(result: Any) -> None:
+    with pytest.raises(jg.TraceError, match="the result"):
+        jg.trace(result)(jg.ones(2))
+
+
+def test_an_outer_object_that_holds_new_tensors_is_returned_as_it_is() -> None:
+    w = jg.nn.Parameter(jg.ones(2))
+    optimizer = jg.optim.Adam([w])
+
+    @jg.trace
+    def step(x: Any) -> Any:
+        (w * x).sum().backward()
+        optimizer.step()
+        return optimizer
+
+    assert all(step(jg.ones(2)) is optimizer for _ in range(3))
 
 
 def test_a_leaked_tensor_says_where_it_was_made() -> None:
@@ -490,6 +520,12 @@ def test_wrong_uses_of_the_decorator() -> None:
         jg.trace(lambda x: x, device="cuda")
     with pytest.raises(jg.TraceError):
         jg.trace(3)  # type: ignore[arg-type]
+    with pytest.raises(jg.TraceError, match="one by one"):
+
+        @jg.trace
+        def rows(x: Any) -> Any:
+            yield x
+
     with pytest.raises(TypeError):
         jg.trace(lambda x: x)()
     with pytest.raises(jg.TraceError, match="no number of bytes"):
@@ -507,10 +543,12 @@ def test_max_bytes_is_checked_at_each_call() -> None:
 
 
 def test_verify_names_the_first_op_that_differs() -> None:
-    ticks = iter(range(100))
+    ticks: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for number in range(100):
+        ticks.put(number)
 
     def tick() -> int:
-        return next(ticks)
+        return ticks.get()  # nothing that a guard can see
 
     @jg.trace(verify=True)
     def good(x: Any) -> Any:

@@ -282,6 +282,7 @@ class Capture:
         if known is None:
             known = self.reads[identity] = Read(place, value, self._line, False, steady, method)
             if steady:
+                impure.refuse_iterator(value, place.text, self._line)
                 self._settle(value)
         if access.whole and not known.whole:
             known.whole = True

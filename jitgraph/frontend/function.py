@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 import threading
 import time
@@ -317,6 +318,12 @@ def trace(
     if function is not None and not callable(function):
         raise TraceError(
             f"jg.trace takes a function, not {type(function).__name__}", hint="write @jg.trace above a def"
+        )
+    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+        raise TraceError(
+            f"{getattr(function, '__name__', 'the function')} gives its results one by one, or later; "
+            "a traced function returns them all",
+            hint="return a list, or trace the function that it calls",
         )
     if device not in (None, "cpu"):
         raise DeviceError(f"device {device!r} is not available", hint='this build compiles for "cpu"')

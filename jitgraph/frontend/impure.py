@@ -6,6 +6,9 @@ import builtins
 import os
 import random
 import time
+import types
+import uuid
+from collections.abc import Iterator
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -26,6 +29,7 @@ _INPUT: Final = builtins.input
 _ENVIRONMENT: Final = (os.getenv, os.environ)
 _GENERATORS: Final = (np.random.RandomState, np.random.Generator)
 _SEEDED: Final = frozenset({"seed", "getstate", "get_state", "default_rng", "Random", "RandomState", "Generator"})
+_DRAWS: Final = (os.urandom, uuid.uuid1, uuid.uuid4)
 _NOW: Final = frozenset({"now", "today", "utcnow"})
 
 
@@ -38,6 +42,8 @@ def refuse(value: Any, text: str, location: Location | None) -> None:
         _raise(text, "a random number drawn while tracing", "jg.random, whose stream goes on at each call", location)
     if isinstance(owner, _GENERATORS) or isinstance(value, _GENERATORS) or value is np.random:
         _raise(text, "a random number drawn while tracing", "jg.random, whose stream goes on at each call", location)
+    if any(value is draw for draw in _DRAWS):
+        _raise(text, "a random number drawn while tracing", "draw it outside and pass it as an argument", location)
     if any(value is clock for clock in _CLOCKS):
         _raise(text, "a time read while tracing", "read the clock outside and pass it as an argument", location)
     if getattr(owner, "__module__", None) == "datetime" and getattr(value, "__name__", "") in _NOW:
@@ -48,6 +54,13 @@ def refuse(value: Any, text: str, location: Location | None) -> None:
         )
     if value is _INPUT:
         _raise(text, "input read while tracing", "read it outside and pass it as an argument", location)
+
+
+def refuse_iterator(value: Any, text: str, location: Location | None) -> None:
+    """TraceError where ``value`` is an iterator whose position no guard can see: one not written in Python."""
+    if isinstance(value, Iterator) and not isinstance(type(value).__next__, types.FunctionType):
+        way = "take the element outside and pass it as an argument, or read a list"
+        _raise(text, "what an iterator gives while tracing", way, location)
 
 
 def _raise(text: str, what: str, way: str, location: Location | None) -> NoReturn:

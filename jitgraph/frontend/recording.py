@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from jitgraph.errors import TraceError
+from jitgraph.frontend import impure
 from jitgraph.frontend.arguments import Arguments, Binder, LeafKey, Static, TensorSpec, containers
 from jitgraph.frontend.capture import Capture
 from jitgraph.frontend.naming import Family, named_keys
@@ -68,6 +69,8 @@ class Recording:
     ) -> Program:
         """One trace, with the arguments' sizes as in ``keys``; whatever the function changed is put back."""
         known = [leaf for leaf, key in zip(arguments.leaves, keys, strict=True) if key.kind == "identity"]
+        for leaf, text in zip(arguments.leaves, arguments.texts, strict=True):
+            impure.refuse_iterator(leaf.value if isinstance(leaf, Static) else leaf, text, None)
         boxes = [box for value in values for box in containers(value)]
         arrays = [leaf for leaf in arguments.leaves if isinstance(leaf, np.ndarray)]
         capture = Capture([self.function], known, [*boxes, *arrays])

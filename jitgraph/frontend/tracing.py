@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import re
-from collections.abc import Mapping
+import types
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -306,6 +309,18 @@ class Trace(Recorder):
         if isinstance(leaf, SymbolicDim):
             leaf = int(leaf)
         if not isinstance(leaf, Tensor):
+            if isinstance(leaf, Iterator) or inspect.isawaitable(leaf):
+                raise TraceError(
+                    f"{what} is a {type(leaf).__name__}, which would be used up after the first call",
+                    location=location,
+                    hint="make a list of it: list(...)",
+                )
+            if self._hides_tensor(leaf):
+                raise TraceError(
+                    f"{what} holds tensors inside a {type(leaf).__name__}, which a compiled call cannot make again",
+                    location=location,
+                    hint="put them into tuples, lists, dicts or dataclasses",
+                )
             if location is not None and not _is_plain(leaf):
                 raise TraceError(
                     f"{what} is set to a new {type(leaf).__name__}, which a compiled call cannot make again",
@@ -318,6 +333,14 @@ class Trace(Recorder):
                 raise leaf._value.leaked()
             return Leaf("slot", self.slot_of(leaf))
         return Leaf("fresh", self._fresh_handle(leaf))
+
+    def _hides_tensor(self, value: Any, depth: int = 3) -> bool:
+        """Whether a new object (a set, a closure, an instance) holds tensors that are this call's alone."""
+        if isinstance(value, Tensor):
+            return id(value) in self._arguments or isinstance(value._value, TracedValue)
+        if depth == 0 or (self.capture is not None and self.capture.is_steady(value)):
+            return False
+        return any(self._hides_tensor(element, depth - 1) for element in _inside(value))
 
     def _fresh_handle(self, handle: Tensor) -> int:
         found = self._fresh_of.get(id(handle))
@@ -338,6 +361,22 @@ class Trace(Recorder):
         if value.ir not in self._outputs:
             self._outputs[value.ir] = len(self._outputs)
         return Source("output", self._outputs[value.ir], differentiable)
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    """What an object that is no pytree holds, as far as that can be seen without running code of the user's."""
+    if isinstance(value, type | types.ModuleType | int | float | str | bytes | np.ndarray):
+        return ()
+    if isinstance(value, types.FunctionType):
+        cells = [cell.cell_contents for cell in value.__closure__ or () if cell != types.CellType()]
+        return (*cells, *(value.__defaults__ or ()))
+    if isinstance(value, types.MethodType):
+        return (value.__self__,)
+    if isinstance(value, functools.partial):
+        return (value.func, *value.args, *value.keywords.values())
+    if isinstance(value, tuple | list | set | frozenset):
+        return value
+    return (value if isinstance(value, dict) else getattr(value, "__dict__", {})).values()
 
 
 def _is_plain(leaf: Any) -> bool:

@@ -43,7 +43,7 @@ static jg_tensor tensor_from(const char *path, const char *dtype, const char *si
     jg_tensor tensor = {0};
     for (tensor.dtype = JG_BOOL; jg_dtype_name(tensor.dtype) && strcmp(jg_dtype_name(tensor.dtype), dtype) != 0;)
         tensor.dtype++;
-    for (const char *at = sizes; *at && *at != '-'; at += *at == ',') {
+    for (const char *at = strcmp(sizes, "-") ? sizes : ""; *at; at += *at == ',') {
         char *end;
         tensor.shape[tensor.rank++] = strtoll(at, &end, 10);
         at = end;

@@ -240,6 +240,7 @@ HOSTILE: dict[str, tuple[Callable[[Parts], object], str]] = {
     "image entry in the header": (image_with(32, struct.pack("<Q", 8)), "'entry' at 8"),
     "image entry 0": (image_with(32, bytes(8)), "'entry' at 0"),
     "image entry outside": (image_with(32, struct.pack("<Q", 2**63)), "'entry' at"),
+    "image entry behind the code": (image_with(24, struct.pack("<Q", 65)), "at"),
     "image worker outside": (image_with(48, struct.pack("<Q", 10**6)), "'worker' at"),
     "weights missing": (lambda parts: parts.pop("weights.safetensors"), "missing from weights.safetensors"),
     "weights empty": (setting("weights.safetensors", b""), "less than its header's length"),

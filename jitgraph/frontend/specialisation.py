@@ -21,9 +21,10 @@ from jitgraph.frontend.dispatch import Match, build_matcher
 from jitgraph.frontend.invocation import Invocation, Takeover
 from jitgraph.frontend.operands import arrays_of
 from jitgraph.frontend.program import Program
+from jitgraph.frontend.replay import GradientRecord, evaluate
 from jitgraph.ir import context
 from jitgraph.ir.context import Context
-from jitgraph.ir.graph import Graph, Value
+from jitgraph.ir.graph import Graph
 from jitgraph.location import Location
 from jitgraph.passes.autodiff import Vjp, vjp_halves
 from jitgraph.runtime.executable import Executable
@@ -143,24 +144,33 @@ class CallRecord(Record):
     def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
         inputs = self.live_inputs()
         vjp = self.owner.vjp
-        if context.current().grad_enabled:
-            return self._by_ops(inputs, cotangents)
         given = []
         for number in vjp.seeds:
             cotangent, like = cotangents[number], self.arrays[number]
             given.append(np.zeros(like.shape, like.dtype) if cotangent is None else cotangent.array)
         kept = [self.buffers[i] for i in vjp.kept_inputs] + [self.arrays[i] for i in vjp.kept_outputs]
         found = self.owner.backward.run([*kept, *self.saved, *given])
-        return [EagerValue(array) for array in found]
+        if not context.current().grad_enabled:
+            return [EagerValue(array) for array in found]
+        seeds = [i for i in vjp.seeds if cotangents[i] is not None]
 
-    def _by_ops(self, inputs: Sequence[Any], cotangents: Sequence[Any]) -> Sequence[Any]:
+        def replay(inputs: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+            weights: list[Any] = [None] * len(cotangents)
+            for number, value in zip(seeds, values, strict=True):
+                weights[number] = value
+            return self._by_ops(inputs, weights)
+
+        record = GradientRecord(inputs, [cotangents[i] for i in seeds], found, replay)
+        return [EagerValue(array, record, number) for number, array in enumerate(found)]
+
+    def _by_ops(self, inputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         """Gradients that can be differentiated again: the graph runs once more, op by op, on a tape of its own."""
         vjp, graph = self.owner.vjp, self.owner.program.graph
         variables = [ops.reshape(value, shape=value.shape) for value in inputs]
         operands: list[Any] = [EagerValue(np.asarray(buffer)) for buffer in self.buffers]
         for number, variable in zip(vjp.wrt, variables, strict=True):
             operands[number] = variable
-        outputs = _evaluate(graph, operands)
+        outputs = evaluate(graph, operands)
         pairs = [(outputs[i], cotangents[i]) for i in vjp.seeds if cotangents[i] is not None]
         live = [(output, cotangent) for output, cotangent in pairs if output.record is not None]
         found = tape.sweep(
@@ -176,21 +186,3 @@ class CallRecord(Record):
         super().release()
         self.buffers = ()
         self.saved = ()
-
-
-def _evaluate(graph: Graph, operands: Sequence[Any]) -> list[Any]:
-    """The outputs of a graph for eager values, each op applied through the current emitter."""
-    from jitgraph.ir.attributes import substitute_attrs
-    from jitgraph.ir.sizes import bind_sizes
-    from jitgraph.passes.autodiff import expand_grads
-
-    expanded = expand_grads(graph)
-    sizes = bind_sizes([v.type for v in expanded.inputs], [v.shape for v in operands], expanded.constraints)
-    env: dict[Value, Any] = dict(zip(expanded.inputs, operands, strict=True))
-    for node in expanded.nodes:
-        regions = () if node.op.decompose is not None else node.regions
-        attrs: dict[str, Any] = substitute_attrs(node.attrs, sizes)
-        result = node.op(*(env[value] for value in node.inputs), regions=regions, **attrs)
-        results = result if isinstance(result, tuple | list) else (result,)
-        env.update(zip(node.outputs, results, strict=True))
-    return [env[value] for value in expanded.outputs]

@@ -1,0 +1,116 @@
+"""Gradients of a compiled call that can be differentiated again.
+
+The first gradient is the compiled backward graph, as for any call. Only where it is differentiated in turn is the
+graph run once more, op by op on a tape of its own, control flow included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from jitgraph import lifting, ops
+from jitgraph.autograd import tape
+from jitgraph.autograd.tape import Record
+from jitgraph.eager import EagerValue
+from jitgraph.functions.manipulation import stack
+from jitgraph.ir import context
+from jitgraph.ir.attributes import substitute_attrs
+from jitgraph.ir.graph import Graph, Node, Value
+from jitgraph.ir.sizes import bind_sizes
+from jitgraph.passes.autodiff import expand_grads
+
+Gradients = Callable[[Sequence[EagerValue], Sequence[EagerValue]], list[Any]]
+
+
+class GradientRecord(Record):
+    """A compiled backward call: from the inputs and cotangents of a call to the cotangents of its inputs."""
+
+    name = "gradient"
+
+    def __init__(
+        self, inputs: Sequence[EagerValue], cotangents: Sequence[EagerValue], arrays: Sequence[Any], replay: Gradients
+    ) -> None:
+        """``replay(inputs, cotangents)`` gives the same gradients by ops of the tape, None where none flows."""
+        super().__init__((*inputs, *cotangents), tuple(arrays))
+        self.count = len(inputs)
+        self.replay = replay
+
+    def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
+        again = context.current().grad_enabled
+        with context.using(grad_enabled=True):
+            variables = [ops.reshape(value, shape=value.shape) for value in self.live_inputs()]  # sweeps end here
+            found = self.replay(variables[: self.count], variables[self.count :])
+        pairs = [
+            (value, cotangent)
+            for value, cotangent in zip(found, cotangents, strict=True)
+            if value is not None and cotangent is not None and value.record is not None
+        ]
+        made = tape.sweep(
+            [value for value, _ in pairs],
+            [cotangent for _, cotangent in pairs],
+            targets=variables,
+            create_graph=again,
+            retain_graph=True,
+        )
+        return [made.get((variable.record, variable.output)) for variable in variables]
+
+
+def evaluate(graph: Graph, operands: Sequence[EagerValue]) -> list[Any]:
+    """The outputs of a graph for eager values, each op applied through the current emitter."""
+    expanded = expand_grads(graph)
+    sizes = bind_sizes([v.type for v in expanded.inputs], [v.shape for v in operands], expanded.constraints)
+    return _run(expanded, operands, sizes)
+
+
+def _run(graph: Graph, operands: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
+    env: dict[Value, Any] = dict(zip(graph.inputs, operands, strict=True))
+    for node in graph.nodes:
+        inputs = [env[value] for value in node.inputs]
+        attrs: dict[str, Any] = substitute_attrs(node.attrs, sizes)
+        match node.op.name:
+            case "cond":
+                results: Any = _run(node.regions[0 if bool(inputs[0].array) else 1], inputs[1:], sizes)
+            case "while":
+                results = _while(node, inputs, attrs["num_carries"], sizes)
+            case "scan":
+                results = _scan(node, inputs, attrs, sizes)
+            case _:
+                regions = () if node.op.decompose is not None else node.regions
+                result = node.op(*inputs, regions=regions, **attrs)
+                results = result if isinstance(result, tuple | list) else (result,)
+        env.update(zip(node.outputs, results, strict=True))
+    return [env[value] for value in graph.outputs]
+
+
+def _while(node: Node, inputs: list[Any], count: int, sizes: Mapping[str, int]) -> list[Any]:
+    test, body = node.regions
+    carries, rest = inputs[:count], inputs[count:]
+    while bool(_run(test, [*carries, *rest], sizes)[0].array):
+        carries = _run(body, [*carries, *rest], sizes)
+    return carries
+
+
+def _scan(node: Node, inputs: list[Any], attrs: dict[str, Any], sizes: Mapping[str, int]) -> list[Any]:
+    (body,) = node.regions
+    count, slices = attrs["num_carries"], attrs["num_xs"]
+    carries, rest = inputs[:count], inputs[count + slices :]
+    tensors = [lifting.wrap(value) for value in inputs[count : count + slices]]
+    steps: Any = range(attrs["length"])
+    rows: list[list[Any]] = []
+    for i in reversed(steps) if attrs["reverse"] else steps:
+        found = _run(body, [*carries, *(tensor[i].value for tensor in tensors), *rest], sizes)
+        carries = found[:count]
+        rows.append([lifting.wrap(value) for value in found[count:]])
+    if not rows:
+        empty = [value.type for value in node.outputs[count:]]
+        return [*carries, *(lifting.constant(0, t.dtype, (0, *_known(t.shape[1:], sizes))) for t in empty)]  # type: ignore[union-attr]
+    if attrs["reverse"]:
+        rows.reverse()
+    return [*carries, *(stack(list(column)).value for column in zip(*rows, strict=True))]
+
+
+def _known(shape: Sequence[Any], sizes: Mapping[str, int]) -> tuple[int, ...]:
+    from jitgraph.ir import dims
+
+    return tuple(dims.evaluate(size, sizes) for size in shape)

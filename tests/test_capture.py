@@ -9,6 +9,7 @@ import time
 import types
 import uuid
 from collections.abc import Callable
+from operator import attrgetter
 from time import perf_counter
 from typing import Any
 
@@ -176,7 +177,7 @@ def test_what_cannot_be_guarded_is_listed_and_refused_when_strict() -> None:
     parts = {"a": Part()}
 
     def f(x: Any) -> Any:
-        part = vars(BOX)["hidden"]["a"]
+        part = attrgetter("hidden")(BOX)["a"]
         return x * part.k
 
     BOX.hidden = parts

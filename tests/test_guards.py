@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 import math
 import types
+from array import array
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -337,3 +339,72 @@ def test_same_float() -> None:
     assert same_float(math.nan, math.nan) and same_float(0.0, 0.0)
     assert not same_float(0.0, -0.0) and not same_float(1, 1.0)
     assert "box.v == 1.5" in str(Guard("float", Place("attribute", None, "v", "box.v"), 1.5))
+
+
+class Bunch(dict[str, Any]):
+    __getattr__ = dict.__getitem__
+
+
+class Numbers(list[int]):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("state", "change", "use"),
+    [
+        (deque([1, 2]), lambda d: d.appendleft(9), lambda x, d: x * d[0] + len(d)),
+        (Counter("aab"), lambda d: d.update("a"), lambda x, d: x * d["a"]),
+        (Counter("a"), lambda d: d.update("b"), lambda x, d: x * d["b"]),
+        (defaultdict(int, a=1), lambda d: d.update(a=5), lambda x, d: x * d["a"]),
+        (Numbers([1, 2]), lambda d: d.append(4), lambda x, d: x * d[-1]),
+        (Bunch(rate=2), lambda d: d.update(rate=7), lambda x, d: x * d.rate),
+        (Bunch(inner=Bunch(rate=2)), lambda d: d["inner"].update(rate=7), lambda x, d: x * d.inner.rate),
+        (types.SimpleNamespace(), lambda d: setattr(d, "b", 4), lambda x, d: x * getattr(d, "b", 2)),
+        (types.SimpleNamespace(), lambda d: setattr(d, "b", 4), lambda x, d: x * (3 if hasattr(d, "b") else 1)),
+        (types.SimpleNamespace(b=1), lambda d: delattr(d, "b"), lambda x, d: x * (3 if hasattr(d, "b") else 1)),
+        (types.SimpleNamespace(b=1), lambda d: setattr(d, "b", 4), lambda x, d: x * vars(d)["b"]),
+        (array("d", [1.0, 2.0]), lambda d: d.append(3.0), lambda x, d: x * sum(d)),
+        (bytearray(b"ab"), lambda d: d.append(3), lambda x, d: x * len(d)),
+        ({}, lambda d: d.update(k=3), lambda x, d: x * tried(d)),
+    ],
+    ids=lambda _: "",
+)
+def test_containers_and_what_is_absent(state: Any, change: Any, use: Any) -> None:
+    traced = jg.trace(lambda x: use(x, state))
+    x = jg.ones(())
+    assert traced(x).item() == use(x, state).item()
+    change(state)
+    assert traced(x).item() == use(x, state).item()
+    assert traced.cache_info().misses == 2
+
+
+def tried(d: Any) -> int:
+    try:
+        return d["k"]  # type: ignore[no-any-return]
+    except KeyError:
+        return 1
+
+
+def test_a_guard_puts_nothing_into_a_mapping_with_defaults() -> None:
+    table = defaultdict(list, rows=[1])
+    traced = jg.trace(lambda x: x * len(table["rows"]))
+    traced(jg.ones(()))
+    del table["rows"]
+    assert Place("item", table, "rows", "").get_or(None) is None
+    assert not table
+
+
+def test_an_attribute_made_by_the_first_call() -> None:
+    class Lazy:
+        def scale(self) -> float:
+            if not hasattr(self, "kept"):
+                self.kept = 3.0
+            return self.kept
+
+    lazy = Lazy()
+    traced = jg.trace(lambda x: x * lazy.scale())
+    assert [traced(jg.ones(())).item() for _ in range(3)] == [3.0, 3.0, 3.0]
+    lazy.kept = 5.0
+    assert traced(jg.ones(())).item() == 5.0
+    del lazy.kept
+    assert traced(jg.ones(())).item() == 3.0 and lazy.kept == 3.0

@@ -335,6 +335,11 @@ class _Walker:
             return
         if function == Name("global", "getattr") and len(arguments) in (2, 3) and None not in arguments[:2]:
             self.push_read(Attr(arguments[0], arguments[1]))
+        elif function == Name("global", "hasattr") and len(arguments) == 2 and None not in arguments:
+            self.add(Access("read", Attr(arguments[0], arguments[1]), self.line, whole=False))
+            self.stack.append(None)
+        elif function == Name("global", "vars") and len(arguments) == 1 and arguments[0] is not None:
+            self.push_read(Attr(arguments[0], "__dict__"))
         else:
             self.stack.append(Result(function) if function is not None else None)
 

@@ -32,6 +32,7 @@ from jitgraph.frontend.guards import (
     Place,
     guard_for,
     is_container,
+    item_of,
 )
 from jitgraph.location import Location
 from jitgraph.tensor import Tensor
@@ -245,7 +246,8 @@ class Capture:
             return
         if access.method and is_container(owner):
             self._keep_contents(owner, str(access.target.owner))
-            return
+            if not isinstance(getattr(type(owner), name, None), types.FunctionType):
+                return
         kind, place_owner, value = self._look_up(owner, name)
         text = str(access.target) if access.target.owner is not None else f"{type(owner).__name__}.{name}"
         if kind == "method":
@@ -261,12 +263,19 @@ class Capture:
                 self._cannot_guard(f"which object {access.target.owner!s} is, whose {name!r} is read")
             if id(owner) not in self._keyed:
                 self._keep(Place("attribute", owner, name, text), value, access, steady=steady)
+        elif kind == "missing" and id(owner) in self._steady and id(owner) not in self._fresh:
+            place = Place("attribute", owner, name, text)
+            if place.identity not in self.writes and place.get_or(MISSING) is MISSING:
+                self.reads.setdefault(place.identity, Read(place, MISSING, self._line, False, True))
 
     def _read_item(self, owner: Any, key: Any, access: Access) -> None:
         try:
-            value = owner[key]
             hash(key)
-        except (LookupError, TypeError):
+            value = item_of(owner, key)
+        except LookupError:
+            self._keep_contents(owner, str(access.target.owner))
+            return
+        except TypeError:
             return
         if id(owner) in self._steady and id(owner) not in self._keyed and not isinstance(key, slice | Tensor):
             self._keep(Place("item", owner, key, str(access.target)), value, access, steady=True)
@@ -383,7 +392,7 @@ class Capture:
                     function = getattr(type(value), "__getitem__", None)
                     return self._returned.get(getattr(function, "__code__", None), _UNKNOWN)  # type: ignore[arg-type]
                 try:
-                    return value[key]
+                    return item_of(value, key)
                 except (LookupError, TypeError):
                     return _UNKNOWN
             case Result(function):
@@ -432,6 +441,9 @@ class Capture:
                 return "data", owner, getattr(owner, name)
             except AttributeError:
                 return "missing", owner, _UNKNOWN
+        if isinstance(owner, dict) and fallback in (dict.__getitem__, dict.get):
+            found = dict.get(owner, name, _UNKNOWN)
+            return ("missing" if found is _UNKNOWN else "data"), owner, found
         if isinstance(fallback, types.FunctionType):
             return "value", owner, self._returned.get(fallback.__code__, _UNKNOWN)
         return "missing", owner, _UNKNOWN
@@ -481,6 +493,8 @@ class Capture:
             if id(read.place.owner) in self._fresh or identity in self._released:
                 continue
             guard = guard_for(read.place, read.value, read.location)
+            if read.value is MISSING:
+                guard = Guard("absent", read.place, None, read.location)
             guard = replace(guard, kind="method") if read.method else guard
             if guard.kind == "array" and id(read.value) not in lifted:
                 if read.value.nbytes <= MAX_BYTES:

@@ -9,9 +9,12 @@ from __future__ import annotations
 import enum
 import math
 import types
-from collections import OrderedDict
+from array import array
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,8 +26,12 @@ MAX_ELEMENTS: Final = 64  # of a container that is guarded element by element
 MAX_BYTES: Final = 4 << 10  # of an array whose contents are guarded, where NumPy and not a graph used it
 _EXPECTED_ERRORS: Final = (AttributeError, KeyError, IndexError, TypeError, ValueError)
 
+_NOTHING: Final = object()
+
 PlaceKind: TypeAlias = Literal["attribute", "item", "cell"]
-GuardKind: TypeAlias = Literal["identity", "equal", "float", "length", "tensor", "array", "contents", "method"]
+GuardKind: TypeAlias = Literal[
+    "identity", "equal", "float", "length", "tensor", "array", "contents", "method", "absent"
+]
 
 
 class Place(NamedTuple):
@@ -45,7 +52,7 @@ class Place(NamedTuple):
         if self.kind == "attribute":
             return getattr(self.owner, self.key)
         if self.kind == "item":
-            return self.owner[self.key]
+            return item_of(self.owner, self.key)
         return self.owner.cell_contents
 
     def get_or(self, default: Any) -> Any:
@@ -77,6 +84,16 @@ class Place(NamedTuple):
             return
 
 
+def item_of(container: Any, key: Any) -> Any:
+    """``container[key]`` without the ``__missing__`` of a mapping, which may put something there; LookupError."""
+    if isinstance(container, dict) and hasattr(type(container), "__missing__"):
+        found = dict.get(container, key, _NOTHING)
+        if found is _NOTHING:
+            raise KeyError(key)
+        return found
+    return container[key]
+
+
 @dataclass(frozen=True, slots=True)
 class Guard:
     """``place`` must hold ``expected``, in the sense of ``kind``; ``location`` is the line that read it."""
@@ -88,6 +105,8 @@ class Guard:
 
     def holds(self) -> bool:
         """Whether the guard is true now."""
+        if self.kind == "absent":
+            return self.place.get_or(_NOTHING) is _NOTHING
         try:
             return _holds(self.kind, self.place.get(), self.expected)
         except _EXPECTED_ERRORS:
@@ -100,6 +119,8 @@ class Guard:
     def _expected_text(self) -> str:
         expected = self.expected
         match self.kind:
+            case "absent":
+                return "not there"
             case "length":
                 return f"these {len(expected.container)} elements, the same object"
             case "tensor":
@@ -149,6 +170,8 @@ def _holds(kind: GuardKind, found: Any, expected: Any) -> bool:
             return isinstance(found, np.ndarray) and bool(expected.same_contents(found))
         case "length":
             return found is expected.container and bool(expected.unchanged())
+        case "absent":
+            return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,12 +217,22 @@ def _extent(container: Any) -> Any:
 
 
 CONTAINERS: Final = (list, tuple, dict, OrderedDict, set, frozenset)
+_BASES: Final = (list, tuple, OrderedDict, dict, set, frozenset, deque)
+_ACCESS: Final = ("__getitem__", "__iter__", "__len__", "__contains__", "keys", "values", "items", "get")
 _BY_VALUE: Final = (int, str, bytes, complex, range, slice, frozenset)
 
 
 def is_container(value: Any) -> bool:
-    """True for the built-in containers, whose items can be read without running code of the user's."""
-    return type(value) in CONTAINERS or (isinstance(value, tuple) and hasattr(value, "_fields"))
+    """True for the built-in containers and what derives from them, whose items can be read without running code of the
+    user's."""
+    kind: Any = type(value)
+    return kind in CONTAINERS or _reads_plainly(kind)
+
+
+@lru_cache(maxsize=4096)
+def _reads_plainly(kind: type[Any]) -> bool:
+    base = next((base for base in _BASES if issubclass(kind, base)), None)
+    return base is not None and all(getattr(kind, name, None) is getattr(base, name, None) for name in _ACCESS)
 
 
 def guard_for(place: Place, value: Any, location: Location | None) -> Guard:
@@ -214,6 +247,8 @@ def guard_for(place: Place, value: Any, location: Location | None) -> Guard:
         return Guard("float", place, value, location)
     if type(value) in _BY_VALUE or isinstance(value, np.generic | np.dtype):
         return Guard("equal", place, value, location)
+    if isinstance(value, bytearray | array):
+        return Guard("equal", place, copy(value), location)
     return Guard("identity", place, value, location)
 
 
@@ -221,7 +256,7 @@ def compile_guards(guards: Sequence[Guard]) -> Callable[[], bool]:
     """One function that is true where all guards hold."""
     if not guards:
         return lambda: True
-    names: dict[str, Any] = {"same_float": same_float, "errors": _EXPECTED_ERRORS, "Tensor": Tensor}
+    names: dict[str, Any] = {"same_float": same_float, "item_of": item_of, "errors": _EXPECTED_ERRORS, "Tensor": Tensor}
     tests = [_test(guard, i, names) for i, guard in enumerate(guards)]
     body = "\n            and ".join(tests)
     source = f"def check():\n    try:\n        return bool({body})\n    except errors:\n        return False\n"
@@ -241,7 +276,12 @@ def _test(guard: Guard, i: int, names: dict[str, Any]) -> str:
     else:
         names[f"k{i}"] = place.key
         found = f"getattr({owner}, k{i})" if place.kind == "attribute" else f"{owner}[k{i}]"
+        if place.kind == "item" and hasattr(type(place.owner), "__missing__"):
+            found = f"item_of({owner}, k{i})"
     match guard.kind:
+        case "absent":
+            names[value] = guard
+            return f"{value}.holds()"
         case "identity":
             return f"{found} is {value}"
         case "equal":

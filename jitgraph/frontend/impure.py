@@ -9,6 +9,7 @@ import time
 import types
 import uuid
 from collections.abc import Iterator
+from contextvars import ContextVar
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -52,6 +53,8 @@ def refuse(value: Any, text: str, location: Location | None) -> None:
         _raise(
             text, "an environment variable read while tracing", "read it outside and pass it as an argument", location
         )
+    if isinstance(owner, ContextVar):
+        _raise(text, "a context variable read while tracing", "read it outside and pass it as an argument", location)
     if value is _INPUT:
         _raise(text, "input read while tracing", "read it outside and pass it as an argument", location)
 

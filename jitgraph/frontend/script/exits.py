@@ -29,7 +29,8 @@ def without_exits(node: ast.FunctionDef, file: str) -> list[ast.stmt]:
     if not returns or tail:
         return leaves.block(node.body)
     body = list(node.body)
-    end = ast.Pass(lineno=body[-1].end_lineno or node.lineno, col_offset=0)
+    last = body[-1].end_lineno or node.lineno
+    end = ast.Pass(lineno=last, col_offset=0, end_lineno=last, end_col_offset=0)
     if not _always_leaves(body):
         body.append(ast.copy_location(ast.Return(value=ast.copy_location(ast.Constant(value=None), end)), end))
     start = [_set(RETURNED, ast.Constant(value=False), body[0])]
@@ -180,7 +181,8 @@ def _always_leaves(statements: list[ast.stmt]) -> bool:
 
 def _at(new: ast.If, node: ast.AST) -> ast.If:
     ast.copy_location(new, node)
-    ast.copy_location(new.test, node)
+    for inner in ast.walk(new.test):
+        ast.copy_location(inner, node)
     return new
 
 

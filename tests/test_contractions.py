@@ -1,0 +1,89 @@
+"""Products of known extents: every way of computing them (packed, narrow, few rows, one column) gives the same bits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import ml_dtypes
+import numpy as np
+import pytest
+from native_kernels import Native
+
+from jitgraph import ops
+from jitgraph.codegen.llvm import packed
+from jitgraph.codegen.schedule_executor import execute_schedule
+from jitgraph.codegen.select import select
+from jitgraph.dtypes import BY_SHORT_NAME
+from jitgraph.ir.builder import build
+from jitgraph.ir.target import Target
+from jitgraph.ir.types import TensorType
+
+BLOCK = 48  # steps of k in a block, so that short products have several
+
+SHAPES = [
+    (1, 300, 100),  # one row
+    (3, 130, 49),  # few rows
+    (8, 1100, 13),  # few rows of several units
+    (70, 1, 100),  # one column
+    (67, 3, 50),  # few columns
+    (5, 33, 130),
+    (13, 10, 48),
+    (31, 16, 97),  # one vector of columns
+    (30, 49, 30),  # the last rows and columns are few
+    (64, 128, 64),
+]
+
+
+def _check(m: int, n: int, k: int, across: tuple[bool, bool], short: str, level: str) -> None:
+    dtype = BY_SHORT_NAME[short]
+    target = replace(Target.named(level), kc=BLOCK)
+    generator = np.random.default_rng(m + n + k)
+    shapes = ((k, m) if across[0] else (m, k), (n, k) if across[1] else (k, n))
+    arrays = [(4 * generator.standard_normal(shape)).astype(dtype) for shape in shapes]
+    contract = ((0 if across[0] else 1,), (1 if across[1] else 0,))
+
+    def program(x: object, y: object) -> object:
+        product = ops.dot(x, y, batch=((), ()), contract=contract)
+        return ops.maximum(product, ops.full(shape=(m, n), value=0, dtype=dtype))
+
+    graph = build(program, [TensorType(dtype, shape) for shape in shapes])
+    schedule = select(graph, target)
+    guard = 64
+    memory = np.full(m * n + guard, 7, dtype)
+    Native(schedule, target)([arrays[0].ctypes.data, arrays[1].ctypes.data, memory.ctypes.data], {})
+    (expected,) = execute_schedule(schedule, arrays)
+    assert memory[: m * n].tobytes() == expected.tobytes()
+    assert (memory[m * n :] == np.asarray(7, dtype)).all()
+    wide = np.float64 if short not in ("i32",) else np.int64
+    a, b = (x.astype(wide).T if turned else x.astype(wide) for x, turned in zip(arrays, across, strict=True))
+    precision = 0 if short == "i32" else float(ml_dtypes.finfo(dtype).eps)
+    bound = precision * (k + 2) * (np.abs(a) @ np.abs(b))
+    assert (np.abs(expected.reshape(m, n).astype(wide) - np.maximum(a @ b, 0)) <= bound).all()
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("across", [(False, False), (False, True), (True, False)], ids=["plain", "right", "left"])
+def test_products_by_shape(shape: tuple[int, int, int], across: tuple[bool, bool]) -> None:
+    _check(*shape, across, "f32", Target.host().name)
+
+
+@pytest.mark.parametrize("shape", [(15, 520, 49), (300, 150, 97), (600, 40, 100), (200, 300, 40)], ids=str)
+def test_products_in_small_blocks(shape: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "RIGHT_SHARE", 0.0)
+    monkeypatch.setattr(packed, "SUM_BYTES", 1 << 14)
+    monkeypatch.setattr(packed, "SHARE_WORK", 1 << 16)
+    _check(*shape, (False, True), "f32", Target.host().name)
+    _check(*shape, (False, False), "f32", Target.host().name)
+
+
+@pytest.mark.parametrize("short", ["f64", "f16", "bf16", "i32"])
+@pytest.mark.parametrize("shape", [(3, 70, 60), (40, 1, 60), (33, 41, 60)], ids=str)
+def test_products_by_dtype(shape: tuple[int, int, int], short: str) -> None:
+    _check(*shape, (False, True), short, Target.host().name)
+    _check(*shape, (False, False), short, Target.host().name)
+
+
+@pytest.mark.parametrize("shape", [(1, 300, 100), (7, 50, 49), (70, 1, 100), (31, 37, 50)], ids=str)
+def test_products_on_the_lower_level(shape: tuple[int, int, int]) -> None:
+    _check(*shape, (False, True), "f32", "x86-64-v3")
+    _check(*shape, (False, False), "f32", "x86-64-v3")

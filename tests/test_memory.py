@@ -168,6 +168,17 @@ def test_what_is_live_across_a_loop_keeps_its_memory() -> None:
     assert inside and all(offsets[name] != offsets[before] for name in inside)
 
 
+def test_nothing_is_given_before_a_loop_that_can_be_interrupted() -> None:
+    def first(p: Any, x: Any) -> Any:
+        return update(p, x), *loop(neg(x), x)
+
+    def last(p: Any, x: Any) -> Any:
+        return update(p, loop(neg(x), x)[1])
+
+    assert plan_of(planned(first, t(6), t(6), donate=[(0, 0)])).donations == {}
+    assert plan_of(planned(last, t(6), t(6), donate=[(0, 0)])).donations == {"out0": "in0"}
+
+
 def test_symbolic_sizes_share_and_run_at_every_size() -> None:
     n = Dim.name("n")
 

@@ -108,8 +108,8 @@ def plan_memory(schedule: Schedule, donate: Sequence[int | tuple[int, int]] = ()
     """The schedule with a plan, and with the aliases that the plan uses on its kernels.
 
     ``donate`` lists inputs whose memory an output may take over, by position, or pairs (output, input); those that are
-    not safe are left out: a later step reads the old value, a check can fail once the memory is written, or the kernel
-    cannot work in place.
+    not safe are left out: a later step reads the old value, a check can fail or a loop be interrupted once the memory is
+    written, or the kernel cannot work in place.
     """
     flat = _Flat()
     flat.walk(schedule.steps)
@@ -142,6 +142,7 @@ def _donations(
     by_role = {(buffer.role, buffer.position): buffer.name for buffer in buffers.values()}
     outputs = [buffer.position for buffer in buffers.values() if buffer.role == "output"]
     last_check = max((n for n, launch in flat.launches.items() if _checks(launch.kernel)), default=-1)
+    last_loop = max((end for _, end in flat.loops), default=-1)  # loops may be interrupted: nothing is written by then
     donations: dict[str, str] = {}
     for wish in donate:
         given = wish if isinstance(wish, int) else wish[1]
@@ -154,7 +155,7 @@ def _donations(
             if buffers[target].type != buffers[source].type:
                 continue
             start = spans[target][0]
-            if start <= last_check or (source in spans and spans[source][1] > start):
+            if start <= max(last_check, last_loop) or (source in spans and spans[source][1] > start):
                 continue
             if source in spans and spans[source][1] == start:
                 allowed = _allowed(flat.launches.get(start), target, source)

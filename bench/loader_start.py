@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
 import jitgraph as jg
-from bench.timing import interleaved
+from bench.timing import interleaved, run_python
 from jitgraph.runtime import loader
 
 
@@ -30,7 +28,7 @@ def main() -> None:
         call = f"{load}; m(numpy.zeros((8, 64), 'f4'))"
         codes = {"import numpy": prefix, "load": load, "load and call": call}
         times = interleaved(
-            {n: lambda c=c: subprocess.run([sys.executable, "-I", "-c", c], check=True) for n, c in codes.items()},
+            {n: lambda c=c: run_python("-I", "-c", c) for n, c in codes.items()},
             rounds=15,
         )
     for name, values in times.items():

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 
-from bench.timing import interleaved
+from bench.timing import interleaved, run_python
 
 STATEMENTS = {
     "python -c pass": "pass",
@@ -18,10 +15,7 @@ STATEMENTS = {
 
 
 def main() -> None:
-    def run(statement: str) -> None:
-        subprocess.run([sys.executable, "-c", statement], check=True)
-
-    times = interleaved({name: lambda s=s: run(s) for name, s in STATEMENTS.items()}, rounds=15)
+    times = interleaved({name: lambda s=s: run_python("-c", s) for name, s in STATEMENTS.items()}, rounds=15)
     base = times["import numpy"]
     for name, values in times.items():
         beyond = 1e3 * float(np.median(values - base))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 
@@ -24,6 +27,12 @@ def interleaved(
                 candidate()
             times[name].append((time.perf_counter() - started) / calls)
     return {name: np.array(values) for name, values in times.items()}
+
+
+def run_python(*arguments: str) -> None:
+    """A new Python process, which may keep its compiled modules as an installed package does."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    subprocess.run([sys.executable, *arguments], check=True, env=environment)
 
 
 def interval(ratios: np.ndarray, *, resamples: int = 2000) -> tuple[float, float]:

@@ -76,7 +76,7 @@ def statements(draw: Any, depth: int, in_loop: bool) -> list[str]:
         lines = ["for row in xs:", "    b = b * 0.5 + row", *inner]
     else:
         count = f"c{depth}"
-        lines = [f"{count} = 0", f"while {count} < 4 and {test}:", f"    {count} += 1", *inner]
+        lines = [f"{count} = 0", f"while {count} < 4 and ({test}):", f"    {count} += 1", *inner]
     if draw(st.integers(0, 3)) == 0:
         lines += ["else:", "    m = m + 1"]
     return lines

@@ -211,13 +211,19 @@ def _nonzero(mask: Tensor, shape: tuple[DimLike, ...]) -> list[Tensor]:
 
 def _int(item: Any, size: DimLike, axis: int) -> DimLike:
     trace = context.current().trace
-    if trace is not None and not hasattr(item, "__index__"):
-        return trace.to_dim(item)  # type: ignore[no-any-return]
+    known = context.constraints()
     if not hasattr(item, "__index__"):
         raise IndexError(f"an index must be an integer, a slice, ..., None or a tensor, not {type(item).__name__}")
+    if trace is not None and not isinstance(item, int | np.integer):
+        place: DimLike = trace.to_dim(item)
+        if not isinstance(place, int):
+            if not (known.at_least(place, 0) and known.at_least(size, place + 1)):
+                raise IndexError(f"index {place} is out of range for axis {axis} with size {size}")
+            return place
+        item = place
     number = int(item.__index__())
     bound = -number if number < 0 else number + 1
-    if not context.constraints().at_least(size, bound):
+    if not known.at_least(size, bound):
         raise IndexError(f"index {number} is out of range for axis {axis} with size {size}")
     return size + number if number < 0 else number
 

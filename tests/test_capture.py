@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 import os
 import random
+import subprocess
+import sys
 import time
 import types
 import uuid
@@ -201,3 +203,12 @@ def test_large_containers_are_guarded_by_their_length() -> None:
     many.append(7)
     assert traced(jg.ones(2))[0].item() == sum(many)
     assert "100 elements" in jg.explain(jg.trace(f), jg.ones(2)) or "101 elements" in jg.explain(f, jg.ones(2))
+
+
+def test_a_module_may_load_inside_a_trace() -> None:
+    code = (
+        "import numpy as np, jitgraph as jg\n"
+        "f = jg.trace(lambda x: jg.nn.functional.relu(x))\n"
+        "assert f(np.array([-1.0, 2.0], 'f4')).tolist() == [0.0, 2.0]"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

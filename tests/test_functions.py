@@ -322,3 +322,11 @@ def test_special() -> None:
     same(jg.special.expit(jg.special.logit(x[1:3])), x[1:3], rtol=1e-14)
     same(jg.special.xlogy([0.0, 2.0, 0.0], [0.0, 3.0, np.nan]), [0.0, 2 * np.log(3.0), np.nan], rtol=1e-6)
     same(jg.special.erf(np.array([0.0, 0.5, 2.0])), [0.0, 0.5204998778130465, 0.9953222650189527], rtol=1e-15)
+
+
+@pytest.mark.parametrize("join", [jg.stack, jg.concat])
+@pytest.mark.parametrize("wrap", [lambda f: f, jg.trace])
+def test_tensors_to_join_stand_in_a_list(join: Any, wrap: Any) -> None:
+    with pytest.raises(jg.JitgraphError, match=rf"jg\.{join.__name__}\(\[x, y\], axis=0\)"):
+        wrap(lambda x: join(x, x))(jg.ones(2))
+    assert wrap(lambda x: join(x[None]))(jg.ones(2)).shape == ((1, 2) if join is jg.stack else (2,))

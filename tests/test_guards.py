@@ -408,3 +408,36 @@ def test_an_attribute_made_by_the_first_call() -> None:
     assert traced(jg.ones(())).item() == 5.0
     del lazy.kept
     assert traced(jg.ones(())).item() == 3.0 and lazy.kept == 3.0
+
+
+def test_modules_of_a_container_are_guarded() -> None:
+    layers = jg.nn.ModuleList([jg.nn.Linear(2, 2)])
+
+    @jg.trace
+    def f(x: Any) -> Any:
+        for layer in layers:
+            x = layer(x)
+        return x
+
+    x = jg.ones((1, 2))
+    f(x)
+    layers.append(jg.nn.Linear(2, 3))
+    assert f(x).shape == (1, 3)
+    layers[1] = jg.nn.Linear(2, 4)
+    assert f(x).shape == (1, 4)
+    assert "0.weight" in jg.explain(f, x)
+
+
+def test_an_attribute_counted_while_the_parameters_are_listed() -> None:
+    class Counted(jg.nn.Linear):
+        calls = 0
+
+        def forward(self, x: Any) -> Any:
+            self.calls += 1
+            return super().forward(x) * sum(1 for _ in self.parameters())
+
+    module = Counted(2, 2)
+    f = jg.trace(lambda x: module(x))
+    for number in range(1, 4):
+        f(jg.ones((1, 2)))
+        assert module.calls == number

@@ -156,6 +156,23 @@ def test_what_is_no_index_is_refused(index: Any, message: str) -> None:
     assert x.sum().item() == 0.0
 
 
+def test_a_size_is_an_index_of_a_named_axis() -> None:
+    @jg.trace(dynamic_shapes={"x": {0: "n"}, "y": {0: "m"}})
+    def f(x: Any, y: Any) -> Any:
+        return x[x.shape[0] - 1], x[y.shape[0]]
+
+    for n, m in ((5, 3), (9, 8), (2, 0)):
+        assert [value.item() for value in f(jg.arange(n), jg.zeros(m))] == [n - 1, m]
+    with pytest.raises(IndexError, match="index m is out of range for axis 0 with size n"):
+        f(jg.arange(5), jg.zeros(5))
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jg.trace])
+def test_a_float_is_no_index_in_a_trace_either(wrap: Any) -> None:
+    with pytest.raises(IndexError, match="not float"):
+        wrap(lambda x: x[1.0])(jg.ones(3))
+
+
 def test_what_does_not_fit_its_place_is_refused() -> None:
     x = jg.zeros((3, 4))
     with pytest.raises(jg.ShapeError, match=r"cannot write f32\[2\] to a place of shape \(4,\)"):

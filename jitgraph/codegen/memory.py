@@ -108,8 +108,8 @@ def plan_memory(schedule: Schedule, donate: Sequence[int | tuple[int, int]] = ()
     """The schedule with a plan, and with the aliases that the plan uses on its kernels.
 
     ``donate`` lists inputs whose memory an output may take over, by position, or pairs (output, input); those that are
-    not safe are left out: a later step reads the old value, a check can fail or a loop be interrupted once the memory is
-    written, or the kernel cannot work in place.
+    not safe are left out: a later step reads the old value, a check can fail or a loop be interrupted once the memory
+    is written, or the kernel cannot work in place.
     """
     flat = _Flat()
     flat.walk(schedule.steps)

@@ -105,6 +105,11 @@ class Write:
     before: Any
     location: Location
 
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing stood there before."""
+        return self.before is MISSING
+
 
 class Capture:
     """What one trace saw. Use as a context around the call of the function."""
@@ -120,6 +125,8 @@ class Capture:
         self._steady: dict[int, Any] = {id(value): value for value in known}
         self._keyed: dict[int, Any] = {id(value): value for value in arguments}
         self._fresh: dict[int, Any] = {}
+        self._instances: dict[int, Any] = {}  # by id of an instance's __dict__
+        self._texts: dict[int, str] = {}  # how an object was reached first
         self._functions: dict[CodeType, list[types.FunctionType]] = {}
         self._tables: dict[CodeType, Any] = {}
         self._nested: set[CodeType] = set()
@@ -146,7 +153,7 @@ class Capture:
         code = frame.f_code
         table = self._tables.get(code)
         if table is None:
-            followed = is_followed(code.co_filename)
+            followed = code.co_name != "<module>" and is_followed(code.co_filename)  # an import is no state of the call
             if followed and code.co_filename.startswith("<"):  # code made by dataclass, namedtuple, exec
                 followed = not _is_library_module(frame.f_globals.get("__name__", "__main__"))
             table = self._tables[code] = accesses(code) if followed else False
@@ -249,7 +256,7 @@ class Capture:
             if not isinstance(getattr(type(owner), name, None), types.FunctionType):
                 return
         kind, place_owner, value = self._look_up(owner, name)
-        text = str(access.target) if access.target.owner is not None else f"{type(owner).__name__}.{name}"
+        text = f"{self._texts.get(id(owner), access.target.owner or type(owner).__name__)}.{name}"
         if kind == "method":
             if isinstance(value, types.FunctionType) and is_followed(value.__code__.co_filename):
                 self._know(value)
@@ -278,7 +285,7 @@ class Capture:
         except TypeError:
             return
         if id(owner) in self._steady and id(owner) not in self._keyed and not isinstance(key, slice | Tensor):
-            self._keep(Place("item", owner, key, str(access.target)), value, access, steady=True)
+            self._keep(self._place_of(owner, key, str(access.target)), value, access, steady=True)
         elif isinstance(key, slice) and id(owner) in self._steady:
             self._keep_contents(owner, str(access.target.owner))
 
@@ -292,16 +299,24 @@ class Capture:
             known = self.reads[identity] = Read(place, value, self._line, False, steady, method)
             if steady:
                 impure.refuse_iterator(value, place.text, self._line)
-                self._settle(value)
+                self._settle(value, place.text)
         if access.whole and not known.whole:
             known.whole = True
             if steady and known.value is value and is_container(value):
                 self._keep_contents(value, place.text)
 
-    def _settle(self, value: Any) -> None:
+    def _place_of(self, container: Any, key: Any, text: str) -> Place:
+        """``container[key]``; in the ``__dict__`` of an object that is the attribute."""
+        if id(container) in self._instances and isinstance(key, str):
+            text = text.replace(f".__dict__[{key!r}]", f".{key}")
+            return Place("attribute", self._instances[id(container)], key, text)
+        return Place("item", container, key, text)
+
+    def _settle(self, value: Any, text: str) -> None:
         """``value`` is reached by guarded steps, so what is read from it later is, too."""
         if id(value) not in self._fresh and not isinstance(value, Tensor | int | float | str | bytes):
             self._steady[id(value)] = value
+            self._texts.setdefault(id(value), text)
             self._know(value)
 
     def _keep_contents(self, container: Any, text: str) -> None:
@@ -318,10 +333,10 @@ class Capture:
             return
         pairs = list(container.items() if isinstance(container, dict) else enumerate(container))
         for key, element in pairs:
-            where = Place("item", container, key, f"{text}[{key!r}]")
+            where = self._place_of(container, key, f"{text}[{key!r}]")
             if where.identity not in self.writes and where.identity not in self.reads:
                 self.reads[where.identity] = Read(where, element, self._line, True, True)
-                self._settle(element)
+                self._settle(element, where.text)
                 if is_container(element):
                     self._keep_contents(element, where.text)
 
@@ -413,6 +428,9 @@ class Capture:
                         return "method", kind, value.__func__
                     return ("method" if isinstance(value, types.FunctionType) else "data"), kind, value
             return "missing", owner, _UNKNOWN
+        if name == "__dict__" and type(getattr(owner, "__dict__", None)) is dict:
+            self._instances[id(owner.__dict__)] = owner
+            return "data", owner, owner.__dict__
         on_type = MISSING
         for kind in type(owner).__mro__:
             if name in vars(kind):
@@ -508,10 +526,22 @@ class Capture:
                 continue
             found.append(guard)
         for place, contents, location in self._contents_read.values():
-            if not contents.unchanged():
+            before = self._before(contents)
+            if before is contents and not contents.unchanged():
                 raise _changed(place.text, location)
-            found.append(Guard("length", place, contents, location))
+            found.append(Guard("length", place, before, location))
         return found
+
+    def _before(self, contents: Contents) -> Contents:
+        """The extent of a container without the keys, or attributes, that the function itself added."""
+        container = contents.container
+        if not isinstance(container, dict):
+            return contents
+        owner = self._instances.get(id(container), container)
+        added = {write.place.key for write in self.writes.values() if write.place.owner is owner and write.is_new}
+        keys = tuple(key for key in contents.keys if key not in added)
+        now = tuple(key for key in container if key not in added)
+        return Contents(container, keys) if keys == now else contents
 
     def sources(self) -> dict[int, Place]:
         """For each tensor handle that was read at a guarded place (by id), where it stood."""

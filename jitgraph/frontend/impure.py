@@ -53,7 +53,7 @@ def refuse(value: Any, text: str, location: Location | None) -> None:
         _raise(
             text, "an environment variable read while tracing", "read it outside and pass it as an argument", location
         )
-    if isinstance(owner, ContextVar):
+    if isinstance(value, ContextVar):
         _raise(text, "a context variable read while tracing", "read it outside and pass it as an argument", location)
     if value is _INPUT:
         _raise(text, "input read while tracing", "read it outside and pass it as an argument", location)

@@ -132,6 +132,7 @@ def broadcast_arrays(*xs: TensorLike) -> list[Tensor]:
 @array_function
 def concat(xs: Sequence[TensorLike], axis: int | None = 0) -> Tensor:
     """Tensors joined along an existing axis; each flattened first for None. Dtypes promote."""
+    xs = _list_of(xs, axis, "concat")
     if not xs:
         raise JitgraphError("concat of no tensors")
     dtype = lifting.common_dtype(*xs)
@@ -144,12 +145,20 @@ def concat(xs: Sequence[TensorLike], axis: int | None = 0) -> Tensor:
     return lifting.wrap(values[0] if len(values) == 1 else ops.concat(*values, axis=number))
 
 
+def _list_of(xs: Any, axis: Any, name: str) -> list[Any]:
+    """The tensors to be joined; JitgraphError where they stand as arguments one by one."""
+    if isinstance(axis, Tensor) or (isinstance(xs, Tensor) and xs.ndim == 0):
+        raise JitgraphError(f"{name} takes one list of tensors and an axis\n  hint: jg.{name}([x, y], axis=0)")
+    return list(xs)
+
+
 concatenate = concat
 
 
 @array_function
 def stack(xs: Sequence[TensorLike], axis: int = 0) -> Tensor:
     """Tensors of one shape joined along a new axis."""
+    xs = _list_of(xs, axis, "stack")
     if not xs:
         raise JitgraphError("stack of no tensors")
     return concat([expand_dims(x, axis) for x in xs], axis)

@@ -35,6 +35,10 @@ class _Numbered(Module):
         chosen = list(self.children())[index]
         return _rebuild(self, chosen) if isinstance(chosen, list) else chosen
 
+    def __setitem__(self, index: int, module: Module) -> None:
+        """Replace one module; IndexError where there is none."""
+        setattr(self, str(range(len(self))[index]), module)
+
 
 def _rebuild(container: _Numbered, modules: list[Module]) -> _Numbered:
     return Sequential(*modules) if isinstance(container, Sequential) else ModuleList(modules)

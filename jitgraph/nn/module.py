@@ -57,7 +57,7 @@ class Module:
         self._forward_hooks: tuple[Callable[..., Any], ...] = ()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if "_buffers" not in vars(self):
+        if not hasattr(self, "_buffers"):
             raise JitgraphError(f"{type(self).__name__}.__init__ does not call super().__init__() first")
         if not hasattr(self, "forward"):
             raise JitgraphError(f"{type(self).__name__} defines no forward()")

@@ -279,8 +279,8 @@ from test_pool import SPIN, entry, image, spec
 from jitgraph.runtime import loader
 run = entry(image(SPIN, runtime=True), [spec("parallel", "bool")], [], runtime=loader.Runtime({threads}))
 calls = []
-if {handler}:
-    signal.signal(signal.SIGINT, lambda *_: calls.append(1))
+# set in any case: a process that a shell starts in the background inherits a SIGINT that is ignored
+signal.signal(signal.SIGINT, (lambda *_: calls.append(1)) if {handler} else signal.default_int_handler)
 threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
 start = time.monotonic()
 try:

@@ -17,11 +17,11 @@ from jitgraph.runtime import loader
 
 # out[c] += 1 + the sum of c mixed by a few rounds, for each chunk c; fails where fail[c] is not 0, nested on demand
 CHUNKS = f"""
-define internal i32 @inner(ptr %cell, i64 %c) nounwind {{
+define internal i32 @inner(ptr %cell, i64 %c, ptr %scratch) nounwind {{
   %old = atomicrmw add ptr %cell, i64 %c monotonic  ; inside a loop of one chunk this loop takes the pool
   ret i32 0
 }}
-define internal i32 @chunk(ptr %ctx, i64 %c) nounwind {{
+define internal i32 @chunk(ptr %ctx, i64 %c, ptr %scratch) nounwind {{
   %out = load ptr, ptr %ctx
   %fail.at = getelementptr ptr, ptr %ctx, i64 1
   %fail = load ptr, ptr %fail.at
@@ -182,8 +182,9 @@ def test_the_hosts_own_scheduler_comes_first() -> None:
 
     def scheduler(host: int, call: int, function: int, context: int, count: int) -> int:
         seen.append(count)
-        chunk = loader.ctypes.CFUNCTYPE(loader.ctypes.c_int32, loader.ctypes.c_void_p, loader.ctypes.c_int64)(function)
-        return max((chunk(context, i) for i in reversed(range(count))), default=0)
+        pointer = loader.ctypes.c_void_p
+        chunk = loader.ctypes.CFUNCTYPE(loader.ctypes.c_int32, pointer, loader.ctypes.c_int64, pointer)(function)
+        return max((chunk(context, i, None) for i in reversed(range(count))), default=0)
 
     runtime = loader.Runtime(1)
     own = kind(scheduler)
@@ -244,7 +245,7 @@ def test_blocks() -> None:
 
 
 SPIN = f"""
-define internal i32 @chunk(ptr %ctx, i64 %c) nounwind {{
+define internal i32 @chunk(ptr %ctx, i64 %c, ptr %scratch) nounwind {{
   br label %loop
 loop:
   %i = phi i64 [ 0, %0 ], [ %j, %loop ]

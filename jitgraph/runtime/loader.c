@@ -67,7 +67,7 @@ static jg_error *cleared(jg_error *error) {
 
 /* --- the ABI: structures shared with native code, equal to those of loader.py ------------------------------------ */
 
-enum { ABI_VERSION = 1 };
+enum { ABI_VERSION = 2, SCRATCH_BYTES = 2 << 20 };
 enum { OK, CHECK_FAILED, INTERRUPTED, OUT_OF_MEMORY, SIZE_OVERFLOW, CALLBACK_FAILED };
 static const char *const CODE_NAMES[] = {"ok", "check failed", "interrupted", "out of memory", "size overflow",
                                          "callback failed"};
@@ -80,7 +80,7 @@ struct jg_host { /* what native code may ask of the process */
     int64_t abi_version;
     void *(*alloc)(size_t bytes);
     void (*free)(void *memory);
-    int32_t (*parallel_for)(const jg_host *, jg_call *, int32_t (*)(void *, int64_t), void *, int64_t);
+    int32_t (*parallel_for)(const jg_host *, jg_call *, int32_t (*)(void *, int64_t, void *), void *, int64_t);
     int32_t (*poll)(const jg_host *);
     long (*syscall)(long number, ...);
     jg_pool *pool; /* NULL: everything runs on the calling thread */
@@ -102,7 +102,7 @@ typedef struct jg_block { /* header of a block of a call's stacks */
 } jg_block;
 
 struct jg_call { /* what belongs to one running call */
-    void *arena;
+    void *arena; /* scratch memory of the calling thread, then temporaries */
     int64_t arena_bytes;
     jg_block *blocks; /* freed after the call */
     void *stream;
@@ -116,7 +116,8 @@ struct jg_pool { /* the state of the threads, a cache line for each group of fie
     _Atomic int32_t stop, workers;
     int32_t pad0;
     long (*syscall)(long number, ...);
-    int64_t pad1[5];
+    void *scratch; /* SCRATCH_BYTES for each worker, which takes its part as it starts */
+    int64_t hired, pad1[3];
     _Atomic int32_t epoch;
     int32_t sleepers;
     int64_t pad2[7];
@@ -1594,6 +1595,7 @@ static void start_pool(Loading *l, jg_model *model) {
     pool->failure = UINT64_MAX;
     model->host.pool = pool;
     model->owner = getpid();
+    if (!(pool->scratch = aligned_memory((wanted - 1) * SCRATCH_BYTES))) no_memory(l, (wanted - 1) * SCRATCH_BYTES);
     sigset_t all, before; /* the program's signals are for its own threads */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -1613,6 +1615,7 @@ static void stop_pool(jg_model *model) {
         syscall(SYS_futex, &pool->epoch, 129 /* FUTEX_WAKE_PRIVATE */, INT32_MAX, NULL, NULL, 0);
         for (size_t i = 0; i < model->thread_count; i++) pthread_join(model->threads[i], NULL);
     }
+    if (pool) free(pool->scratch);
     free(pool);
 }
 

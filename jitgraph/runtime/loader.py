@@ -12,9 +12,9 @@ The ABI
 ``int32 entry(const jg_host *host, jg_call *call, void *const *buffers, const int64_t *dims)`` returns ``OK`` or one of
 the codes below. ``buffers`` holds the inputs in signature order, then the state, then the outputs. Inputs are dense,
 row-major and aligned to their element (not more); outputs and the arena are aligned to 64 bytes. ``dims`` holds the
-named sizes in signature order. ``int64 arena_bytes(const int64_t *dims)`` gives the workspace, negative where a size
-leaves 64 bits. Output ``o`` has the address of input ``i`` only where ``(o, i)`` stands in ``aliases`` and the caller
-donates ``i``.
+named sizes in signature order. ``int64 arena_bytes(const int64_t *dims)`` gives the workspace, the calling thread's
+scratch memory included, negative where a size leaves 64 bits. Output ``o`` has the address of input ``i`` only where
+``(o, i)`` stands in ``aliases`` and the caller donates ``i``.
 
 Interruption: long loops of the calling thread ask ``host.poll(host)`` about every 50 ms by the cycle counter
 (``jg_poll`` of the native runtime) and return ``INTERRUPTED`` where it gives nonzero. No poll may stand behind the
@@ -86,7 +86,7 @@ CHECK_KINDS: Final[Mapping[str, type[CheckError]]] = {
 
 # --- the ABI: structures shared with native code --------------------------------------------------------------------
 
-ABI_VERSION: Final = 1
+ABI_VERSION: Final = 2
 
 OK: Final = 0
 CHECK_FAILED: Final = 1
@@ -97,6 +97,8 @@ CALLBACK_FAILED: Final = 5
 CODE_NAMES: Final = ("ok", "check failed", "interrupted", "out of memory", "size overflow", "callback failed")
 
 ALIGNMENT: Final = 64
+SCRATCH_BYTES: Final = 2 << 20
+"""Memory that each thread of a pool has for the chunk that it runs; what is not touched takes no room."""
 
 
 class Host(ctypes.Structure):
@@ -151,7 +153,7 @@ class Call(ctypes.Structure):
     """``jg_call``: what belongs to one running call; checked out of a free list, so calls may overlap and re-enter."""
 
     _fields_ = [
-        ("arena", ctypes.c_void_p),  # aligned to 64 bytes
+        ("arena", ctypes.c_void_p),  # aligned to 64 bytes: scratch memory of the calling thread, then temporaries
         ("arena_bytes", ctypes.c_int64),
         ("blocks", ctypes.c_void_p),  # list of Block: residual stacks; the host frees it after the call
         ("stream", ctypes.c_void_p),
@@ -184,7 +186,9 @@ class PoolState(ctypes.Structure):
         ("workers", ctypes.c_int32),  # threads beside the caller
         ("pad0", ctypes.c_int32),
         ("syscall", ctypes.c_void_p),
-        ("pad1", ctypes.c_int64 * 5),
+        ("scratch", ctypes.c_void_p),  # SCRATCH_BYTES for each worker, aligned to 64 bytes
+        ("hired", ctypes.c_int64),  # workers that took their part of it
+        ("pad1", ctypes.c_int64 * 3),
         ("epoch", ctypes.c_int32),  # futex: grows with each job
         ("sleepers", ctypes.c_int32),
         ("pad2", ctypes.c_int64 * 7),
@@ -206,6 +210,7 @@ class PoolState(ctypes.Structure):
     stop: int
     workers: int
     syscall: int | None
+    scratch: int | None
     epoch: int
     failure: int
 
@@ -240,6 +245,8 @@ POOL_BUSY: Final = _offset(PoolState, "busy")
 POOL_STOP: Final = _offset(PoolState, "stop")
 POOL_WORKERS: Final = _offset(PoolState, "workers")
 POOL_SYSCALL: Final = _offset(PoolState, "syscall")
+POOL_SCRATCH: Final = _offset(PoolState, "scratch")
+POOL_HIRED: Final = _offset(PoolState, "hired")
 POOL_EPOCH: Final = _offset(PoolState, "epoch")
 POOL_SLEEPERS: Final = _offset(PoolState, "sleepers")
 POOL_FUNCTION: Final = _offset(PoolState, "function")
@@ -932,7 +939,7 @@ _FUTEX_NUMBERS: Final[Mapping[int, int]] = {MACHINE_X86_64: 202, MACHINE_AARCH64
 _FUTEX_WAKE_PRIVATE: Final = 129
 
 
-def _work(image: Image, memory: ctypes.Array[ctypes.c_char]) -> None:
+def _work(image: Image, memory: ctypes.Array[ctypes.c_char], _: ctypes.Array[ctypes.c_char]) -> None:
     """The body of a pool thread; its arguments keep the code and the state alive while it runs."""
     _WORKER_TYPE(image.export("worker"))(ctypes.addressof(memory))
 
@@ -948,7 +955,9 @@ class Pool:
         self.state.syscall = _address(_libc.syscall)
         self.state.failure = 2**64 - 1
         self.address = ctypes.addressof(self._memory)
-        arguments = (image, self._memory)
+        scratch = _allocator.lease(workers * SCRATCH_BYTES)
+        self.state.scratch = ctypes.addressof(scratch)
+        arguments = (image, self._memory, scratch)
         self._threads = [
             threading.Thread(target=_work, args=arguments, name=f"jitgraph-{i + 1}", daemon=True)
             for i in range(workers)

@@ -6,20 +6,21 @@ from typing import Any, Final
 
 from jitgraph.codegen.kernel import Body, Check, Contract, IndexValue, Let, Load, Local, Loop, Statement, Store
 from jitgraph.codegen.llvm import contract, loops, pool
-from jitgraph.codegen.llvm.access import active_mask, emit_load, emit_store, memory_type
+from jitgraph.codegen.llvm.access import active_mask, emit_load, emit_store
 from jitgraph.codegen.llvm.division import any_lane
 from jitgraph.codegen.llvm.environment import Environment, integer
 from jitgraph.codegen.llvm.index import index_value
 from jitgraph.codegen.llvm.scalars import Scalar
 from jitgraph.errors import CompileError
 
-MAX_LOCAL_BYTES: Final = 256 << 10  # threads of other runtimes may have small stacks
+MAX_LOCAL_BYTES: Final = 256 << 10
 
 
 def emit_body(body: Body, env: Environment) -> None:
-    """Emit ``body`` and bind what it defines in ``env``."""
-    for statement in body:
-        emit_statement(statement, env)
+    """Emit ``body`` and bind the values that it defines in ``env``; its local buffers end with it."""
+    with env.scratch.frame():
+        for statement in body:
+            emit_statement(statement, env)
 
 
 def emit_statement(statement: Statement, env: Environment) -> None:
@@ -40,7 +41,8 @@ def emit_statement(statement: Statement, env: Environment) -> None:
         case Loop():
             loops.emit_loop(statement, env)
         case Contract():
-            contract.emit_contract(statement, env)
+            with env.scratch.frame():
+                contract.emit_contract(statement, env)
 
 
 def emit_let(let: Let, env: Environment) -> Scalar:
@@ -97,13 +99,13 @@ def _of_lane(env: Environment, x: Scalar, lane: str) -> Scalar:
 
 
 def emit_local(local: Local, env: Environment) -> None:
-    """Reserve the buffer in the frame; inside a vector loop every lane has its own, element by element."""
+    """Reserve the buffer; inside a vector loop every lane has its own, element by element."""
     lanes = env.lanes.width if env.lanes is not None else 1
     if local.size * lanes * local.dtype.itemsize > MAX_LOCAL_BYTES:
         raise CompileError(
-            f"kernel {env.kernel.name} wants {local.size * lanes * local.dtype.itemsize} bytes of stack"
+            f"kernel {env.kernel.name} wants {local.size * lanes * local.dtype.itemsize} bytes of memory"
             f" for {local.buffer}; {MAX_LOCAL_BYTES} are allowed",
             hint="put it into a temporary buffer instead",
         )
-    pointer = env.function.alloca(memory_type(local.dtype), max(1, local.size * lanes))
-    env.bind("&" + local.buffer, Scalar(pointer.name, "ptr", local.dtype, lanes))
+    memory = env.private(local.dtype, local.size * lanes)
+    env.bind("&" + local.buffer, memory._replace(lanes=lanes))

@@ -94,8 +94,9 @@ def emit_module(schedule: Schedule, target: Target) -> str:
         )
     module = Module(machine.TRIPLE)
     plan = schedule.plan or _apart(schedule)
-    _emit_arena_bytes(module, schedule, plan)
-    _Entry(module, schedule, plan, target).emit()
+    entry = _Entry(module, schedule, plan, target)
+    entry.emit()
+    _emit_arena_bytes(module, schedule, plan.arena_bytes + entry.scratch_bytes)
     return module.text()
 
 
@@ -110,10 +111,10 @@ def _apart(schedule: Schedule) -> MemoryPlan:
     return MemoryPlan(offsets, end, end)
 
 
-def _emit_arena_bytes(module: Module, schedule: Schedule, plan: MemoryPlan) -> None:
+def _emit_arena_bytes(module: Module, schedule: Schedule, arena_bytes: DimLike) -> None:
     function = Function(module, EXPORTS["arena_bytes"], "i64", linkage="", attributes="nounwind")
     sizes = Sizes(function, schedule.sizes, function.argument("ptr"))
-    total = sizes.value(plan.arena_bytes)
+    total = sizes.value(arena_bytes)
     function.ret(function.emit("i64", f"select i1 {sizes.overflow()}, i64 -1, i64 {total}"))
     function.finish()
 
@@ -132,6 +133,9 @@ class _Entry:
         self.places: dict[str, str] = {}
         self.stacks: dict[str, Value] = {}
         self.kernels: dict[Kernel, str] = {}
+        self.scratch = self.function.fresh("ptr")
+        self.arena = self.function.fresh("ptr")
+        self.scratch_bytes = 0
         self.donated = frozenset(plan.donations)
 
     def emit(self) -> None:
@@ -149,7 +153,17 @@ class _Entry:
         self.stack_bytes = sizes
         self._steps(self.schedule.steps)
         self.function.ret(Value("0", "i32"))
+        self._place_arena()
         self.function.finish()
+
+    def _place_arena(self) -> None:
+        """The scratch memory of the calling thread, which kernels were found to need, and the temporaries behind it."""
+        at = self.function.fresh("ptr")
+        self.function.prologue += [
+            f"  {at.name} = getelementptr i8, {self.call}, i64 {loader.CALL_ARENA}",
+            f"  {self.scratch.name} = load ptr, {at}, align 8",
+            f"  {self.arena.name} = getelementptr i8, {self.scratch}, i64 {self.scratch_bytes}",
+        ]
 
     def _place_buffers(self) -> None:
         function, schedule = self.function, self.schedule
@@ -161,19 +175,15 @@ class _Entry:
         for place, buffer in enumerate(given):
             address = function.emit("ptr", f"getelementptr ptr, {self.buffers}, i64 {place}")
             self.places[buffer.name] = function.emit("ptr", f"load ptr, {address}, align 8").name
-        arena = None
         for buffer in schedule.buffers:
             if buffer.role == "constant":
                 assert buffer.value is not None, buffer.name
                 self.places[buffer.name] = self.module.constant(buffer.value.value.tobytes())
             elif buffer.role == "temporary":
-                if arena is None:
-                    address = function.emit("ptr", f"getelementptr i8, {self.call}, i64 {loader.CALL_ARENA}")
-                    arena = function.emit("ptr", f"load ptr, {address}, align 8")
                 if buffer.name not in self.plan.offsets:
                     raise CompileError(f"{schedule.name}: the memory plan has no place for {buffer.name}")
                 offset = self.sizes.value(self.plan.offsets[buffer.name])
-                self.places[buffer.name] = function.emit("ptr", f"getelementptr i8, {arena}, i64 {offset}").name
+                self.places[buffer.name] = function.emit("ptr", f"getelementptr i8, {self.arena}, i64 {offset}").name
 
     def _bytes(self, name: str) -> DimLike:
         return next(buffer.bytes for buffer in self.schedule.buffers if buffer.name == name)
@@ -231,8 +241,11 @@ class _Entry:
         key = replace(kernel, name="")
         name = self.kernels.get(key)  # hashing a kernel goes through all of it
         if name is None:
-            name = self.kernels[key] = emit_kernel(kernel, self.module, self.target)
-        arguments = [str(self.host), str(self.call), *(f"ptr {self.places[name]}" for name in launch.buffers)]
+            name, scratch_bytes = emit_kernel(kernel, self.module, self.target)
+            self.kernels[key] = name
+            self.scratch_bytes = max(self.scratch_bytes, scratch_bytes)
+        arguments = [str(self.host), str(self.call), str(self.scratch)]
+        arguments += [f"ptr {self.places[name]}" for name in launch.buffers]
         arguments += [f"i64 {self.sizes.values[size]}" for size in kernel.sizes]
         check(self.function, f"call i32 @{name}({', '.join(arguments)})")
 

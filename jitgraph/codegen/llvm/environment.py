@@ -19,7 +19,8 @@ gathers otherwise. At most one axis runs over lanes. Blocks may be begun and end
 ``parallel.parallel_range`` outlines a range of iterations into a function that threads share; inside it the environment
 passed to the callback finds everything of the outer one by name, captured as it is used; what has no name (a pointer to
 a packed panel, say) is given one by ``bind`` before. Names that kernels cannot have begin with ``$``: ``$host``,
-``$call`` and ``$order`` (the first iteration of the chunk, for error records); a buffer is named ``&`` and its name.
+``$call``, ``$scratch`` (the chunk's own memory, see ``private``) and ``$order`` (the first iteration of the chunk, for
+error records); a buffer is named ``&`` and its name.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from typing import NamedTuple
 from jitgraph.codegen.kernel import Kernel
 from jitgraph.codegen.llvm.builder import Function, Module
 from jitgraph.codegen.llvm.scalars import Scalar, Words
-from jitgraph.dtypes import int64
+from jitgraph.codegen.llvm.scratch import MOST_STACK_BYTES, Scratch
+from jitgraph.dtypes import DType, int64
 from jitgraph.ir.target import Target
 
 
@@ -70,6 +72,7 @@ class Environment:
         kernel: Kernel,
         target: Target,
         names: Names,
+        scratch: Scratch,
         lanes: Lanes | None = None,
         outermost: bool = False,
     ) -> None:
@@ -77,6 +80,7 @@ class Environment:
         self.kernel = kernel
         self.target = target
         self.names = names
+        self.scratch = scratch
         self.lanes = lanes
         self.outermost = outermost  # in the kernel's own function, outside every loop: parallel loops may be outlined
         self.words = Words(function, fastmath=kernel.fastmath)
@@ -101,7 +105,7 @@ class Environment:
 
     def inner(self) -> Environment:
         """A scope inside this one, in the same lanes; it is not outermost."""
-        return Environment(self.function, self.kernel, self.target, Names(self.names), self.lanes)
+        return Environment(self.function, self.kernel, self.target, Names(self.names), self.scratch, self.lanes)
 
     def at(self, axes: Mapping[str, Scalar]) -> Environment:
         """A scope in which each of ``axes`` has a uniform int64 value."""
@@ -117,9 +121,18 @@ class Environment:
         inner.lanes = Lanes(axis, base, count, mask)
         return inner
 
+    def private(self, dtype: DType, elements: int) -> Scalar:
+        """This chunk's own memory for ``elements`` of ``dtype``, aligned to 64 bytes; on the stack where small."""
+        size = max(1, elements) * dtype.itemsize
+        if size <= MOST_STACK_BYTES:
+            return Scalar(self.function.alloca("i8", size).name, "ptr", dtype, 1)
+        offset = self.scratch.place(size)
+        address = self.function.emit("ptr", f"getelementptr i8, {self['$scratch']}, i64 {offset}")
+        return Scalar(address.name, "ptr", dtype, 1)
+
     def outlined(self, function: Function, capture: Callable[[str, Scalar], Scalar]) -> Environment:
         """The scope of another function: names of this one are captured as they are used."""
-        return Environment(function, self.kernel, self.target, Names(self.names, capture))
+        return Environment(function, self.kernel, self.target, Names(self.names, capture), self.scratch)
 
 
 def integer(value: int) -> Scalar:

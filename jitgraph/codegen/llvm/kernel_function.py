@@ -1,4 +1,4 @@
-"""A kernel as one LLVM function: ``i32 kernel(ptr host, ptr call, params..., sizes...)``, which gives an error code."""
+"""A kernel as one LLVM function: ``i32 kernel(ptr host, ptr call, ptr scratch, params..., sizes...)`` gives a code."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ from jitgraph.codegen.llvm.body import emit_body
 from jitgraph.codegen.llvm.builder import Function, Module, Value
 from jitgraph.codegen.llvm.environment import Environment, Names, integer
 from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.codegen.llvm.scratch import Scratch
 from jitgraph.dtypes import int64
 from jitgraph.ir.target import Target
 
 
-def emit_kernel(kernel: Kernel, module: Module, target: Target) -> str:
-    """Emit ``kernel`` into ``module``; gives the name of its function."""
+def emit_kernel(kernel: Kernel, module: Module, target: Target) -> tuple[str, int]:
+    """Emit ``kernel`` into ``module``; gives the name of its function and the bytes of scratch memory that it takes."""
     function = Function(module, module.unique(f"k_{kernel.name}"), "i32", attributes="nounwind noinline")
-    env = Environment(function, kernel, target, Names(), outermost=True)
+    scratch = Scratch(kernel.name)
+    env = Environment(function, kernel, target, Names(), scratch, outermost=True)
     for name in ("$host", "$call"):
         env.bind(name, Scalar(function.argument("ptr").name, "ptr", int64, 1))
+    env.bind("$scratch", Scalar(function.argument("ptr", "noalias").name, "ptr", int64, 1))
     env.bind("$order", integer(0))
     for param in kernel.params:
         attributes = ["noalias"] if param.name in env.unaliased else []
@@ -29,4 +32,4 @@ def emit_kernel(kernel: Kernel, module: Module, target: Target) -> str:
     emit_body(kernel.body, env)
     function.ret(Value("0", "i32"))
     function.finish()
-    return function.name
+    return function.name, scratch.bytes

@@ -1,9 +1,9 @@
 """Packed contractions: blocks of both factors are packed into panels, and a register tile runs over the panels.
 
-A block of columns keeps its right panels (columns by ``block_k``) on the stack, which the second-level cache holds, and
+A block of columns keeps its right panels (columns by ``block_k``) in scratch memory, in the second-level cache, and
 goes down the rows a tile at a time: the left panel of the tile's rows is packed, the tile runs along the right panels,
 and after the last block of k comes the epilogue, while the sums are in the first-level cache. Where k has several
-blocks the sums of a block of rows wait on the stack. The order of summation is that of ``kernel.Contract``: blocks of
+blocks the sums of a block of rows wait there too. The order of summation is that of ``kernel.Contract``: blocks of
 k, in order.
 """
 
@@ -61,8 +61,9 @@ def plan_of(contract: Contract, env: Environment) -> Plan:
     tile = tile_of(env.target, dtype)
     m, n, k = (constant_of(index_value(env, extent)) for extent in contract.extents)
     depth = min(contract.block_k, max(k, 1)) if k is not None else contract.block_k
-    room = int(env.target.l2_bytes * RIGHT_SHARE) // contract.block_k
-    columns = max(LEAST_COLUMN_BYTES, room) // dtype.itemsize // tile.columns * tile.columns
+    room = int(env.target.l2_bytes * RIGHT_SHARE) // _up(contract.block_k, tile.lanes)
+    room = min(max(LEAST_COLUMN_BYTES, room), SUM_BYTES // tile.rows)
+    columns = room // dtype.itemsize // tile.columns * tile.columns
     columns = _balanced(n, columns, tile.columns)
     rows = _balanced(m, max(1, SUM_BYTES // dtype.itemsize // columns // tile.rows) * tile.rows, tile.rows)
     unit_rows = _unit_rows(contract, env, (m, n, k), columns, tile) if env.outermost else None
@@ -119,17 +120,13 @@ def emit_units(contract: Contract, env: Environment, plan: Plan, across: Scalar,
     slack = tile.lanes  # what packing and the epilogue's vectors reach past the end
     depth_room = _up(plan.depth, tile.lanes) + 1
 
-    def memory(elements: int) -> Scalar:
-        pointer = env.function.alloca(env.words.type(dtype), elements + slack)
-        return Scalar(pointer.name, "ptr", dtype, 1)
-
     m, n, k = (index_value(env, extent) for extent in contract.extents)
     emission = _Emission(
         contract,
         plan,
-        memory(tile.rows * depth_room),
-        memory(plan.columns * depth_room),
-        memory((plan.rows if plan.deep else tile.rows) * plan.columns),
+        env.private(dtype, tile.rows * depth_room + slack),
+        env.private(dtype, plan.columns * depth_room + slack),
+        env.private(dtype, (plan.rows if plan.deep else tile.rows) * plan.columns + slack),
         (m, n, k),
     )
 

@@ -190,7 +190,7 @@ def _pack_along_depth(
     width, dtype = panels.width, panels.memory.dtype
     lanes = env.target.lanes(dtype.itemsize)
     transpose = square_function(env, dtype)
-    square = Scalar(env.function.alloca(env.words.type(dtype), lanes * lanes).name, "ptr", dtype, 1)
+    square = env.private(dtype, lanes * lanes)
     for line in range(lanes):  # a square that is not full is transposed whole: see _clear_last
         zero = env.words.splat(env.words.const(0, dtype), lanes)
         store_vector(env, square, integer(line * lanes), zero)

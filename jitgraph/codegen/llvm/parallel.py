@@ -156,9 +156,10 @@ class _Outlined:
         self.begin, self.end, self.order = (self._argument("i64") for _ in range(3))
         self.environment = env.outlined(self.function, self._capture)
         self.environment.bind("$order", self.order)
+        self.environment.bind("$scratch", self._argument("ptr", "noalias"))
 
-    def _argument(self, type: str) -> Scalar:
-        return Scalar(self.function.argument(type).name, type, int64, 1)
+    def _argument(self, type: str, attributes: str = "") -> Scalar:
+        return Scalar(self.function.argument(type, attributes).name, type, int64, 1)
 
     def _capture(self, name: str, value: Scalar) -> Scalar:
         if value.is_literal:
@@ -187,7 +188,7 @@ class _Outlined:
 
     def _emit_chunk(self) -> None:
         chunk_function = Function(self.outer.module, self.name, "i32", attributes="nounwind")
-        context, chunk = chunk_function.argument("ptr"), chunk_function.argument("i64")
+        context, chunk, scratch = (chunk_function.argument(type) for type in ("ptr", "i64", "ptr"))
         types = ["i64", "i64", *(value.type for value in self.captured)]
         count, per_chunk, *captured = (
             chunk_function.emit(type, f"load {type}, {_slot(chunk_function, context.name, place)}, align 8")
@@ -196,7 +197,7 @@ class _Outlined:
         begin = chunk_function.emit("i64", f"mul {chunk}, {per_chunk.name}")
         stop = chunk_function.emit("i64", f"add {begin}, {per_chunk.name}")
         end = chunk_function.emit("i64", f"call i64 @llvm.smin.i64({stop}, {count})")
-        arguments = ", ".join(map(str, [begin, end, chunk, *captured]))
+        arguments = ", ".join(map(str, [begin, end, chunk, scratch, *captured]))
         chunk_function.ret(chunk_function.emit("i32", f"call i32 @{self.function.name}({arguments})"))
         chunk_function.finish()
 

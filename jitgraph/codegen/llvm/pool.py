@@ -1,14 +1,15 @@
 """The native runtime that images carry, as LLVM IR: parallel loops, polls, failure records, growable stacks.
 
-- ``i32 jg_parallel_for(host, call, fn, ctx, i64 chunks)`` runs ``i32 fn(ctx, i64 chunk)`` for each chunk.
+- ``i32 jg_parallel_for(host, call, fn, ctx, i64 chunks)`` runs ``i32 fn(ctx, i64 chunk, scratch)`` for each chunk.
 - ``i32 jg_worker(pool)`` is what a thread of the pool runs until it is told to stop.
 - ``i32 jg_poll(host, call)`` gives INTERRUPTED where the user asks to stop, else 0; cheap enough for any loop.
 - ``i32 jg_fail(call, i32 check_id, i64 index, i64 bound, i64 order)`` notes a failed check and gives CHECK_FAILED.
 - ``ptr jg_block(host, call, i64 bytes)`` gives 64-byte aligned memory until the call ends, or null.
 
 Parallel loops. What a chunk does depends on its number alone, never on who runs it, so results do not depend on the
-number of threads. The caller takes part. It owns the pool while ``busy`` is 1; whoever finds it busy (a loop inside a
-chunk, another thread's call) runs its chunks itself, in order. Chunks are claimed by an atomic counter. After a chunk
+number of threads. ``scratch`` is memory of the thread that runs it (``scratch.py``); the chunks of a loop inside a
+chunk leave it alone. The caller takes part. It owns the pool while ``busy`` is 1; whoever finds it busy (a loop inside
+a chunk, another thread's call) runs its chunks itself, in order. Chunks are claimed by an atomic counter. After a chunk
 fails no further one is claimed, but each that was claimed ends; so the lowest failing chunk always runs, and its code
 is the result. ``order`` of ``jg_fail`` is the chunk's number (0 outside a loop), by which the record keeps the failure
 of that same chunk.
@@ -70,9 +71,12 @@ _FIELDS: Final = (
     + _field("%failure", "%pool", loader.POOL_FAILURE)
 )
 
+# The calling thread's scratch memory begins its call's arena.
+_SCRATCH: Final = _field("%scratch.at", "%call", loader.CALL_ARENA) + "  %scratch = load ptr, ptr %scratch.at\n"
+
 # Claims and runs chunks of the pool's job. %host is null on a worker, which never polls.
 _CLAIM: Final = f"""
-define internal void @jg_claim(ptr %pool, ptr %host, ptr %call) nounwind {{
+define internal void @jg_claim(ptr %pool, ptr %host, ptr %call, ptr %scratch) nounwind {{
 {_FIELDS}
   %fn = load ptr, ptr %function
   %ctx = load ptr, ptr %context
@@ -88,7 +92,7 @@ claim:
   %left = icmp slt i64 %chunk, %chunks
   br i1 %left, label %work, label %done
 work:
-  %code = call i32 %fn(ptr %ctx, i64 %chunk)
+  %code = call i32 %fn(ptr %ctx, i64 %chunk, ptr %scratch)
   %bad = icmp ne i32 %code, 0
   br i1 %bad, label %note, label %after
 note:
@@ -117,6 +121,12 @@ define i32 @jg_worker(ptr %pool) nounwind {{
 start:
 {_FIELDS}
   %syscall = load ptr, ptr %syscall.at
+{_field("%first.at", "%pool", loader.POOL_SCRATCH)}
+{_field("%hired.at", "%pool", loader.POOL_HIRED)}
+  %first = load ptr, ptr %first.at
+  %number = atomicrmw add ptr %hired.at, i64 1 monotonic
+  %offset = mul i64 %number, {loader.SCRATCH_BYTES}
+  %scratch = getelementptr i8, ptr %first, i64 %offset
   br label %again
 again:
   %seen = load atomic i32, ptr %epoch seq_cst, align 4
@@ -129,7 +139,7 @@ join:
   %work = icmp ne i32 %is.open, 0
   br i1 %work, label %claim, label %leave
 claim:
-  call void @jg_claim(ptr %pool, ptr null, ptr null)
+  call void @jg_claim(ptr %pool, ptr null, ptr null, ptr %scratch)
   br label %leave
 leave:
   %before = atomicrmw sub ptr %entered, i32 1 seq_cst
@@ -177,7 +187,7 @@ delegate:
   %theirs = call i32 %own(ptr %host, ptr %call, ptr %fn, ptr %ctx, i64 %chunks)
   ret i32 %theirs
 ours:
-{_field("%pool.at", "%host", loader.HOST_POOL)}
+{_SCRATCH}{_field("%pool.at", "%host", loader.HOST_POOL)}
   %pool = load ptr, ptr %pool.at
   %alone = icmp eq ptr %pool, null
   br i1 %alone, label %polled, label %with.pool
@@ -212,7 +222,7 @@ wake:
   %woken = call i64 (i64, ...) %syscall(i64 {_FUTEX}, ptr %epoch, i64 {_WAKE}, i64 %wanted, ptr null, ptr null, i64 0)
   br label %work
 work:
-  call void @jg_claim(ptr %pool, ptr %host, ptr %call)
+  call void @jg_claim(ptr %pool, ptr %host, ptr %call, ptr %scratch)
   store atomic i32 0, ptr %open seq_cst, align 4
   %since = call i64 @llvm.readcyclecounter()
   br label %wait
@@ -251,7 +261,7 @@ loop:
   %left = icmp slt i64 %i, %chunks
   br i1 %left, label %one, label %done
 one:
-  %code = call i32 %fn(ptr %ctx, i64 %i)
+  %code = call i32 %fn(ptr %ctx, i64 %i, ptr %scratch)
   %bad = icmp ne i32 %code, 0
   br i1 %bad, label %failed, label %good
 good:

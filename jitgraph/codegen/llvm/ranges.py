@@ -1,9 +1,9 @@
 """Cutting a range into chunks for the thread pool: a function that images carry, as LLVM IR.
 
-``i32 jg_range(host, call, fn, ptr range, i64 count, double work)`` runs ``i32 fn(range, i64 chunk)`` for chunks that
-together make ``0 .. count``. ``work`` estimates one iteration, in vector instructions (about half a nanosecond each).
-The first two slots of ``range``, int64 each, receive ``count`` and the iterations of a chunk; chunk c begins at
-``c * slot 1``. The cut follows from the arguments alone, never from the number of threads.
+``i32 jg_range(host, call, fn, ptr range, i64 count, double work)`` runs ``i32 fn(range, i64 chunk, scratch)`` for
+chunks that together make ``0 .. count``. ``work`` estimates one iteration, in vector instructions (about half a
+nanosecond each). The first two slots of ``range``, int64 each, receive ``count`` and the iterations of a chunk; chunk c
+begins at ``c * slot 1``. The cut follows from the arguments alone, never from the number of threads.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Final
 
 from jitgraph.codegen.llvm import machine, pool
 from jitgraph.ir.target import Target
+from jitgraph.runtime import loader
 
 CHUNK_WORK: Final = 40_000.0
 """Work of one chunk, about 20 us: well above the microsecond or two of handing it over."""
@@ -48,7 +49,9 @@ share:
   %shared = call i32 @jg_parallel_for(ptr %host, ptr %call, ptr %fn, ptr %range, i64 %chunks)
   ret i32 %shared
 alone:
-  %code = call i32 %fn(ptr %range, i64 0)
+  %scratch.at = getelementptr i8, ptr %call, i64 {loader.CALL_ARENA}
+  %scratch = load ptr, ptr %scratch.at
+  %code = call i32 %fn(ptr %range, i64 0, ptr %scratch)
   ret i32 %code
 none:
   ret i32 0

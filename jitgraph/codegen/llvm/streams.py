@@ -63,11 +63,8 @@ def emit_streams(contract: Contract, env: Environment, width: int, begin: Scalar
     known = constant_of(depth)
     deep = known is None or known > contract.block_k
 
-    def memory() -> Scalar:
-        return Scalar(env.function.alloca(env.words.type(dtype), rows * width).name, "ptr", dtype, 1)
-
-    sums = memory()
-    totals = memory() if deep else sums
+    sums = env.private(dtype, rows * width)
+    totals = env.private(dtype, rows * width) if deep else sums
     zero = env.words.splat(env.words.const(0, dtype), lanes)
 
     def over_sums(step: loops.Emit) -> None:

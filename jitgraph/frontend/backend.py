@@ -70,6 +70,11 @@ def arena_bytes(made: Runnable, sizes: Mapping[str, int]) -> tuple[int, int]:
     return dims.evaluate(plan.arena_bytes, sizes), dims.evaluate(plan.unplanned, sizes)
 
 
+def workspace_bytes(made: Runnable, sizes: Mapping[str, int]) -> int:
+    """Bytes that a call needs beside its inputs and outputs; 0 where nothing is compiled."""
+    return made.entry.arena_bytes(sizes) if isinstance(made, Executable) else 0
+
+
 def output_bytes(graph: Graph, sizes: Mapping[str, int]) -> int:
     """Bytes of a graph's outputs."""
     return sum(tensor_bytes(value.type, sizes) for value in graph.outputs)

@@ -210,7 +210,7 @@ class TracedFunction:
             return
         graph = specialisation.program.graph
         sizes = bind_sizes([value.type for value in graph.inputs], [operand.shape for operand in operands])
-        needed = backend.arena_bytes(specialisation.forward, sizes)[0] + backend.output_bytes(graph, sizes)
+        needed = backend.workspace_bytes(specialisation.forward, sizes) + backend.output_bytes(graph, sizes)
         if needed > limit:
             raise TraceError(
                 f"{self.__name__} needs {needed} bytes for arena and outputs, more than max_bytes={limit}",

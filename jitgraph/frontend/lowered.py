@@ -197,4 +197,5 @@ def memory(lowered: Lowered) -> Iterator[str]:
     sizes = sizes_of(lowered.program)
     with_plan, without = backend.arena_bytes(lowered.runnable, sizes)
     yield f"temporaries: {with_plan} bytes with the plan, {without} without"
+    yield f"scratch memory of a thread: {backend.workspace_bytes(lowered.runnable, sizes) - with_plan} bytes"
     yield f"outputs: {backend.output_bytes(lowered.graph, sizes)} bytes"

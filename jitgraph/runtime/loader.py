@@ -1292,6 +1292,16 @@ class Entry:
             if owned and parameter not in shared:
                 results[output] = array
 
+    def _vector(self, dims: Mapping[str, int]) -> ctypes.Array[ctypes.c_int64]:
+        return (ctypes.c_int64 * max(1, len(self.signature.dims)))(*(dims[name] for name in self.signature.dims))
+
+    def arena_bytes(self, dims: Mapping[str, int]) -> int:
+        """The workspace of a call at these sizes: temporaries, and scratch memory of the calling thread."""
+        arena = 0 if self._arena_bytes is None else int(self._arena_bytes(self._vector(dims)))
+        if arena < 0:
+            raise ArgumentError(f"{self.signature.name}: the workspace for the sizes {dims} leaves 64 bits")
+        return arena
+
     def _planned(self, shapes: tuple[tuple[int, ...], ...]) -> Plan:
         dims = self._bind(shapes)
         outputs = []
@@ -1300,10 +1310,8 @@ class Entry:
             if any(size < 0 for size in shape):
                 raise ArgumentError(f"{self.signature.name}: the result {spec} would have the shape {list(shape)}")
             outputs.append((shape, dtype, _bytes_of(shape, dtype, str(spec))))
-        vector = (ctypes.c_int64 * max(1, len(self.signature.dims)))(*(dims[name] for name in self.signature.dims))
-        arena = 0 if self._arena_bytes is None else int(self._arena_bytes(vector))
-        if arena < 0:
-            raise ArgumentError(f"{self.signature.name}: the workspace for the sizes {dims} leaves 64 bits")
+        vector = self._vector(dims)
+        arena = self.arena_bytes(dims)
         if len(self._plans) >= _MAX_PLANS:
             self._plans.clear()
         plan = self._plans[shapes] = Plan(vector, ctypes.addressof(vector), tuple(outputs), arena)

@@ -24,7 +24,6 @@ import struct
 import tempfile
 import zipfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -32,6 +31,7 @@ import numpy as np
 
 from jitgraph import dtypes
 from jitgraph.errors import JitgraphError
+from jitgraph.records import dataclass
 from jitgraph.runtime import loader
 
 OPSET_VERSION: Final = 1

@@ -13,7 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final, TypeAlias
 
 from jitgraph import config
@@ -32,6 +32,7 @@ from jitgraph.ir.verifier import verify as verify_graph
 from jitgraph.passes import pipeline
 from jitgraph.passes.autodiff import expand_grads
 from jitgraph.passes.fuse import Apart, fuse, fuse_with_reasons
+from jitgraph.records import dataclass
 from jitgraph.runtime import loader
 from jitgraph.runtime.executable import Executable
 

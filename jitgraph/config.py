@@ -6,10 +6,10 @@ A flag is read when it is asked for, so a test or a user may set ``os.environ`` 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import Final
 
 from jitgraph.errors import JitgraphError
+from jitgraph.records import dataclass
 
 LOG_TOPICS: Final = frozenset({"graph", "passes", "fusion", "memory", "llvm", "asm", "cache"})
 

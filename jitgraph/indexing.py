@@ -7,7 +7,7 @@ ones scattered to those chosen.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.lifting import TensorLike
 from jitgraph.ops.windows import extent_of
+from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
 
 

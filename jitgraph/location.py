@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from types import FrameType
+
+from jitgraph.records import dataclass
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 

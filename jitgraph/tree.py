@@ -9,10 +9,10 @@ from __future__ import annotations
 import dataclasses
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from jitgraph.errors import JitgraphError
+from jitgraph.records import dataclass
 
 
 class Item(NamedTuple):

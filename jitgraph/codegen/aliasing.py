@@ -6,13 +6,13 @@ it is written, and by no other iteration.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from jitgraph.codegen.kernel import Body, Contract, Kernel, Load, Loop, Store
 from jitgraph.codegen.traversal import statements_of
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
+from jitgraph.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ damaged object gives CompileError and never a slice of the wrong bytes.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import Any, Final
 
 from jitgraph.errors import CompileError
+from jitgraph.records import dataclass
 
 MACHINE_X86_64: Final = 62
 

@@ -8,7 +8,7 @@ bit. ``fastmath`` is ignored: rounding after every word is one of its legal outc
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ from jitgraph.dtypes import DType
 from jitgraph.errors import GraphError, JitgraphError
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
+from jitgraph.records import dataclass
 
 Array = NDArray[Any]
 POISON = 0xA5  # every byte of memory that nothing has written yet

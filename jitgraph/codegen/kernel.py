@@ -8,11 +8,11 @@ elements.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from jitgraph.dtypes import DType
 from jitgraph.ir.dims import DimLike
+from jitgraph.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

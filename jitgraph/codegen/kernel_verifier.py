@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from typing import Any, NoReturn
 
@@ -38,6 +38,7 @@ from jitgraph.errors import GraphError
 from jitgraph.ir import dims
 from jitgraph.ir.constraints import Constraint
 from jitgraph.ir.dims import DimLike
+from jitgraph.records import dataclass
 
 _NUMBER = ("add", "sub", "mul", "div", "rem", "neg", "abs", "min", "max")
 _FLOAT = ("sqrt", "floor", "ceil", "rint", "trunc", "fma")

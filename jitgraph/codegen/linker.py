@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
 from jitgraph.codegen import elf
 from jitgraph.errors import CompileError, UnsupportedOp
+from jitgraph.records import dataclass
 from jitgraph.runtime import loader
 
 LIBRARY_SYMBOLS: Final = frozenset(("memcpy", "memmove", "memset"))

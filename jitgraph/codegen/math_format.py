@@ -6,13 +6,13 @@ Sources: D. E. Knuth (two_sum), T. J. Dekker (fast_two_sum); the product's error
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from jitgraph import dtypes
 from jitgraph.codegen import math_tables as tables
 from jitgraph.dtypes import DType
 from jitgraph.ir.scalar import Scalar, Scalars
+from jitgraph.records import dataclass
 
 Pair: TypeAlias = tuple[Scalar, Scalar]  # an unevaluated sum, the larger first
 

@@ -13,13 +13,14 @@ expression, so that offsets are sums of expressions and that nothing overlaps fo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from jitgraph.codegen.aliasing import aliasing_pairs
 from jitgraph.codegen.kernel import Check, Kernel
 from jitgraph.codegen.schedule import Branch, Buffer, Launch, MemoryPlan, Pop, Push, Schedule, Step, While
 from jitgraph.codegen.traversal import statements_of
 from jitgraph.ir.dims import DimLike
+from jitgraph.records import dataclass
 
 ALIGNMENT = 64
 

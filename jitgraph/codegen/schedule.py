@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from jitgraph.codegen.kernel import Kernel
@@ -12,6 +12,7 @@ from jitgraph.ir.constraints import Constraint
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
+from jitgraph.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

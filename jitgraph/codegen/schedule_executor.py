@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from jitgraph.codegen.schedule import Branch, Buffer, Launch, MemoryPlan, Pop, P
 from jitgraph.errors import ArgumentError, GraphError
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
+from jitgraph.records import dataclass
 from jitgraph.runtime.loader import CHECK_KINDS
 
 Array = NDArray[Any]

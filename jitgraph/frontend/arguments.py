@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,6 +12,7 @@ from jitgraph import dtypes, tree
 from jitgraph.eager import EagerValue
 from jitgraph.errors import ArgumentError, TraceError
 from jitgraph.ir.dims import DimLike
+from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
 from jitgraph.tree import TreeDef
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import dis
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from jitgraph.records import dataclass
 
 Expression: TypeAlias = "Name | Const | Attr | Index | Result | None"
 Scope: TypeAlias = Literal["local", "global", "free"]

@@ -15,7 +15,7 @@ import sys
 import sysconfig
 import types
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from types import CodeType, FrameType
 from typing import Any, Final
@@ -35,6 +35,7 @@ from jitgraph.frontend.guards import (
     item_of,
 )
 from jitgraph.location import Location
+from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
 
 _PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from jitgraph.frontend.backend import tensor_bytes
 from jitgraph.ir import dims
 from jitgraph.ir.graph import Graph, Node
 from jitgraph.ir.types import TensorType, Type
+from jitgraph.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

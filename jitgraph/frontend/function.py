@@ -9,7 +9,6 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -33,6 +32,7 @@ from jitgraph.ir.context import Context
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.sizes import bind_sizes
 from jitgraph.location import Location
+from jitgraph.records import dataclass
 
 MAX_SPECIALISATIONS: Final = 8
 _UNITS: Final = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}

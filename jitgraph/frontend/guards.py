@@ -13,13 +13,13 @@ from array import array
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from jitgraph.location import Location
+from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
 
 MAX_ELEMENTS: Final = 64  # of a container that is guarded element by element

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from jitgraph.frontend.guards import Guard, Place
 from jitgraph.frontend.symbolic import Pin
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.types import TensorType
+from jitgraph.records import dataclass
 from jitgraph.tree import TreeDef
 
 SlotKind: TypeAlias = Literal["argument", "place", "handle", "grad"]

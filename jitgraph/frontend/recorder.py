@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from jitgraph import dtypes, lifting, ops
@@ -24,6 +23,7 @@ from jitgraph.ir.op import Op
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.passes.activity import active_outputs
+from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
 
 if TYPE_CHECKING:

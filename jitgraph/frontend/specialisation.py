@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -27,6 +26,7 @@ from jitgraph.ir.context import Context
 from jitgraph.ir.graph import Graph
 from jitgraph.location import Location
 from jitgraph.passes.autodiff import Vjp, vjp_halves
+from jitgraph.records import dataclass
 from jitgraph.runtime.executable import Executable
 from jitgraph.tree import TreeDef
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from jitgraph.errors import GraphError, ShapeError
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
+from jitgraph.records import dataclass
 
 Relation = Literal["==", ">="]
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from jitgraph.ir.constraints import Constraints
+from jitgraph.records import dataclass
 
 if TYPE_CHECKING:
     from jitgraph.ir.graph import Attrs, Graph

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -13,6 +12,7 @@ from jitgraph.ir.constraints import Constraint
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.location import Location
+from jitgraph.records import dataclass
 
 if TYPE_CHECKING:
     from jitgraph.ir.op import Op

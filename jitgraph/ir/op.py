@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from jitgraph.ir import context
 from jitgraph.ir.types import Type
+from jitgraph.records import dataclass
 
 if TYPE_CHECKING:
     from jitgraph.ir.graph import Graph

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from jitgraph.errors import GraphError
@@ -34,6 +33,7 @@ from jitgraph.ir.constant import Constant
 from jitgraph.ir.constraints import Constraint, Constraints
 from jitgraph.ir.graph import Attr, Graph, Node, Value
 from jitgraph.ir.literals import INLINE_ELEMENTS, format_attr
+from jitgraph.records import dataclass
 
 Line: TypeAlias = "tuple[str, Node | Graph | None]"  # what the line shows: a node, or a graph for its return
 

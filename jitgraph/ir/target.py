@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from jitgraph import config
 from jitgraph.errors import DeviceError
+from jitgraph.records import dataclass
 from jitgraph.runtime import loader
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
@@ -10,6 +9,7 @@ from jitgraph.dtypes import BY_SHORT_NAME, SHORT_NAMES, DType
 from jitgraph.errors import GraphError
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
+from jitgraph.records import dataclass
 
 Shape: TypeAlias = tuple[DimLike, ...]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +15,7 @@ from jitgraph.ir.types import Shape, StackType, TensorType, TokenType, Type
 from jitgraph.ops import rules
 from jitgraph.ops.numeric import Array
 from jitgraph.ops.sampling import edges
+from jitgraph.records import dataclass
 
 CHECK_KINDS: Final[dict[str, type[Exception]]] = {
     error.__name__: error

@@ -11,7 +11,6 @@ with an empty condition.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -26,6 +25,7 @@ from jitgraph.ops import rules
 from jitgraph.ops.creation import sum_to
 from jitgraph.ops.reindex import reshaped_index
 from jitgraph.ops.sampling import samples_for
+from jitgraph.records import dataclass
 
 Index: TypeAlias = tuple[DimLike, ...]
 Condition: TypeAlias = tuple[tuple[DimLike, Literal[">=", "<"], DimLike], ...]

@@ -8,10 +8,10 @@ must be.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
+from jitgraph.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ Everything is reverse mode by the gradient rules of the ops (``reverse.py``), re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from jitgraph.dtypes import is_float
 from jitgraph.errors import DTypeError, GraphError, ShapeError
@@ -21,6 +21,7 @@ from jitgraph.passes.activity import carries_gradient
 from jitgraph.passes.control_gradients import zeros
 from jitgraph.passes.reverse import Reverse, halves
 from jitgraph.passes.split import splice
+from jitgraph.records import dataclass
 
 
 def backward(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Final, Literal
 
@@ -26,6 +26,7 @@ from jitgraph.ir.target import Target
 from jitgraph.ir.types import Shape, TensorType
 from jitgraph.ops import fused
 from jitgraph.passes.rewriter import rewrite_regions
+from jitgraph.records import dataclass
 
 Index = tuple[DimLike, ...]
 

@@ -16,7 +16,7 @@ minimum only where a chain crosses a window's edge.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from jitgraph.errors import UnsupportedOp
@@ -24,6 +24,7 @@ from jitgraph.ir import dims
 from jitgraph.ir.graph import Node, Value
 from jitgraph.ir.types import StackType, TensorType
 from jitgraph.passes.rewriter import has_effect
+from jitgraph.records import dataclass
 
 SEGMENT: Final = 500
 ASSUMED_SIZE: Final = 128  # what a named size counts as: about a batch; only the comparison of costs depends on it

@@ -6,7 +6,6 @@ import ast
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from jitgraph.dtypes import DType, is_bool, is_float
@@ -17,6 +16,7 @@ from jitgraph.ir.types import TensorType
 from jitgraph.ops import OPS
 from jitgraph.ops.creation import full
 from jitgraph.passes.rewriter import uniform_value
+from jitgraph.records import dataclass
 
 Vocabulary: TypeAlias = Mapping[str, Callable[..., Any]]
 Producers: TypeAlias = Mapping[Value, Node]

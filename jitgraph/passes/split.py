@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from jitgraph.ir import context, dims
 from jitgraph.ir.attributes import names_in_attr, names_in_type
@@ -15,6 +15,7 @@ from jitgraph.ir.types import Type
 from jitgraph.location import Location
 from jitgraph.passes.partition import Joint, Thread, choose, cost, dependents, late_nodes
 from jitgraph.passes.rewriter import has_effect, is_tensor
+from jitgraph.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from jitgraph.codegen.kernel import Kernel
 from jitgraph.codegen.lower.recorder import Recorder, Storage
@@ -14,6 +14,7 @@ from jitgraph.ir.constant import Constant
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
+from jitgraph.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from jitgraph import dtypes
@@ -40,6 +40,7 @@ from jitgraph.dtypes import DType
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.ir.types import TensorType
+from jitgraph.records import dataclass
 
 Combiner = Callable[["Words", tuple[Var, ...], tuple[Var, ...]], tuple[Var, ...]]
 

@@ -8,8 +8,6 @@ result depends neither on threads nor on the machine, and |error| <= (log2(parts
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from jitgraph.codegen.index import offset
 from jitgraph.codegen.kernel import LoopKind, Var
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
@@ -31,6 +29,7 @@ from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node, Value
 from jitgraph.ir.types import Shape, TensorType
+from jitgraph.records import dataclass
 
 _MOST_PARTS = 32
 _FEW_ROWS = 8

@@ -7,7 +7,6 @@ those of the left run come first. Two halves of a work buffer take turns as sour
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from jitgraph import dtypes
@@ -21,6 +20,7 @@ from jitgraph.dtypes import bool_, int64
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.types import TensorType
+from jitgraph.records import dataclass
 
 
 def lower_sort(builder: ScheduleBuilder, group: Group) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from jitgraph import dtypes, lifting, tree
 from jitgraph.errors import ScriptError, ShapeError
 from jitgraph.frontend.recorder import ConcretisationError
 from jitgraph.frontend.symbolic import SymbolicDim
+from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
 
 

@@ -9,7 +9,6 @@ is, which the loop then rebinds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from jitgraph import dtypes, lifting, tree
@@ -34,6 +33,7 @@ from jitgraph.frontend.script.variables import (
 )
 from jitgraph.ir import context
 from jitgraph.location import Location
+from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
 from jitgraph.tree import TreeDef
 

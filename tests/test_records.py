@@ -1,0 +1,113 @@
+"""The dataclass decorator of the package gives what the standard library's gives."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from jitgraph import records
+
+DECORATORS = pytest.mark.parametrize("dataclass", [dataclasses.dataclass, records.dataclass])
+
+
+def point(dataclass: Any, **options: Any) -> Any:
+    @dataclass(**options)
+    class Point:
+        x: int
+        y: int = 2
+        names: list[str] = dataclasses.field(default_factory=list)
+        note: str = dataclasses.field(default="", compare=False)
+
+    return Point
+
+
+@records.dataclass(frozen=True, slots=True)
+class Pickled:
+    x: int
+    below: Pickled | None = None
+
+
+def outcome(run: Callable[[], Any]) -> object:
+    try:
+        return run()
+    except (TypeError, AttributeError) as error:
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize("options", [{}, {"frozen": True}, {"frozen": True, "slots": True}, {"eq": False}], ids=str)
+@pytest.mark.parametrize("kw_only", [False, True])
+def test_same_as_the_standard_library(options: dict[str, Any], kw_only: bool) -> None:
+    theirs, ours = (point(d, **options, kw_only=kw_only) for d in (dataclasses.dataclass, records.dataclass))
+    for calls in (
+        lambda kind: repr(kind(x=1)),
+        lambda kind: repr(kind(1, 5, ["a"])),
+        lambda kind: kind(),
+        lambda kind: kind(x=1, z=2),
+        lambda kind: kind(x=1) == kind(x=1, note="other"),
+        lambda kind: kind(x=1) == kind(x=1, y=3),
+        lambda kind: kind(x=1) == 1,
+        lambda kind: kind(x=1).names is kind(x=1).names,
+        lambda kind: setattr(kind(x=1), "x", 2),
+        lambda kind: delattr(kind(x=1), "x"),
+        lambda kind: options.get("slots") or setattr(kind(x=1), "other", 2),
+        lambda kind: repr(dataclasses.replace(kind(x=1), y=7)),
+        lambda kind: repr(copy.deepcopy(kind(x=1, y=7))),
+        lambda kind: kind.__match_args__,
+        lambda kind: [field.name for field in dataclasses.fields(kind)],
+        lambda kind: hash(kind(x=1)) if options.get("frozen") else kind.__hash__ is None,
+    ):
+        expected = outcome(lambda calls=calls: calls(theirs))  # type: ignore[misc]
+        for _ in range(2):  # the first call compiles the method
+            assert outcome(lambda calls=calls: calls(ours)) == expected  # type: ignore[misc]
+
+
+def test_hash_of_a_frozen_class() -> None:
+    @records.dataclass(frozen=True)
+    class Pair:
+        left: int
+        right: str
+
+    assert hash(Pair(1, "a")) == hash(Pair(1, "a")) == hash((1, "a"))
+    assert len({Pair(1, "a"), Pair(1, "a"), Pair(2, "a")}) == 2
+
+
+@DECORATORS
+def test_methods_that_the_class_has_stay(dataclass: Any) -> None:
+    @dataclass(frozen=True)
+    class Own:
+        x: int
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        def __hash__(self) -> int:
+            return 7
+
+        def __repr__(self) -> str:
+            return "own"
+
+    assert (Own(1) == 3, hash(Own(1)), repr(Own(1))) == (True, 7, "own")
+
+
+def test_pickle_and_recursion() -> None:
+    value = Pickled(1, Pickled(2))
+    assert pickle.loads(pickle.dumps(value)) == value
+    object.__setattr__(value, "below", value)
+    assert repr(value) == "Pickled(x=1, below=...)"
+
+
+def test_a_subclass_calls_the_constructor_of_its_base() -> None:
+    @records.dataclass()
+    class Base:
+        x: int
+
+    class Derived(Base):
+        def __init__(self) -> None:
+            super().__init__(5)
+
+    assert (Derived().x, Derived().x, Base(3).x) == (5, 5, 3)

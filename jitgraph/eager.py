@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jitgraph.autograd.tape import GraphRecord, OpRecord, Record
 from jitgraph.dtypes import is_float
@@ -17,7 +16,7 @@ from jitgraph.ir.graph import Attrs, Graph
 from jitgraph.ir.op import Op
 from jitgraph.ir.types import TensorType
 
-Array = NDArray[Any]
+Array: TypeAlias = "np.ndarray[tuple[Any, ...], np.dtype[Any]]"
 
 
 class EagerValue:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jitgraph import dtypes, eager, lifting, ops
 from jitgraph.autograd import tape
@@ -20,6 +19,9 @@ from jitgraph.eager import EagerValue
 from jitgraph.errors import DeviceError, DTypeError, JitgraphError, ShapeError, TraceError
 from jitgraph.ir import context
 from jitgraph.lifting import TensorLike, elementwise
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 context.register_eager(eager.EagerEmitter())
 

@@ -1,13 +1,28 @@
 """The intermediate representation: dims, types, ops, graphs, and their text, verifier and interpreter.
 
 Ops are made a floor higher and hand themselves down to ``ir/table.py`` when ``jitgraph.ops`` loads, so ``parse`` knows
-them by name and this floor imports nothing above it.
+them by name and this floor imports nothing above it. The names here load their modules when first used: eager calls
+need the types and ops alone.
 """
 
 from __future__ import annotations
 
-from jitgraph.ir.interpreter import interpret
-from jitgraph.ir.parser import parse
-from jitgraph.ir.verifier import verify
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from jitgraph.ir.interpreter import interpret
+    from jitgraph.ir.parser import parse
+    from jitgraph.ir.verifier import verify
 
 __all__ = ["interpret", "parse", "verify"]
+
+_MODULES: Final = {"interpret": "interpreter", "parse": "parser", "verify": "verifier"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'jitgraph.ir' has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"jitgraph.ir.{_MODULES[name]}"), name)
+    globals()[name] = found
+    return found

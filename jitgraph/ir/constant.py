@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jitgraph.ir.types import TensorType
 
@@ -14,7 +13,7 @@ from jitgraph.ir.types import TensorType
 class Constant:
     """An immutable tensor value; equal by dtype, shape and bytes (so -0.0 differs from 0.0, and NaN equals itself)."""
 
-    def __init__(self, value: NDArray[np.generic]) -> None:
+    def __init__(self, value: np.ndarray[Any, np.dtype[Any]]) -> None:
         """Copies ``value`` to a contiguous read-only array of its own."""
         copied = np.array(value, order="C", copy=True)
         copied.flags.writeable = False
@@ -27,6 +26,8 @@ class Constant:
     @cached_property
     def digest(self) -> str:
         """sha256 of dtype, shape and bytes, in hexadecimal."""
+        import hashlib  # here, since it brings OpenSSL, which most eager programs never need
+
         return hashlib.sha256(f"{self.type}:".encode() + self.value.tobytes()).hexdigest()
 
     def __eq__(self, other: object) -> bool:

@@ -10,12 +10,11 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jitgraph.dtypes import DType
 from jitgraph.ops.rules import HALF
 
-Array: TypeAlias = NDArray[Any]
+Array: TypeAlias = "np.ndarray[tuple[Any, ...], np.dtype[Any]]"
 
 
 def widen(x: Array) -> Array:
@@ -26,6 +25,18 @@ def widen(x: Array) -> Array:
 def widen_dtype(dtype: DType) -> DType:
     """The dtype that ``dtype`` is computed in: float32 for 16-bit floats, else itself."""
     return np.dtype(np.float32) if dtype in HALF else dtype
+
+
+def each(function: Callable[[float], float]) -> Callable[[Array], Array]:
+    """``function`` of Python floats applied to each element: what the C library has and NumPy lacks.
+
+    Faster than a polynomial written in NumPy, which passes over the array for each of its steps.
+    """
+
+    def evaluate(x: Array) -> Array:
+        return np.fromiter(map(function, x.ravel().tolist()), np.float64, x.size).reshape(x.shape)
+
+    return evaluate
 
 
 def rounded(evaluate: Callable[..., Any]) -> Callable[..., Array]:

@@ -15,7 +15,7 @@ from jitgraph.ops.bits import bitwise_and
 from jitgraph.ops.comparison import eq, ge, select
 from jitgraph.ops.creation import full_like, zeros_like
 from jitgraph.ops.define import elementwise
-from jitgraph.ops.error_function import erf as _erf
+from jitgraph.ops.numeric import each
 from jitgraph.ops.sampling import Domain
 
 
@@ -134,7 +134,7 @@ tanh: Op = _function(
 )
 erf: Op = _function(
     "erf",
-    _erf,
+    each(math.erf),
     lambda ct, out, x: (mul(_scaled(ct, 2.0 / math.sqrt(math.pi)), exp(neg(mul(x, x)))),),
     onnx="Erf",
     doc="The error function, 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.",

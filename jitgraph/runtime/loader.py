@@ -27,8 +27,6 @@ from __future__ import annotations
 import ast
 import atexit
 import ctypes
-import hashlib
-import json
 import mmap
 import os
 import platform
@@ -442,6 +440,8 @@ def _no_constant(name: str) -> Json:
 def _parse_json(data: bytes, where: str) -> dict[str, Json]:
     if len(data) > _MAX_JSON:
         raise LoadError(f"{where} is {len(data)} bytes long, more than the {_MAX_JSON} allowed")
+    import json  # here, as hashlib below: a process that reads no artifact does not wait for them
+
     try:
         value = json.loads(data.decode("utf-8"), object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
@@ -1667,6 +1667,8 @@ class Artifact:
         return manifest
 
     def _verify_hashes(self) -> None:
+        import hashlib
+
         listed = _get(self.manifest, "members", dict, MANIFEST)
         if unlisted := set(self.members) - set(listed) - {MANIFEST}:
             raise LoadError(f"the member {min(unlisted)!r} is not listed in {MANIFEST}; {_AGAIN}")

@@ -38,7 +38,6 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -1634,7 +1633,7 @@ class Artifact:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Open and check the whole file; LoadError says what is wrong."""
-        self.path = Path(path)
+        self.path = os.fspath(path)
         try:
             with open(self.path, "rb") as file:
                 if os.fstat(file.fileno()).st_size == 0:

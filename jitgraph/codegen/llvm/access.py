@@ -89,11 +89,12 @@ def _load_uniform(env: Environment, buffer: Scalar, index: Scalar, mask: Scalar 
     function = env.function
     before, read, after = function.block, function.label("read"), function.label("after")
     function.branch(mask.name, read, after)
-    function.start_block(read)
+    known = function.known
+    function.start_block(read, known)
     address = _element(env, buffer, index)
     value = function.emit(memory, f"load {memory}, ptr {address}, align {dtype.itemsize}")
     function.jump(after)
-    function.start_block(after)
+    function.start_block(after, known)
     phi = function.phi(memory)
     phi.add("0.0" if memory in ("float", "double") else "0", before)
     phi.add(value.name, read)
@@ -145,10 +146,11 @@ def _store_uniform(env: Environment, buffer: Scalar, index: Scalar, value: Scala
         return
     write, after = function.label("write"), function.label("after")
     function.branch(mask.name, write, after)
-    function.start_block(write)
+    known = function.known
+    function.start_block(write, known)
     function.do(f"store {value}, ptr {_element(env, buffer, index)}, align {buffer.dtype.itemsize}")
     function.jump(after)
-    function.start_block(after)
+    function.start_block(after, known)
 
 
 def _store_lanes(env: Environment, buffer: Scalar, store: Store, value: Scalar, mask: Scalar | None) -> None:

@@ -70,6 +70,7 @@ def emit_check(check: Check, env: Environment) -> None:
         bad = active
     failed, passed = function.label("failed"), function.label("passed")
     function.branch(any_lane(s, bad).name, failed, passed, likely=False)
+    known = function.known
     function.start_block(failed)
     lane = _first_lane(env, bad)
     reported = [
@@ -81,7 +82,7 @@ def emit_check(check: Check, env: Environment) -> None:
         f"call i32 @jg_fail({env['$call']}, i32 {check.check}, {reported[0]}, {reported[1]}, {env['$order']})",
     )
     function.ret(code)
-    function.start_block(passed)
+    function.start_block(passed, known)
 
 
 def _first_lane(env: Environment, bad: Scalar) -> str:

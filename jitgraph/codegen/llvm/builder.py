@@ -5,7 +5,10 @@ Text rather than a tree of objects, since the time to compile is part of the pro
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+_NOT_ALIKE: Final = frozenset({"call", "load"})
+"""Instructions of which two with one text may give different values."""
 
 
 class Value(NamedTuple):
@@ -37,6 +40,7 @@ class Phi:
 class Function:
     """One function under construction; instructions go to the end of the current ``block``.
 
+    An instruction without effects that a block, or one that it says it always follows, has already is not written again.
     ``attributes`` of an argument go before its name. Allocas and loads of captured values go to the ``prologue``, which
     runs before everything else. ``finish`` hands the text to the module.
     """
@@ -52,6 +56,7 @@ class Function:
         self.lines: list[str] = []
         self.block = "start"
         self.ands: set[str] = set()  # the names of results of ``and`` instructions on integers
+        self.known: dict[str, Value] = {}  # the values of instructions that have run wherever the current block runs
         self._names = 0
 
     def argument(self, type: str, attributes: str = "") -> Value:
@@ -70,17 +75,27 @@ class Function:
         self._names += 1
         return f"{hint}{self._names}"
 
-    def start_block(self, label: str) -> None:
-        """Begin the block ``label``; the block before it must have ended."""
+    def start_block(self, label: str, known: dict[str, Value] | None = None) -> None:
+        """Begin the block ``label``; the block before it must have ended.
+
+        ``known`` is what a block knew through which every way to this one goes.
+        """
         self.lines.append(f"{label}:")
         self.block = label
+        self.known = {} if known is None else dict(known)
 
     def emit(self, type: str, instruction: str) -> Value:
-        """``%fresh = instruction``, a value of ``type``."""
+        """``%fresh = instruction``, a value of ``type``; the one that is known already where it must be the same."""
+        known = self.known.get(instruction)
+        if known is not None:
+            return known
         self._names += 1
         name = f"%v{self._names}"
         self.lines.append(f"  {name} = {instruction}")
-        return Value(name, type)
+        value = Value(name, type)
+        if instruction[:4] not in _NOT_ALIKE:
+            self.known[instruction] = value
+        return value
 
     def do(self, instruction: str) -> None:
         """An instruction without a result."""

@@ -66,11 +66,12 @@ def counted(
     if known is not None and known <= step:
         return emit(begin, list(carries))
     before, loop, after = function.block, function.label("loop"), function.label("after")
+    outside = function.known
     if known is None:
         function.branch(env.words.cmp("lt", begin, end).name, loop, after)
     else:
         function.jump(loop)
-    function.start_block(loop)
+    function.start_block(loop, outside)
     axis = function.phi("i64")
     axis.add(begin.name, before)
     phis = [function.phi(carry.type) for carry in carries]
@@ -86,7 +87,7 @@ def counted(
         phi.add(result.name, latch)
     more = function.emit("i1", f"icmp slt {stepped}, {end.name}")
     function.branch(more.name, loop, after)
-    function.start_block(after)
+    function.start_block(after, outside)
     if known is not None:
         return results
     merged = []
@@ -134,10 +135,11 @@ def _polled(env: Environment, step: Emit, size: int) -> Emit:
         low = function.emit("i64", f"and {axis}, {every - 1}")
         due = function.emit("i1", f"icmp eq {low}, {every - 1}")
         function.branch(due.name, ask, go_on, likely=False)
+        known = function.known
         function.start_block(ask)
         parallel.check(function, f"call i32 @jg_poll({env['$host']}, {env['$call']})")
         function.jump(go_on)
-        function.start_block(go_on)
+        function.start_block(go_on, known)
         return results
 
     return asking
@@ -203,16 +205,17 @@ def in_lanes(
     if not carries and (alone or not _can_mask(body, env)):
         return counted(env, middle, end, 1, [], lambda at, values: step(env.across(axis, at, 1), values))
     before, tail, after = function.block, function.label("tail"), function.label("after")
+    outside = function.known
     if known is None:
         function.branch(s.cmp("gt", left, integer(0)).name, tail, after)
-        function.start_block(tail)
+        function.start_block(tail, outside)
     mask = _first_lanes(env, left, count)
     results = step(env.across(axis, middle, count, mask), carries)
     if known is not None:
         return results
     ends = function.block
     function.jump(after)
-    function.start_block(after)
+    function.start_block(after, outside)
     merged = []
     for carry, result in zip(carries, results, strict=True):
         phi = function.phi(carry.type)

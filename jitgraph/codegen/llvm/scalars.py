@@ -8,11 +8,12 @@ round at once, but under ``fastmath`` values of 16-bit floats are kept as ``floa
 from __future__ import annotations
 
 import struct
-from typing import Final, NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
-from jitgraph.codegen.llvm.builder import Function, Module, Value
+from jitgraph.codegen.llvm import folding
+from jitgraph.codegen.llvm.builder import Function
 from jitgraph.dtypes import (
     SHORT_NAMES,
     DType,
@@ -138,15 +139,19 @@ class Words:
 
     def _same(self, instruction: str, x: Scalar, y: Scalar) -> Scalar:
         """A binary instruction on operands of one type."""
+        if x.is_literal and y.is_literal and (folded := folding.binary(instruction, x, y)) is not None:
+            return folded
         return self.make(f"{instruction} {x}, {y.name}", x.dtype, x.lanes, x.type)
 
     def _convert(self, instruction: str, x: Scalar, element: str, dtype: DType) -> Scalar:
         type = lanes_of(element, x.lanes)
+        if instruction == "bitcast" and x.is_literal and (bits := folding.float_bits(x, element)) is not None:
+            return folding.like(bits, Scalar("", type, dtype, x.lanes))
         return self.make(f"{instruction} {x} to {type}", dtype, x.lanes, type)
 
     def raw(self, value: int | float, x: Scalar) -> Scalar:
         """A literal with the LLVM type and lanes of ``x``."""
-        element = x.type if x.lanes == 1 else x.type[1:-1].split()[2]
+        element = folding.element_of(x.type)
         text = (
             literal(value, {"float": float32, "double": float64}[element]) if isinstance(value, float) else str(value)
         )
@@ -202,9 +207,13 @@ class Words:
         return self.make(f"fcmp {relation} {x}, {y.name}", bool_, x.lanes)
 
     def _icmp(self, relation: str, x: Scalar, y: Scalar) -> Scalar:
+        if x.is_literal and y.is_literal and (known := folding.compare(relation, x, y)) is not None:
+            return folding.like("true" if known else "false", Scalar("", self.type(bool_, x.lanes), bool_, x.lanes))
         return self.make(f"icmp {relation} {x}, {y.name}", bool_, x.lanes)
 
     def _pick(self, condition: Scalar, x: Scalar, y: Scalar) -> Scalar:
+        if condition.is_literal and (known := folding.truth_of(condition)) is not None:
+            return x if known else y
         return self.make(f"select {condition}, {x}, {y}", x.dtype, x.lanes, x.type)
 
     def cmp(self, relation: Comparison, x: Scalar, y: Scalar) -> Scalar:
@@ -235,6 +244,10 @@ class Words:
         if not is_float(x.dtype):
             return self._pick(self._icmp(f"{'s' if is_signed(x.dtype) else 'u'}{relation}", y, x), y, x)
         wide_x, wide_y = self.widen(x), self.widen(y)
+        if x.is_literal and folding.is_ordinary(wide_x):  # a NaN can be the other operand alone
+            return self._pick(self._fcmp(f"u{relation}", wide_y, wide_x), y, x)
+        if y.is_literal and folding.is_ordinary(wide_y):
+            return self._pick(self._fcmp(f"o{relation}", wide_y, wide_x), y, x)
         better = self._pick(self._fcmp(f"o{relation}", wide_y, wide_x), y, x)
         return self._pick(self._fcmp("uno", wide_y, wide_y), y, better)
 
@@ -279,6 +292,8 @@ class Words:
             return self._same("sub", self.raw(0, x), x)
         if x.type.endswith(("i16", "i16>")):
             return self._same("xor", x, self.raw(0x8000, x))
+        if x.is_literal and (negative := folding.negated(x)) is not None:
+            return negative
         return self.make(f"fneg {x}", x.dtype, x.lanes, x.type)
 
     def abs(self, x: Scalar) -> Scalar:
@@ -376,7 +391,7 @@ class Words:
         if is_bool(dtype):
             return self._icmp("ne", x, self.raw(0, x))
         plain = element_type(dtype)
-        source = x.type if x.lanes == 1 else x.type[1:-1].split()[2]
+        source = folding.element_of(x.type)
         y = self._convert("bitcast", x, plain, dtype) if plain != source else Scalar(x.name, x.type, dtype, x.lanes)
         return self.loaded(y)
 
@@ -442,34 +457,11 @@ class Words:
     # --- functions ---
 
     def call(self, function: str, *args: Scalar) -> Scalar:
-        """A math function: an internal LLVM function for each (name, dtype, lanes), made on first use."""
+        """A math function: an LLVM function for each (name, dtype, lanes), made on first use."""
+        from jitgraph.codegen.llvm.math_functions import math_function
+
         wide = [self.widen(x) for x in self.align(*args)]  # 16-bit floats are rounded once, after the function
         x = wide[0]
         name = math_function(self.function.module, function, tuple(y.dtype for y in wide), x.lanes)
         value = self.make(f"call {x.type} @{name}({', '.join(map(str, wide))})", x.dtype, x.lanes, x.type)
         return self.narrow(value, args[0].dtype)
-
-
-def math_function(module: Module, function: str, dtypes: tuple[DType, ...], lanes: int) -> str:
-    """The name of the LLVM function for a math function of ``codegen.math``, emitted once; for float32 and float64.
-
-    Fast math stops at its door: reassociation would undo the error terms of its arithmetic.
-    """
-    from jitgraph.codegen.math import FUNCTIONS
-
-    name = f"m_{function}_{'_'.join(SHORT_NAMES[dtype] for dtype in dtypes)}_{lanes}"
-    if module.claim(name):
-        types = [lanes_of(element_type(dtype), lanes) for dtype in dtypes]
-        writer = Function(module, name, types[0], attributes=_MATH_ATTRIBUTES)
-        words = Words(writer, dtypes[0])
-        args = [
-            Scalar(writer.argument(type).name, type, dtype, lanes) for type, dtype in zip(types, dtypes, strict=True)
-        ]
-        value = words.splat(cast("Scalar", FUNCTIONS[function](words, *args)), lanes)
-        assert value.type == types[0], (function, value)
-        writer.ret(Value(value.name, value.type))
-        writer.finish()
-    return name
-
-
-_MATH_ATTRIBUTES: Final = "alwaysinline nounwind"

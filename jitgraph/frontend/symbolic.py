@@ -8,6 +8,7 @@ the question is an error unless every size gives the same answer.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -302,12 +303,23 @@ class SymbolicDim:
     def __pos__(self) -> SymbolicDim:
         return self
 
+    def __abs__(self) -> Any:
+        return self if self >= 0 else -self
+
     # --- questions that need an answer now --------------------------------------------------------------------------
 
     def _compare(self, relation: str, other: Any) -> Any:
+        if issubclass(type(other), float):
+            return self._compare_float(relation, float(other))
         if not _is_size(other):
-            return NotImplemented
+            return self._as_numbers(_RELATIONS[relation], other, False)
         return self.trace.constraints.decide(self.dim, relation, to_dim(other), f"{self.dim} {relation} {other}")
+
+    def _compare_float(self, relation: str, other: float) -> bool:
+        if not math.isfinite(other) or (relation in ("==", "!=") and not other.is_integer()):
+            return bool(_RELATIONS[relation](0.0, other))  # the same for every size
+        bound = math.floor(other) if relation in (">", "<=") else math.ceil(other)
+        return bool(self._compare(relation, bound))
 
     def __eq__(self, other: object) -> Any:
         return self._compare("==", other)

@@ -1,0 +1,71 @@
+"""A size that is a name stands for an int wherever a program compares or computes with it."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitgraph as jg
+
+COMPARISONS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
+
+
+@pytest.mark.parametrize("compare", COMPARISONS)
+def test_a_tensor_against_a_size_gives_a_tensor(compare: Callable[[Any, Any], Any]) -> None:
+    @jg.trace(dynamic_shapes={"x": {0: "n"}})
+    def f(x: jg.Tensor) -> tuple[jg.Tensor, jg.Tensor]:
+        places = jg.arange(x.shape[0])
+        return compare(places, x.shape[0] - 1), compare(x.shape[0], x)
+
+    for size in (1, 3, 8):
+        x = np.linspace(0, 8, size)
+        left, right = f(x)
+        np.testing.assert_array_equal(left.numpy(), compare(np.arange(size), size - 1))
+        np.testing.assert_array_equal(right.numpy(), compare(size, x))
+
+
+def test_a_size_that_turns_out_to_vary_changes_no_comparison() -> None:
+    @jg.trace
+    def last(x: jg.Tensor) -> jg.Tensor:
+        return jg.where(jg.arange(x.shape[0]) == x.shape[0] - 1, x, 0)
+
+    for size in (2, 3, 5):
+        assert last(np.ones(size, np.float32)).tolist() == [0.0] * (size - 1) + [1.0]
+
+
+@pytest.mark.parametrize("compare", COMPARISONS)
+@pytest.mark.parametrize("number", [2.5, 3.0, -0.5, float("inf"), float("-inf"), float("nan")])
+def test_a_size_against_a_float_is_a_guard(compare: Callable[[Any, Any], Any], number: float) -> None:
+    @jg.trace(dynamic_shapes={"x": {0: "n"}})
+    def f(x: jg.Tensor) -> tuple[jg.Tensor, jg.Tensor]:
+        n = x.shape[0]
+        return x if compare(n, number) else -x, x if compare(number, n) else -x
+
+    for size in (2, 3, 4, 0):
+        left, right = f(jg.ones(size))
+        assert left.tolist() == [1.0 if compare(size, number) else -1.0] * size
+        assert right.tolist() == [1.0 if compare(number, size) else -1.0] * size
+
+
+def test_the_magnitude_of_a_size() -> None:
+    @jg.trace(dynamic_shapes={"x": {0: "n"}})
+    def f(x: jg.Tensor) -> jg.Tensor:
+        return x[: abs(x.shape[0] - 3)]
+
+    assert [f(jg.ones(size)).shape for size in (2, 3, 5)] == [(1,), (0,), (2,)]
+
+
+def test_a_return_among_rows_of_any_number() -> None:
+    @jg.script
+    def found(rows: jg.Tensor, wanted: jg.Tensor) -> Any:
+        for row in rows:  # noqa: SIM110 - the loop is what is tested
+            if row == wanted:
+                return True
+        return False
+
+    for rows, wanted in (([3, 1, 2], 2), ([5, 5], 5), ([1], 9), ([4, 4, 4, 4], 3)):
+        assert bool(found(jg.asarray(rows), jg.asarray(wanted))) is (wanted in rows)

@@ -18,7 +18,8 @@ A worker joins by adding 1 to ``entered`` and then looking at ``open``; the call
 then waiting for ``entered`` to be 0. Both are sequentially consistent, so a worker that comes late either sees the job
 closed or is waited for, and no worker reads the fields of a job while they change. The caller waits for no thread that
 has not joined: a job of few short chunks costs one futex call at most. Workers spin for about 20 us of the cycle
-counter, then sleep on ``epoch``, which grows with each job.
+counter, then for about 200 us give way to any other thread, since waking a sleeper takes long where the processor is a
+virtual one, then sleep on ``epoch``, which grows with each job.
 
 Only the calling thread may call ``jg_poll``: never a chunk. ``jg_parallel_for`` polls between the caller's chunks.
 """
@@ -44,6 +45,8 @@ declare ptr @jg_block(ptr, ptr, i64) nounwind
 """For modules that call the functions."""
 
 _SPIN_CYCLES: Final = 50_000
+_YIELD_CYCLES: Final = 500_000
+_SCHED_YIELD: Final = 24
 _POLL_CYCLES: Final = 1 << 27  # about 50 ms: 27 ms at 5 GHz, 107 ms at 1.25 GHz
 _FUTEX: Final = 202
 _WAIT: Final = 128  # FUTEX_WAIT_PRIVATE
@@ -73,6 +76,21 @@ _FIELDS: Final = (
 
 # The calling thread's scratch memory begins its call's arena.
 _SCRATCH: Final = _field("%scratch.at", "%call", loader.CALL_ARENA) + "  %scratch = load ptr, ptr %scratch.at\n"
+
+
+def _wait_a_little(again: str) -> str:
+    """Back to ``again`` until the cycle counter is too far from ``%since``, then on to ``sleep``."""
+    return f"""  %now = call i64 @llvm.readcyclecounter()
+  %waited = sub i64 %now, %since
+  %patient = icmp ult i64 %waited, {_SPIN_CYCLES}
+  br i1 %patient, label %{again}, label %give.way
+give.way:
+  %tired = icmp ugt i64 %waited, {_YIELD_CYCLES}
+  br i1 %tired, label %sleep, label %yield
+yield:
+  %yielded = call i64 (i64, ...) %syscall(i64 {_SCHED_YIELD})
+  br label %{again}"""
+
 
 # Claims and runs chunks of the pool's job. %host is null on a worker, which never polls.
 _CLAIM: Final = f"""
@@ -161,10 +179,7 @@ spin:
   br i1 %new, label %again, label %pause
 pause:
   call void @llvm.x86.sse2.pause()
-  %now = call i64 @llvm.readcyclecounter()
-  %waited = sub i64 %now, %since
-  %tired = icmp ugt i64 %waited, {_SPIN_CYCLES}
-  br i1 %tired, label %sleep, label %spin
+{_wait_a_little("spin")}
 sleep:
   %more = atomicrmw add ptr %sleepers, i32 1 seq_cst
   %seen.64 = zext i32 %seen to i64
@@ -232,10 +247,7 @@ wait:
   br i1 %all.out, label %finish, label %pause
 pause:
   call void @llvm.x86.sse2.pause()
-  %now = call i64 @llvm.readcyclecounter()
-  %waited = sub i64 %now, %since
-  %tired = icmp ugt i64 %waited, {_SPIN_CYCLES}
-  br i1 %tired, label %sleep, label %wait
+{_wait_a_little("wait")}
 sleep:
   store atomic i32 1, ptr %waiting seq_cst, align 4
   %inside.64 = zext i32 %inside to i64

@@ -16,19 +16,16 @@ from contextlib import contextmanager
 from dataclasses import field, replace
 from typing import Any, Final, TypeAlias
 
-from jitgraph import config
+from jitgraph import config, ir
 from jitgraph.codegen.memory import plan_memory
 from jitgraph.codegen.native import emit_llvm, image_of
 from jitgraph.codegen.schedule import MemoryPlan, Schedule
-from jitgraph.codegen.schedule_verifier import verify_schedule
 from jitgraph.codegen.select import select
 from jitgraph.errors import CompileError
 from jitgraph.ir import dims
 from jitgraph.ir.graph import Graph, Value
-from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
-from jitgraph.ir.verifier import verify as verify_graph
 from jitgraph.passes import pipeline
 from jitgraph.passes.autodiff import expand_grads
 from jitgraph.passes.fuse import Apart, fuse, fuse_with_reasons
@@ -86,7 +83,7 @@ class Interpreted:
 
     def run(self, buffers: Sequence[Any], donate: Iterable[int] = ()) -> list[loader.Array]:
         """The outputs for these inputs, in arrays of their own; nothing is taken over."""
-        return [array.copy() for array in interpret(self.graph, buffers)]
+        return [array.copy() for array in ir.interpret(self.graph, buffers)]
 
     def __call__(self, *args: Any) -> Any:
         """The outputs for these inputs: one array, or a tuple."""
@@ -178,8 +175,7 @@ def _compile(graph: Graph, target: Target, donate: Sequence[Donation]) -> Compil
     with clock.stage("memory"):
         schedule = plan_memory(schedule, donate)
     if config.VERIFY.is_on():
-        verify_graph(fused)
-        verify_schedule(schedule)
+        _verify(fused, schedule)
     if config.logs("memory"):
         config.log("memory", _memory_text(schedule))
     stages = Stages(graph, optimized, fused, apart, schedule, milliseconds=clock.milliseconds)
@@ -188,6 +184,13 @@ def _compile(graph: Graph, target: Target, donate: Sequence[Donation]) -> Compil
     with clock.stage("llvm"):
         image = image_of(stages.llvm_ir, target)
     return Compiled(image, signature_of(graph, schedule), stages, target)
+
+
+def _verify(graph: Graph, schedule: Schedule) -> None:
+    from jitgraph.codegen.schedule_verifier import verify_schedule  # here: most processes never verify
+
+    ir.verify(graph)
+    verify_schedule(schedule)
 
 
 def _memory_text(schedule: Schedule) -> str:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import builtins
 import os
-import random
+import sys
 import time
 import types
-import uuid
 from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any, Final, NoReturn
-
-import numpy as np
 
 from jitgraph.errors import TraceError
 from jitgraph.location import Location
@@ -28,22 +25,19 @@ _CLOCKS: Final = tuple(
 )
 _INPUT: Final = builtins.input
 _ENVIRONMENT: Final = (os.getenv, os.environ)
-_GENERATORS: Final = (np.random.RandomState, np.random.Generator)
 _SEEDED: Final = frozenset({"seed", "getstate", "get_state", "default_rng", "Random", "RandomState", "Generator"})
-_DRAWS: Final = (os.urandom, uuid.uuid1, uuid.uuid4)
 _NOW: Final = frozenset({"now", "today", "utcnow"})
 
 
 def refuse(value: Any, text: str, location: Location | None) -> None:
     """TraceError where ``value``, read as ``text`` in a function being traced, gives something new at each call."""
-    if isinstance(value, type | int | float | str | tuple | list | dict):
+    if isinstance(value, type | int | float | str | tuple | list | dict | None):
         return
     owner = getattr(value, "__self__", None)
-    if isinstance(owner, random.Random) or isinstance(value, random.Random):
+    generators = (*_loaded("random", "Random"), *_loaded("numpy.random", "RandomState", "Generator"))
+    if isinstance(owner, generators) or isinstance(value, generators) or value is sys.modules.get("numpy.random"):
         _raise(text, "a random number drawn while tracing", "jg.random, whose stream goes on at each call", location)
-    if isinstance(owner, _GENERATORS) or isinstance(value, _GENERATORS) or value is np.random:
-        _raise(text, "a random number drawn while tracing", "jg.random, whose stream goes on at each call", location)
-    if any(value is draw for draw in _DRAWS):
+    if any(value is draw for draw in (os.urandom, *_loaded("uuid", "uuid1", "uuid4"))):
         _raise(text, "a random number drawn while tracing", "draw it outside and pass it as an argument", location)
     if any(value is clock for clock in _CLOCKS):
         _raise(text, "a time read while tracing", "read the clock outside and pass it as an argument", location)
@@ -57,6 +51,12 @@ def refuse(value: Any, text: str, location: Location | None) -> None:
         _raise(text, "a context variable read while tracing", "read it outside and pass it as an argument", location)
     if value is _INPUT:
         _raise(text, "input read while tracing", "read it outside and pass it as an argument", location)
+
+
+def _loaded(module: str, *names: str) -> tuple[Any, ...]:
+    """What ``module`` has under ``names``; nothing where nobody has imported it, and so nothing of it can be met."""
+    found = sys.modules.get(module)
+    return tuple(getattr(found, name) for name in names if hasattr(found, name))  # None, too, has none of them
 
 
 def refuse_iterator(value: Any, text: str, location: Location | None) -> None:

@@ -6,12 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from jitgraph import config
+from jitgraph import config, ir
 from jitgraph.errors import GraphError
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.printer import print_graph
 from jitgraph.ir.target import Target
-from jitgraph.ir.verifier import verify as verify_graph
 from jitgraph.passes.autodiff import expand_grads
 from jitgraph.passes.cse import cse
 from jitgraph.passes.dce import dce
@@ -44,7 +43,7 @@ def run(graph: Graph, target: Target, passes: Sequence[Pass] = PIPELINE, *, veri
     """
     verify = config.VERIFY.is_on() if verify is None else verify
     if verify:
-        verify_graph(graph)
+        ir.verify(graph)
     for step in passes:
         start = time.perf_counter()
         after = step(graph, target)
@@ -62,7 +61,7 @@ def run(graph: Graph, target: Target, passes: Sequence[Pass] = PIPELINE, *, veri
 
 def _verify_step(name: str, before: Graph, after: Graph) -> None:
     try:
-        verify_graph(after)
+        ir.verify(after)
     except GraphError as error:
         texts = [print_graph(graph, full=True) for graph in (before, after)]
         reason = f"the pass {name} broke the graph: {error.message}\n--- before\n{texts[0]}\n--- after\n{texts[1]}"

@@ -7,7 +7,6 @@ import itertools
 import os
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final
@@ -123,6 +122,8 @@ def assemble_units(ir_text: str, target: Target) -> list[bytes]:
     workers = min(sum(part.hot for part in parts), len(os.sched_getaffinity(0)))  # the rest takes a moment
     if workers < 2:
         return [_assemble_unit(part, target) for part in parts]
+    from concurrent.futures import ThreadPoolExecutor  # here: it brings logging, and most graphs are one unit
+
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(_assemble_unit, parts, itertools.repeat(target)))
 

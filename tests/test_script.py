@@ -182,6 +182,22 @@ def test_logic_is_lazy_where_it_matters() -> None:
         agree(f, X, np.array(start))
 
 
+def test_an_index_behind_its_bound_is_not_looked_at() -> None:
+    def below(x: Any) -> Any:
+        i = 0
+        while i < 3 and x[i] < 2:
+            i += 1
+        return i
+
+    def there(x: Any, i: Any) -> Any:
+        return i < 3 and x[i] < 2
+
+    for x in (np.zeros(3), np.array([0.0, 5.0, 0.0])):
+        assert int(agree(below, x)(x)) == below(x)
+    for i in (1, 3):
+        assert agree(there, np.zeros(3), np.array(i))(np.zeros(3), np.array(i)).tolist() is (i < 3)
+
+
 def test_python_numbers_stay_weak() -> None:
     def f(x: Any) -> Any:
         scale, count, seen = 0.1, 0, False

@@ -70,6 +70,10 @@ def own(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def constant(scalar: Scalar, dtype: DType, shape: Sequence[DimLike] = ()) -> Any:
     """``scalar`` in ``dtype`` filled to ``shape``; OverflowError where an integer dtype cannot hold it."""
     require_representable(scalar, dtype)
+    if type(scalar) not in _SCALARS and hasattr(type(scalar), "value_in"):  # a number that varies from call to call
+        varying = scalar.value_in(dtype)  # type: ignore[union-attr]
+        if varying is not None:
+            return broadcast_to(varying, tuple(shape))
     if dtypes.is_integer(dtype):
         return ops.full(shape=tuple(shape), value=int(scalar), dtype=dtype)
     if dtypes.is_bool(dtype):

@@ -265,12 +265,20 @@ def test_host_float_is_an_input() -> None:
 
     @jg.trace
     def f(x: Any) -> Any:
-        return x * host_float(group, "lr") if group["lr"] != 0 else x
+        return x * host_float(group, "lr")
 
     assert f(jg.asarray(2.0)).item() == 1.0
     group["lr"] = 0.25
     assert f(jg.asarray(2.0)).item() == 0.5
     assert f.cache_info().misses == 1
+
+    @jg.trace
+    def with_a_question(x: Any) -> Any:
+        return x * host_float(group, "lr") if group["lr"] != 0 else x
+
+    for rate, due in ((0.25, 0.5), (0.5, 1.0), (0.0, 2.0), (0.125, 0.25), (0.0, 2.0)):
+        group["lr"] = rate
+        assert with_a_question(jg.asarray(2.0)).item() == due
 
 
 def test_module_and_optimiser_state() -> None:

@@ -11,12 +11,23 @@ _NAMES: Final[dict[str, str]] = {
     "cond": "control",
     "explain": "explanation",
     "host_float": "host",
+    "host_math": "host",
     "scan": "control",
     "trace": "function",
     "while_loop": "control",
 }
 
-__all__ = ["TensorSpec", "TracedFunction", "cond", "explain", "host_float", "scan", "trace", "while_loop"]
+__all__ = [
+    "TensorSpec",
+    "TracedFunction",
+    "cond",
+    "explain",
+    "host_float",
+    "host_math",
+    "scan",
+    "trace",
+    "while_loop",
+]
 
 
 def __getattr__(name: str) -> Any:

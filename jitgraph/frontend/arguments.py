@@ -41,11 +41,14 @@ class Static(NamedTuple):
     value: Any
 
 
-LeafKind: TypeAlias = Literal["tensor", "array", "float", "equal", "identity", "static float"]
+LeafKind: TypeAlias = Literal["tensor", "array", "float", "number", "equal", "identity", "static float"]
 
 
 class LeafKey(NamedTuple):
-    """What of a leaf is part of the key. ``first`` numbers the first leaf that is the same tensor handle."""
+    """What of a leaf is part of the key. ``first`` numbers the first leaf that is the same tensor handle.
+
+    A "number" is an int that varies, whose value is no part of the key.
+    """
 
     kind: LeafKind
     dtype: Any = None

@@ -76,13 +76,15 @@ class _Null(NamedTuple):
 class Access:
     """One read, write or deletion of ``target`` (a Name, Attr or Index); its owner is None where it is unknown.
 
+    "type" says that ``type(target)`` is about to be called.
+
     "make" says that the result of a call, ``target.owner``, is about to be bound to the local variable ``target.name``.
 
     ``whole`` is set where the value itself is used, and not only something inside it. ``method`` marks the lookup of a
     method to be called at once.
     """
 
-    kind: Literal["read", "write", "delete", "make"]
+    kind: Literal["read", "write", "delete", "make", "type"]
     target: Any
     line: int
     whole: bool = True
@@ -342,6 +344,8 @@ class _Walker:
         elif function == Name("global", "vars") and len(arguments) == 1 and arguments[0] is not None:
             self.push_read(Attr(arguments[0], "__dict__"))
         else:
+            if function == Name("global", "type") and len(arguments) == 1 and arguments[0] is not None:
+                self.add(Access("type", arguments[0], self.line, whole=False))
             self.stack.append(Result(function) if function is not None else None)
 
     def conditional(self, instruction: dis.Instruction) -> None:

@@ -34,6 +34,7 @@ from jitgraph.frontend.guards import (
     is_container,
     item_of,
 )
+from jitgraph.frontend.hostnumber import HostNumber, plain_of
 from jitgraph.location import Location
 from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
@@ -96,6 +97,7 @@ class Read:
     whole: bool
     steady: bool  # the owner is reached by guarded steps
     method: bool = False  # the value is the function of a method, which is bound anew at each lookup
+    by_user: bool = False  # read by code outside of this package, too
 
 
 @dataclass(slots=True)
@@ -184,6 +186,9 @@ class Capture:
                         kind = self._evaluate(access.target.owner.function, frame)
                         if isinstance(kind, type) and not isinstance(kind.__new__, types.FunctionType):
                             self._made = frame, access.target.name
+                    elif access.kind == "type":
+                        if type(number := self._evaluate(access.target, frame)) is HostNumber:
+                            number.numbers.refuse(number.text, f"type({number.text})")
                     else:
                         self._write(access, frame)
         elif event == "return" and not frame.f_code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
@@ -291,6 +296,7 @@ class Capture:
             self._keep_contents(owner, str(access.target.owner))
 
     def _keep(self, place: Place, value: Any, access: Access, *, steady: bool, method: bool = False) -> None:
+        value = plain_of(value)
         impure.refuse(value, place.text, self._line)
         identity = place.identity
         if identity in self.writes:
@@ -301,6 +307,8 @@ class Capture:
             if steady:
                 impure.refuse_iterator(value, place.text, self._line)
                 self._settle(value, place.text)
+        if not self._line.file.startswith(_PACKAGE):
+            known.by_user = True
         if access.whole and not known.whole:
             known.whole = True
             if steady and known.value is value and is_container(value):
@@ -379,7 +387,7 @@ class Capture:
         return [function for function in found if name in function.__code__.co_freevars]
 
     def _note_write(self, place: Place, before: Any) -> None:
-        self.writes.setdefault(place.identity, Write(place, before, self._line))
+        self.writes.setdefault(place.identity, Write(place, plain_of(before), self._line))
 
     # --- evaluation -------------------------------------------------------------------------------------------------
 
@@ -499,7 +507,7 @@ class Capture:
         return id(value) in self._steady or id(value) in self._keyed
 
     def release(self, mapping: Any, key: Any) -> None:
-        """Guard ``mapping[key]`` no more: it is an input."""
+        """Guard ``mapping[key]`` no more where it is read by this package alone: it is an input."""
         self._released.add(Place("item", mapping, key, "").identity)
 
     def guards(self, lifted: Collection[int] = ()) -> list[Guard]:
@@ -509,7 +517,11 @@ class Capture:
         """
         found: list[Guard] = []
         for identity, read in self.reads.items():
-            if id(read.place.owner) in self._fresh or identity in self._released:
+            if id(read.place.owner) in self._fresh or (identity in self._released and not read.by_user):
+                continue
+            if type(read.value) is HostNumber:  # read again at each call
+                if identity not in self.writes and read.place.get_or(None) is not read.value:
+                    raise _changed(read.place.text, read.location)
                 continue
             guard = guard_for(read.place, read.value, read.location)
             if read.value is MISSING:

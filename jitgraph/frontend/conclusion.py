@@ -1,11 +1,12 @@
 """What a call does after its graph has run: write back, set gradients, build the result. One generated function.
 
-``Program`` says it as plain data; here it becomes ``conclude(h, i, o)``, of the handles in the slots, the operands and
-the values of the outputs. Values that it needs are read before anything is written.
+``Program`` says it as plain data; here it becomes ``conclude(h, i, o, n)``, of the handles in the slots, the operands,
+the values of the outputs and the numbers that vary. Values that it needs are read before anything is written.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -13,7 +14,7 @@ from jitgraph.eager import EagerValue
 from jitgraph.frontend.program import Leaf, Program, Source, Template
 from jitgraph.tensor import Tensor
 
-Conclude: TypeAlias = Callable[[Sequence[Any], Sequence[EagerValue], Sequence[EagerValue]], Any]
+Conclude: TypeAlias = Callable[[Sequence[Any], Sequence[EagerValue], Sequence[EagerValue], Sequence[Any]], Any]
 
 
 def build_conclusion(program: Program) -> Conclude:
@@ -25,7 +26,7 @@ class _Writer:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.lines: list[str] = []
-        self.names: dict[str, Any] = {"of": Tensor._of}
+        self.names: dict[str, Any] = {"of": Tensor._of, "math": math}
         self.variables: dict[Source, str] = {}
         sources = [fresh.source for fresh in program.fresh] + [source for _, source in program.writes]
         self.taped = {s.number for s in sources if s.kind == "output" and s.differentiable}
@@ -51,6 +52,8 @@ class _Writer:
             return f"h[{leaf.at}]"
         if leaf.kind == "python":
             return self.constant(leaf.at)
+        if leaf.kind == "number":
+            return str(leaf.at)
         return f"f{leaf.at}._value.array.item()" if self.program.fresh[leaf.at].weak else f"f{leaf.at}"
 
     def template(self, template: Template) -> str:
@@ -64,6 +67,8 @@ class _Writer:
 
     def function(self) -> Conclude:
         program = self.program
+        if program.numbers:
+            self.lines.append(f"{', '.join(f'n{origin.number}' for origin in program.numbers)}, = n")
         for number, fresh in enumerate(program.fresh):
             self.lines.append(f"f{number} = of({self.value(fresh.source)}, {fresh.requires_grad})")
             if fresh.weak:
@@ -78,7 +83,7 @@ class _Writer:
         for slot, leaf in program.grad_writes:
             self.lines.append(f"h[{slot}]._grad = {'None' if leaf is None else self.leaf(leaf)}")
         self.lines.append(f"return {self.template(program.result)}")
-        source = "def conclude(h, i, o):\n    " + "\n    ".join(self.lines) + "\n"
+        source = "def conclude(h, i, o, n):\n    " + "\n    ".join(self.lines) + "\n"
         exec(compile(source, "<jitgraph conclusion>", "exec"), self.names)
         conclude: Conclude = self.names["conclude"]
         return conclude

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from jitgraph.frontend.arguments import Arguments, LeafKey
 from jitgraph.frontend.guards import Guard, brief
+from jitgraph.frontend.hostnumber import first_broken, is_numeric
+from jitgraph.frontend.program import Program
 from jitgraph.frontend.specialisation import Specialisation
 from jitgraph.ir import dims
 from jitgraph.ir.context import Context
@@ -29,11 +32,15 @@ def difference(specialisation: Specialisation, arguments: Arguments) -> str:
     found: dict[str, int] = {}
     for text, key, expected in zip(arguments.texts, arguments.keys, specialisation.keys, strict=True):
         if (difference := _key_difference(key, expected, found)) is not None:
-            return f"{text} {difference}"
+            return f"{text} {difference}{_why_held(specialisation.program, text)}"
     failing = first_failing(specialisation.program.guards)
+    program = specialisation.program
     if failing is not None:
         now = failing.place.get_or(None)
-        return f"{failing} (read at {failing.location}), but now it is {brief(now)}"
+        found_at = f"{failing} (read at {failing.location}), but now it is {brief(now)}"
+        return found_at + (_why_held(program, failing.place.identity) if is_numeric(failing) else "")
+    if (broken := first_broken(program.numbers, program.questions, arguments.leaves)) is not None:
+        return broken
     for constraint in specialisation.program.graph.constraints:
         if dims.names(constraint.left) | dims.names(constraint.right) <= found.keys() and not constraint.holds(found):
             lines = [pin.location for pin in specialisation.program.pins if pin.constraint == constraint]
@@ -42,12 +49,22 @@ def difference(specialisation: Specialisation, arguments: Arguments) -> str:
     return "a captured tensor has another shape, dtype, gradient or identity"
 
 
+def _why_held(program: Program, which: Any) -> str:
+    """Why a number (a place by its identity, or an argument by its text) is part of the key, where that is known."""
+    for origin, what, location in program.held:
+        if which == (origin.text if origin.place is None else origin.place.identity):
+            return f"; {what} needs its value ({location}): a tensor, as jg.asarray(...), varies freely"
+    return ""
+
+
 def first_failing(guards: Sequence[Guard]) -> Guard | None:
     """The first guard that does not hold, or None."""
     return next((guard for guard in guards if not guard.holds()), None)
 
 
 def _key_difference(key: LeafKey, expected: LeafKey, sizes: dict[str, int]) -> str | None:
+    if expected.kind == "number" and key.kind == "equal" and type(key.value) is int:
+        return None
     if key.kind != expected.kind:
         return f"is {_kind_text(key)}, not {_kind_text(expected)}"
     if key.kind in ("tensor", "array"):
@@ -80,5 +97,5 @@ def _key_difference(key: LeafKey, expected: LeafKey, sizes: dict[str, int]) -> s
 
 
 def _kind_text(key: LeafKey) -> str:
-    names = {"tensor": "a tensor", "array": "a NumPy array", "float": "a float"}
+    names = {"tensor": "a tensor", "array": "a NumPy array", "float": "a float", "number": "an int"}
     return names.get(key.kind) or brief(key.value)

@@ -1,11 +1,13 @@
 """The check before a compiled call: do the arguments and the captured state fit, and which arrays go in.
 
 A specialisation is described by plain data (keys of leaves, slots, inputs, guards); here it becomes one Python
-function, which gives the handles in the slots and the operands for the inputs, or None where anything differs.
+function, which gives the handles in the slots, the operands for the inputs and the numbers that vary, or None where
+anything differs.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -14,17 +16,17 @@ import numpy as np
 from jitgraph.eager import EagerValue
 from jitgraph.frontend.arguments import LeafKey, Static
 from jitgraph.frontend.guards import Place, compile_guards, same_float
-from jitgraph.frontend.operands import array_operand, native_type, operand, readable, scalar
+from jitgraph.frontend.operands import array_operand, native_type, number_operand, operand, readable, scalar
 from jitgraph.frontend.program import Program, Slot
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.tensor import Tensor
 from jitgraph.tree import TreeDef
 
-Match: TypeAlias = "tuple[tuple[Any, ...], list[EagerValue]]"
+Match: TypeAlias = "tuple[tuple[Any, ...], list[EagerValue], tuple[Any, ...]]"
 Matcher: TypeAlias = Callable[[tuple[Any, ...]], "Match | None"]
 
-_ERRORS = (AttributeError, LookupError, TypeError, ValueError)
+_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 def build_matcher(structure: TreeDef, keys: Sequence[LeafKey], program: Program) -> Matcher:
@@ -49,7 +51,9 @@ class _Writer:
             "readable": readable,
             "array_operand": array_operand,
             "scalar": scalar,
+            "number_operand": number_operand,
             "same_float": same_float,
+            "math": math,
             "errors": _ERRORS,
         }
         self.sizes: set[str] = set()
@@ -114,6 +118,8 @@ class _Writer:
                 self.array(variable, key.dtype, key.shape)
             case "float":
                 self.require(f"type({variable}) is float")
+            case "number":
+                self.require(f"type({variable}) is int")
             case "identity":
                 self.require(f"{variable} is {self.constant(key.value)}")
             case _:
@@ -171,6 +177,7 @@ class _Writer:
             self.require(f"{_size_text(constraint.left)} {constraint.relation} {_size_text(constraint.right)}")
         if program.guards:
             self.require(f"{self.constant(compile_guards(program.guards))}()")
+        self.numbers()
         handles = [self.slot(slot) for slot in program.slots]
         for number, grad in program.grads_present:
             expected = "None" if grad is None else self.slot_variables[grad]
@@ -183,7 +190,17 @@ class _Writer:
             self.require(f"len({{{ids}}}) == {len(distinct)}")
         operands = [self.operand(source.kind, source.at) for source in program.inputs]
         shown = f"({', '.join(handles)},)" if handles else "()"
-        self.lines.append(f"return {shown}, [{', '.join(operands)}]")
+        numbers = "".join(f"n{origin.number}, " for origin in program.numbers)
+        self.lines.append(f"return {shown}, [{', '.join(operands)}], ({numbers})")
+
+    def numbers(self) -> None:
+        """The Python numbers that vary, and what must be true of them."""
+        for origin in self.program.numbers:
+            found = self.leaves[origin.leaf] if origin.place is None else self.found_at(origin.place)
+            self.lines.append(f"n{origin.number} = {found}")
+            self.require(f"type(n{origin.number}) is {origin.kind.__name__}")
+        for question in self.program.questions:
+            self.require(question.condition())
 
     def slot(self, slot: Slot) -> str:
         if slot.kind == "argument":
@@ -228,6 +245,10 @@ class _Writer:
                 self.lines.append(f"{variable} = {self.constant(mapping)}[{self.constant(key)}]")
                 self.require(f"type({variable}) is float")
                 return self.number(variable)
+            case "number":
+                variable, (text, dtype) = self.variable(), at
+                self.lines.append(f"{variable} = number_operand({text}, {self.constant(dtype)})")
+                return variable
         variable, known = self.constant(at), at
         self.array(variable, known.dtype, known.shape)
         return f"array_operand({variable})"

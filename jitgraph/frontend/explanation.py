@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from jitgraph.errors import JitgraphError
 from jitgraph.frontend.cost import cost
 from jitgraph.frontend.function import BoundFunction, TracedFunction, trace
+from jitgraph.frontend.hostnumber import shown_question
 from jitgraph.frontend.lowered import Lowered, Text, memory, sizes_of
+from jitgraph.frontend.program import Program
 from jitgraph.ir.graph import Graph, Node
 from jitgraph.passes.autodiff import expand_grads
 from jitgraph.passes.fuse import fuse_with_reasons
@@ -31,9 +33,20 @@ def _report(lowered: Lowered) -> Iterator[str]:
     yield from _section("set again at each call", [place.text for place, _ in program.effects])
     yield from _section("guards", list(map(str, program.guards)))
     yield from _section("sizes held", [f"{pin.constraint} by {pin.what} at {pin.location}" for pin in program.pins])
+    yield from _numbers(lowered.function.programs)
     yield from _section("not guarded", list(program.unguarded))
     yield from _compiled(lowered)
     yield from _section("ledger", list(map(str, lowered.function.ledger)))
+
+
+def _numbers(programs: Sequence[Program]) -> Iterator[str]:
+    """The Python numbers that vary in the program used last, and those that some program holds."""
+    for program in programs[:1]:
+        yield from _section("numbers read at each call", [origin.text for origin in program.numbers])
+        asked = [f"{shown_question(q, program.numbers)} at {q.location}" for q in program.questions]
+        yield from _section("asked about them", asked)
+    held = [f"{h.origin.text} by {h.what} at {h.location}" for program in programs for h in program.held]
+    yield from _section("numbers held", list(dict.fromkeys(held)))
 
 
 def _compiled(lowered: Lowered) -> Iterator[str]:

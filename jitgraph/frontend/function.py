@@ -25,6 +25,7 @@ from jitgraph.frontend.arguments import (
     shapes_by_name,
 )
 from jitgraph.frontend.difference import difference, reason
+from jitgraph.frontend.program import Program
 from jitgraph.frontend.recording import Recording
 from jitgraph.frontend.specialisation import Retrace, Specialisation
 from jitgraph.ir import context
@@ -176,7 +177,7 @@ class TracedFunction:
         arguments = self._binder.describe(values)
         why = reason(self._specialisations, arguments, ambient)
         start = time.perf_counter()
-        program, keys = self.recording.program(arguments, values)
+        program, keys = self.recording.program(arguments, values, self._specialisations)
         traced = time.perf_counter()
         specialisation = Specialisation(arguments.structure, keys, program, ambient, self.compile)
         specialisation.forward  # noqa: B018 - compiled now, under the lock
@@ -222,6 +223,11 @@ class TracedFunction:
 
         args, named = self._binder.unbind(values)
         return run_verified(self, specialisation, values, lambda: self.__wrapped__(*args, **named))
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """What the specialisations held now run, the last used first."""
+        return tuple(specialisation.program for specialisation in self._specialisations)
 
     # --- the public face --------------------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ class Family:
         leaves = tuple(
             (key.kind, key.dtype, len(key.shape), key.requires_grad, key.first)
             if key.kind in ("tensor", "array", "float")
-            else (key.kind, id(key.value) if key.kind == "identity" else (type(key.value), key.value))
+            else _fixed(key)
             for key in arguments.keys
         )
         return arguments.structure, leaves
@@ -49,6 +49,12 @@ class Family:
             return {}
         columns = {position: tuple(sizes[position] for sizes in self.seen) for position in self.seen[-1]}
         return {p: column for p, column in columns.items() if len(set(column)) > 1 and p not in self.pinned}
+
+
+def _fixed(key: LeafKey) -> Any:
+    if key.kind == "identity":
+        return "identity", id(key.value)
+    return (int,) if type(key.value) is int else (key.kind, type(key.value), key.value)
 
 
 def _sizes(keys: Sequence[LeafKey]) -> dict[Position, int]:

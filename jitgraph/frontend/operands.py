@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from jitgraph.dtypes import is_float
 from jitgraph.eager import EagerValue
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import loader
@@ -51,6 +52,12 @@ def placed(array: Any, type: TensorType, address: int) -> EagerValue:
 def scalar(number: float) -> EagerValue:
     """A Python float as an operand."""
     array = np.array(number, "d")
+    return placed(array, native_type(array.dtype, ()), loader.address_of(array))
+
+
+def number_operand(number: int | float, dtype: np.dtype[Any]) -> EagerValue:
+    """A Python number in ``dtype`` as an operand; OverflowError where it is too large for a float."""
+    array = np.full((), float(number) if is_float(dtype) else number, dtype)
     return placed(array, native_type(array.dtype, ()), loader.address_of(array))
 
 

@@ -6,6 +6,7 @@ from dataclasses import field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from jitgraph.frontend.guards import Guard, Place
+from jitgraph.frontend.hostnumber import Held, Origin, Question
 from jitgraph.frontend.symbolic import Pin
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.types import TensorType
@@ -32,9 +33,10 @@ class Slot:
 
 class Input(NamedTuple):
     """Where an input of the graph comes from: the value in a slot, an array by identity or as an argument's leaf, a
-    float among the arguments, or a float in a mapping that is read again at each call (``(mapping, key)``)."""
+    float among the arguments, a float in a mapping that is read again at each call (``(mapping, key)``), or an
+    expression over numbers that vary, in a dtype (``(text, dtype)``)."""
 
-    kind: Literal["slot", "array", "argument array", "float", "host float"]
+    kind: Literal["slot", "array", "argument array", "float", "host float", "number"]
     at: Any
 
 
@@ -56,9 +58,10 @@ class Fresh(NamedTuple):
 
 
 class Leaf(NamedTuple):
-    """A leaf of a result: the handle in a slot, a fresh handle, or a Python value as it is."""
+    """A leaf of a result: the handle in a slot, a fresh handle, a Python value as it is, or the value of an expression
+    over numbers that vary."""
 
-    kind: Literal["slot", "fresh", "python"]
+    kind: Literal["slot", "fresh", "python", "number"]
     at: Any
 
 
@@ -76,7 +79,8 @@ class Program:
     ``writes`` rebind the handles in slots, ``grad_writes`` set their ``.grad`` (None clears it), ``effects`` rebind
     attributes, items and variables (a None template takes them away); all after the graph has run without an error.
     ``grads_present`` gives for slots whose ``.grad`` was looked at the slot of that, None where there was none.
-    ``ties`` are further places where the handles of slots must stand.
+    ``ties`` are further places where the handles of slots must stand. ``numbers`` are Python numbers that are read at
+    each call, ``questions`` what must be true of them, and ``held`` those that could not be.
     """
 
     graph: Graph
@@ -92,6 +96,9 @@ class Program:
     guards: tuple[Guard, ...]
     unguarded: tuple[str, ...]
     pins: tuple[Pin, ...] = ()
+    numbers: tuple[Origin, ...] = ()
+    questions: tuple[Question, ...] = ()
+    held: tuple[Held, ...] = ()
     sizes: dict[str, int] = field(default_factory=dict)
 
     @property

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from jitgraph import dtypes, lifting, ops
 from jitgraph.eager import EagerValue
 from jitgraph.errors import JitgraphError, TraceError
+from jitgraph.frontend.hostnumber import without_numbers
 from jitgraph.frontend.symbolic import SymbolicDim, TraceConstraints, to_dim
 from jitgraph.frontend.values import TracedValue
 from jitgraph.ir import context
@@ -97,6 +98,7 @@ class Recorder:
         self, op: Op, inputs: Sequence[Value], attrs: Attrs, regions: Sequence[Graph], needed: bool
     ) -> list[TracedValue]:
         location = self.builder.location = Location.of_user()
+        attrs = {name: without_numbers(value) for name, value in attrs.items()}
         outputs = self.builder.emit(op, inputs, attrs, regions)
         node = self.builder.nodes[-1]
         self.producers.update(dict.fromkeys(outputs, node))
@@ -358,7 +360,7 @@ class Recorder:
         """Whether a value was computed from a Python float that is an input."""
         return False
 
-    def host_float(self, mapping: Any, key: Any) -> Tensor:
+    def host_float(self, mapping: Any, key: Any) -> Any:
         """``mapping[key]``, a Python float, as a 0-d input that is read again at each call."""
         raise NotImplementedError
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,14 @@ from jitgraph.errors import TraceError
 from jitgraph.frontend import impure
 from jitgraph.frontend.arguments import Arguments, Binder, LeafKey, Static, TensorSpec, containers
 from jitgraph.frontend.capture import Capture
+from jitgraph.frontend.guards import Place
+from jitgraph.frontend.hostnumber import standing_in
 from jitgraph.frontend.naming import Family, named_keys
 from jitgraph.frontend.program import Program
+from jitgraph.frontend.specialisation import Specialisation
 from jitgraph.frontend.symbolic import SizeConflictError
 from jitgraph.frontend.tracing import Trace
+from jitgraph.frontend.varying import Varying
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.types import TensorType
@@ -39,25 +44,40 @@ class Recording:
         self.strict = strict
         self.families: dict[Any, Family] = {}
 
-    def program(self, arguments: Arguments, values: Sequence[Any]) -> tuple[Program, tuple[LeafKey, ...]]:
-        """Record the call; sizes that varied are named, and a name that cannot be one is given up."""
+    def program(
+        self, arguments: Arguments, values: Sequence[Any], known: Sequence[Specialisation] = ()
+    ) -> tuple[Program, tuple[LeafKey, ...]]:
+        """Record the call; sizes that varied are named, and a name that cannot be one is given up.
+
+        Python numbers whose values differ from those in the specialisations ``known`` are read at each call, where
+        Python itself does not need them.
+        """
+        varying = Varying.of(known, arguments)
         family = self.families.setdefault(Family.key(arguments), Family())
         family.note(arguments)
         while True:
             keys, sizes, positions = named_keys(arguments, family, self.dynamic_shapes)
+            keys = varying.keys(keys)
             declared = frozenset(sizes) - positions.keys()
             try:
-                program = self.record(arguments, keys, values, sizes, declared)
+                program = self.record(arguments, keys, values, sizes, declared, tuple(varying.places.values()))
             except SizeConflictError as conflict:
                 for name in conflict.names & positions.keys():
                     family.pin(positions[name], conflict.location)
                 if not conflict.names & positions.keys():
                     raise
                 continue
+            except Exception as error:
+                if not varying:
+                    raise
+                varying.hold_all(error)  # perhaps code that takes no stand-in: once more with the numbers themselves
+                continue
+            if varying.settle(program):
+                continue
             for name, location in _pinned(program):
                 if name in positions:
                     family.pin(positions[name], location)
-            return program, keys
+            return replace(program, held=tuple(varying.held.values())), keys
 
     def record(
         self,
@@ -66,8 +86,12 @@ class Recording:
         values: Sequence[Any],
         sizes: Mapping[str, int] | None,
         declared: frozenset[str],
+        varying: Sequence[Place] = (),
     ) -> Program:
-        """One trace, with the arguments' sizes as in ``keys``; whatever the function changed is put back."""
+        """One trace, with the arguments' sizes as in ``keys``; whatever the function changed is put back.
+
+        The Python numbers at the places ``varying`` are read at each call.
+        """
         known = [leaf for leaf, key in zip(arguments.leaves, keys, strict=True) if key.kind == "identity"]
         for leaf, text in zip(arguments.leaves, arguments.texts, strict=True):
             impure.refuse_iterator(leaf.value if isinstance(leaf, Static) else leaf, text, None)
@@ -81,13 +105,16 @@ class Recording:
         ]
         args, named = self.binder.unbind(_rebuilt(arguments, leaves, values))
         try:
-            with context.using(emitter=trace, trace=trace, constraints=trace.constraints):
-                with capture:
-                    result = self.function(*args, **named)
-                program = trace.finish(result)
+            with standing_in(varying, trace.numbers):
+                try:
+                    with context.using(emitter=trace, trace=trace, constraints=trace.constraints):
+                        with capture:
+                            result = self.function(*args, **named)
+                        program = trace.finish(result)
+                finally:
+                    capture.undo()
         finally:
             trace.ended = True
-            capture.undo()
         if self.strict and program.unguarded:
             raise TraceError(
                 f"under strict=True, {self.name} depends on what cannot be guarded: {program.unguarded[0]}",
@@ -127,6 +154,8 @@ def _traced_leaf(trace: Trace, number: int, leaf: Any, key: LeafKey, text: str) 
             return trace.argument_array(number, text, TensorType(key.dtype, key.shape))
         case "float":
             return trace.argument_float(number, text)
+        case "number":
+            return trace.numbers.at_leaf(number, text, leaf)
     return leaf.value if isinstance(leaf, Static) else leaf
 
 

@@ -73,7 +73,7 @@ class Region(Recorder):
         assert self.parent is not None
         return self.own(self.parent.lift(array))
 
-    def host_float(self, mapping: Any, key: Any) -> Tensor:
+    def host_float(self, mapping: Any, key: Any) -> Any:
         """A float read at each call, lifted outside."""
         assert self.parent is not None
         return self.parent.host_float(mapping, key)

@@ -101,14 +101,14 @@ class Specialisation:
 
     def run(self, match: Match) -> Any:
         """Run the graph and then, after success, write back and build the result."""
-        handles, operands = match
+        handles, operands, numbers = match
         if self._invoke is None:
             self.forward  # noqa: B018 - compiled now
             assert self._invoke is not None
         outputs = self._invoke(handles, operands)
         if self.taped:
             self._record(handles, operands, outputs)
-        return self._conclude(handles, operands, outputs)
+        return self._conclude(handles, operands, outputs, numbers)
 
     def _record(self, handles: Sequence[Any], operands: Sequence[EagerValue], outputs: list[EagerValue]) -> None:
         """Put the outputs through which gradients flow on the tape."""

@@ -16,6 +16,7 @@ from jitgraph.eager import EagerValue
 from jitgraph.errors import TraceError
 from jitgraph.frontend.capture import MISSING, Capture, Write
 from jitgraph.frontend.guards import Place
+from jitgraph.frontend.hostnumber import HostNumber, Numbers, Origin, plain_of
 from jitgraph.frontend.program import Fresh, Input, Leaf, Program, Slot, Source, Template
 from jitgraph.frontend.recorder import Recorder
 from jitgraph.frontend.symbolic import SymbolicDim, TraceConstraints
@@ -41,6 +42,7 @@ class Trace(Recorder):
     ) -> None:
         super().__init__(name, TraceConstraints(sizes, declared))
         self.capture = capture
+        self.numbers = Numbers(self)
         self.slots: list[Slot] = []
         self.inputs: list[Input] = []
         self._arguments: dict[int, tuple[int, str, TensorType]] = {}  # by id of the handle: leaf, text, type
@@ -50,6 +52,7 @@ class Trace(Recorder):
         self._borrowed: dict[int, Tensor] = {}
         self._arrays: dict[int, tuple[Any, TracedValue]] = {}
         self._host_floats: dict[tuple[int, Any], Tensor] = {}
+        self._numbers: dict[tuple[str, Any], TracedValue] = {}
         self._released: set[Value] = set()
         self._fresh: list[Fresh] = []
         self._fresh_of: dict[int, int] = {}
@@ -175,8 +178,14 @@ class Trace(Recorder):
             known = self._arrays[id(array)] = (array, self.wrap(ir, False, None))
         return known[1]
 
-    def host_float(self, mapping: Any, key: Any) -> Tensor:
-        """``mapping[key]`` as a weak 0-d input that is read again at each call; its value is no guard."""
+    def host_float(self, mapping: Any, key: Any) -> Any:
+        """``mapping[key]`` as a weak 0-d input that is read again at each call; its value is no guard.
+
+        One that the function itself has set, or that stands for a number that varies, is what stands there now.
+        """
+        place = Place("item", mapping, key, str(key))
+        if type(mapping[key]) is HostNumber or (self.capture is not None and place.identity in self.capture.writes):
+            return plain_of(mapping[key])
         found = self._host_floats.get((id(mapping), key))
         if found is None:
             self._kept.append(mapping)
@@ -185,6 +194,14 @@ class Trace(Recorder):
             self._host_floats[id(mapping), key] = found
             if self.capture is not None:
                 self.capture.release(mapping, key)
+        return found
+
+    def number_value(self, text: str, dtype: Any) -> TracedValue:
+        """An expression over Python numbers that vary, as a 0-d input."""
+        found = self._numbers.get((text, dtype))
+        if found is None:
+            ir = self._new_input(Input("number", (text, dtype)), TensorType(dtype, ()), self.numbers.shown(text))
+            found = self._numbers[text, dtype] = self.wrap(ir, False, None)
         return found
 
     def write(self, handle: Tensor, value: Any) -> None:
@@ -279,7 +296,19 @@ class Trace(Recorder):
             guards=tuple(guards),
             unguarded=tuple(f"{what} ({location})" for what, location in unguarded.items()),
             pins=pins,
+            numbers=self._varying(),
+            questions=tuple(self.numbers.questions.values()),
+            held=tuple(self.numbers.held.values()),
             sizes=sizes,
+        )
+
+    def _varying(self) -> tuple[Origin, ...]:
+        """The numbers that the program depends on."""
+        read = self.capture.reads if self.capture else {}
+        return tuple(
+            origin
+            for origin in self.numbers.origins
+            if origin.place is None or origin.number in self.numbers.used or origin.place.identity in read
         )
 
     def _graph(self) -> Graph:
@@ -308,6 +337,10 @@ class Trace(Recorder):
             leaf = lifting.wrap(leaf)
         if isinstance(leaf, SymbolicDim):
             leaf = int(leaf)
+        if type(leaf) is HostNumber and leaf.is_live:
+            self.numbers.use(leaf.text)
+            return Leaf("number", leaf.text)
+        leaf = plain_of(leaf)
         if not isinstance(leaf, Tensor):
             if isinstance(leaf, Iterator) or inspect.isawaitable(leaf):
                 raise TraceError(

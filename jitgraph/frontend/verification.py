@@ -63,7 +63,7 @@ def run_verified(
     """The result of the compiled call; TraceError names the first op and line where it differs from eager."""
     match = specialisation.match(values)
     assert match is not None
-    handles, operands = match
+    handles, operands, _ = match
     arrays = [np.array(operand.array) for operand in operands]
     before = [(handle, handle._value, handle._grad) for handle in handles if handle is not None]
     log, capture = _Log(), Capture([function.__wrapped__])

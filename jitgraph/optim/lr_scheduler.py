@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from jitgraph.frontend.host import as_float, host_math
 from jitgraph.optim.optimizer import Optimizer
 
 
@@ -29,7 +30,7 @@ class LRScheduler:
 
     def _apply(self) -> None:
         for group in self.optimizer.param_groups:
-            group["lr"] = float(self.rate(group["initial_lr"], self.last_epoch))
+            group["lr"] = as_float(self.rate(group["initial_lr"], self.last_epoch))
 
     def get_last_lr(self) -> list[float]:
         """The present rate of each group."""
@@ -86,4 +87,5 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer)
 
     def rate(self, initial: float, epoch: int) -> float:
-        return self.eta_min + (initial - self.eta_min) * (1.0 + math.cos(math.pi * epoch / self.span)) / 2.0
+        cosine: float = host_math("cos", math.pi * epoch / self.span)
+        return self.eta_min + (initial - self.eta_min) * (1.0 + cosine) / 2.0

@@ -1,4 +1,4 @@
-"""Seconds to import jitgraph and call it eagerly once, beside NumPy's own import; each in a new process."""
+"""Time to import jitgraph, to call it eagerly once and to compile once, beside NumPy's import; in new processes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ STATEMENTS = {
     "python -c pass": "pass",
     "import numpy": "import numpy",
     "import jitgraph": "import jitgraph",
-    "first eager call": "import jitgraph as jg; (jg.asarray([1.0, 2.0]) + 1).sum()",
+    "first eager call": "import jitgraph as jg; jg.asarray([1.0, 2.0]) + 1",
+    "first compiled call": "import jitgraph as jg; jg.trace(lambda x: x + 1)(jg.asarray([1.0, 2.0]))",
 }
 
 

@@ -103,7 +103,14 @@ def test_import_is_lazy() -> None:
 
 def test_eager_calls_need_no_compiler() -> None:
     loaded = modules_after("import jitgraph as jg; (jg.asarray([1., 2.]) + 1).sum().item()")
-    assert not loaded & {"llvmlite", "networkx", "jitgraph.compiler"}
+    assert not loaded & {"llvmlite", "networkx", "jitgraph.compiler", "jitgraph.nn", "jitgraph.frontend"}
+    assert not loaded & {"jitgraph.ir.parser", "jitgraph.ir.interpreter", "json", "hashlib", "numpy.polynomial"}
+
+
+def test_a_compiled_call_loads_what_it_needs() -> None:
+    loaded = modules_after("import jitgraph as jg; jg.trace(lambda x: x + 1)(jg.asarray([1., 2.]))")
+    assert "llvmlite" in loaded
+    assert not loaded & {"networkx", "numpy.random", "concurrent.futures", "jitgraph.codegen.kernel_verifier"}
 
 
 def test_loader_imports_no_compiler() -> None:

@@ -69,3 +69,25 @@ def test_a_return_among_rows_of_any_number() -> None:
 
     for rows, wanted in (([3, 1, 2], 2), ([5, 5], 5), ([1], 9), ([4, 4, 4, 4], 3)):
         assert bool(found(jg.asarray(rows), jg.asarray(wanted))) is (wanted in rows)
+
+
+def test_code_that_takes_no_name_for_a_size_gets_the_size() -> None:
+    @jg.trace
+    def positions(x: jg.Tensor) -> jg.Tensor:
+        return x + jg.arange(0, 2 * x.shape[0], 2, dtype=jg.float32)  # a range with a step has no named end
+
+    for size in (3, 4, 5, 3, 4, 5):
+        assert positions(jg.ones(size)).tolist() == [1.0 + 2 * i for i in range(size)]
+    assert positions.cache_info().misses == 3
+
+    @jg.trace
+    def grown(x: jg.Tensor, y: jg.Tensor) -> jg.Tensor:
+        return x + y
+
+    grown(jg.ones(3), jg.ones(3))
+    for _ in range(2):
+        with pytest.raises(jg.ShapeError, match="sizes 4 and 5 meet"):
+            grown(jg.ones(4), jg.ones(5))
+    for size in (4, 5, 6):
+        assert grown(jg.ones(size), jg.ones(size)).shape == (size,)
+    assert grown.cache_info().misses == 2  # the call that failed pins nothing

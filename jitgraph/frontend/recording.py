@@ -50,11 +50,12 @@ class Recording:
         """Record the call; sizes that varied are named, and a name that cannot be one is given up.
 
         Python numbers whose values differ from those in the specialisations ``known`` are read at each call, where
-        Python itself does not need them.
+        Python itself does not need them. Code that takes no name for a size is recorded once more with the size itself.
         """
         varying = Varying.of(known, arguments)
         family = self.families.setdefault(Family.key(arguments), Family())
         family.note(arguments)
+        pinned = dict(family.pinned)
         while True:
             keys, sizes, positions = named_keys(arguments, family, self.dynamic_shapes)
             keys = varying.keys(keys)
@@ -67,10 +68,15 @@ class Recording:
                 if not conflict.names & positions.keys():
                     raise
                 continue
-            except Exception as error:
-                if not varying:
+            except Exception as error:  # perhaps code that takes no stand-in: once more with the numbers themselves
+                if varying:
+                    varying.hold_all(error)
+                elif positions:
+                    for place in positions.values():
+                        family.pin(place, getattr(error, "location", None))
+                else:
+                    family.pinned = pinned
                     raise
-                varying.hold_all(error)  # perhaps code that takes no stand-in: once more with the numbers themselves
                 continue
             if varying.settle(program):
                 continue

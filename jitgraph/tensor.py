@@ -44,7 +44,7 @@ class HandleStore(Protocol):
     def lift(self, array: NDArray[Any]) -> Any:
         """The value of a NumPy array used inside the trace."""
 
-    def backward(self, loss: Tensor, gradient: Tensor | None) -> None:
+    def backward(self, loss: Tensor, gradient: Tensor | None, *, retain_graph: bool = False) -> None:
         """Record ``loss.backward(gradient)``."""
 
     def concretise(self, handle: Tensor, what: str) -> NoReturn:

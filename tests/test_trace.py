@@ -7,6 +7,7 @@ import threading
 import types
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -610,3 +611,48 @@ def test_traced_inside_traced_is_one_graph() -> None:
     outer = jg.trace(lambda x: inner(x) + 1)
     assert outer(jg.asarray(1.0)).item() == 3 and inner.cache_info().misses == 0
     assert isinstance(inner, TracedFunction)
+
+
+def test_a_second_backward_needs_the_graph_retained_as_in_eager() -> None:
+    def run(body: Any, wrap: Any) -> Any:
+        w = jg.asarray([2.0, 3.0]).requires_grad_()
+        v = jg.asarray([1.0, 4.0]).requires_grad_()
+        try:
+            wrap(lambda: body(w, v))()
+        except jg.JitgraphError as error:
+            return str(error).splitlines()[-1]
+        return [None if t.grad is None else t.grad.tolist() for t in (w, v)]
+
+    def shared(w: Any, v: Any) -> None:
+        product = w * v
+        product.sum().backward()
+        (product * 2).sum().backward()
+
+    def twice(w: Any, v: Any, **options: Any) -> None:
+        loss = (w * v).sum()
+        loss.backward(**options)
+        loss.backward()
+
+    def after_grad(w: Any, v: Any, **options: Any) -> None:
+        loss = (w * w * v).sum()
+        jg.autograd.grad(loss, v, **options)
+        loss.backward()
+
+    def beside(w: Any, v: Any) -> None:
+        doubled = w * 2
+        jg.autograd.grad((doubled * v).sum(), v)
+        (doubled * doubled).sum().backward()
+
+    def of_gradients(w: Any, v: Any) -> None:
+        loss = (w * w * v).sum()
+        (g,) = jg.autograd.grad(loss, w, create_graph=True)
+        (g * g).sum().backward()
+        loss.backward()
+
+    bodies = [shared, twice, after_grad, beside, of_gradients]
+    bodies += [partial(f, retain_graph=True) for f in (twice, after_grad)]
+    bodies += [partial(f, create_graph=True) for f in (twice, after_grad)]
+    found = [(run(body, lambda f: f), run(body, jg.trace)) for body in bodies]
+    for eager, traced in found:
+        assert traced == eager
+    assert sum("retain_graph" in str(eager) for eager, _ in found) == 3

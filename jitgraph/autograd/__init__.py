@@ -54,7 +54,8 @@ def backward(
         raise JitgraphError("backward() of a tensor that depends on nothing with requires_grad=True")
     trace = context.current().trace
     if trace is not None:
-        trace.backward(tensor, None if gradient is None else lifting.wrap(lifting.value_of(gradient)))
+        given = None if gradient is None else lifting.wrap(lifting.value_of(gradient))
+        trace.backward(tensor, given, retain_graph=retain_graph or create_graph)
         return
     found = tape.sweep(
         [tensor.value],
@@ -99,10 +100,10 @@ def grad(
     for x in xs:
         if not x.requires_grad:
             raise JitgraphError("grad() with respect to a tensor without requires_grad\n  hint: x.requires_grad_()")
+    keep = create_graph if retain_graph is None else retain_graph or create_graph
     trace = context.current().trace
     if trace is not None:
-        return tuple(trace.grad(ys, given, xs, create_graph=create_graph, allow_unused=allow_unused))
-    keep = create_graph if retain_graph is None else retain_graph
+        return tuple(trace.grad(ys, given, xs, create_graph=create_graph, retain_graph=keep, allow_unused=allow_unused))
     targets = [x.value for x in xs]
     found = tape.sweep(
         [y.value for y in ys],

@@ -7,7 +7,7 @@ is written back after the compiled call has succeeded, and dropped where anythin
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from jitgraph import dtypes, lifting, ops
@@ -67,6 +67,7 @@ class Recorder:
         self.journal: Journal | None = None  # of the staged body that is recorded, under @jg.script
         self.dropped: dict[str, str] = {}  # variables that a staged statement left undefined: why, and the way out
         self.ended = False
+        self._spent: set[Node] = set()  # through which a gradient passed that kept nothing
         self._differentiable: set[Value] = set()
         self._stopped: dict[Value, TracedValue] = {}
 
@@ -233,8 +234,11 @@ class Recorder:
     def _is_own(self, handle: Tensor) -> bool:
         return isinstance(handle._value, TracedValue) and handle._value.trace is self
 
-    def backward(self, loss: Tensor, gradient: Tensor | None) -> None:
-        """Record the gradient of ``loss`` for every leaf it depends on, and accumulate it into their ``.grad``."""
+    def backward(self, loss: Tensor, gradient: Tensor | None, *, retain_graph: bool = False) -> None:
+        """Record the gradient of ``loss`` for every leaf it depends on, and accumulate it into their ``.grad``.
+
+        JitgraphError for a second gradient through the same ops without ``retain_graph``, as in eager.
+        """
         value = self.read(loss)
         cotangent = self._cotangent(value, gradient)
         reached = self._reached([value.ir])
@@ -244,6 +248,7 @@ class Recorder:
                     f"backward() goes on to a tensor of shape {handle._value.type} that was computed before the trace",
                     hint="pass x.detach(), or compute it inside the traced function",
                 )
+        self._spend(self._reached([value.ir], through_gradients=False), retain_graph)
         wrt = [ir for ir in self.leaves if ir in reached]
         with context.using(grad_enabled=False):
             for ir, found in zip(wrt, self._grad([value.ir], [cotangent.ir], wrt), strict=True):
@@ -259,9 +264,13 @@ class Recorder:
         inputs: Sequence[Tensor],
         *,
         create_graph: bool = False,
+        retain_graph: bool = False,
         allow_unused: bool = False,
     ) -> list[Tensor | None]:
-        """Record gradients of the sum of ``outputs``, weighted by ``grad_outputs``, with respect to ``inputs``."""
+        """Record gradients of the sum of ``outputs``, weighted by ``grad_outputs``, with respect to ``inputs``.
+
+        JitgraphError for a second gradient through the same ops without ``retain_graph``, as in eager.
+        """
         values = [self.read(output) for output in outputs]
         cotangents = [self._cotangent(v, weight) for v, weight in zip(values, grad_outputs, strict=True)]
         targets = [self.read(x) for x in inputs]
@@ -270,6 +279,8 @@ class Recorder:
         if len(used) < len(targets) and not allow_unused:
             missing = next(number for number in range(len(targets)) if number not in used)
             raise JitgraphError(f"outputs do not depend on input {missing}\n  hint: pass allow_unused=True to get None")
+        passed = self._reached([value.ir for value in values], through_gradients=False)
+        self._spend(self._between([targets[i].ir for i in used], passed), retain_graph)
         found = self._grad(
             [v.ir for v in values],
             [ct.ir for ct in cotangents],
@@ -306,20 +317,44 @@ class Recorder:
         one: TracedValue = ops.full(shape=type.shape, value=1.0, dtype=type.dtype)
         return one
 
-    def _reached(self, outputs: Sequence[Value]) -> set[Value]:
-        """The values on which ``outputs`` depend in a differentiable way."""
+    def _reached(self, outputs: Sequence[Value], *, through_gradients: bool = True) -> set[Value]:
+        """The values on which ``outputs`` depend in a differentiable way.
+
+        A gradient depends on all that its outputs depend on; without ``through_gradients`` it is where the way ends, as
+        which of them it uses is not known before it is written out.
+        """
         found = {value for value in outputs if value in self._differentiable}
         pending = list(found)
         while pending:
             value = pending.pop()
             node = self.producers.get(value)
-            if node is None or value in self.leaves:
+            if node is None or value in self.leaves or (node.op is ops.grad and not through_gradients):
                 continue
             for operand in node.inputs:
                 if operand in self._differentiable and operand not in found:
                     found.add(operand)
                     pending.append(operand)
         return found
+
+    def _between(self, targets: Sequence[Value], reached: set[Value]) -> set[Value]:
+        """The values of ``reached`` that depend on ``targets``."""
+        below = set(targets)
+        for node in self.builder.nodes:
+            if not below.isdisjoint(node.inputs):
+                below.update(value for value in node.outputs if value in reached)
+        return below.difference(targets)
+
+    def _spend(self, values: Collection[Value], retain_graph: bool) -> None:
+        """Refuse to pass twice through the nodes that made ``values``; note them unless they are to be kept."""
+        passed = {self.producers[value] for value in values if value in self.producers and value not in self.leaves}
+        if again := self._spent & passed:
+            node = next(node for node in reversed(self.builder.nodes) if node in again)
+            raise JitgraphError(
+                f"backward through <{node.op.name} at {node.location}> a second time; its values are gone\n"
+                "  hint: pass retain_graph=True to the first backward() or grad()"
+            )
+        if not retain_graph:
+            self._spent |= passed
 
     # --- sizes and values that are not there ------------------------------------------------------------------------
 

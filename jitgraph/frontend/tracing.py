@@ -228,10 +228,11 @@ class Trace(Recorder):
         if not self._is_own(handle):
             self.slot_of(handle)
 
-    def backward(self, loss: Tensor, gradient: Tensor | None) -> None:
+    def backward(self, loss: Tensor, gradient: Tensor | None, *, retain_graph: bool = False) -> None:
         """As the base class; what the gradient passed through is no longer on the caller's tape."""
-        super().backward(loss, gradient)
-        self._released |= self._reached([self.read(loss).ir])
+        super().backward(loss, gradient, retain_graph=retain_graph)
+        if not retain_graph:
+            self._released |= self._reached([self.read(loss).ir])
 
     def uses_float(self, handle: Tensor) -> bool:
         """Whether a value was computed from a Python float that is an input."""

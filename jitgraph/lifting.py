@@ -55,6 +55,8 @@ def value_of(x: Any, dtype: DType | None = None) -> Any:
         return EagerValue(own(array))
     if isinstance(x, list | tuple):
         return value_of(np.asarray(x, dtype=dtype))
+    if hasattr(type(x), "value_in"):  # a size that is a name
+        return x.value_in(dtype or x.dtype)
     raise DTypeError(f"expected a tensor, an array or a number, got {type(x).__name__}")
 
 
@@ -226,7 +228,7 @@ def elementwise(op: Op, *xs: TensorLike, floating: bool = False) -> Tensor:
     Of operands that all stand for Python numbers the result does, too: it is then double, as Python's own would be.
     """
     target = None
-    weak = context.current().trace is not None and all(map(is_weak, xs)) and not all(map(is_scalar, xs))
+    weak = context.current().trace is not None and all(map(is_weak, xs)) and any(isinstance(x, _HANDLE[0]) for x in xs)
     if floating and not dtypes.is_float(common_dtype(*xs)):
         target = dtypes.float64 if weak else dtypes.float32
     result = wrap(op(*operands(*xs, dtype=target)))

@@ -91,3 +91,30 @@ def test_code_that_takes_no_name_for_a_size_gets_the_size() -> None:
     for size in (4, 5, 6):
         assert grown(jg.ones(size), jg.ones(size)).shape == (size,)
     assert grown.cache_info().misses == 2  # the call that failed pins nothing
+
+
+def test_a_size_is_an_operand_like_an_int() -> None:
+    def f(x: Any, i: Any) -> tuple[Any, ...]:
+        n = x.shape[0]
+        y = x * 1
+        y[0] = n
+        half = x.astype(jg.float16)
+        return (
+            y,
+            jg.where(i < n, i, n),
+            jg.minimum(i, n - 1),
+            jg.clip(i, 0, n),
+            jg.full((2,), n),
+            jg.sqrt(n),
+            half * n,
+            half / jg.sqrt(n),
+            i.astype(jg.int8) + n,
+        )
+
+    traced = jg.trace(dynamic_shapes={"x": {0: "n"}})(f)
+    for size in (1, 4, 9):
+        x, i = jg.ones(size, dtype=jg.float64), jg.asarray([0, 5, 20])
+        for mine, due in zip(traced(x, i), f(x, i), strict=True):
+            assert mine.dtype == due.dtype
+            np.testing.assert_allclose(mine.numpy(), due.numpy(), rtol=1e-6)
+    assert traced.cache_info().misses == 1

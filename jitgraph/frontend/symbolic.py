@@ -198,6 +198,9 @@ class SymbolicDim:
 
     __slots__ = ("dim", "trace")
     __array_ufunc__ = None
+    dtype = dtypes.int64
+    shape = ()
+    _weak = True  # among operands it stands for a Python int
 
     def __init__(self, dim: Dim, trace: Recorder) -> None:
         self.dim = dim
@@ -211,6 +214,10 @@ class SymbolicDim:
 
     def __hash__(self) -> int:
         return hash(self.dim)
+
+    def value_in(self, dtype: dtypes.DType) -> Any:
+        """The size as a 0-d value of ``dtype``."""
+        return lifting.cast(self.trace.size_value(self.dim), dtype)
 
     # --- arithmetic that stays symbolic -----------------------------------------------------------------------------
 

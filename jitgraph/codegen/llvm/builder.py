@@ -40,7 +40,7 @@ class Phi:
 class Function:
     """One function under construction; instructions go to the end of the current ``block``.
 
-    An instruction without effects that a block, or one that it says it always follows, has already is not written again.
+    An instruction without effects is not written again where the block, or one that it always follows, has it already.
     ``attributes`` of an argument go before its name. Allocas and loads of captured values go to the ``prologue``, which
     runs before everything else. ``finish`` hands the text to the module.
     """

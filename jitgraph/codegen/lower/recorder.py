@@ -73,6 +73,9 @@ class _Block:
     statements: list[Statement] = field(default_factory=list)
     memo: dict[Hashable, tuple[Var, ...]] = field(default_factory=dict)
     lanes: bool = False  # its iterations become lanes, so reductions inside it have one slot
+    axis: str = ""  # of the loop whose body it is
+    extent: DimLike = 1
+    done: bool = False  # its loop has been written, and stands
     floor_outside: int = 0  # below which block nothing is moved once this one is closed
 
 
@@ -84,6 +87,7 @@ class Recorder:
         self._storages: dict[str, Storage] = {}
         self._access: dict[str, set[Literal["read", "write"]]] = {}
         self._blocks = [_Block()]
+        self._last = self._blocks[0]  # the block closed last
         self._floor = 0  # the innermost parallel or empty block: nothing is moved out of it
         self._depth: dict[str, int] = {}  # of every variable and axis: the block in which it is known
         self._count = 0
@@ -247,7 +251,7 @@ class Recorder:
     def _open(self, extent: DimLike, *, lanes: bool = False) -> tuple[str, DimLike]:
         axis = self._new_axis()
         self.ranges.declare(axis, extent)
-        self._push(_Block(lanes=lanes), empty=extent == 0)
+        self._push(_Block(lanes=lanes, axis=axis, extent=extent), empty=extent == 0)
         self._depth[axis] = len(self._blocks) - 1
         return axis, Dim.name(axis)
 
@@ -260,7 +264,25 @@ class Recorder:
     def _close(self) -> Body:
         block = self._blocks.pop()
         self._floor = block.floor_outside
+        block.done = True
+        self._last = block
         return tuple(block.statements)
+
+    def loop_over(self, index: DimLike, extent: int) -> object | None:
+        """The innermost loop, where its axis is ``index`` and it has ``extent`` iterations; None otherwise."""
+        block = self._blocks[-1]
+        name = None if isinstance(index, int) else index.as_name
+        return block if name is not None and block.axis == name and block.extent == extent else None
+
+    def is_done(self, loop: object) -> bool:
+        """Whether a loop that ``loop_over`` gave has been written, so that what comes now comes after it."""
+        assert isinstance(loop, _Block)
+        return loop.done
+
+    @property
+    def written(self) -> Body:
+        """What stands in the outermost block so far."""
+        return tuple(self._blocks[0].statements)
 
     @contextmanager
     def loop(self, kind: LoopKind, extent: DimLike) -> Iterator[DimLike]:
@@ -333,6 +355,7 @@ class Recorder:
     def drop_last(self) -> None:
         """Take back the loop written last; nothing may have used its results."""
         self._blocks[-1].statements.pop()
+        self._last.done = False
 
     def _combine(self, init: tuple[Var, ...], combine: Combiner) -> Combine:
         """The combine of a reduce loop, written apart: it sees its two operands alone."""

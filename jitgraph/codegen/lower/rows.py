@@ -11,6 +11,7 @@ from __future__ import annotations
 from jitgraph.codegen.index import offset
 from jitgraph.codegen.kernel import LoopKind, Var
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
+from jitgraph.codegen.lower.keeping import worth_keeping
 from jitgraph.codegen.lower.recorder import Recorder, Storage
 from jitgraph.codegen.lower.reduction import (
     Window,
@@ -131,11 +132,26 @@ def lower_rows(builder: ScheduleBuilder, group: Group) -> None:
     recorder = Recorder()
     values = builder.evaluator(recorder, group)
     with recorder.loops(form.kinds, rows) as row:
+        _keep_values(values, form, row)
         results = [values.at(value, row) for value, _ in form.narrow]
         _store_full(values, form, row)
         for result, (value, storage) in zip(results, form.narrow, strict=True):
             recorder.store(storage, offset(row, value.shape), result)
     builder.launch(recorder, group.name)
+
+
+def _keep_values(values: Evaluator, form: _Rows, row: tuple[DimLike, ...]) -> None:
+    """Keep what several loops over the row would compute, which the reductions then do before anything else."""
+    if len(form.axes) != 1:
+        return
+    graph, (axis,) = form.group.graph, form.axes
+    stored = {value for value, _ in form.full}
+    kept = worth_keeping(graph, stored, axis, form.domain, form.by_column)
+    for value in kept:
+        values.keep(value, axis, row)
+    for node in graph.nodes if kept else ():
+        if node.op.kind == "reduce":
+            values.at(node.output, row)
 
 
 def _store_full(values: Evaluator, form: _Rows, row: tuple[DimLike, ...], window: Window | None = None) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from jitgraph import dtypes
 from jitgraph.codegen.index import offset
 from jitgraph.codegen.kernel import Var
+from jitgraph.codegen.lower.keeping import KeptRow
 from jitgraph.codegen.lower.recorder import Recorder, Storage
 from jitgraph.codegen.lower.words import Words
 from jitgraph.codegen.schedule import CheckSite
@@ -71,6 +72,7 @@ class Evaluator:
         self.sites = sites
         self.table = table
         self.checked = checked
+        self.kept: dict[Value, KeptRow] = {}
 
     def at(self, value: Value, index: Sequence[DimLike], mask: Var | None = None) -> Var:
         """``value[index]`` as a scalar of its dtype."""
@@ -81,11 +83,23 @@ class Evaluator:
             return known[0]
         if value in self.storages:
             result = self.recorder.load(self.storages[value], offset(place, value.shape), mask)
+        elif value in self.kept and mask is None:
+            result = self.kept[value].at(place, lambda: self._computed(value, place, None))
         else:
-            node = self.graph.producers[value]
-            result = self._inline(node)(self, node, node.outputs.index(value), place, mask)
+            result = self._computed(value, place, mask)
         self.recorder.remember(key, (result,))
         return result
+
+    def _computed(self, value: Value, place: Index, mask: Var | None) -> Var:
+        node = self.graph.producers[value]
+        return self._inline(node)(self, node, node.outputs.index(value), place, mask)
+
+    def keep(self, value: Value, axis: int, row: Index) -> None:
+        """Keep ``value`` along ``axis`` of the row at ``row``, in the innermost block, for all loops that want it."""
+        place = list(row)
+        place.insert(axis, 0)
+        fixed = tuple(0 if extent == 1 else dim for dim, extent in zip(place, value.shape, strict=True))
+        self.kept[value] = KeptRow(self.recorder, value, axis, (*fixed[:axis], *fixed[axis + 1 :]))
 
     def define(self, value: Value, index: Sequence[DimLike], var: Var) -> None:
         """Let ``value[index]`` be a scalar that is already there."""

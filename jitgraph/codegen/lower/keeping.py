@@ -1,0 +1,105 @@
+"""Values of a row that several loops want, kept where computing them again costs more than a store and a load.
+
+A softmax sums exp(x - max) in one loop and divides it by the sum in the next: the first loop that computes such a value
+stores the row in a local buffer, and the loops after it load it. The buffer is on the stack, or in the thread's scratch
+memory where it is long, and lies in the cache while the row is worked on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from jitgraph.codegen.kernel import Let, Var
+from jitgraph.codegen.lower.recorder import Recorder
+from jitgraph.codegen.traversal import statements_of
+from jitgraph.ir.dims import DimLike
+from jitgraph.ir.graph import Graph, Node, Value
+
+if TYPE_CHECKING:
+    from jitgraph.codegen.lower.values import Index
+
+MOST_BYTES: Final = 256 << 10
+"""Of the rows that a kernel keeps: with the row that is read and the one written they fit the second-level cache."""
+
+VECTOR_BYTES: Final = 64  # of an element of all rows that are worked on at once, where neighbouring rows are lanes
+
+_WORTHWHILE: Final = 10.0  # words, from which on keeping a value is cheaper than computing it again
+_WORK: Final = {"const": 0.0, "call": 20.0, "div": 8.0, "rem": 16.0, "sqrt": 8.0}
+
+
+class KeptRow:
+    """One value of a row in a local buffer: written by the first loop that computes it, read by those after it."""
+
+    def __init__(self, recorder: Recorder, value: Value, axis: int, row: Index) -> None:
+        extent = value.shape[axis]
+        assert isinstance(extent, int)
+        self.recorder = recorder
+        self.axis = axis
+        self.row = row
+        self.local = recorder.local(value.dtype, extent)
+        self._stored: list[object] = []  # the loops that store all of it
+
+    def at(self, place: Index, compute: Callable[[], Var]) -> Var:
+        """The value at ``place``: loaded where a loop before has stored it, else computed, and stored on the way."""
+        position = place[self.axis]
+        if (*place[: self.axis], *place[self.axis + 1 :]) != self.row:
+            return compute()
+        if any(map(self.recorder.is_done, self._stored)):
+            return self.recorder.load_local(self.local, position)
+        value = compute()
+        loop = self.recorder.loop_over(position, self.local.size)
+        if loop is not None and loop not in self._stored:
+            self.recorder.store_local(self.local, position, value)
+            self._stored.append(loop)
+        return value
+
+
+def worth_keeping(graph: Graph, outputs: set[Value], axis: int, shape: tuple[DimLike, ...], lanes: bool) -> list[Value]:
+    """The values of a group of reductions along ``axis`` of ``shape`` that its loops should keep for each other.
+
+    ``outputs`` are those of the group; with ``lanes`` neighbouring rows are worked on at once.
+    """
+    extent = shape[axis]
+    if not isinstance(extent, int):
+        return []
+    loops: dict[Value, set[Node | None]] = {value: {None} for value in outputs}  # None: the loop that stores them
+    chosen: list[Node] = []
+    for node in reversed(graph.nodes):
+        wanted: set[Node | None] = {node} if node.op.kind == "reduce" else set()
+        if not wanted:
+            if node.output.shape != shape:
+                continue
+            wanted = loops.get(node.output, set())
+            if len(wanted) > 1 and node.op.kind == "elementwise":
+                chosen.append(node)
+                wanted = {next(iter(wanted))}
+        for value in node.inputs:
+            if value.shape == shape:
+                loops.setdefault(value, set()).update(wanted)
+    left = MOST_BYTES
+    kept: dict[Value, float] = {}
+    for node in reversed(chosen):
+        size = extent * (VECTOR_BYTES if lanes else node.output.dtype.itemsize)
+        if size <= left and _work(graph, node, shape, kept) >= _WORTHWHILE:
+            kept[node.output] = 0.0
+            left -= size
+    return list(kept)
+
+
+def _work(graph: Graph, node: Node, shape: tuple[DimLike, ...], known: dict[Value, float]) -> float:
+    """The words that one element of a node takes from what is loaded or of a row, which costs a word."""
+    from jitgraph.codegen.lower.values import apply_scalar
+
+    recorder = Recorder()
+    apply_scalar(recorder, node, [recorder.var(value.dtype) for value in node.inputs])
+    words = [statement.word for statement in statements_of(recorder.written) if isinstance(statement, Let)]
+    total = sum(_WORK.get(word, 1.0) for word in words)
+    seen = dict(known)
+    for value in dict.fromkeys(node.inputs):
+        producer = graph.producers.get(value)
+        if value in seen or producer is None or producer.op.kind != "elementwise" or value.shape != shape:
+            total += 1.0
+        else:
+            total += _work(graph, producer, shape, seen)
+    return total

@@ -7,12 +7,14 @@ are attached by ``jitgraph.functions``: every function whose first argument is o
 from __future__ import annotations
 
 import sys
+import types
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
 
-from jitgraph import dtypes, eager, lifting, ops
+from jitgraph import dtypes, eager, habits, lifting, ops
 from jitgraph.autograd import tape
 from jitgraph.dtypes import DType
 from jitgraph.eager import EagerValue
@@ -60,31 +62,6 @@ class _Size(int):
 
 
 DEVICES = ("cpu", "cuda", "gpu", "mps")
-_HABITS = {
-    "add_": "x += y",
-    "bmm": "x @ y",
-    "contiguous": "x; how a tensor lies in memory is not to be seen",
-    "copy_": "x[...] = y",
-    "data": "`with jg.no_grad(): p += ...` to change a parameter, p.detach() to read it",
-    "dim": "x.ndim",
-    "div_": "x /= y",
-    "double": "x.astype(jg.float64)",
-    "expand": "x.broadcast_to(shape)",
-    "fill_": "x[...] = value",
-    "float": "x.astype(jg.float32)",
-    "half": "x.astype(jg.float16)",
-    "int": "x.astype(jg.int32)",
-    "long": "x.astype(jg.int64)",
-    "mm": "x @ y",
-    "mul_": "x *= y",
-    "numel": "x.size",
-    "permute": "x.permute_dims(axes)",
-    "sub_": "x -= y",
-    "t": "x.T",
-    "type": "x.astype(dtype)",
-    "view": "x.reshape(shape)",
-    "zero_": "x[...] = 0",
-}
 
 
 class Tensor:
@@ -92,7 +69,8 @@ class Tensor:
 
     __slots__ = ("__dict__", "__weakref__", "_grad", "_indexed", "_requires_grad", "_value", "_weak")
     __array_priority__ = 1000
-    __array_ufunc__ = None  # NumPy defers: np_array * x is a Tensor
+    __array_ufunc__: Any  # ``functions/numpy_calls.py``: np_array * x is a Tensor
+    __array_function__: Any
     __hash__ = object.__hash__
 
     def __init__(self, *_: object) -> None:
@@ -113,10 +91,10 @@ class Tensor:
 
     def __getattr__(self, name: str) -> Any:
         """Methods are attached by ``jitgraph.functions``; for names that others use, what to write here."""
-        form = _HABITS.get(name)
-        if form is None:
-            raise AttributeError(f"a Tensor has no attribute {name!r}")
-        raise AttributeError(f"a Tensor has no attribute {name!r}\n  hint: write {form}")
+        hint = habits.advice(name, habits.TENSOR)
+        if not hint and name.endswith("_") and not name.startswith("_") and hasattr(Tensor, name[:-1]):
+            hint = f"\n  hint: write x[...] = x.{name[:-1]}(...)"
+        raise AttributeError(f"a Tensor has no attribute {name!r}{hint}")
 
     # --- value and handle --------------------------------------------------------------------------------------
 
@@ -171,9 +149,17 @@ class Tensor:
         shape: tuple[Any, ...] = self._static.type.shape
         return shape if trace is None or all(type(size) is int for size in shape) else trace.user_shape(shape)
 
+    @shape.setter
+    def shape(self, shape: Any) -> NoReturn:
+        raise JitgraphError("x.shape cannot be set\n  hint: x = x.reshape(shape)")
+
     @property
     def dtype(self) -> DType:
         return self._static.type.dtype  # type: ignore[no-any-return]
+
+    @dtype.setter
+    def dtype(self, dtype: Any) -> NoReturn:
+        raise JitgraphError("x.dtype cannot be set\n  hint: x = x.astype(dtype)")
 
     @property
     def device(self) -> str:
@@ -292,6 +278,15 @@ class Tensor:
         record = self._value.record if isinstance(self._value, EagerValue) else None
         return None if isinstance(record, tape.Leaf) else record
 
+    @property
+    def data(self) -> NoReturn:
+        """Not here, where a value is not shared by handles: the error says what to write."""
+        raise AttributeError("data")  # __getattr__ goes on
+
+    @data.setter
+    def data(self, value: Any) -> NoReturn:
+        raise JitgraphError(f"x.data cannot be set\n  hint: {habits.TENSOR['data']}")
+
     def detach(self) -> Tensor:
         """A new handle on the same value through which no gradient flows."""
         return lifting.wrap(_stopped(self.value))
@@ -363,7 +358,14 @@ class Tensor:
         return array.reshape(())
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec and self.ndim == 0 else format(str(self), spec)
+        if spec and self.ndim:
+            raise TypeError(f"the format {spec!r} of a tensor of rank {self.ndim}; str(x), or one of its elements")
+        return format(self.item(), spec) if spec else str(self)
+
+    def __round__(self, digits: int | None = None) -> Tensor:
+        if digits is not None:
+            raise TypeError("round of a Tensor to digits; write round(x * 10**n) / 10**n")
+        return self.round()  # type: ignore[no-any-return]
 
     def __copy__(self) -> Tensor:
         return lifting.wrap(self.value)
@@ -376,15 +378,32 @@ class Tensor:
         memo[id(self)] = copied
         gradient = self.grad
         copied.grad = None if gradient is None else lifting.wrap(_stopped(gradient.value))
+        vars(copied).update(deepcopy(vars(self), memo))
         return copied
 
-    def to(self, target: Any) -> Tensor:
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """For pickle: the value, ``.grad`` and attributes of a leaf; the tape is not kept."""
+        array = self._concrete("pickling")
+        if not self.is_leaf:
+            raise JitgraphError("pickling of a tensor that an op made on the tape\n  hint: x.detach()")
+        return _unpickled, (type(self),), (array, self._requires_grad, self._grad, vars(self))
+
+    def __setstate__(self, state: tuple[Any, bool, Tensor | None, dict[str, Any]]) -> None:
+        array, requires_grad, self._grad, attributes = state
+        self._value = EagerValue(array)
+        self._requires_grad = requires_grad
+        vars(self).update(attributes)
+
+    def to(self, *targets: Any, dtype: Any = None, device: str | None = None) -> Tensor:
         """This tensor in another dtype, or on device "cpu"; DeviceError for devices that are absent."""
-        if isinstance(target, str) and target.partition(":")[0] in DEVICES:
-            if target != "cpu":
-                raise DeviceError(f"device {target!r} is not available", hint='this build computes on "cpu"')
-            return self
-        return self.astype(target)  # type: ignore[no-any-return]
+        result = self
+        for target in (*targets, dtype, device):
+            if isinstance(target, str) and target.partition(":")[0] in DEVICES:
+                if target != "cpu":
+                    raise DeviceError(f"device {target!r} is not available", hint='this build computes on "cpu"')
+            elif target is not None:
+                result = result.astype(target.dtype if isinstance(target, Tensor) else target)
+        return result
 
     def cuda(self) -> Tensor:
         """DeviceError: this build has no GPU."""
@@ -540,6 +559,11 @@ def _method(name: str, x: Any, y: Any) -> Tensor:
     return found
 
 
+def _unpickled(kind: type[Tensor]) -> Tensor:
+    """A handle whose state is about to be set."""
+    return kind._of(None)
+
+
 def _stopped(value: Any) -> Any:
     """The value through which no gradient flows."""
     if isinstance(value, EagerValue):
@@ -604,3 +628,13 @@ def _measure_unnamed() -> int:
 _UNNAMED = _measure_unnamed()
 lifting.register_handle(Tensor)
 __all__ = ["DEVICES", "HandleStore", "Tensor", "TraceError"]
+
+
+class _Module(types.ModuleType):
+    """This module; called, as ``jg.tensor(data)``, it says what to write here."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise JitgraphError("jg.tensor is a module, not how a tensor is made\n  hint: write jg.asarray(data)")
+
+
+sys.modules[__name__].__class__ = _Module

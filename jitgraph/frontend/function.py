@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
+import sys
 import threading
 import time
 import warnings
@@ -74,12 +75,14 @@ class TracedFunction:
     """A traced function; called like the function itself."""
 
     __name__: str
+    __qualname__: str
 
     def __init__(
         self, function: Callable[..., Any], options: Options, static_names: Sequence[str], static_numbers: Sequence[int]
     ) -> None:
         functools.update_wrapper(self, function)
         self.__name__ = getattr(function, "__name__", type(function).__name__)
+        self.__qualname__ = getattr(function, "__qualname__", self.__name__)
         self.__wrapped__ = function
         self.options = options
         self.ledger: list[Retrace] = []
@@ -100,6 +103,12 @@ class TracedFunction:
         if instance is None:
             return self
         return BoundFunction(self, instance)
+
+    def __reduce__(self) -> Any:
+        """For pickle and copy: by name where that leads here, else the function with its options, yet to be traced."""
+        if _by_name(self.__module__, self.__qualname__) is self:
+            return self.__qualname__
+        return TracedFunction, (self.__wrapped__, self.options, tuple(sorted(self._binder.static)), ())
 
     # --- the call ---------------------------------------------------------------------------------------------------
 
@@ -280,6 +289,9 @@ class BoundFunction:
         self.__name__ = function.__name__
         self.__doc__ = function.__doc__
 
+    def __reduce__(self) -> Any:
+        return BoundFunction, (self.function, self.instance)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(self.instance, *args, **kwargs)
 
@@ -299,6 +311,14 @@ class BoundFunction:
     def ledger(self) -> list[Retrace]:
         """The ledger of all instances together."""
         return self.function.ledger
+
+
+def _by_name(module: str, name: str) -> Any:
+    """What stands in ``module`` under a dotted name, or None."""
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
 
 
 def trace(

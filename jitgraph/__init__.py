@@ -92,36 +92,6 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
 }
 
 
-_HABITS: Final[dict[str, str]] = {  # names of others, and what to write here
-    "array": "jg.asarray",
-    "as_tensor": "jg.asarray",
-    "cat": "jg.concat",
-    "from_numpy": "jg.asarray",
-    "manual_seed": "jg.random.seed",
-    "mm": "x @ y",
-    "bmm": "x @ y",
-    "permute": "jg.permute_dims",
-    "rand": "jg.random.uniform(shape)",
-    "randint": "jg.random.randint",
-    "randn": "jg.random.normal(shape)",
-    "randperm": "jg.random.permutation",
-}
-
-_PLANNED: Final[dict[str, str]] = {  # names of the public API that later versions bring, and what serves until then
-    "amp": "cast with x.astype(jg.bfloat16)",
-    "cache": "compiled functions are kept for the life of the process; f.cache_clear() forgets them",
-    "checkpoint": "memory of a traced step is saved by its own rematerialisation",
-    "custom_op": "write the function over jg's own",
-    "custom_vjp": "write the function over jg's own",
-    "einsum": "jg.tensordot, jg.matmul, jg.permute_dims",
-    "elementwise": "write the function over jg's own; it is fused",
-    "fft": "np.fft outside of traces",
-    "linalg": "np.linalg outside of traces",
-    "onnx": "jg.save for files of our own",
-    "vmap": "write the function for tensors with a leading axis",
-}
-
-
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         if name == "ir":
@@ -136,9 +106,8 @@ def __getattr__(name: str) -> Any:
     elif name in functions:
         found = functions[name]
     else:
-        hint = f"\n  hint: write {_HABITS[name]}" if name in _HABITS else ""
-        if name in _PLANNED:
-            hint = f": it is planned for a later version\n  hint: until then, {_PLANNED[name]}"
+        habits = importlib.import_module("jitgraph.habits")
+        hint = habits.advice(name, habits.MODULE, habits.PLANNED)
         raise AttributeError(f"module 'jitgraph' has no attribute {name!r}{hint}")
     globals()[name] = found
     return found

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from jitgraph import dtypes, lifting, ops
+from jitgraph import dtypes, habits, lifting, ops
 from jitgraph.autograd import no_grad
 from jitgraph.eager import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError
@@ -80,6 +80,13 @@ def _kind(dtype: Any) -> dtypes.DType:
     return kind
 
 
+def _refuse_shape(name: str, *numbers: Any) -> None:
+    """JitgraphError where a shape stands behind, as NumPy has it."""
+    if any(isinstance(number, tuple | list) for number in numbers):
+        form = "shape, low, high" if name == "uniform" else "shape, mean, std"
+        raise JitgraphError(f"{name}: the shape comes first\n  hint: jg.random.{name}({form})")
+
+
 def uniform(
     shape: Any = (),
     low: TensorLike = 0.0,
@@ -89,6 +96,7 @@ def uniform(
     generator: Generator | None = None,
 ) -> Tensor:
     """Uniform in [low, high), float32 unless ``dtype`` is given; the bounds are numbers or 0-d tensors."""
+    _refuse_shape("uniform", low, high)
     sizes, kind = shape_of(shape), _kind(dtype)
     key = next_key(sizes, kind, generator=generator)
     unit = lifting.wrap(ops.uniform(key, shape=sizes, dtype=kind))
@@ -108,6 +116,7 @@ def normal(
     generator: Generator | None = None,
 ) -> Tensor:
     """Normal with this mean and standard deviation, float32 unless ``dtype`` is given."""
+    _refuse_shape("normal", mean, std)
     sizes, kind = shape_of(shape), _kind(dtype)
     key = next_key(sizes, kind, normal=True, generator=generator)
     unit = lifting.wrap(ops.normal(key, shape=sizes, dtype=kind))
@@ -144,3 +153,7 @@ def permutation(n: Any, *, generator: Generator | None = None) -> Tensor:
         return take(n, permutation(n.shape[0], generator=generator), axis=0)
     words = ops.random_bits(_current(generator).key(dims.product(shape_of(n))), shape=shape_of(n))
     return argsort(lifting.wrap(words))
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"module 'jitgraph.random' has no attribute {name!r}{habits.advice(name, habits.RANDOM)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jitgraph.functions import creation, elementwise, linear_algebra, manipulation, method, reductions
+from jitgraph.functions import creation, elementwise, linear_algebra, manipulation, method, numpy_calls, reductions
 
 _MODULES = (elementwise, reductions, linear_algebra, manipulation, creation)
 
@@ -14,4 +14,13 @@ FUNCTIONS = {
 }
 FUNCTIONS = {name: value for name, value in FUNCTIONS.items() if hasattr(value, "__wrapped__")}
 
-__all__ = ["FUNCTIONS", "creation", "elementwise", "linear_algebra", "manipulation", "method", "reductions"]
+__all__ = [
+    "FUNCTIONS",
+    "creation",
+    "elementwise",
+    "linear_algebra",
+    "manipulation",
+    "method",
+    "numpy_calls",
+    "reductions",
+]

@@ -125,6 +125,15 @@ def _leaf_types(obj: Any) -> set[type]:
     return set().union(*map(_leaf_types, obj))
 
 
+def _one_shape(name: str, shape: Any, more: tuple[Any, ...]) -> Any:
+    """``shape``; JitgraphError where sizes came one by one, or a dtype by position."""
+    if not more:
+        return shape
+    sizes = all(isinstance(size, int) for size in (shape, *more))
+    form = f"jg.{name}({(shape, *more)})" if sizes else f"jg.{name}(shape, dtype=dtype)"
+    raise JitgraphError(f"{name} takes one shape\n  hint: {form}")
+
+
 def _filled(shape: Any, scalar: float | int | bool, dtype: Any, device: str | None) -> Tensor:
     _device(device)
     target = dtypes.default_of(scalar) if dtype is None else dtypes.canonical(dtype)
@@ -132,15 +141,15 @@ def _filled(shape: Any, scalar: float | int | bool, dtype: Any, device: str | No
 
 
 @array_function
-def zeros(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
+def zeros(shape: Any, *more: Any, dtype: Any = None, device: str | None = None) -> Tensor:
     """Zeros, float32 unless ``dtype`` is given."""
-    return _filled(shape, 0.0 if dtype is None else 0, dtype, device)
+    return _filled(_one_shape("zeros", shape, more), 0.0 if dtype is None else 0, dtype, device)
 
 
 @array_function
-def ones(shape: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
+def ones(shape: Any, *more: Any, dtype: Any = None, device: str | None = None) -> Tensor:
     """Ones, float32 unless ``dtype`` is given."""
-    return _filled(shape, 1.0 if dtype is None else 1, dtype, device)
+    return _filled(_one_shape("ones", shape, more), 1.0 if dtype is None else 1, dtype, device)
 
 
 @array_function

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jitgraph import dtypes, lifting, ops
-from jitgraph.errors import DTypeError
+from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.functions.method import array_function, method
 from jitgraph.ir.op import Op
 from jitgraph.lifting import TensorLike, elementwise
@@ -218,8 +218,11 @@ def clamp(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None =
 
 
 @array_function
-def where(condition: TensorLike, x1: TensorLike, x2: TensorLike) -> Tensor:
-    """x1 where ``condition`` is nonzero, else x2; all three broadcast."""
+def where(condition: TensorLike, x1: TensorLike | None = None, x2: TensorLike | None = None) -> Tensor:
+    """x1 where ``condition`` is nonzero, else x2; all three broadcast. JitgraphError without x1 and x2."""
+    if x1 is None or x2 is None:
+        what = "where(condition) alone would have a size that depends on the data"
+        raise JitgraphError(f"{what}\n  hint: jg.where(condition, x, y), or np.nonzero(np.asarray(condition))")
     picked = lifting.cast(lifting.value_of(condition), dtypes.bool_)
     left, right = lifting.operands(x1, x2)
     shape = lifting.broadcast_shapes(picked.type.shape, left.type.shape)

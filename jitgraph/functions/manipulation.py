@@ -257,10 +257,11 @@ def repeat(x: TensorLike, repeats: int, axis: int | None = None) -> Tensor:
 
 
 @method
-def tile(x: TensorLike, repetitions: tuple[int, ...]) -> Tensor:
+def tile(x: TensorLike, repetitions: int | tuple[int, ...]) -> Tensor:
     """Copies of x one after the other, ``repetitions`` of them along each axis, counted from the last one."""
     value = lifting.value_of(x)
-    counts = (1,) * (len(value.shape) - len(repetitions)) + tuple(repetitions)
+    given = tuple(repetitions) if isinstance(repetitions, tuple | list) else (repetitions,)
+    counts = (1,) * (len(value.shape) - len(given)) + given
     shape = (1,) * (len(counts) - len(value.shape)) + value.shape
     wide = tuple(part for pair in zip(counts, shape, strict=True) for part in pair)
     kept = tuple(2 * i + 1 for i in range(len(shape)))

@@ -44,6 +44,10 @@ def axes_of(axis: int | tuple[int, ...] | None, ndim: int, name: str) -> tuple[i
     found = []
     for a in given:
         number: Any = a
+        if isinstance(number, bool) or not hasattr(number, "__index__") or (hasattr(number, "ndim") and number.ndim):
+            kind = type(a).__name__
+            hint = f"\n  hint: jg.{name}imum(x, y) compares two tensors" if name in ("max", "min") else ""
+            raise JitgraphError(f"{name}: an axis is an int, not a {kind}{hint}")
         if not -ndim <= number < ndim:
             raise JitgraphError(f"{name}: axis {a} is out of range for a tensor of rank {ndim}")
         found.append(number % ndim)

@@ -1,5 +1,8 @@
 """Neural network modules, in PyTorch's names."""
 
+from typing import Any
+
+from jitgraph import habits
 from jitgraph.nn import functional, init, utils
 from jitgraph.nn.containers import ModuleList, Sequential
 from jitgraph.nn.layers import Conv1d, Conv2d, Conv3d, Embedding, Linear
@@ -74,3 +77,8 @@ __all__ = [
     "init",
     "utils",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    hint = habits.advice(name, habits.NN, habits.PLANNED_NN)
+    raise AttributeError(f"module 'jitgraph.nn' has no attribute {name!r}{hint}")

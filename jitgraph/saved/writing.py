@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +24,7 @@ def save(
     function: Callable[..., Any],
     path: str | os.PathLike[str],
     *,
-    example_inputs: Sequence[Any],
+    example_inputs: Sequence[Any] | None = None,
     targets: Sequence[str] | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> None:
@@ -34,6 +35,7 @@ def save(
     it rebinds are written back by whoever runs the file. ``targets`` are levels such as "x86-64-v3" (default: this
     machine's and x86-64-v3). JitgraphError for what a file cannot hold; the file is written whole or not at all.
     """
+    described = _json(metadata or {})
     entry = entry_of(_traced(function).lower(*_as_tuple(example_inputs)))
     names = list(dict.fromkeys(targets or (Target.host().name, PORTABLE)))
     compiled = {name: _compile(entry, Target.named(name)) for name in names}
@@ -42,7 +44,22 @@ def save(
     weights = {state.key: state.array for state in entry.state}
     weights |= {CONSTANT + digest: constant.value for digest, constant in large_constants(entry.graph).items()}
     saved = SavedEntry(signature, str(entry.graph), images)
-    write_artifact(path, entries={"forward": saved}, weights=weights, metadata=dict(metadata or {}))
+    write_artifact(path, entries={"forward": saved}, weights=weights, metadata=described)
+
+
+def _json(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """``metadata``, which must be JSON: what a file says of itself is read without running anything."""
+    if not isinstance(metadata, Mapping) or not all(isinstance(key, str) for key in metadata):
+        raise JitgraphError("metadata is a dict with names as keys\n  hint: metadata={'version': '1.0'}")
+    for key, value in metadata.items():
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise JitgraphError(
+                f"metadata[{key!r}] cannot be written as JSON: {error}\n"
+                "  hint: text, finite numbers, bools, None, and lists and dicts of them; x.tolist() for a tensor"
+            ) from None
+    return dict(metadata)
 
 
 def _traced(function: Any) -> Any:
@@ -61,6 +78,10 @@ def _traced(function: Any) -> Any:
 
 
 def _as_tuple(example_inputs: Any) -> tuple[Any, ...]:
+    if example_inputs is None:
+        raise JitgraphError(
+            "jg.save records the function on example inputs\n  hint: jg.save(f, path, example_inputs=(x,))"
+        )
     if isinstance(example_inputs, tuple | list):
         return tuple(example_inputs)
     raise JitgraphError("example_inputs holds the arguments in a tuple\n  hint: example_inputs=(x,)")

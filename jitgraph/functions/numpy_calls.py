@@ -1,0 +1,78 @@
+"""What NumPy's own functions do with tensors: operators give tensors, the others get arrays or say what to write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from jitgraph.errors import JitgraphError
+from jitgraph.tensor import Tensor
+
+_OPERATORS: Final = {  # ufunc -> the tensor's method where it stands on the left, and where it stands on the right
+    "add": ("__add__", "__radd__"),
+    "subtract": ("__sub__", "__rsub__"),
+    "multiply": ("__mul__", "__rmul__"),
+    "divide": ("__truediv__", "__rtruediv__"),
+    "floor_divide": ("__floordiv__", "__rfloordiv__"),
+    "remainder": ("__mod__", "__rmod__"),
+    "power": ("__pow__", "__rpow__"),
+    "matmul": ("__matmul__", "__rmatmul__"),
+    "bitwise_and": ("__and__", "__rand__"),
+    "bitwise_or": ("__or__", "__ror__"),
+    "bitwise_xor": ("__xor__", "__rxor__"),
+    "left_shift": ("__lshift__", "__rlshift__"),
+    "right_shift": ("__rshift__", "__rrshift__"),
+    "equal": ("__eq__", "__eq__"),
+    "not_equal": ("__ne__", "__ne__"),
+    "less": ("__lt__", "__gt__"),
+    "less_equal": ("__le__", "__ge__"),
+    "greater": ("__gt__", "__lt__"),
+    "greater_equal": ("__ge__", "__le__"),
+}
+_OUR_NAMES: Final = {
+    "absolute": "abs",
+    "fabs": "abs",
+    "invert": "bitwise_invert",
+    "rint": "round",
+    **{f"arc{name}": f"a{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "tan2")},
+}
+_DESCRIPTIONS: Final[dict[Any, Callable[..., Any]]] = {  # they need no value, so they work in traces
+    np.shape: lambda x: x.shape,
+    np.ndim: lambda x: x.ndim,
+}
+
+
+def _ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+    """``array * tensor`` and its like, which are the tensor's to compute; for other ufuncs what to write."""
+    name = ufunc.__name__
+    if method == "__call__" and not options and name in _OPERATORS:
+        left, right = inputs
+        on_left, on_right = _OPERATORS[name]
+        return getattr(left, on_left)(right) if isinstance(left, Tensor) else getattr(right, on_right)(left)
+    if "out" in options:
+        raise JitgraphError(f"np.{name} of a Tensor into an array\n  hint: np.asarray(x) is an array, without a copy")
+    ours = _OUR_NAMES.get(name, name)
+    tail = "" if method == "__call__" else f".{method}"
+    form = f"jg.{ours}(x), or " if hasattr(Tensor, ours) and not tail else ""
+    raise JitgraphError(f"np.{name}{tail} of a Tensor\n  hint: {form}np.{name}{tail}(np.asarray(x)) for an array")
+
+
+def _array_function(self: Tensor, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """NumPy's function on the arrays behind the tensors: ``np.sum(tensor)`` is an array, outside of traces."""
+    if function in _DESCRIPTIONS:
+        return _DESCRIPTIONS[function](*args, **kwargs)
+    return function(*_arrays(args), **_arrays(kwargs))
+
+
+def _arrays(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return np.asarray(value)
+    if isinstance(value, dict):
+        return {key: _arrays(item) for key, item in value.items()}
+    return type(value)(map(_arrays, value)) if type(value) in (list, tuple) else value
+
+
+Tensor.__array_ufunc__ = _ufunc
+Tensor.__array_function__ = _array_function

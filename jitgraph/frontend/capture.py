@@ -169,6 +169,7 @@ class Capture:
             if id(made) not in self._steady:
                 self._fresh[id(made)] = made
         frame.f_trace_lines = False
+        frame.f_trace = self._on_event  # from 3.13 on the next line does nothing for a frame without it
         frame.f_trace_opcodes = True
         return self._on_event
 
@@ -215,7 +216,7 @@ class Capture:
         owner = self._evaluate(target.owner, frame)
         if owner is _UNKNOWN:
             if isinstance(target, Attr) and not access.method and not hasattr(Tensor, str(target.name)):
-                self._cannot_guard(f"{target.name!s} of a value whose origin is not known")
+                self.cannot_guard(f"{target.name!s} of a value whose origin is not known")
             return
         if isinstance(target, Attr):
             name = target.name if isinstance(target.name, str) else self._evaluate(target.name, frame)
@@ -246,7 +247,7 @@ class Capture:
                     self._keep(place, value, access, steady=True)
                     found = True
             if not found and frame.f_code not in self._nested and not isinstance(value, Tensor):
-                self._cannot_guard(f"the variable {target.name!r} of an enclosing function")
+                self.cannot_guard(f"the variable {target.name!r} of an enclosing function")
 
     def _read_attribute(self, owner: Any, name: str, access: Access) -> None:
         if isinstance(owner, Tensor):
@@ -272,8 +273,8 @@ class Capture:
                 impure.refuse(getattr(owner, name, None), text, self._line)
         elif kind == "data":
             steady = id(owner) in self._steady or isinstance(owner, types.ModuleType)
-            if not steady and id(owner) not in self._fresh and _is_users(owner):
-                self._cannot_guard(f"which object {access.target.owner!s} is, whose {name!r} is read")
+            if not steady and not self._is_own(owner) and _is_users(owner):
+                self.cannot_guard(f"which object {access.target.owner!s} is, whose {name!r} is read")
             if id(owner) not in self._keyed:
                 self._keep(Place("attribute", owner, name, text), value, access, steady=steady)
         elif kind == "missing" and id(owner) in self._steady and id(owner) not in self._fresh:
@@ -336,7 +337,7 @@ class Capture:
         place = Place("item", [container], 0, text)
         self._contents_read[id(container)] = (place, contents, self._line)
         if len(container) > MAX_ELEMENTS:
-            self._cannot_guard(f"the {len(container)} elements of {text} one by one (their number is)")
+            self.cannot_guard(f"the {len(container)} elements of {text} one by one (their number is)")
             return
         if isinstance(container, set | frozenset):
             return
@@ -497,7 +498,8 @@ class Capture:
             else:
                 return
 
-    def _cannot_guard(self, what: str) -> None:
+    def cannot_guard(self, what: str) -> None:
+        """Note what no guard can see, with the line being run."""
         self.unguarded.setdefault(what, self._line)
 
     # --- the end of the trace ---------------------------------------------------------------------------------------
@@ -505,6 +507,14 @@ class Capture:
     def is_steady(self, value: Any) -> bool:
         """Whether ``value`` was reached by guarded steps, or is an argument."""
         return id(value) in self._steady or id(value) in self._keyed
+
+    def is_fresh(self, value: Any) -> bool:
+        """Whether ``value`` is an instance that the function made."""
+        return id(value) in self._fresh
+
+    def outside(self) -> tuple[Any, ...]:
+        """Every object from outside that the function reached."""
+        return (*self._steady.values(), *self._keyed.values())
 
     def release(self, mapping: Any, key: Any) -> None:
         """Guard ``mapping[key]`` no more where it is read by this package alone: it is an input."""
@@ -532,7 +542,7 @@ class Capture:
                     found.append(Guard("contents", read.place, ArrayState.copy_of(read.value), read.location))
                 else:
                     self._line = read.location
-                    self._cannot_guard(f"the {read.value.nbytes} bytes of the array {read.place.text}, used by NumPy")
+                    self.cannot_guard(f"the {read.value.nbytes} bytes of the array {read.place.text}, used by NumPy")
             if identity not in self.writes and not guard.holds():
                 if read.steady:
                     raise _changed(read.place.text, read.location)
@@ -570,11 +580,19 @@ class Capture:
             (read.place, read.value) for read in self.reads.values() if isinstance(read.value, Tensor) and read.steady
         ]
 
+    def know_arguments(self, containers: Iterable[Any]) -> None:
+        """Say that these are containers of the arguments, whose changes are seen without this."""
+        self._keyed |= {id(container): container for container in containers}
+
+    def _is_own(self, owner: Any) -> bool:
+        """Whether an object was made by the call, or is a container of its arguments."""
+        return id(owner) in self._fresh or id(owner) in self._keyed
+
     def effects(self) -> list[tuple[Write, Any]]:
         """The places of outer objects that hold something new now, with what they hold (``MISSING`` for nothing)."""
         found = []
         for write in self.writes.values():
-            if id(write.place.owner) in self._fresh:
+            if self._is_own(write.place.owner):
                 continue
             after = write.place.get_or(MISSING)
             if after is not write.before:

@@ -44,9 +44,10 @@ def test_accesses_of_a_function() -> None:
     def f(x: Any, key: str) -> Any:
         x.h = BOX.a.b + free
         BOX.items[0] += 1
+        last = (x if x else BOX).last
         for item in BOX.items:
             x = item.call(getattr(BOX, key))
-        return (x if x else BOX).last
+        return last
 
     assert seen(f) == [
         ("read", "BOX"),
@@ -57,11 +58,11 @@ def test_accesses_of_a_function() -> None:
         ("read", "BOX.items"),
         ("read", "BOX.items[0]"),
         ("write", "BOX.items[0]"),
+        ("read", "None.last"),
         ("read", "item.call"),
         ("read", "getattr"),
         ("read", "getattr(BOX, key)"),
         ("make", "item.call().x"),
-        ("read", "None.last"),
     ]
 
 

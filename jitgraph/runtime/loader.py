@@ -285,6 +285,7 @@ def _address(function: Any) -> int:
 
 _INT64_MAX: Final = 2**63 - 1
 _MAX_EXPRESSION: Final = 4096
+_MAX_DEPTH: Final = 256  # of a size as a tree; what evaluates it recurses
 _MAX_RANK: Final = 64  # NumPy's own limit
 
 _COMPARISONS: Final[Mapping[type[ast.cmpop], Callable[[int, int], bool]]] = {
@@ -341,9 +342,15 @@ def _parse_expression(text: str) -> ast.expr:
     if len(text) > _MAX_EXPRESSION:
         raise LoadError(f"a size of {len(text)} characters; at most {_MAX_EXPRESSION} are allowed")
     try:
-        return ast.parse(text.strip(), mode="eval").body
+        tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise LoadError(f"{text[:80]!r} is not a size; expected names, ints and + - * // %") from None
+    level: list[ast.AST] = [tree]
+    for _ in range(_MAX_DEPTH):
+        level = [inner for node in level for inner in ast.iter_child_nodes(node)]
+        if not level:
+            return tree
+    raise LoadError(f"{text[:80]!r} is not a size: it is nested more than {_MAX_DEPTH} deep")
 
 
 def _verify_size(node: ast.expr, text: str) -> None:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from jitgraph.eager import EagerValue
-from jitgraph.frontend.program import Leaf, Program, Source, Template
+from jitgraph.frontend.boxes import Change
+from jitgraph.frontend.program import Leaf, Program, Remade, Source, Template, changed_boxes
 from jitgraph.tensor import Tensor
 
 Conclude: TypeAlias = Callable[[Sequence[Any], Sequence[EagerValue], Sequence[EagerValue], Sequence[Any]], Any]
@@ -28,6 +29,7 @@ class _Writer:
         self.lines: list[str] = []
         self.names: dict[str, Any] = {"of": Tensor._of, "math": math}
         self.variables: dict[Source, str] = {}
+        self.copies: dict[int, str] = {}
         sources = [fresh.source for fresh in program.fresh] + [source for _, source in program.writes]
         self.taped = {s.number for s in sources if s.kind == "output" and s.differentiable}
 
@@ -54,7 +56,17 @@ class _Writer:
             return self.constant(leaf.at)
         if leaf.kind == "number":
             return str(leaf.at)
+        if leaf.kind == "copy":
+            return self.copy(leaf.at)
         return f"f{leaf.at}._value.array.item()" if self.program.fresh[leaf.at].weak else f"f{leaf.at}"
+
+    def copy(self, remade: Remade) -> str:
+        """The variable with this call's own copy of an object that the function made."""
+        found = self.copies.get(id(remade.value))
+        if found is None:
+            found = self.copies[id(remade.value)] = f"c{len(self.copies)}"
+            self.lines.append(f"{found} = {self.constant(remade.again)}()")
+        return found
 
     def template(self, template: Template) -> str:
         leaves = [self.leaf(leaf) for leaf in template.leaves]
@@ -65,10 +77,27 @@ class _Writer:
             return f"({''.join(f'{leaf}, ' for leaf in leaves)})"
         return f"{self.constant(structure.unflatten)}([{', '.join(leaves)}])"
 
+    def change(self, change: Change, value: str) -> str:
+        """What does again to a container of the arguments what the function did."""
+        box, key = f"b{change.box.number}", self.constant(change.key)
+        match change.action:
+            case "attribute":
+                return f"setattr({box}, {key}, {value})"
+            case "no attribute":
+                return f"delattr({box}, {key})"
+            case "item":
+                return f"{box}[{key}] = {value}"
+            case "no item":
+                return f"del {box}[{key}]"
+            case "append":
+                return f"{box}.append({value})"
+        return f"del {box}[{key}:]"
+
     def function(self) -> Conclude:
         program = self.program
-        if program.numbers:
-            self.lines.append(f"{', '.join(f'n{origin.number}' for origin in program.numbers)}, = n")
+        extra = [f"n{origin.number}" for origin in program.numbers] + [f"b{box}" for box in changed_boxes(program)]
+        if extra:
+            self.lines.append(f"{', '.join(extra)}, = n")
         for number, fresh in enumerate(program.fresh):
             self.lines.append(f"f{number} = of({self.value(fresh.source)}, {fresh.requires_grad})")
             if fresh.weak:
@@ -79,6 +108,8 @@ class _Writer:
                 self.lines.append(f"{self.constant(place.remove)}()")
             else:
                 self.lines.append(f"{self.constant(place.set)}({self.template(template)})")
+        for change, template in program.changes:
+            self.lines.append(self.change(change, "" if template is None else self.template(template)))
         self.lines += writes
         for slot, leaf in program.grad_writes:
             self.lines.append(f"h[{slot}]._grad = {'None' if leaf is None else self.leaf(leaf)}")

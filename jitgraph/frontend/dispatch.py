@@ -17,7 +17,7 @@ from jitgraph.eager import EagerValue
 from jitgraph.frontend.arguments import LeafKey, Static
 from jitgraph.frontend.guards import Place, compile_guards, same_float
 from jitgraph.frontend.operands import array_operand, native_type, number_operand, operand, readable, scalar
-from jitgraph.frontend.program import Program, Slot
+from jitgraph.frontend.program import Program, Slot, changed_boxes
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.tensor import Tensor
@@ -57,6 +57,7 @@ class _Writer:
             "errors": _ERRORS,
         }
         self.sizes: set[str] = set()
+        self.boxes: list[str] = []
         self.leaves: list[str] = []
         self.slot_variables: list[str] = []
         self.values: dict[str, str] = {}  # handle variable -> variable of its value as an operand
@@ -91,6 +92,7 @@ class _Writer:
             self.require(f"{place} is None")
             return
         variable = self.variable()
+        self.boxes.append(variable)
         self.lines.append(f"{variable} = {place}")
         self.require(f"type({variable}) is {self.constant(structure.kind)}")
         if issubclass(structure.kind, dict):
@@ -190,8 +192,20 @@ class _Writer:
             self.require(f"len({{{ids}}}) == {len(distinct)}")
         operands = [self.operand(source.kind, source.at) for source in program.inputs]
         shown = f"({', '.join(handles)},)" if handles else "()"
-        numbers = "".join(f"n{origin.number}, " for origin in program.numbers)
+        numbers = "".join(f"n{origin.number}, " for origin in program.numbers) + self.changed()
         self.lines.append(f"return {shown}, [{', '.join(operands)}], ({numbers})")
+
+    def changed(self) -> str:
+        """The containers of the arguments that the call changes; which of them are one object is assumed then."""
+        program = self.program
+        if not program.changes:
+            return ""
+        boxes = dict(enumerate(self.boxes))
+        for number, first in enumerate(program.aliases):
+            if first != number:
+                self.require(f"{boxes.pop(number)} is {boxes[first]}")
+        self.require(f"len({{{', '.join(f'id({box})' for box in boxes.values())}}}) == {len(boxes)}")
+        return "".join(f"{self.boxes[number]}, " for number in changed_boxes(program))
 
     def numbers(self) -> None:
         """The Python numbers that vary, and what must be true of them."""

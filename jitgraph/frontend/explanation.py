@@ -31,6 +31,7 @@ def _report(lowered: Lowered) -> Iterator[str]:
     yield from _section("captured", [f"{slot.text}: {slot.type}" for slot in program.slots if slot.kind != "argument"])
     yield from _section("written back", [program.slots[slot].text for slot, _ in program.writes])
     yield from _section("set again at each call", [place.text for place, _ in program.effects])
+    yield from _section("changed in the arguments", list(dict.fromkeys(change.text for change, _ in program.changes)))
     yield from _section("guards", list(map(str, program.guards)))
     yield from _section("sizes held", [f"{pin.constraint} by {pin.what} at {pin.location}" for pin in program.pins])
     yield from _numbers(lowered.function.programs)

@@ -25,9 +25,10 @@ from jitgraph.frontend.arguments import (
     native,
     shapes_by_name,
 )
+from jitgraph.frontend.boxes import apply, boxes_of, changes
 from jitgraph.frontend.difference import difference, reason
 from jitgraph.frontend.program import Program
-from jitgraph.frontend.recording import Recording
+from jitgraph.frontend.recording import Recording, rebuilt
 from jitgraph.frontend.specialisation import Retrace, Specialisation
 from jitgraph.ir import context
 from jitgraph.ir.context import Context
@@ -147,8 +148,16 @@ class TracedFunction:
             lifting.wrap(EagerValue(native(leaf))) if isinstance(leaf, np.ndarray | np.generic) else leaf
             for leaf in arguments.leaves
         ]
-        args, named = self._binder.unbind(arguments.structure.unflatten(leaves))
-        return self.__wrapped__(*args, **named)
+        given = rebuilt(arguments, leaves, values)
+        boxes, own_boxes = (
+            boxes_of(arguments.structure.children, tree, self._binder.names) for tree in (given, values)
+        )
+        args, named = self._binder.unbind(given)
+        result = self.__wrapped__(*args, **named)
+        for box, own in zip(boxes, own_boxes, strict=True):
+            for change in changes([box]) if box.value is not own.value else ():
+                apply(change, own.value)
+        return result
 
     def _miss(self, values: tuple[Any, ...], ambient: Context) -> Any:
         values = self._with_native_arrays(values)
@@ -231,7 +240,8 @@ class TracedFunction:
         from jitgraph.frontend.verification import run_verified
 
         args, named = self._binder.unbind(values)
-        return run_verified(self, specialisation, values, lambda: self.__wrapped__(*args, **named))
+        boxes = boxes_of(specialisation.structure.children, values, self._binder.names)
+        return run_verified(self, specialisation, values, lambda: self.__wrapped__(*args, **named), boxes)
 
     @property
     def programs(self) -> tuple[Program, ...]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+import numpy as np
+
+from jitgraph.frontend.boxes import Change
 from jitgraph.frontend.guards import Guard, Place
 from jitgraph.frontend.hostnumber import Held, Origin, Question
 from jitgraph.frontend.symbolic import Pin
@@ -59,10 +63,23 @@ class Fresh(NamedTuple):
 
 class Leaf(NamedTuple):
     """A leaf of a result: the handle in a slot, a fresh handle, a Python value as it is, or the value of an expression
-    over numbers that vary."""
+    over numbers that vary, or a copy of a Python object that the function made."""
 
-    kind: Literal["slot", "fresh", "python", "number"]
+    kind: Literal["slot", "fresh", "python", "number", "copy"]
     at: Any
+
+
+class Remade(NamedTuple):
+    """A Python object that the function made, of which each call gets a copy of its own; ``outside`` stays as it is."""
+
+    value: Any
+    outside: tuple[Any, ...] = ()
+
+    def again(self) -> Any:
+        """A new copy."""
+        if isinstance(self.value, np.ndarray) and not self.value.dtype.hasobject:
+            return self.value.copy(order="K")
+        return deepcopy(self.value, {id(x): x for x in self.outside})
 
 
 class Template(NamedTuple):
@@ -77,7 +94,8 @@ class Program:
     """Everything that one trace gave.
 
     ``writes`` rebind the handles in slots, ``grad_writes`` set their ``.grad`` (None clears it), ``effects`` rebind
-    attributes, items and variables (a None template takes them away); all after the graph has run without an error.
+    attributes, items and variables (a None template takes them away), ``changes`` do so in containers among the
+    arguments, of which ``aliases`` says which are one object; all after the graph has run without an error.
     ``grads_present`` gives for slots whose ``.grad`` was looked at the slot of that, None where there was none.
     ``ties`` are further places where the handles of slots must stand. ``numbers`` are Python numbers that are read at
     each call, ``questions`` what must be true of them, and ``held`` those that could not be.
@@ -99,6 +117,8 @@ class Program:
     numbers: tuple[Origin, ...] = ()
     questions: tuple[Question, ...] = ()
     held: tuple[Held, ...] = ()
+    changes: tuple[tuple[Change, Template | None], ...] = ()
+    aliases: tuple[int, ...] = ()
     sizes: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -106,3 +126,8 @@ class Program:
         """Whether a result is on the tape of the caller."""
         sources = [fresh.source for fresh in self.fresh] + [source for _, source in self.writes]
         return any(source.differentiable and source.kind == "output" for source in sources)
+
+
+def changed_boxes(program: Program) -> list[int]:
+    """The numbers of the containers among the arguments that a call changes, each once."""
+    return sorted({change.box.number for change, _ in program.changes})

@@ -11,6 +11,7 @@ import numpy as np
 from jitgraph.errors import TraceError
 from jitgraph.frontend import impure
 from jitgraph.frontend.arguments import Arguments, Binder, LeafKey, Static, TensorSpec, containers
+from jitgraph.frontend.boxes import aliases, boxes_of, put_back
 from jitgraph.frontend.capture import Capture
 from jitgraph.frontend.guards import Place
 from jitgraph.frontend.hostnumber import standing_in
@@ -78,7 +79,7 @@ class Recording:
                     family.pinned = pinned
                     raise
                 continue
-            if varying.settle(program):
+            if varying.settle(program, arguments):
                 continue
             for name, location in _pinned(program):
                 if name in positions:
@@ -109,18 +110,29 @@ class Recording:
             _traced_leaf(trace, *item)
             for item in zip(range(len(keys)), arguments.leaves, keys, arguments.texts, strict=True)
         ]
-        args, named = self.binder.unbind(_rebuilt(arguments, leaves, values))
+        traced = rebuilt(arguments, leaves, values)
+        boxes = boxes_of(arguments.structure.children, traced, self.binder.names)
+        twice = aliases(boxes) != aliases(boxes_of(arguments.structure.children, values, self.binder.names))
+        capture.know_arguments(box.value for box in boxes)
+        args, named = self.binder.unbind(traced)
         try:
             with standing_in(varying, trace.numbers):
                 try:
                     with context.using(emitter=trace, trace=trace, constraints=trace.constraints):
                         with capture:
                             result = self.function(*args, **named)
-                        program = trace.finish(result)
+                        program = trace.finish(result, boxes)
                 finally:
                     capture.undo()
+                    put_back(boxes)
         finally:
             trace.ended = True
+        if twice and program.changes:
+            change = program.changes[0][0]
+            raise TraceError(
+                f"{self.name} changes {change.text}, and a container stands more than once among the arguments",
+                hint="pass each container once, or return the new value instead",
+            )
         if self.strict and program.unguarded:
             raise TraceError(
                 f"under strict=True, {self.name} depends on what cannot be guarded: {program.unguarded[0]}",
@@ -165,7 +177,7 @@ def _traced_leaf(trace: Trace, number: int, leaf: Any, key: LeafKey, text: str) 
     return leaf.value if isinstance(leaf, Static) else leaf
 
 
-def _rebuilt(arguments: Arguments, leaves: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+def rebuilt(arguments: Arguments, leaves: Sequence[Any], values: Sequence[Any]) -> list[Any]:
     """The arguments with traced leaves; a container in which nothing was replaced is the caller's own object."""
     found, position = [], 0
     for child, value in zip(arguments.structure.children, values, strict=True):

@@ -6,7 +6,9 @@ import functools
 import inspect
 import re
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from array import array
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +16,11 @@ import numpy as np
 from jitgraph import dtypes, lifting, ops, tree
 from jitgraph.eager import EagerValue
 from jitgraph.errors import TraceError
+from jitgraph.frontend.boxes import Box, Change, aliases, changes, moved
 from jitgraph.frontend.capture import MISSING, Capture, Write
 from jitgraph.frontend.guards import Place
 from jitgraph.frontend.hostnumber import HostNumber, Numbers, Origin, plain_of
-from jitgraph.frontend.program import Fresh, Input, Leaf, Program, Slot, Source, Template
+from jitgraph.frontend.program import Fresh, Input, Leaf, Program, Remade, Slot, Source, Template
 from jitgraph.frontend.recorder import Recorder
 from jitgraph.frontend.symbolic import SymbolicDim, TraceConstraints
 from jitgraph.frontend.values import TracedValue
@@ -27,6 +30,7 @@ from jitgraph.ir.types import TensorType, Type
 from jitgraph.location import Location
 from jitgraph.tensor import Tensor
 
+_MUTABLE = frozenset({set, bytearray, deque, array, Counter, defaultdict})
 _LARGEST_CONSTANT = 64 << 10  # bytes: a larger array becomes an input, so that the graph stays small
 
 
@@ -58,6 +62,7 @@ class Trace(Recorder):
         self._fresh_of: dict[int, int] = {}
         self._outputs: dict[Value, int] = {}
         self._names: set[str] = set()
+        self._remade_of: dict[int, Remade | None] = {}
         self._kept: list[Any] = []
 
     # --- inputs -----------------------------------------------------------------------------------------------------
@@ -251,8 +256,8 @@ class Trace(Recorder):
 
     # --- the end ----------------------------------------------------------------------------------------------------
 
-    def finish(self, result: Any) -> Program:
-        """The program, for what the function returned."""
+    def finish(self, result: Any, boxes: Sequence[Box] = ()) -> Program:
+        """The program, for what the function returned and what it did to containers of the arguments."""
         guards = self.capture.guards({id(array) for array, _ in self._arrays.values()}) if self.capture else []
         effects = self.capture.effects() if self.capture else []
         template = self._template(result, "the result")
@@ -268,7 +273,8 @@ class Trace(Recorder):
                 grads_present.append((slot, None if state.initial_grad is None else self.slot_of(state.initial_grad)))
             if state.grad_written and not (state.grad_read and state.grad is state.initial_grad):
                 grad_writes.append((slot, None if state.grad is None else self._leaf(state.grad, "a gradient")))
-        changes = tuple(self._effect(write, after) for write, after in effects)
+        set_again = tuple(self._effect(write, after) for write, after in effects)
+        changed = tuple((change, self._changed(change, boxes)) for change in changes(boxes))
         sources = self.capture.sources() if self.capture else {}
         slots = tuple(self._settled(slot, sources) for slot in self.slots)
         found = {slot.at.identity: number for number, slot in enumerate(slots) if slot.kind == "place"}
@@ -291,7 +297,9 @@ class Trace(Recorder):
             result=template,
             writes=tuple(writes),
             grad_writes=tuple(grad_writes),
-            effects=changes,
+            effects=set_again,
+            changes=changed,
+            aliases=aliases(boxes),
             grads_present=tuple(grads_present),
             ties=tuple(ties),
             guards=tuple(guards),
@@ -327,13 +335,25 @@ class Trace(Recorder):
         return slot
 
     def _effect(self, write: Write, after: Any) -> tuple[Place, Template | None]:
-        return write.place, None if after is MISSING else self._template(after, write.place.text, write.location)
+        return write.place, None if after is MISSING else self._template(
+            after, write.place.text, write.location, stays=True
+        )
 
-    def _template(self, value: Any, what: str, location: Location | None = None) -> Template:
+    def _changed(self, change: Change, boxes: Sequence[Box]) -> Template | None:
+        if change.action in ("no item", "no attribute", "shorten"):
+            return None
+        if (box := moved(change.value, boxes)) is not None:
+            raise TraceError(
+                f"{change.text} is set to {box.text}, a container among the arguments, which no later call repeats",
+                hint="return the new value instead, or set it to a copy",
+            )
+        return self._template(change.value, change.text, stays=True)
+
+    def _template(self, value: Any, what: str, location: Location | None = None, *, stays: bool = False) -> Template:
         leaves, structure = tree.flatten(value)
-        return Template(structure, tuple(self._leaf(leaf, what, location) for leaf in leaves))
+        return Template(structure, tuple(self._leaf(leaf, what, location, stays=stays) for leaf in leaves))
 
-    def _leaf(self, leaf: Any, what: str, location: Location | None = None) -> Leaf:
+    def _leaf(self, leaf: Any, what: str, location: Location | None = None, *, stays: bool = False) -> Leaf:
         if isinstance(leaf, TracedValue):
             leaf = lifting.wrap(leaf)
         if isinstance(leaf, SymbolicDim):
@@ -355,7 +375,9 @@ class Trace(Recorder):
                     location=location,
                     hint="put them into tuples, lists, dicts or dataclasses",
                 )
-            if location is not None and not _is_plain(leaf):
+            if (remade := self._remade(leaf)) is not None:
+                return Leaf("copy", remade)
+            if stays and not _is_plain(leaf):
                 raise TraceError(
                     f"{what} is set to a new {type(leaf).__name__}, which a compiled call cannot make again",
                     location=location,
@@ -367,6 +389,34 @@ class Trace(Recorder):
                 raise leaf._value.leaked()
             return Leaf("slot", self.slot_of(leaf))
         return Leaf("fresh", self._fresh_handle(leaf))
+
+    def _remade(self, leaf: Any) -> Remade | None:
+        """How an object that the function made is made again at each call, as somebody may change it in place."""
+        if self.capture is None or self.capture.is_steady(leaf):
+            return None
+        if isinstance(leaf, np.ndarray):
+            base: Any = leaf
+            while isinstance(base, np.ndarray) and not self.capture.is_steady(base):
+                base = base.base
+            if base is not None or not leaf.flags.writeable:  # it shows memory from outside
+                return None
+        elif not (type(leaf) in _MUTABLE or self.capture.is_fresh(leaf)):
+            if not callable(leaf) and hasattr(leaf, "__dict__"):
+                self.capture.cannot_guard(f"a {type(leaf).__name__} that it gives out, the same one at each call")
+            return None
+        known = self._remade_of.get(id(leaf))
+        if known is None:
+            self._kept.append(leaf)
+            known = self._remade_of[id(leaf)] = self._copied(leaf, self.capture)
+        return known
+
+    def _copied(self, leaf: Any, capture: Capture) -> Remade | None:
+        made = Remade(leaf, (*capture.outside(), *self._kept[:-1]))
+        try:
+            return Remade(made.again(), made.outside)
+        except Exception as error:
+            capture.cannot_guard(f"a {type(leaf).__name__} that it gives out, of which there is no copy: {error}")
+            return None
 
     def _hides_tensor(self, value: Any, depth: int = 3) -> bool:
         """Whether a new object (a set, a closure, an instance) holds tensors that are this call's alone."""

@@ -60,14 +60,29 @@ class Varying:
         """The keys of leaves, with those that vary by their kind alone."""
         return tuple(LeafKey("number") if number in self.leaves else key for number, key in enumerate(keys))
 
-    def settle(self, program: Program) -> bool:
+    def settle(self, program: Program, arguments: Arguments) -> bool:
         """Take out what ``program`` had to hold and put in what it counts up; whether to record once more."""
         for held in program.held:
             self._hold(held)
+        numbers = [] if program.held else self._counted_leaves(program, arguments)
+        for number in numbers:
+            self.leaves[number] = arguments.texts[number]
         counted = [] if program.held else [guard for guard in _counted(program) if self._is_open(guard.place)]
         for guard in counted:
             self.places[guard.place.identity] = guard.place
-        return bool(program.held or counted)
+        return bool(program.held or counted or numbers)
+
+    def _counted_leaves(self, program: Program, arguments: Arguments) -> list[int]:
+        """Ints in containers of the arguments that the program itself sets to something else."""
+        found = []
+        for change, template in program.changes:
+            number = change.box.leaves.get(change.key, -1)
+            if number < 0 or template is None or number in self.leaves or arguments.texts[number] in self.held:
+                continue
+            key = arguments.keys[number]
+            if key.kind == "equal" and type(key.value) is int:
+                found.append(number)
+        return found
 
     def hold_all(self, error: Exception) -> None:
         """Give up on all numbers, as recording with them raised ``error``."""

@@ -66,7 +66,7 @@ class _Assembly:
         self.state: dict[Any, State] = {}
         self.outputs: list[Value] = []
         self.name = lowered.function.__name__
-        if self.program.effects:
+        if self.program.effects or self.program.changes:
             self._refuse("it changes Python state besides tensors", "keep that state in tensors")
 
     def _refuse(self, reason: str, hint: str) -> None:
@@ -183,7 +183,8 @@ class _Assembly:
             return self._output(self._value_after(leaf.at))
         if isinstance(leaf.at, bool | int | float | str):
             return {"value": leaf.at}
-        self._refuse(f"it returns a {type(leaf.at).__name__}", "return tensors and plain numbers")
+        returned = leaf.at.value if leaf.kind == "copy" else leaf.at
+        self._refuse(f"it returns a {type(returned).__name__}", "return tensors and plain numbers")
         return None
 
     def _value_after(self, slot: int) -> Source:

@@ -1,0 +1,279 @@
+"""What a traced function does to containers among its arguments, and objects that it makes, are as in eager."""
+
+from __future__ import annotations
+
+import types
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitgraph as jg
+
+
+@pytest.fixture(autouse=True)
+def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JITGRAPH_INTERPRET", "1")
+
+
+@dataclass
+class State:
+    n: int
+    w: Any
+    rate: float = 0.5
+
+
+@dataclass(slots=True)
+class Slotted:
+    n: int
+    w: Any
+
+
+def x() -> Any:
+    return jg.asarray([1.0, 2.0])
+
+
+def shown(value: Any) -> Any:
+    if isinstance(value, jg.Tensor):
+        return str(value.dtype), value.tolist()
+    if isinstance(value, np.ndarray):
+        return "array", str(value.dtype), value.tolist()
+    if isinstance(value, dict):
+        return type(value).__name__, [(key, shown(element)) for key, element in value.items()]
+    if isinstance(value, list | tuple | deque):
+        return type(value).__name__, [shown(element) for element in value]
+    if hasattr(value, "__dict__") and not isinstance(value, type):
+        return type(value).__name__, shown(vars(value))
+    if isinstance(value, Slotted):
+        return value.n, shown(value.w)
+    return type(value).__name__, value
+
+
+def count(s: Any, x: Any) -> Any:
+    s["n"] += 1
+    s["rate"] *= 0.5
+    return x * s["n"] + s["rate"]
+
+
+def attributes(s: Any, x: Any) -> Any:
+    s.n += 1
+    s.w = s.w + x
+    s.extra = s.n * 2
+    return x * s.n
+
+
+def slots(s: Any, x: Any) -> Any:
+    s.n, s.w = s.n + 1, x * s.n
+    return s.w
+
+
+def growing(s: Any, x: Any) -> Any:
+    s.append(x * len(s))
+    s[0] = s[0] + 1
+    return x * len(s)
+
+
+def shrinking(s: Any, x: Any) -> Any:
+    if len(s) > 1:
+        x = x * s.pop()
+    return x
+
+
+def keys(s: Any, x: Any) -> Any:
+    s["new"] = x + 1
+    s.pop("old", None)
+    s["n"] = s.get("n", 0) + 1
+    return x * s["n"]
+
+
+def order(s: Any, x: Any) -> Any:
+    s["a"] = s.pop("a")
+    return x * 2
+
+
+def nested(s: Any, x: Any) -> Any:
+    s["in"]["n"] += 1
+    s["in"]["list"][0] = x * s["in"]["n"]
+    return s["in"]["list"][0], s["w"]
+
+
+def arrays(s: Any, x: Any) -> Any:
+    s["n"] += 1
+    return x * s["n"] + s["array"]
+
+
+def fresh_array(s: Any, x: Any) -> Any:
+    s["made"] = np.arange(s["n"])
+    s["made"][0] += 1
+    return x
+
+
+def conditional(s: Any, x: Any) -> Any:
+    s["n"] += 1
+    if s["n"] % 2:
+        s["odd"] = s["n"]
+    return x * s["n"]
+
+
+def swap(s: Any, x: Any) -> Any:
+    s["a"], s["b"] = s["b"], s["a"]
+    return x + s["a"]
+
+
+CASES: list[tuple[Callable[..., Any], Callable[[], Any]]] = [
+    (count, lambda: {"n": 0, "rate": 1.0}),
+    (count, lambda: OrderedDict(n=0, rate=1.0)),
+    (attributes, lambda: State(0, x())),
+    (slots, lambda: Slotted(1, x())),
+    (growing, lambda: [x()]),
+    (shrinking, lambda: [2.0, 3.0, 4.0]),
+    (keys, lambda: {"old": 3}),
+    (order, lambda: {"a": 1, "b": 2}),
+    (nested, lambda: {"in": {"n": 0, "list": [x()]}, "w": x()}),
+    (arrays, lambda: {"n": 0, "array": np.ones(2, np.float32)}),
+    (fresh_array, lambda: {"n": 3}),
+    (conditional, lambda: {"n": 0, "odd": 0}),
+    (swap, lambda: {"a": x(), "b": x() * 3}),
+]
+
+
+@pytest.mark.parametrize(("function", "make"), CASES, ids=lambda v: getattr(v, "__name__", ""))
+@pytest.mark.parametrize("mode", ["traced", "verified", "disabled"])
+def test_containers_change_as_in_eager(function: Any, make: Any, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if mode == "disabled":
+        monkeypatch.setenv("JITGRAPH_DISABLE_JIT", "1")
+    traced = jg.trace(function, verify=mode == "verified", strict=True)
+    mine, due = make(), make()
+    for i in range(5):
+        if i == 3:
+            mine, due = make(), make()
+        found, wanted = shown(traced(mine, x())), shown(function(due, x()))
+        assert found == wanted
+        assert shown(mine) == (shown(due) if mode != "disabled" else shown(mine))
+        assert type(mine) is type(due)
+
+
+def test_counting_in_a_container_compiles_once() -> None:
+    traced, state = jg.trace(count), {"n": 0, "rate": 1.0}
+    for _ in range(4):
+        traced(state, x())
+    assert state == {"n": 4, "rate": 0.0625} and type(state["n"]) is int and type(state["rate"]) is float
+    assert traced.cache_info() == (3, 1, 1)
+
+
+def test_an_exception_leaves_the_arguments_alone() -> None:
+    @jg.trace
+    def f(s: Any, x: Any) -> Any:
+        s["n"] += 1
+        s["x"] = x * 2
+        s["list"].clear()
+        raise ValueError("no")
+
+    element = x()
+    state: dict[str, Any] = {"n": 0, "list": [element]}
+    with pytest.raises(ValueError, match="no"):
+        f(state, x())
+    assert list(state) == ["n", "list"] and state["n"] == 0 and state["list"][0] is element
+
+
+def test_one_container_given_twice() -> None:
+    def both(a: Any, b: Any, x: Any) -> Any:
+        a["n"] += 1
+        return x * b["n"]
+
+    traced = jg.trace(both)
+    one, two = {"n": 0}, {"n": 5}
+    assert traced(one, two, x()).tolist() == [5, 10] and one["n"] == 1
+    try:
+        assert traced(two, two, x()).tolist() == [6, 12] and two["n"] == 6
+    except jg.TraceError as error:
+        assert "more than once" in str(error)
+        assert two["n"] == 5
+    assert traced(one, two, x()).tolist()[0] == two["n"] and one["n"] == 2
+
+
+def test_a_container_that_moves_is_refused() -> None:
+    @jg.trace
+    def f(s: Any, x: Any) -> Any:
+        s["b"] = s["a"]
+        return x * 2
+
+    with pytest.raises(jg.TraceError, match=r"s\['b'\] is set to s\['a'\]"):
+        f({"a": [1], "b": [2]}, x())
+
+
+class Made:
+    def __init__(self, k: Any) -> None:
+        self.k = k
+
+
+SHARED = np.arange(4.0)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: np.arange(3),
+        lambda: {1, 2},
+        lambda: bytearray(b"ab"),
+        lambda: deque([1, [2]]),
+        lambda: [np.zeros(2), {"k": np.ones(1)}],
+        lambda: Made([1]),
+    ],
+)
+def test_objects_that_the_function_makes_are_new_at_each_call(make: Any) -> None:
+    @jg.trace
+    def f(x: Any) -> Any:
+        made = make()
+        return x, made, made
+
+    found = []
+    for _ in range(3):
+        _, made, again = f(x())
+        assert shown(made) == shown(make())
+        if not isinstance(made, list):
+            assert made is again
+        if isinstance(made, list):
+            made[0][0] = 7
+            made[1]["k"][0] = 7
+        elif isinstance(made, np.ndarray):
+            made[:] = 7
+        elif isinstance(made, set):
+            made.add(7)
+        elif hasattr(made, "k"):
+            made.k.append(7)
+        else:
+            made.append(7)
+        found.append(made)
+    assert len({id(made) for made in found}) == 3
+
+
+def test_objects_from_outside_are_given_out_themselves() -> None:
+    holder = types.SimpleNamespace(items={1, 2}, array=SHARED)
+
+    @jg.trace
+    def f(x: Any, given: Any) -> Any:
+        return x, holder.items, holder.array, SHARED[1:], holder
+
+    for _ in range(2):
+        _, items, array, view, same = f(x(), 3)
+        assert items is holder.items and array is SHARED and same is holder
+        assert np.shares_memory(view, SHARED)
+
+
+def test_a_fresh_array_in_an_attribute() -> None:
+    holder = types.SimpleNamespace(made=None)
+
+    @jg.trace
+    def f(x: Any) -> Any:
+        holder.made = np.zeros(2)
+        return x
+
+    f(x())
+    first = holder.made
+    first[:] = 5
+    f(x())
+    assert holder.made is not first and holder.made.tolist() == [0, 0]

@@ -100,10 +100,11 @@ class EagerEmitter:
         operands = [builder.input(value.type) for value in inputs]
         outputs = builder.emit(op, operands, attrs, regions)
         wrt = tuple(i for i, value in enumerate(inputs) if getattr(value, "record", None) is not None)
-        forward, backward = vjp_graph(builder.graph(outputs, op.name), wrt)
+        source = builder.graph(outputs, op.name)
+        forward, backward = vjp_graph(source, wrt)
         results = interpret(forward, [_payload(value) for value in inputs])
         arrays, residuals = tuple(results[: len(outputs)]), results[len(outputs) :]
-        return _taped(GraphRecord(op.name, tuple(inputs), wrt, backward, tuple(residuals), arrays))
+        return _taped(GraphRecord(op.name, tuple(inputs), wrt, backward, tuple(residuals), arrays, source))
 
     def _run(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """The outputs of one op as arrays, without a tape; other kinds of value (tokens, stacks) pass through."""

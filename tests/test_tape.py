@@ -273,3 +273,28 @@ def test_functions_over_a_leaf_record_on_its_tape() -> None:
     assert g.item() == 12.0 and g.requires_grad
     g.backward()
     assert values(w.grad) == 6.0
+
+
+@pytest.mark.parametrize("interpret", ["", "1"])
+def test_derivatives_of_any_order_through_loops(interpret: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.setenv("JITGRAPH_INTERPRET", interpret)
+    x = jg.asarray([0.5, 1.5, 2.0], dtype=jg.float64)
+
+    def scanned(x: Any) -> Any:
+        return jg.scan(lambda c, v: (c * v + x.sum(), c * c), x.sum(), x)[0]
+
+    jg.save(scanned, tmp_path / "scanned.jg", example_inputs=[x])
+    loaded = jg.load(tmp_path / "scanned.jg")
+    for f in (lambda x: (jg.cumprod(x) ** 2).sum(), scanned, lambda x: jg.exp(loaded(x) / 50)):
+        second = jg.hessian(f)
+
+        def third(x: Any, second: Any = second) -> Any:
+            return jg.grad(lambda x: (second(x) * second(x)).sum())(x)
+
+        for function in (second, third):
+            np.testing.assert_allclose(function(x).numpy(), jg.trace(function)(x).numpy(), rtol=1e-9)
+        step = 1e-5
+        for i in range(3):
+            shift = jg.asarray([step if j == i else 0.0 for j in range(3)], dtype=jg.float64)
+            slope = (jg.grad(f)(x + shift) - jg.grad(f)(x - shift)) / (2 * step)
+            np.testing.assert_allclose(second(x).numpy()[i], slope.numpy(), rtol=1e-5)

@@ -93,7 +93,10 @@ class OpRecord(Record):
 
 
 class GraphRecord(Record):
-    """Control flow: its backward is a graph over residuals and cotangents."""
+    """Control flow: its backward is a graph over residuals and cotangents.
+
+    Where that is differentiated in turn, ``source``, the graph of the op itself, runs once more, op by op.
+    """
 
     def __init__(
         self,
@@ -103,11 +106,13 @@ class GraphRecord(Record):
         graph: Graph,
         residuals: tuple[Any, ...],
         arrays: tuple[Any, ...],
+        source: Graph,
     ) -> None:
         super().__init__(inputs, arrays)
         self.name = name
         self.wrt = wrt
         self.graph = graph
+        self.source = source
         self.residuals = residuals
 
     def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
@@ -115,24 +120,37 @@ class GraphRecord(Record):
         from jitgraph.eager import EagerValue
 
         inputs = self.live_inputs()
-        if context.current().grad_enabled:
-            raise UnsupportedOp(
-                f"second derivative through an eager {self.name}",
-                location=self.location,
-                hint="differentiate twice inside a function under @jg.trace",
-            )
         filled = [
-            _zeros(array) if cotangent is None else cotangent
+            _zeros(array) if cotangent is None else cotangent.recorded(None)
             for array, cotangent in zip(self.arrays, cotangents, strict=True)
             if is_float(array.dtype)
         ]
         residuals = [EagerValue(value) if hasattr(value, "dtype") else value for value in self.residuals]
         results = ops.call(*residuals, *filled, regions=(self.graph,))
         results = results if isinstance(results, tuple) else (results,)
+        if context.current().grad_enabled:
+            results = self._recorded(inputs, cotangents, [result.array for result in results])
         found: list[Any] = [None] * len(inputs)
         for number, result in zip(self.wrt, results, strict=True):
             found[number] = result
         return found
+
+    def _recorded(self, inputs: Sequence[Any], cotangents: Sequence[Any], arrays: Sequence[Any]) -> tuple[Any, ...]:
+        """The gradients on the tape."""
+        from jitgraph.eager import EagerValue
+        from jitgraph.frontend.replay import GradientRecord, gradients_by_ops
+
+        seeds = [number for number, cotangent in enumerate(cotangents) if cotangent is not None]
+
+        def replay(variables: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
+            operands = list(inputs)
+            for number, variable in zip(self.wrt, variables, strict=True):
+                operands[number] = variable
+            return gradients_by_ops(self.source, operands, variables, dict(zip(seeds, weights, strict=True)))
+
+        variables = [inputs[number] for number in self.wrt]
+        record = GradientRecord(variables, [cotangents[number] for number in seeds], arrays, replay)
+        return tuple(EagerValue(array, record, number) for number, array in enumerate(arrays))
 
     def release(self) -> None:
         super().release()

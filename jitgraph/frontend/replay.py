@@ -56,6 +56,25 @@ class GradientRecord(Record):
         return [made.get((variable.record, variable.output)) for variable in variables]
 
 
+def gradients_by_ops(
+    graph: Graph, operands: Sequence[EagerValue], variables: Sequence[EagerValue], cotangents: Mapping[int, Any]
+) -> list[Any]:
+    """Gradients with respect to ``variables``, operands of ``graph``, by ops on a tape; None where none flows.
+
+    ``cotangents`` are those of the outputs, by number.
+    """
+    outputs = evaluate(graph, operands)
+    live = [(outputs[i], cotangent) for i, cotangent in cotangents.items() if outputs[i].record is not None]
+    found = tape.sweep(
+        [output for output, _ in live],
+        [cotangent for _, cotangent in live],
+        targets=variables,
+        create_graph=True,
+        retain_graph=True,
+    )
+    return [found.get((variable.record, variable.output)) for variable in variables]
+
+
 def evaluate(graph: Graph, operands: Sequence[EagerValue]) -> list[Any]:
     """The outputs of a graph for eager values, each op applied through the current emitter."""
     expanded = expand_grads(graph)
@@ -71,6 +90,8 @@ def _run(graph: Graph, operands: Sequence[Any], sizes: Mapping[str, int]) -> lis
         match node.op.name:
             case "cond":
                 results: Any = _run(node.regions[0 if bool(inputs[0].array) else 1], inputs[1:], sizes)
+            case "call":
+                results = _run(node.regions[0], inputs, sizes)
             case "while":
                 results = _while(node, inputs, attrs["num_carries"], sizes)
             case "scan":

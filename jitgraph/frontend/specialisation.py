@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from jitgraph import ops
-from jitgraph.autograd import tape
 from jitgraph.autograd.tape import Record
 from jitgraph.eager import EagerValue
 from jitgraph.frontend import backend, donation
@@ -20,7 +19,7 @@ from jitgraph.frontend.dispatch import Match, build_matcher
 from jitgraph.frontend.invocation import Invocation, Takeover
 from jitgraph.frontend.operands import arrays_of
 from jitgraph.frontend.program import Program
-from jitgraph.frontend.replay import GradientRecord, evaluate
+from jitgraph.frontend.replay import GradientRecord, gradients_by_ops
 from jitgraph.ir import context
 from jitgraph.ir.context import Context
 from jitgraph.ir.graph import Graph
@@ -170,17 +169,8 @@ class CallRecord(Record):
         operands: list[Any] = [EagerValue(np.asarray(buffer)) for buffer in self.buffers]
         for number, variable in zip(vjp.wrt, variables, strict=True):
             operands[number] = variable
-        outputs = evaluate(graph, operands)
-        pairs = [(outputs[i], cotangents[i]) for i in vjp.seeds if cotangents[i] is not None]
-        live = [(output, cotangent) for output, cotangent in pairs if output.record is not None]
-        found = tape.sweep(
-            [output for output, _ in live],
-            [cotangent for _, cotangent in live],
-            targets=variables,
-            create_graph=True,
-            retain_graph=True,
-        )
-        return [found.get((variable.record, variable.output)) for variable in variables]
+        weights = {i: cotangents[i] for i in vjp.seeds if cotangents[i] is not None}
+        return gradients_by_ops(graph, operands, variables, weights)
 
     def release(self) -> None:
         super().release()

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 from native_kernels import Native
+from test_llvm import Guarded
 
 from jitgraph import ops
 from jitgraph.codegen.llvm import packed
+from jitgraph.codegen.native import emit_llvm
 from jitgraph.codegen.schedule_executor import execute_schedule
 from jitgraph.codegen.select import select
 from jitgraph.dtypes import BY_SHORT_NAME
 from jitgraph.ir.builder import build
+from jitgraph.ir.parser import parse
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 
@@ -87,3 +93,56 @@ def test_products_by_dtype(shape: tuple[int, int, int], short: str) -> None:
 def test_products_on_the_lower_level(shape: tuple[int, int, int]) -> None:
     _check(*shape, (False, True), "f32", "x86-64-v3")
     _check(*shape, (False, False), "f32", "x86-64-v3")
+
+
+def _touch_only_the_factors(level: str) -> None:
+    """Products between pages that fault when touched; slices of matrices and batches of them, too."""
+    target = replace(Target.named(level), kc=BLOCK)
+    programs = [
+        (f"[{m}, {k}]", f"[{k}, {n}]", f"[{n}, {k}]", "[[],[]]", f"[{m}, {n}]")
+        for m, n, k in [(30, 49, 30), (15, 33, 50), (14, 32, 17), (67, 19, 16), (28, 64, 97)]
+    ]
+    programs += [("[3, 17, 35]", "[3, 35, 21]", "[3, 21, 35]", "[[0],[0]]", "[3, 17, 21]")]
+    for left, plain, turned, batch, result in programs:
+        for right in (plain, turned):
+            axis = left.count(",")
+            contract = f"[[{axis}],[{axis - (right is plain)}]]"
+            text = f"""graph @f(%x: f32{left}, %y: f32{right}) -> f32{result} {{
+  %0: f32{result} = dot(%x, %y) {{batch={batch}, contract={contract}}}
+  return %0
+}}"""
+            graph = parse(text)
+            native = Native(select(graph, target), target)
+            values = (*graph.inputs, *graph.outputs)
+            for at_end in (True, False):
+                memory = [Guarded(np.ones(value.shape, np.float32).reshape(-1), at_end) for value in values]
+                native([part.address for part in memory], {})
+                assert (memory[2].array == graph.inputs[0].shape[-1]).all()
+
+
+@pytest.mark.parametrize("level", ["x86-64-v3", Target.host().name])
+def test_packing_touches_the_factors_alone(level: str) -> None:
+    """In a process of its own, since a stray access ends it."""
+    code = f"import test_contractions; test_contractions._touch_only_the_factors({level!r}); print('sound')"
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", code],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "sound"), done.stderr[-2000:]
+
+
+def test_plain_factors_are_packed_by_functions_that_are_compiled_once() -> None:
+    def lines_of(text: str) -> tuple[int, int]:
+        llvm_ir = emit_llvm(select(parse(text), Target.host()), Target.host())
+        return llvm_ir.count("call void @jg_pack_f32_"), llvm_ir.count("call void @jg_square_f32")
+
+    product = """graph @f(%x: f32[64, 64], %y: f32[64, 64]) -> f32[64, 64] {
+  %0: f32[64, 64] = dot(%x, %y) {batch=[[],[]], contract=[[1],[1]]}
+  return %0
+}"""
+    assert lines_of(product) == (2, 0)
+    packed_calls, square_calls = lines_of(product.replace("f32", "f16"))  # which are widened on the way
+    assert packed_calls == 0 < square_calls

@@ -19,7 +19,7 @@ from jitgraph.codegen.llvm.index import add, index_value, multiply, names, subtr
 from jitgraph.codegen.llvm.scalars import Scalar
 from jitgraph.codegen.llvm.structure import inner_bodies
 from jitgraph.codegen.llvm.tile import square_function
-from jitgraph.dtypes import DType, bool_
+from jitgraph.dtypes import SHORT_NAMES, DType, bool_
 from jitgraph.ir.dims import DimLike
 
 _FEW_PLACES: Final = 2  # for which a square of lanes is not worth transposing
@@ -49,20 +49,49 @@ class Panels(NamedTuple):
 def pack(operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels, extent: Scalar) -> None:
     """Fill ``panels`` with ``operand``. ``axes`` are the names of the factor's own axis, of ``extent``, and of k.
 
-    Whichever of them runs through memory goes over lanes; where that is k, squares are transposed in registers.
+    Whichever of them runs through memory goes over lanes; where that is k, squares are transposed in registers. A plain
+    matrix is packed by a function that is compiled once a process.
     """
     own, k = axes
-    _clear_last(env, panels)
     places = constant_of(subtract(env, panels.places[1], panels.places[0]))
     along_depth = unit_accesses(operand.body, k) > unit_accesses(operand.body, own)
     if along_depth and places is not None and places <= _FEW_PLACES:
+        _clear_last(env, panels)
         _pack_singly(operand, axes, env, panels)
-    elif along_depth:
+    elif not _pack_plain(operand, axes, env, panels, extent, along_depth):
+        pack_here(operand, axes, env, panels, extent, along_depth)
+
+
+def pack_here(
+    operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels, extent: Scalar, along_depth: bool
+) -> None:
+    """As ``pack``, by code in this place; ``along_depth`` says that memory runs along k."""
+    _clear_last(env, panels)
+    if along_depth:
         _pack_along_depth(operand, axes, env, panels, extent)
     elif panels.width % env.target.lanes(panels.memory.dtype.itemsize) == 0:
         _pack_rows(operand, axes, env, panels)
     else:
         _pack_along_places(operand, axes, env, panels)
+
+
+def _pack_plain(
+    operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels, extent: Scalar, along_depth: bool
+) -> bool:
+    """Pack by a function of ``panel_library`` where the operand is a load, and has no axis but its two over lanes."""
+    lined, across = axes[::-1] if along_depth else axes
+    dtype = panels.memory.dtype
+    source = _plain_load(operand, across, env, dtype)
+    if source is None or env.lanes is not None or coefficient(source[0].index, lined) != 1:
+        return False
+    load, between = source
+    there = env.at(dict.fromkeys(axes, integer(0)))
+    address = element_address(env, env["&" + load.buffer], index_value(there, load.index))
+    name = f"jg_pack_{SHORT_NAMES[dtype]}_{panels.width}_{'depth' if along_depth else 'places'}"
+    env.module.declare(f"declare hidden void @{name}(ptr, i64, ptr, i64, i64, i64, i64, i64) nounwind\n")
+    sizes = ", ".join(map(str, (*panels.places, *panels.depths, extent)))
+    env.function.do(f"call void @{name}(ptr {address}, {index_value(env, between)}, {panels.memory}, {sizes})")
+    return True
 
 
 def _clear_last(env: Environment, panels: Panels) -> None:
@@ -191,9 +220,16 @@ def _pack_along_depth(
     lanes = env.target.lanes(dtype.itemsize)
     transpose = square_function(env, dtype)
     square = env.private(dtype, lanes * lanes)
-    for line in range(lanes):  # a square that is not full is transposed whole: see _clear_last
-        zero = env.words.splat(env.words.const(0, dtype), lanes)
-        store_vector(env, square, integer(line * lanes), zero)
+    zero = env.words.splat(env.words.const(0, dtype), lanes)
+
+    def clear(at: Scalar, _: list[Scalar]) -> list[Scalar]:
+        store_vector(env, square, at, zero)
+        return []
+
+    # A square that is not full is transposed whole, see _clear_last; where the factor goes on for one, none is copied.
+    goes_on = env.words.cmp("le", add(env, panels.places[1], integer(lanes)), extent)
+    size = env.words.select(goes_on, integer(0), integer(lanes * lanes))
+    loops.counted(env, integer(0), size, lanes, [], clear)
     source = _plain_load(operand, own, env, dtype)
 
     def panel(first: Scalar, _: list[Scalar]) -> list[Scalar]:

@@ -1,0 +1,65 @@
+"""Packing of plain matrices as functions: compiled once a process for a dtype and a width of panels, and linked.
+
+A factor of a contraction that is nothing but a matrix in memory needs no code of its own: the function is told where it
+lies and how far its lines are apart.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Final
+
+from jitgraph.codegen.kernel import Kernel, Load, Operand, Param, Var
+from jitgraph.codegen.llvm import machine, tile
+from jitgraph.codegen.llvm.builder import Function, Module
+from jitgraph.codegen.llvm.environment import Environment, Names
+from jitgraph.codegen.llvm.panels import Panels, pack_here
+from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.codegen.llvm.scratch import Scratch
+from jitgraph.dtypes import BY_SHORT_NAME, DType, int64
+from jitgraph.ir.dims import Dim
+from jitgraph.ir.target import Target
+
+_DECLARED: Final = re.compile(r"^declare hidden void @(jg_pack_(\w+)_(\d+)_(depth|places))\(", re.MULTILINE)
+
+
+def library_objects(llvm_ir: str, target: Target) -> list[bytes]:
+    """The objects of ``tile`` and of this library that ``llvm_ir`` needs; each is made once a process."""
+    objects, declared = [], llvm_ir
+    for name, short, width, along in sorted(set(_DECLARED.findall(llvm_ir))):
+        made, text = _object(name, BY_SHORT_NAME[short], int(width), along == "depth", target)
+        objects.append(made)
+        declared += text
+    return objects + tile.library_objects(declared, target)
+
+
+@cache
+def _object(name: str, dtype: DType, width: int, along_depth: bool, target: Target) -> tuple[bytes, str]:
+    text = pack_text(name, dtype, width, along_depth, target)
+    return machine.assemble(text, target), text
+
+
+def pack_text(name: str, dtype: DType, width: int, along_depth: bool, target: Target) -> str:
+    """A module with ``void name(ptr from, i64 stride, ptr to, i64 begin, i64 end, i64 first, i64 last, i64 extent)``.
+
+    It packs places ``begin .. end`` and depths ``first .. last`` of a matrix into panels of ``width`` places. Elements
+    lie side by side along k where ``along_depth``, else along the factor's own axis, which has ``extent`` places; along
+    the other axis they are ``stride`` elements apart. ``from`` is the element at place 0 and depth 0.
+    """
+    module = Module(machine.TRIPLE)
+    function = Function(module, name, "void", linkage="hidden", attributes="nounwind")
+    own, k, stride, value = "_i0", "_i1", "stride", Var("_v0", dtype)
+    across, lined = (own, k) if along_depth else (k, own)
+    load = Load(value, "from", Dim.name(stride) * Dim.name(across) + Dim.name(lined))
+    kernel = Kernel(name, (Param("from", dtype, Dim.name(stride), "read"),), (), (stride,))
+    env = Environment(function, kernel, target, Names(), Scratch(name))
+    env.bind("&from", Scalar(function.argument("ptr", "noalias readonly").name, "ptr", dtype, 1))
+    env.bind(stride, Scalar(function.argument("i64").name, "i64", int64, 1))
+    memory = Scalar(function.argument("ptr", "noalias").name, "ptr", dtype, 1)
+    begin, end, first, last, extent = (Scalar(function.argument("i64").name, "i64", int64, 1) for _ in range(5))
+    panels = Panels(memory, width, (begin, end), (first, last))
+    pack_here(Operand((load,), value), (own, k), env, panels, extent, along_depth)
+    function.ret()
+    function.finish()
+    return module.text()

@@ -60,6 +60,14 @@ def test_constants_of_another_object() -> None:
     assert run([caller, callee], 0) == 33
 
 
+def test_a_constant_without_elements() -> None:
+    none = "@none = private unnamed_addr constant [0 x i8] zeroinitializer, align 64"
+    caller = assembled(
+        CALLS.format(declare=f"{none}\ndeclare i64 @second(ptr, i64)", use="call i64 @second(ptr @none, i64 %v)")
+    )
+    assert run([caller, assembled("define i64 @second(ptr %a, i64 %v) nounwind { ret i64 %v }")], 7) == 7
+
+
 def test_call_through_the_offset_table() -> None:
     caller = assembled(CALLS.format(declare="declare i64 @double(i64) nonlazybind", use="call i64 @double(i64 %v)"))
     callee = assembled("define i64 @double(i64 %v) nounwind { %w = add i64 %v, %v\n ret i64 %w }")

@@ -127,6 +127,10 @@ def _lay_out(parsed: Sequence[elf.Object]) -> _Layout:
         position = _aligned(position, section.alignment)
         places[number, index] = position
         position += section.size
+    for number, part in enumerate(parsed):  # a constant without elements has an address, at which nothing is read
+        for index, section in enumerate(part.sections):
+            if section.flags & elf.SHF_ALLOC and not section.size:
+                places[number, index] = position
     return _Layout(places, code_end, position)
 
 

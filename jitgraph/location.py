@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import lru_cache
 from types import FrameType
+
+import numpy as np
 
 from jitgraph.records import dataclass
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+_NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
+
+
+@lru_cache(maxsize=4096)
+def _is_users(file: str) -> bool:
+    """Whether code of this file is neither jitgraph's nor of the libraries through which it is called."""
+    if file.startswith((_PACKAGE, _NUMPY, "<")):
+        return False
+    return not file.startswith(_LIBRARY) or file.startswith(("site-packages", "dist-packages"), len(_LIBRARY))
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +36,11 @@ class Location:
 
     @staticmethod
     def of_user() -> Location | None:
-        """The innermost frame on the stack that is not jitgraph's own, or None where there is none."""
+        """The innermost frame on the stack that is the user's, or None where there is none."""
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
-            file = frame.f_code.co_filename
-            if not file.startswith(_PACKAGE) and not file.startswith("<"):
-                return Location(file, frame.f_lineno)
+            if _is_users(frame.f_code.co_filename):
+                return Location(frame.f_code.co_filename, frame.f_lineno)
             frame = frame.f_back
         return None
 

@@ -22,6 +22,7 @@ EXACT: dict[str, Callable[..., Any]] = {
     "log2": lambda x: mp.log(x) / mp.log(2),
     "rsqrt": lambda x: 1 / mp.sqrt(x),
     "pow": mp.power,
+    "erfc": lambda x: mp.erfc(max(min(x, mpf(100)), mpf(-100))),
 }
 GROWS = ("exp", "exp2", "expm1", "sinh", "cosh", "tanh")  # 2000 stands for anything beyond: the result is the same
 
@@ -37,12 +38,12 @@ def points(dtype: Any, count: int, rng: np.random.Generator) -> Any:
 
 def arguments(name: str, dtype: Any, count: int) -> list[Any]:
     rng = np.random.default_rng(0)
-    if name not in ("pow", "atan2"):
+    if name not in ("pow", "atan2", "hypot"):
         return [points(dtype, count, rng)]
     first = points(dtype, count, rng)
     second = rng.permutation(points(dtype, count, rng))[: len(first)]
     first = first[: len(second)]
-    if name == "atan2":
+    if name != "pow":
         return [first, second]
     base = np.exp(rng.uniform(-40, 40, count))
     exponent = rng.uniform(-1, 1, count) * (100 if dtype is np.float32 else 740) / np.log(base)

@@ -35,8 +35,12 @@ EXACT: dict[str, Callable[..., Any]] = {
     "asin": np.arcsin,
     "acos": np.arccos,
     "atan": np.arctan,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "erf": np.vectorize(math.erf, otypes=[np.float64]),
+    "erfc": np.vectorize(math.erfc, otypes=[np.float64]),
 }
 
 
@@ -72,7 +76,7 @@ def measure(name: str, stride: int) -> tuple[float, float, int]:
 
 def main() -> None:
     stride = int(sys.argv[1]) if len(sys.argv) > 1 else 61
-    names = sys.argv[2:] or [name for name in sorted(FUNCTIONS) if name not in ("pow", "atan2")]
+    names = sys.argv[2:] or [name for name in sorted(FUNCTIONS) if name not in ("pow", "atan2", "hypot")]
     with np.errstate(all="ignore"):
         for name in names:
             worst, where, different = measure(name, stride)

@@ -85,6 +85,17 @@ def _erfcx_weight(u: Any) -> Any:
     return mp.exp(-((u + 1.5) ** 2)) / mp.erf(u + 1.5)
 
 
+def _erfc_rest(centre: Any, top: Any) -> tuple[Function, Function, Any, Any]:
+    """What is left of exp(x^2) erfc(x) beside 1 / (sqrt(pi) (x + 7/16)), in t = (x - centre) / (x + centre)."""
+
+    def f(t: Any) -> Any:
+        x = centre * (1 + t) / (1 - t)
+        return mp.erfc(x) * mp.exp(x * x) * (x + mpf("0.4375")) * mp.sqrt(mp.pi) - 1
+
+    low, high = ((x - centre) / (x + centre) for x in (mpf("0.249"), mpf(top)))
+    return f, lambda t: 1 / (1 + f(t)), low, high
+
+
 def _log_rest(z: Any) -> Any:
     s = mp.sqrt(z)
     return ((mp.log((1 + s) / (1 - s)) / s - 2) / z - mpf(2) / 3) / z
@@ -93,6 +104,7 @@ def _log_rest(z: Any) -> Any:
 LOG_REST = (_log_rest, _z(lambda s: s**5 / mp.log((1 + s) / (1 - s))), mpf(10) ** -8, LOG_S**2)
 ERFCX_32 = (_erfcx, _erfcx_weight, mpf("-0.5"), mpf("2.5"))
 ERFCX_64 = (_erfcx, _erfcx_weight, mpf("-0.5"), mpf("4.5"))
+ERFC_32, ERFC_64 = _erfc_rest(mpf("2.5"), "10.1"), _erfc_rest(mpf("3.75"), "27.3")
 
 TABLES: list[tuple[str, str, tuple[Function, Function, Any, Any], int, int]] = [
     # name, what it is, problem, degree for float32, degree for float64
@@ -106,6 +118,8 @@ TABLES: list[tuple[str, str, tuple[Function, Function, Any, Any], int, int]] = [
     ("ERF", "(erf(x) - 2/sqrt(pi) x) / x^3 in x^2 for |x| <= 1", ERF, 6, 11),
     ("ERFCX", "erfc(x) exp(x^2) in x - 1.5 for 1 <= x <= 4", ERFCX_32, 8, 0),
     ("ERFCX", "erfc(x) exp(x^2) in x - 1.5 for 1 <= x <= 6", ERFCX_64, 0, 20),
+    ("ERFC", "erfc(x) exp(x^2) sqrt(pi) (x + 7/16) - 1 in (x - 2.5) / (x + 2.5), 1/4 <= x <= 10.1", ERFC_32, 9, 0),
+    ("ERFC", "erfc(x) exp(x^2) sqrt(pi) (x + 7/16) - 1 in (x - 3.75) / (x + 3.75), 1/4 <= x <= 27.3", ERFC_64, 0, 22),
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jitgraph import ops
 from jitgraph.functions.elementwise import (
     erf,
     exp2,
@@ -13,11 +14,12 @@ from jitgraph.functions.elementwise import (
 )
 from jitgraph.functions.elementwise import sigmoid as expit
 from jitgraph.functions.reductions import log_softmax, logsumexp, softmax
-from jitgraph.lifting import TensorLike, value_of, wrap
+from jitgraph.lifting import TensorLike, elementwise, value_of, wrap
 from jitgraph.tensor import Tensor
 
 __all__ = [
     "erf",
+    "erfc",
     "exp2",
     "expit",
     "expm1",
@@ -29,6 +31,11 @@ __all__ = [
     "softmax",
     "xlogy",
 ]
+
+
+def erfc(x: TensorLike) -> Tensor:
+    """1 - erf(x), to full precision where it is small. Integers and bools are computed in float32."""
+    return elementwise(ops.erfc, x, floating=True)
 
 
 def logit(x: TensorLike) -> Tensor:

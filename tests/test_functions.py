@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -52,6 +53,9 @@ UNARY: dict[str, Callable[..., Any]] = {
     "sinh": np.sinh,
     "cosh": np.cosh,
     "tanh": np.tanh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
     "sqrt": np.sqrt,
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "reciprocal": lambda x: 1 / x,
@@ -97,6 +101,51 @@ def test_binary_functions(name: str, dtype: Any) -> None:
     with np.errstate(all="ignore"):
         expected = getattr(np, name)(x[:, None], x)
     same(getattr(jg, name)(x[:, None], x), expected, jg.bool if name in COMPARISONS else dtype)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jg.trace], ids=["eager", "trace"])
+@pytest.mark.parametrize("dtype", [d for d in dtypes.DTYPES if dtypes.is_float(d)], ids=str)
+def test_signs_and_neighbours(dtype: Any, wrap: Any) -> None:
+    limits = ml_dtypes.finfo(dtype)
+    more = [limits.smallest_subnormal, -limits.smallest_subnormal, limits.max, limits.tiny, np.pi]
+    x = np.concatenate([edges(dtype), np.array(more).astype(dtype)])
+    y, minus_nan = np.repeat(x, len(x)), -edges(dtype)[-1:]
+    x = np.tile(x, len(x))
+    for name in ("copysign", "nextafter"):
+        found = wrap(getattr(jg, name))(x, y)
+        with np.errstate(all="ignore"):
+            wanted = getattr(np, name)(x, y)
+        assert found.dtype == wanted.dtype == dtype
+        np.testing.assert_array_equal(found.numpy().astype(np.float64), wanted.astype(np.float64))
+        ordered = ~np.isnan(wanted)
+        if dtype == jg.bfloat16:
+            ordered &= (x != 0) | (y != 0)  # ml_dtypes keeps the first sign of two zeros
+        np.testing.assert_array_equal(np.signbit(found.numpy()[ordered]), np.signbit(wanted[ordered]))
+    for values in (x, minus_nan):
+        np.testing.assert_array_equal(wrap(jg.signbit)(values).numpy(), np.signbit(values))
+
+
+def test_signs_of_integers() -> None:
+    assert jg.signbit(jg.asarray([-3, 0, 3])).tolist() == [True, False, False]
+    assert jg.signbit(jg.asarray([3], dtype=jg.uint8)).tolist() == [False]
+    same(jg.copysign(jg.asarray([1, 2]), jg.asarray([-1.0, 1.0])), [-1.0, 2.0], jg.float32)
+    same(jg.copysign(jg.asarray([1.0, -2.0]), -1), [-1.0, -2.0], jg.float32)
+    assert jg.grad(lambda x: jg.copysign(x, -1.0).sum())(jg.asarray([2.0, -2.0])).tolist() == [-1.0, 1.0]
+
+
+def test_hypot() -> None:
+    x = edges(jg.float64)
+    with np.errstate(all="ignore"):
+        same(jg.hypot(x[:, None], x), np.hypot(x[:, None], x), jg.float64)
+    assert jg.hypot(3, 4).item() == 5.0
+    one = jg.asarray([0.0, 3.0], requires_grad=True)
+    jg.hypot(one, jg.asarray([0.0, 4.0])).sum().backward()
+    same(one.grad, [0.0, 0.6], rtol=1e-6)
+
+
+def test_gradient_of_asinh_does_not_overflow() -> None:
+    x = jg.asarray([0.0, 1.0, -300.0, 60000.0], dtype=jg.float16)
+    same(jg.grad(lambda x: jg.asinh(x).sum())(x), [1.0, 0.5**0.5, 1 / 300, 1 / 60000], rtol=2e-3)
 
 
 def test_division_and_powers() -> None:
@@ -321,6 +370,7 @@ def test_special() -> None:
         same(jg.special.logit(x), np.log(x / (1 - x)), rtol=1e-14)
     same(jg.special.expit(jg.special.logit(x[1:3])), x[1:3], rtol=1e-14)
     same(jg.special.xlogy([0.0, 2.0, 0.0], [0.0, 3.0, np.nan]), [0.0, 2 * np.log(3.0), np.nan], rtol=1e-6)
+    same(jg.special.erfc(np.array([-1.0, 0.0, 26.0])), [1.8427007929497148, 1.0, 5.663192408856143e-296], rtol=1e-14)
     same(jg.special.erf(np.array([0.0, 0.5, 2.0])), [0.0, 0.5204998778130465, 0.9953222650189527], rtol=1e-15)
 
 

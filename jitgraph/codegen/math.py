@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from jitgraph.codegen.math_erf import erf, rsqrt
+from jitgraph.codegen.math_erf import erf, erfc, rsqrt
 from jitgraph.codegen.math_exp import cosh, exp, exp2, expm1, sinh, tanh
+from jitgraph.codegen.math_hyperbolic import acosh, asinh, atanh, hypot
 from jitgraph.codegen.math_log import log, log1p, log2, pow_
 from jitgraph.codegen.math_trig import acos, asin, atan, atan2, cos, sin, tan
 from jitgraph.ir.scalar import Scalar
@@ -34,6 +35,11 @@ FUNCTIONS: Final[dict[str, Callable[..., Scalar]]] = {
     "sinh": sinh,
     "cosh": cosh,
     "tanh": tanh,
+    "asinh": asinh,
+    "acosh": acosh,
+    "atanh": atanh,
+    "hypot": hypot,
     "erf": erf,
+    "erfc": erfc,
     "rsqrt": rsqrt,
 }

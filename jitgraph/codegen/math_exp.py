@@ -48,14 +48,14 @@ def _tail(s: Scalars, r: Scalar, low: Scalar, form: Format) -> Scalar:
     return s.fma(s.mul(r, r), polynomial(s, r, form.exp), low)
 
 
-def _scale(s: Scalars, x: Scalar, k: Scalar, form: Format) -> Scalar:
+def scale(s: Scalars, x: Scalar, k: Scalar, form: Format) -> Scalar:
     """``x * 2**k``, in two steps so that neither factor leaves the normal range."""
     half = s.shr(k, s.const(1, form.integer))
     return s.mul(s.mul(x, power_of_two(s, half, form)), power_of_two(s, s.sub(k, half), form))
 
 
 def _exponential(s: Scalars, k: Scalar, r: Scalar, low: Scalar, form: Format) -> Scalar:
-    return _scale(s, s.add(s.const(1.0, form.dtype), s.add(r, _tail(s, r, low, form))), k, form)
+    return scale(s, s.add(s.const(1.0, form.dtype), s.add(r, _tail(s, r, low, form))), k, form)
 
 
 def exp(s: Scalars, x: Scalar) -> Scalar:
@@ -69,6 +69,14 @@ def exp_of_pair(s: Scalars, x: Scalar, low: Scalar) -> Scalar:
     form = format_of(x)
     k, r, rest = _reduce(s, _clamp(s, x, form), form)
     return _exponential(s, k, *two_sum(s, r, s.add(rest, low)), form)
+
+
+def exponential_parts(s: Scalars, x: Scalar, low: Scalar, form: Format) -> tuple[Scalar, Scalar, Scalar]:
+    """Integer k, and a sum of two floats that times ``2**k`` is exp(x + low), for x in the range of exp or below."""
+    k, r, rest = _reduce(s, x, form)
+    r, low = two_sum(s, r, s.add(rest, low))
+    high, lost = fast_two_sum(s, s.const(1.0, form.dtype), r)
+    return k, *fast_two_sum(s, high, s.add(lost, _tail(s, r, low, form)))
 
 
 def exp2(s: Scalars, x: Scalar) -> Scalar:

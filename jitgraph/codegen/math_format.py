@@ -40,6 +40,10 @@ class Format:
     pi: tuple[float, float]
     erf_slope: tuple[float, float]  # 2/sqrt(pi)
     erf_one: float  # erf is 1 from here on
+    erfc: Sequence[float]
+    erfc_centre: float
+    erfc_zero: float  # erfc is 0 from here on
+    sqrt_pi: tuple[float, float]
     tiny: float  # |x| below: odd functions with slope 1 are x
 
 
@@ -63,6 +67,10 @@ _SINGLE: Final = Format(
     pi=(3.1415927410125732421875, -8.74227765734758577309e-08),
     erf_slope=(1.12837922573089599609375, -5.86352625e-08),
     erf_one=4.0,
+    erfc=tables.ERFC_32,
+    erfc_centre=2.5,
+    erfc_zero=10.25,
+    sqrt_pi=(1.7724539041519165, -5.324639928971919e-08),
     tiny=2.0**-13,
 )
 _DOUBLE: Final = Format(
@@ -85,6 +93,10 @@ _DOUBLE: Final = Format(
     pi=(3.141592653589793, 1.2246467991473532e-16),
     erf_slope=(1.1283791670955126, 1.533545961316588e-17),
     erf_one=6.0,
+    erfc=tables.ERFC_64,
+    erfc_centre=3.75,
+    erfc_zero=27.5,
+    sqrt_pi=(1.772453850905516, -7.666586499825799e-17),
     tiny=2.0**-28,
 )
 

@@ -76,17 +76,26 @@ def _log_of_parts(s: Scalars, k: Scalar, f: Scalar, low: Scalar | None, form: Fo
 
 
 def log1p(s: Scalars, x: Scalar) -> Scalar:
-    """log(1 + x) without cancellation: what rounding 1 + x loses is added to f, scaled."""
+    """log(1 + x) without cancellation."""
     form = format_of(x)
+    return s.select(is_below(s, x, form.tiny**2), x, log1p_of_pair(s, x, None, form))
+
+
+def log1p_of_pair(
+    s: Scalars, x: Scalar, low: Scalar | None, form: Format, *, doublings: Scalar | None = None
+) -> Scalar:
+    """``log(1 + x + low)`` (plus ``doublings`` times ln 2): what rounding 1 + x loses is added to f, scaled."""
     one = s.const(1.0, form.dtype)
     total, lost = two_sum(s, one, x)
+    lost = lost if low is None else s.add(lost, low)
     k, m, exponent = _split(s, total, form)
+    if doublings is not None:
+        k = s.add(k, _to_float(s, doublings, form))
     unit = s.const(form.bias, form.integer)
     limited = s.min(exponent, s.const(form.bias - 2, form.integer))  # 2^-k must be normal; lost is 0 long before
     scale = s.bitcast(s.shl(s.sub(unit, limited), s.const(form.mantissa, form.integer)), form.dtype)
-    f, low = two_sum(s, s.sub(m, one), s.mul(lost, scale))
-    result = _edges(s, total, _log_of_parts(s, k, f, low, form), form)
-    return s.select(is_below(s, x, form.tiny**2), x, result)
+    f, rest = two_sum(s, s.sub(m, one), s.mul(lost, scale))
+    return _edges(s, total, _log_of_parts(s, k, f, rest, form), form)
 
 
 def log2(s: Scalars, x: Scalar) -> Scalar:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from jitgraph import dtypes, lifting, ops
 from jitgraph.errors import DTypeError, JitgraphError
@@ -46,6 +46,9 @@ atan = _unary("atan", ops.atan, "Inverse tangent in radians.")
 sinh = _unary("sinh", ops.sinh, "Hyperbolic sine.")
 cosh = _unary("cosh", ops.cosh, "Hyperbolic cosine.")
 tanh = _unary("tanh", ops.tanh, "Hyperbolic tangent.")
+asinh = _unary("asinh", ops.asinh, "Inverse hyperbolic sine.")
+acosh = _unary("acosh", ops.acosh, "Inverse hyperbolic cosine; NaN below 1.")
+atanh = _unary("atanh", ops.atanh, "Inverse hyperbolic tangent; infinite at -1 and 1, NaN beyond.")
 erf = _unary("erf", ops.erf, "The error function.")
 reciprocal = _unary("reciprocal", ops.reciprocal, "1 / x.")
 sqrt = _unary("sqrt", ops.sqrt, "Square root; NaN below 0.")
@@ -66,6 +69,7 @@ minimum = _binary("minimum", ops.minimum, "The smaller one; NaN where either is 
 floor_divide = _binary("floor_divide", ops.floor_divide, "floor(x1 / x2); an integer divided by 0 gives 0.")
 remainder = _binary("remainder", ops.remainder, "x1 - x2 * floor(x1 / x2); sign of x2; an integer modulo 0 gives 0.")
 atan2 = _binary("atan2", ops.atan2, "Angle in radians of the point (x2, x1).", floating=True)
+hypot = _binary("hypot", ops.hypot, "sqrt(x1^2 + x2^2) without overflow; integers in float32.", floating=True)
 bitwise_and = _binary("bitwise_and", ops.bitwise_and, "Bits set in both.")
 bitwise_or = _binary("bitwise_or", ops.bitwise_or, "Bits set in either.")
 bitwise_xor = _binary("bitwise_xor", ops.bitwise_xor, "Bits set in one of both.")
@@ -148,6 +152,58 @@ def logaddexp(x1: TensorLike, x2: TensorLike) -> Tensor:
     a, b = lifting.operands(x1, x2, dtype=dtype if dtypes.is_float(dtype) else dtypes.float32)
     both = (ops.reshape(value, shape=(1, *value.type.shape)) for value in (a, b))
     return lifting.wrap(ops.logsumexp(ops.concat(*both, axis=0), axes=(0,)))
+
+
+_BITS_OF: Final = {2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
+
+
+def _bits(value: Any) -> Any:
+    """The bits of a float value as a signed integer of its width."""
+    return ops.bitcast(value, dtype=_BITS_OF[value.type.dtype.itemsize])
+
+
+def _is_negative(value: Any) -> Any:
+    bits = _bits(value)
+    return ops.lt(bits, lifting.constant(0, bits.type.dtype, bits.type.shape))
+
+
+@method
+def signbit(x: TensorLike) -> Tensor:
+    """True where the sign of x is minus: for -0.0 and NaN of that sign too. Integers are compared with 0."""
+    value = lifting.value_of(x)
+    if dtypes.is_float(value.type.dtype):
+        return lifting.wrap(_is_negative(value))
+    return less(lifting.wrap(value), 0) if dtypes.is_signed(value.type.dtype) else isnan(x)  # type: ignore[no-any-return]
+
+
+def _float_operands(x1: TensorLike, x2: TensorLike) -> list[Any]:
+    dtype = lifting.common_dtype(x1, x2)
+    return lifting.operands(x1, x2, dtype=dtype if dtypes.is_float(dtype) else dtypes.float32)
+
+
+@method
+def copysign(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """|x1| with the sign of x2, zeros and NaN included; integers are computed in float32."""
+    size, sign = _float_operands(x1, x2)
+    differs = ops.bitwise_xor(_is_negative(size), _is_negative(sign))
+    return lifting.wrap(ops.select(differs, ops.neg(size), size))
+
+
+@method
+def nextafter(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """The float next to x1 in the direction of x2: x2 where they are equal, NaN where either is; no gradient."""
+    start, goal = _float_operands(x1, x2)
+    bits, shape, dtype = _bits(start), start.type.shape, start.type.dtype
+    one = lifting.constant(1, bits.type.dtype, shape)
+    zero = lifting.constant(0.0, dtype, shape)
+    outwards = ops.eq(ops.lt(start, goal), ops.gt(start, zero))  # away from 0: the bits count up
+    moved = ops.bitcast(ops.select(outwards, ops.add(bits, one), ops.sub(bits, one)), dtype=dtype)
+    smallest = ops.bitcast(one, dtype=dtype)
+    from_zero = ops.select(_is_negative(goal), ops.neg(smallest), smallest)
+    moved = ops.select(ops.eq(start, zero), from_zero, moved)
+    unordered = ops.logical_or(ops.ne(start, start), ops.ne(goal, goal))
+    result = ops.select(unordered, ops.add(start, goal), ops.select(ops.eq(start, goal), goal, moved))
+    return lifting.wrap(ops.stop_gradient(result))
 
 
 def _logical(name: str, op: Op, doc: str) -> Any:

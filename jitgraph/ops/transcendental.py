@@ -10,7 +10,7 @@ import numpy as np
 
 from jitgraph.ir.op import Op
 from jitgraph.ops import rules
-from jitgraph.ops.arithmetic import add, div, mul, neg, sub
+from jitgraph.ops.arithmetic import abs, add, div, maximum, minimum, mul, neg, sub
 from jitgraph.ops.bits import bitwise_and
 from jitgraph.ops.comparison import eq, ge, select
 from jitgraph.ops.creation import full_like, zeros_like
@@ -129,6 +129,29 @@ atan: Op = _function(
 )
 sinh: Op = _function("sinh", np.sinh, lambda ct, out, x: (mul(ct, cosh(x)),), onnx="Sinh", doc="The hyperbolic sine.")
 cosh: Op = _function("cosh", np.cosh, lambda ct, out, x: (mul(ct, sinh(x)),), onnx="Cosh", doc="The hyperbolic cosine.")
+asinh: Op = _function(
+    "asinh",
+    np.arcsinh,
+    lambda ct, out, x: (_asinh_vjp(ct, x),),
+    onnx="Asinh",
+    doc="The inverse hyperbolic sine.",
+)
+acosh: Op = _function(
+    "acosh",
+    np.arccosh,
+    lambda ct, out, x: (mul(ct, mul(rsqrt(sub(x, full_like(1.0, x))), rsqrt(add(x, full_like(1.0, x))))),),
+    onnx="Acosh",
+    domain=(1.2, 3.0),
+    doc="The inverse hyperbolic cosine, not negative; NaN below 1.",
+)
+atanh: Op = _function(
+    "atanh",
+    np.arctanh,
+    lambda ct, out, x: (div(ct, mul(sub(full_like(1.0, x), x), add(full_like(1.0, x), x))),),
+    onnx="Atanh",
+    domain=(-0.9, 0.9),
+    doc="The inverse hyperbolic tangent; infinite at -1 and 1, NaN beyond.",
+)
 tanh: Op = _function(
     "tanh", np.tanh, lambda ct, out, x: (mul(ct, _one_minus_square(out)),), onnx="Tanh", doc="The hyperbolic tangent."
 )
@@ -139,6 +162,21 @@ erf: Op = _function(
     onnx="Erf",
     doc="The error function, 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.",
 )
+
+
+erfc: Op = _function(
+    "erfc",
+    each(math.erfc),
+    lambda ct, out, x: (mul(_scaled(ct, -2.0 / math.sqrt(math.pi)), exp(neg(mul(x, x)))),),
+    doc="1 - erf(x), to full precision where it is small.",
+)
+
+
+def _asinh_vjp(ct: Any, x: Any) -> Any:
+    """``ct / sqrt(1 + x^2)`` with no square of anything above 1, which would overflow."""
+    size, one = abs(x), full_like(1.0, x)
+    large, small = maximum(size, one), minimum(size, one)
+    return mul(div(ct, large), rsqrt(_one_plus_square(div(small, large))))
 
 
 def _pow_vjp(ct: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
@@ -160,6 +198,13 @@ def _atan2_vjp(ct: Any, out: Any, y: Any, x: Any) -> tuple[Any, ...]:
     return mul(scale, x), neg(mul(scale, y))
 
 
+def _hypot_vjp(ct: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
+    """0 at the origin, which is a kink."""
+    origin = eq(out, zeros_like(out))
+    divisor = select(origin, full_like(1.0, out), out)
+    return mul(ct, div(x, divisor)), mul(ct, div(y, divisor))
+
+
 pow: Op = _function(
     "pow",
     np.power,
@@ -171,6 +216,11 @@ pow: Op = _function(
 )
 atan2: Op = _function(
     "atan2", np.arctan2, _atan2_vjp, arity=2, doc="The angle of the point (x, y) for operands y, x, in -pi .. pi."
+)
+
+
+hypot: Op = _function(
+    "hypot", np.hypot, _hypot_vjp, arity=2, doc="sqrt(x^2 + y^2) without overflow or underflow on the way."
 )
 
 

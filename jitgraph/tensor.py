@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
 
-from jitgraph import dtypes, eager, habits, lifting, ops
+from jitgraph import dtypes, eager, lifting, ops
 from jitgraph.autograd import tape
 from jitgraph.dtypes import DType
 from jitgraph.eager import EagerValue
 from jitgraph.errors import DeviceError, DTypeError, JitgraphError, ShapeError, TraceError
+from jitgraph.habits import TENSOR, advice
 from jitgraph.ir import context
 from jitgraph.lifting import TensorLike, elementwise
 
@@ -91,7 +92,7 @@ class Tensor:
 
     def __getattr__(self, name: str) -> Any:
         """Methods are attached by ``jitgraph.functions``; for names that others use, what to write here."""
-        hint = habits.advice(name, habits.TENSOR)
+        hint = advice(name, TENSOR)
         if not hint and name.endswith("_") and not name.startswith("_") and hasattr(Tensor, name[:-1]):
             hint = f"\n  hint: write x[...] = x.{name[:-1]}(...)"
         raise AttributeError(f"a Tensor has no attribute {name!r}{hint}")
@@ -285,7 +286,7 @@ class Tensor:
 
     @data.setter
     def data(self, value: Any) -> NoReturn:
-        raise JitgraphError(f"x.data cannot be set\n  hint: {habits.TENSOR['data']}")
+        raise JitgraphError(f"x.data cannot be set\n  hint: {TENSOR['data']}")
 
     def detach(self) -> Tensor:
         """A new handle on the same value through which no gradient flows."""

@@ -313,3 +313,26 @@ def test_a_module_of_a_container_is_replaced() -> None:
     assert traced(x).shape == model(x).shape == (1, 3) and len(model) == 2
     with pytest.raises(IndexError):
         model[2] = jg.nn.ReLU()
+
+
+def test_containers_hold_modules_alone() -> None:
+    first, last = nn.Linear(2, 3), nn.Linear(3, 1)
+    for made, hint in (
+        (lambda: nn.Sequential(first, jg.relu, last), "jg.nn.ReLU()"),
+        (lambda: nn.Sequential([first, last]), r"Sequential\(\*modules\)"),
+        (lambda: nn.Sequential(first, nn.ReLU), r"write ReLU\(\)"),
+        (lambda: nn.ModuleList([first, None]), "not a NoneType"),
+        (lambda: nn.ModuleList([first]).append([last]), "append one by one"),
+        (lambda: nn.Sequential(first, last).__setitem__(1, jg.tanh), "not a function"),
+    ):
+        with pytest.raises(jg.JitgraphError, match=hint):
+            made()
+
+
+def test_a_sequence_of_named_modules() -> None:
+    model = nn.Sequential({"wide": nn.Linear(2, 3), "bend": nn.ReLU(), "narrow": nn.Linear(3, 1)})
+    assert list(model.state_dict()) == ["wide.weight", "wide.bias", "narrow.weight", "narrow.bias"]
+    x = jg.ones((4, 2))
+    np.testing.assert_array_equal(model(x).detach().numpy(), model.narrow(jg.relu(model.wide(x))).detach().numpy())
+    model[1] = nn.Tanh()
+    assert isinstance(model.bend, nn.Tanh) and len(model) == 3

@@ -137,9 +137,22 @@ def test_schedules_set_the_rate() -> None:
 
 def test_mistakes() -> None:
     p = jg.nn.Parameter(START)
-    for given, message in (([], "at least one"), ([p, p], "twice"), ([1.0], "takes parameters, not float")):
+    model = jg.nn.Linear(2, 1)
+    cases: list[tuple[Any, str]] = [
+        ([], "at least one"),
+        ([p, p], "twice"),
+        ([1.0], "takes parameters, not a float"),
+        (model, r"write model.parameters\(\)"),
+        (model.weight, r"write a list: \[parameter\]"),
+        (model.named_parameters(), "not a tuple"),
+        ([model.weight * 2], "not results computed from them"),
+    ]
+    for given, message in cases:
         with pytest.raises(jg.JitgraphError, match=message):
             jg.optim.SGD(given)
+    for settings in ([p], [{"params": [p], "lr": -1.0}]):
+        with pytest.raises(jg.JitgraphError, match="must not be negative"):
+            jg.optim.Adam(settings, lr=-0.1)
     with pytest.raises(jg.JitgraphError, match="nesterov"):
         jg.optim.SGD([p], nesterov=True)
 

@@ -24,6 +24,9 @@ class Optimizer:
     """Base of optimisers. ``params`` is an iterable of parameters, or of dicts with "params" and own settings."""
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+        if not isinstance(params, Iterable) or isinstance(params, Tensor | Mapping):
+            way = "model.parameters()" if hasattr(params, "parameters") else "a list: [parameter]"
+            raise JitgraphError(f"an optimiser takes parameters, not a {type(params).__name__}\n  hint: write {way}")
         given = list(params)
         if not given:
             raise JitgraphError("an optimiser needs at least one parameter")
@@ -35,13 +38,22 @@ class Optimizer:
             members = [members] if isinstance(members, Tensor) else list(members)
             for member in members:
                 if not isinstance(member, Tensor):
-                    raise JitgraphError(f"an optimiser takes parameters, not {type(member).__name__}")
+                    raise JitgraphError(
+                        f"an optimiser takes parameters, not a {type(member).__name__}\n  hint: model.parameters()"
+                    )
+                if member.requires_grad and not member.is_leaf:
+                    raise JitgraphError(
+                        "an optimiser takes parameters, not results computed from them\n  hint: x.detach(), a new leaf"
+                    )
                 if id(member) in seen:
                     raise JitgraphError("a parameter is given to the optimiser twice")
                 seen.add(id(member))
             own = {**group, **self.renamed(group)}
             floats = {name: float(own[name]) for name in own.keys() & defaults if isinstance(defaults[name], float)}
-            self.param_groups.append({**defaults, **own, **floats, "params": members})
+            settings = {**defaults, **own, **floats, "params": members}
+            if settings["lr"] < 0:
+                raise JitgraphError(f"the learning rate is {settings['lr']}; it must not be negative")
+            self.param_groups.append(settings)
         self.state: list[dict[str, Tensor]] = [
             self.initial_state(p, group) for group in self.param_groups for p in group["params"]
         ]

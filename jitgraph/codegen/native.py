@@ -17,18 +17,15 @@ def emit_llvm(schedule: Schedule, target: Target) -> str:
 
 def image_of(llvm_ir: str, target: Target) -> bytes:
     """The flat image of a module that ``emit_llvm`` gave."""
-    from jitgraph.codegen.llvm import entry, machine, math_functions, panel_library, pool, ranges
+    from jitgraph.codegen.llvm import entry, machine, objects, pool
 
     config.log("llvm", llvm_ir)
     if config.logs("asm"):
         config.log("asm", machine.asm(llvm_ir, target))
-    objects = machine.assemble_units(llvm_ir, target)
-    objects += panel_library.library_objects(llvm_ir, target) + math_functions.library_objects(llvm_ir, target)
     exports = dict(entry.EXPORTS)
     if pool.DECLARATIONS in llvm_ir:
-        objects += [pool.runtime_object(target), ranges.library_object(target)]
         exports |= pool.EXPORTS
-    return link(objects, exports)
+    return link(objects.objects_of(llvm_ir, target), exports)
 
 
 def build_image(schedule: Schedule, target: Target) -> bytes:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import itertools
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +12,7 @@ from typing import Any, Final
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 
-from jitgraph.codegen.llvm.units import Unit, units
+from jitgraph.codegen.llvm.units import Unit
 from jitgraph.errors import CompileError
 from jitgraph.ir.target import Target
 
@@ -116,19 +114,8 @@ def _object(module: Any, machine: Any) -> bytes:
         ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
 
 
-def assemble_units(ir_text: str, target: Target) -> list[bytes]:
-    """What ``assemble`` makes, as several objects to link: one for each of ``units``, made in threads."""
-    parts = units(ir_text)
-    workers = min(sum(part.hot for part in parts), len(os.sched_getaffinity(0)))  # the rest takes a moment
-    if workers < 2:
-        return [_assemble_unit(part, target) for part in parts]
-    from concurrent.futures import ThreadPoolExecutor  # here: it brings logging, and most graphs are one unit
-
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(_assemble_unit, parts, itertools.repeat(target)))
-
-
-def _assemble_unit(unit: Unit, target: Target) -> bytes:
+def assemble_unit(unit: Unit, target: Target) -> bytes:
+    """As ``assemble``, for one of the units of a module; without optimisation where its speed does not matter."""
     if unit.hot:
         return assemble(unit.llvm_ir, target)
     with _target_machine(target.name, level=0) as machine:

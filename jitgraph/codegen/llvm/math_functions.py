@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Final, cast
 
 from jitgraph.codegen.llvm import machine
@@ -22,7 +23,7 @@ _DECLARED: Final = re.compile(r"^declare hidden \w+ @(m_([a-z0-9]+)_(\w+)_1)\(",
 def math_function(module: Module, function: str, dtypes: tuple[DType, ...], lanes: int) -> str:
     """The name of the LLVM function for a math function of ``codegen.math``, for float32 and float64.
 
-    It is inlined where it is called; a long one of single numbers is declared alone, and ``library_objects`` has it.
+    It is inlined where it is called; a long one of single numbers is declared alone, and ``tasks`` makes it.
     Fast math stops at its door: reassociation would undo the error terms of its arithmetic.
     """
     name = f"m_{function}_{'_'.join(SHORT_NAMES[dtype] for dtype in dtypes)}_{lanes}"
@@ -51,9 +52,9 @@ def _math_text(name: str, function: str, dtypes: tuple[DType, ...], lanes: int, 
     return text
 
 
-def library_objects(llvm_ir: str, target: Target) -> list[bytes]:
-    """The objects that define the math functions that ``llvm_ir`` declares; each is made once a process."""
-    return [_math_object(*match.groups(), target) for match in _DECLARED.finditer(llvm_ir)]
+def tasks(llvm_ir: str, target: Target) -> list[Callable[[], bytes]]:
+    """What makes the objects that define the math functions which ``llvm_ir`` declares, each once a process."""
+    return [partial(_math_object, *match.groups(), target) for match in _DECLARED.finditer(llvm_ir)]
 
 
 @cache

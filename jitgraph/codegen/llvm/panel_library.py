@@ -7,7 +7,8 @@ lies and how far its lines are apart.
 from __future__ import annotations
 
 import re
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Final
 
 from jitgraph.codegen.kernel import Kernel, Load, Operand, Param, Var
@@ -24,22 +25,22 @@ from jitgraph.ir.target import Target
 _DECLARED: Final = re.compile(r"^declare hidden void @(jg_pack_(\w+)_(\d+)_(depth|places))\(", re.MULTILINE)
 
 
-def library_objects(llvm_ir: str, target: Target) -> list[bytes]:
-    """The objects of ``tile`` and of this library that ``llvm_ir`` needs; each is made once a process."""
-    objects, declared = [], llvm_ir
-    for name, short, width, along in sorted(set(_DECLARED.findall(llvm_ir))):
-        made, text = _object(name, BY_SHORT_NAME[short], int(width), along == "depth", target)
-        objects.append(made)
-        declared += text
-    return objects + tile.library_objects(declared, target)
+def tasks(llvm_ir: str, target: Target) -> list[Callable[[], bytes]]:
+    """What makes the objects of ``tile`` and of this library that ``llvm_ir`` needs, each once a process."""
+    texts = [
+        pack_text(name, BY_SHORT_NAME[short], int(width), along == "depth", target)
+        for name, short, width, along in sorted(set(_DECLARED.findall(llvm_ir)))
+    ]
+    declared = "\n".join([llvm_ir, *texts])
+    return [*tile.library_tasks(declared, target), *(partial(_object, text, target) for text in texts)]
 
 
 @cache
-def _object(name: str, dtype: DType, width: int, along_depth: bool, target: Target) -> tuple[bytes, str]:
-    text = pack_text(name, dtype, width, along_depth, target)
-    return machine.assemble(text, target), text
+def _object(text: str, target: Target) -> bytes:
+    return machine.assemble(text, target)
 
 
+@cache
 def pack_text(name: str, dtype: DType, width: int, along_depth: bool, target: Target) -> str:
     """A module with ``void name(ptr from, i64 stride, ptr to, i64 begin, i64 end, i64 first, i64 last, i64 extent)``.
 

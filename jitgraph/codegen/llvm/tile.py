@@ -8,7 +8,8 @@ the scheme: Goto and van de Geijn 2008, "Anatomy of high-performance matrix mult
 from __future__ import annotations
 
 import re
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Final, NamedTuple
 
 from jitgraph.codegen.llvm import machine
@@ -86,13 +87,16 @@ def square_function(env: Environment, dtype: DType) -> str:
     return name
 
 
-def library_objects(llvm_ir: str, target: Target) -> list[bytes]:
-    """The objects that define what ``llvm_ir`` declares of the above; each is made once a process."""
+def library_tasks(llvm_ir: str, target: Target) -> list[Callable[[], bytes]]:
+    """What makes the objects that define what ``llvm_ir`` declares of the above, each once a process."""
     tiles = sorted(set(re.findall(r"declare hidden void @jg_tile_(\w+)_(\d+)_(\d+)\(", llvm_ir)))
     squares = sorted(set(re.findall(r"declare hidden void @jg_square_(\w+)\(", llvm_ir)))
     return [
-        *(_tile_object(target, BY_SHORT_NAME[short], int(rows), int(vectors)) for short, rows, vectors in tiles),
-        *(_square_object(target, BY_SHORT_NAME[short]) for short in squares),
+        *(
+            partial(_tile_object, target, BY_SHORT_NAME[short], int(rows), int(vectors))
+            for short, rows, vectors in tiles
+        ),
+        *(partial(_square_object, target, BY_SHORT_NAME[short]) for short in squares),
     ]
 
 

@@ -1,0 +1,67 @@
+"""The objects of an image: made in threads, in an order of their own, once a process where they are a library's."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from jitgraph.codegen.llvm import machine, panel_library
+from jitgraph.codegen.llvm.objects import in_threads, objects_of
+from jitgraph.compiler import Compiled, compile
+from jitgraph.ir.parser import parse
+from jitgraph.ir.target import Target
+
+PRODUCT = """graph @f(%x: f32[40, 64], %y: f32[64, 50]) -> f32[40, 50] {
+  %0: f32[40, 50] = dot(%x, %y) {batch=[[],[]], contract=[[1],[0]]}
+  return %0
+}"""
+
+
+@pytest.mark.parametrize("processors", [1, 2, 5])
+def test_results_come_in_the_order_of_the_tasks(processors: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)))
+    names = set()
+
+    def task(number: int) -> bytes:
+        time.sleep(0.002 * (7 - number))
+        names.add(threading.current_thread().name)
+        return bytes([number])
+
+    made = in_threads([lambda number=number: task(number) for number in range(7)])  # type: ignore[misc]
+    assert made == [bytes([number]) for number in range(7)]
+    assert len(names) <= processors
+    assert in_threads([]) == []
+
+
+def test_the_first_failure_is_raised_and_ends_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    begun: list[int] = []
+
+    def task(number: int) -> bytes:
+        begun.append(number)
+        time.sleep(0.01)
+        raise ValueError(str(number))
+
+    with pytest.raises(ValueError, match="0"):
+        in_threads([lambda number=number: task(number) for number in range(50)])  # type: ignore[misc]
+    assert len(begun) <= 2
+    assert not [thread for thread in threading.enumerate() if thread.name == "jitgraph-llvm"]
+
+
+def test_what_libraries_define_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = parse(PRODUCT)
+    first = compile(graph)
+    assert isinstance(first, Compiled)
+    assert panel_library.tasks(first.llvm_ir, Target.host())
+    made: list[str] = []
+    assemble = machine.assemble
+    monkeypatch.setattr(machine, "assemble", lambda text, target: made.append(text) or assemble(text, target))
+    objects = objects_of(first.llvm_ir, Target.host())
+    assert len(made) == 1  # the kernel itself; what runs once is assembled without optimisation
+    assert objects == objects_of(first.llvm_ir, Target.host())
+    x, y = np.ones((40, 64), np.float32), np.ones((64, 50), np.float32)
+    assert (first.run([x, y])[0] == 64).all()

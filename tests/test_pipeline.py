@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from golden_files import TARGET
 
-from jitgraph import opt
+from jitgraph import compiler, opt
 from jitgraph.errors import GraphError
 from jitgraph.ir import parse
 from jitgraph.ir.graph import Graph
@@ -96,3 +97,22 @@ def test_tool_reports_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 def test_the_pipeline_names_each_pass_once() -> None:
     assert len(PASSES) == len(PIPELINE)
+
+
+def test_the_collector_waits_for_all_compilations_and_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[bool] = []
+    monkeypatch.setattr(compiler, "_compile_stages", lambda *_: seen.append(gc.isenabled()))
+    gc.enable()
+    compiler._compile(None, None, ())  # type: ignore[arg-type]
+    assert (seen, gc.isenabled()) == ([False], True)
+    with compiler._UNCOLLECTED:
+        with compiler._UNCOLLECTED:
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        compiler._compile(None, None, ())  # type: ignore[arg-type]
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

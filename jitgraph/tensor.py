@@ -497,7 +497,7 @@ class Tensor:
         return elementwise(ops.neg, self)
 
     def __pos__(self) -> Tensor:
-        return self
+        return lifting.wrap(self.value)
 
     def __abs__(self) -> Tensor:
         return elementwise(ops.abs, self)

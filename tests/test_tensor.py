@@ -52,7 +52,10 @@ def test_in_place_rebinds_the_handle_that_a_caller_passed() -> None:
     assert other.tolist() == [0.0, 0.0] and view.tolist() == [0.0, 0.0] and row.item() == 0.0
 
 
-@pytest.mark.parametrize("derive", [lambda x: x.reshape(4), lambda x: x.T, lambda x: x[0], lambda x: jg.asarray(x)])
+DERIVED = [lambda x: x.reshape(4), lambda x: x.T, lambda x: x[0], lambda x: jg.asarray(x), lambda x: +x]
+
+
+@pytest.mark.parametrize("derive", DERIVED)
 def test_no_other_tensor_ever_changes(derive: Any) -> None:
     x = jg.asarray(np.arange(4.0).reshape(2, 2))
     y = derive(x)

@@ -22,8 +22,27 @@ EXACT: dict[str, Callable[..., Any]] = {
     "log2": lambda x: mp.log(x) / mp.log(2),
     "rsqrt": lambda x: 1 / mp.sqrt(x),
     "pow": mp.power,
+    "erfinv": lambda x: erfinv(x),  # below
     "erfc": lambda x: mp.erfc(max(min(x, mpf(100)), mpf(-100))),
 }
+
+
+def erfinv(x: Any) -> Any:
+    """mpmath's loses digits near 1: Newton's iteration on erfc, whose argument 1 - |x| is exact."""
+    rest, size = 1 - abs(x), abs(x)
+    if size == 1:
+        return mp.inf * x
+    if size < 0.5:
+        return mp.erfinv(x)
+    found = mp.sqrt(-mp.log(rest * (1 + size))) * mpf("0.95")
+    for _ in range(60):
+        step = (mp.erfc(found) - rest) * mp.sqrt(mp.pi) / 2 * mp.exp(found**2)
+        found += step / (1 + found * step)
+        if abs(step) < mpf(10) ** -40:
+            break
+    return mp.sign(x) * found
+
+
 GROWS = ("exp", "exp2", "expm1", "sinh", "cosh", "tanh")  # 2000 stands for anything beyond: the result is the same
 
 

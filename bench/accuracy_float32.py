@@ -17,6 +17,7 @@ import numpy as np
 from jitgraph.codegen.kernel_parser import parse_kernel
 from jitgraph.codegen.math import FUNCTIONS
 from jitgraph.codegen.scalar_numpy import NumpyScalars
+from jitgraph.ops import inverse_erf
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from native_kernels import Native, schedule_of
@@ -40,6 +41,7 @@ EXACT: dict[str, Callable[..., Any]] = {
     "atanh": np.arctanh,
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "erf": np.vectorize(math.erf, otypes=[np.float64]),
+    "erfinv": np.vectorize(inverse_erf.erfinv, otypes=[np.float64]),
     "erfc": np.vectorize(math.erfc, otypes=[np.float64]),
 }
 

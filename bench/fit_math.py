@@ -96,6 +96,30 @@ def _erfc_rest(centre: Any, top: Any) -> tuple[Function, Function, Any, Any]:
     return f, lambda t: 1 / (1 + f(t)), low, high
 
 
+def _erfinv_ratio(w: Any) -> Any:
+    """erfinv(x) / x where x^2 = 1 - exp(-w), by Newton's iteration on erfc (halved steps of Halley's kind)."""
+    if w < mpf(10) ** -20:
+        return mp.sqrt(mp.pi) / 2
+    rest = mp.exp(-w) / (1 + mp.sqrt(-mp.expm1(-w)))  # 1 - x
+    found = mp.erfinv(mp.sqrt(-mp.expm1(-w))) if w < mpf("0.1") else mp.sqrt(w) * mpf("0.95")
+    for _ in range(60):
+        step = (mp.erfc(found) - rest) * mp.sqrt(mp.pi) / 2 * mp.exp(found**2)
+        found += step / (1 + found * step)
+        if abs(step) < mpf(10) ** -50:
+            return found / (1 - rest)
+    raise ArithmeticError(w)
+
+
+def _erfinv(low: Any, high: Any, centre: Any, *, root: bool) -> tuple[Function, Function, Any, Any]:
+    """erfinv(x) / x in w - centre, or in sqrt(w) - centre."""
+
+    def f(t: Any) -> Any:
+        return _erfinv_ratio((t + centre) ** 2 if root else t + centre)
+
+    centre = mpf(centre)
+    return f, lambda t: 1 / f(t), mpf(low) - centre, mpf(high) - centre
+
+
 def _log_rest(z: Any) -> Any:
     s = mp.sqrt(z)
     return ((mp.log((1 + s) / (1 - s)) / s - 2) / z - mpf(2) / 3) / z
@@ -123,6 +147,20 @@ TABLES: list[tuple[str, str, tuple[Function, Function, Any, Any], int, int]] = [
 ]
 
 
+ERFINV_TABLES: list[tuple[str, str, tuple[Function, Function, Any, Any], int, int]] = [
+    ("ERFINV", "in w - 1.25 up to 5", _erfinv(0, 5, "1.25", root=False), 9, 0),
+    ("ERFINV", "in w - 1.5 up to 6.25", _erfinv(0, "6.25", "1.5", root=False), 0, 23),
+    ("ERFINV_TAIL", "in sqrt(w) - 3.125 from sqrt(5) to 4.08", _erfinv("2.236", "4.08", "3.125", root=True), 9, 0),
+    ("ERFINV_TAIL", "in sqrt(w) - 3.25 from 2.5 to 4", _erfinv("2.5", 4, "3.25", root=True), 0, 20),
+    ("ERFINV_FAR", "in sqrt(w) - 5 from 4 to 6.1", _erfinv(4, "6.1", 5, root=True), 0, 18),
+]
+TABLES += [(name, f"erfinv(x) / x, w = -log(1 - x^2), {what}", *rest) for name, what, *rest in ERFINV_TABLES]
+
+
+SPLIT = {"ERFINV", "ERFINV_TAIL", "ERFINV_FAR"}
+"""Tables whose constant coefficient, which is most of the result, stands there as the sum of the first two numbers."""
+
+
 def literal(coefficient: Any, bits: int) -> str:
     if bits == 64:
         return repr(float(coefficient))
@@ -146,8 +184,13 @@ def show(name: str, what: str, problem: tuple[Function, Function, Any, Any], deg
     if bits == 32 and low > 0:
         coefficients = rounded_fit(f, weight, low, high, degree, kind)
     else:
-        coefficients = [float(kind(float(c))) for c in remez(f, weight, low, high, degree)[0]]
+        exact = remez(f, weight, low, high, degree)[0]
+        coefficients = [float(kind(float(c))) for c in exact]
+        if name in SPLIT:
+            coefficients.insert(1, float(kind(float(exact[0] - mpf(coefficients[0])))))
     rounded = [mpf(c) for c in coefficients]
+    if name in SPLIT:
+        rounded[:2] = [rounded[0] + rounded[1]]
     points = [low + (high - low) * i / 4000 for i in range(4001)]
     error = max(weight(x) * abs(f(x) - mp.polyval(rounded[::-1], x)) for x in points if x != 0)
     print(f"# {what}: relative error 2^{float(mp.log(error, 2)):.1f}")

@@ -20,6 +20,7 @@ from jitgraph.tensor import Tensor
 __all__ = [
     "erf",
     "erfc",
+    "erfinv",
     "exp2",
     "expit",
     "expm1",
@@ -36,6 +37,11 @@ __all__ = [
 def erfc(x: TensorLike) -> Tensor:
     """1 - erf(x), to full precision where it is small. Integers and bools are computed in float32."""
     return elementwise(ops.erfc, x, floating=True)
+
+
+def erfinv(x: TensorLike) -> Tensor:
+    """The inverse of erf: infinite at -1 and 1, NaN beyond. Integers and bools are computed in float32."""
+    return elementwise(ops.erfinv, x, floating=True)
 
 
 def logit(x: TensorLike) -> Tensor:

@@ -370,6 +370,7 @@ def test_special() -> None:
         same(jg.special.logit(x), np.log(x / (1 - x)), rtol=1e-14)
     same(jg.special.expit(jg.special.logit(x[1:3])), x[1:3], rtol=1e-14)
     same(jg.special.xlogy([0.0, 2.0, 0.0], [0.0, 3.0, np.nan]), [0.0, 2 * np.log(3.0), np.nan], rtol=1e-6)
+    same(jg.special.erfinv(np.array([-0.5, 0.0, 1.0])), [-0.4769362762044699, 0.0, np.inf], rtol=1e-15)
     same(jg.special.erfc(np.array([-1.0, 0.0, 26.0])), [1.8427007929497148, 1.0, 5.663192408856143e-296], rtol=1e-14)
     same(jg.special.erf(np.array([0.0, 0.5, 2.0])), [0.0, 0.5204998778130465, 0.9953222650189527], rtol=1e-15)
 

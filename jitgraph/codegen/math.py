@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from jitgraph.codegen.math_erf import erf, erfc, rsqrt
+from jitgraph.codegen.math_erfinv import erfinv
 from jitgraph.codegen.math_exp import cosh, exp, exp2, expm1, sinh, tanh
 from jitgraph.codegen.math_hyperbolic import acosh, asinh, atanh, hypot
 from jitgraph.codegen.math_log import log, log1p, log2, pow_
@@ -41,5 +42,6 @@ FUNCTIONS: Final[dict[str, Callable[..., Scalar]]] = {
     "hypot": hypot,
     "erf": erf,
     "erfc": erfc,
+    "erfinv": erfinv,
     "rsqrt": rsqrt,
 }

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from jitgraph.ir.op import Op
+from jitgraph.ops import inverse_erf as _inverse
 from jitgraph.ops import rules
 from jitgraph.ops.arithmetic import abs, add, div, maximum, minimum, mul, neg, sub
 from jitgraph.ops.bits import bitwise_and
@@ -169,6 +170,15 @@ erfc: Op = _function(
     each(math.erfc),
     lambda ct, out, x: (mul(_scaled(ct, -2.0 / math.sqrt(math.pi)), exp(neg(mul(x, x)))),),
     doc="1 - erf(x), to full precision where it is small.",
+)
+
+
+erfinv: Op = _function(
+    "erfinv",
+    each(_inverse.erfinv),
+    lambda ct, out, x: (mul(_scaled(ct, math.sqrt(math.pi) / 2.0), exp(mul(out, out))),),
+    domain=(-0.9, 0.9),
+    doc="The inverse of erf; infinite at -1 and 1, NaN beyond.",
 )
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import enum
 import math
+import operator
+import sys
 import types
 from array import array
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable
+from functools import partial
+from operator import attrgetter, itemgetter, methodcaller
 from typing import Any
 
 import numpy as np
@@ -449,3 +453,135 @@ def test_an_attribute_counted_while_the_parameters_are_listed() -> None:
     for number in range(1, 4):
         f(jg.ones((1, 2)))
         assert module.calls == number
+
+
+class Matched:
+    __match_args__ = ("a",)
+
+    def __init__(self) -> None:
+        self.a = 1
+        self.b = 2
+
+
+def with_default(x: Any, k: int = 2, *, name: str = "a") -> Any:
+    return x * k if name == "a" else x - k
+
+
+MATCHED = Matched()
+NUMBER = 2
+MARKED = jg.asarray([1.0, 2.0])
+PARTIAL = partial(with_default, k=2)
+GET = {"a": attrgetter("a"), "k": itemgetter("k"), "deep": attrgetter("inner.depth"), "call": methodcaller("get")}
+SETTINGS = {"k": 2}
+UNLISTED = types.ModuleType("unlisted")
+
+
+def by_match(x: Any) -> Any:
+    match MATCHED:
+        case Matched(a=7):
+            return x
+        case Matched(b=8):
+            return x * 8
+        case Matched(a, b=2):
+            return x * a
+    return x * 9
+
+
+def by_exec(x: Any) -> Any:
+    found: dict[str, Any] = {"NUMBER": 1}
+    exec("NUMBER = NUMBER + 1\nfound = NUMBER", found)
+    return x * found["found"] + eval("NUMBER * 2")
+
+
+def joined(x: Any, flag: bool = True) -> Any:
+    box = MATCHED if flag else CONFIG
+    return x * (MATCHED.a if flag else 3) + box.__dict__["b"]
+
+
+CONFIG = Config()
+
+
+def set_by_name(x: Any) -> Any:
+    setattr(MATCHED, "a", MATCHED.a + 1)  # noqa: B010 - what is tested
+    return x * MATCHED.a
+
+
+def marked(x: Any) -> Any:
+    MARKED.level += 1  # type: ignore[attr-defined]
+    return MARKED * MARKED.level + x  # type: ignore[attr-defined]
+
+
+def replaced_defaults() -> None:
+    with_default.__defaults__ = (5,)
+
+
+def restored_defaults() -> None:
+    with_default.__defaults__ = (2,)
+
+
+RARE: dict[str, tuple[Callable[[Any], Any], list[Callable[[], Any]]]] = {
+    "defaults": (lambda x: with_default(x), [replaced_defaults, restored_defaults]),
+    "keyword defaults": (
+        lambda x: with_default(x),
+        [lambda: vars(with_default), lambda: setattr(with_default, "__kwdefaults__", {"name": "b"})],
+    ),
+    "partial": (lambda x: PARTIAL(x), [lambda: PARTIAL.keywords.update(k=7)]),
+    "match": (by_match, [lambda: setattr(MATCHED, "b", 8), lambda: setattr(MATCHED, "a", 7)]),
+    "match again": (by_match, [lambda: setattr(MATCHED, "a", 3), lambda: setattr(MATCHED, "b", 3)]),
+    "attrgetter": (lambda x: x * GET["a"](MATCHED), [lambda: setattr(MATCHED, "a", 30)]),
+    "attrgetter made": (lambda x: x * attrgetter("a")(MATCHED), [lambda: setattr(MATCHED, "a", 31)]),
+    "deep attrgetter": (lambda x: x * GET["deep"](CONFIG), [lambda: setattr(CONFIG.inner, "depth", 9)]),
+    "itemgetter": (lambda x: x * GET["k"](SETTINGS), [lambda: SETTINGS.update(k=5)]),
+    "getitem": (lambda x: x * operator.getitem(SETTINGS, "k"), [lambda: SETTINGS.update(k=6)]),
+    "methodcaller": (lambda x: x * GET["call"](CONFIG).rate, [lambda: setattr(CONFIG, "rate", 6)]),
+    "globals": (lambda x: x * globals()["NUMBER"], [lambda: globals().update(NUMBER=5)]),
+    "vars of a module": (lambda x: x * vars(UNLISTED)["q"], [lambda: setattr(UNLISTED, "q", 5)]),
+    "a module that nobody imported": (lambda x: x * UNLISTED.q, [lambda: setattr(UNLISTED, "q", 6)]),
+    "eval and exec": (by_exec, [lambda: globals().update(NUMBER=7)]),
+    "dir": (lambda x: x * len(dir(CONFIG)), [lambda: setattr(CONFIG, "more", 1)]),
+    "argv": (lambda x: x * len(sys.argv), [lambda: sys.argv.append("more"), lambda: sys.argv.pop()]),
+    "attribute of a tensor": (lambda x: x * MARKED.level, [lambda: setattr(MARKED, "level", 5)]),
+    "two ways": (joined, [lambda: setattr(MATCHED, "b", 50), lambda: setattr(MATCHED, "a", 60)]),
+}
+
+
+@pytest.mark.parametrize("name", RARE)
+def test_rare_ways_to_read_state(name: str) -> None:
+    MARKED.level = 1  # type: ignore[attr-defined]
+    UNLISTED.q = 2  # type: ignore[attr-defined]
+    use, edits = RARE[name]
+    traced, x = jg.trace(use), jg.asarray([1.0, 2.0])
+    assert traced(x).tolist() == use(x).tolist()
+    for edit in edits:
+        edit()
+        assert traced(x).tolist() == use(x).tolist()
+    assert not [what for program in traced.programs for what in program.unguarded]
+
+
+def test_attributes_set_by_name_or_on_a_tensor() -> None:
+    traced, x = jg.trace(set_by_name), jg.asarray([1.0, 2.0])
+    MATCHED.a = 0
+    assert [traced(x).tolist()[0] for _ in range(3)] == [1, 2, 3] and MATCHED.a == 3
+    MARKED.level = 0  # type: ignore[attr-defined]
+    traced = jg.trace(marked)
+    assert [traced(x).tolist()[0] for _ in range(3)] == [2, 3, 4]
+    assert MARKED.level == 3  # type: ignore[attr-defined]
+
+    def on_an_argument(x: Any) -> Any:
+        x.seen = True
+        return x * 2
+
+    with pytest.raises(jg.TraceError, match=r"x.seen is set on a tensor among the arguments"):
+        jg.trace(on_an_argument)(x)
+    assert not hasattr(x, "seen")
+
+
+def test_a_tensor_whose_attribute_is_read_has_to_stay() -> None:
+    first, second = jg.asarray([1.0]), jg.asarray([1.0])
+    first.level, second.level = 1, 2  # type: ignore[attr-defined]
+    box = types.SimpleNamespace(w=first)
+    traced = jg.trace(lambda x: x * box.w.level + box.w)
+    x = jg.asarray([1.0])
+    assert traced(x).tolist() == [2]
+    box.w = second
+    assert traced(x).tolist() == [3]

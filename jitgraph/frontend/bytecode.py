@@ -60,12 +60,38 @@ class Index(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What the last call of a function gave."""
+    """What the last call of a function gave; ``arguments`` where they were given by position."""
 
     function: Any
+    arguments: tuple[Any, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.function}()"
+
+
+class Call(NamedTuple):
+    """A call of ``function``; an argument that is not known is None."""
+
+    function: Any
+    arguments: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return f"{self.function}({', '.join(map(str, self.arguments))})"
+
+
+class Match(NamedTuple):
+    """``case kind(...)`` with ``patterns`` patterns by position, for ``subject``."""
+
+    subject: Any
+    kind: Any
+    patterns: int
+
+
+class Globals(NamedTuple):
+    """What ``globals()`` gives."""
+
+    def __str__(self) -> str:
+        return "globals()"
 
 
 class _Null(NamedTuple):
@@ -76,19 +102,20 @@ class _Null(NamedTuple):
 class Access:
     """One read, write or deletion of ``target`` (a Name, Attr or Index); its owner is None where it is unknown.
 
-    "type" says that ``type(target)`` is about to be called.
+    "call" says that the Call ``target`` is about to be made, "match" that a Match is about to be tried.
 
     "make" says that the result of a call, ``target.owner``, is about to be bound to the local variable ``target.name``.
 
     ``whole`` is set where the value itself is used, and not only something inside it. ``method`` marks the lookup of a
-    method to be called at once.
+    method to be called at once, ``called`` any function to be.
     """
 
-    kind: Literal["read", "write", "delete", "make", "type"]
+    kind: Literal["read", "write", "delete", "make", "call", "match"]
     target: Any
     line: int
     whole: bool = True
     method: bool = False
+    called: bool = False
 
 
 STAGING: Final = "__jg__"  # the variable of rewritten functions that holds the staging functions
@@ -123,6 +150,8 @@ _ENDS: Final = frozenset(
 _PUSH_UNKNOWN: Final = frozenset(
     ["LOAD_BUILD_CLASS", "LOAD_ASSERTION_ERROR", "LOAD_COMMON_CONSTANT", "LOAD_LOCALS", "LOAD_CLOSURE"]
 )
+_SETATTR: Final = (Name("global", "setattr"), Attr(Name("global", "object"), "__setattr__"))
+_DELATTR: Final = (Name("global", "delattr"), Attr(Name("global", "object"), "__delattr__"))
 _BINARY: Final = frozenset(["COMPARE_OP", "IS_OP", "CONTAINS_OP"])
 _UNARY: Final = frozenset(
     ["UNARY_NOT", "UNARY_NEGATIVE", "UNARY_INVERT", "UNARY_POSITIVE", "FORMAT_SIMPLE", "CONVERT_VALUE", "GET_ITER"]
@@ -150,10 +179,15 @@ class _Walker:
         self.handlers = frozenset(_handler_offsets(code))
         self.offsets = [0]  # of the instruction and of the EXTENDED_ARGs before it, where a tracer may stop instead
         self.extended = False
+        self.falls = True  # whether the instruction before can be followed by this one
+        self.incoming: dict[int, list[list[Any]]] = {}  # by offset: stacks with which known jumps arrive
+        self.unsafe = _unsafe_targets(code)
 
     def step(self, instruction: dis.Instruction) -> None:
-        if instruction.is_jump_target or instruction.offset in self.handlers:
+        if instruction.offset in self.handlers or instruction.offset in self.unsafe:
             self.stack.clear()
+        elif instruction.is_jump_target:
+            self.join(self.incoming.pop(instruction.offset, []))
         if instruction.positions is not None and instruction.positions.lineno is not None:
             self.line = instruction.positions.lineno
         self.offsets = [*self.offsets, instruction.offset] if self.extended else [instruction.offset]
@@ -179,8 +213,24 @@ class _Walker:
             self.consume(1)
         else:
             self.stack.clear()
-        if name in _ENDS:
+        if name == "JUMP_FORWARD":
+            self.jump(instruction)
+        self.falls = name not in _ENDS
+        if not self.falls:
             self.stack.clear()
+
+    def jump(self, instruction: dis.Instruction) -> None:
+        self.incoming.setdefault(instruction.argval, []).append(list(self.stack))
+
+    def join(self, stacks: list[list[Any]]) -> None:
+        """What is on top of the stack, whichever way led here."""
+        if self.falls:
+            stacks = [*stacks, self.stack]
+        depth = min(map(len, stacks), default=0)
+        tops = [stack[len(stack) - depth :] for stack in stacks]
+        self.stack = [
+            column[0] if all(item == column[0] for item in column) else None for column in zip(*tops, strict=True)
+        ]
 
     # --- the stack --------------------------------------------------------------------------------------------------
 
@@ -336,6 +386,8 @@ class _Walker:
             if (access := self.reads.get(id(arguments[0]))) is not None and isinstance(arguments[0], Attr):
                 access.method = True
             return
+        if self.known_call(function, arguments):
+            return
         if function == Name("global", "getattr") and len(arguments) in (2, 3) and None not in arguments[:2]:
             self.push_read(Attr(arguments[0], arguments[1]))
         elif function == Name("global", "hasattr") and len(arguments) == 2 and None not in arguments:
@@ -344,12 +396,39 @@ class _Walker:
         elif function == Name("global", "vars") and len(arguments) == 1 and arguments[0] is not None:
             self.push_read(Attr(arguments[0], "__dict__"))
         else:
-            if function == Name("global", "type") and len(arguments) == 1 and arguments[0] is not None:
-                self.add(Access("type", arguments[0], self.line, whole=False))
-            self.stack.append(Result(function) if function is not None else None)
+            if function is not None:
+                self.add(Access("call", Call(function, tuple(arguments)), self.line))
+                if (access := self.reads.get(id(function))) is not None:
+                    access.called = True
+            self.stack.append(Result(function, tuple(arguments)) if function is not None else None)
+
+    def known_call(self, function: Any, arguments: list[Any]) -> bool:
+        """Whether it is the call of a built-in function that reads no value, or writes one."""
+        if function == Name("global", "globals") and not arguments:
+            self.stack.append(Globals())
+            return True
+        if function in _SETATTR and len(arguments) == 3 and isinstance(arguments[1], Const):
+            self.note("write", Attr(arguments[0], arguments[1].value))
+        elif function in _DELATTR and len(arguments) == 2 and isinstance(arguments[1], Const):
+            self.note("delete", Attr(arguments[0], arguments[1].value))
+        else:
+            return False
+        self.stack.append(None)
+        return True
+
+    def match_class(self, instruction: dis.Instruction) -> None:
+        names, kind, subject = self.pop(), self.pop(), self.pop()
+        if isinstance(names, Const):
+            for name in names.value:
+                self.add(Access("read", Attr(subject, name), self.line))
+        if instruction.arg:
+            self.add(Access("match", Match(subject, kind, instruction.arg), self.line))
+        self.stack.append(None)
 
     def conditional(self, instruction: dis.Instruction) -> None:
         self.consume(1)
+        if instruction.argval > instruction.offset:
+            self.jump(instruction)
 
     def make_function(self, instruction: dis.Instruction) -> None:
         flags = instruction.arg or 0
@@ -427,10 +506,18 @@ _HANDLERS: Final[dict[str, _Handler]] = {
     "POP_TOP": _Walker.pop_top,
     "COPY": _Walker.copy,
     "SWAP": _Walker.swap,
+    "MATCH_CLASS": _Walker.match_class,
     "BUILD_MAP": _Walker.build_map,
     "BUILD_CONST_KEY_MAP": _Walker.build_constant_map,
     "FORMAT_VALUE": _Walker.format_value,
 }
+
+
+def _unsafe_targets(code: CodeType) -> frozenset[int]:
+    """Where jumps arrive of which the stack is not known here: backward ones, and those that also push or pop."""
+    jumps = [i for i in dis.get_instructions(code) if i.opcode in dis.hasjrel or i.opcode in dis.hasjabs]
+    known = ("POP_JUMP_", "JUMP_FORWARD")
+    return frozenset(i.argval for i in jumps if i.argval <= i.offset or not i.opname.startswith(known))
 
 
 def _handler_offsets(code: CodeType) -> list[int]:

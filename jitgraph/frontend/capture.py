@@ -10,19 +10,24 @@ The standard library, installed packages and jitgraph itself are not followed, e
 from __future__ import annotations
 
 import inspect
+import operator
 import os
 import sys
 import sysconfig
 import types
+from array import array
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import lru_cache, partial
 from types import CodeType, FrameType
 from typing import Any, Final
 
+import numpy as np
+
+from jitgraph.eager import EagerValue
 from jitgraph.errors import TraceError
 from jitgraph.frontend import impure
-from jitgraph.frontend.bytecode import Access, Attr, Const, Index, Name, Result, accesses
+from jitgraph.frontend.bytecode import Access, Attr, Call, Const, Globals, Index, Match, Name, Result, accesses
 from jitgraph.frontend.guards import (
     MAX_BYTES,
     MAX_ELEMENTS,
@@ -51,6 +56,8 @@ _LIBRARIES: Final = tuple(
 _UNKNOWN: Final = object()
 _REWRITTEN: Final[dict[CodeType, tuple[CodeType, bool]]] = {}  # code made from a user's, and whether it is all of it
 MISSING: Final = object()
+_GETTERS: Final = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
+_BY_IDENTITY: Final = (id, hash)
 
 
 @lru_cache(maxsize=4096)
@@ -83,6 +90,8 @@ def is_rewritten(code: CodeType) -> bool:
 @lru_cache(maxsize=4096)
 def _is_library_module(name: str) -> bool:
     module = sys.modules.get(name)
+    if module is None:
+        return False
     file = getattr(module, "__file__", None)
     return name != "__main__" and (file is None or not is_followed(file))
 
@@ -138,6 +147,7 @@ class Capture:
         self._previous: Any = None
         self._made: tuple[FrameType, str] | None = None
         self._released: set[tuple[Any, ...]] = set()
+        self._with_attributes: dict[int, Tensor] = {}  # handles of which a user's attribute was read
         for function in functions:
             self._know(function)
 
@@ -156,7 +166,8 @@ class Capture:
         code = frame.f_code
         table = self._tables.get(code)
         if table is None:
-            followed = code.co_name != "<module>" and is_followed(code.co_filename)  # an import is no state of the call
+            imports = code.co_name == "<module>" and not code.co_filename.startswith("<")  # no state of the call
+            followed = not imports and is_followed(code.co_filename)
             if followed and code.co_filename.startswith("<"):  # code made by dataclass, namedtuple, exec
                 followed = not _is_library_module(frame.f_globals.get("__name__", "__main__"))
             table = self._tables[code] = accesses(code) if followed else False
@@ -168,6 +179,8 @@ class Capture:
             made = frame.f_locals.get(code.co_varnames[0])
             if id(made) not in self._steady:
                 self._fresh[id(made)] = made
+        if code in self._functions and not code.co_filename.startswith(_PACKAGE):
+            self._read_defaults(code)
         frame.f_trace_lines = False
         frame.f_trace = self._on_event  # from 3.13 on the next line does nothing for a frame without it
         frame.f_trace_opcodes = True
@@ -187,9 +200,10 @@ class Capture:
                         kind = self._evaluate(access.target.owner.function, frame)
                         if isinstance(kind, type) and not isinstance(kind.__new__, types.FunctionType):
                             self._made = frame, access.target.name
-                    elif access.kind == "type":
-                        if type(number := self._evaluate(access.target, frame)) is HostNumber:
-                            number.numbers.refuse(number.text, f"type({number.text})")
+                    elif access.kind == "call":
+                        self._call(access.target, access, frame)
+                    elif access.kind == "match":
+                        self._match(access.target, access, frame)
                     else:
                         self._write(access, frame)
         elif event == "return" and not frame.f_code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
@@ -215,7 +229,10 @@ class Capture:
             return
         owner = self._evaluate(target.owner, frame)
         if owner is _UNKNOWN:
-            if isinstance(target, Attr) and not access.method and not hasattr(Tensor, str(target.name)):
+            kind = self._evaluate(target.owner.function, frame) if isinstance(target.owner, Result) else None
+            if isinstance(kind, type) and isinstance(target, Attr):
+                self._refuse(getattr(kind, str(target.name), None), str(target), self._line)
+            if isinstance(target, Attr) and not access.method and not _is_of_tensors(str(target.name)):
                 self.cannot_guard(f"{target.name!s} of a value whose origin is not known")
             return
         if isinstance(target, Attr):
@@ -226,14 +243,18 @@ class Capture:
             key = self._evaluate(target.key, frame)
             if key is not _UNKNOWN and is_container(owner):
                 self._read_item(owner, key, access)
+            elif id(owner) in self._steady and id(owner) not in self._fresh and _is_opaque(owner):
+                self.cannot_guard(f"the items of {target.owner!s}, a {type(owner).__name__}")
 
     def _read_name(self, target: Name, access: Access, frame: FrameType) -> None:
         if target.scope == "global":
+            if _module_local(frame, target.name) is not _UNKNOWN or self._is_own_namespace(frame):
+                return
             if target.name in frame.f_globals:
                 place = Place("item", frame.f_globals, target.name, target.name)
                 self._keep(place, frame.f_globals[target.name], access, steady=True)
             else:
-                impure.refuse(self._evaluate(target, frame), target.name, self._line)
+                self._refuse(self._evaluate(target, frame), target.name, self._line)
         elif target.scope == "free":
             value = frame.f_locals.get(target.name, _UNKNOWN)
             if value is _UNKNOWN:
@@ -249,14 +270,98 @@ class Capture:
             if not found and frame.f_code not in self._nested and not isinstance(value, Tensor):
                 self.cannot_guard(f"the variable {target.name!r} of an enclosing function")
 
+    def _call(self, call: Call, access: Access, frame: FrameType) -> None:
+        """What a function that is not written in Python is about to read."""
+        function = self._evaluate(call.function, frame)
+        if function is type and len(call.arguments) == 1:
+            if type(number := self._evaluate(call.arguments[0], frame)) is HostNumber:
+                number.numbers.refuse(number.text, f"type({number.text})")
+        elif any(function is known for known in _BY_IDENTITY) and call.arguments:
+            value = self._evaluate(call.arguments[0], frame)
+            if value is _UNKNOWN or isinstance(value, Tensor):
+                self.cannot_guard(f"{function.__name__}({call.arguments[0] or '...'})")
+        elif function is dir and len(call.arguments) == 1:
+            self._read(replace(access, target=Attr(call.arguments[0], "__dict__")), frame)
+        elif function is operator.getitem and len(call.arguments) == 2:
+            self._read(replace(access, target=Index(*call.arguments)), frame)
+        elif type(function) in _GETTERS:
+            self._get(function, call.arguments, access, frame)
+
+    def _get(self, getter: Any, arguments: tuple[Any, ...], access: Access, frame: FrameType) -> None:
+        """What an ``attrgetter``, ``itemgetter`` or ``methodcaller`` is about to read."""
+        owner = arguments[0] if len(arguments) == 1 else None
+        names = getter.__reduce__()[1]
+        if isinstance(getter, operator.attrgetter):
+            for path in names:
+                expression = owner
+                for name in path.split("."):
+                    expression = Attr(expression, name)
+                    self._read(replace(access, target=expression), frame)
+        elif isinstance(getter, operator.itemgetter):
+            for key in names:
+                self._read(replace(access, target=Index(owner, Const(key))), frame)
+        else:
+            self._read(replace(access, target=Attr(owner, str(names[0])), method=True), frame)
+
+    def _match(self, match: Match, access: Access, frame: FrameType) -> None:
+        """The attributes that a class pattern reads by position."""
+        kind = self._evaluate(match.kind, frame)
+        for name in getattr(kind, "__match_args__", ())[: match.patterns] if isinstance(kind, type) else ():
+            self._read(replace(access, target=Attr(match.subject, name)), frame)
+
+    def _read_defaults(self, code: CodeType) -> None:
+        """The defaults of the functions with this code, one of which is being called."""
+        for function in self._functions[code]:
+            for name in ("__defaults__", "__kwdefaults__") if function.__defaults__ or function.__kwdefaults__ else ():
+                place = Place("attribute", function, name, f"{function.__name__}.{name}")
+                if place.identity not in self.reads:
+                    value = place.get()
+                    self.reads[place.identity] = Read(place, value, self._line, True, True)
+                    self._steady.setdefault(id(value), value)
+                    if isinstance(value, dict):
+                        self._keep_contents(value, place.text)
+
+    def _know_partial(self, function: Any, text: str) -> None:
+        """The arguments that a ``partial`` which is about to be called brings along."""
+        if id(function) not in self._fresh:
+            for value in (function.keywords, function.args):
+                self._settle(value, text)
+                self._keep_contents(value, text)
+
+    def _read_tensor_attribute(self, owner: Tensor, name: str, access: Access) -> None:
+        """An attribute that the user put on a tensor: it belongs to the handle, so that has to stay the same."""
+        if name not in vars(owner):
+            return
+        if id(owner) not in self.sources():
+            if isinstance(owner._value, EagerValue):
+                self.cannot_guard(f"{access.target}, an attribute of a tensor among the arguments")
+            return
+        self._with_attributes[id(owner)] = owner
+        self._keep(Place("attribute", owner, name, str(access.target)), vars(owner)[name], access, steady=True)
+
+    def _refuse(self, value: Any, text: str, location: Location) -> None:
+        impure.refuse(value, text, location)
+        if (what := impure.frozen(value)) is not None:
+            self.cannot_guard(f"what {text} says about {what}")
+
+    def _is_own_namespace(self, frame: FrameType) -> bool:
+        """Whether the globals of a frame are a dict that the function made for ``exec``."""
+        outer = frame.f_back
+        shared = outer is not None and outer.f_globals is frame.f_globals
+        return _is_module_frame(frame) and not shared and id(frame.f_globals) not in self._steady
+
     def _read_attribute(self, owner: Any, name: str, access: Access) -> None:
         if isinstance(owner, Tensor):
+            self._read_tensor_attribute(owner, name, access)
             return
         if isinstance(owner, types.ModuleType) and _is_library_module(owner.__name__):
-            impure.refuse(vars(owner).get(name), f"{owner.__name__}.{name}", self._line)
+            value = vars(owner).get(name)
+            self._refuse(value, f"{owner.__name__}.{name}", self._line)
+            if isinstance(value, list | dict):  # as sys.argv
+                self._keep(Place("attribute", owner, name, f"{owner.__name__}.{name}"), value, access, steady=True)
             return
         if isinstance(owner, type) and _is_library_module(owner.__module__):
-            impure.refuse(getattr(owner, name, None), f"{owner.__name__}.{name}", self._line)
+            self._refuse(getattr(owner, name, None), f"{owner.__name__}.{name}", self._line)
             return
         if access.method and is_container(owner):
             self._keep_contents(owner, str(access.target.owner))
@@ -270,7 +375,7 @@ class Capture:
                 home = place_owner if id(owner) in self._fresh else owner
                 self._keep(Place("attribute", home, name, text), value, access, steady=True, method=True)
             else:
-                impure.refuse(getattr(owner, name, None), text, self._line)
+                self._refuse(getattr(owner, name, None), text, self._line)
         elif kind == "data":
             steady = id(owner) in self._steady or isinstance(owner, types.ModuleType)
             if not steady and not self._is_own(owner) and _is_users(owner):
@@ -298,7 +403,9 @@ class Capture:
 
     def _keep(self, place: Place, value: Any, access: Access, *, steady: bool, method: bool = False) -> None:
         value = plain_of(value)
-        impure.refuse(value, place.text, self._line)
+        if type(value) in _GETTERS and not access.called:
+            self.cannot_guard(f"what {place.text} reads where it is handed on")
+        self._refuse(value, place.text, self._line)
         identity = place.identity
         if identity in self.writes:
             return
@@ -356,6 +463,8 @@ class Capture:
             self._write_name(target, frame)
             return
         owner = self._evaluate(target.owner, frame)
+        if isinstance(owner, Tensor) and isinstance(target, Attr):
+            self._write_tensor_attribute(owner, str(target.name), str(target))
         if owner is _UNKNOWN or isinstance(owner, Tensor) or id(owner) in self._fresh:
             return
         if isinstance(target, Attr):
@@ -372,8 +481,22 @@ class Capture:
             place = Place("item", owner, key, str(target))
             self._note_write(place, place.get_or(MISSING))
 
+    def _write_tensor_attribute(self, owner: Tensor, name: str, text: str) -> None:
+        if hasattr(type(owner), name) or not isinstance(owner._value, EagerValue):
+            return
+        if id(owner) not in self.sources():
+            raise TraceError(
+                f"{text} is set on a tensor among the arguments, which no later call repeats",
+                location=self._line,
+                hint="return the value, or keep it on an object",
+            )
+        self._with_attributes[id(owner)] = owner
+        self._note_write(Place("attribute", owner, name, text), vars(owner).get(name, MISSING))
+
     def _write_name(self, target: Name, frame: FrameType) -> None:
         if target.scope == "global":
+            if (_is_module_frame(frame) and frame.f_locals is not frame.f_globals) or self._is_own_namespace(frame):
+                return
             place = Place("item", frame.f_globals, target.name, target.name)
             self._note_write(place, frame.f_globals.get(target.name, MISSING))
         elif target.scope == "free":
@@ -397,7 +520,12 @@ class Capture:
         match expression:
             case Const(value):
                 return value
+            case Globals():
+                self._steady.setdefault(id(frame.f_globals), frame.f_globals)
+                return frame.f_globals
             case Name("global", name):
+                if (found := _module_local(frame, name)) is not _UNKNOWN:
+                    return found
                 found = frame.f_globals.get(name, _UNKNOWN)
                 return frame.f_builtins.get(name, _UNKNOWN) if found is _UNKNOWN else found
             case Name(_, name):
@@ -420,8 +548,13 @@ class Capture:
                     return item_of(value, key)
                 except (LookupError, TypeError):
                     return _UNKNOWN
-            case Result(function):
+            case Result(function, arguments):
                 called = self._evaluate(function, frame)
+                if isinstance(called, type) and issubclass(called, _GETTERS):
+                    given = [self._evaluate(argument, frame) for argument in arguments]
+                    return called(*given) if given and all(type(x) in (str, int) for x in given) else _UNKNOWN
+                if type(called) in _GETTERS and len(arguments) == 1:
+                    return self._evaluate(_expression_of(called, arguments[0]), frame)
                 code = getattr(getattr(called, "__func__", called), "__code__", None)
                 return self._returned.get(code, _UNKNOWN) if code is not None else _UNKNOWN
         return _UNKNOWN
@@ -429,6 +562,9 @@ class Capture:
     def _look_up(self, owner: Any, name: str) -> tuple[str, Any, Any]:
         """How ``owner.name`` is found: ("data" | "method" | "value" | "missing", where it stands, the value)."""
         if isinstance(owner, types.ModuleType):
+            if name == "__dict__":
+                self._instances[id(vars(owner))] = owner
+                return "data", owner, vars(owner)
             return ("data", owner, vars(owner)[name]) if name in vars(owner) else ("missing", owner, _UNKNOWN)
         if isinstance(owner, type):
             for kind in owner.__mro__:
@@ -485,6 +621,7 @@ class Capture:
                 self._steady.setdefault(id(value.__self__), value.__self__)
                 value = value.__func__
             elif isinstance(value, partial):
+                self._know_partial(value, "partial")
                 value = value.func
             elif isinstance(value, types.FunctionType):
                 functions = self._functions.setdefault(value.__code__, [])
@@ -548,6 +685,9 @@ class Capture:
                     raise _changed(read.place.text, read.location)
                 continue
             found.append(guard)
+        for place, handle in self.tensor_places():
+            if id(handle) in self._with_attributes:
+                found.append(Guard("identity", place, handle, self.reads[place.identity].location))
         for place, contents, location in self._contents_read.values():
             before = self._before(contents)
             if before is contents and not contents.unchanged():
@@ -606,6 +746,42 @@ class Capture:
                 write.place.remove()
             else:
                 write.place.set(write.before)
+
+
+def _is_of_tensors(name: str) -> bool:
+    """Whether tensors have an attribute of that name, which is then most likely meant."""
+    return name != "__dict__" and hasattr(Tensor, name)
+
+
+def _expression_of(getter: Any, owner: Any) -> Any:
+    """What an ``attrgetter``, ``itemgetter`` or ``methodcaller`` gives for ``owner``, or None for several values."""
+    names = getter.__reduce__()[1]
+    if isinstance(getter, operator.methodcaller):
+        return Result(Attr(owner, str(names[0])))
+    if len(names) > 1:
+        return None
+    if isinstance(getter, operator.itemgetter):
+        return Index(owner, Const(names[0]))
+    for name in names[0].split("."):
+        owner = Attr(owner, name)
+    return owner
+
+
+def _is_module_frame(frame: FrameType) -> bool:
+    """Whether a frame runs code of ``eval`` or ``exec``, whose names are looked up in a mapping first."""
+    return not frame.f_code.co_flags & inspect.CO_NEWLOCALS
+
+
+def _module_local(frame: FrameType, name: str) -> Any:
+    if _is_module_frame(frame) and frame.f_locals is not frame.f_globals:
+        return frame.f_locals.get(name, _UNKNOWN)
+    return _UNKNOWN
+
+
+def _is_opaque(owner: Any) -> bool:
+    """Whether an object of a library answers ``owner[key]`` from something that is not seen here."""
+    plain: Any = str | bytes | bytearray | range | np.ndarray | np.generic | type | types.GenericAlias | Tensor
+    return not isinstance(owner, (plain, array)) and not is_container(owner) and not _is_users(owner)
 
 
 def _is_users(owner: Any) -> bool:

@@ -26,6 +26,21 @@ _CLOCKS: Final = tuple(
 _INPUT: Final = builtins.input
 _ENVIRONMENT: Final = (os.getenv, os.environ)
 _SEEDED: Final = frozenset({"seed", "getstate", "get_state", "default_rng", "Random", "RandomState", "Generator"})
+_FILE_MODULES: Final = frozenset({"os", "posix", "nt", "io", "_io", "genericpath", "posixpath", "ntpath", "glob"})
+_QUESTIONS: Final = frozenset(
+    [
+        *("getcwd", "getcwdb", "listdir", "scandir", "walk", "stat", "lstat", "access", "readlink", "open", "fdopen"),
+        *("exists", "lexists", "isfile", "isdir", "islink", "getsize", "getmtime", "getatime", "getctime", "glob"),
+        *("abspath", "realpath", "samefile", "getpid", "getppid", "getlogin", "cpu_count", "getloadavg", "iglob"),
+    ]
+)
+_NUMPY_FILES: Final = frozenset({"load", "loadtxt", "genfromtxt", "fromfile", "fromregex", "memmap"})
+_PATHS: Final = frozenset(
+    [
+        *("exists", "is_file", "is_dir", "is_symlink", "stat", "lstat", "iterdir", "glob", "rglob", "open", "cwd"),
+        *("read_text", "read_bytes", "resolve", "absolute", "samefile", "home", "owner"),
+    ]
+)
 _NOW: Final = frozenset({"now", "today", "utcnow"})
 
 
@@ -57,6 +72,22 @@ def _loaded(module: str, *names: str) -> tuple[Any, ...]:
     """What ``module`` has under ``names``; nothing where nobody has imported it, and so nothing of it can be met."""
     found = sys.modules.get(module)
     return tuple(getattr(found, name) for name in names if hasattr(found, name))  # None, too, has none of them
+
+
+def frozen(value: Any) -> str | None:
+    """What a function, read while tracing, asks of the world outside that no guard sees; None where that is nothing."""
+    if not callable(value) or isinstance(value, type):
+        return None
+    name, module = getattr(value, "__name__", ""), getattr(value, "__module__", None) or ""
+    if value is builtins.open:
+        return "a file"
+    if module in _FILE_MODULES and name in _QUESTIONS:
+        return "the state of the file system or the process"
+    if module.partition(".")[0] == "numpy" and name in _NUMPY_FILES:
+        return "a file"
+    if module.partition(".")[0] == "pathlib" and name in _PATHS:
+        return "the state of the file system"
+    return None
 
 
 def refuse_iterator(value: Any, text: str, location: Location | None) -> None:

@@ -23,6 +23,7 @@ class Varying:
         self.places: dict[Any, Place] = {}
         self.leaves: dict[int, str] = {}
         self.held: dict[Any, Held] = {}
+        self._has_counted = False
 
     def __bool__(self) -> bool:
         return bool(self.places or self.leaves)
@@ -67,7 +68,9 @@ class Varying:
         numbers = [] if program.held else self._counted_leaves(program, arguments)
         for number in numbers:
             self.leaves[number] = arguments.texts[number]
-        counted = [] if program.held else [guard for guard in _counted(program) if self._is_open(guard.place)]
+        look = not program.held and not self._has_counted  # once: the places may be other ones in each recording
+        self._has_counted |= look
+        counted = [] if not look else [guard for guard in _counted(program) if self._is_open(guard.place)]
         for guard in counted:
             self.places[guard.place.identity] = guard.place
         return bool(program.held or counted or numbers)

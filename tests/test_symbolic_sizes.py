@@ -118,3 +118,28 @@ def test_a_size_is_an_operand_like_an_int() -> None:
             assert mine.dtype == due.dtype
             np.testing.assert_allclose(mine.numpy(), due.numpy(), rtol=1e-6)
     assert traced.cache_info().misses == 1
+
+
+def test_layers_take_sizes_that_are_names() -> None:
+    functional = jg.nn.functional
+
+    def f(x: Any, w: Any, labels: Any) -> tuple[Any, ...]:
+        return (
+            functional.layer_norm(x, x.shape[1:]),
+            functional.layer_norm(x, (x.shape[-1],), w),
+            functional.rms_norm(x, x.shape[-1], w),
+            functional.one_hot(labels, x.shape[1]),
+        )
+
+    traced = jg.trace(dynamic_shapes={"x": {0: "n", 1: "m"}, "w": {0: "m"}})(f)
+    for n, m in ((2, 3), (1, 5), (4, 1)):
+        x, w, labels = np.arange(n * m, dtype=np.float64).reshape(n, m), np.ones(m), np.arange(n) % m
+        for mine, due in zip(traced(x, w, labels), f(jg.asarray(x), jg.asarray(w), labels), strict=True):
+            assert mine.dtype == due.dtype
+            np.testing.assert_allclose(mine.numpy(), due.numpy(), rtol=1e-12)
+    with pytest.raises(IndexError, match="one_hot"):
+        traced(np.ones((2, 3)), np.ones(3), np.array([3, 0]))
+    fixed = jg.trace(dynamic_shapes={"x": {1: "m"}})(lambda x, w: functional.layer_norm(x, x.shape[1:], w))
+    assert fixed(np.ones((2, 3)), np.ones(3)).shape == (2, 3)  # the weight holds m to 3
+    with pytest.raises(jg.JitgraphError):
+        fixed(np.ones((2, 4)), np.ones(3))

@@ -6,6 +6,7 @@ from typing import Any
 
 from jitgraph import dtypes, lifting, ops
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
+from jitgraph.functions.creation import shape_of
 from jitgraph.ir import context
 from jitgraph.lifting import TensorLike
 from jitgraph.nn.functional.activation import softplus
@@ -214,11 +215,14 @@ def one_hot(tensor: TensorLike, num_classes: int = -1) -> Tensor:
     labels = lifting.cast(labels, dtypes.int64)
     if num_classes == -1:
         num_classes = int(lifting.wrap(labels).max().item()) + 1
-    zero, end = (lifting.constant(bound, dtypes.int64, labels.shape) for bound in (0, num_classes))
+    (size,) = shape_of(num_classes)
+    zero, end = (
+        lifting.broadcast_to(lifting.value_of(bound, dtypes.int64), labels.shape) for bound in (0, num_classes)
+    )
     inside = ops.bitwise_and(ops.ge(labels, zero), ops.lt(labels, end))
     every = ops.reduce_min(inside, axes=tuple(range(len(labels.shape))))
     ops.check(every, kind="IndexError", message=f"one_hot: a number is not one of {num_classes} classes")
-    classes = ops.iota(shape=(*labels.shape, num_classes), axis=len(labels.shape), dtype=dtypes.int64)
+    classes = ops.iota(shape=(*labels.shape, size), axis=len(labels.shape), dtype=dtypes.int64)
     wide = ops.broadcast(labels, shape=classes.shape, axes=tuple(range(len(labels.shape))))
     return lifting.wrap(ops.cast(ops.eq(wide, classes), dtype=dtypes.int64))
 

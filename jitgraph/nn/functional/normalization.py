@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from jitgraph import dtypes, lifting, ops
 from jitgraph.autograd import no_grad
 from jitgraph.errors import JitgraphError, ShapeError
+from jitgraph.functions.creation import shape_of
 from jitgraph.ir import context, dims
 from jitgraph.lifting import TensorLike
 from jitgraph.nn.functional.arguments import axis_or_dim, floats
@@ -18,7 +19,7 @@ from jitgraph.tensor import Tensor
 
 def _scale_and_shift(x: Any, weight: Any, bias: Any, shape: tuple[Any, ...], name: str) -> tuple[Any, Any]:
     for what, value in (("weight", weight), ("bias", bias)):
-        if value is not None and value.shape != shape:
+        if value is not None and not _same(value.shape, shape):
             raise ShapeError(f"{name} takes a {what} of shape {shape}, not {value.type}")
     return (
         lifting.constant(1.0, x.dtype, shape) if weight is None else weight,
@@ -26,10 +27,14 @@ def _scale_and_shift(x: Any, weight: Any, bias: Any, shape: tuple[Any, ...], nam
     )
 
 
+def _same(shape: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    return len(shape) == len(other) and all(map(context.constraints().same, shape, other))
+
+
 def _trailing(x: Any, normalized_shape: int | Sequence[int], name: str) -> tuple[Any, ...]:
-    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    shape = shape_of(tuple(normalized_shape) if isinstance(normalized_shape, Iterable) else normalized_shape)
     last = x.shape[len(x.shape) - len(shape) :] if len(shape) <= len(x.shape) else ()
-    if not shape or len(last) != len(shape) or not all(map(context.constraints().same, last, shape)):
+    if not shape or not _same(last, shape):
         shown = ", ".join(map(str, shape))
         raise ShapeError(f"{name} with normalized_shape={shape} takes x[..., {shown}], not {x.type}")
     return shape

@@ -14,14 +14,18 @@ from typing import Final
 from jitgraph.codegen.kernel import Kernel
 from jitgraph.codegen.llvm import machine, pool
 from jitgraph.codegen.llvm.builder import Function, Module, Value
+from jitgraph.codegen.llvm.inlining import Emitted, Inlining, emitted, launches, plan_inlining
 from jitgraph.codegen.llvm.kernel_function import emit_kernel
 from jitgraph.codegen.llvm.parallel import check
 from jitgraph.codegen.llvm.sizes import Sizes
-from jitgraph.codegen.schedule import Branch, Launch, MemoryPlan, Pop, Push, Schedule, Step, While
+from jitgraph.codegen.schedule import Branch, Buffer, Launch, MemoryPlan, Pop, Push, Schedule, Step, While
 from jitgraph.errors import CompileError
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.target import Target
 from jitgraph.runtime import loader
+
+POLL_TURNS: Final = 1024
+"""Turns of a loop that is inlined as a whole between two questions to the host whether to stop: less than a ms."""
 
 EXPORTS: Final = {"entry": "jg_entry", "arena_bytes": "jg_arena_bytes"}
 
@@ -132,13 +136,15 @@ class _Entry:
         self.sizes = Sizes(self.function, schedule.sizes, self.dims)
         self.places: dict[str, str] = {}
         self.stacks: dict[str, Value] = {}
-        self.kernels: dict[Kernel, str] = {}
+        self.kernels: dict[int, Emitted] = {}  # of launches, by identity
+        self.inlining = Inlining()
         self.scratch = self.function.fresh("ptr")
         self.arena = self.function.fresh("ptr")
         self.scratch_bytes = 0
         self.donated = frozenset(plan.donations)
 
     def emit(self) -> None:
+        self._emit_kernels()
         self._place_buffers()
         sizes = {name: self.sizes.value(self._bytes(name)) for name in self._stacked(self.schedule.steps)}
         overflow = self.sizes.overflow()
@@ -152,9 +158,43 @@ class _Entry:
             self.module.functions.append(_PUSH)
         self.stack_bytes = sizes
         self._steps(self.schedule.steps)
+        self._store_values()
         self.function.ret(Value("0", "i32"))
         self._place_arena()
         self.function.finish()
+
+    def _emit_kernels(self) -> None:
+        """The functions of all launches, equal kernels once, and what of them goes into the loops of the entry."""
+        made: dict[Kernel, Emitted] = {}
+        place: dict[str, int] = {}
+        functions = self.module.functions
+        for launch in launches(self.schedule.steps):
+            kernel = launch.kernel
+            if len(launch.buffers) != len(kernel.params):
+                raise CompileError(
+                    f"kernel {kernel.name} takes {len(kernel.params)} buffers, not {len(launch.buffers)}"
+                )
+            key = replace(kernel, name="")  # hashing a kernel goes through all of it
+            known = made.get(key)
+            if known is None:
+                before = len(functions)
+                name, scratch_bytes = emit_kernel(kernel, self.module, self.target)
+                known = made[key] = emitted(name, scratch_bytes, functions[before:])
+                place[name] = len(functions) - 1
+                self.scratch_bytes = max(self.scratch_bytes, scratch_bytes)
+            self.kernels[id(launch)] = known
+        self.inlining = plan_inlining(self.schedule, self.kernels, self.donated)
+        for name in self.inlining.functions:
+            functions[place[name]] = functions[place[name]].replace(" noinline {", " alwaysinline {", 1)
+
+    def _store_values(self) -> None:
+        """Outputs that were values until now, to where the caller wants them."""
+        for buffer in self.schedule.buffers:
+            if buffer.name in self.inlining.values and buffer.role == "output":
+                self._copy(self.given[buffer.name], self.places[buffer.name], buffer)
+
+    def _copy(self, to: str, source: str, buffer: Buffer) -> None:
+        self.function.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {source}, i64 {buffer.bytes}, i1 false)")
 
     def _place_arena(self) -> None:
         """The scratch memory of the calling thread, which kernels were found to need, and the temporaries behind it."""
@@ -175,8 +215,14 @@ class _Entry:
         for place, buffer in enumerate(given):
             address = function.emit("ptr", f"getelementptr ptr, {self.buffers}, i64 {place}")
             self.places[buffer.name] = function.emit("ptr", f"load ptr, {address}, align 8").name
+        self.given = dict(self.places)
         for buffer in schedule.buffers:
-            if buffer.role == "constant":
+            if buffer.name in self.inlining.values:
+                value = function.alloca("i8", int(buffer.bytes))
+                if buffer.role == "input":
+                    self._copy(value.name, self.given[buffer.name], buffer)
+                self.places[buffer.name] = value.name
+            elif buffer.role == "constant":
                 assert buffer.value is not None, buffer.name
                 self.places[buffer.name] = self.module.constant(buffer.value.value.tobytes())
             elif buffer.role == "temporary":
@@ -234,20 +280,16 @@ class _Entry:
                     )
 
     def _launch(self, launch: Launch) -> None:
-        kernel = launch.kernel
-        if len(launch.buffers) != len(kernel.params):
-            raise CompileError(f"kernel {kernel.name} takes {len(kernel.params)} buffers, not {len(launch.buffers)}")
         self._keep_quiet((launch,))
-        key = replace(kernel, name="")
-        name = self.kernels.get(key)  # hashing a kernel goes through all of it
-        if name is None:
-            name, scratch_bytes = emit_kernel(kernel, self.module, self.target)
-            self.kernels[key] = name
-            self.scratch_bytes = max(self.scratch_bytes, scratch_bytes)
+        kernel = self.kernels[id(launch)]
         arguments = [str(self.host), str(self.call), str(self.scratch)]
         arguments += [f"ptr {self.places[name]}" for name in launch.buffers]
-        arguments += [f"i64 {self.sizes.values[size]}" for size in kernel.sizes]
-        check(self.function, f"call i32 @{name}({', '.join(arguments)})")
+        arguments += [f"i64 {self.sizes.values[size]}" for size in launch.kernel.sizes]
+        call = f"call i32 @{kernel.name}({', '.join(arguments)})"
+        if kernel.can_fail:
+            check(self.function, call)
+        else:
+            self.function.do(call)
 
     def _predicate(self, name: str) -> str:
         byte = self.function.emit("i8", f"load i8, ptr {self.places[name]}, align 1")
@@ -274,10 +316,29 @@ class _Entry:
         function.branch(self._predicate(loop.predicate), body, after)
         function.start_block(body)
         self._steps(loop.body)
-        self.module.declare(pool.DECLARATIONS)
-        check(function, f"call i32 @jg_poll({self.host}, {self.call})")
+        self._poll(seldom=self.inlining.covers(loop, self.kernels))
         function.jump(test)
         function.start_block(after)
+
+    def _poll(self, seldom: bool) -> None:
+        """Ask the host whether to stop; with ``seldom``, where a turn is short, once in many turns."""
+        function = self.function
+        go_on = function.label("go_on")
+        if seldom:
+            turns = function.alloca("i64", align=8)
+            function.prologue.append(f"  store i64 0, {turns}")
+            turn = function.emit("i64", f"load i64, {turns}")
+            following = function.emit("i64", f"add i64 {turn.name}, 1")
+            function.do(f"store {following}, {turns}")
+            low = function.emit("i64", f"and {following}, {POLL_TURNS - 1}")
+            due = function.emit("i1", f"icmp eq {low}, 0")
+            ask = function.label("ask")
+            function.branch(due.name, ask, go_on, likely=False)
+            function.start_block(ask)
+        self.module.declare(pool.DECLARATIONS)
+        check(function, f"call i32 @jg_poll({self.host}, {self.call})")
+        function.jump(go_on)
+        function.start_block(go_on)
 
     def _keep_quiet(self, steps: Sequence[Step]) -> None:
         """From the first step that may write to donated memory, go on with a host that cannot interrupt the call."""

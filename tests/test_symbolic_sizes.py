@@ -143,3 +143,15 @@ def test_layers_take_sizes_that_are_names() -> None:
     assert fixed(np.ones((2, 3)), np.ones(3)).shape == (2, 3)  # the weight holds m to 3
     with pytest.raises(jg.JitgraphError):
         fixed(np.ones((2, 4)), np.ones(3))
+
+
+def test_the_mean_of_images_of_any_size() -> None:
+    pooled = jg.trace(dynamic_shapes={"x": {0: "n", 2: "h", 3: "w"}})(
+        lambda x: jg.nn.functional.adaptive_avg_pool2d(x, 1)
+    )
+    for shape in ((2, 3, 4, 5), (1, 3, 7, 2)):
+        x = np.random.default_rng(0).standard_normal(shape)
+        np.testing.assert_allclose(pooled(x).numpy(), x.mean(axis=(2, 3), keepdims=True), rtol=1e-12)
+    assert pooled.cache_info().misses == 1
+    with pytest.raises(jg.TraceError, match="n used as a Python int"):
+        jg.trace(dynamic_shapes={"x": {0: "n"}})(lambda x: jg.nn.functional.pad(x, (0, x.shape[0])))(jg.ones(3))

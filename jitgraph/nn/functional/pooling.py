@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 from jitgraph import lifting, ops
@@ -111,6 +112,8 @@ def adaptive_avg_pool2d(input: TensorLike, output_size: Any) -> Tensor:
     extents = x.shape[-2:]
     if x.ndim < 3 or any(n < 1 or extent % n for extent, n in zip(extents, sizes, strict=True)):
         raise ShapeError(f"adaptive_avg_pool2d: {sizes} windows do not divide {x.value.type} evenly")
+    if sizes == (1, 1):
+        return x.mean(axis=(-2, -1), keepdims=True)  # type: ignore[no-any-return]
     return avg_pool2d(x, tuple(extent // n for extent, n in zip(extents, sizes, strict=True)))
 
 
@@ -124,7 +127,8 @@ def pad(input: TensorLike, pad: Sequence[int], mode: str = "constant", value: fl
     ndim = len(operand.shape)
     if len(pad) % 2 or len(pad) > 2 * ndim:
         raise ShapeError(f"pad: {len(pad)} numbers for {operand.type}; give (before, after) from the last axis on")
-    widths = [(0, 0)] * (ndim - len(pad) // 2) + [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]
+    given = list(map(index, pad))
+    widths = [(0, 0)] * (ndim - len(given) // 2) + [(given[i], given[i + 1]) for i in range(len(given) - 2, -1, -2)]
     starts = tuple(max(-low, 0) for low, _ in widths)
     stops = tuple(size - max(-high, 0) for size, (_, high) in zip(operand.shape, widths, strict=True))
     if any(starts) or stops != operand.shape:

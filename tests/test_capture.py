@@ -23,7 +23,8 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.frontend.bytecode import accesses
-from jitgraph.frontend.capture import Capture, is_followed
+from jitgraph.frontend.capture import Capture
+from jitgraph.frontend.followed import is_followed
 
 
 @pytest.fixture(autouse=True)

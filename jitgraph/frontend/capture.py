@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import inspect
 import operator
-import os
 import sys
-import sysconfig
 import types
 from array import array
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from types import CodeType, FrameType
 from typing import Any, Final
 
@@ -27,7 +25,9 @@ import numpy as np
 from jitgraph.eager import EagerValue
 from jitgraph.errors import TraceError
 from jitgraph.frontend import impure
-from jitgraph.frontend.bytecode import Access, Attr, Call, Const, Globals, Index, Match, Name, Result, accesses
+from jitgraph.frontend.bytecode import Access, Attr, Call, Const, Index, Match, Name, Result, accesses
+from jitgraph.frontend.evaluation import GETTERS, MISSING, UNKNOWN, Evaluation, is_module_frame, module_local
+from jitgraph.frontend.followed import PACKAGE, is_followed, is_library_module, is_users, original_of
 from jitgraph.frontend.guards import (
     MAX_BYTES,
     MAX_ELEMENTS,
@@ -44,56 +44,7 @@ from jitgraph.location import Location
 from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
 
-_PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_STATEFUL: Final = tuple(os.path.join(_PACKAGE, name) + os.sep for name in ("nn", "optim"))
-_LIBRARIES: Final = tuple(
-    {
-        os.path.realpath(path) + os.sep
-        for name, path in sysconfig.get_paths().items()
-        if name in ("stdlib", "platstdlib", "purelib", "platlib")
-    }
-)
-_UNKNOWN: Final = object()
-_REWRITTEN: Final[dict[CodeType, tuple[CodeType, bool]]] = {}  # code made from a user's, and whether it is all of it
-MISSING: Final = object()
-_GETTERS: Final = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
 _BY_IDENTITY: Final = (id, hash)
-
-
-@lru_cache(maxsize=4096)
-def is_followed(file: str) -> bool:
-    """Whether code of this file is the user's, or of a part of jitgraph that holds state of the user's."""
-    if file.startswith("<"):
-        return not file.startswith(("<frozen", "<jitgraph", "<attrs", "<__array_function__"))
-    path = os.path.realpath(file)
-    if path.startswith(_PACKAGE):
-        return path.startswith(_STATEFUL)
-    return not path.startswith(_LIBRARIES) and "site-packages" not in path
-
-
-def register_rewritten(code: CodeType, original: CodeType) -> None:
-    """Say that ``code``, and the code inside it, was made from a user's function with the code ``original``."""
-    _REWRITTEN[code] = original, True
-    pending = [code]
-    while pending:
-        for inner in pending.pop().co_consts:
-            if isinstance(inner, CodeType):
-                _REWRITTEN[inner] = original, False
-                pending.append(inner)
-
-
-def is_rewritten(code: CodeType) -> bool:
-    """Whether ``code`` was made by a rewrite."""
-    return code in _REWRITTEN
-
-
-@lru_cache(maxsize=4096)
-def _is_library_module(name: str) -> bool:
-    module = sys.modules.get(name)
-    if module is None:
-        return False
-    file = getattr(module, "__file__", None)
-    return name != "__main__" and (file is None or not is_followed(file))
 
 
 @dataclass(slots=True)
@@ -123,26 +74,25 @@ class Write:
         return self.before is MISSING
 
 
-class Capture:
+class Capture(Evaluation):
     """What one trace saw. Use as a context around the call of the function."""
 
     def __init__(self, functions: Iterable[Any], known: Iterable[Any] = (), arguments: Iterable[Any] = ()) -> None:
         """``known`` are objects whose identity is in the key of the specialisation; ``arguments`` are containers whose
         contents are."""
+        super().__init__()
         self.reads: dict[tuple[Any, ...], Read] = {}
         self.writes: dict[tuple[Any, ...], Write] = {}
         self.unguarded: dict[str, Location] = {}
         self._contents: dict[int, Contents] = {}
         self._contents_read: dict[int, tuple[Place, Contents, Location]] = {}
-        self._steady: dict[int, Any] = {id(value): value for value in known}
+        self.steady |= {id(value): value for value in known}
         self._keyed: dict[int, Any] = {id(value): value for value in arguments}
         self._fresh: dict[int, Any] = {}
-        self._instances: dict[int, Any] = {}  # by id of an instance's __dict__
         self._texts: dict[int, str] = {}  # how an object was reached first
         self._functions: dict[CodeType, list[types.FunctionType]] = {}
         self._tables: dict[CodeType, Any] = {}
         self._nested: set[CodeType] = set()
-        self._returned: dict[CodeType, Any] = {}
         self._line = Location("", 0)
         self._previous: Any = None
         self._made: tuple[FrameType, str] | None = None
@@ -169,7 +119,7 @@ class Capture:
             imports = code.co_name == "<module>" and not code.co_filename.startswith("<")  # no state of the call
             followed = not imports and is_followed(code.co_filename)
             if followed and code.co_filename.startswith("<"):  # code made by dataclass, namedtuple, exec
-                followed = not _is_library_module(frame.f_globals.get("__name__", "__main__"))
+                followed = not is_library_module(frame.f_globals.get("__name__", "__main__"))
             table = self._tables[code] = accesses(code) if followed else False
             if table is not False:
                 self._nested.update(const for const in code.co_consts if isinstance(const, CodeType))
@@ -177,9 +127,9 @@ class Capture:
             return None
         if code.co_name == "__init__" and code.co_argcount:
             made = frame.f_locals.get(code.co_varnames[0])
-            if id(made) not in self._steady:
+            if id(made) not in self.steady:
                 self._fresh[id(made)] = made
-        if code in self._functions and not code.co_filename.startswith(_PACKAGE):
+        if code in self._functions and not code.co_filename.startswith(PACKAGE):
             self._read_defaults(code)
         frame.f_trace_lines = False
         frame.f_trace = self._on_event  # from 3.13 on the next line does nothing for a frame without it
@@ -197,7 +147,7 @@ class Capture:
                     if access.kind == "read":
                         self._read(access, frame)
                     elif access.kind == "make":
-                        kind = self._evaluate(access.target.owner.function, frame)
+                        kind = self.evaluate(access.target.owner.function, frame)
                         if isinstance(kind, type) and not isinstance(kind.__new__, types.FunctionType):
                             self._made = frame, access.target.name
                     elif access.kind == "call":
@@ -207,8 +157,8 @@ class Capture:
                     else:
                         self._write(access, frame)
         elif event == "return" and not frame.f_code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
-            original, whole = _REWRITTEN.get(frame.f_code, (frame.f_code, True))
-            self._returned[original if whole else frame.f_code] = arg
+            original, whole = original_of(frame.f_code)
+            self.returned[original if whole else frame.f_code] = arg
         return self._on_event
 
     def _note_made(self, frame: FrameType) -> None:
@@ -217,7 +167,7 @@ class Capture:
         (home, name), self._made = self._made, None
         if home is frame and name in frame.f_locals:
             made = frame.f_locals[name]
-            if id(made) not in self._steady:
+            if id(made) not in self.steady:
                 self._fresh[id(made)] = made
 
     # --- reads and writes -------------------------------------------------------------------------------------------
@@ -227,44 +177,44 @@ class Capture:
         if isinstance(target, Name):
             self._read_name(target, access, frame)
             return
-        owner = self._evaluate(target.owner, frame)
-        if owner is _UNKNOWN:
-            kind = self._evaluate(target.owner.function, frame) if isinstance(target.owner, Result) else None
+        owner = self.evaluate(target.owner, frame)
+        if owner is UNKNOWN:
+            kind = self.evaluate(target.owner.function, frame) if isinstance(target.owner, Result) else None
             if isinstance(kind, type) and isinstance(target, Attr):
                 self._refuse(getattr(kind, str(target.name), None), str(target), self._line)
             if isinstance(target, Attr) and not access.method and not _is_of_tensors(str(target.name)):
                 self.cannot_guard(f"{target.name!s} of a value whose origin is not known")
             return
         if isinstance(target, Attr):
-            name = target.name if isinstance(target.name, str) else self._evaluate(target.name, frame)
+            name = target.name if isinstance(target.name, str) else self.evaluate(target.name, frame)
             if isinstance(name, str):
                 self._read_attribute(owner, name, access)
         else:
-            key = self._evaluate(target.key, frame)
-            if key is not _UNKNOWN and is_container(owner):
+            key = self.evaluate(target.key, frame)
+            if key is not UNKNOWN and is_container(owner):
                 self._read_item(owner, key, access)
-            elif id(owner) in self._steady and id(owner) not in self._fresh and _is_opaque(owner):
+            elif id(owner) in self.steady and id(owner) not in self._fresh and _is_opaque(owner):
                 self.cannot_guard(f"the items of {target.owner!s}, a {type(owner).__name__}")
 
     def _read_name(self, target: Name, access: Access, frame: FrameType) -> None:
         if target.scope == "global":
-            if _module_local(frame, target.name) is not _UNKNOWN or self._is_own_namespace(frame):
+            if module_local(frame, target.name) is not UNKNOWN or self._is_own_namespace(frame):
                 return
             if target.name in frame.f_globals:
                 place = Place("item", frame.f_globals, target.name, target.name)
                 self._keep(place, frame.f_globals[target.name], access, steady=True)
             else:
-                self._refuse(self._evaluate(target, frame), target.name, self._line)
+                self._refuse(self.evaluate(target, frame), target.name, self._line)
         elif target.scope == "free":
-            value = frame.f_locals.get(target.name, _UNKNOWN)
-            if value is _UNKNOWN:
+            value = frame.f_locals.get(target.name, UNKNOWN)
+            if value is UNKNOWN:
                 return
             found = False
             for function in self._owners(frame.f_code, target.name):
                 index = function.__code__.co_freevars.index(target.name)
                 cell = (function.__closure__ or ())[index]
                 place = Place("cell", cell, None, target.name)
-                if place.get_or(_UNKNOWN) is value:
+                if place.get_or(UNKNOWN) is value:
                     self._keep(place, value, access, steady=True)
                     found = True
             if not found and frame.f_code not in self._nested and not isinstance(value, Tensor):
@@ -272,19 +222,19 @@ class Capture:
 
     def _call(self, call: Call, access: Access, frame: FrameType) -> None:
         """What a function that is not written in Python is about to read."""
-        function = self._evaluate(call.function, frame)
+        function = self.evaluate(call.function, frame)
         if function is type and len(call.arguments) == 1:
-            if type(number := self._evaluate(call.arguments[0], frame)) is HostNumber:
+            if type(number := self.evaluate(call.arguments[0], frame)) is HostNumber:
                 number.numbers.refuse(number.text, f"type({number.text})")
         elif any(function is known for known in _BY_IDENTITY) and call.arguments:
-            value = self._evaluate(call.arguments[0], frame)
-            if value is _UNKNOWN or isinstance(value, Tensor):
+            value = self.evaluate(call.arguments[0], frame)
+            if value is UNKNOWN or isinstance(value, Tensor):
                 self.cannot_guard(f"{function.__name__}({call.arguments[0] or '...'})")
         elif function is dir and len(call.arguments) == 1:
             self._read(replace(access, target=Attr(call.arguments[0], "__dict__")), frame)
         elif function is operator.getitem and len(call.arguments) == 2:
             self._read(replace(access, target=Index(*call.arguments)), frame)
-        elif type(function) in _GETTERS:
+        elif type(function) in GETTERS:
             self._get(function, call.arguments, access, frame)
 
     def _get(self, getter: Any, arguments: tuple[Any, ...], access: Access, frame: FrameType) -> None:
@@ -305,7 +255,7 @@ class Capture:
 
     def _match(self, match: Match, access: Access, frame: FrameType) -> None:
         """The attributes that a class pattern reads by position."""
-        kind = self._evaluate(match.kind, frame)
+        kind = self.evaluate(match.kind, frame)
         for name in getattr(kind, "__match_args__", ())[: match.patterns] if isinstance(kind, type) else ():
             self._read(replace(access, target=Attr(match.subject, name)), frame)
 
@@ -317,7 +267,7 @@ class Capture:
                 if place.identity not in self.reads:
                     value = place.get()
                     self.reads[place.identity] = Read(place, value, self._line, True, True)
-                    self._steady.setdefault(id(value), value)
+                    self.steady.setdefault(id(value), value)
                     if isinstance(value, dict):
                         self._keep_contents(value, place.text)
 
@@ -348,26 +298,26 @@ class Capture:
         """Whether the globals of a frame are a dict that the function made for ``exec``."""
         outer = frame.f_back
         shared = outer is not None and outer.f_globals is frame.f_globals
-        return _is_module_frame(frame) and not shared and id(frame.f_globals) not in self._steady
+        return is_module_frame(frame) and not shared and id(frame.f_globals) not in self.steady
 
     def _read_attribute(self, owner: Any, name: str, access: Access) -> None:
         if isinstance(owner, Tensor):
             self._read_tensor_attribute(owner, name, access)
             return
-        if isinstance(owner, types.ModuleType) and _is_library_module(owner.__name__):
+        if isinstance(owner, types.ModuleType) and is_library_module(owner.__name__):
             value = vars(owner).get(name)
             self._refuse(value, f"{owner.__name__}.{name}", self._line)
             if isinstance(value, list | dict):  # as sys.argv
                 self._keep(Place("attribute", owner, name, f"{owner.__name__}.{name}"), value, access, steady=True)
             return
-        if isinstance(owner, type) and _is_library_module(owner.__module__):
+        if isinstance(owner, type) and is_library_module(owner.__module__):
             self._refuse(getattr(owner, name, None), f"{owner.__name__}.{name}", self._line)
             return
         if access.method and is_container(owner):
             self._keep_contents(owner, str(access.target.owner))
             if not isinstance(getattr(type(owner), name, None), types.FunctionType):
                 return
-        kind, place_owner, value = self._look_up(owner, name)
+        kind, place_owner, value = self.look_up(owner, name)
         text = f"{self._texts.get(id(owner), access.target.owner or type(owner).__name__)}.{name}"
         if kind == "method":
             if isinstance(value, types.FunctionType) and is_followed(value.__code__.co_filename):
@@ -377,12 +327,12 @@ class Capture:
             else:
                 self._refuse(getattr(owner, name, None), text, self._line)
         elif kind == "data":
-            steady = id(owner) in self._steady or isinstance(owner, types.ModuleType)
-            if not steady and not self._is_own(owner) and _is_users(owner):
+            steady = id(owner) in self.steady or isinstance(owner, types.ModuleType)
+            if not steady and not self._is_own(owner) and is_users(owner):
                 self.cannot_guard(f"which object {access.target.owner!s} is, whose {name!r} is read")
             if id(owner) not in self._keyed:
                 self._keep(Place("attribute", owner, name, text), value, access, steady=steady)
-        elif kind == "missing" and id(owner) in self._steady and id(owner) not in self._fresh:
+        elif kind == "missing" and id(owner) in self.steady and id(owner) not in self._fresh:
             place = Place("attribute", owner, name, text)
             if place.identity not in self.writes and place.get_or(MISSING) is MISSING:
                 self.reads.setdefault(place.identity, Read(place, MISSING, self._line, False, True))
@@ -396,14 +346,14 @@ class Capture:
             return
         except TypeError:
             return
-        if id(owner) in self._steady and id(owner) not in self._keyed and not isinstance(key, slice | Tensor):
+        if id(owner) in self.steady and id(owner) not in self._keyed and not isinstance(key, slice | Tensor):
             self._keep(self._place_of(owner, key, str(access.target)), value, access, steady=True)
-        elif isinstance(key, slice) and id(owner) in self._steady:
+        elif isinstance(key, slice) and id(owner) in self.steady:
             self._keep_contents(owner, str(access.target.owner))
 
     def _keep(self, place: Place, value: Any, access: Access, *, steady: bool, method: bool = False) -> None:
         value = plain_of(value)
-        if type(value) in _GETTERS and not access.called:
+        if type(value) in GETTERS and not access.called:
             self.cannot_guard(f"what {place.text} reads where it is handed on")
         self._refuse(value, place.text, self._line)
         identity = place.identity
@@ -415,7 +365,7 @@ class Capture:
             if steady:
                 impure.refuse_iterator(value, place.text, self._line)
                 self._settle(value, place.text)
-        if not self._line.file.startswith(_PACKAGE):
+        if not self._line.file.startswith(PACKAGE):
             known.by_user = True
         if access.whole and not known.whole:
             known.whole = True
@@ -424,21 +374,21 @@ class Capture:
 
     def _place_of(self, container: Any, key: Any, text: str) -> Place:
         """``container[key]``; in the ``__dict__`` of an object that is the attribute."""
-        if id(container) in self._instances and isinstance(key, str):
+        if id(container) in self.instances and isinstance(key, str):
             text = text.replace(f".__dict__[{key!r}]", f".{key}")
-            return Place("attribute", self._instances[id(container)], key, text)
+            return Place("attribute", self.instances[id(container)], key, text)
         return Place("item", container, key, text)
 
     def _settle(self, value: Any, text: str) -> None:
         """``value`` is reached by guarded steps, so what is read from it later is, too."""
         if id(value) not in self._fresh and not isinstance(value, Tensor | int | float | str | bytes):
-            self._steady[id(value)] = value
+            self.steady[id(value)] = value
             self._texts.setdefault(id(value), text)
             self._know(value)
 
     def _keep_contents(self, container: Any, text: str) -> None:
         """The extent and the elements of a container that is used as a whole."""
-        if id(container) in self._contents or id(container) in self._keyed or id(container) not in self._steady:
+        if id(container) in self._contents or id(container) in self._keyed or id(container) not in self.steady:
             return
         contents = self._contents[id(container)] = Contents.of(container)
         place = Place("item", [container], 0, text)
@@ -462,20 +412,20 @@ class Capture:
         if isinstance(target, Name):
             self._write_name(target, frame)
             return
-        owner = self._evaluate(target.owner, frame)
+        owner = self.evaluate(target.owner, frame)
         if isinstance(owner, Tensor) and isinstance(target, Attr):
             self._write_tensor_attribute(owner, str(target.name), str(target))
-        if owner is _UNKNOWN or isinstance(owner, Tensor) or id(owner) in self._fresh:
+        if owner is UNKNOWN or isinstance(owner, Tensor) or id(owner) in self._fresh:
             return
         if isinstance(target, Attr):
             assert isinstance(target.name, str)
-            kind, _, before = self._look_up(owner, target.name)
+            kind, _, before = self.look_up(owner, target.name)
             if kind in ("data", "missing"):
                 present = kind == "data" and _in_instance(owner, target.name)
                 self._note_write(Place("attribute", owner, target.name, str(target)), before if present else MISSING)
-        elif is_container(owner) and id(owner) in self._steady:
-            key = self._evaluate(target.key, frame) if target.key is not None else _UNKNOWN
-            if key is _UNKNOWN:
+        elif is_container(owner) and id(owner) in self.steady:
+            key = self.evaluate(target.key, frame) if target.key is not None else UNKNOWN
+            if key is UNKNOWN:
                 self._keep_contents(owner, str(target.owner))
                 return
             place = Place("item", owner, key, str(target))
@@ -495,7 +445,7 @@ class Capture:
 
     def _write_name(self, target: Name, frame: FrameType) -> None:
         if target.scope == "global":
-            if (_is_module_frame(frame) and frame.f_locals is not frame.f_globals) or self._is_own_namespace(frame):
+            if (is_module_frame(frame) and frame.f_locals is not frame.f_globals) or self._is_own_namespace(frame):
                 return
             place = Place("item", frame.f_globals, target.name, target.name)
             self._note_write(place, frame.f_globals.get(target.name, MISSING))
@@ -507,110 +457,11 @@ class Capture:
 
     def _owners(self, code: CodeType, name: str) -> list[types.FunctionType]:
         """The known functions with this code (before it was rewritten) that have ``name`` from an enclosing one."""
-        found = self._functions.get(_REWRITTEN.get(code, (code, True))[0], ())
+        found = self._functions.get(original_of(code)[0], ())
         return [function for function in found if name in function.__code__.co_freevars]
 
     def _note_write(self, place: Place, before: Any) -> None:
         self.writes.setdefault(place.identity, Write(place, plain_of(before), self._line))
-
-    # --- evaluation -------------------------------------------------------------------------------------------------
-
-    def _evaluate(self, expression: Any, frame: FrameType) -> Any:
-        """The value of an expression in the frame, found without running code; ``_UNKNOWN`` where that cannot be."""
-        match expression:
-            case Const(value):
-                return value
-            case Globals():
-                self._steady.setdefault(id(frame.f_globals), frame.f_globals)
-                return frame.f_globals
-            case Name("global", name):
-                if (found := _module_local(frame, name)) is not _UNKNOWN:
-                    return found
-                found = frame.f_globals.get(name, _UNKNOWN)
-                return frame.f_builtins.get(name, _UNKNOWN) if found is _UNKNOWN else found
-            case Name(_, name):
-                return frame.f_locals.get(name, _UNKNOWN)
-            case Attr(owner, name):
-                value = self._evaluate(owner, frame)
-                name = name if isinstance(name, str) else self._evaluate(name, frame)
-                if value is _UNKNOWN or not isinstance(name, str) or isinstance(value, Tensor):
-                    return _UNKNOWN
-                kind, _, found = self._look_up(value, name)
-                return found if kind in ("data", "value", "method") else _UNKNOWN
-            case Index(owner, key):
-                value, key = self._evaluate(owner, frame), self._evaluate(key, frame)
-                if value is _UNKNOWN or key is _UNKNOWN:
-                    return _UNKNOWN
-                if not is_container(value):
-                    function = getattr(type(value), "__getitem__", None)
-                    return self._returned.get(getattr(function, "__code__", None), _UNKNOWN)  # type: ignore[arg-type]
-                try:
-                    return item_of(value, key)
-                except (LookupError, TypeError):
-                    return _UNKNOWN
-            case Result(function, arguments):
-                called = self._evaluate(function, frame)
-                if isinstance(called, type) and issubclass(called, _GETTERS):
-                    given = [self._evaluate(argument, frame) for argument in arguments]
-                    return called(*given) if given and all(type(x) in (str, int) for x in given) else _UNKNOWN
-                if type(called) in _GETTERS and len(arguments) == 1:
-                    return self._evaluate(_expression_of(called, arguments[0]), frame)
-                code = getattr(getattr(called, "__func__", called), "__code__", None)
-                return self._returned.get(code, _UNKNOWN) if code is not None else _UNKNOWN
-        return _UNKNOWN
-
-    def _look_up(self, owner: Any, name: str) -> tuple[str, Any, Any]:
-        """How ``owner.name`` is found: ("data" | "method" | "value" | "missing", where it stands, the value)."""
-        if isinstance(owner, types.ModuleType):
-            if name == "__dict__":
-                self._instances[id(vars(owner))] = owner
-                return "data", owner, vars(owner)
-            return ("data", owner, vars(owner)[name]) if name in vars(owner) else ("missing", owner, _UNKNOWN)
-        if isinstance(owner, type):
-            for kind in owner.__mro__:
-                if name in vars(kind):
-                    value = vars(kind)[name]
-                    if isinstance(value, staticmethod | classmethod):
-                        return "method", kind, value.__func__
-                    return ("method" if isinstance(value, types.FunctionType) else "data"), kind, value
-            return "missing", owner, _UNKNOWN
-        if name == "__dict__" and type(getattr(owner, "__dict__", None)) is dict:
-            self._instances[id(owner.__dict__)] = owner
-            return "data", owner, owner.__dict__
-        on_type = MISSING
-        for kind in type(owner).__mro__:
-            if name in vars(kind):
-                on_type, home = vars(kind)[name], kind
-                break
-        if isinstance(on_type, property):
-            code = getattr(on_type.fget, "__code__", None)
-            return "value", owner, self._returned.get(code, _UNKNOWN) if code is not None else _UNKNOWN
-        if isinstance(on_type, types.MemberDescriptorType):
-            value = getattr(owner, name, _UNKNOWN)
-            return ("missing" if value is _UNKNOWN else "data"), owner, value
-        own = getattr(owner, "__dict__", None)
-        if isinstance(own, dict) and name in own:
-            return "data", owner, own[name]
-        if on_type is not MISSING:
-            if isinstance(on_type, staticmethod | classmethod):
-                return "method", home, on_type.__func__
-            if isinstance(on_type, types.FunctionType):
-                return "method", home, on_type
-            if hasattr(type(on_type), "__get__"):
-                return "value", owner, _UNKNOWN
-            return "data", owner, on_type
-        fallback = getattr(type(owner), "__getattr__", None)
-        if isinstance(fallback, types.FunctionType) and fallback.__code__.co_filename.startswith(_PACKAGE):
-            try:
-                return "data", owner, getattr(owner, name)
-            except AttributeError:
-                return "missing", owner, _UNKNOWN
-        if isinstance(owner, dict) and fallback in (dict.__getitem__, dict.get):
-            found = dict.get(owner, name, _UNKNOWN)
-            return ("missing" if found is _UNKNOWN else "data"), owner, found
-        if isinstance(fallback, types.FunctionType):
-            return "value", owner, self._returned.get(fallback.__code__, _UNKNOWN)
-        return "missing", owner, _UNKNOWN
 
     def _know(self, value: Any) -> None:
         """Remember a function by its code, so that its cells can be found when a frame of it reads them."""
@@ -618,7 +469,7 @@ class Capture:
         while seen < 8:
             seen += 1
             if isinstance(value, types.MethodType):
-                self._steady.setdefault(id(value.__self__), value.__self__)
+                self.steady.setdefault(id(value.__self__), value.__self__)
                 value = value.__func__
             elif isinstance(value, partial):
                 self._know_partial(value, "partial")
@@ -628,7 +479,7 @@ class Capture:
                 if not any(value is known for known in functions):
                     functions.append(value)
                     for default in (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()):
-                        self._steady.setdefault(id(default), default)
+                        self.steady.setdefault(id(default), default)
                 value = getattr(value, "__wrapped__", None)
             elif hasattr(type(value), "__wrapped__") or "__wrapped__" in getattr(value, "__dict__", ()):
                 value = value.__wrapped__
@@ -643,7 +494,7 @@ class Capture:
 
     def is_steady(self, value: Any) -> bool:
         """Whether ``value`` was reached by guarded steps, or is an argument."""
-        return id(value) in self._steady or id(value) in self._keyed
+        return id(value) in self.steady or id(value) in self._keyed
 
     def is_fresh(self, value: Any) -> bool:
         """Whether ``value`` is an instance that the function made."""
@@ -651,7 +502,7 @@ class Capture:
 
     def outside(self) -> tuple[Any, ...]:
         """Every object from outside that the function reached."""
-        return (*self._steady.values(), *self._keyed.values())
+        return (*self.steady.values(), *self._keyed.values())
 
     def release(self, mapping: Any, key: Any) -> None:
         """Guard ``mapping[key]`` no more where it is read by this package alone: it is an input."""
@@ -700,7 +551,7 @@ class Capture:
         container = contents.container
         if not isinstance(container, dict):
             return contents
-        owner = self._instances.get(id(container), container)
+        owner = self.instances.get(id(container), container)
         added = {write.place.key for write in self.writes.values() if write.place.owner is owner and write.is_new}
         keys = tuple(key for key in contents.keys if key not in added)
         now = tuple(key for key in container if key not in added)
@@ -753,42 +604,10 @@ def _is_of_tensors(name: str) -> bool:
     return name != "__dict__" and hasattr(Tensor, name)
 
 
-def _expression_of(getter: Any, owner: Any) -> Any:
-    """What an ``attrgetter``, ``itemgetter`` or ``methodcaller`` gives for ``owner``, or None for several values."""
-    names = getter.__reduce__()[1]
-    if isinstance(getter, operator.methodcaller):
-        return Result(Attr(owner, str(names[0])))
-    if len(names) > 1:
-        return None
-    if isinstance(getter, operator.itemgetter):
-        return Index(owner, Const(names[0]))
-    for name in names[0].split("."):
-        owner = Attr(owner, name)
-    return owner
-
-
-def _is_module_frame(frame: FrameType) -> bool:
-    """Whether a frame runs code of ``eval`` or ``exec``, whose names are looked up in a mapping first."""
-    return not frame.f_code.co_flags & inspect.CO_NEWLOCALS
-
-
-def _module_local(frame: FrameType, name: str) -> Any:
-    if _is_module_frame(frame) and frame.f_locals is not frame.f_globals:
-        return frame.f_locals.get(name, _UNKNOWN)
-    return _UNKNOWN
-
-
 def _is_opaque(owner: Any) -> bool:
     """Whether an object of a library answers ``owner[key]`` from something that is not seen here."""
     plain: Any = str | bytes | bytearray | range | np.ndarray | np.generic | type | types.GenericAlias | Tensor
-    return not isinstance(owner, (plain, array)) and not is_container(owner) and not _is_users(owner)
-
-
-def _is_users(owner: Any) -> bool:
-    """Whether the object's class is the user's or holds the user's state."""
-    kind = owner if isinstance(owner, type) else type(owner)
-    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    return kind.__module__ == "__main__" or (file is not None and is_followed(file))
+    return not isinstance(owner, (plain, array)) and not is_container(owner) and not is_users(owner)
 
 
 def _in_instance(owner: Any, name: str) -> bool:

@@ -17,7 +17,8 @@ from jitgraph import dtypes, lifting, ops, tree
 from jitgraph.eager import EagerValue
 from jitgraph.errors import TraceError
 from jitgraph.frontend.boxes import Box, Change, aliases, changes, moved
-from jitgraph.frontend.capture import MISSING, Capture, Write
+from jitgraph.frontend.capture import Capture, Write
+from jitgraph.frontend.evaluation import MISSING
 from jitgraph.frontend.guards import Place
 from jitgraph.frontend.hostnumber import HostNumber, Numbers, Origin, plain_of
 from jitgraph.frontend.program import Fresh, Input, Leaf, Program, Remade, Slot, Source, Template

@@ -13,7 +13,7 @@ from types import BuiltinMethodType, CellType, CodeType, FunctionType, MethodTyp
 from typing import Any, Final
 
 from jitgraph.errors import ScriptError
-from jitgraph.frontend.capture import is_followed, is_rewritten, register_rewritten
+from jitgraph.frontend.followed import is_followed, is_rewritten, register_rewritten
 from jitgraph.frontend.journal import CHANGERS, CONTAINERS
 from jitgraph.frontend.script import numbers
 from jitgraph.frontend.script.branches import innermost_journal, made_here

@@ -6,6 +6,7 @@ import ast
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import repeat
 from typing import Any, TypeAlias
 
 from jitgraph.dtypes import DType, is_bool, is_float
@@ -139,10 +140,20 @@ def _matches(term: Term, value: Value, producers: Producers, bindings: Bindings)
                 return
         orders = [node.inputs, node.inputs[::-1]] if "commutative" in term.op.traits else [node.inputs]
         for inputs in orders:
+            if not all(map(_may_match, term.args, inputs, repeat(producers))):
+                continue
             ways = [bindings]
             for arg, operand in zip(term.args, inputs, strict=True):
                 ways = [way for known in ways for way in _matches(arg, operand, producers, dict(known))]
             yield from ways
+
+
+def _may_match(term: Term, value: Value, producers: Producers) -> bool:
+    """Whether ``value`` looks like an instance of ``term`` at first sight; hardly any does."""
+    if isinstance(term, Name):
+        return True
+    node = producers.get(value)
+    return node is not None and (node.op is term.op if isinstance(term, Call) else node.op.name == "full")
 
 
 def _is_number(found: bool | int | float | None, wanted: int | float | Function) -> bool:

@@ -277,3 +277,80 @@ def test_a_fresh_array_in_an_attribute() -> None:
     first[:] = 5
     f(x())
     assert holder.made is not first and holder.made.tolist() == [0, 0]
+
+
+def test_an_array_changed_in_place_is_refused_and_put_back() -> None:
+    small, large = np.zeros(2, np.float32), np.zeros(1 << 19, np.float32)
+    for array in (small, large):
+
+        @jg.trace
+        def f(x: Any, array: Any = array) -> Any:
+            used = holder.array
+            used += 1
+            return x * float(used[0])
+
+        holder = types.SimpleNamespace(array=array)
+        with pytest.raises(jg.TraceError, match=r"holder.array was changed while the function was traced"):
+            f(x(), 3)
+    assert small.tolist() == [0, 0]
+
+
+def test_a_container_changed_by_a_method_is_put_back() -> None:
+    holder = types.SimpleNamespace(items=[1], table={"k": 1}, members={1})
+
+    def grow(x: Any) -> Any:
+        holder.items.append(2)
+        return x * len(holder.items)
+
+    def pop(x: Any) -> Any:
+        return x * holder.table.pop("k")
+
+    def add(x: Any) -> Any:
+        holder.members.add(2)
+        return x * len(holder.members)
+
+    for function in (grow, pop, add):
+        with pytest.raises(jg.TraceError, match="was changed while the function was traced"):
+            jg.trace(function)(x())
+    assert (holder.items, holder.table, holder.members) == ([1], {"k": 1}, {1})
+
+
+def test_bodies_of_control_flow_change_nothing_outside() -> None:
+    holder = types.SimpleNamespace(n=0, mode=True)
+    seen: list[Any] = []
+    count = 0
+
+    def attribute(y: Any) -> Any:
+        holder.n += 1
+        return y * 2
+
+    def variable(y: Any) -> Any:
+        nonlocal count
+        count += 1
+        return y * 2
+
+    def container(y: Any) -> Any:
+        seen.append(1)
+        return y * 2
+
+    def there_and_back(y: Any) -> Any:
+        holder.mode = False
+        y = y * (3 if holder.mode else 2)
+        holder.mode = True
+        return y
+
+    uses: list[Callable[[Any, Any], Any]] = [
+        lambda body, x: jg.cond(x.sum() > 2, body, lambda y: y * 3, x),
+        lambda body, x: jg.while_loop(lambda y: y.sum() < 20, body, x),
+        lambda body, x: jg.scan(lambda c, v: (body(c), v), x, x)[0],
+    ]
+    for use in uses:
+        for body, text in ((attribute, "holder.n"), (variable, "count"), (container, "seen")):
+            if use is uses[2] and body is not attribute:
+                continue  # the variables of a function that the body calls are not its own
+            with pytest.raises(jg.TraceError, match=f"{text} is changed in a body of"):
+                jg.trace(lambda x, use=use, body=body: use(body, x))(x())
+        np.testing.assert_array_equal(
+            jg.trace(lambda x, use=use: use(there_and_back, x))(x()).numpy(), use(there_and_back, x()).numpy()
+        )
+    assert (holder.n, holder.mode, count, seen) == (0, True, 0, [])

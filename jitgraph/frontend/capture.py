@@ -14,7 +14,8 @@ import operator
 import sys
 import types
 from array import array
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from types import CodeType, FrameType
@@ -35,9 +36,12 @@ from jitgraph.frontend.guards import (
     Contents,
     Guard,
     Place,
+    fingerprint,
     guard_for,
     is_container,
     item_of,
+    keeper,
+    restore,
 )
 from jitgraph.frontend.hostnumber import HostNumber, plain_of
 from jitgraph.location import Location
@@ -84,6 +88,9 @@ class Capture(Evaluation):
         self.reads: dict[tuple[Any, ...], Read] = {}
         self.writes: dict[tuple[Any, ...], Write] = {}
         self.unguarded: dict[str, Location] = {}
+        self._watches: list[dict[tuple[Any, ...], Write]] = []
+        self._put_back: list[tuple[Any, Callable[[Any], None]]] = []
+        self._arrays: dict[int, tuple[Any, str, Location, Any]] = {}
         self._contents: dict[int, Contents] = {}
         self._contents_read: dict[int, tuple[Place, Contents, Location]] = {}
         self.steady |= {id(value): value for value in known}
@@ -381,6 +388,8 @@ class Capture(Evaluation):
 
     def _settle(self, value: Any, text: str) -> None:
         """``value`` is reached by guarded steps, so what is read from it later is, too."""
+        if isinstance(value, np.ndarray) and id(value) not in self._arrays:
+            self._arrays[id(value)] = value, text, self._line, fingerprint(value)
         if id(value) not in self._fresh and not isinstance(value, Tensor | int | float | str | bytes):
             self.steady[id(value)] = value
             self._texts.setdefault(id(value), text)
@@ -391,6 +400,8 @@ class Capture(Evaluation):
         if id(container) in self._contents or id(container) in self._keyed or id(container) not in self.steady:
             return
         contents = self._contents[id(container)] = Contents.of(container)
+        if type(container) in (list, dict, set) and container is not self._keyed.get(id(container)):
+            self._put_back.append((container, keeper(container)))
         place = Place("item", [container], 0, text)
         self._contents_read[id(container)] = (place, contents, self._line)
         if len(container) > MAX_ELEMENTS:
@@ -461,7 +472,9 @@ class Capture(Evaluation):
         return [function for function in found if name in function.__code__.co_freevars]
 
     def _note_write(self, place: Place, before: Any) -> None:
-        self.writes.setdefault(place.identity, Write(place, plain_of(before), self._line))
+        write = Write(place, plain_of(before), self._line)
+        for written in (self.writes, *self._watches):
+            written.setdefault(place.identity, write)
 
     def _know(self, value: Any) -> None:
         """Remember a function by its code, so that its cells can be found when a frame of it reads them."""
@@ -514,6 +527,9 @@ class Capture(Evaluation):
         ``lifted`` are the ids of arrays that are inputs; of others the contents are guarded where they are small.
         """
         found: list[Guard] = []
+        for used, text, location, before in self._arrays.values():
+            if fingerprint(used) != before:
+                raise _changed(text, location)
         for identity, read in self.reads.items():
             if id(read.place.owner) in self._fresh or (identity in self._released and not read.by_user):
                 continue
@@ -571,6 +587,20 @@ class Capture(Evaluation):
             (read.place, read.value) for read in self.reads.values() if isinstance(read.value, Tensor) and read.steady
         ]
 
+    @contextmanager
+    def watching(self) -> Iterator[list[Write]]:
+        """What is written in the block to objects from outside of it, filled in at its end."""
+        seen: dict[tuple[Any, ...], Write] = {}
+        found: list[Write] = []
+        self._watches.append(seen)
+        before = frozenset(self._fresh)
+        try:
+            yield found
+        finally:
+            self._watches.remove(seen)
+        own = self._fresh.keys() - before
+        found += [write for write in seen.values() if id(write.place.owner) not in own]
+
     def know_arguments(self, containers: Iterable[Any]) -> None:
         """Say that these are containers of the arguments, whose changes are seen without this."""
         self._keyed |= {id(container): container for container in containers}
@@ -592,11 +622,18 @@ class Capture(Evaluation):
 
     def undo(self) -> None:
         """Put back what the function rebound."""
+        for used, _, _, contents in self._arrays.values():
+            restore(used, contents)
         for write in self.writes.values():
             if write.before is MISSING:
                 write.place.remove()
             else:
                 write.place.set(write.before)
+        assigned = {id(write.place.owner) for write in self.writes.values()}
+        for container, put_back in self._put_back:
+            owner = self.instances.get(id(container), container)
+            if id(owner) not in assigned:  # else it was looked at after an assignment, perhaps
+                put_back(container)
 
 
 def _is_of_tensors(name: str) -> bool:

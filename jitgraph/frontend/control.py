@@ -13,6 +13,7 @@ import numpy as np
 
 from jitgraph import dtypes, lifting, ops, tree
 from jitgraph.errors import ShapeError, TraceError
+from jitgraph.frontend.bodies import unchanged
 from jitgraph.frontend.recorder import Recorder
 from jitgraph.frontend.region import Key, Region, adopt_written, handles_of, operands_of, write_back
 from jitgraph.frontend.symbolic import SymbolicDim
@@ -49,7 +50,8 @@ def cond(pred: TensorLike, true_fn: Callable[..., Any], false_fn: Callable[..., 
         mine = list(leaves)
         for i, parameter in zip(numbers, region.parameters, strict=True):
             mine[i] = lifting.wrap(parameter)
-        results.append(region.record(_flattened, function, structure.unflatten(mine)))
+        with unchanged("cond", trace, function):
+            results.append(region.record(_flattened, function, structure.unflatten(mine)))
         regions.append(region)
     (left, shape), (right, other) = results
     if shape != other:
@@ -96,15 +98,17 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
     values = [trace.own(leaf.value) for leaf in leaves]
     types = [value.type for value in values]
     condition, body = _region("cond_fn", trace, values), _region("body_fn", trace, values)
-    test = condition.record(lambda: _predicate(cond_fn(_wrapped(condition.parameters, structure))).value)
+    with unchanged("while_loop", trace, cond_fn):
+        test = condition.record(lambda: _predicate(cond_fn(_wrapped(condition.parameters, structure))).value)
     if condition.written():
         raise TraceError("while_loop: cond_fn writes to a tensor from outside", hint="write to it in body_fn")
-    after = body.record(
-        lambda: [
-            leaf.value
-            for leaf in _next_carry("while_loop", body_fn(_wrapped(body.parameters, structure)), structure, types)
-        ]
-    )
+
+    def run() -> list[Any]:
+        after = _next_carry("while_loop", body_fn(_wrapped(body.parameters, structure)), structure, types)
+        return [leaf.value for leaf in after]
+
+    with unchanged("while_loop", trace, body_fn):
+        after = body.record(run)
     written = body.written()
     carried: list[Key] = [("handle", id(handle)) for handle in written]
     for handle in written:
@@ -151,7 +155,8 @@ def scan(
         after, ys, made = _split("scan", f(carry, x), structure, types)
         return [leaf.value for leaf in after], [_output(body, y) for y in ys], made
 
-    after, ys, made = body.record(run)
+    with unchanged("scan", trace, f):
+        after, ys, made = body.record(run)
     written = body.written()
     for handle in written:
         adopt_written(body, handle)

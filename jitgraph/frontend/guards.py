@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import math
 import types
+import zlib
 from array import array
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ from jitgraph.tensor import Tensor
 
 MAX_ELEMENTS: Final = 64  # of a container that is guarded element by element
 MAX_BYTES: Final = 4 << 10  # of an array whose contents are guarded, where NumPy and not a graph used it
+MAX_COPIED: Final = 1 << 20  # bytes of an array whose contents can be put back after a trace
 _EXPECTED_ERRORS: Final = (AttributeError, KeyError, IndexError, TypeError, ValueError)
 
 _NOTHING: Final = object()
@@ -206,6 +208,38 @@ class ArrayState(NamedTuple):
         """Whether ``array`` has the same dtype, shape and bytes."""
         fits = bool(array.dtype == self.dtype) and bool(array.shape == self.shape)
         return fits and bool(array.tobytes() == self.array.tobytes())
+
+
+def fingerprint(array: Any) -> bytes | int:
+    """The bytes of an array, or for a large one their checksum."""
+    if array.nbytes <= MAX_COPIED:
+        return array.tobytes()  # type: ignore[no-any-return]
+    return zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data)
+
+
+def restore(array: Any, before: bytes | int) -> None:
+    """Give an array the contents that it had, where they were kept."""
+    if isinstance(before, bytes) and not array.dtype.hasobject and array.tobytes() != before:
+        array[...] = np.frombuffer(before, array.dtype).reshape(array.shape)
+
+
+def keeper(container: Any) -> Callable[[Any], None]:
+    """What puts the elements back that a list, dict or set has now."""
+    before = container.copy()
+
+    def put_back(now: Any) -> None:
+        if isinstance(now, list):
+            if len(now) != len(before) or any(a is not b for a, b in zip(now, before, strict=True)):
+                now[:] = before
+        elif isinstance(now, set):
+            if now != before:
+                now.clear()
+                now.update(before)
+        elif list(now) != list(before) or any(now[key] is not before[key] for key in before):
+            now.clear()
+            now.update(before)
+
+    return put_back
 
 
 def _extent(container: Any) -> Any:

@@ -22,6 +22,7 @@ EXACT: dict[str, Callable[..., Any]] = {
     "log2": lambda x: mp.log(x) / mp.log(2),
     "rsqrt": lambda x: 1 / mp.sqrt(x),
     "pow": mp.power,
+    "lgamma": lambda x: mp.inf if x <= 0 and x == mp.floor(x) else mp.re(mp.loggamma(x)),
     "erfinv": lambda x: erfinv(x),  # below
     "erfc": lambda x: mp.erfc(max(min(x, mpf(100)), mpf(-100))),
 }

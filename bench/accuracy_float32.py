@@ -17,7 +17,7 @@ import numpy as np
 from jitgraph.codegen.kernel_parser import parse_kernel
 from jitgraph.codegen.math import FUNCTIONS
 from jitgraph.codegen.scalar_numpy import NumpyScalars
-from jitgraph.ops import inverse_erf
+from jitgraph.ops import gamma_functions, inverse_erf
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from native_kernels import Native, schedule_of
@@ -41,6 +41,8 @@ EXACT: dict[str, Callable[..., Any]] = {
     "atanh": np.arctanh,
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "erf": np.vectorize(math.erf, otypes=[np.float64]),
+    "lgamma": np.vectorize(gamma_functions.lgamma_of, otypes=[np.float64]),
+    "digamma": np.vectorize(gamma_functions.digamma_of, otypes=[np.float64]),
     "erfinv": np.vectorize(inverse_erf.erfinv, otypes=[np.float64]),
     "erfc": np.vectorize(math.erfc, otypes=[np.float64]),
 }

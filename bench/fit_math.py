@@ -157,6 +157,22 @@ ERFINV_TABLES: list[tuple[str, str, tuple[Function, Function, Any, Any], int, in
 TABLES += [(name, f"erfinv(x) / x, w = -log(1 - x^2), {what}", *rest) for name, what, *rest in ERFINV_TABLES]
 
 
+def _stirling(u: Any) -> Any:
+    z = 1 / mp.sqrt(u)
+    return (mp.loggamma(z) - ((z - 0.5) * mp.log(z) - z + mp.log(2 * mp.pi) / 2)) * z
+
+
+def _digamma_rest(u: Any) -> Any:
+    z = 1 / mp.sqrt(u)
+    return (mp.log(z) - 1 / (2 * z) - mp.digamma(z)) * z**2
+
+
+STIRLING = (_stirling, lambda u: mpf(1), LOW, mpf(1) / 64)
+DIGAMMA = (_digamma_rest, lambda u: mpf(1), LOW, mpf(1) / 64)
+TABLES += [
+    ("STIRLING", "(lgamma(z) - (z - 1/2) log(z) + z - log(2 pi)/2) z in 1/z^2 for z >= 8 (absolute)", STIRLING, 0, 7),
+    ("DIGAMMA", "(log(z) - 1/(2z) - digamma(z)) z^2 in 1/z^2 for z >= 8 (absolute)", DIGAMMA, 0, 8),
+]
 SPLIT = {"ERFINV", "ERFINV_TAIL", "ERFINV_FAR"}
 """Tables whose constant coefficient, which is most of the result, stands there as the sum of the first two numbers."""
 

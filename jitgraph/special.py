@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jitgraph import ops
+from jitgraph.dtypes import float32, is_float
 from jitgraph.functions.elementwise import (
     erf,
     exp2,
@@ -14,21 +15,24 @@ from jitgraph.functions.elementwise import (
 )
 from jitgraph.functions.elementwise import sigmoid as expit
 from jitgraph.functions.reductions import log_softmax, logsumexp, softmax
-from jitgraph.lifting import TensorLike, elementwise, value_of, wrap
+from jitgraph.lifting import TensorLike, cast, elementwise, value_of, wrap
 from jitgraph.tensor import Tensor
 
 __all__ = [
+    "digamma",
     "erf",
     "erfc",
     "erfinv",
     "exp2",
     "expit",
     "expm1",
+    "lgamma",
     "log1p",
     "log_softmax",
     "logaddexp",
     "logit",
     "logsumexp",
+    "polygamma",
     "softmax",
     "xlogy",
 ]
@@ -42,6 +46,24 @@ def erfc(x: TensorLike) -> Tensor:
 def erfinv(x: TensorLike) -> Tensor:
     """The inverse of erf: infinite at -1 and 1, NaN beyond. Integers and bools are computed in float32."""
     return elementwise(ops.erfinv, x, floating=True)
+
+
+def lgamma(x: TensorLike) -> Tensor:
+    """log(|gamma(x)|): infinite at 0, -1, -2, ... Integers and bools are computed in float32."""
+    return elementwise(ops.lgamma, x, floating=True)
+
+
+def digamma(x: TensorLike) -> Tensor:
+    """The derivative of lgamma: infinite at zeros with the sign of -x, NaN at -1, -2, ... Integers in float32."""
+    return elementwise(ops.digamma, x, floating=True)
+
+
+def polygamma(n: int, x: TensorLike) -> Tensor:
+    """The n-th derivative of digamma (n = 1: trigamma), and digamma itself for n = 0."""
+    if n == 0:
+        return digamma(x)
+    value = value_of(x)
+    return wrap(ops.polygamma(value if is_float(value.type.dtype) else cast(value, float32), n=n))
 
 
 def logit(x: TensorLike) -> Tensor:

@@ -133,6 +133,14 @@ def test_signs_of_integers() -> None:
     assert jg.grad(lambda x: jg.copysign(x, -1.0).sum())(jg.asarray([2.0, -2.0])).tolist() == [-1.0, 1.0]
 
 
+def test_derivatives_of_lgamma_of_any_order() -> None:
+    derivative = lambda x: jg.special.lgamma(x).sum()
+    x = jg.asarray(np.array([0.7, 3.0, -1.3]))
+    for order in range(1, 4):
+        derivative = jg.grad(lambda x, f=derivative: f(x).sum())
+        same(jg.trace(derivative)(x), jg.special.polygamma(order - 1, x).numpy(), rtol=1e-13)
+
+
 def test_hypot() -> None:
     x = edges(jg.float64)
     with np.errstate(all="ignore"):
@@ -370,6 +378,20 @@ def test_special() -> None:
         same(jg.special.logit(x), np.log(x / (1 - x)), rtol=1e-14)
     same(jg.special.expit(jg.special.logit(x[1:3])), x[1:3], rtol=1e-14)
     same(jg.special.xlogy([0.0, 2.0, 0.0], [0.0, 3.0, np.nan]), [0.0, 2 * np.log(3.0), np.nan], rtol=1e-6)
+    same(
+        jg.special.lgamma(np.array([0.5, 1.0, 10.0, -0.5])),
+        [0.5723649429247001, 0, 12.801827480081469, 1.2655121234846454],
+        rtol=1e-15,
+    )
+    same(
+        jg.special.digamma(np.array([0.5, 1.0, -0.5])),
+        [-1.9635100260214235, -0.5772156649015329, 0.03648997397857652],
+        rtol=1e-14,
+    )
+    same(jg.special.polygamma(1, np.array([1.0, -0.5])), [np.pi**2 / 6, np.pi**2 / 2 + 4], rtol=1e-15)
+    same(jg.special.polygamma(0, 1), -0.5772156649015329, jg.float32, rtol=1e-7)
+    with pytest.raises(jg.UnsupportedOp, match="n from 1 on"):
+        jg.special.polygamma(-1, 2.0)
     same(jg.special.erfinv(np.array([-0.5, 0.0, 1.0])), [-0.4769362762044699, 0.0, np.inf], rtol=1e-15)
     same(jg.special.erfc(np.array([-1.0, 0.0, 26.0])), [1.8427007929497148, 1.0, 5.663192408856143e-296], rtol=1e-14)
     same(jg.special.erf(np.array([0.0, 0.5, 2.0])), [0.0, 0.5204998778130465, 0.9953222650189527], rtol=1e-15)

@@ -13,6 +13,7 @@ from typing import Final
 from jitgraph.codegen.math_erf import erf, erfc, rsqrt
 from jitgraph.codegen.math_erfinv import erfinv
 from jitgraph.codegen.math_exp import cosh, exp, exp2, expm1, sinh, tanh
+from jitgraph.codegen.math_gamma import digamma, lgamma
 from jitgraph.codegen.math_hyperbolic import acosh, asinh, atanh, hypot
 from jitgraph.codegen.math_log import log, log1p, log2, pow_
 from jitgraph.codegen.math_trig import acos, asin, atan, atan2, cos, sin, tan
@@ -43,5 +44,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Scalar]]] = {
     "erf": erf,
     "erfc": erfc,
     "erfinv": erfinv,
+    "lgamma": lgamma,
+    "digamma": digamma,
     "rsqrt": rsqrt,
 }

@@ -147,14 +147,14 @@ def _pow_edges(s: Scalars, x: Scalar, y: Scalar, result: Scalar, form: Format) -
 
 
 def _pow_of_finite(s: Scalars, x: Scalar, y: Scalar, form: Format) -> Scalar:
-    high, low = _log_pair(s, x, form)
+    high, low = log_pair(s, x, form)
     product, error = two_product(s, y, high)
     error = s.fma(y, low, error)
     moderate = is_below(s, product, 2048.0)  # beyond, the error is no longer small, and does not matter
     return exp_of_pair(s, product, s.select(moderate, error, s.const(0.0, form.dtype)))
 
 
-def _log_pair(s: Scalars, x: Scalar, form: Format) -> Pair:
+def log_pair(s: Scalars, x: Scalar, form: Format) -> Pair:
     """log(x) of a positive finite float64 as a sum of two, to about 2^-66."""
     k, m, _ = _split(s, x, form)
     f = s.sub(m, s.const(1.0, form.dtype))

@@ -19,6 +19,7 @@ from jitgraph.ops import (
     cumulative,
     distributions,
     effects,
+    gamma_functions,
     indexing,
     layers,
     loss,
@@ -59,6 +60,7 @@ from jitgraph.ops.cumulative import cummax, cummin, cumprod, cumsum
 from jitgraph.ops.define import collect
 from jitgraph.ops.distributions import dropout, normal, uniform
 from jitgraph.ops.effects import check, print_, stack_new, stack_pop, stack_push, token
+from jitgraph.ops.gamma_functions import digamma, lgamma, polygamma
 from jitgraph.ops.indexing import dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add
 from jitgraph.ops.layers import conv2d, embedding, linear
 from jitgraph.ops.loss import cross_entropy, l1_loss, mse_loss, nll_loss
@@ -110,6 +112,7 @@ FAMILIES: Final = (
     bits,
     conversion,
     transcendental,
+    gamma_functions,
     movement,
     windows,
     reduction,
@@ -173,6 +176,7 @@ __all__ = [
     "cummin",
     "cumprod",
     "cumsum",
+    "digamma",
     "div",
     "dot",
     "dropout",
@@ -207,6 +211,7 @@ __all__ = [
     "layer_norm",
     "le",
     "leaky_relu",
+    "lgamma",
     "linear",
     "log",
     "log1p",
@@ -231,6 +236,7 @@ __all__ = [
     "nll_loss",
     "normal",
     "pad",
+    "polygamma",
     "pow",
     "print_",
     "random_bits",

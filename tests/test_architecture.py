@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import networkx
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -65,6 +66,17 @@ def imports(path: Path) -> list[tuple[int, str]]:
                 is_module = on_disk.with_suffix(".py").exists() or on_disk.is_dir()
                 found.append((node.lineno, inner if is_module else base))
     return found
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Of what modules import when they are loaded; functions may import what needs their own module."""
+    graph: networkx.DiGraph[str] = networkx.DiGraph()
+    names = {f"jitgraph.{module_name(path)}".removesuffix(".__init__"): path for path in SOURCES}
+    for name, path in names.items():
+        outside = {node.lineno for node in ast.parse(path.read_text()).body if hasattr(node, "lineno")}
+        graph.add_edges_from((name, found) for line, found in imports(path) if line in outside and found in names)
+    circles = [sorted(circle) for circle in networkx.strongly_connected_components(graph) if len(circle) > 1]
+    assert not circles
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_name)

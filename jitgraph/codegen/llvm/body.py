@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from jitgraph.codegen.kernel import Body, Check, Contract, IndexValue, Let, Load, Local, Loop, Statement, Store
-from jitgraph.codegen.llvm import contract, loops, pool
+from jitgraph.codegen.kernel import Check, Contract, IndexValue, Let, Load, Local, Loop, Statement, Store
+from jitgraph.codegen.llvm import contract, loops, parallel, pool
 from jitgraph.codegen.llvm.access import active_mask, emit_load, emit_store
 from jitgraph.codegen.llvm.division import any_lane
 from jitgraph.codegen.llvm.environment import Environment, integer
@@ -14,13 +14,6 @@ from jitgraph.codegen.llvm.scalars import Scalar
 from jitgraph.errors import CompileError
 
 MAX_LOCAL_BYTES: Final = 256 << 10
-
-
-def emit_body(body: Body, env: Environment) -> None:
-    """Emit ``body`` and bind the values that it defines in ``env``; its local buffers end with it."""
-    with env.scratch.frame():
-        for statement in body:
-            emit_statement(statement, env)
 
 
 def emit_statement(statement: Statement, env: Environment) -> None:
@@ -39,7 +32,10 @@ def emit_statement(statement: Statement, env: Environment) -> None:
         case Local():
             emit_local(statement, env)
         case Loop():
-            loops.emit_loop(statement, env)
+            if env.outermost and statement.kind in ("parallel", "vector"):
+                parallel.emit_parallel(statement, env)
+            else:
+                loops.emit_loop(statement, env)
         case Contract():
             with env.scratch.frame():
                 contract.emit_contract(statement, env)

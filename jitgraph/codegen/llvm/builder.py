@@ -21,6 +21,10 @@ class Value(NamedTuple):
         return f"{self.type} {self.name}"
 
 
+OK: Final = Value("0", "i32")
+"""The code of a function that did not fail."""
+
+
 class Phi:
     """A phi at the head of a block; ``add`` may come after the block is left."""
 
@@ -128,6 +132,17 @@ class Function:
             f"define {self.linkage} {self.result} @{self.name}({', '.join(self.arguments)}) {self.attributes}".rstrip()
         )
         self.module.functions.append("\n".join([head + " {", "start:", *self.prologue, *self.lines, "}"]))
+
+
+def check(function: Function, call: str) -> None:
+    """Make a call that gives an error code, and return the code where it is not zero."""
+    code = function.emit("i32", call)
+    failed, passed = function.label("failed"), function.label("passed")
+    bad = function.emit("i1", f"icmp ne {code}, 0")
+    function.branch(bad.name, failed, passed, likely=False)
+    function.start_block(failed)
+    function.ret(code)
+    function.start_block(passed)
 
 
 class Module:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Final
 
 from jitgraph.codegen.kernel import Contract, Operand
-from jitgraph.codegen.llvm import body as bodies
 from jitgraph.codegen.llvm import loops, packed, panels, parallel, streams
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, multiply, subtract
@@ -134,7 +133,7 @@ def _emit_tile(contract: Contract, env: Environment, m: Scalar, rows: int) -> No
     for place, total in zip(places, loops.counted(env, integer(0), depth, contract.block_k, zero, block), strict=True):
         scope = env.at({contract.m: place})
         scope.bind(contract.acc.name, total)
-        bodies.emit_body(contract.epilogue, scope)
+        scope.emit(contract.epilogue)
 
 
 def _step(contract: Contract, env: Environment, places: list[Scalar], k: Scalar, sums: list[Scalar]) -> list[Scalar]:
@@ -146,5 +145,5 @@ def _step(contract: Contract, env: Environment, places: list[Scalar], k: Scalar,
 
 
 def _value(operand: Operand, env: Environment, contract: Contract) -> Scalar:
-    bodies.emit_body(operand.body, env)
+    env.emit(operand.body)
     return env.words.cast(env[operand.value.name], contract.acc.dtype)

@@ -13,10 +13,9 @@ from typing import Final
 
 from jitgraph.codegen.kernel import Kernel
 from jitgraph.codegen.llvm import machine, pool
-from jitgraph.codegen.llvm.builder import Function, Module, Value
+from jitgraph.codegen.llvm.builder import Function, Module, Value, check
 from jitgraph.codegen.llvm.inlining import Emitted, Inlining, emitted, launches, plan_inlining
 from jitgraph.codegen.llvm.kernel_function import emit_kernel
-from jitgraph.codegen.llvm.parallel import check
 from jitgraph.codegen.llvm.sizes import Sizes
 from jitgraph.codegen.schedule import Branch, Buffer, Launch, MemoryPlan, Pop, Push, Schedule, Step, While
 from jitgraph.errors import CompileError

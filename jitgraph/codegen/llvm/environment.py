@@ -2,18 +2,18 @@
 
 The interface for emitters of tiles (``contract.py``)
 -----------------------------------------------------
-``body.emit_body(statements, env)`` emits statements at the end of ``env.function`` and binds the variables that they
-define in ``env``; ``env[var.name]`` is then the ``Scalar``. The same statements may be emitted many times, each under
+``env.emit(statements)`` emits statements at the end of ``env.function`` and binds the variables that they define in
+``env``; ``env[var.name]`` is then the ``Scalar``. The same statements may be emitted many times, each under
 an environment of its own:
 
     point = env.at({"_i3": m, "_i5": k})                    # both axes uniform int64 scalars
     row = env.at({"_i3": m}).across("_i5", k0, 16)          # lanes are k0 ... k0 + 15; all of them in range
     edge = env.at({"_i3": m}).across("_i5", k0, 16, mask)   # lanes whose bit in ``mask`` is false touch no memory
 
-so an operand's value is ``emit_body(operand.body, row); row[operand.value.name]``. A value is uniform (``lanes == 1``)
+so an operand's value is ``row.emit(operand.body); row[operand.value.name]``. A value is uniform (``lanes == 1``)
 where it does not depend on the axis over lanes: ``env.words.splat(value, 16)`` widens it. Accumulators are bound before
 the epilogue by ``tile.bind(acc.name, scalar)``. Loads are contiguous where the axis has coefficient 1 in the index and
-gathers otherwise. At most one axis runs over lanes. Blocks may be begun and ended freely around and by ``emit_body``:
+gathers otherwise. At most one axis runs over lanes. Blocks may be begun and ended freely around and by ``emit``:
 ``env.function.block`` is the block that is open afterwards.
 
 ``parallel.parallel_range`` outlines a range of iterations into a function that threads share; inside it the environment
@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from jitgraph.codegen.kernel import Kernel
+from jitgraph.codegen.kernel import Body, Kernel, Statement
 from jitgraph.codegen.llvm.builder import Function, Module
 from jitgraph.codegen.llvm.scalars import Scalar, Words
 from jitgraph.codegen.llvm.scratch import MOST_STACK_BYTES, Scratch
@@ -73,6 +73,7 @@ class Environment:
         target: Target,
         names: Names,
         scratch: Scratch,
+        statement: Callable[[Statement, Environment], None],
         lanes: Lanes | None = None,
         outermost: bool = False,
     ) -> None:
@@ -81,6 +82,7 @@ class Environment:
         self.target = target
         self.names = names
         self.scratch = scratch
+        self.statement = statement
         self.lanes = lanes
         self.outermost = outermost  # in the kernel's own function, outside every loop: parallel loops may be outlined
         self.words = Words(function, fastmath=kernel.fastmath)
@@ -105,7 +107,8 @@ class Environment:
 
     def inner(self) -> Environment:
         """A scope inside this one, in the same lanes; it is not outermost."""
-        return Environment(self.function, self.kernel, self.target, Names(self.names), self.scratch, self.lanes)
+        names = Names(self.names)
+        return Environment(self.function, self.kernel, self.target, names, self.scratch, self.statement, self.lanes)
 
     def at(self, axes: Mapping[str, Scalar]) -> Environment:
         """A scope in which each of ``axes`` has a uniform int64 value."""
@@ -121,6 +124,12 @@ class Environment:
         inner.lanes = Lanes(axis, base, count, mask)
         return inner
 
+    def emit(self, body: Body) -> None:
+        """Emit ``body`` and bind the values that it defines here; its local buffers end with it."""
+        with self.scratch.frame():
+            for statement in body:
+                self.statement(statement, self)
+
     def private(self, dtype: DType, elements: int) -> Scalar:
         """This chunk's own memory for ``elements`` of ``dtype``, aligned to 64 bytes; on the stack where small."""
         size = max(1, elements) * dtype.itemsize
@@ -132,7 +141,7 @@ class Environment:
 
     def outlined(self, function: Function, capture: Callable[[str, Scalar], Scalar]) -> Environment:
         """The scope of another function: names of this one are captured as they are used."""
-        return Environment(function, self.kernel, self.target, Names(self.names, capture), self.scratch)
+        return Environment(function, self.kernel, self.target, Names(self.names, capture), self.scratch, self.statement)
 
 
 def integer(value: int) -> Scalar:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jitgraph.codegen.kernel import Kernel
-from jitgraph.codegen.llvm.body import emit_body
+from jitgraph.codegen.llvm.body import emit_statement
 from jitgraph.codegen.llvm.builder import Function, Module, Value
 from jitgraph.codegen.llvm.environment import Environment, Names, integer
 from jitgraph.codegen.llvm.scalars import Scalar
@@ -16,7 +16,7 @@ def emit_kernel(kernel: Kernel, module: Module, target: Target) -> tuple[str, in
     """Emit ``kernel`` into ``module``; gives the name of its function and the bytes of scratch memory that it takes."""
     function = Function(module, module.unique(f"k_{kernel.name}"), "i32", attributes="nounwind noinline")
     scratch = Scratch(kernel.name)
-    env = Environment(function, kernel, target, Names(), scratch, outermost=True)
+    env = Environment(function, kernel, target, Names(), scratch, emit_statement, outermost=True)
     for name in ("$host", "$call"):
         env.bind(name, Scalar(function.argument("ptr").name, "ptr", int64, 1))
     env.bind("$scratch", Scalar(function.argument("ptr", "noalias").name, "ptr", int64, 1))
@@ -29,7 +29,7 @@ def emit_kernel(kernel: Kernel, module: Module, target: Target) -> tuple[str, in
         env.bind("&" + param.name, Scalar(argument.name, "ptr", param.dtype, 1))
     for size in kernel.sizes:
         env.bind(size, Scalar(function.argument("i64").name, "i64", int64, 1))
-    emit_body(kernel.body, env)
+    env.emit(kernel.body)
     function.ret(Value("0", "i32"))
     function.finish()
     return function.name, scratch.bytes

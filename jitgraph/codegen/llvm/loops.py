@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Final
 
 from jitgraph.codegen.kernel import Body, Check, Combine, IndexValue, Let, Load, Loop, Statement, Store, Var
-from jitgraph.codegen.llvm import body as bodies
-from jitgraph.codegen.llvm import parallel, pool
+from jitgraph.codegen.llvm import pool
+from jitgraph.codegen.llvm.builder import check
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, names, subtract
 from jitgraph.codegen.llvm.scalars import Scalar, lanes_of
@@ -36,9 +36,6 @@ _MASKED_BYTES: Final = (4, 8)  # sizes of elements for which x86-64-v3 has maske
 
 def emit_loop(loop: Loop, env: Environment) -> None:
     """Emit ``loop`` and bind the results of its carries."""
-    if env.outermost and loop.kind in ("parallel", "vector"):
-        parallel.emit_parallel(loop, env)
-        return
     extent = index_value(env, loop.extent)
     if extent.lanes > 1:
         raise CompileError(f"kernel {env.kernel.name}: the extent {loop.extent} differs between lanes")
@@ -113,7 +110,7 @@ def _emit_serial(loop: Loop, env: Environment, extent: Scalar) -> None:
         inner.bind(loop.axis, axis)
         for carry, value in zip(loop.carries, carries, strict=True):
             inner.bind(carry.var.name, value)
-        bodies.emit_body(rest, inner)
+        inner.emit(rest)
         return [_carried(env, inner[carry.next.name]) for carry in loop.carries]
 
     known = constant_of(extent)
@@ -137,7 +134,7 @@ def _polled(env: Environment, step: Emit, size: int) -> Emit:
         function.branch(due.name, ask, go_on, likely=False)
         known = function.known
         function.start_block(ask)
-        parallel.check(function, f"call i32 @jg_poll({env['$host']}, {env['$call']})")
+        check(function, f"call i32 @jg_poll({env['$host']}, {env['$call']})")
         function.jump(go_on)
         function.start_block(go_on, known)
         return results
@@ -157,7 +154,7 @@ def emit_vector(loop: Loop, env: Environment, begin: Scalar, end: Scalar) -> Non
         count = 1 << (known - 1).bit_length()
 
     def step(env: Environment, carries: list[Scalar]) -> list[Scalar]:
-        bodies.emit_body(rest, env)
+        env.emit(rest)
         return carries
 
     in_lanes(loop.axis, rest, inner, begin, end, count, [], step)
@@ -264,7 +261,7 @@ def _emit_reduce(loop: Loop, env: Environment, extent: Scalar) -> None:
     rest = hoist(loop, inner, extent)
 
     def fold(here: Environment, slots: list[Scalar]) -> list[Scalar]:
-        bodies.emit_body(rest, here)
+        here.emit(rest)
         elements = [here.words.splat(here[carry.next.name], slots[0].lanes) for carry in loop.carries]
         folded = combined(here, combine, slots, elements)
         mask = here.lanes.mask if here.lanes is not None and loop.lanes > 1 else None  # lanes == 1: no slot is left out
@@ -340,7 +337,7 @@ def combined(env: Environment, combine: Combine, left: list[Scalar], right: list
     scope = env.inner()
     for var, value in zip((*combine.left, *combine.right), (*left, *right), strict=True):
         scope.bind(var.name, value)
-    bodies.emit_body(combine.body, scope)
+    scope.emit(combine.body)
     return [scope.words.splat(scope[var.name], left[0].lanes) for var in combine.results]
 
 
@@ -376,7 +373,7 @@ def hoist(loop: Loop, env: Environment, extent: Scalar) -> Body:
             if _RUNS.name not in env.names:
                 env.bind(_RUNS.name, env.words.cmp("gt", extent, integer(0)))
             statement = replace(statement, mask=_RUNS)
-        bodies.emit_statement(statement, env)
+        env.statement(statement, env)
     return tuple(rest)
 
 

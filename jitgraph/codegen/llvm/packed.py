@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from jitgraph.codegen.kernel import Contract
-from jitgraph.codegen.llvm import body as bodies
 from jitgraph.codegen.llvm import loops, panels, parallel
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, multiply, subtract
@@ -269,7 +268,7 @@ def _emit_epilogue(emission: _Emission, env: Environment, sums: Scalar, rows: _R
             scope = here.inner()
             width = lanes.width if lanes is not None else 1
             scope.bind(contract.acc.name, panels.load_vector(here, sums, place, dtype, width))
-            bodies.emit_body(contract.epilogue, scope)
+            scope.emit(contract.epilogue)
             return carries
 
         scope = env.at({contract.m: at})

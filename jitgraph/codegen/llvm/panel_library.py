@@ -11,8 +11,9 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Final
 
-from jitgraph.codegen.kernel import Kernel, Load, Operand, Param, Var
+from jitgraph.codegen.kernel import Kernel, Load, Operand, Param, Statement, Var
 from jitgraph.codegen.llvm import machine, tile
+from jitgraph.codegen.llvm.access import emit_load
 from jitgraph.codegen.llvm.builder import Function, Module
 from jitgraph.codegen.llvm.environment import Environment, Names
 from jitgraph.codegen.llvm.panels import Panels, pack_here
@@ -54,7 +55,7 @@ def pack_text(name: str, dtype: DType, width: int, along_depth: bool, target: Ta
     across, lined = (own, k) if along_depth else (k, own)
     load = Load(value, "from", Dim.name(stride) * Dim.name(across) + Dim.name(lined))
     kernel = Kernel(name, (Param("from", dtype, Dim.name(stride), "read"),), (), (stride,))
-    env = Environment(function, kernel, target, Names(), Scratch(name))
+    env = Environment(function, kernel, target, Names(), Scratch(name), _emit_load)
     env.bind("&from", Scalar(function.argument("ptr", "noalias readonly").name, "ptr", dtype, 1))
     env.bind(stride, Scalar(function.argument("i64").name, "i64", int64, 1))
     memory = Scalar(function.argument("ptr", "noalias").name, "ptr", dtype, 1)
@@ -64,3 +65,9 @@ def pack_text(name: str, dtype: DType, width: int, along_depth: bool, target: Ta
     function.ret()
     function.finish()
     return module.text()
+
+
+def _emit_load(statement: Statement, env: Environment) -> None:
+    """A plain matrix is read by nothing else."""
+    assert isinstance(statement, Load), statement
+    emit_load(statement, env)

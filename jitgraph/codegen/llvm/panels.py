@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 
 from jitgraph.codegen.index import coefficient
 from jitgraph.codegen.kernel import Body, Load, Operand
-from jitgraph.codegen.llvm import body as bodies
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.access import memory_type
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
@@ -309,7 +308,7 @@ def least(env: Environment, x: Scalar, y: Scalar) -> Scalar:
 
 def value_of(operand: Operand, env: Environment, dtype: DType) -> Scalar:
     """The operand's value where ``env`` says, as ``dtype`` and in all lanes."""
-    bodies.emit_body(operand.body, env)
+    env.emit(operand.body)
     value = env.words.cast(env[operand.value.name], dtype)
     return env.words.splat(value, env.lanes.width) if env.lanes is not None else value
 

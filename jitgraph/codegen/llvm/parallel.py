@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 from jitgraph.codegen.kernel import Loop
-from jitgraph.codegen.llvm import body as bodies
 from jitgraph.codegen.llvm import loops, pool, ranges
-from jitgraph.codegen.llvm.builder import Function, Value
+from jitgraph.codegen.llvm.builder import OK, Function, check
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, multiply, names
 from jitgraph.codegen.llvm.ranges import CHUNK_WORK
@@ -82,7 +81,7 @@ def _emit_range(env: Environment, nest: Sequence[Loop], begin: Scalar, end: Scal
             block = axes.pop(last.axis)
             _emit_blocks(env.at(axes), last, block, add(env, block, integer(1)))
         else:
-            bodies.emit_body(last.body, env.at(axes))
+            env.at(axes).emit(last.body)
         return _advance(env, indices, counts) if len(indices) > 1 else []
 
     loops.counted(env, begin, end, 1, _unflatten(env, begin, counts) if len(nest) > 1 else [], step)
@@ -171,7 +170,7 @@ class _Outlined:
 
     def finish(self, count: Scalar, unit_work: Amount) -> None:
         """End the function and emit its call in the outer one."""
-        self.function.ret(_OK)
+        self.function.ret(OK)
         self.function.finish()
         self._emit_chunk()
         env, outer = self.outer, self.outer.function
@@ -200,20 +199,6 @@ class _Outlined:
         arguments = ", ".join(map(str, [begin, end, chunk, scratch, *captured]))
         chunk_function.ret(chunk_function.emit("i32", f"call i32 @{self.function.name}({arguments})"))
         chunk_function.finish()
-
-
-_OK: Final = Value("0", "i32")
-
-
-def check(function: Function, call: str) -> None:
-    """Make a call that gives an error code, and return the code where it is not zero."""
-    code = function.emit("i32", call)
-    failed, passed = function.label("failed"), function.label("passed")
-    bad = function.emit("i1", f"icmp ne {code}, 0")
-    function.branch(bad.name, failed, passed, likely=False)
-    function.start_block(failed)
-    function.ret(code)
-    function.start_block(passed)
 
 
 def _slot(function: Function, context: str, place: int) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Final
 
 from jitgraph.codegen.kernel import Contract
-from jitgraph.codegen.llvm import body as bodies
 from jitgraph.codegen.llvm import loops, panels, parallel
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, multiply, subtract
@@ -163,7 +162,7 @@ def _emit_epilogue(
             scope = here.inner()
             place = add(env, start, subtract(env, base, columns[0]))
             scope.bind(contract.acc.name, panels.load_vector(here, totals, place, dtype, count))
-            bodies.emit_body(contract.epilogue, scope)
+            scope.emit(contract.epilogue)
             return carries
 
         scope = env.at({contract.m: at})

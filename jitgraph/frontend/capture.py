@@ -233,7 +233,7 @@ class Capture(Evaluation):
         if function is type and len(call.arguments) == 1:
             if type(number := self.evaluate(call.arguments[0], frame)) is HostNumber:
                 number.numbers.refuse(number.text, f"type({number.text})")
-        elif any(function is known for known in _BY_IDENTITY) and call.arguments:
+        elif any(function is known for known in _BY_IDENTITY) and call.arguments and self._is_in_users_code():
             value = self.evaluate(call.arguments[0], frame)
             if value is UNKNOWN or isinstance(value, Tensor):
                 self.cannot_guard(f"{function.__name__}({call.arguments[0] or '...'})")
@@ -243,6 +243,10 @@ class Capture(Evaluation):
             self._read(replace(access, target=Index(*call.arguments)), frame)
         elif type(function) in GETTERS:
             self._get(function, call.arguments, access, frame)
+
+    def _is_in_users_code(self) -> bool:
+        """Whether the line being run is outside of this package."""
+        return not self._line.file.startswith(PACKAGE)
 
     def _get(self, getter: Any, arguments: tuple[Any, ...], access: Access, frame: FrameType) -> None:
         """What an ``attrgetter``, ``itemgetter`` or ``methodcaller`` is about to read."""
@@ -372,7 +376,7 @@ class Capture(Evaluation):
             if steady:
                 impure.refuse_iterator(value, place.text, self._line)
                 self._settle(value, place.text)
-        if not self._line.file.startswith(PACKAGE):
+        if self._is_in_users_code():
             known.by_user = True
         if access.whole and not known.whole:
             known.whole = True

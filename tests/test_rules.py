@@ -15,6 +15,7 @@ from jitgraph.dtypes import BY_SHORT_NAME, DTYPES, SHORT_NAMES, is_bool, is_floa
 from jitgraph.errors import JitgraphError
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.interpreter import interpret
+from jitgraph.ir.parser import parse
 from jitgraph.ir.verifier import verify
 from jitgraph.ops.sampling import edges
 from jitgraph.passes.patterns import Rule
@@ -79,6 +80,19 @@ def test_holds_for_real_numbers(rule: Rule) -> None:
     arguments = [x] * len(graph.inputs)
     (found,), (wanted,) = interpret(apply_rules(graph, (rule,)), arguments), interpret(graph, arguments)
     np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("start", DTYPES, ids=str)
+def test_chains_of_casts_keep_every_bit(start: Any) -> None:
+    for middle, end in itertools.product(DTYPES, DTYPES):
+        first, second, third = SHORT_NAMES[start], SHORT_NAMES[middle], SHORT_NAMES[end]
+        graph = parse(f"""graph @chain(%x: {first}[n]) -> {third}[n] {{
+          %0: {second}[n] = cast(%x) {{dtype={second}}}
+          %1: {third}[n] = cast(%0) {{dtype={third}}}
+          return %1
+        }}""")
+        arguments = edge_arguments(graph)
+        assert_same(graph, interpret(apply_rules(graph, EXACT), arguments), interpret(graph, arguments))
 
 
 def test_no_rule_without_a_case() -> None:

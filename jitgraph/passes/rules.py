@@ -144,9 +144,12 @@ def _holds_all(wide: DType, x: Matched) -> bool:
     """Whether a cast of ``x`` to ``wide``, then on, gives the same as one cast: among integers, and among floats."""
     if dtypes.is_bool(x.dtype):
         return not dtypes.is_bool(wide)
-    both_floats = dtypes.is_float(wide) and dtypes.is_float(x.dtype)
-    both_integers = dtypes.is_integer(wide) and dtypes.is_integer(x.dtype)
-    return (both_floats or both_integers) and wide != x.dtype and dtypes.promote(wide, x.dtype) == wide
+    if wide == x.dtype:
+        return False
+    if dtypes.is_integer(wide) and dtypes.is_integer(x.dtype):
+        outer, inner = np.iinfo(wide), np.iinfo(x.dtype)
+        return outer.min <= inner.min and inner.max <= outer.max
+    return dtypes.is_float(wide) and dtypes.is_float(x.dtype) and dtypes.promote(wide, x.dtype) == wide
 
 
 VOCABULARY: Final[Mapping[str, Callable[..., Any]]] = {

@@ -54,10 +54,27 @@ def value_of(x: Any, dtype: DType | None = None) -> Any:
             return trace.lift(array)
         return EagerValue(own(array))
     if isinstance(x, list | tuple):
-        return value_of(np.asarray(x, dtype=dtype))
+        return value_of(_array_of_list(x, dtype))
     if hasattr(type(x), "value_in"):  # a size that is a name
         return x.value_in(dtype or x.dtype)
     raise DTypeError(f"expected a tensor, an array or a number, got {type(x).__name__}")
+
+
+def leaf_types(numbers: Any) -> set[type]:
+    """The types of what stands in nested lists."""
+    if not isinstance(numbers, list | tuple):
+        return {type(numbers)}
+    return set().union(*map(leaf_types, numbers))
+
+
+def _array_of_list(numbers: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
+    """Nested lists of numbers as an array; Python's own floats count as float32, as everywhere."""
+    kinds = leaf_types(numbers)
+    if any(issubclass(kind, _HANDLE[0]) for kind in kinds):
+        raise DTypeError("a list of tensors is not a tensor", hint="jg.stack(list)")
+    array = np.asarray(numbers, dtype=dtype)
+    weak = dtype is None and kinds <= _SCALARS and array.dtype == dtypes.float64
+    return array.astype(dtypes.float32) if weak else array
 
 
 def own(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -122,7 +139,7 @@ def dtype_of(x: Any) -> DType:
     if is_scalar(x):
         return dtypes.default_of(x)
     if isinstance(x, list | tuple):
-        return dtypes.canonical(np.asarray(x).dtype)
+        return dtypes.canonical(_array_of_list(x).dtype)
     return dtypes.canonical(x.dtype)
 
 

@@ -45,6 +45,8 @@ def vector() -> Any:
         (lambda x: jg.zeros((2,), "float32"), jg.JitgraphError, r"hint: jg\.zeros\(shape, dtype=dtype\)"),
         (lambda x: jg.max(x, x), jg.JitgraphError, r"hint: jg\.maximum\(x, y\)"),
         (lambda x: jg.sum(x, axis="rows"), jg.JitgraphError, "an axis is an int, not a str"),
+        (lambda x: jg.sum([x, x]), jg.DTypeError, r"hint: jg\.stack\(list\)"),
+        (lambda x: jg.trace(lambda y: jg.sum([y, y]))(x), jg.DTypeError, r"hint: jg\.stack\(list\)"),
         (lambda x: jg.where(x > 1), jg.JitgraphError, r"np\.nonzero\(np\.asarray\(condition\)\)"),
         (lambda x: f"{x:.2f}", TypeError, "rank 1"),
         (lambda x: round(x, 2), TypeError, "to digits"),
@@ -109,6 +111,8 @@ def test_numpy_operators_give_tensors() -> None:
 
 
 def test_small_habits_work() -> None:
+    assert jg.sum([1.5, 2.0]).dtype == jg.add([1.5], 1).dtype == jg.float32
+    assert jg.sum([np.float64(1.5)]).dtype == jg.float64
     x = jg.asarray([1.5, -2.5])
     assert round(x).tolist() == [2.0, -2.0]
     assert x.to("cpu", jg.float64).dtype == x.to(dtype=jg.float64).dtype == jg.float64

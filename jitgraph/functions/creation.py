@@ -93,7 +93,7 @@ def _array_of(obj: Any, target: DType | None) -> np.ndarray[Any, Any]:
 
 def _array_of_numbers(obj: Any, target: DType | None) -> np.ndarray[Any, Any]:
     """Python numbers, also in nested lists: floats count as float32, and an integer must fit the dtype asked for."""
-    kinds = _leaf_types(obj)
+    kinds = lifting.leaf_types(obj)
     if builtins.any(issubclass(kind, Tensor) for kind in kinds):
         raise JitgraphError("asarray of a list of tensors\n  hint: jg.stack(list)")
     try:
@@ -116,13 +116,6 @@ def _cast(array: np.ndarray[Any, Any], target: DType) -> np.ndarray[Any, Any]:
     """As ``x.astype`` casts: floats truncate and saturate to integers."""
     native = array.astype(array.dtype.newbyteorder("="), copy=False)
     return np.asarray(ops.cast.evaluate(native, dtype=target))  # type: ignore[misc]
-
-
-def _leaf_types(obj: Any) -> set[type]:
-    """The types of what stands in nested lists."""
-    if not isinstance(obj, list | tuple):
-        return {type(obj)}
-    return set().union(*map(_leaf_types, obj))
 
 
 def _one_shape(name: str, shape: Any, more: tuple[Any, ...]) -> Any:

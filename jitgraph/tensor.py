@@ -44,6 +44,9 @@ class HandleStore(Protocol):
     def write_grad(self, handle: Tensor, grad: Tensor | None) -> None:
         """Set the handle's ``.grad`` inside the trace."""
 
+    def ask_gradient(self, handle: Tensor, flag: bool) -> None:
+        """Let gradients flow to the handle inside the trace, or not."""
+
     def lift(self, array: NDArray[Any]) -> Any:
         """The value of a NumPy array used inside the trace."""
 
@@ -245,6 +248,10 @@ class Tensor:
             raise DTypeError(f"only floats have gradients, not {self.dtype.name}", hint="x.astype(jg.float32)")
         if not flag and not self._requires_grad and self._static.requires_grad:
             raise JitgraphError("requires_grad can be cleared on a leaf only\n  hint: x.detach()")
+        trace = context.current().trace
+        if trace is not None:
+            trace.ask_gradient(self, flag)
+            return self
         if not self._static.requires_grad or not flag:
             self._requires_grad = flag
         if not flag and isinstance(self._value, EagerValue):

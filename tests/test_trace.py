@@ -656,3 +656,59 @@ def test_a_second_backward_needs_the_graph_retained_as_in_eager() -> None:
     for eager, traced in found:
         assert traced == eager
     assert sum("retain_graph" in str(eager) for eager, _ in found) == 3
+
+
+def test_requires_grad_is_set_at_each_call() -> None:
+    def run(wrap: Any) -> list[Any]:
+        w, v = (jg.asarray(data).requires_grad_() for data in ([1.0, 2.0], [3.0, 4.0]))
+        found: list[Any] = []
+
+        def freeze(x: Any, flag: bool) -> Any:
+            w.requires_grad_(flag)
+            loss = (w * v * x).sum()
+            loss.backward()
+
+        def adversary(x: Any, flag: bool) -> Any:
+            (w * x).sum().backward()
+            w.requires_grad_(False)
+            (w * v * x).sum().backward()
+            w.requires_grad_(True)
+            if flag:
+                (w * w * x).sum().backward()
+
+        def local(x: Any, flag: bool) -> Any:
+            y = (x * 2).requires_grad_()
+            (y * y * v).sum().backward()
+            g = y.grad
+            y.requires_grad_(False)
+            y.grad = None
+            (y * v).sum().backward()
+            return g, y.grad is None
+
+        for body in (freeze, adversary, local):
+            function = wrap(body)
+            for flag in (True, False, False, True, False):
+                w.grad = v.grad = None
+                w.requires_grad_(True)
+                result = function(jg.asarray([1.0, -1.0]), flag)
+                found.append((w.requires_grad, *(t.grad is not None and t.grad.tolist() for t in (w, v))))
+                found.append(None if result is None else (result[0].tolist(), result[1]))
+        return found
+
+    assert run(jg.trace) == run(lambda f: f)
+
+
+def test_an_exception_puts_requires_grad_back() -> None:
+    w = jg.asarray([1.0]).requires_grad_()
+
+    @jg.trace
+    def f(x: Any) -> Any:
+        w.requires_grad_(False)
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        f(w * 2)
+    assert w.requires_grad
+    with pytest.raises(jg.TraceError, match="requires_grad of a tensor from outside"):
+        jg.trace(lambda x: jg.scan(lambda c, v: (c * w.requires_grad_(False)[0], v), x[0], x))(jg.ones(2))
+    assert w.requires_grad

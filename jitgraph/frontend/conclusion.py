@@ -113,7 +113,9 @@ class _Writer:
         self.lines += writes
         for slot, leaf in program.grad_writes:
             self.lines.append(f"h[{slot}]._grad = {'None' if leaf is None else self.leaf(leaf)}")
-        self.lines.append(f"return {self.template(program.result)}")
+        result = self.template(program.result)
+        self.lines += [f"h[{slot}].requires_grad_({flag})" for slot, flag in program.flags]
+        self.lines.append(f"return {result}")
         source = "def conclude(h, i, o, n):\n    " + "\n    ".join(self.lines) + "\n"
         exec(compile(source, "<jitgraph conclusion>", "exec"), self.names)
         conclude: Conclude = self.names["conclude"]

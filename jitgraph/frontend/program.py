@@ -95,7 +95,8 @@ class Program:
 
     ``writes`` rebind the handles in slots, ``grad_writes`` set their ``.grad`` (None clears it), ``effects`` rebind
     attributes, items and variables (a None template takes them away), ``changes`` do so in containers among the
-    arguments, of which ``aliases`` says which are one object; all after the graph has run without an error.
+    arguments, of which ``aliases`` says which are one object, ``flags`` set ``requires_grad`` of the handles in slots;
+    all after the graph has run without an error.
     ``grads_present`` gives for slots whose ``.grad`` was looked at the slot of that, None where there was none.
     ``ties`` are further places where the handles of slots must stand. ``numbers`` are Python numbers that are read at
     each call, ``questions`` what must be true of them, and ``held`` those that could not be.
@@ -119,6 +120,7 @@ class Program:
     held: tuple[Held, ...] = ()
     changes: tuple[tuple[Change, Template | None], ...] = ()
     aliases: tuple[int, ...] = ()
+    flags: tuple[tuple[int, bool], ...] = ()
     sizes: dict[str, int] = field(default_factory=dict)
 
     @property

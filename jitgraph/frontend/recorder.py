@@ -206,6 +206,28 @@ class Recorder:
         state.value = own
         state.written = True
 
+    def ask_gradient(self, handle: Tensor, flag: bool) -> None:
+        """Let gradients end at ``handle`` from now on, or no more."""
+        value = self.read(handle)
+        own = self._is_own(handle)
+        if not own and flag != handle._requires_grad:
+            self.note_flag(handle)
+        if flag:
+            handle._requires_grad = handle._requires_grad or not value.requires_grad
+            return
+        handle._requires_grad = False
+        if value.requires_grad and own:
+            handle._value = self.stopped(value)
+        elif value.requires_grad:
+            self.state_of(handle).value = self.stopped(value)
+
+    def note_flag(self, handle: Tensor) -> None:
+        """``requires_grad`` of a handle from outside is about to change."""
+        raise TraceError(
+            f"requires_grad of a tensor from outside is changed in the body of {self.name}",
+            hint="change it outside of the loop or branch",
+        )
+
     # --- gradients --------------------------------------------------------------------------------------------------
 
     def read_grad(self, handle: Tensor) -> Tensor | None:

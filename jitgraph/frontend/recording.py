@@ -126,6 +126,7 @@ class Recording:
                     capture.undo()
                     put_back(boxes)
         finally:
+            trace.put_back_flags()
             trace.ended = True
         if twice and program.changes:
             change = program.changes[0][0]

@@ -55,6 +55,7 @@ class Trace(Recorder):
         self._slot_of: dict[int, int] = {}
         self._grad_owner: dict[int, int] = {}  # id of a grad handle -> slot of its owner
         self._borrowed: dict[int, Tensor] = {}
+        self._flags: dict[int, tuple[Tensor, bool]] = {}
         self._arrays: dict[int, tuple[Any, TracedValue]] = {}
         self._host_floats: dict[tuple[int, Any], Tensor] = {}
         self._numbers: dict[tuple[str, Any], TracedValue] = {}
@@ -221,6 +222,15 @@ class Trace(Recorder):
         if not self._is_own(handle):
             self.slot_of(handle)
 
+    def note_flag(self, handle: Tensor) -> None:
+        """Keep the flag with which a handle came, to be put back when the trace ends."""
+        self._flags.setdefault(id(handle), (handle, handle._requires_grad))
+
+    def put_back_flags(self) -> None:
+        """Give all handles the ``requires_grad`` with which they came."""
+        for handle, flag in self._flags.values():
+            handle._requires_grad = flag
+
     def outer_grad(self, handle: Tensor) -> Tensor | None:
         """The ``.grad`` of a handle from outside; whether there is one becomes an assumption of the trace."""
         slot = self.slot_of(handle)
@@ -277,6 +287,7 @@ class Trace(Recorder):
         set_again = tuple(self._effect(write, after) for write, after in effects)
         changed = tuple((change, self._changed(change, boxes)) for change in changes(boxes))
         sources = self.capture.sources() if self.capture else {}
+        turned = [handle for handle, before in self._flags.values() if handle._requires_grad != before]
         slots = tuple(self._settled(slot, sources) for slot in self.slots)
         found = {slot.at.identity: number for number, slot in enumerate(slots) if slot.kind == "place"}
         ties = []
@@ -300,6 +311,7 @@ class Trace(Recorder):
             grad_writes=tuple(grad_writes),
             effects=set_again,
             changes=changed,
+            flags=tuple((self.slot_of(handle), handle._requires_grad) for handle in turned),
             aliases=aliases(boxes),
             grads_present=tuple(grads_present),
             ties=tuple(ties),

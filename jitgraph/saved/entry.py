@@ -66,7 +66,7 @@ class _Assembly:
         self.state: dict[Any, State] = {}
         self.outputs: list[Value] = []
         self.name = lowered.function.__name__
-        if self.program.effects or self.program.changes:
+        if self.program.effects or self.program.changes or self.program.flags:
             self._refuse("it changes Python state besides tensors", "keep that state in tensors")
 
     def _refuse(self, reason: str, hint: str) -> None:

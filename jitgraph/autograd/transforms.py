@@ -115,6 +115,9 @@ def _pack(gradients: list[Tensor], structures: list[Any], argnums: Argnums) -> A
 
 def grad(function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that returns the gradient of a scalar function, or ``(gradient, aux)`` with ``has_aux``."""
+    if not callable(function):
+        what = f"jg.grad takes a function, not a {type(function).__name__}"
+        raise JitgraphError(f"{what}\n  hint: jg.grad(f)(x), or loss.backward() and x.grad for tensors")
     both = value_and_grad(function, argnums, has_aux)
 
     def differentiated(*args: Any, **kwargs: Any) -> Any:

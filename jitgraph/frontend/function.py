@@ -333,7 +333,7 @@ def _by_name(module: str, name: str) -> Any:
 
 def trace(
     function: Callable[..., Any] | None = None,
-    *,
+    *arguments: Any,
     dynamic_shapes: Mapping[str, Any] | None = None,
     static_argnames: Sequence[str] = (),
     static_argnums: Sequence[int] = (),
@@ -351,6 +351,10 @@ def trace(
     threads, max_bytes: at most so many threads, and so many bytes of arena and outputs. DeviceError for a device other
     than "cpu".
     """
+    if arguments:
+        raise TraceError(
+            "jg.trace takes the function alone; it is recorded when it is called", hint="jg.trace(function)(x)"
+        )
     if function is not None and not callable(function):
         raise TraceError(
             f"jg.trace takes a function, not {type(function).__name__}", hint="write @jg.trace above a def"

@@ -197,9 +197,11 @@ def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, de
             raise JitgraphError("arange over a symbolic size starts at 0 with step 1\n  hint: arange(n) * step + start")
         target = dtypes.int64 if dtype is None else dtypes.canonical(dtype)
         return lifting.wrap(ops.iota(shape=(trace.to_dim(stop),), axis=0, dtype=target))
+    start, stop, step = (x.item() if isinstance(x, Tensor | np.generic) else x for x in (start, stop, step))
+    if not builtins.all(isinstance(x, int | float) for x in (start, stop, step)):
+        raise JitgraphError("arange takes numbers\n  hint: jg.arange(start, stop, step)")
     if step == 0:
         raise JitgraphError("arange: step is 0")
-    start, stop, step = (x.item() if isinstance(x, Tensor | np.generic) else x for x in (start, stop, step))
     whole = builtins.all(isinstance(x, int) for x in (start, stop, step))
     count = builtins.max(0, -((start - stop) // step) if whole else math.ceil((stop - start) / step))
     target = (dtypes.int64 if whole else dtypes.float32) if dtype is None else dtypes.canonical(dtype)

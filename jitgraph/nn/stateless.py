@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from jitgraph.errors import JitgraphError
 from jitgraph.functions.manipulation import flatten
 from jitgraph.nn import functional
 from jitgraph.nn.module import Module
@@ -14,8 +15,15 @@ def _activation(name: str, function: Any) -> type[Module]:
     def forward(self: Module, x: Tensor) -> Tensor:
         return function(x)  # type: ignore[no-any-return]
 
+    def __init__(self: Module, inplace: bool = False) -> None:  # noqa: N807
+        if inplace:
+            what = f"{name}(inplace=True): no other handle ever sees a value change"
+            raise JitgraphError(f"{what}\n  hint: jg.nn.{name}(); compiled code reuses the memory where it can")
+        Module.__init__(self)
+
     forward.__doc__ = f"``functional.{function.__name__}`` of x."
-    return type(name, (Module,), {"forward": forward, "__doc__": function.__doc__, "__module__": __name__})
+    members = {"__init__": __init__, "forward": forward, "__doc__": function.__doc__, "__module__": __name__}
+    return type(name, (Module,), members)
 
 
 ReLU = _activation("ReLU", functional.relu)

@@ -197,12 +197,46 @@ def test_numpy_array() -> None:
 
     check(lambda x: x * ARRAY, change, restore)
     check(lambda x: x * float(ARRAY.sum()), change, restore)
-    traced = jg.trace(lambda x: x * ARRAY)
+    for use in (
+        lambda x: x * ARRAY + ARRAY[1],  # an input, too, and its elements all the same
+        lambda x: x * ARRAY / ARRAY.max(),
+        lambda x: x * ARRAY / np.max(ARRAY),
+        lambda x: x * ARRAY + float(ARRAY[0]) + sum(ARRAY.tolist()),
+        lambda x: x * ARRAY * len(ARRAY) + sum(ARRAY),
+        lambda x: x * ARRAY + jg.asarray(ARRAY[[1, 0]]) + np.asarray(ARRAY).max(),
+    ):
+        check(use, change, restore)
+    check(lambda x: x * ARRAY.T + ARRAY[::-1] * ARRAY[None], change, restore)
+    traced = jg.trace(lambda x: x * ARRAY + ARRAY.shape[0] - ARRAY.size)
     traced(jg.asarray(X))
     ARRAY[:] = 4
     np.testing.assert_array_equal(traced(jg.asarray(X)).numpy(), [4, 4])
     assert traced.cache_info().misses == 1, "an array that meets a tensor is an input"
     restore()
+
+
+class Answering:
+    """Answers every question by looking into a dict, with another error than Python's where nothing is there."""
+
+    def __init__(self) -> None:
+        self.__dict__["known"] = {"rate": 2.0}
+
+    def __getattr__(self, name: str) -> Any:
+        return self.known[name]
+
+    def __call__(self, x: Any) -> Any:
+        return x * self.rate
+
+
+ANSWERING = Answering()
+
+
+def test_an_object_that_answers_with_other_errors() -> None:
+    check(
+        lambda x: ANSWERING(x) + ANSWERING.rate,
+        lambda: ANSWERING.known.update(rate=3.0),
+        lambda: ANSWERING.known.update(rate=2.0),
+    )
 
 
 def test_tensor_is_an_input_and_may_be_replaced() -> None:

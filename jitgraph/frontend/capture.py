@@ -22,6 +22,7 @@ from types import CodeType, FrameType
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jitgraph.eager import EagerValue
 from jitgraph.errors import TraceError
@@ -48,6 +49,12 @@ from jitgraph.location import Location
 from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
 
+_OF_VIEWS: Final = frozenset(
+    [
+        *("T", "mT", "reshape", "view", "swapaxes", "transpose", "squeeze", "diagonal", "real", "imag"),
+        *("shape", "dtype", "ndim", "size", "nbytes", "itemsize", "strides", "flags", "base"),
+    ]
+)  # of a NumPy array: what says nothing about its elements
 _BY_IDENTITY: Final = (id, hash)
 
 
@@ -105,6 +112,7 @@ class Capture(Evaluation):
         self._made: tuple[FrameType, str] | None = None
         self._released: set[tuple[Any, ...]] = set()
         self._with_attributes: dict[int, Tensor] = {}  # handles of which a user's attribute was read
+        self._by_numpy: set[int] = set()  # ids of arrays whose elements Python or NumPy read
         for function in functions:
             self._know(function)
 
@@ -196,9 +204,14 @@ class Capture(Evaluation):
             name = target.name if isinstance(target.name, str) else self.evaluate(target.name, frame)
             if isinstance(name, str):
                 self._read_attribute(owner, name, access)
+                if isinstance(owner, np.ndarray) and name not in _OF_VIEWS:
+                    self._by_numpy.add(id(owner))
         else:
             key = self.evaluate(target.key, frame)
-            if key is not UNKNOWN and is_container(owner):
+            if isinstance(owner, np.ndarray):
+                if key is UNKNOWN or not _is_view(owner, key):
+                    self._by_numpy.add(id(owner))
+            elif key is not UNKNOWN and is_container(owner):
                 self._read_item(owner, key, access)
             elif id(owner) in self.steady and id(owner) not in self._fresh and _is_opaque(owner):
                 self.cannot_guard(f"the items of {target.owner!s}, a {type(owner).__name__}")
@@ -243,6 +256,9 @@ class Capture(Evaluation):
             self._read(replace(access, target=Index(*call.arguments)), frame)
         elif type(function) in GETTERS:
             self._get(function, call.arguments, access, frame)
+        if _computes_at_once(function):
+            given = [self.evaluate(argument, frame) for argument in call.arguments]
+            self._by_numpy.update(id(value) for value in given if isinstance(value, np.ndarray))
 
     def _is_in_users_code(self) -> bool:
         """Whether the line being run is outside of this package."""
@@ -528,7 +544,8 @@ class Capture(Evaluation):
     def guards(self, lifted: Collection[int] = ()) -> list[Guard]:
         """The guards that what was read calls for; TraceError where the function changed it in a way not seen.
 
-        ``lifted`` are the ids of arrays that are inputs; of others the contents are guarded where they are small.
+        ``lifted`` are the ids of arrays that are inputs. Elements that Python or NumPy used are guarded where they are
+        few.
         """
         found: list[Guard] = []
         for used, text, location, before in self._arrays.values():
@@ -545,7 +562,7 @@ class Capture(Evaluation):
             if read.value is MISSING:
                 guard = Guard("absent", read.place, None, read.location)
             guard = replace(guard, kind="method") if read.method else guard
-            if guard.kind == "array" and id(read.value) not in lifted:
+            if guard.kind == "array" and (id(read.value) not in lifted or id(read.value) in self._by_numpy):
                 if read.value.nbytes <= MAX_BYTES:
                     found.append(Guard("contents", read.place, ArrayState.copy_of(read.value), read.location))
                 else:
@@ -649,6 +666,20 @@ def _is_opaque(owner: Any) -> bool:
     """Whether an object of a library answers ``owner[key]`` from something that is not seen here."""
     plain: Any = str | bytes | bytearray | range | np.ndarray | np.generic | type | types.GenericAlias | Tensor
     return not isinstance(owner, (plain, array)) and not is_container(owner) and not is_users(owner)
+
+
+def _is_view(array: NDArray[Any], key: Any) -> bool:
+    """Whether ``array[key]`` reads no element: indices that are slices, None, ``...`` and fewer ints than axes."""
+    keys = key if isinstance(key, tuple) else (key,)
+    if not all(isinstance(k, slice | int | np.integer | types.EllipsisType | None) and k is not True for k in keys):
+        return False
+    return sum(isinstance(k, int | np.integer) for k in keys) < array.ndim
+
+
+def _computes_at_once(function: Any) -> bool:
+    """Whether a function reads the elements of an array among its arguments: one of NumPy or of Python itself."""
+    module = getattr(function, "__module__", None) if callable(function) else None
+    return isinstance(module, str) and module.partition(".")[0] in ("numpy", "builtins", "math", "operator")
 
 
 def _in_instance(owner: Any, name: str) -> bool:

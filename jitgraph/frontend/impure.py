@@ -48,7 +48,7 @@ def refuse(value: Any, text: str, location: Location | None) -> None:
     """TraceError where ``value``, read as ``text`` in a function being traced, gives something new at each call."""
     if isinstance(value, type | int | float | str | tuple | list | dict | None):
         return
-    owner = getattr(value, "__self__", None)
+    owner = value.__self__ if hasattr(type(value), "__self__") else None  # no __getattr__ of the user's is asked
     generators = (*_loaded("random", "Random"), *_loaded("numpy.random", "RandomState", "Generator"))
     if isinstance(owner, generators) or isinstance(value, generators) or value is sys.modules.get("numpy.random"):
         _raise(text, "a random number drawn while tracing", "jg.random, whose stream goes on at each call", location)
@@ -76,7 +76,7 @@ def _loaded(module: str, *names: str) -> tuple[Any, ...]:
 
 def frozen(value: Any) -> str | None:
     """What a function, read while tracing, asks of the world outside that no guard sees; None where that is nothing."""
-    if not callable(value) or isinstance(value, type):
+    if not callable(value) or isinstance(value, type) or hasattr(type(value), "__getattr__"):
         return None
     name, module = getattr(value, "__name__", ""), getattr(value, "__module__", None) or ""
     if value is builtins.open:

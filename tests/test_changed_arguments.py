@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import types
 from collections import OrderedDict, deque
 from collections.abc import Callable
@@ -354,3 +355,53 @@ def test_bodies_of_control_flow_change_nothing_outside() -> None:
             jg.trace(lambda x, use=use: use(there_and_back, x))(x()).numpy(), use(there_and_back, x()).numpy()
         )
     assert (holder.n, holder.mode, count, seen) == (0, True, 0, [])
+
+
+class Mode(enum.Enum):
+    TRAIN = 1
+    EVAL = 2
+
+
+def test_what_a_call_sets_is_set_whatever_stood_there() -> None:
+    def run(wrap: Any) -> list[Any]:
+        layer = jg.nn.Dropout(0.0)
+        box = types.SimpleNamespace(n=0, mode=Mode.TRAIN, text="a", items=[1], other=[1], gone=1)
+        items, other = box.items, box.other
+
+        def step(x: Any, flag: bool) -> Any:
+            layer.train(flag)
+            box.mode = Mode.TRAIN if flag else Mode.EVAL
+            box.text = "a" if flag else "b"
+            box.items = items if flag else other
+            if flag and hasattr(box, "gone"):
+                del box.gone
+            return x * (2 if layer.training else 3)
+
+        function, found = wrap(step), []
+        for i, flag in enumerate([True, False, True, True, False, True]):
+            result = function(x(), flag)
+            found.append(
+                (result.tolist(), layer.training, box.mode, box.text, box.items is items, hasattr(box, "gone"))
+            )
+            if i == 2:
+                layer.eval()
+                box.mode, box.text, box.items, box.gone = Mode.EVAL, "c", other, 2
+        return found
+
+    assert run(jg.trace) == run(lambda f: f)
+
+
+def test_a_container_from_outside_is_given_out_itself() -> None:
+    holder = types.SimpleNamespace(items=[1, [2]], table={"w": x()}, state=State(1, x()))
+
+    @jg.trace
+    def f(x: Any) -> Any:
+        holder.items[0] += 1
+        holder.again = holder.items
+        return x * holder.table["w"], holder.items, {"t": (holder.table, holder.state)}
+
+    for n in (2, 3, 4):
+        _, items, rest = f(x())
+        assert items is holder.items is holder.again and items == [n, [2]]
+        assert rest["t"][0] is holder.table and rest["t"][1] is holder.state
+    assert f.cache_info().misses == 1

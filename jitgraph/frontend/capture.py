@@ -9,6 +9,7 @@ The standard library, installed packages and jitgraph itself are not followed, e
 
 from __future__ import annotations
 
+import enum
 import inspect
 import operator
 import sys
@@ -36,6 +37,7 @@ from jitgraph.frontend.guards import (
     ArrayState,
     Contents,
     Guard,
+    GuardKind,
     Place,
     fingerprint,
     guard_for,
@@ -529,6 +531,10 @@ class Capture(Evaluation):
         """Whether ``value`` was reached by guarded steps, or is an argument."""
         return id(value) in self.steady or id(value) in self._keyed
 
+    def is_outside(self, value: Any) -> bool:
+        """Whether ``value`` was reached by guarded steps, and is no container of the arguments."""
+        return id(value) in self.steady and id(value) not in self._keyed
+
     def is_fresh(self, value: Any) -> bool:
         """Whether ``value`` is an instance that the function made."""
         return id(value) in self._fresh
@@ -573,6 +579,11 @@ class Capture(Evaluation):
                     raise _changed(read.place.text, read.location)
                 continue
             found.append(guard)
+        for write in self.writes.values():
+            after = write.place.get_or(MISSING)
+            if after is write.before and not _is_value(after) and not self._is_own(write.place.owner):
+                kind: GuardKind = "absent" if after is MISSING else "identity"
+                found.append(Guard(kind, write.place, None if after is MISSING else after, write.location))
         for place, handle in self.tensor_places():
             if id(handle) in self._with_attributes:
                 found.append(Guard("identity", place, handle, self.reads[place.identity].location))
@@ -637,7 +648,7 @@ class Capture(Evaluation):
             if self._is_own(write.place.owner):
                 continue
             after = write.place.get_or(MISSING)
-            if after is not write.before:
+            if after is not write.before or _is_value(after):  # what it held already, too: a later call may differ
                 found.append((write, after))
         return found
 
@@ -680,6 +691,11 @@ def _computes_at_once(function: Any) -> bool:
     """Whether a function reads the elements of an array among its arguments: one of NumPy or of Python itself."""
     module = getattr(function, "__module__", None) if callable(function) else None
     return isinstance(module, str) and module.partition(".")[0] in ("numpy", "builtins", "math", "operator")
+
+
+def _is_value(value: Any) -> bool:
+    """Whether setting a place to ``value`` again makes no other object of it."""
+    return value is None or isinstance(value, bool | int | float | complex | str | bytes | enum.Enum)
 
 
 def _in_instance(owner: Any, name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import inspect
 import re
@@ -30,6 +31,7 @@ from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.location import Location
 from jitgraph.tensor import Tensor
+from jitgraph.tree import TreeDef
 
 _MUTABLE = frozenset({set, bytearray, deque, array, Counter, defaultdict})
 _LARGEST_CONSTANT = 64 << 10  # bytes: a larger array becomes an input, so that the graph stays small
@@ -363,8 +365,23 @@ class Trace(Recorder):
         return self._template(change.value, change.text, stays=True)
 
     def _template(self, value: Any, what: str, location: Location | None = None, *, stays: bool = False) -> Template:
-        leaves, structure = tree.flatten(value)
+        leaves: list[Any] = []
+        structure = self._flattened(value, leaves)
         return Template(structure, tuple(self._leaf(leaf, what, location, stays=stays) for leaf in leaves))
+
+    def _flattened(self, value: Any, leaves: list[Any]) -> TreeDef:
+        """As ``tree.flatten``, with containers from outside as leaves: they are given out as they are."""
+        container = tree.container_of(value)
+        if container is None or self._is_outside(value):
+            leaves.append(value)
+            return tree.LEAF
+        parts = container.take_apart(value)
+        children = tuple([self._flattened(child, leaves) for child in parts.children])
+        return TreeDef(type(value), parts.steps, children, parts.data)
+
+    def _is_outside(self, value: Any) -> bool:
+        """Whether a list, dict or dataclass is an object from outside, and no argument."""
+        return self.capture is not None and not isinstance(value, tuple | None) and self.capture.is_outside(value)
 
     def _leaf(self, leaf: Any, what: str, location: Location | None = None, *, stays: bool = False) -> Leaf:
         if isinstance(leaf, TracedValue):
@@ -390,7 +407,7 @@ class Trace(Recorder):
                 )
             if (remade := self._remade(leaf)) is not None:
                 return Leaf("copy", remade)
-            if stays and not _is_plain(leaf):
+            if stays and not _is_plain(leaf) and not self._is_outside(leaf):
                 raise TraceError(
                     f"{what} is set to a new {type(leaf).__name__}, which a compiled call cannot make again",
                     location=location,
@@ -478,4 +495,5 @@ def _inside(value: Any) -> Iterable[Any]:
 
 def _is_plain(leaf: Any) -> bool:
     """Whether a value may stand in a place again and again: immutable, or an object that lives on anyway."""
-    return isinstance(leaf, bool | int | float | complex | str | bytes | type | np.dtype | np.generic) or callable(leaf)
+    values = bool | int | float | complex | str | bytes | enum.Enum | type | np.dtype | np.generic
+    return isinstance(leaf, values) or callable(leaf)

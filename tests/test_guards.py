@@ -104,6 +104,22 @@ def test_global_function() -> None:
     check(lambda x: helper(x), *swap(globals(), "helper", lambda x: x - 1))
 
 
+def imported_inside(x: Any) -> Any:
+    import test_guards as here
+    from test_guards import CONFIG, TABLE
+
+    return x * TABLE["k"] * CONFIG.rate + here.FACTOR
+
+
+def test_names_imported_inside_the_function() -> None:
+    module = sys.modules[__name__]
+    assert module.__name__ == "test_guards"
+    check(imported_inside, *swap(TABLE, "k", -0.5))
+    check(imported_inside, *swap(CONFIG, "rate", 7))
+    check(imported_inside, *swap(module, "CONFIG", types.SimpleNamespace(rate=11)))
+    check(imported_inside, *swap(module, "FACTOR", 13))
+
+
 def test_item_of_a_dict() -> None:
     check(lambda x: x * TABLE["k"], *swap(TABLE, "k", -0.5))
 

@@ -94,6 +94,17 @@ class Globals(NamedTuple):
         return "globals()"
 
 
+class Import(NamedTuple):
+    """What ``import name`` inside the function gives, ``level`` packages up; ``top`` for its first package."""
+
+    name: str
+    level: int
+    top: bool
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class _Null(NamedTuple):
     """The empty slot beside a callable on the stack."""
 
@@ -286,6 +297,17 @@ class _Walker:
 
     def load_const(self, instruction: dis.Instruction) -> None:
         self.stack.append(Const(instruction.argval))
+
+    def import_name(self, instruction: dis.Instruction) -> None:
+        names, level = self.pop(), self.pop()
+        known = isinstance(names, Const) and isinstance(level, Const)
+        self.stack.append(Import(instruction.argval, level.value, not names.value) if known else None)
+
+    def import_from(self, instruction: dis.Instruction) -> None:
+        if self.stack and self.stack[-1] is not None:
+            self.push_read(Attr(self.stack[-1], instruction.argval))
+        else:
+            self.stack.append(None)
 
     def push_null(self, instruction: dis.Instruction) -> None:
         self.stack.append(_Null())
@@ -492,6 +514,8 @@ _HANDLERS: Final[dict[str, _Handler]] = {
     **dict.fromkeys(("MAKE_FUNCTION", "SET_FUNCTION_ATTRIBUTE"), _Walker.make_function),
     **dict.fromkeys(("BINARY_SLICE",), _Walker.slice),
     "PUSH_NULL": _Walker.push_null,
+    "IMPORT_NAME": _Walker.import_name,
+    "IMPORT_FROM": _Walker.import_from,
     "LOAD_SUPER_ATTR": _Walker.load_super,
     "BINARY_SUBSCR": _Walker.subscript,
     "BINARY_OP": _Walker.binary,

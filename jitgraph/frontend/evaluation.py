@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import inspect
 import operator
+import sys
 import types
 from types import CodeType, FrameType
 from typing import Any, Final
 
-from jitgraph.frontend.bytecode import Attr, Const, Globals, Index, Name, Result
+from jitgraph.frontend.bytecode import Attr, Const, Globals, Import, Index, Name, Result
 from jitgraph.frontend.followed import PACKAGE
 from jitgraph.frontend.guards import is_container, item_of
 from jitgraph.tensor import Tensor
@@ -37,6 +38,8 @@ class Evaluation:
             case Globals():
                 self.steady.setdefault(id(frame.f_globals), frame.f_globals)
                 return frame.f_globals
+            case Import(name, level, top):
+                return _module(name, level, top, frame)
             case Name("global", name):
                 if (found := module_local(frame, name)) is not UNKNOWN:
                     return found
@@ -151,3 +154,12 @@ def module_local(frame: FrameType, name: str) -> Any:
     if is_module_frame(frame) and frame.f_locals is not frame.f_globals:
         return frame.f_locals.get(name, UNKNOWN)
     return UNKNOWN
+
+
+def _module(name: str, level: int, top: bool, frame: FrameType) -> Any:
+    """The module that an import statement in the frame has found."""
+    if level:
+        package = frame.f_globals.get("__package__") or ""
+        base = package.split(".")[: package.count(".") + 2 - level]
+        name = ".".join([*base, name] if name else base)
+    return sys.modules.get(name.partition(".")[0] if top else name, UNKNOWN)

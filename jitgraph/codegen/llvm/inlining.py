@@ -62,6 +62,8 @@ class Inlining:
 def plan_inlining(schedule: Schedule, functions: Mapping[int, Emitted], donated: Collection[str]) -> Inlining:
     """What to inline into the loops of ``schedule``; ``donated`` are outputs that lie in the memory of inputs."""
     loops = [step for step in _all_steps(schedule.steps) if isinstance(step, While)]
+    if not loops:
+        return Inlining()
     inside = [functions[id(launch)] for launch in launches(loops)]
     wanted = {made.name for made in inside if made.is_small}
     readers: dict[str, set[str]] = {}

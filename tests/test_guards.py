@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import math
 import operator
@@ -635,3 +636,32 @@ def test_a_tensor_whose_attribute_is_read_has_to_stay() -> None:
     assert traced(x).tolist() == [2]
     box.w = second
     assert traced(x).tolist() == [3]
+
+
+@dataclasses.dataclass
+class Layer:
+    weight: Any
+    depth: int = 1
+    kind = "dense"
+
+    def __post_init__(self) -> None:
+        self.rate = 2.0
+        self.bias = jg.asarray([1.0, 1.0])
+
+
+def test_attributes_of_arguments_that_are_no_fields() -> None:
+    def f(layer: Any) -> Any:
+        return layer.weight * layer.rate * len(layer.kind) + layer.bias * layer.depth
+
+    for weight in (jg.asarray(X), np.asarray(X), 1.5):  # as it is, and rebuilt around what stands for it
+        traced = jg.trace(f)
+        layers = [Layer(weight) for _ in range(5)]
+        layers[1].rate, layers[2].kind, layers[3].bias, layers[4].depth = 3.0, "sparse", jg.asarray([5.0, 6.0]), 7
+        for layer in (*layers, *layers[::-1]):
+            np.testing.assert_allclose(traced(layer).numpy(), f(layer).numpy())
+    Layer.kind = "conv2d"
+    try:
+        np.testing.assert_allclose(traced(layers[0]).numpy(), f(layers[0]).numpy())
+    finally:
+        Layer.kind = "dense"
+    assert any("layer.rate" in line.reason for line in traced.ledger)

@@ -25,6 +25,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from jitgraph import tree
 from jitgraph.eager import EagerValue
 from jitgraph.errors import TraceError
 from jitgraph.frontend import impure
@@ -114,6 +115,7 @@ class Capture(Evaluation):
         self._made: tuple[FrameType, str] | None = None
         self._released: set[tuple[Any, ...]] = set()
         self._with_attributes: dict[int, Tensor] = {}  # handles of which a user's attribute was read
+        self.attributes: dict[tuple[int, str], tuple[Any, Guard]] = {}  # of containers among the arguments
         self._by_numpy: set[int] = set()  # ids of arrays whose elements Python or NumPy read
         for function in functions:
             self._know(function)
@@ -359,12 +361,24 @@ class Capture(Evaluation):
             steady = id(owner) in self.steady or isinstance(owner, types.ModuleType)
             if not steady and not self._is_own(owner) and is_users(owner):
                 self.cannot_guard(f"which object {access.target.owner!s} is, whose {name!r} is read")
+            place = Place("attribute", owner, name, text)
             if id(owner) not in self._keyed:
-                self._keep(Place("attribute", owner, name, text), value, access, steady=steady)
+                self._keep(place, value, access, steady=steady)
+            elif place.identity not in self.writes and name not in _step_names(owner):
+                self._keep_attribute(place, plain_of(value))
         elif kind == "missing" and id(owner) in self.steady and id(owner) not in self._fresh:
             place = Place("attribute", owner, name, text)
             if place.identity not in self.writes and place.get_or(MISSING) is MISSING:
                 self.reads.setdefault(place.identity, Read(place, MISSING, self._line, False, True))
+
+    def _keep_attribute(self, place: Place, value: Any) -> None:
+        """An attribute of an argument that is no part of its tree, as one that ``__post_init__`` sets."""
+        if value is not None and (is_container(value) or tree.container_of(value) is not None):
+            self.cannot_guard(f"what is in {place.text}, which is no field of the argument")
+        guard = guard_for(place, value, self._line)
+        if guard.kind in ("tensor", "array"):
+            guard = Guard("identity", place, value, self._line)
+        self.attributes.setdefault((id(place.owner), place.key), (place.owner, guard))
 
     def _read_item(self, owner: Any, key: Any, access: Access) -> None:
         try:
@@ -691,6 +705,12 @@ def _computes_at_once(function: Any) -> bool:
     """Whether a function reads the elements of an array among its arguments: one of NumPy or of Python itself."""
     module = getattr(function, "__module__", None) if callable(function) else None
     return isinstance(module, str) and module.partition(".")[0] in ("numpy", "builtins", "math", "operator")
+
+
+def _step_names(container: Any) -> set[Any]:
+    """The keys and names under which a container of the arguments holds what is in the key of a call."""
+    kind = tree.container_of(container)
+    return set() if kind is None else {step[0] for step in kind.take_apart(container).steps}
 
 
 def _is_value(value: Any) -> bool:

@@ -46,7 +46,9 @@ def difference(specialisation: Specialisation, arguments: Arguments) -> str:
             lines = [pin.location for pin in specialisation.program.pins if pin.constraint == constraint]
             where = f" (assumed at {lines[0]})" if lines and lines[0] else ""
             return f"the sizes break {constraint}{where}"
-    return "a captured tensor has another shape, dtype, gradient or identity"
+    read = [guard.place.text for _, guard in specialisation.program.attributes]
+    other = f", or {', '.join(read)} another value" if read else ""
+    return f"a captured tensor has another shape, dtype, gradient or identity{other}"
 
 
 def _why_held(program: Program, which: Any) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from jitgraph.eager import EagerValue
 from jitgraph.frontend.arguments import LeafKey, Static
-from jitgraph.frontend.guards import Place, compile_guards, same_float
+from jitgraph.frontend.guards import Guard, Place, compile_guards, same_float
 from jitgraph.frontend.operands import array_operand, native_type, number_operand, operand, readable, scalar
 from jitgraph.frontend.program import Program, Slot, changed_boxes
 from jitgraph.ir import dims
@@ -53,6 +53,7 @@ class _Writer:
             "scalar": scalar,
             "number_operand": number_operand,
             "same_float": same_float,
+            "fits": Guard.fits,
             "math": math,
             "errors": _ERRORS,
         }
@@ -179,6 +180,9 @@ class _Writer:
             self.require(f"{_size_text(constraint.left)} {constraint.relation} {_size_text(constraint.right)}")
         if program.guards:
             self.require(f"{self.constant(compile_guards(program.guards))}()")
+        for number, guard in program.attributes:
+            found = f"getattr({self.boxes[number]}, {self.constant(guard.place.key)})"
+            self.require(f"fits({self.constant(guard)}, {found})")
         self.numbers()
         handles = [self.slot(slot) for slot in program.slots]
         for number, grad in program.grads_present:

@@ -114,6 +114,10 @@ class Guard:
         except _EXPECTED_ERRORS:
             return False
 
+    def fits(self, found: Any) -> bool:
+        """Whether the guard would be true of ``found`` at its place."""
+        return _holds(self.kind, found, self.expected)
+
     def __str__(self) -> str:
         relation = {"equal": "==", "float": "==", "length": "has"}.get(self.kind, "is")
         return f"{self.place.text} {relation} {self._expected_text()}"

@@ -98,6 +98,7 @@ class Program:
     arguments, of which ``aliases`` says which are one object, ``flags`` set ``requires_grad`` of the handles in slots;
     all after the graph has run without an error.
     ``grads_present`` gives for slots whose ``.grad`` was looked at the slot of that, None where there was none.
+    ``attributes`` are guards of attributes of the containers among the arguments, which are numbered.
     ``ties`` are further places where the handles of slots must stand. ``numbers`` are Python numbers that are read at
     each call, ``questions`` what must be true of them, and ``held`` those that could not be.
     """
@@ -121,6 +122,7 @@ class Program:
     changes: tuple[tuple[Change, Template | None], ...] = ()
     aliases: tuple[int, ...] = ()
     flags: tuple[tuple[int, bool], ...] = ()
+    attributes: tuple[tuple[int, Guard], ...] = ()
     sizes: dict[str, int] = field(default_factory=dict)
 
     @property

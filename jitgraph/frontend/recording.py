@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from jitgraph import tree
 from jitgraph.errors import TraceError
 from jitgraph.frontend import impure
 from jitgraph.frontend.arguments import Arguments, Binder, LeafKey, Static, TensorSpec, containers
@@ -190,5 +191,17 @@ def rebuilt(arguments: Arguments, leaves: Sequence[Any], values: Sequence[Any]) 
         elif all(a is b for a, b in zip(mine, given, strict=True)):
             found.append(value)
         else:
-            found.append(child.unflatten(mine))
+            found.append(_with_attributes(child.unflatten(mine), value))
     return found
+
+
+def _with_attributes(made: Any, given: Any) -> Any:
+    """``made``, which was rebuilt from the tree ``given``, with the attributes that are no part of the tree, too."""
+    container = tree.container_of(given)
+    if container is not None:
+        for name, value in getattr(given, "__dict__", {}).items():
+            if name not in vars(made):
+                object.__setattr__(made, name, value)
+        for left, right in zip(container.take_apart(made).children, container.take_apart(given).children, strict=True):
+            _with_attributes(left, right)
+    return made

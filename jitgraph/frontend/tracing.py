@@ -303,6 +303,8 @@ class Trace(Recorder):
         sizes = dict(self.constraints.sizes or {})
         self.ended = True
         unguarded = self.capture.unguarded if self.capture else {}
+        numbers = {id(box.value): box.number for box in boxes}
+        read = self.capture.attributes.values() if self.capture else ()
         return Program(
             graph=self._graph(),
             slots=slots,
@@ -315,6 +317,7 @@ class Trace(Recorder):
             changes=changed,
             flags=tuple((self.slot_of(handle), handle._requires_grad) for handle in turned),
             aliases=aliases(boxes),
+            attributes=tuple((numbers[id(owner)], guard) for owner, guard in read if id(owner) in numbers),
             grads_present=tuple(grads_present),
             ties=tuple(ties),
             guards=tuple(guards),

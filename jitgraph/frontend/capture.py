@@ -18,7 +18,7 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from types import CodeType, FrameType
 from typing import Any, Final
 
@@ -139,7 +139,7 @@ class Capture(Evaluation):
             followed = not imports and is_followed(code.co_filename)
             if followed and code.co_filename.startswith("<"):  # code made by dataclass, namedtuple, exec
                 followed = not is_library_module(frame.f_globals.get("__name__", "__main__"))
-            table = self._tables[code] = accesses(code) if followed else False
+            table = self._tables[code] = _table(code) if followed else False
             if table is not False:
                 self._nested.update(const for const in code.co_consts if isinstance(const, CodeType))
         if table is False:
@@ -322,7 +322,7 @@ class Capture(Evaluation):
 
     def _refuse(self, value: Any, text: str, location: Location) -> None:
         impure.refuse(value, text, location)
-        if (what := impure.frozen(value)) is not None:
+        if self._is_in_users_code() and (what := impure.frozen(value)) is not None:
             self.cannot_guard(f"what {text} says about {what}")
 
     def _is_own_namespace(self, frame: FrameType) -> bool:
@@ -680,6 +680,20 @@ class Capture(Evaluation):
             owner = self.instances.get(id(container), container)
             if id(owner) not in assigned:  # else it was looked at after an assignment, perhaps
                 put_back(container)
+
+
+@lru_cache(maxsize=4096)
+def _table(code: CodeType) -> dict[int, tuple[Access, ...]]:
+    """``accesses``; of the calls in this package's own code those of ``type`` alone."""
+    found = accesses(code)
+    if not code.co_filename.startswith(PACKAGE):
+        return found
+    kept = {at: tuple(a for a in group if a.kind != "call" or _is_type_call(a)) for at, group in found.items()}
+    return {at: group for at, group in kept.items() if group}
+
+
+def _is_type_call(access: Access) -> bool:
+    return bool(access.target.function == Name("global", "type"))
 
 
 def _is_of_tensors(name: str) -> bool:

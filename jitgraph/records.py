@@ -52,7 +52,7 @@ def _at_first_call(cls: Any, name: str, text: Callable[[], Text]) -> Callable[..
 
     def stub(*args: Any, **kwargs: Any) -> Any:
         definition, names = text()
-        exec(definition, names)
+        exec(compile(definition, "<jitgraph records>", "exec"), names)  # a file that traces do not follow
         made = names[name]
         made.__qualname__ = f"{cls.__qualname__}.{name}"
         made.__module__ = cls.__module__

@@ -110,6 +110,7 @@ class Capture(Evaluation):
         self._functions: dict[CodeType, list[types.FunctionType]] = {}
         self._tables: dict[CodeType, Any] = {}
         self._nested: set[CodeType] = set()
+        self._harmless: dict[int, Any] = {}  # callables, by id, that were looked at
         self._line = Location("", 0)
         self._previous: Any = None
         self._made: tuple[FrameType, str] | None = None
@@ -121,6 +122,7 @@ class Capture(Evaluation):
             self._know(function)
 
     def __enter__(self) -> Capture:
+        collector.PAUSED.__enter__()
         self._previous = sys.gettrace()
         sys._getframe().f_trace_opcodes = True  # from 3.12 on the first such frame switches instruction events on
         sys.settrace(self._on_call)
@@ -128,6 +130,7 @@ class Capture(Evaluation):
 
     def __exit__(self, *_: object) -> None:
         sys.settrace(self._previous)
+        collector.PAUSED.__exit__()
 
     # --- the tracer -------------------------------------------------------------------------------------------------
 
@@ -321,9 +324,13 @@ class Capture(Evaluation):
         self._keep(Place("attribute", owner, name, str(access.target)), vars(owner)[name], access, steady=True)
 
     def _refuse(self, value: Any, text: str, location: Location) -> None:
+        if self._harmless.get(id(value), MISSING) is value:
+            return
         impure.refuse(value, text, location)
         if self._is_in_users_code() and (what := impure.frozen(value)) is not None:
             self.cannot_guard(f"what {text} says about {what}")
+        elif callable(value):
+            self._harmless[id(value)] = value
 
     def _is_own_namespace(self, frame: FrameType) -> bool:
         """Whether the globals of a frame are a dict that the function made for ``exec``."""

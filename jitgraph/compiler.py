@@ -8,7 +8,6 @@ and flags in a ``Cache`` that the caller passes in.
 
 from __future__ import annotations
 
-import gc
 import threading
 import time
 from collections import OrderedDict
@@ -31,7 +30,7 @@ from jitgraph.passes import pipeline
 from jitgraph.passes.autodiff import expand_grads
 from jitgraph.passes.fuse import Apart, fuse, fuse_with_reasons
 from jitgraph.records import dataclass
-from jitgraph.runtime import loader
+from jitgraph.runtime import collector, loader
 from jitgraph.runtime.executable import Executable
 
 Donation: TypeAlias = "int | tuple[int, int]"
@@ -165,37 +164,8 @@ def compile(
     return found if found is not None else cache.keep(key, _compile(graph, target, donate))
 
 
-class _Uncollected:
-    """While any thread is inside, Python's cyclic collector waits.
-
-    A compilation makes tens of thousands of objects that stay or go by their reference counts; looking through them,
-    and through all that the program has loaded, again and again took a tenth of its time.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._was_enabled = False
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._inside:
-                self._was_enabled = gc.isenabled()
-                gc.disable()
-            self._inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if not self._inside and self._was_enabled:
-                gc.enable()
-
-
-_UNCOLLECTED: Final = _Uncollected()
-
-
 def _compile(graph: Graph, target: Target, donate: Sequence[Donation]) -> Compiled:
-    with _UNCOLLECTED:
+    with collector.PAUSED:
         return _compile_stages(graph, target, donate)
 
 

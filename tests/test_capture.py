@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import gc
 import os
 import random
 import subprocess
@@ -270,3 +271,30 @@ def test_a_module_may_load_inside_a_trace() -> None:
         "assert f(np.array([-1.0, 2.0], 'f4')).tolist() == [0.0, 2.0]"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_collection_is_no_part_of_a_traced_function() -> None:
+    """Callbacks of the collector, such as profilers and test libraries install, read the clock."""
+    collections: list[bool] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        collections.append(sys.gettrace() is not before)
+        time.perf_counter()
+
+    def f(x: jg.Tensor) -> jg.Tensor:
+        for _ in range(2000):
+            cycle: list[Any] = []
+            cycle.append(cycle)
+        return x + 1
+
+    before = sys.gettrace()
+    gc.callbacks.append(note)
+    try:
+        assert jg.trace(f)(jg.ones(2)).tolist() == [2.0, 2.0]
+        assert not any(collections)
+        collections.clear()
+        f(jg.ones(2))
+        assert collections, "the function makes the collector run, or the test shows nothing"
+    finally:
+        gc.callbacks.remove(note)
+    assert gc.isenabled()

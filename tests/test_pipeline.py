@@ -15,6 +15,7 @@ from jitgraph.ir import parse
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.target import Target
 from jitgraph.passes.pipeline import PASSES, PIPELINE, run
+from jitgraph.runtime import collector
 
 TEXT = """graph @f(%x: f32[n]) -> f32[n] {
   %0: f32[n] = neg(%x)  # model.py:3
@@ -105,8 +106,8 @@ def test_the_collector_waits_for_all_compilations_and_is_left_as_it_was(monkeypa
     gc.enable()
     compiler._compile(None, None, ())  # type: ignore[arg-type]
     assert (seen, gc.isenabled()) == ([False], True)
-    with compiler._UNCOLLECTED:
-        with compiler._UNCOLLECTED:
+    with collector.PAUSED:
+        with collector.PAUSED:
             pass
         assert not gc.isenabled()
     assert gc.isenabled()

@@ -50,6 +50,7 @@ from jitgraph.frontend.guards import (
 from jitgraph.frontend.hostnumber import HostNumber, plain_of
 from jitgraph.location import Location
 from jitgraph.records import dataclass
+from jitgraph.runtime import collector
 from jitgraph.tensor import Tensor
 
 _OF_VIEWS: Final = frozenset(

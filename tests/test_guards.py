@@ -665,3 +665,13 @@ def test_attributes_of_arguments_that_are_no_fields() -> None:
     finally:
         Layer.kind = "dense"
     assert any("layer.rate" in line.reason for line in traced.ledger)
+
+
+def test_a_global_that_is_absent() -> None:
+    def f(x: jg.Tensor) -> jg.Tensor:
+        try:
+            return x * LATER  # type: ignore[name-defined]
+        except NameError:
+            return x
+
+    check(f, lambda: globals().update(LATER=3.0), lambda: globals().pop("LATER"))

@@ -336,3 +336,15 @@ def test_a_sequence_of_named_modules() -> None:
     np.testing.assert_array_equal(model(x).detach().numpy(), model.narrow(jg.relu(model.wide(x))).detach().numpy())
     model[1] = nn.Tanh()
     assert isinstance(model.bend, nn.Tanh) and len(model) == 3
+
+
+def test_a_plain_tensor_does_not_take_the_place_of_a_parameter() -> None:
+    layer = nn.Linear(2, 3)
+    with pytest.raises(jg.JitgraphError, match=r"Linear.weight is a parameter.*module.weight\[\.\.\.\] = value"):
+        layer.weight = jg.ones((3, 2))
+    with jg.no_grad():
+        layer.weight[...] = jg.ones((3, 2))
+    assert layer.weight.tolist() == [[1.0, 1.0]] * 3
+    layer.weight = nn.Parameter(jg.zeros((3, 2)))
+    layer.bias = None
+    assert [name for name, _ in layer.named_parameters()] == ["weight"]

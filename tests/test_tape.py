@@ -297,3 +297,10 @@ def test_derivatives_of_any_order_through_loops(monkeypatch: pytest.MonkeyPatch,
             shift = jg.asarray([step if j == i else 0.0 for j in range(3)], dtype=jg.float64)
             slope = (jg.grad(f)(x + shift) - jg.grad(f)(x - shift)) / (2 * step)
             np.testing.assert_allclose(second(x).numpy()[i], slope.numpy(), rtol=1e-5)
+
+
+def test_anomalies_in_a_traced_function() -> None:
+    f = jg.trace(lambda x: jg.log(x - 1.0))
+    assert np.isnan(f(jg.asarray([0.5])).numpy()).all()
+    with jg.detect_anomaly(), pytest.raises(jg.AnomalyError, match="log gave nan"):
+        f(jg.asarray([0.5]))

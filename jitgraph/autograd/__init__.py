@@ -35,7 +35,10 @@ def enable_grad() -> Any:
 
 @contextmanager
 def detect_anomaly() -> Iterator[None]:
-    """A block in which an op that gives NaN or infinity from finite operands raises AnomalyError."""
+    """A block in which an op that gives NaN or infinity from finite operands raises AnomalyError.
+
+    Traced functions run eagerly in it.
+    """
     with context.using(anomaly=True):
         yield
 

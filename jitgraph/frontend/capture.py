@@ -231,8 +231,11 @@ class Capture(Evaluation):
             if target.name in frame.f_globals:
                 place = Place("item", frame.f_globals, target.name, target.name)
                 self._keep(place, frame.f_globals[target.name], access, steady=True)
-            else:
+            elif target.name in frame.f_builtins:
                 self._refuse(self.evaluate(target, frame), target.name, self._line)
+            else:  # a NameError, which the function may expect
+                place = Place("item", frame.f_globals, target.name, target.name)
+                self.reads.setdefault(place.identity, Read(place, MISSING, self._line, False, True))
         elif target.scope == "free":
             value = frame.f_locals.get(target.name, UNKNOWN)
             if value is UNKNOWN:

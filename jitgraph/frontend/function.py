@@ -130,7 +130,7 @@ class TracedFunction:
                 if self._bounded:
                     self._check_contract(specialisation, match[1])
                 return specialisation.run(match)
-        if config.DISABLE_JIT.is_on():
+        if ambient.anomaly or config.DISABLE_JIT.is_on():
             return self._eager(values)
         return self._miss(values, ambient)
 
@@ -233,7 +233,7 @@ class TracedFunction:
         if needed > limit:
             raise TraceError(
                 f"{self.__name__} needs {needed} bytes for arena and outputs, more than max_bytes={limit}",
-                hint="smaller arguments, jg.checkpoint, or a larger max_bytes",
+                hint="smaller arguments, or a larger max_bytes",
             )
 
     def _verified(self, specialisation: Specialisation, values: tuple[Any, ...]) -> Any:

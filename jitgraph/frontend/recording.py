@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from jitgraph.ir import context, dims
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
+
+MOST_FAMILIES: Final = 256
+"""Kinds of arguments of which a function remembers which sizes varied."""
 
 
 class Recording:
@@ -56,6 +59,8 @@ class Recording:
         """
         varying = Varying.of(known, arguments)
         family = self.families.setdefault(Family.key(arguments), Family())
+        if len(self.families) > MOST_FAMILIES:
+            del self.families[next(iter(self.families))]
         family.note(arguments)
         pinned = dict(family.pinned)
         while True:

@@ -56,6 +56,14 @@ class Module:
         self._buffers: dict[str, bool] = {}
         self._forward_hooks: tuple[Callable[..., Any], ...] = ()
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if type(value) is Tensor and isinstance(vars(self).get(name), Parameter):
+            raise JitgraphError(
+                f"{type(self).__name__}.{name} is a parameter, and a plain tensor would not be trained: assign "
+                f"jg.nn.Parameter(value), or set its elements, module.{name}[...] = value under jg.no_grad()"
+            )
+        super().__setattr__(name, value)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not hasattr(self, "_buffers"):
             raise JitgraphError(f"{type(self).__name__}.__init__ does not call super().__init__() first")

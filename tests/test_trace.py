@@ -6,6 +6,7 @@ import queue
 import threading
 import types
 import warnings
+import weakref
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -712,3 +713,44 @@ def test_an_exception_puts_requires_grad_back() -> None:
     with pytest.raises(jg.TraceError, match="requires_grad of a tensor from outside"):
         jg.trace(lambda x: jg.scan(lambda c, v: (c * w.requires_grad_(False)[0], v), x[0], x))(jg.ones(2))
     assert w.requires_grad
+
+
+def test_state_of_a_module_that_is_traced_itself() -> None:
+    class Smoothed(jg.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = jg.nn.Parameter(jg.ones(2))
+            self.state = jg.zeros(2)
+
+        def forward(self, x: jg.Tensor) -> jg.Tensor:
+            self.state = (self.state * 0.5 + x).detach()
+            return self.state * self.scale if self.training else x
+
+    module = Smoothed()
+    traced = jg.trace(module)
+    assert [traced(jg.ones(2)).tolist()[0] for _ in range(3)] == [1.0, 1.5, 1.75]
+    module.state = jg.ones(2)
+    module.scale = jg.nn.Parameter(jg.ones(2) * 2)
+    assert traced(jg.ones(2)).tolist() == [3.0, 3.0]
+    assert traced.cache_info().misses == 1
+    module.eval()
+    assert traced(jg.ones(2)).tolist() == [1.0, 1.0]
+
+
+def test_state_of_an_object_that_later_calls_cannot_find() -> None:
+    class Box:
+        def __init__(self) -> None:
+            self.total = jg.zeros(2)
+
+    box = Box()
+    reference = weakref.ref(box)
+
+    @jg.trace
+    def f(x: jg.Tensor) -> jg.Tensor:
+        found = reference()
+        found.total = found.total + x  # type: ignore[union-attr]
+        return found.total  # type: ignore[union-attr]
+
+    with pytest.raises(jg.TraceError, match=r"found.total is read and set, but how later calls find its owner is not"):
+        f(jg.ones(2))
+    assert box.total.tolist() == [0.0, 0.0]

@@ -119,8 +119,8 @@ class Capture(Evaluation):
         self._with_attributes: dict[int, Tensor] = {}  # handles of which a user's attribute was read
         self.attributes: dict[tuple[int, str], tuple[Any, Guard]] = {}  # of containers among the arguments
         self._by_numpy: set[int] = set()  # ids of arrays whose elements Python or NumPy read
-        for function in functions:
-            self._know(function)
+        for function in functions:  # an object that is called is as fixed as a function
+            self._settle(function, getattr(function, "__name__", type(function).__name__))
 
     def __enter__(self) -> Capture:
         collector.PAUSED.__enter__()
@@ -589,6 +589,12 @@ class Capture(Evaluation):
                 if identity not in self.writes and read.place.get_or(None) is not read.value:
                     raise _changed(read.place.text, read.location)
                 continue
+            if isinstance(read.value, Tensor) and identity in self.writes and not read.steady:
+                raise TraceError(
+                    f"{read.place.text} is read and set, but how later calls find its owner is not known",
+                    location=read.location,
+                    hint="reach the object by a variable, an attribute or an argument",
+                )
             guard = guard_for(read.place, read.value, read.location)
             if read.value is MISSING:
                 guard = Guard("absent", read.place, None, read.location)

@@ -57,7 +57,8 @@ class Module:
         self._forward_hooks: tuple[Callable[..., Any], ...] = ()
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if type(value) is Tensor and isinstance(vars(self).get(name), Parameter):
+        plain = isinstance(value, Tensor) and not isinstance(value, Parameter)
+        if plain and isinstance(vars(self).get(name), Parameter):
             raise JitgraphError(
                 f"{type(self).__name__}.{name} is a parameter, and a plain tensor would not be trained: assign "
                 f"jg.nn.Parameter(value), or set its elements, module.{name}[...] = value under jg.no_grad()"

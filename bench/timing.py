@@ -14,18 +14,22 @@ ROUNDS = 30
 
 
 def interleaved(
-    candidates: Mapping[str, Callable[[], object]], *, rounds: int = ROUNDS, calls: int = 1
+    candidates: Mapping[str, Callable[[], object]],
+    *,
+    rounds: int = ROUNDS,
+    calls: int = 1,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, np.ndarray]:
-    """Seconds per call of each candidate: one number a round, after one round of warm-up."""
+    """Seconds per call of each candidate by ``clock``: one number a round, after one round of warm-up."""
     for candidate in candidates.values():
         candidate()
     times: dict[str, list[float]] = {name: [] for name in candidates}
     for _ in range(rounds):
         for name, candidate in candidates.items():
-            started = time.perf_counter()
+            started = clock()
             for _ in range(calls):
                 candidate()
-            times[name].append((time.perf_counter() - started) / calls)
+            times[name].append((clock() - started) / calls)
     return {name: np.array(values) for name, values in times.items()}
 
 

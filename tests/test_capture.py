@@ -282,7 +282,7 @@ def test_a_collection_is_no_part_of_a_traced_function() -> None:
         time.perf_counter()
 
     def f(x: jg.Tensor) -> jg.Tensor:
-        for _ in range(2000):
+        for _ in range(10_000):
             cycle: list[Any] = []
             cycle.append(cycle)
         return x + 1

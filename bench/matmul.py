@@ -22,14 +22,16 @@ def measure() -> None:
     from bench.timing import interleaved, ratio
 
     peak = fma_flops()
-    clock = time.thread_time if os.environ["JITGRAPH_NUM_THREADS"] == "1" else time.perf_counter
+    # NumPy's threads spin for more than a tenth of a second after a product
+    alone = os.environ["JITGRAPH_NUM_THREADS"] == "1"
+    clock, pause = (time.thread_time, 0.0) if alone else (time.perf_counter, 0.3)
     print(f"fma peak of one core {peak / 1e9:.0f} GFLOP/s; threads {os.environ['JITGRAPH_NUM_THREADS']}")
     product = jg.trace(lambda a, b: a @ b)
     for n in SIZES:
         a, b = (np.random.default_rng(i).standard_normal((n, n)).astype(np.float32) for i in (0, 1))
         x, y = jg.asarray(a), jg.asarray(b)
         candidates = {"jitgraph": partial(product, x, y), "numpy": partial(np.matmul, a, b)}
-        times = interleaved(candidates, calls=max(1, (512 // n) ** 3), clock=clock)
+        times = interleaved(candidates, calls=max(1, (512 // n) ** 3), clock=clock, pause=pause)
         speed = {name: 2.0 * n**3 / values for name, values in times.items()}
         for name, values in speed.items():
             rate = float(np.median(values))

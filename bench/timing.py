@@ -19,13 +19,18 @@ def interleaved(
     rounds: int = ROUNDS,
     calls: int = 1,
     clock: Callable[[], float] = time.perf_counter,
+    pause: float = 0.0,
 ) -> dict[str, np.ndarray]:
-    """Seconds per call of each candidate by ``clock``: one number a round, after one round of warm-up."""
+    """Seconds per call of each candidate by ``clock``: one number a round, after one round of warm-up.
+
+    ``pause`` seconds go before each turn, in which the threads of the one before it stop to spin.
+    """
     for candidate in candidates.values():
         candidate()
     times: dict[str, list[float]] = {name: [] for name in candidates}
     for _ in range(rounds):
         for name, candidate in candidates.items():
+            time.sleep(pause)
             started = clock()
             for _ in range(calls):
                 candidate()

@@ -78,7 +78,7 @@ def _unit_rows(
     m, n, k = extents
     if m is None or n is None or k is None:
         return 16 * tile.rows
-    shares = min(MOST_SHARES, m * n * k // SHARE_WORK + 1, m // (LEAST_UNIT_TILES * tile.rows) * -(-n // columns))
+    shares = min(MOST_SHARES, max(1, m * n * k // SHARE_WORK), m // (LEAST_UNIT_TILES * tile.rows) * -(-n // columns))
     return _balanced(m, -(-m // max(1, -(-shares // -(-n // columns)))), tile.rows)
 
 

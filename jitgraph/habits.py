@@ -179,6 +179,7 @@ PLANNED: Final[Mapping[str, str]] = {  # names of the public API that later vers
     "amp": "cast with x.astype(jg.bfloat16)",
     "cache": "compiled functions are kept for the life of the process; f.cache_clear() forgets them",
     "checkpoint": "memory of a traced step is saved by its own rematerialisation",
+    **dict.fromkeys(("complex64", "complex128"), "real and imaginary parts as two tensors"),
     "custom_op": "write the function over jg's own",
     "custom_vjp": "write the function over jg's own",
     "einsum": "jg.tensordot, jg.matmul, jg.permute_dims",

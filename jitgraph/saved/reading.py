@@ -139,13 +139,19 @@ def _rebuilt(structure: Any, results: Sequence[Tensor]) -> Any:
 
 def load(path: str | os.PathLike[str], *, entry: str = "forward") -> SavedModel:
     """The function saved at ``path``; LoadError for a file that is damaged, hostile or from another version."""
-    artifact = loader.Artifact(path)
+    try:
+        return _load(loader.Artifact(path), entry)
+    except LoadError as error:
+        raise LoadError(f"{os.fspath(path)}: {error}") from error.__cause__
+
+
+def _load(artifact: loader.Artifact, entry: str) -> SavedModel:
     signatures = artifact.signatures()
     if entry not in signatures:
-        raise LoadError(f"{path}: no entry {entry!r}; there are {', '.join(signatures)}")
+        raise LoadError(f"no entry {entry!r}; there are {', '.join(signatures)}")
     member = artifact.manifest["entries"][entry].get("graph")
     if not isinstance(member, str):
-        raise LoadError(f"{path}: the manifest names no graph for {entry!r}")
+        raise LoadError(f"the manifest names no graph for {entry!r}")
     weights = artifact.weights()
     constants = {
         key.removeprefix(CONSTANT): Constant(array) for key, array in weights.items() if key.startswith(CONSTANT)
@@ -154,12 +160,12 @@ def load(path: str | os.PathLike[str], *, entry: str = "forward") -> SavedModel:
         graph = parse(bytes(artifact.read(member)).decode(), constants=constants)
         verify(graph)
     except (GraphError, ShapeError, UnicodeDecodeError) as error:
-        raise LoadError(f"{path}: the graph of {entry!r} is not valid: {error}") from error
+        raise LoadError(f"the graph of {entry!r} is not valid: {error}") from error
     signature = signatures[entry]
     given = [str(value.type) for value in graph.inputs]
     told = [_type_text(spec) for spec in signature.parameters]
     if given != told:
-        raise LoadError(f"{path}: the graph takes {given}, its signature says {told}")
+        raise LoadError(f"the graph takes {given}, its signature says {told}")
     return SavedModel(graph, signature, weights, artifact.metadata())
 
 

@@ -21,8 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jitgraph.codegen.kernel import Body, Contract, Kernel, Let, Loop
+from jitgraph.codegen.llvm import inlining
 from jitgraph.codegen.native import build_image
-from jitgraph.codegen.schedule import Branch, Buffer, Launch, Schedule, Step, While
+from jitgraph.codegen.schedule import Buffer, Launch, Schedule
 from jitgraph.dtypes import is_float
 from jitgraph.ir import dims
 from jitgraph.ir.target import Target
@@ -72,20 +73,6 @@ def _extent(extent: dims.DimLike, sizes: Mapping[str, int]) -> float:
     return float(known) if isinstance(known, int) else 1.0  # an extent that a kernel finds out itself
 
 
-def launches_of(steps: Sequence[Step]) -> list[Launch]:
-    """Every launch among the steps, those of branches and loops included."""
-    found: list[Launch] = []
-    for step in steps:
-        match step:
-            case Launch():
-                found.append(step)
-            case Branch(_, then, otherwise):
-                found += launches_of((*then, *otherwise))
-            case While(condition, _, body):
-                found += launches_of((*condition, *body))
-    return found
-
-
 def time_kernel(kernel: Kernel, sizes: Mapping[str, int], target: Target | None = None) -> float:
     """The least CPU seconds of one launch: floats are between 0.5 and 1.5, everything else is zero."""
     arrays: list[np.ndarray[Any, Any]] = []
@@ -104,7 +91,9 @@ def time_kernel(kernel: Kernel, sizes: Mapping[str, int], target: Target | None 
     entry = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)(image.export("entry"))
     pointers = (ctypes.c_void_p * max(1, len(arrays)))(*(array.ctypes.data for array in arrays))
     values = (ctypes.c_int64 * max(1, len(sizes)))(*sizes.values())
-    call = loader.Call()
+    needed = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(image.export("arena_bytes"))(values)
+    arena = np.empty(needed + loader.ALIGNMENT, np.uint8)
+    call = loader.Call(arena=-(-arena.ctypes.data // loader.ALIGNMENT) * loader.ALIGNMENT, arena_bytes=needed)
     arguments = (ctypes.byref(loader.process_runtime.host), ctypes.byref(call), pointers, values)
     return _least(lambda: entry(*arguments)) / REPEATS
 
@@ -162,7 +151,7 @@ def report_kernels(launches: Sequence[Launch], sizes: Mapping[str, int] | None =
 
 def report(lowered: Any) -> None:
     """The table of a lowered function whose sizes are all known."""
-    report_kernels(launches_of(lowered.stages.schedule.steps))
+    report_kernels(inlining.launches(lowered.stages.schedule.steps))
 
 
 def measure() -> None:
@@ -181,7 +170,7 @@ def measure() -> None:
         for m, n, k in shapes:
             a, b = jg.zeros((m, k)), jg.zeros((n, k) if transposed else (k, n))
             product = jg.trace(lambda a, b, t=transposed: a @ (b.T if t else b))
-            (launch,) = launches_of(product.lower(a, b).stages.schedule.steps)
+            (launch,) = inlining.launches(product.lower(a, b).stages.schedule.steps)
             name = f"{m} x {n} x {k}{' transposed' if transposed else ''}"
             launches.append(replace(launch, kernel=replace(launch.kernel, name=name)))
     report_kernels(launches)
@@ -197,7 +186,7 @@ def measure() -> None:
             "chain": lambda a, w: (a * w + a) * 0.5 + w,
             "gelu": lambda a, w: jg.nn.functional.gelu(a),
         }.items():
-            for launch in launches_of(jg.trace(function).lower(a, w).stages.schedule.steps):
+            for launch in inlining.launches(jg.trace(function).lower(a, w).stages.schedule.steps):
                 launches.append(replace(launch, kernel=replace(launch.kernel, name=f"{name} {m} x {n}")))
     report_kernels(launches)
 

@@ -46,14 +46,7 @@ class GradientRecord(Record):
             for value, cotangent in zip(found, cotangents, strict=True)
             if value is not None and cotangent is not None and value.record is not None
         ]
-        made = tape.sweep(
-            [value for value, _ in pairs],
-            [cotangent for _, cotangent in pairs],
-            targets=variables,
-            create_graph=again,
-            retain_graph=True,
-        )
-        return [made.get((variable.record, variable.output)) for variable in variables]
+        return _sweep(pairs, variables, create_graph=again)
 
 
 def gradients_by_ops(
@@ -65,11 +58,16 @@ def gradients_by_ops(
     """
     outputs = evaluate(graph, operands)
     live = [(outputs[i], cotangent) for i, cotangent in cotangents.items() if outputs[i].record is not None]
+    return _sweep(live, variables, create_graph=True)
+
+
+def _sweep(pairs: Sequence[tuple[Any, Any]], variables: Sequence[EagerValue], *, create_graph: bool) -> list[Any]:
+    """Gradients with respect to ``variables`` of values with their cotangents; None where none flows."""
     found = tape.sweep(
-        [output for output, _ in live],
-        [cotangent for _, cotangent in live],
+        [value for value, _ in pairs],
+        [cotangent for _, cotangent in pairs],
         targets=variables,
-        create_graph=True,
+        create_graph=create_graph,
         retain_graph=True,
     )
     return [found.get((variable.record, variable.output)) for variable in variables]

@@ -16,10 +16,18 @@ from jitgraph.records import dataclass
 
 
 @dataclass(frozen=True)
-class _Place:
-    """Where an access stands: the loops around it as (axis, extent), the path of statement numbers, and its index."""
+class _Axis:
+    """The axis of a loop and the iterations that it makes of it."""
 
-    axes: tuple[tuple[str, DimLike], ...]
+    name: str
+    iterations: tuple[DimLike, DimLike, int | None]  # extent, begin and span
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where an access stands: the loops around it, the path of statement numbers, and its index."""
+
+    axes: tuple[_Axis, ...]
     path: tuple[int, ...]
     index: DimLike
 
@@ -60,7 +68,7 @@ def aliasing_pairs(kernel: Kernel) -> frozenset[tuple[str, str]]:
 
 def _collect(
     body: Body,
-    axes: tuple[tuple[str, DimLike], ...],
+    axes: tuple[_Axis, ...],
     path: tuple[int, ...],
     loads: dict[str, list[_Place]],
     stores: dict[str, list[_Place]],
@@ -73,28 +81,33 @@ def _collect(
             case Store():
                 stores.setdefault(statement.buffer, []).append(_Place(axes, here, statement.index))
             case Loop():
-                _collect(statement.body, (*axes, (statement.axis, statement.extent)), here, loads, stores)
+                axis = _Axis(statement.axis, (statement.extent, statement.begin, statement.span))
+                _collect(statement.body, (*axes, axis), here, loads, stores)
+                if statement.slots is not None:
+                    axis = _Axis(statement.slots.axis, (statement.lanes, 0, None))
+                    _collect(statement.slots.body, (*axes, axis), (*here, len(statement.body)), loads, stores)
             case Contract():
-                inside = (*axes, *zip((statement.m, statement.n), statement.extents[:2], strict=True))
+                sides = zip((statement.m, statement.n), statement.extents[:2], strict=True)
+                inside = (*axes, *(_Axis(name, (extent, 0, None)) for name, extent in sides))
                 _collect(statement.epilogue, inside, here, loads, stores)
 
 
 def _writes_each_once(store: _Place) -> bool:
     """Whether every iteration of every loop around the store has an element of its own."""
     names = dims.names(store.index)
-    own = all(axis in names or extent == 1 for axis, extent in store.axes)
+    own = all(axis.name in names or axis.iterations == (1, 0, None) for axis in store.axes)
     return own and not any(name.startswith("_v") for name in names)
 
 
 def _comes_first(load: _Place, store: _Place) -> bool:
     """Whether the load reads exactly what the store replaces, before it does, in the same iteration."""
     common = 0
-    while common < min(len(load.axes), len(store.axes)) and load.axes[common][0] == store.axes[common][0]:
+    while common < min(len(load.axes), len(store.axes)) and load.axes[common].name == store.axes[common].name:
         common += 1
     ours, theirs = load.axes[common:], store.axes[common:]
-    if [extent for _, extent in ours] != [extent for _, extent in theirs]:
+    if [axis.iterations for axis in ours] != [axis.iterations for axis in theirs]:
         return False
-    renamed = {a: Dim.name(b) for (a, _), (b, _) in zip(ours, theirs, strict=True)}
+    renamed: dict[str, DimLike] = {a.name: Dim.name(b.name) for a, b in zip(ours, theirs, strict=True)}
     if dims.substitute(load.index, renamed) != store.index:
         return False
     return load.path < store.path

@@ -40,6 +40,14 @@ def is_inside(
     return _trial(index, size, axes, constraints)
 
 
+def is_natural(dim: DimLike, axes: Mapping[str, DimLike]) -> bool:
+    """Whether ``dim`` is proved to be at least 0 for all values of ``axes`` (name to extent)."""
+    try:
+        return _is_natural(_Intervals(axes).bounds(dim)[0], ())
+    except _Unknown:
+        return False
+
+
 class _Unknown(Exception):
     pass
 

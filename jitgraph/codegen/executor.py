@@ -236,10 +236,10 @@ class _Run:
 
     def chunks(self, loop: Loop) -> Iterator[int]:
         """Make the loop's axis the innermost lanes, a chunk of its iterations at a time; gives their number."""
-        extent = self.uniform(loop.extent)
+        begin, end = self.window(loop)
         room = max(1, _CHUNK // max(1, int(np.prod(self.lanes)) * most_elements(loop.body, self.sizes)))
-        for start in range(0, extent, room):
-            count = min(room, extent - start)
+        for start in range(begin, end, room):
+            count = min(room, end - start)
             self.enter(loop.axis, start, count)
             yield count
             self.lanes.pop()
@@ -249,9 +249,16 @@ class _Run:
         self.lanes.append(count)
 
     def steps(self, loop: Loop) -> Iterator[int]:
-        for step in range(self.uniform(loop.extent)):
+        """Run through the loop's iterations; gives how many came before."""
+        begin, end = self.window(loop)
+        for step in range(begin, end):
             self.values[loop.axis] = np.asarray(step, np.int64)
-            yield step
+            yield step - begin
+
+    def window(self, loop: Loop) -> tuple[int, int]:
+        """The loop's first iteration and the one after its last."""
+        begin, extent = self.uniform(loop.begin), self.uniform(loop.extent)
+        return begin, extent if loop.span is None else min(extent, begin + loop.span)
 
     def independent(self, loop: Loop) -> None:
         if not (self.vectorise and can_be_lanes(loop)):
@@ -271,43 +278,40 @@ class _Run:
 
     def reduce(self, loop: Loop) -> None:
         shape = (*self.lanes, loop.lanes)
-        init = [self.get(carry.init.name) for carry in loop.carries]
-        slots = [np.array(np.broadcast_to(value[..., None], shape)) for value in init]
+        init = [np.broadcast_to(self.get(carry.init.name)[..., None], shape) for carry in loop.carries]
+        total = _Total(self, loop, init)
         if self.vectorise and can_be_lanes(loop) and not stores(loop.body):
-            done = 0
             for count in self.chunks(loop):
                 self.body(loop.body)
                 elements = [
                     np.broadcast_to(self.get(carry.next.name), tuple(self.lanes)).copy() for carry in loop.carries
                 ]
                 self.lanes.pop()
-                self.absorb(loop, slots, elements, done, count)
+                total.absorb(elements, count)
                 self.lanes.append(count)
-                done += count
         else:
-            for step in self.steps(loop):
+            for _ in self.steps(loop):
                 self.body(loop.body)
-                elements = [
-                    np.broadcast_to(self.get(carry.next.name), tuple(self.lanes))[..., None] for carry in loop.carries
-                ]
-                self.absorb(loop, slots, elements, step, 1)
+                total.absorb(
+                    [
+                        np.broadcast_to(self.get(carry.next.name), tuple(self.lanes))[..., None]
+                        for carry in loop.carries
+                    ],
+                    1,
+                )
+        slots = total.merged()
+        results = [carry.result.name for carry in loop.carries]
+        if loop.slots is not None:
+            self.enter(loop.slots.axis, 0, loop.lanes)
+            self.values.update(zip(results, slots, strict=True))
+            self.body(loop.slots.body)
+            self.lanes.pop()
+            return
         half = loop.lanes // 2
         while half:
             slots = self.combine(loop, [slot[..., :half] for slot in slots], [slot[..., half:] for slot in slots], half)
             half //= 2
-        self.values.update(zip((carry.result.name for carry in loop.carries), (s[..., 0] for s in slots), strict=True))
-
-    def absorb(self, loop: Loop, slots: list[Array], elements: list[Array], done: int, count: int) -> None:
-        """Fold elements ``done .. done + count`` (the last axis) into the slots in order."""
-        at = 0
-        while at < count:
-            first = (done + at) % loop.lanes
-            width = min(loop.lanes - first, count - at)
-            left = [slot[..., first : first + width] for slot in slots]
-            folded = self.combine(loop, left, [element[..., at : at + width] for element in elements], width)
-            for slot, value in zip(slots, folded, strict=True):
-                slot[..., first : first + width] = value
-            at += width
+        self.values.update(zip(results, (slot[..., 0] for slot in slots), strict=True))
 
     def combine(self, loop: Loop, left: list[Array], right: list[Array], width: int) -> list[Array]:
         combine: Combine | None = loop.combine
@@ -360,6 +364,52 @@ class _Run:
         axes = {name: value for name, value in self.values.items() if name.startswith("_i") and value.size == 1}
         at = ", ".join(f"{name}={int(value.reshape(()))}" for name, value in axes.items())
         return GraphError(f"kernel {self.kernel.name}: {what}\n    {line}" + (f"\n    at {at}" if at else ""))
+
+
+class _Total:
+    """What the steps of a reduce loop have contributed so far: the chunk in work, and the tree of those before it."""
+
+    def __init__(self, run: _Run, loop: Loop, init: list[Array]) -> None:
+        self.run, self.loop, self.init = run, loop, init
+        self.slots = [value.copy() for value in init]
+        self.done = 0
+        self.levels: list[list[Array] | None] = []  # level j: the tree of 2^j chunks, or None
+
+    def absorb(self, elements: list[Array], count: int) -> None:
+        """Fold the next ``count`` elements (the last axis) into the slots in order."""
+        lanes, block = self.loop.lanes, self.loop.lanes * self.loop.chain
+        at = 0
+        while at < count:
+            if block and self.done and self.done % block == 0:
+                self._push()
+            first = self.done % lanes
+            width = min(lanes - first, count - at)
+            left = [slot[..., first : first + width] for slot in self.slots]
+            folded = self.run.combine(self.loop, left, [element[..., at : at + width] for element in elements], width)
+            for slot, value in zip(self.slots, folded, strict=True):
+                slot[..., first : first + width] = value
+            at += width
+            self.done += width
+
+    def _push(self) -> None:
+        """Put the finished chunk into the tree, as a binary counter adds one."""
+        carried, level = self.slots, 0
+        while level < len(self.levels) and (before := self.levels[level]) is not None:
+            carried = self.run.combine(self.loop, before, carried, self.loop.lanes)
+            self.levels[level] = None
+            level += 1
+        if level == len(self.levels):
+            self.levels.append(None)
+        self.levels[level] = carried
+        self.slots = [value.copy() for value in self.init]
+
+    def merged(self) -> list[Array]:
+        """All chunks as one vector of slots."""
+        merged = self.slots
+        for before in self.levels:
+            if before is not None:
+                merged = self.run.combine(self.loop, before, merged, self.loop.lanes)
+        return merged
 
 
 def _repeats(index: Array, size: int) -> bool:

@@ -40,7 +40,7 @@ def _extents(body: Body) -> Iterator[DimLike]:
     for statement in statements_of(body):
         match statement:
             case Loop():
-                yield statement.extent
+                yield from (statement.extent, statement.begin)
             case Contract():
                 yield from statement.extents
 

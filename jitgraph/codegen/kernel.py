@@ -83,7 +83,8 @@ class Check:
 class Carry:
     """A value carried through a loop: ``var`` inside, starting as ``init``; the body gives ``next``; ``result`` after.
 
-    In a reduce loop ``init`` is the identity and ``next`` is the element that one step contributes.
+    In a reduce loop ``init`` is the identity and ``next`` is the element that one step contributes; ``result`` is what
+    all of them make together, or the value of a slot where the loop has ``Slots``.
     """
 
     var: Var
@@ -106,16 +107,38 @@ LoopKind: TypeAlias = Literal["parallel", "vector", "serial", "reduce"]
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
-    """``for axis in 0..extent``.
+class Slots:
+    """What becomes of the slots of a reduce loop that are not folded: ``body`` runs once for each, as lanes.
 
-    parallel: iterations may run at once, on several threads; only as the outermost loops. vector: iterations are
-    independent and become lanes; inside it stand only serial and reduce loops with ``lanes == 1`` and extents that do
-    not depend on its axis. serial: in order, with loop-carried values. reduce: ``combine`` folds what the steps
-    contribute: step k goes to slot ``k % lanes`` by ``slot = combine(slot, element)`` in order of k (in the carries the
-    body cannot see the slots), and at the end the slots fold as a tree: ``slot[j] = combine(slot[j], slot[j + half])``
-    for half = lanes/2, lanes/4, ..., 1 (lanes is a power of two; slots that got no element hold ``init``). So results
-    do not depend on the width of the machine or the number of threads. ``lanes`` of a vector loop is the target's.
+    ``axis`` is the number of the slot, below ``lanes``, and the results of the loop's carries are the slot's values;
+    they are known in ``body`` alone, which stores them.
+    """
+
+    axis: str
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """``for axis in begin .. extent``, and at most ``span`` steps where that is given.
+
+    parallel: iterations may run at once, on several threads; only as the outermost loops, and whole. vector: iterations
+    are independent and become lanes; inside it stand only serial and reduce loops with ``lanes == 1`` and extents that
+    do not depend on its axis. serial: in order, with loop-carried values. ``lanes`` of a vector loop is the target's.
+
+    reduce: ``combine`` folds what the steps contribute (in the carries the body cannot see what there is so far). Where
+    ``chain`` is 0 the combine gives the same in any order, and so the order is free. Else the order is part of the
+    meaning, whatever the width of the machine and the number of threads. Steps are counted from ``begin``:
+
+    - step k goes to chunk ``k // (lanes * chain)``, and there to slot ``k % lanes``, which begins as ``init``:
+      ``slot = combine(slot, element)`` in order of k;
+    - the chunks, a vector of slots each, merge slot by slot as a tree: T(c chunks) is ``combine(T(h), T(c - h))`` for
+      the greatest power of two h below c; T of one chunk is the chunk;
+    - the slots fold in halves: ``slot[j] = combine(slot[j], slot[j + half])`` for half = lanes/2, lanes/4, ..., 1. With
+      ``slots`` they are not folded but handed to it.
+
+    ``lanes`` and ``chain`` are powers of two, and so is an aligned run of 2^q chunks a node of the tree: a loop over
+    each run, without folding, and a loop with a ``chain`` of 1 over what these gave, are the loop over all.
     """
 
     axis: str
@@ -125,6 +148,15 @@ class Loop:
     carries: tuple[Carry, ...] = ()
     combine: Combine | None = None
     lanes: int = 1
+    chain: int = 0
+    begin: DimLike = 0
+    span: int | None = None
+    slots: Slots | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the axis runs over all of ``0 .. extent``."""
+        return self.begin == 0 and self.span is None
 
 
 @dataclass(frozen=True, slots=True)

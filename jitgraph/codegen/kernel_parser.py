@@ -20,6 +20,7 @@ from jitgraph.codegen.kernel import (
     Loop,
     Operand,
     Param,
+    Slots,
     Statement,
     Store,
     Var,
@@ -36,9 +37,11 @@ _STORE = re.compile(r"store ([^\s\[]+)\[([^\]]*)\] = (\S+)(?: if (\S+))?$")
 _CHECK = re.compile(r"check (\d+) (\S+)(?: value (\S+))?(?: bound (\S+))?$")
 _INDEX = re.compile(r"(\S+): (\w+) = index (.*)$")
 _LOOP = re.compile(
-    r"(?:(.*) = )?(parallel|vector|serial|reduce) (\S+) < (.+?)(?: lanes (\d+))?(?: carry\(([^()]*)\))? \{$"
+    r"(?:(.*) = )?(parallel|vector|serial|reduce) (\S+) < (.+?)(?: from (.+?))?(?: span (\d+))?"
+    r"(?: lanes (\d+))?(?: chain (\d+))?(?: carry\(([^()]*)\))? \{$"
 )
 _COMBINE = re.compile(r"\} combine\((.*) with (.*)\) \{$")
+_SLOTS = re.compile(r"\} slots (\S+) \{$")
 _CONTRACT = re.compile(r"(\S+): (\w+) = contract (\S+) < (.+), (\S+) < (.+), (\S+) < (.+) by (\d+) \{$")
 _LET = re.compile(r"(\S+): (\w+) = (\w+)(?: ([^\s()]+))?(?:\(([^()]*)\))?$")
 
@@ -160,7 +163,16 @@ class _Parser:
         return self.uses(self.lines[self.at - 1][1][len("next ") :])
 
     def loop(
-        self, results: str | None, kind: str, axis: str, extent: str, lanes: str | None, carries: str | None
+        self,
+        results: str | None,
+        kind: str,
+        axis: str,
+        extent: str,
+        begin: str | None,
+        span: str | None,
+        lanes: str | None,
+        chain: str | None,
+        carries: str | None,
     ) -> Loop:
         pairs = [part.rpartition(" = ") for part in carries.split(", ")] if carries else []
         inits = tuple(self.use(init) for _, _, init in pairs)
@@ -174,12 +186,27 @@ class _Parser:
             if not all(isinstance(let, Let) for let in lets):
                 self.fail("only words stand in a combine")
             combine = Combine(left, right, lets, self.next_values())  # type: ignore[arg-type]
-        self.expect("}")
         defined = self.defines(results or "")
+        slots = None
+        if found := self.match(_SLOTS):
+            slots = Slots(found[1], self.body())
+        self.expect("}")
         if not len(defined) == len(pairs) == len(after):
             self.fail("carries, next values and results differ in number")
         made = tuple(Carry(*parts) for parts in zip(inside, inits, after, defined, strict=True))
-        return Loop(axis, parse_dim(extent), kind, body, made, combine, int(lanes or 1))  # type: ignore[arg-type]
+        return Loop(
+            axis,
+            parse_dim(extent),
+            kind,  # type: ignore[arg-type]
+            body,
+            made,
+            combine,
+            int(lanes or 1),
+            int(chain or 0),
+            parse_dim(begin or "0"),
+            None if span is None else int(span),
+            slots,
+        )
 
     def contract(
         self, acc: str, short: str, m: str, m_to: str, n: str, n_to: str, k: str, k_to: str, block_k: str

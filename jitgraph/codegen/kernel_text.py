@@ -163,9 +163,12 @@ def _carry(carry: Carry) -> str:
 
 def _loop(loop: Loop) -> Iterator[Marked]:
     results = f"{_definitions(carry.result for carry in loop.carries)} = " if loop.carries else ""
-    lanes = f" lanes {loop.lanes}" if loop.lanes != 1 else ""
+    window = (f" from {loop.begin}" if loop.begin != 0 else "") + (
+        f" span {loop.span}" if loop.span is not None else ""
+    )
+    order = (f" lanes {loop.lanes}" if loop.lanes != 1 else "") + (f" chain {loop.chain}" if loop.chain else "")
     carries = f" carry({', '.join(map(_carry, loop.carries))})" if loop.carries else ""
-    yield loop, f"{results}{loop.kind} {loop.axis} < {loop.extent}{lanes}{carries} {{"
+    yield loop, f"{results}{loop.kind} {loop.axis} < {loop.extent}{window}{order}{carries} {{"
     yield from _indented(_body(loop.body))
     if loop.carries:
         yield None, f"{_INDENT}next {_list(carry.next for carry in loop.carries)}"
@@ -175,6 +178,9 @@ def _loop(loop: Loop) -> Iterator[Marked]:
     yield None, f"}} combine({_definitions(combine.left)} with {_definitions(combine.right)}) {{"
     yield from _indented(_body(combine.body))
     yield None, f"{_INDENT}next {_list(combine.results)}"
+    if loop.slots is not None:
+        yield None, f"}} slots {loop.slots.axis} {{"
+        yield from _indented(_body(loop.slots.body))
     yield None, "}"
 
 

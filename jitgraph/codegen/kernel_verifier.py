@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, NoReturn
 
 from jitgraph import dtypes
-from jitgraph.codegen.bounds import is_inside
+from jitgraph.codegen.bounds import is_inside, is_natural
 from jitgraph.codegen.kernel import (
     Body,
     Check,
@@ -254,6 +254,7 @@ class _Verifier:
 
     def loop(self, loop: Loop, place: _Place) -> None:
         self.extent(loop, loop.extent)
+        self.window(loop)
         self.loop_form(loop, place)
         for carry in loop.carries:
             self.use(loop, carry.init)
@@ -275,8 +276,28 @@ class _Verifier:
                 self.use(loop, carry.next)
         if loop.combine is not None:
             self.combine(loop, loop.combine)
-        for carry in loop.carries:
-            self.define(loop, carry.result, *self.lanes)
+        if loop.slots is None:
+            for carry in loop.carries:
+                self.define(loop, carry.result, *self.lanes)
+            return
+        with self.scope():
+            self.new(loop, loop.slots.axis, "_i")
+            self.axes[loop.slots.axis] = loop.lanes
+            self.lanes |= {loop.slots.axis}
+            for carry in loop.carries:
+                self.define(loop, carry.result, *self.lanes)
+            self.body(loop.slots.body, replace(place, parallel=False, vector=False))
+
+    def window(self, loop: Loop) -> None:
+        if loop.is_whole:
+            return
+        self.extent(loop, loop.begin)
+        if loop.kind == "parallel":
+            self.fail(loop, "a parallel loop runs over all of its axis")
+        if not is_natural(loop.begin, self.axes):
+            self.fail(loop, f"the begin {loop.begin} may be negative")
+        if loop.span is not None and loop.span < 1:
+            self.fail(loop, "a span is at least 1")
 
     def loop_form(self, loop: Loop, place: _Place) -> None:
         if loop.kind == "parallel" and not place.parallel:
@@ -287,10 +308,14 @@ class _Verifier:
             self.fail(loop, f"a {loop.kind} loop carries nothing")
         if loop.kind == "reduce" and not (loop.carries and loop.combine):
             self.fail(loop, "a reduce loop needs an accumulator and a combine")
-        if loop.kind != "reduce" and (loop.combine or loop.lanes != 1):
-            self.fail(loop, "only a reduce loop has a combine and lanes")
+        if loop.kind != "reduce" and (loop.combine or loop.lanes != 1 or loop.chain or loop.slots):
+            self.fail(loop, "only a reduce loop has a combine, lanes and an order")
         if loop.lanes < 1 or loop.lanes & (loop.lanes - 1):
             self.fail(loop, f"lanes should be a power of two, not {loop.lanes}")
+        if loop.chain < 0 or loop.chain & (loop.chain - 1):
+            self.fail(loop, f"a chain should be a power of two, or 0 where the order is free, not {loop.chain}")
+        if loop.slots is not None and not (loop.chain and place.vector):
+            self.fail(loop, "slots are kept where the order is not free, and outside of lanes")
         if loop.lanes != 1 and not place.vector:
             self.fail(loop, "a reduce loop inside of lanes has no lanes of its own")
 

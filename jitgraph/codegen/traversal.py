@@ -15,8 +15,8 @@ def dims_of(statement: Statement) -> tuple[DimLike, ...]:
     match statement:
         case IndexValue(index=index) | Load(index=index) | Store(index=index):
             return (index,)
-        case Loop(extent=extent):
-            return (extent,)
+        case Loop(extent=extent, begin=begin):
+            return (extent, begin)
         case Contract(extents=extents):
             return extents
     return ()
@@ -25,8 +25,8 @@ def dims_of(statement: Statement) -> tuple[DimLike, ...]:
 def bodies_of(statement: Statement) -> tuple[Body, ...]:
     """The bodies inside a statement."""
     match statement:
-        case Loop(body=body):
-            return (body,)
+        case Loop(body=body, slots=slots):
+            return (body,) if slots is None else (body, slots.body)
         case Contract(left=left, right=right, epilogue=epilogue):
             return left.body, right.body, epilogue
     return ()
@@ -39,7 +39,11 @@ def map_dims(statement: Statement, change: Callable[[DimLike], DimLike]) -> Stat
             return replace(statement, index=change(statement.index))
         case Loop():
             body = tuple(map_dims(inner, change) for inner in statement.body)
-            return replace(statement, extent=change(statement.extent), body=body)
+            slots = statement.slots
+            if slots is not None:
+                slots = replace(slots, body=tuple(map_dims(inner, change) for inner in slots.body))
+            extent, begin = change(statement.extent), change(statement.begin)
+            return replace(statement, extent=extent, begin=begin, body=body, slots=slots)
         case Contract():
             m, n, k = (change(extent) for extent in statement.extents)
             return replace(

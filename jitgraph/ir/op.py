@@ -46,11 +46,15 @@ class Reduction:
     """How a reduction over axes is computed: start from ``init(dtype)`` and ``combine`` scalars pairwise.
 
     ``combine`` takes the scalar vocabulary first: ``combine(s, left, right)``, each a scalar, or a tuple of scalars
-    for a tuple accumulator (argmax: value and index). It must be associative up to rounding, with ``init`` as identity.
+    for a tuple accumulator (argmax: value and index), with ``init`` as identity. ``rounds`` tells that for floats it is
+    associative up to rounding alone, so that their order is part of the meaning (``ops/order.py``); else any order
+    gives the same bits. ``empty(dtype)`` is the reduction of nothing where that is not ``init``.
     """
 
     init: Callable[[Any], Any]
     combine: Callable[..., Any]
+    rounds: bool = False
+    empty: Callable[[Any], Any] | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)

@@ -1,8 +1,10 @@
 """Reductions over axes, which are dropped, and argmax and argmin.
 
 A reduction of nothing gives the identity: 0, 1, -inf or the least value for reduce_max, inf or the greatest for
-reduce_min (False and True for bool). 16-bit floats are accumulated in float32 and rounded at the end. argmax and argmin
-have a tuple accumulator (value, int64 index), to which element i contributes (x[i], i), and the index is the result.
+reduce_min (False and True for bool). 16-bit floats are accumulated in float32 and rounded at the end. Sums and products
+of floats have an order (``ops/order.py``); all else is the same in any: among zeros 0.0 is greater than -0.0, and a NaN
+wins. argmax and argmin have a tuple accumulator (value, int64 index), to which element i contributes (x[i], i), and the
+index is the result.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from jitgraph.ops.comparison import eq, select
 from jitgraph.ops.conversion import cast
 from jitgraph.ops.creation import zeros_like
 from jitgraph.ops.movement import broadcast
-from jitgraph.ops.numeric import Array, widen, widen_dtype
+from jitgraph.ops.numeric import Array, widen
+from jitgraph.ops.order import reduce_in_order
 from jitgraph.ops.sampling import edges, generator, values
 
 
@@ -83,10 +86,9 @@ def _reduce_samples(name: str, accepts: frozenset[DType]) -> Callable[[DType], S
 
 def _reduce(
     name: str,
-    ufunc: np.ufunc,
+    evaluate: Callable[[Array, tuple[int, ...]], Array],
+    reduction: Reduction,
     *,
-    init: Callable[[DType], Any],
-    combine: Callable[..., Any],
     accepts: frozenset[DType],
     vjp: Callable[..., tuple[Any, ...]],
     onnx: str,
@@ -97,27 +99,57 @@ def _reduce(
         type = rules.require_tensor(name, x)
         return TensorType(type.dtype, without_axes(type.shape, rules.require_axes(name, axes, type.ndim)))
 
-    def evaluate(x: Array, *, axes: tuple[int, ...]) -> Array:
-        wide = widen_dtype(x.dtype)
+    def run(x: Array, *, axes: tuple[int, ...]) -> Array:
+        if not axes:
+            return x
         with np.errstate(all="ignore"):
-            # the identity only where it is needed: as an initial value it would change the order of a float sum
-            start = {} if x.size else {"initial": init(wide)}
-            if not axes:
-                return x
-            result = ufunc.reduce(widen(x), axis=axes, dtype=wide, **start)
-            return np.asarray(result).astype(x.dtype)
+            return np.asarray(evaluate(widen(x), axes)).astype(x.dtype, copy=False)
 
     return Op(
         name=name,
         kind="reduce",
         infer=infer,
-        evaluate=evaluate,
+        evaluate=run,
         vjp=vjp,
-        reduction=Reduction(init, combine),
+        reduction=reduction,
         onnx=onnx,
         samples=_reduce_samples(name, accepts),
         doc=doc,
     )
+
+
+def _rounding(ufunc: np.ufunc, identity: float, empty: float) -> Callable[[Array, tuple[int, ...]], Array]:
+    """The evaluation of a reduction that rounds: floats in their order."""
+
+    def evaluate(x: Array, axes: tuple[int, ...]) -> Array:
+        if dtypes.is_float(x.dtype):
+            return reduce_in_order(ufunc, x, axes, identity, empty)
+        return np.asarray(ufunc.reduce(x, axis=axes, dtype=x.dtype))
+
+    return evaluate
+
+
+def _extreme(ufunc: np.ufunc, init: Callable[[DType], Any], winner: float) -> Callable[[Array, tuple[int, ...]], Array]:
+    """The evaluation of reduce_max or reduce_min; ``winner`` is the zero that wins."""
+
+    def evaluate(x: Array, axes: tuple[int, ...]) -> Array:
+        start = {} if x.size else {"initial": init(x.dtype)}
+        result = np.asarray(ufunc.reduce(x, axis=axes, **start))
+        if dtypes.is_float(x.dtype) and (zeros := result == 0).any():
+            wins = ((x == 0) & (np.signbit(x) == np.signbit(winner))).any(axis=axes)
+            result = np.where(zeros, np.where(wins, winner, -winner), result)
+        return result
+
+    return evaluate
+
+
+def _extreme_of(s: Any, x: Any, y: Any, word: str, bits: str) -> Any:
+    """The greater or smaller of two scalars; of two that compare equal, zeros alone differ, in their sign bit."""
+    if not dtypes.is_float(x.dtype):
+        return getattr(s, bits if dtypes.is_bool(x.dtype) else word)(x, y)
+    raw = np.dtype(f"u{x.dtype.itemsize}")
+    same = s.bitcast(getattr(s, bits)(s.bitcast(x, raw), s.bitcast(y, raw)), x.dtype)
+    return s.select(s.cmp("eq", x, y), same, getattr(s, word)(x, y))
 
 
 def _prod_vjp(ct: Any, out: Any, x: Any, *, axes: tuple[int, ...]) -> tuple[Any]:
@@ -135,9 +167,13 @@ def _extreme_vjp(ct: Any, out: Any, x: Any, *, axes: tuple[int, ...]) -> tuple[A
 
 reduce_sum: Op = _reduce(
     "reduce_sum",
-    np.add,
-    init=lambda dtype: dtype.type(0).item(),
-    combine=lambda s, x, y: s.add(x, y),
+    _rounding(np.add, -0.0, 0.0),
+    Reduction(
+        lambda dtype: -0.0 if dtypes.is_float(dtype) else 0,  # -0.0 leaves every element as it is, 0.0 does not
+        lambda s, x, y: s.add(x, y),
+        rounds=True,
+        empty=lambda dtype: dtype.type(0).item(),
+    ),
     accepts=rules.NUMBERS,
     vjp=lambda ct, out, x, *, axes: (restore(ct, x.type, axes),),
     onnx="ReduceSum",
@@ -145,9 +181,8 @@ reduce_sum: Op = _reduce(
 )
 reduce_prod: Op = _reduce(
     "reduce_prod",
-    np.multiply,
-    init=lambda dtype: dtype.type(1).item(),
-    combine=lambda s, x, y: s.mul(x, y),
+    _rounding(np.multiply, 1.0, 1.0),
+    Reduction(lambda dtype: dtype.type(1).item(), lambda s, x, y: s.mul(x, y), rounds=True),
     accepts=rules.NUMBERS,
     vjp=_prod_vjp,
     onnx="ReduceProd",
@@ -155,9 +190,8 @@ reduce_prod: Op = _reduce(
 )
 reduce_max: Op = _reduce(
     "reduce_max",
-    np.maximum,
-    init=least,
-    combine=lambda s, x, y: s.or_(x, y) if x.dtype.kind == "b" else s.max(x, y),
+    _extreme(np.maximum, least, 0.0),
+    Reduction(least, lambda s, x, y: _extreme_of(s, x, y, "max", "or_" if dtypes.is_bool(x.dtype) else "and_")),
     accepts=rules.ALL,
     vjp=_extreme_vjp,
     onnx="ReduceMax",
@@ -165,9 +199,8 @@ reduce_max: Op = _reduce(
 )
 reduce_min: Op = _reduce(
     "reduce_min",
-    np.minimum,
-    init=greatest,
-    combine=lambda s, x, y: s.and_(x, y) if x.dtype.kind == "b" else s.min(x, y),
+    _extreme(np.minimum, greatest, -0.0),
+    Reduction(greatest, lambda s, x, y: _extreme_of(s, x, y, "min", "and_" if dtypes.is_bool(x.dtype) else "or_")),
     accepts=rules.ALL,
     vjp=_extreme_vjp,
     onnx="ReduceMin",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from jitgraph.codegen.kernel import Check, Contract, IndexValue, Let, Load, Local, Loop, Statement, Store
-from jitgraph.codegen.llvm import contract, loops, parallel, pool
+from jitgraph.codegen.llvm import contract, loops, parallel, pool, reductions
 from jitgraph.codegen.llvm.access import active_mask, emit_load, emit_store
 from jitgraph.codegen.llvm.division import any_lane
 from jitgraph.codegen.llvm.environment import Environment, integer
@@ -31,6 +31,8 @@ def emit_statement(statement: Statement, env: Environment) -> None:
             emit_check(statement, env)
         case Local():
             emit_local(statement, env)
+        case Loop(kind="reduce"):
+            reductions.emit_reduce(statement, env)
         case Loop():
             if env.outermost and statement.kind in ("parallel", "vector"):
                 parallel.emit_parallel(statement, env)

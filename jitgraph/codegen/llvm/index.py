@@ -82,6 +82,12 @@ def multiply(env: Environment, x: Scalar, y: Scalar) -> Scalar:
     return x if b == 1 else env.words.mul(x, y)
 
 
+def least(env: Environment, x: Scalar, y: Scalar) -> Scalar:
+    """The smaller of two uniform values, folded where both are literals."""
+    a, b = constant_of(x), constant_of(y)
+    return integer(min(a, b)) if a is not None and b is not None else env.words.min(x, y)
+
+
 def axis_lanes(env: Environment) -> Scalar:
     """The axis over lanes as a vector: base + 0, 1, 2, ..."""
     assert env.lanes is not None

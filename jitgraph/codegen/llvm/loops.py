@@ -1,4 +1,4 @@
-"""Loops: counted loops with carried values, vector loops with masked tails, reductions in slots.
+"""Loops: counted loops with carried values, and vector loops with masked tails.
 
 Loops come out rotated (the test at the end, a guard before where the extent is not known), since no pass rotates them.
 What does not depend on the iteration is emitted once, before the loop.
@@ -10,18 +10,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from jitgraph.codegen.kernel import Body, Check, Combine, IndexValue, Let, Load, Loop, Statement, Store, Var
+from jitgraph.codegen.kernel import Body, Check, IndexValue, Let, Load, Loop, Statement, Store, Var
 from jitgraph.codegen.llvm import pool
 from jitgraph.codegen.llvm.builder import check
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
-from jitgraph.codegen.llvm.index import add, index_value, names, subtract
-from jitgraph.codegen.llvm.scalars import Scalar, lanes_of
-from jitgraph.codegen.llvm.structure import defined, inner_bodies, is_scattered, length, stored_buffers, vector_lanes
-from jitgraph.dtypes import bool_, int32, int64, is_bool, uint8
+from jitgraph.codegen.llvm.index import add, index_value, least, names, subtract
+from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.codegen.llvm.structure import defined, length, stored_buffers, vector_lanes
+from jitgraph.codegen.traversal import bodies_of
+from jitgraph.dtypes import bool_, int32, int64
 from jitgraph.errors import CompileError
-
-LONG_BODY: Final = 30
-"""Length from which on a reduction's body is emitted for one register at a time, with its slots in memory."""
 
 VERY_LONG_BODY: Final = 90
 """Length from which on a body is emitted once, always masked, rather than for full vectors and again for the rest."""
@@ -35,17 +33,20 @@ _MASKED_BYTES: Final = (4, 8)  # sizes of elements for which x86-64-v3 has maske
 
 
 def emit_loop(loop: Loop, env: Environment) -> None:
-    """Emit ``loop`` and bind the results of its carries."""
-    extent = index_value(env, loop.extent)
-    if extent.lanes > 1:
+    """Emit a loop that is no reduction, all of it on this thread, and bind the results of its carries."""
+    begin, end = window(loop, env)
+    if loop.kind == "vector":
+        emit_vector(loop, env, begin, end)
+    else:
+        _emit_serial(loop, env, begin, end)
+
+
+def window(loop: Loop, env: Environment) -> tuple[Scalar, Scalar]:
+    """The loop's first iteration and the one after its last."""
+    begin, end = index_value(env, loop.begin), index_value(env, loop.extent)
+    if max(begin.lanes, end.lanes) > 1:
         raise CompileError(f"kernel {env.kernel.name}: the extent {loop.extent} differs between lanes")
-    match loop.kind:
-        case "vector":
-            emit_vector(loop, env, integer(0), extent)
-        case "reduce":
-            _emit_reduce(loop, env, extent)
-        case _:
-            _emit_serial(loop, env, extent)
+    return begin, end if loop.span is None else least(env, add(env, begin, integer(loop.span)), end)
 
 
 def counted(
@@ -96,31 +97,32 @@ def counted(
     return merged
 
 
-def _carried(env: Environment, x: Scalar) -> Scalar:
+def carried(env: Environment, x: Scalar) -> Scalar:
     """``x`` in the lanes of the loops around: a carried value may differ between lanes after one step."""
     return x if env.lanes is None else env.words.splat(x, env.lanes.width)
 
 
-def _emit_serial(loop: Loop, env: Environment, extent: Scalar) -> None:
+def _emit_serial(loop: Loop, env: Environment, begin: Scalar, end: Scalar) -> None:
     inner = env.inner()
-    init = [_carried(env, env[carry.init.name]) for carry in loop.carries]
-    rest = hoist(loop, inner, extent)
+    init = [carried(env, env[carry.init.name]) for carry in loop.carries]
+    count = subtract(env, end, begin)
+    rest = hoist(loop, inner, count)
 
     def step(axis: Scalar, carries: list[Scalar]) -> list[Scalar]:
         inner.bind(loop.axis, axis)
         for carry, value in zip(loop.carries, carries, strict=True):
             inner.bind(carry.var.name, value)
         inner.emit(rest)
-        return [_carried(env, inner[carry.next.name]) for carry in loop.carries]
+        return [carried(env, inner[carry.next.name]) for carry in loop.carries]
 
-    known = constant_of(extent)
+    known = constant_of(count)
     asks = env.outermost and (known is None or known * length(loop.body) > POLL_LENGTH)
-    results = counted(inner, integer(0), extent, 1, init, _polled(inner, step, length(rest)) if asks else step)
+    results = counted(inner, begin, end, 1, init, polled(inner, step, length(rest)) if asks else step)
     for carry, result in zip(loop.carries, results, strict=True):
         env.bind(carry.result.name, result)
 
 
-def _polled(env: Environment, step: Emit, size: int) -> Emit:
+def polled(env: Environment, step: Emit, size: int) -> Emit:
     """``step``, after which the host is asked whether to stop, once in about POLL_LENGTH instructions."""
     every = 1 << max(0, (POLL_LENGTH // max(1, size)).bit_length() - 1)
     function = env.function
@@ -242,111 +244,9 @@ def _can_mask(body: Body, env: Environment) -> bool:
         match statement:
             case Load(var=value) | Store(value=value) if value.dtype.itemsize not in _MASKED_BYTES:
                 return False
-        if not all(_can_mask(inner, env) for inner in inner_bodies(statement)):
+        if not all(_can_mask(inner, env) for inner in bodies_of(statement)):
             return False
     return True
-
-
-# --- reductions ---
-
-
-def _emit_reduce(loop: Loop, env: Environment, extent: Scalar) -> None:
-    combine = loop.combine
-    if combine is None:
-        raise CompileError(f"kernel {env.kernel.name}: the reduce loop {loop.axis} has no combine")
-    if loop.lanes > 1 and env.lanes is not None:
-        raise CompileError(f"kernel {env.kernel.name}: the reduce loop {loop.axis} has lanes inside lanes")
-    inner = env.inner()
-    init = [_carried(env, env[carry.init.name]) for carry in loop.carries]
-    rest = hoist(loop, inner, extent)
-
-    def fold(here: Environment, slots: list[Scalar]) -> list[Scalar]:
-        here.emit(rest)
-        elements = [here.words.splat(here[carry.next.name], slots[0].lanes) for carry in loop.carries]
-        folded = combined(here, combine, slots, elements)
-        mask = here.lanes.mask if here.lanes is not None and loop.lanes > 1 else None  # lanes == 1: no slot is left out
-        if mask is None:
-            return folded
-        return [here.words.select(mask, new, old) for new, old in zip(folded, slots, strict=True)]
-
-    width = vector_lanes(loop, env)
-    if loop.lanes == 1:
-        slots = counted(
-            inner, integer(0), extent, 1, init, lambda axis, slots: fold(inner.at({loop.axis: axis}), slots)
-        )
-    elif loop.lanes > width and (length(rest) >= LONG_BODY or is_scattered(rest, loop.axis)):
-        slots = _in_memory(loop, inner, extent, width, init, rest, fold)
-    else:
-        init = [env.words.splat(value, loop.lanes) for value in init]
-        slots = in_lanes(loop.axis, rest, inner, integer(0), extent, loop.lanes, init, fold)
-    half = loop.lanes // 2
-    while half:
-        left = [_lanes_from(inner, slot, 0, half) for slot in slots]
-        slots = combined(inner, combine, left, [_lanes_from(inner, slot, half, half) for slot in slots])
-        half //= 2
-    for carry, slot in zip(loop.carries, slots, strict=True):
-        env.bind(carry.result.name, slot)
-
-
-def _in_memory(
-    loop: Loop, env: Environment, extent: Scalar, width: int, init: list[Scalar], body: Body, fold: Step
-) -> list[Scalar]:
-    """The slots after all steps of a reduction whose body is long: it is emitted for one register, not for all slots.
-
-    The slots lie on the stack meanwhile; each is needed again ``lanes / width`` steps later, when its store is over.
-    """
-    function, s = env.function, env.words
-    memories = [function.alloca("i8" if is_bool(value.dtype) else value.type, loop.lanes) for value in init]
-    for memory, value in zip(memories, init, strict=True):
-        _write(env, Scalar(memory.name, "ptr", value.dtype, 1), s.splat(value, loop.lanes))
-
-    def step(here: Environment, _: list[Scalar]) -> list[Scalar]:
-        lanes, first = (here.lanes.width, here.lanes.base) if here.lanes is not None else (1, here[loop.axis])
-        place = s.and_(first, integer(loop.lanes - 1))
-        places = []
-        for memory, value in zip(memories, init, strict=True):
-            element = "i8" if is_bool(value.dtype) else value.type
-            address = function.emit("ptr", f"getelementptr {element}, {memory}, {place}")
-            places.append(Scalar(address.name, "ptr", value.dtype, 1))
-        slots = [_read(env, at, value.type, lanes) for at, value in zip(places, init, strict=True)]
-        for at, folded in zip(places, fold(here, slots), strict=True):
-            _write(env, at, folded)
-        return []
-
-    in_lanes(loop.axis, body, env, integer(0), extent, width, [], step)
-    return [
-        _read(env, Scalar(memory.name, "ptr", value.dtype, 1), value.type, loop.lanes)
-        for memory, value in zip(memories, init, strict=True)
-    ]
-
-
-def _write(env: Environment, address: Scalar, x: Scalar) -> None:
-    value = env.words.bitcast(x, uint8) if is_bool(x.dtype) else x
-    env.function.do(f"store {value}, ptr {address.name}, align 1")
-
-
-def _read(env: Environment, address: Scalar, element: str, lanes: int) -> Scalar:
-    dtype = address.dtype
-    type = lanes_of("i8" if is_bool(dtype) else element, lanes)
-    value = env.words.make(f"load {type}, ptr {address.name}, align 1", uint8 if is_bool(dtype) else dtype, lanes, type)
-    return env.words.bitcast(value, dtype) if is_bool(dtype) else value
-
-
-def combined(env: Environment, combine: Combine, left: list[Scalar], right: list[Scalar]) -> list[Scalar]:
-    """``combine`` of two sets of accumulators, lane by lane."""
-    scope = env.inner()
-    for var, value in zip((*combine.left, *combine.right), (*left, *right), strict=True):
-        scope.bind(var.name, value)
-    scope.emit(combine.body)
-    return [scope.words.splat(scope[var.name], left[0].lanes) for var in combine.results]
-
-
-def _lanes_from(env: Environment, x: Scalar, start: int, count: int) -> Scalar:
-    s = env.words
-    if count == 1:
-        return s.make(f"extractelement {x}, i64 {start}", x.dtype, 1)
-    order = ", ".join(f"i32 {lane}" for lane in range(start, start + count))
-    return s.make(f"shufflevector {x}, {x.type} poison, <{count} x i32> <{order}>", x.dtype, count)
 
 
 # --- what does not depend on the iteration ---
@@ -365,7 +265,7 @@ def hoist(loop: Loop, env: Environment, extent: Scalar) -> Body:
     rest: list[Statement] = []
     for statement in loop.body:
         if not _is_invariant(statement, varying, written, loads):
-            loads = loads and not isinstance(statement, Check) and not any(map(_checks, inner_bodies(statement)))
+            loads = loads and not isinstance(statement, Check) and not any(map(_checks, bodies_of(statement)))
             varying.update(var.name for var in defined((statement,)))
             rest.append(statement)
             continue
@@ -381,7 +281,7 @@ _RUNS: Final = Var("$runs", bool_)
 
 
 def _checks(body: Body) -> bool:
-    return any(isinstance(statement, Check) or any(map(_checks, inner_bodies(statement))) for statement in body)
+    return any(isinstance(statement, Check) or any(map(_checks, bodies_of(statement))) for statement in body)
 
 
 def _is_invariant(statement: Statement, varying: set[str], stores: set[str], loads: bool) -> bool:

@@ -16,8 +16,8 @@ from jitgraph.codegen.llvm.access import memory_type
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, multiply, names, subtract
 from jitgraph.codegen.llvm.scalars import Scalar
-from jitgraph.codegen.llvm.structure import inner_bodies
 from jitgraph.codegen.llvm.tile import square_function
+from jitgraph.codegen.traversal import bodies_of
 from jitgraph.dtypes import SHORT_NAMES, DType, bool_
 from jitgraph.ir.dims import DimLike
 
@@ -345,6 +345,6 @@ def unit_accesses(body: Body, axis: str) -> int:
     for statement in body:
         if isinstance(statement, Load):
             count += coefficient(statement.index, axis) == 1
-        for inner in inner_bodies(statement):
+        for inner in bodies_of(statement):
             count += unit_accesses(inner, axis)
     return count

@@ -58,7 +58,7 @@ def _nest(loop: Loop) -> list[Loop]:
     nest = [loop]
     while nest[-1].kind == "parallel" and len(nest[-1].body) == 1:
         (inner,) = nest[-1].body
-        if not isinstance(inner, Loop) or inner.kind not in ("parallel", "vector"):
+        if not isinstance(inner, Loop) or inner.kind not in ("parallel", "vector") or not inner.is_whole:
             break
         if any(level.axis in names(inner.extent) for level in nest):
             break

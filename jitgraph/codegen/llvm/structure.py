@@ -6,20 +6,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from jitgraph.codegen.index import coefficient
-from jitgraph.codegen.kernel import Body, Contract, IndexValue, Let, Load, Local, Loop, Statement, Store, Var
+from jitgraph.codegen.kernel import Body, Contract, IndexValue, Let, Load, Local, Loop, Store, Var
 from jitgraph.codegen.llvm.environment import Environment
+from jitgraph.codegen.traversal import bodies_of
 from jitgraph.dtypes import DType, is_bool, is_float
 from jitgraph.ir.dims import DimLike
-
-
-def inner_bodies(statement: Statement) -> tuple[Body, ...]:
-    """The bodies inside a statement."""
-    match statement:
-        case Loop():
-            return (statement.body,)
-        case Contract():
-            return statement.left.body, statement.right.body, statement.epilogue
-    return ()
 
 
 def defined(body: Body) -> Iterator[Var]:
@@ -34,7 +25,7 @@ def defined(body: Body) -> Iterator[Var]:
                     yield carry.result
             case Contract():
                 yield statement.acc
-        for inner in inner_bodies(statement):
+        for inner in bodies_of(statement):
             yield from defined(inner)
 
 
@@ -44,12 +35,14 @@ def stored_buffers(body: Body) -> set[str]:
     for statement in body:
         if isinstance(statement, Store | Local):
             found.add(statement.buffer)
-        for inner in inner_bodies(statement):
+        for inner in bodies_of(statement):
             found |= stored_buffers(inner)
     return found
 
 
 _SCATTERED_LANES: Final = 16
+_COLUMN_REGISTERS: Final = 4
+_SHORT_BODY: Final = 24
 
 
 def length(body: Body) -> int:
@@ -57,14 +50,22 @@ def length(body: Body) -> int:
     total = 0
     for statement in body:
         total += 30 if isinstance(statement, Let) and statement.word in ("call", "rem") else 1
-        total += sum(map(length, inner_bodies(statement)))
+        total += sum(map(length, bodies_of(statement)))
     return total
 
 
 def vector_lanes(loop: Loop, env: Environment) -> int:
-    """Lanes for a loop: as many as one register holds of its widest values, but few where it gathers narrow ones."""
+    """Lanes for a loop: as many as one register holds of its widest values, but few where it gathers narrow ones.
+
+    Sums down columns take several registers: their chains of additions overlap, and more of each row is read at once.
+    """
     lanes = env.target.vector_bytes // _widest(loop.body, env)
-    return min(lanes, _SCATTERED_LANES) if is_scattered(loop.body, loop.axis) else lanes
+    if is_scattered(loop.body, loop.axis):
+        return min(lanes, _SCATTERED_LANES)
+    sums = any(isinstance(s, Loop) and s.carries for s in loop.body)
+    if loop.kind == "vector" and sums and length(loop.body) <= _SHORT_BODY:
+        lanes *= _COLUMN_REGISTERS
+    return lanes
 
 
 def is_scattered(body: Body, axis: str) -> bool:
@@ -74,7 +75,7 @@ def is_scattered(body: Body, axis: str) -> bool:
             case Load(var=value) | Store(value=value) if value.dtype.itemsize <= 2:
                 if coefficient(statement.index, axis) not in (0, 1, -1):
                     return True
-        if any(is_scattered(inner, axis) for inner in inner_bodies(statement)):
+        if any(is_scattered(inner, axis) for inner in bodies_of(statement)):
             return True
     return False
 
@@ -89,7 +90,7 @@ def _widest(body: Body, env: Environment) -> int:
                 widest = max(widest, _register_bytes(statement.var.dtype, computed=False))
             case Store():
                 widest = max(widest, _register_bytes(statement.value.dtype, computed=False))
-        for inner in inner_bodies(statement):
+        for inner in bodies_of(statement):
             widest = max(widest, _widest(inner, env))
     return widest
 
@@ -121,7 +122,8 @@ def work(body: Body, env: Environment, extents: tuple[DimLike, ...] = (), lanes:
             case Loop():
                 width = float(vector_lanes(statement, env)) if statement.kind == "vector" else float(statement.lanes)
                 width = min(width, 16.0)
-                terms += work(statement.body, env, (*extents, statement.extent), lanes / width)
+                extent = statement.extent if statement.span is None else statement.span
+                terms += work(statement.body, env, (*extents, extent), lanes / width)
             case Contract():
                 m, n, k = statement.extents
                 terms.append((lanes / 8.0, (*extents, m, n, k)))

@@ -10,6 +10,7 @@ cut into blocks and the other axis runs inside them: the lines of a block stay i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from jitgraph.codegen.index import Ranges, coefficient
 from jitgraph.codegen.kernel import Body, Load, Loop
@@ -17,7 +18,10 @@ from jitgraph.codegen.traversal import dims_of, map_dims, statements_of
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
 
-_INDEPENDENT = ("parallel", "vector")
+
+def _is_free(loop: Loop) -> bool:
+    """Whether the iterations of the loop are independent and run over all of its axis."""
+    return loop.kind in ("parallel", "vector") and loop.is_whole
 
 
 def merge_loops(body: Body, ranges: Ranges, new_axis: Callable[[], str]) -> Body:
@@ -28,11 +32,11 @@ def merge_loops(body: Body, ranges: Ranges, new_axis: Callable[[], str]) -> Body
 
 
 def _merged(loop: Loop, ranges: Ranges, new_axis: Callable[[], str]) -> Loop:
-    if loop.kind not in _INDEPENDENT:
+    if not _is_free(loop):
         return loop
     body = merge_loops(loop.body, ranges, new_axis)
-    loop = Loop(loop.axis, loop.extent, loop.kind, body, loop.carries, loop.combine, loop.lanes)
-    if len(body) != 1 or not isinstance(body[0], Loop) or body[0].kind not in _INDEPENDENT:
+    loop = replace(loop, body=body)
+    if len(body) != 1 or not isinstance(body[0], Loop) or not _is_free(body[0]):
         return loop
     inner = body[0]
     if loop.axis in dims.names(inner.extent):
@@ -70,10 +74,10 @@ def tile_transposed(body: Body, new_axis: Callable[[], str]) -> Body:
 
 def _tiled(loop: Loop, new_axis: Callable[[], str]) -> Loop:
     chain = [loop]
-    while len(chain[-1].body) == 1 and isinstance(inner := chain[-1].body[0], Loop) and inner.kind in _INDEPENDENT:
+    while len(chain[-1].body) == 1 and isinstance(inner := chain[-1].body[0], Loop) and _is_free(inner):
         chain.append(inner)
     *outer, last = chain
-    if last.kind != "vector" or not isinstance(last.extent, int) or last.extent < _WORTHWHILE:
+    if last.kind != "vector" or not last.is_whole or not isinstance(last.extent, int) or last.extent < _WORTHWHILE:
         return loop
     across = _axis_across(last, outer)
     block = next((size for size in _BLOCKS if last.extent % size == 0), None)

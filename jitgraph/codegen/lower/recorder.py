@@ -29,6 +29,7 @@ from jitgraph.codegen.kernel import (
     LoopKind,
     Operand,
     Param,
+    Slots,
     Statement,
     Store,
     Var,
@@ -285,9 +286,11 @@ class Recorder:
         return tuple(self._blocks[0].statements)
 
     @contextmanager
-    def loop(self, kind: LoopKind, extent: DimLike) -> Iterator[DimLike]:
+    def loop(
+        self, kind: LoopKind, extent: DimLike, *, begin: DimLike = 0, span: int | None = None
+    ) -> Iterator[DimLike]:
         """A parallel, vector or serial loop without carries; gives the axis. An extent of 1 needs no loop."""
-        if extent == 1:
+        if extent == 1 and span is None:
             yield 0
             return
         axis, index = self._open(extent, lanes=kind == "vector")
@@ -295,7 +298,7 @@ class Recorder:
             self._floor = len(self._blocks) - 1
         yield index
         body = self._close()
-        self._write(Loop(axis, extent, kind, body), len(self._blocks) - 1)
+        self._write(Loop(axis, extent, kind, body, begin=begin, span=span), len(self._blocks) - 1)
 
     @contextmanager
     def loops(self, kinds: Sequence[LoopKind], extents: Sequence[DimLike]) -> Iterator[tuple[DimLike, ...]]:
@@ -311,6 +314,9 @@ class Recorder:
         extent: DimLike,
         init: tuple[Var, ...],
         step: Callable[[DimLike, tuple[Var, ...]], tuple[Var, ...]],
+        *,
+        begin: DimLike = 0,
+        span: int | None = None,
     ) -> tuple[Var, ...]:
         """A serial loop whose ``step(axis, carried)`` gives what the next step carries; returns what the last gave."""
         results = tuple(self.var(var.dtype) for var in init)
@@ -319,7 +325,8 @@ class Recorder:
         following = step(index, carried)
         body = self._close()
         carries = tuple(map(Carry, carried, init, following, results))
-        self._write(Loop(axis, extent, "serial", body, carries), len(self._blocks) - 1)
+        loop = Loop(axis, extent, "serial", body, carries, begin=begin, span=span)
+        self._write(loop, len(self._blocks) - 1)
         return results
 
     def reduce(
@@ -329,9 +336,20 @@ class Recorder:
         element: Callable[[DimLike], tuple[Var, ...]],
         combine: Combiner,
         lanes: int,
+        chain: int = 0,
+        *,
+        begin: DimLike = 0,
+        span: int | None = None,
+        store_slots: Callable[[DimLike, tuple[Var, ...]], None] | None = None,
     ) -> tuple[Var, ...]:
-        """Fold what ``element(axis)`` gives for every step with ``combine``; ``init`` is the identity."""
+        """Fold what ``element(axis)`` gives for every step with ``combine``; ``init`` is the identity.
+
+        ``lanes``, ``chain``, ``begin`` and ``span`` are those of ``kernel.Loop``; where the order is free, ``lanes`` is
+        no more than advice. With ``store_slots`` the slots are not folded: ``store_slots(slot, accumulators)`` stores
+        them, and the results are unknown outside of it.
+        """
         if any(block.lanes for block in self._blocks):
+            assert lanes == 1 or not chain, "slots in order inside of lanes"
             lanes = 1
         results = tuple(self.var(var.dtype) for var in init)
         axis, index = self._open(extent, lanes=lanes > 1)
@@ -340,7 +358,14 @@ class Recorder:
         body = self._close()
         carries = tuple(map(Carry, inside, init, contributed, results))
         combined = self._combine(init, combine)
-        loop = Loop(axis, extent, "reduce", body, carries, combined, lanes)
+        slots = None
+        if store_slots is not None:
+            slot_axis, slot = self._open(lanes, lanes=True)
+            for result in results:
+                self._at(result, len(self._blocks) - 1)
+            store_slots(slot, results)
+            slots = Slots(slot_axis, self._close())
+        loop = Loop(axis, extent, "reduce", body, carries, combined, lanes, chain, begin, span, slots)
         self._write(loop, len(self._blocks) - 1)
         return results
 

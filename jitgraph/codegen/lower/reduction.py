@@ -1,24 +1,25 @@
-"""Reductions: a loop over the reduced axes wherever the value is asked for, and groups of them that share their rows.
+"""Reductions: a loop over the reduced axes wherever the value is asked for.
 
-The order of a sum depends on shapes alone. Neighbouring reduced axes are one loop of ``lanes`` slots, 128 bytes of them
-(fewer for short rows); reduced axes apart from these are loops around it.
+Where the order is part of the meaning (``ops/order.py``) there is one loop for each axis, the last axis innermost.
+Elsewhere neighbouring axes are one loop, where no index then has to be divided.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from jitgraph.codegen.kernel import Var
-from jitgraph.codegen.lower.recorder import Recorder
+from jitgraph.codegen.lower.recorder import Combiner, Recorder
 from jitgraph.codegen.lower.values import Evaluator, Index, Inline, accumulator
 from jitgraph.codegen.lower.words import Words
-from jitgraph.dtypes import int64
+from jitgraph.dtypes import int64, is_float
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node
+from jitgraph.ops.order import Order, fewer_slots, order_along
 
-_SLOT_BYTES = 128
+_FREE_BYTES: Final = 128  # of slots where their number does not matter
 Run = tuple[int, ...]
 
 
@@ -44,13 +45,18 @@ def extent_of(run: Run, shape: Sequence[DimLike]) -> DimLike:
     return dims.product(shape[axis] for axis in run)
 
 
-def lanes_for(extent: DimLike, itemsize: int) -> int:
-    """The slots of a sum along a row: a power of two by the row's length and the width of an element."""
-    lanes = _SLOT_BYTES // itemsize
-    if isinstance(extent, int):
-        while lanes > 1 and lanes // 2 >= extent:
-            lanes //= 2
-    return lanes
+def order_of(node: Node, axis: int) -> Order:
+    """The order in which ``node`` reduces along one of its axes; where any will do, slots that fill some registers."""
+    dtype = accumulator(node.inputs[0].dtype)
+    if rounds(node):
+        return order_along(axis, len(node.inputs[0].shape), dtype)
+    return Order(_FREE_BYTES // dtype.itemsize, 0)
+
+
+def rounds(node: Node) -> bool:
+    """Whether the order of a reduction is part of its meaning."""
+    assert node.op.reduction is not None
+    return node.op.reduction.rounds and is_float(node.inputs[0].dtype)
 
 
 def reduced_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var | None) -> Var:
@@ -94,54 +100,57 @@ def combine(node: Node, words: Words, left: tuple[Var, ...], right: tuple[Var, .
     return tuple(result)
 
 
-class Window(NamedTuple):
-    """A part of one reduced axis: ``extent`` elements from ``start`` on."""
-
-    axis: int
-    start: DimLike
-    extent: int
-
-
-def fold(values: Evaluator, node: Node, kept: Index, mask: Var | None, window: Window | None = None) -> tuple[Var, ...]:
-    """The accumulators of a reduction over all of its axes, at an index of its result; of one axis only a window."""
-    shape = node.inputs[0].shape
+def fold(values: Evaluator, node: Node, kept: Index, mask: Var | None) -> tuple[Var, ...]:
+    """The accumulators of a reduction over all of its axes, at an index of its result."""
     axes = reduced_axes(node)
     remaining = iter(kept)
-    fixed = {axis: next(remaining) for axis in range(len(shape)) if axis not in axes}
-    return _fold_runs(values, node, fixed, runs_of(axes), mask, window)
+    fixed = {axis: next(remaining) for axis in range(len(node.inputs[0].shape)) if axis not in axes}
+    runs = [(axis,) for axis in axes] if rounds(node) else runs_of(axes)
+    return fold_runs(values, node, fixed, runs, mask)
 
 
-def _fold_runs(
-    values: Evaluator,
-    node: Node,
-    fixed: dict[int, DimLike],
-    runs: Sequence[Run],
-    mask: Var | None,
-    window: Window | None,
+def fold_runs(
+    values: Evaluator, node: Node, fixed: Mapping[int, DimLike], runs: Sequence[Run], mask: Var | None
 ) -> tuple[Var, ...]:
+    """The accumulators of a reduction over ``runs`` of its axes, the other ones being ``fixed``."""
     recorder = values.recorder
-    shape = list(node.inputs[0].shape)
-    if window is not None:
-        shape[window.axis] = window.extent
+    shape = node.inputs[0].shape
     if not runs:
         return element_at(values, node, tuple(fixed[axis] for axis in range(len(shape))), mask)
     run, *rest = runs
     extent = extent_of(run, shape)
-    lanes = 1 if rest else lanes_for(extent, accumulator(node.inputs[0].dtype).itemsize)
-    init = identity(recorder, node)
+    order = order_of(node, run[-1])
+    lanes = fewer_slots(order.slots, extent) if order.chain or not rest else 1
 
     def element(position: DimLike) -> tuple[Var, ...]:
         along = dict(zip(run, recorder.ranges.split(position, [shape[axis] for axis in run]), strict=True))
-        if window is not None and window.axis in along:
-            along[window.axis] = window.start + along[window.axis]
-        return _fold_runs(values, node, {**fixed, **along}, rest, mask, window)
+        return fold_runs(values, node, {**fixed, **along}, rest, mask)
 
-    folded = recorder.reduce(extent, init, element, lambda words, x, y: combine(node, words, x, y), lanes)
+    folded = recorder.reduce(extent, identity(recorder, node), element, combiner(node), lanes, order.chain)
     if len(run) > 1 and recorder.last_divides():
         # Together these axes have no single stride: one loop for each is cheaper than a division for each element.
         recorder.drop_last()
-        return _fold_runs(values, node, fixed, [*((axis,) for axis in run), *rest], mask, window)
-    return folded
+        return fold_runs(values, node, fixed, [*((axis,) for axis in run), *rest], mask)
+    return or_empty(recorder, node, extent, folded)
+
+
+def combiner(node: Node) -> Combiner:
+    """``combine`` for a reduce loop."""
+    return lambda words, left, right: combine(node, words, left, right)
+
+
+def or_empty(recorder: Recorder, node: Node, extent: DimLike, folded: tuple[Var, ...]) -> tuple[Var, ...]:
+    """What a loop over ``extent`` steps folded to, or the reduction of nothing where there are none."""
+    assert node.op.reduction is not None
+    if node.op.reduction.empty is None or not rounds(node) or (isinstance(extent, int) and extent > 0):
+        return folded
+    (value,) = folded
+    words = Words(recorder, value.dtype)
+    empty = words.const(node.op.reduction.empty(value.dtype))
+    if extent == 0:
+        return (empty,)
+    none = words.cmp("eq", recorder.index_value(extent), recorder.index_value(0))
+    return (words.select(none, empty, value),)
 
 
 REDUCTION: dict[str, Inline] = {"reduce": reduced_at}

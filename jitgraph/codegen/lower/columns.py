@@ -1,0 +1,105 @@
+"""Parts of sums down wide columns, read in the order in which they lie in memory.
+
+Walking down one column after another would jump from row to row. Here a few rows at a time are added, all columns of
+them, into the accumulators of their chunk, which stay in the caches; in the end the chunks of a part merge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from jitgraph.codegen.index import offset
+from jitgraph.codegen.kernel import LoopKind, Var
+from jitgraph.codegen.lower.recorder import Recorder, Storage
+from jitgraph.codegen.lower.reduction import combine, combiner, element_at, identity
+from jitgraph.codegen.lower.row_group import Rows, store_at
+from jitgraph.codegen.lower.values import Evaluator
+from jitgraph.codegen.lower.words import Words
+from jitgraph.dtypes import bool_
+from jitgraph.ir.dims import DimLike
+from jitgraph.ir.graph import Node
+from jitgraph.ops.order import CHAIN
+
+_SPAN: Final = 4 * CHAIN  # steps of a part: what it stores is then less than a hundredth of what it reads
+_WIDE: Final = 64  # columns from which on the order of memory is worth the accumulators' loads and stores
+_TOGETHER: Final = 8  # rows for which an accumulator is loaded and stored once
+_LONG: Final = 1 << 14  # elements of a part of few columns
+_MOST_BYTES: Final = 192 << 10  # of a part's accumulators
+
+
+def span_of(form: Rows, axis: int) -> int | None:
+    """The rows of a part where ``reduce_parts`` is for a group whose reductions are cut along ``axis``, else None."""
+    width = form.domain[-1]
+    if not form.by_column or form.axes != (axis,) or not isinstance(width, int) or width < _WIDE:
+        return None
+    each = sum(var.dtype.itemsize for node in form.reductions for var in identity(Recorder(), node))
+    most = _MOST_BYTES // (each * width) * CHAIN
+    span = _SPAN
+    while span * width < _LONG:
+        span *= 2
+    while span > max(most, CHAIN):
+        span //= 2
+    return span if span <= most else None
+
+
+def reduce_parts(
+    form: Rows, axis: int, span: int, parts: DimLike, work: Mapping[Node, list[Storage]], values: Evaluator
+) -> None:
+    """Store what each part of ``span`` rows makes into ``work``: [parts, kept axes, 1] for each accumulator."""
+    recorder = values.recorder
+    *outer, width = (form.domain[kept] for kept in form.kept)
+    assert isinstance(width, int)
+    chunks = span // CHAIN
+    around: list[LoopKind] = ["parallel"] * (1 + len(outer))
+    with recorder.loops(around, [parts, *outer]) as (part, *row):
+        held = {
+            node: [recorder.local(storage.type.dtype, chunks * width) for storage in storages]
+            for node, storages in work.items()
+        }
+
+        def add_rows(chunk: DimLike, group: DimLike, column: DimLike) -> None:
+            begin = part * span + chunk * CHAIN + group * _TOGETHER
+            words = Words(recorder, bool_)
+            fresh = words.cmp("eq", recorder.index_value(group), recorder.index_value(0))
+            start: list[Var] = []
+            for node, locals_ in held.items():
+                for local, init in zip(locals_, identity(recorder, node), strict=True):
+                    start.append(words.select(fresh, init, recorder.load_local(local, chunk * width + column)))
+
+            def step(position: DimLike, carried: tuple[Var, ...]) -> tuple[Var, ...]:
+                index = {**dict(zip(form.kept, (*row, column), strict=True)), axis: position}
+                at = tuple(index[each] for each in range(len(form.domain)))
+                following: list[Var] = []
+                remaining = list(carried)
+                for node, locals_ in held.items():
+                    old, remaining = tuple(remaining[: len(locals_)]), remaining[len(locals_) :]
+                    following += combine(node, Words(recorder, old[0].dtype), old, element_at(values, node, at, None))
+                store_at(values, form.full, at)
+                return tuple(following)
+
+            ends = list(recorder.serial(form.domain[axis], tuple(start), step, begin=begin, span=_TOGETHER))
+            for locals_ in held.values():
+                for local in locals_:
+                    recorder.store_local(local, chunk * width + column, ends.pop(0))
+
+        with (
+            recorder.loop("serial", chunks) as chunk,
+            recorder.loop("serial", CHAIN // _TOGETHER) as group,
+            recorder.loop("vector", width) as column,
+        ):
+            add_rows(chunk, group, column)
+        with recorder.loop("vector", width) as column:
+            for node, locals_ in held.items():
+                merged = recorder.reduce(
+                    chunks,
+                    identity(recorder, node),
+                    lambda chunk, locals_=locals_: tuple(  # type: ignore[misc]
+                        recorder.load_local(local, chunk * width + column) for local in locals_
+                    ),
+                    combiner(node),
+                    1,
+                    1,
+                )
+                for storage, var in zip(work[node], merged, strict=True):
+                    recorder.store(storage, offset((part, *row, column, 0), storage.type.shape), var)

@@ -1,0 +1,234 @@
+"""Few rows of many elements, cut along one axis into parts that are reduced in parallel and then merged.
+
+A part is a run of whole chunks of the axis, a power of two of them, and so a node of the tree in which chunks merge
+(``kernel.Loop``): where an order is part of a reduction's meaning, the parts keep to it. The first nest of the kernel
+stores what each part makes, its slots not folded; the second merges the parts, folds the slots, and reduces over the
+axes before the one that is cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from jitgraph.codegen.index import offset
+from jitgraph.codegen.kernel import LoopKind, Var
+from jitgraph.codegen.lower import columns
+from jitgraph.codegen.lower.building import ScheduleBuilder
+from jitgraph.codegen.lower.recorder import Recorder, Storage
+from jitgraph.codegen.lower.reduction import combiner, finished, fold_runs, identity, or_empty, order_of
+from jitgraph.codegen.lower.row_group import Rows, store_at
+from jitgraph.codegen.lower.values import Evaluator
+from jitgraph.ir import dims
+from jitgraph.ir.dims import DimLike
+from jitgraph.ir.graph import Node
+from jitgraph.ir.types import TensorType
+from jitgraph.records import dataclass
+
+_FEW_ROWS: Final = 8
+_LONG: Final = 1 << 14  # elements of a part
+_ROWS_OF_NAMED: Final = 64  # columns that an unknown number of them counts as
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The axis to cut, the steps along it that make a part, and whether a part is read in the order of memory."""
+
+    axis: int
+    span: int
+    in_memory_order: bool
+
+
+def cut_of(form: Rows) -> Cut | None:
+    """Where to cut a group of reductions; None where one pass is as well."""
+    if not form.axes or form.in_stages:
+        return None
+    rows = dims.product(form.domain[axis] for axis in form.kept)
+    if not form.by_column and not (isinstance(rows, int) and rows <= _FEW_ROWS):
+        return None
+    cuts = [_cut(form, axis, rows) for axis in form.axes]
+    return max((cut for cut in cuts if _parts(form, cut) >= 2), key=lambda cut: _parts(form, cut), default=None)
+
+
+def _cut(form: Rows, axis: int, rows: DimLike) -> Cut:
+    span = columns.span_of(form, axis)
+    return Cut(axis, _span(form, axis, rows), False) if span is None else Cut(axis, span, True)
+
+
+def _parts(form: Rows, cut: Cut) -> float:
+    """How many parts a cut makes; more than any number for a named axis."""
+    extent = form.domain[cut.axis]
+    return -(-extent // cut.span) if isinstance(extent, int) else float("inf")
+
+
+def _span(form: Rows, axis: int, rows: DimLike) -> int:
+    """Steps along ``axis`` of a part: whole chunks of every reduction, a power of two, of enough elements together."""
+    orders = [order_of(node, axis) for node in form.reductions]
+    span = max(order.slots * max(1, order.chain) for order in orders)
+    inner = dims.product(form.domain[other] for other in form.axes if other > axis)
+    across = (rows if isinstance(rows, int) else _ROWS_OF_NAMED) if form.by_column else 1
+    each = across * (inner if isinstance(inner, int) else 1)
+    while span * max(1, each) < _LONG:
+        span *= 2
+    return span
+
+
+def lower_in_parts(builder: ScheduleBuilder, form: Rows, cut: Cut) -> None:
+    """One kernel of two nests for a group of reductions."""
+    recorder = Recorder()
+    lowering = _InParts(form, cut, recorder, builder.evaluator(recorder, form.group))
+    lowering.allocate(builder)
+    lowering.reduce_parts()
+    lowering.merge_parts()
+    builder.launch(recorder, form.group.name)
+
+
+class _InParts:
+    def __init__(self, form: Rows, cut: Cut, recorder: Recorder, values: Evaluator) -> None:
+        self.form, self.cut, self.recorder, self.values = form, cut, recorder, values
+        self.rows = tuple(form.domain[axis] for axis in form.kept)
+        self.before = tuple(axis for axis in form.axes if axis < cut.axis)
+        self.after = tuple(axis for axis in form.axes if axis > cut.axis)
+        self.count: DimLike = (form.domain[cut.axis] + (cut.span - 1)) // cut.span
+        self.work: dict[Node, list[Storage]] = {}
+
+    def slots(self, node: Node) -> int:
+        """The slots that a part of ``node`` stores."""
+        order = order_of(node, self.cut.axis)
+        return order.slots if order.chain else 1
+
+    def allocate(self, builder: ScheduleBuilder) -> None:
+        """Buffers for what the parts make: outer axes, parts, rows, slots."""
+        outer = tuple(self.form.domain[axis] for axis in self.before)
+        for node in self.form.reductions:
+            shape = (*outer, self.count, *self.rows, self.slots(node))
+            self.work[node] = [builder.temporary(TensorType(var.dtype, shape)) for var in identity(self.recorder, node)]
+
+    def place(
+        self, storage: Storage, outer: Sequence[DimLike], part: DimLike, row: Sequence[DimLike], slot: DimLike
+    ) -> DimLike:
+        return offset((*outer, part, *row, slot), storage.type.shape)
+
+    # --- the first nest
+
+    def reduce_parts(self) -> None:
+        form, recorder = self.form, self.recorder
+        if self.cut.in_memory_order:
+            columns.reduce_parts(form, self.cut.axis, self.cut.span, self.count, self.work, self.values)
+            return
+        around: list[LoopKind] = ["parallel"] * (len(self.before) + 1)
+        extents = [*(form.domain[axis] for axis in self.before), self.count]
+        with recorder.loops([*around, *form.kinds], [*extents, *self.rows]) as indices:
+            outer, part, row = indices[: len(self.before)], indices[len(self.before)], indices[len(around) :]
+            fixed = dict(zip((*self.before, *form.kept), (*outer, *row), strict=True))
+            for node in form.reductions:
+                self._reduce_part(node, fixed, outer, part, row)
+            self._store_full(fixed, part)
+
+    def _reduce_part(
+        self,
+        node: Node,
+        fixed: Mapping[int, DimLike],
+        outer: Sequence[DimLike],
+        part: DimLike,
+        row: Sequence[DimLike],
+    ) -> None:
+        recorder, cut = self.recorder, self.cut
+        order = order_of(node, cut.axis)
+        rest = [(axis,) for axis in self.after]
+
+        def element(position: DimLike) -> tuple[Var, ...]:
+            return fold_runs(self.values, node, {**fixed, cut.axis: position}, rest, None)
+
+        def store(slot: DimLike, accumulators: tuple[Var, ...]) -> None:
+            for storage, var in zip(self.work[node], accumulators, strict=True):
+                recorder.store(storage, self.place(storage, outer, part, row, slot), var)
+
+        several = self.slots(node) > 1
+        folded = recorder.reduce(
+            self.form.domain[cut.axis],
+            identity(recorder, node),
+            element,
+            combiner(node),
+            order.slots if order.chain or not rest else 1,
+            order.chain,
+            begin=part * cut.span,
+            span=cut.span,
+            store_slots=store if several else None,
+        )
+        if not several:
+            store(0, folded)
+
+    def _store_full(self, fixed: Mapping[int, DimLike], part: DimLike) -> None:
+        """Store the outputs of the domain's shape for one part."""
+        form, recorder, cut = self.form, self.recorder, self.cut
+        if not form.full:
+            return
+        along: list[LoopKind] = ["serial"] * (1 + len(self.after))
+        if not form.by_column:
+            along[-1] = "vector"
+        with (
+            recorder.loop(along[0], form.domain[cut.axis], begin=part * cut.span, span=cut.span) as position,
+            recorder.loops(along[1:], [form.domain[axis] for axis in self.after]) as inner,
+        ):
+            index = {**fixed, cut.axis: position, **dict(zip(self.after, inner, strict=True))}
+            store_at(self.values, form.full, tuple(index[axis] for axis in range(len(form.domain))))
+
+    # --- the second nest
+
+    def merge_parts(self) -> None:
+        form, recorder, values = self.form, self.recorder, self.values
+        kinds: list[LoopKind] = ["parallel"] * len(self.rows)
+        if form.by_column:
+            kinds[-1] = "vector"
+        with recorder.loops(kinds, self.rows) as row:
+            for node in form.reductions:
+                values.define(node.output, row, finished(recorder, node, self._merged(node, row, ())))
+            results = [values.at(value, row) for value, _ in form.narrow]
+            for result, (value, storage) in zip(results, form.narrow, strict=True):
+                recorder.store(storage, offset(row, value.shape), result)
+
+    def _merged(self, node: Node, row: Sequence[DimLike], outer: tuple[DimLike, ...]) -> tuple[Var, ...]:
+        """All parts at a row together, for the outer axes at ``outer`` and over those that follow."""
+        recorder, extents = self.recorder, self.form.domain
+        if len(outer) < len(self.before):
+            axis = self.before[len(outer)]
+            order = order_of(node, axis)
+            folded = recorder.reduce(
+                extents[axis],
+                identity(recorder, node),
+                lambda position: self._merged(node, row, (*outer, position)),
+                combiner(node),
+                1,
+                order.chain,
+            )
+            return or_empty(recorder, node, extents[axis], folded)
+        if self.slots(node) == 1:
+            folded = self._over_parts(node, row, outer, 0)
+        else:
+            slots = self.slots(node)
+            folded = recorder.reduce(
+                slots,
+                identity(recorder, node),
+                lambda slot: self._over_parts(node, row, outer, slot),
+                combiner(node),
+                slots,
+                1,
+            )
+        return or_empty(recorder, node, extents[self.cut.axis], folded)
+
+    def _over_parts(
+        self, node: Node, row: Sequence[DimLike], outer: tuple[DimLike, ...], slot: DimLike
+    ) -> tuple[Var, ...]:
+        recorder = self.recorder
+        order = order_of(node, self.cut.axis)
+
+        def element(part: DimLike) -> tuple[Var, ...]:
+            return tuple(
+                recorder.load(storage, self.place(storage, outer, part, row, slot), again=True)
+                for storage in self.work[node]
+            )
+
+        return recorder.reduce(
+            self.count, identity(recorder, node), element, combiner(node), 1, 1 if order.chain else 0
+        )

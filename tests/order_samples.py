@@ -1,0 +1,74 @@
+"""Kernels in text, over a dtype T, whose reduce loops have an order: SLOTS and CHAIN are numbers."""
+
+from __future__ import annotations
+
+ROW = """
+kernel @row(read x: T[m*n], write y: T[m]) sizes(m, n) {
+  parallel _i0 < m {
+    _v0: T = const -0.0
+    _v1: T = reduce _i1 < n lanes SLOTS chain CHAIN carry(_v2: T = _v0) {
+      _v3: T = load x[n*_i0 + _i1]
+      next _v3
+    } combine(_v4: T with _v5: T) {
+      _v6: T = add(_v4, _v5)
+      next _v6
+    }
+    store y[_i0] = _v1
+  }
+}
+"""
+
+COLUMN = """
+kernel @column(read x: T[m*n], write y: T[m]) sizes(m, n) {
+  vector _i0 < m {
+    _v0: T = const -0.0
+    _v1: T = reduce _i1 < n chain CHAIN carry(_v2: T = _v0) {
+      _v3: T = load x[m*_i1 + _i0]
+      next _v3
+    } combine(_v4: T with _v5: T) {
+      _v6: T = add(_v4, _v5)
+      next _v6
+    }
+    store y[_i0] = _v1
+  }
+}
+"""
+
+PARTS = """
+kernel @parts(read x: T[n], readwrite w: T[SLOTS*((n + PART - 1) // PART)], write y: T[1]) sizes(n) {
+  parallel _i0 < (n + PART - 1) // PART {
+    _v0: T = const -0.0
+    _v1: T = reduce _i1 < n from PART*_i0 span PART lanes SLOTS chain CHAIN carry(_v2: T = _v0) {
+      _v3: T = load x[_i1]
+      next _v3
+    } combine(_v4: T with _v5: T) {
+      _v6: T = add(_v4, _v5)
+      next _v6
+    } slots _i2 {
+      store w[SLOTS*_i0 + _i2] = _v1
+    }
+  }
+  _v7: T = const -0.0
+  _v8: T = reduce _i3 < SLOTS lanes SLOTS chain 1 carry(_v9: T = _v7) {
+    _v10: T = reduce _i4 < (n + PART - 1) // PART chain 1 carry(_v11: T = _v7) {
+      _v12: T = load w[SLOTS*_i4 + _i3]
+      next _v12
+    } combine(_v13: T with _v14: T) {
+      _v15: T = add(_v13, _v14)
+      next _v15
+    }
+    next _v10
+  } combine(_v16: T with _v17: T) {
+    _v18: T = add(_v16, _v17)
+    next _v18
+  }
+  store y[0] = _v8
+}
+"""
+
+
+def order_sample(text: str, short: str, slots: int, chain: int, part: int = 0) -> str:
+    """The text of a sample for a dtype and an order."""
+    for word, value in (("SLOTS", slots), ("CHAIN", chain), ("PART", part)):
+        text = text.replace(word, str(value))
+    return text.replace(": T", f": {short}")

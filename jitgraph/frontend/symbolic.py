@@ -74,6 +74,16 @@ class TraceConstraints(Constraints):
         self._note_new(before, "a size that is large enough")
         return found
 
+    def ratio(self, left: DimLike, right: DimLike) -> int | None:
+        """As the base class; where it is open, the ratio of this call's sizes is assumed and recorded."""
+        found = super().ratio(left, right)
+        if found is not None or self.sizes is None or not (dims.names(left) | dims.names(right)) <= self.sizes.keys():
+            return found
+        whole, part = dims.evaluate(left, self.sizes), dims.evaluate(right, self.sizes)
+        if part == 0 or whole % part:
+            return None
+        return whole // part if self.same(left, whole // part * right) else None
+
     def _conflicts(self, left: DimLike, right: DimLike, relation: Any) -> bool:
         if self.sizes is None or not (dims.names(left) | dims.names(right)) <= self.sizes.keys():
             return False
@@ -163,19 +173,17 @@ _RELATIONS: Final[dict[str, Any]] = {
 
 def _always(difference: Dim, relation: str) -> bool | None:
     """The truth of ``difference relation 0`` where it is the same for all sizes (names are at least 0), else None."""
-    signs = list(difference.terms.values())
-    constant = difference.terms.get((), 0)
-    lowest_positive = all(c >= 0 for c in signs)
-    highest_negative = all(c <= 0 for c in signs)
-    if relation in (">=", "<") and lowest_positive:
-        return relation == ">="
-    if relation in ("<=", ">") and highest_negative:
-        return relation == "<="
-    if relation in (">", "<=", "!=", "==") and lowest_positive and constant > 0:
-        return relation in (">", "!=")
-    if relation in ("<", ">=", "!=", "==") and highest_negative and constant < 0:
-        return relation in ("<", "!=")
-    return None
+    not_below, above = dims.is_natural(difference), dims.is_natural(difference - 1)
+    not_above, below = dims.is_natural(-difference), dims.is_natural(-difference - 1)
+    yes, no = {
+        ">=": (not_below, below),
+        "<": (below, not_below),
+        "<=": (not_above, above),
+        ">": (above, not_above),
+        "!=": (above or below, False),
+        "==": (False, above or below),
+    }[relation]
+    return True if yes else False if no else None
 
 
 def to_dim(x: Any) -> DimLike:

@@ -82,6 +82,7 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
             "GraphError",
             "JitgraphError",
             "LoadError",
+            "NumberError",
             "ScriptError",
             "ShapeError",
             "TraceError",

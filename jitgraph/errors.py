@@ -15,6 +15,7 @@ __all__ = [
     "JitgraphError",
     "LoadError",
     "LocatedError",
+    "NumberError",
     "ScriptError",
     "ShapeError",
     "TraceError",
@@ -60,6 +61,13 @@ class ShapeError(LocatedError, ValueError):
 
 class DTypeError(LocatedError, TypeError):
     """Dtypes that do not fit. Wrong: ``jg.asarray([1]) << jg.asarray([1.0])``. Right: cast with ``x.astype(dtype)``."""
+
+
+class NumberError(LocatedError, OverflowError):
+    """A Python int that a dtype does not hold. Wrong: ``jg.asarray([1], dtype=jg.int8) + 300``.
+
+    Right: ``x.astype(jg.int16) + 300``. float32 and float64 take no int that they would round: write it as a float.
+    """
 
 
 class GraphError(LocatedError):

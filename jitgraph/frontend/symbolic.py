@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from jitgraph import dtypes, lifting
-from jitgraph.errors import JitgraphError, ShapeError, TraceError
+from jitgraph.errors import JitgraphError, NumberError, ShapeError, TraceError
 from jitgraph.ir import dims
 from jitgraph.ir.constraints import Constraint, Constraints
 from jitgraph.ir.dims import Dim, DimLike
@@ -171,6 +171,9 @@ _RELATIONS: Final[dict[str, Any]] = {
 }
 
 
+_COMPARISONS: Final = frozenset(_RELATIONS.values())
+
+
 def _always(difference: Dim, relation: str) -> bool | None:
     """The truth of ``difference relation 0`` where it is the same for all sizes (names are at least 0), else None."""
     not_below, above = dims.is_natural(difference), dims.is_natural(difference - 1)
@@ -224,7 +227,13 @@ class SymbolicDim:
         return hash(self.dim)
 
     def value_in(self, dtype: dtypes.DType) -> Any:
-        """The size as a 0-d value of ``dtype``."""
+        """The size as a 0-d value of ``dtype``, held to what an integer dtype has room for; floats round it."""
+        if dtypes.is_integer(dtype):
+            limits, known = np.iinfo(dtype), self.trace.constraints
+            small = dtype.itemsize == 8 or known.at_least(int(limits.max), self.dim)
+            if not small or not known.at_least(self.dim, int(limits.min)):
+                hint = "cast the tensor to a wider dtype with .astype(...)"
+                raise NumberError(f"the size {self.dim} does not fit {dtype.name}", hint=hint)
         return lifting.cast(self.trace.size_value(self.dim), dtype)
 
     # --- arithmetic that stays symbolic -----------------------------------------------------------------------------
@@ -244,8 +253,9 @@ class SymbolicDim:
         if isinstance(other, float):
             mine = self._weak_float()
         elif hasattr(other, "dtype") and hasattr(other, "shape"):
-            dtype = dtypes.int64 if dtypes.is_bool(other.dtype) else other.dtype
-            mine = lifting.wrap(lifting.cast(self.trace.size_value(self.dim), dtype))
+            compared = function in _COMPARISONS  # exact in int64, whatever the other's dtype
+            dtype = dtypes.int64 if compared or dtypes.is_bool(other.dtype) else other.dtype
+            mine = lifting.wrap(self.value_in(dtype))
         else:
             return NotImplemented
         result = function(other, mine) if swapped else function(mine, other)

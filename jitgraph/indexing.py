@@ -182,6 +182,7 @@ def _expand(shape: tuple[DimLike, ...], index: Any) -> list[Any]:
 
 def _item(item: Any) -> Any:
     if isinstance(item, list):
+        lifting.require_plain_in(item, lifting.leaf_types(item))
         item = np.asarray(item) if item else np.asarray(item, np.int64)
     if isinstance(item, np.ndarray):
         item = lifting.wrap(lifting.value_of(item))

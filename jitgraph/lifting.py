@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from jitgraph import dtypes, ops
+from jitgraph import dtypes, foreign, ops
 from jitgraph.dtypes import DType
 from jitgraph.eager import EagerValue
 from jitgraph.errors import DTypeError, NumberError, ShapeError
@@ -47,6 +47,8 @@ def value_of(x: Any, dtype: DType | None = None) -> Any:
     if is_scalar(x):
         return constant(x, dtype or dtypes.default_of(x))
     if isinstance(x, np.ndarray | np.generic):
+        if type(x) is not np.ndarray and isinstance(x, np.ndarray):
+            foreign.require_plain(x)
         array = np.asarray(x)
         dtypes.canonical(array.dtype)
         trace = context.current().trace
@@ -67,11 +69,23 @@ def leaf_types(numbers: Any) -> set[type]:
     return set().union(*map(leaf_types, numbers))
 
 
+def require_plain_in(numbers: Any, kinds: set[type]) -> None:
+    """As ``foreign.require_plain``, for the arrays that stand in nested lists of these types."""
+    if not any(issubclass(kind, np.ndarray) and kind not in foreign.PLAIN for kind in kinds):
+        return
+    if isinstance(numbers, list | tuple):
+        for item in numbers:
+            require_plain_in(item, leaf_types(item))
+    else:
+        foreign.require_plain(numbers, "an array in a list")
+
+
 def _array_of_list(numbers: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     """Nested lists of numbers as an array; Python's own floats count as float32, as everywhere."""
     kinds = leaf_types(numbers)
     if any(issubclass(kind, _HANDLE[0]) for kind in kinds):
         raise DTypeError("a list of tensors is not a tensor", hint="jg.stack(list)")
+    require_plain_in(numbers, kinds)
     if kinds <= {int, bool} and int in kinds:
         return array_of_ints(numbers, dtype)
     array = np.asarray(numbers, dtype=dtype)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph import dtypes, lifting, ops
+from jitgraph import dtypes, foreign, lifting, ops
 from jitgraph.dtypes import DType
 from jitgraph.eager import EagerValue
 from jitgraph.errors import DeviceError, JitgraphError, NumberError, ShapeError
@@ -77,13 +77,15 @@ def asarray(
 
 def _array_of(obj: Any, target: DType | None) -> np.ndarray[Any, Any]:
     if isinstance(obj, np.ndarray):
+        foreign.require_plain(obj, "the array")
         array = obj
     elif lifting.is_scalar(obj) or isinstance(obj, list | tuple):
         return _array_of_numbers(obj, target)
     elif hasattr(obj, "__dlpack__"):
         array = np.from_dlpack(obj)
     else:
-        array = np.asarray(obj)
+        array = np.asanyarray(obj)
+        foreign.require_plain(array, f"what {type(obj).__name__} gives")
     if array.dtype == object:
         raise JitgraphError(
             f"asarray cannot take {type(obj).__name__}\n  hint: arrays, numbers and nested lists of them"
@@ -97,6 +99,7 @@ def _array_of_numbers(obj: Any, target: DType | None) -> np.ndarray[Any, Any]:
     kinds = lifting.leaf_types(obj)
     if builtins.any(issubclass(kind, Tensor) for kind in kinds):
         raise JitgraphError("asarray of a list of tensors\n  hint: jg.stack(list)")
+    lifting.require_plain_in(obj, kinds)
     try:
         if kinds <= {int, bool} and int in kinds:
             return lifting.array_of_ints(obj, target)

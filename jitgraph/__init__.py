@@ -86,6 +86,7 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
             "ScriptError",
             "ShapeError",
             "TraceError",
+            "UndecidedError",
             "UnsupportedOp",
         ),
         "jitgraph.errors",

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from jitgraph import dtypes, lifting
-from jitgraph.errors import JitgraphError, NumberError, ShapeError, TraceError
+from jitgraph.errors import JitgraphError, NumberError, ShapeError, TraceError, note
 from jitgraph.ir import dims
 from jitgraph.ir.constraints import Constraint, Constraints
 from jitgraph.ir.dims import Dim, DimLike
@@ -33,6 +33,7 @@ class SizeConflictError(JitgraphError):
         super().__init__(f"{constraint} does not hold for this call")
         self.names = dims.names(constraint.left) | dims.names(constraint.right)
         self.location = location
+        note(self)
 
 
 class Pin(NamedTuple):
@@ -51,27 +52,28 @@ class TraceConstraints(Constraints):
         self.sizes = sizes
         self.declared = declared
         self.pins: list[Pin] = []
+        self.denied = False  # whether sizes with names were told not to fit
 
     def same(self, left: DimLike, right: DimLike) -> bool:
         """As the base class; SizeConflictError, or ShapeError for declared names, where this call's sizes differ."""
-        before = len(self._list)
-        if self._conflicts(left, right, operator.eq):
-            if self._is_open(Constraint(left, "==", right)):
-                raise SizeConflictError(Constraint(left, "==", right), Location.of_user())
-            return False
-        found = super().same(left, right)
-        self._note_new(before, "equal sizes")
-        return found
+        return self._answered(Constraint(left, "==", right), operator.eq, super().same, "equal sizes")
 
     def at_least(self, left: DimLike, bound: DimLike) -> bool:
         """As the base class; False where this call's sizes are smaller."""
+        what = "a size that is large enough"
+        return self._answered(Constraint(left, ">=", bound), operator.ge, super().at_least, what)
+
+    def _answered(
+        self, asked: Constraint, relation: Any, assume: Callable[[DimLike, DimLike], bool], what: str
+    ) -> bool:
         before = len(self._list)
-        if self._conflicts(left, bound, operator.ge):
-            if self._is_open(Constraint(left, ">=", bound)):
-                raise SizeConflictError(Constraint(left, ">=", bound), Location.of_user())
-            return False
-        found = super().at_least(left, bound)
-        self._note_new(before, "a size that is large enough")
+        conflict = self._conflicts(asked.left, asked.right, relation)
+        if conflict and self._is_open(asked):
+            raise SizeConflictError(asked, Location.of_user())
+        found = not conflict and assume(asked.left, asked.right)
+        self._note_new(before, what)
+        if not found and (isinstance(asked.left, Dim) or isinstance(asked.right, Dim)):
+            self.denied = True
         return found
 
     def ratio(self, left: DimLike, right: DimLike) -> int | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jitgraph import dtypes, indexing, lifting, ops
-from jitgraph.errors import DTypeError, JitgraphError, ShapeError
+from jitgraph.errors import DTypeError, JitgraphError, ShapeError, UndecidedError
 from jitgraph.functions.creation import shape_of
 from jitgraph.functions.method import array_function, axes_of, axis_of, method
 from jitgraph.ir import context, dims
@@ -188,10 +188,11 @@ def _equal_parts(total: DimLike, size: DimLike) -> Sequence[DimLike]:
     rules.at_least("split: the size of a piece", size, 1)
     if isinstance(size, int) and isinstance(total, int):
         return [min(size, total - start) for start in range(0, total, size)] or [0]
-    count = context.constraints().ratio(total, size)
+    count = None if isinstance(size, int) else context.constraints().ratio(total, size)
     if count is None:
         hint = "split([n // 2, n - n // 2], axis), or chunk(k, axis) for k equal pieces"
-        raise ShapeError(f"split of the size {total} in pieces of {size}: how many there are is not known", hint=hint)
+        what = f"split of the size {total} in pieces of {size}: how many there are is not known"
+        raise UndecidedError(what, hint=hint)
     return [size] * count
 
 

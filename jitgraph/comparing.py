@@ -24,7 +24,7 @@ def compare(op: Op, x: TensorLike, y: TensorLike) -> Tensor:
     """``op`` (eq, ne, lt, le, gt or ge) of two operands."""
     if _stands_for_int(x) and not _stands_for_int(y):
         return compare(_SWAPPED[op.name], y, x)
-    if _stands_for_int(y) and not lifting.is_weak(x) and dtypes.is_integer(lifting.dtype_of(x)):
+    if _stands_for_int(y) and not lifting.is_weak(x) and not dtypes.is_float(lifting.dtype_of(x)):
         return _with_int(op, x, y)
     if lifting.is_weak(x) or lifting.is_weak(y) or not _apart(lifting.dtype_of(x), lifting.dtype_of(y)):
         return lifting.elementwise(op, x, y)
@@ -53,7 +53,7 @@ def _with_int(op: Op, x: TensorLike, number: Any) -> Tensor:
             return compare(op, x, lifting.wrap(varying))
     if not lifting.is_scalar(number):
         return compare(op, x, lifting.wrap(number.value))
-    limits = np.iinfo(lifting.dtype_of(x))
+    limits = np.iinfo(dtypes.promote_scalar(lifting.dtype_of(x), 0))
     if limits.min <= number <= limits.max:
         return lifting.elementwise(op, x, number)
     value = lifting.value_of(x)

@@ -81,8 +81,19 @@ def test_signed_integers_with_uint64_are_computed_in_float64() -> None:
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_bounds_beyond_a_dtype_hold_nothing_back(dtype: Any) -> None:
+    x = edges(dtype)
+    for low, high in ((-(2**70), 2**70), (None, 2**64), (-(2**64), 5), (1, 2**64)):
+        due = [max(low if low is not None else int(p), min(int(p), high)) for p in x]
+        for (found,) in everywhere(lambda x, low=low, high=high: [jg.clip(x, low, high)], x):
+            assert found.dtype == dtype
+            np.testing.assert_array_equal(found, due)
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, dtypes.bool_], ids=str)
 def test_integers_are_compared_exactly_with_python_ints(dtype: Any) -> None:
-    x, limits = edges(dtype), np.iinfo(dtype)
+    x = np.array([False, True]) if dtype == dtypes.bool_ else edges(dtype)
+    limits = np.iinfo(np.int64 if dtype == dtypes.bool_ else dtype)
     numbers = [0, -1, 5, limits.max, limits.max + 1, limits.min, limits.min - 1, 2**70, -(2**70)]
 
     def compared(x: Any) -> list[Any]:
@@ -130,7 +141,7 @@ def uses(number: int) -> dict[str, Callable[[Any], Any]]:
         "reflected": lambda x: number - x,
         "function": lambda x: jg.maximum(x, number),
         "where": lambda x: jg.where(x == 1, x, number),
-        "clip": lambda x: x.clip(0, number),
+        "clip": lambda x: x.clip(number, None) if number > 0 else x.clip(None, number),
         "full": lambda x: jg.full((2,), number, dtype=x.dtype),
         "full_like": lambda x: jg.full_like(x, number),
         "asarray": lambda x: jg.asarray(number, dtype=x.dtype),
@@ -153,7 +164,7 @@ def _written(x: Any, value: Any) -> Any:
 def test_an_int_is_neither_wrapped_nor_rounded(use: str, dtype: Any) -> None:
     x = jg.ones((2,), dtype=dtype)
     if dtypes.is_integer(dtype):
-        bad = [int(np.iinfo(dtype).max) + 1, 2**70] + ([] if use == "clip" else [int(np.iinfo(dtype).min) - 1])
+        bad = [int(np.iinfo(dtype).max) + 1, 2**70, int(np.iinfo(dtype).min) - 1]
         good = [int(np.iinfo(dtype).max)]
         message = f"does not fit {dtype.name}|does not fit u?int64|integer"
     else:

@@ -1,7 +1,8 @@
 """Dtypes, their short names in graph text, and the one promotion table (Python Array API 2024.12, weak Python scalars).
 
 Dtypes are NumPy's own objects; bfloat16 comes from ml_dtypes. Promotion departs from NumPy in one point, as in the
-Array API's spirit and PyTorch: an integer with a float takes the float's dtype.
+Array API's spirit and PyTorch: an integer with a float takes the float's dtype. Signed integers with uint64, which no
+integer holds, give float64, as in NumPy.
 """
 
 from __future__ import annotations
@@ -106,17 +107,19 @@ def _promote_pair(a: DType, b: DType) -> DType:
     if signed.itemsize > unsigned.itemsize:
         return signed
     if unsigned.itemsize == 8:
-        raise DTypeError(
-            f"{signed.name} and uint64 have no common integer dtype", hint="cast one side with .astype(...) first"
-        )
+        return float64
     return _SIGNED[_UNSIGNED.index(unsigned) + 1]
 
 
 _TABLE: dict[tuple[DType, DType], DType] = {}
 
 
-def promote(first: DType, *rest: DType) -> DType:
-    """The dtype that holds the operands of a binary op; DTypeError for a signed integer with uint64."""
+def promote(first: DType, *more: DType) -> DType:
+    """The dtype to which operands of these dtypes are brought, in whatever order they stand."""
+    rest = list(more)
+    if len(rest) > 1:  # float64 for integers among themselves is no float that was asked for
+        all_of_them = (first, *rest)
+        first, *rest = [d for d in all_of_them if is_float(d)] or all_of_them
     result = first
     for dtype in rest:
         key = (result, dtype)

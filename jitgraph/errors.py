@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
 from jitgraph.location import Location
 from jitgraph.runtime.loader import ArgumentError, JitgraphError, LoadError
 
@@ -15,11 +19,52 @@ __all__ = [
     "JitgraphError",
     "LoadError",
     "LocatedError",
+    "NumberError",
     "ScriptError",
     "ShapeError",
     "TraceError",
+    "UndecidedError",
     "UnsupportedOp",
 ]
+
+
+_noted: ContextVar[list[JitgraphError] | None] = ContextVar("jitgraph_noted_errors", default=None)
+
+
+@contextmanager
+def noting() -> Iterator[list[JitgraphError]]:
+    """The errors that arise in the block, also those that code in it catches."""
+    found: list[JitgraphError] = []
+    token = _noted.set(found)
+    try:
+        yield found
+    finally:
+        _noted.reset(token)
+
+
+def note(error: JitgraphError) -> None:
+    """Add an error to those of the surrounding ``noting``."""
+    if (found := _noted.get()) is not None:
+        found.append(error)
+
+
+def withdraw(error: JitgraphError) -> None:
+    """Note an error no more: another one takes its place."""
+    if (found := _noted.get()) is not None:
+        found[:] = [other for other in found if other is not error]
+
+
+@contextmanager
+def trying() -> Iterator[None]:
+    """A block whose failure has another way out: what it raises goes on, and is noted no more."""
+    found = _noted.get()
+    before = len(found) if found is not None else 0
+    try:
+        yield
+    except BaseException:
+        if found is not None:
+            del found[before:]
+        raise
 
 
 class LocatedError(JitgraphError):
@@ -33,6 +78,7 @@ class LocatedError(JitgraphError):
         self.message = message
         self.location = location if location is not None else Location.of_user()
         self.hint = hint
+        note(self)
 
     def __str__(self) -> str:
         lines = [self.message]
@@ -58,8 +104,22 @@ class ShapeError(LocatedError, ValueError):
     """Shapes that do not fit. Wrong: ``zeros((2, 3)) + zeros((4,))``. Right: ``zeros((2, 3)) + zeros((3,))``."""
 
 
+class UndecidedError(TraceError, ShapeError):
+    """What is asked of a size has no answer for all that its name may stand for. Wrong: ``x[3::-1]`` of a named size.
+
+    Right: leave the size out of ``dynamic_shapes``, or say it in terms of the size, as ``x[:4][::-1]``.
+    """
+
+
 class DTypeError(LocatedError, TypeError):
     """Dtypes that do not fit. Wrong: ``jg.asarray([1]) << jg.asarray([1.0])``. Right: cast with ``x.astype(dtype)``."""
+
+
+class NumberError(LocatedError, OverflowError):
+    """A Python int that a dtype does not hold. Wrong: ``jg.asarray([1], dtype=jg.int8) + 300``.
+
+    Right: ``x.astype(jg.int16) + 300``. float32 and float64 take no int that they would round: write it as a float.
+    """
 
 
 class GraphError(LocatedError):

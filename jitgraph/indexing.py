@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from jitgraph import dtypes, lifting, ops
-from jitgraph.errors import ShapeError, UnsupportedOp
+from jitgraph.errors import ShapeError, UndecidedError, UnsupportedOp
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.lifting import TensorLike
@@ -182,6 +182,7 @@ def _expand(shape: tuple[DimLike, ...], index: Any) -> list[Any]:
 
 def _item(item: Any) -> Any:
     if isinstance(item, list):
+        lifting.require_plain_in(item, lifting.leaf_types(item))
         item = np.asarray(item) if item else np.asarray(item, np.int64)
     if isinstance(item, np.ndarray):
         item = lifting.wrap(lifting.value_of(item))
@@ -243,11 +244,11 @@ def _slice(item: slice, size: DimLike) -> tuple[DimLike, DimLike, int, bool]:
         lowest = first + (count - 1) * step
         return (lowest, first + 1, -step, True) if count else (0, 0, -step, True)
     if step < 0 and (item.start is not None or item.stop is not None):
-        raise ShapeError(f"a reversed slice with bounds on the named size {size}", hint="flip first, then slice")
+        raise UndecidedError(f"a reversed slice with bounds on the named size {size}", hint="flip first, then slice")
     start = _bound(item.start, size, 0)
     stop = _bound(item.stop, size, size)
     if step < -1:
-        raise ShapeError(f"a reversed slice with a step on the named size {size}", hint="flip first, then slice")
+        raise UndecidedError(f"a reversed slice with a step on the named size {size}", hint="flip first, then slice")
     return start, stop, abs(step), step < 0
 
 
@@ -257,7 +258,7 @@ def _known(bound: Any, trace: Any) -> int | None:
     if hasattr(bound, "__index__"):
         return int(bound.__index__())
     if trace is not None:
-        raise ShapeError("a symbolic bound on an axis of known size", hint="jg.where, or name the axis's size too")
+        raise UndecidedError("a symbolic bound on an axis of known size", hint="jg.where, or name the axis's size too")
     raise IndexError(f"a slice's bound must be an integer, not {type(bound).__name__}")
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from jitgraph import dtypes, ops
+from jitgraph import dtypes, foreign, ops
 from jitgraph.dtypes import DType
 from jitgraph.eager import EagerValue
-from jitgraph.errors import DTypeError, ShapeError
+from jitgraph.errors import DTypeError, NumberError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.op import Op
@@ -47,6 +47,8 @@ def value_of(x: Any, dtype: DType | None = None) -> Any:
     if is_scalar(x):
         return constant(x, dtype or dtypes.default_of(x))
     if isinstance(x, np.ndarray | np.generic):
+        if type(x) is not np.ndarray and isinstance(x, np.ndarray):
+            foreign.require_plain(x)
         array = np.asarray(x)
         dtypes.canonical(array.dtype)
         trace = context.current().trace
@@ -67,14 +69,51 @@ def leaf_types(numbers: Any) -> set[type]:
     return set().union(*map(leaf_types, numbers))
 
 
+def require_plain_in(numbers: Any, kinds: set[type]) -> None:
+    """As ``foreign.require_plain``, for the arrays that stand in nested lists of these types."""
+    if not any(issubclass(kind, np.ndarray) and kind not in foreign.PLAIN for kind in kinds):
+        return
+    if isinstance(numbers, list | tuple):
+        for item in numbers:
+            require_plain_in(item, leaf_types(item))
+    else:
+        foreign.require_plain(numbers, "an array in a list")
+
+
 def _array_of_list(numbers: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     """Nested lists of numbers as an array; Python's own floats count as float32, as everywhere."""
     kinds = leaf_types(numbers)
     if any(issubclass(kind, _HANDLE[0]) for kind in kinds):
         raise DTypeError("a list of tensors is not a tensor", hint="jg.stack(list)")
+    require_plain_in(numbers, kinds)
+    if kinds <= {int, bool} and int in kinds:
+        return array_of_ints(numbers, dtype)
     array = np.asarray(numbers, dtype=dtype)
     weak = dtype is None and kinds <= _SCALARS and array.dtype == dtypes.float64
     return array.astype(dtypes.float32) if weak else array
+
+
+def array_of_ints(numbers: Any, dtype: DType | None) -> np.ndarray[Any, Any]:
+    """Nested lists of Python ints in ``dtype``, or in int64 or, where that is too small, uint64.
+
+    NumberError for one that the dtype does not hold.
+    """
+    array = np.asarray(numbers)
+    if not dtypes.is_integer(array.dtype):  # NumPy makes objects or floats of what no integer dtype holds
+        array = np.asarray(numbers, dtype=object)
+    if array.size:
+        ends = [int(array.min()), int(array.max())]
+        unsigned = ends[0] >= 0 and np.iinfo(np.int64).max < ends[1] <= np.iinfo(np.uint64).max
+        target = dtype or (dtypes.uint64 if unsigned else dtypes.int64)
+        if dtypes.is_float(target) and target.itemsize > 2 and array.dtype != object:
+            exact = array.astype(target).astype(np.longdouble) == array.astype(np.longdouble)
+            ends = [int(number) for number in array[~exact][:1]]
+        for number in ends if array.dtype != object else array.flat:
+            require_representable(int(number), target)
+        dtype = target
+    if array.dtype == object:
+        array = array.astype(dtypes.float64 if dtype is not None and dtypes.is_float(dtype) else dtype)
+    return array if dtype is None or array.dtype == dtype else np.asarray(ops.cast.evaluate(array, dtype=dtype))  # type: ignore[misc]
 
 
 def own(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -87,12 +126,12 @@ def own(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def constant(scalar: Scalar, dtype: DType, shape: Sequence[DimLike] = ()) -> Any:
-    """``scalar`` in ``dtype`` filled to ``shape``; OverflowError where an integer dtype cannot hold it."""
-    require_representable(scalar, dtype)
+    """``scalar`` in ``dtype`` filled to ``shape``; NumberError for an int that ``dtype`` does not hold."""
     if type(scalar) not in _SCALARS and hasattr(type(scalar), "value_in"):  # a number that varies from call to call
         varying = scalar.value_in(dtype)  # type: ignore[union-attr]
         if varying is not None:
             return broadcast_to(varying, tuple(shape))
+    require_representable(scalar, dtype)
     if dtypes.is_integer(dtype):
         return ops.full(shape=tuple(shape), value=int(scalar), dtype=dtype)
     if dtypes.is_bool(dtype):
@@ -101,14 +140,40 @@ def constant(scalar: Scalar, dtype: DType, shape: Sequence[DimLike] = ()) -> Any
 
 
 def require_representable(scalar: Any, dtype: DType) -> None:
-    """DTypeError for a float where ``dtype`` is an integer, OverflowError for an integer that it cannot hold."""
-    if not dtypes.is_integer(dtype):
-        return
-    if isinstance(scalar, float):
-        raise DTypeError(f"{scalar!r} does not fit {dtype.name}", hint="cast the tensor with .astype(jg.float32)")
-    limits = np.iinfo(dtype)
-    if not limits.min <= scalar <= limits.max:
-        raise OverflowError(f"{scalar} does not fit {dtype.name} ({limits.min} to {limits.max})")
+    """DTypeError for a float where ``dtype`` is an integer, NumberError for an int that it does not hold.
+
+    A float dtype holds an int that it does not round. 16-bit floats round every number that is written, so there only
+    an int that would become infinity is refused; so do counts of elements round, since they are no constants.
+    """
+    if dtypes.is_integer(dtype):
+        if isinstance(scalar, float):
+            raise DTypeError(f"{scalar!r} does not fit {dtype.name}", hint="cast the tensor with .astype(jg.float32)")
+        limits = np.iinfo(dtype)
+        if not limits.min <= scalar <= limits.max:
+            hint = "cast the tensor to a wider dtype with .astype(...)"
+            raise NumberError(f"{scalar} does not fit {dtype.name} ({limits.min} to {limits.max})", hint=hint)
+    elif dtypes.is_float(dtype) and isinstance(scalar, int) and not -_ALWAYS_EXACT <= scalar <= _ALWAYS_EXACT:
+        _require_exact(scalar, dtype)
+
+
+_ALWAYS_EXACT: Final = 256  # up to here every float dtype, bfloat16 too, holds every integer
+
+
+def _require_exact(number: int, dtype: DType) -> None:
+    try:
+        with np.errstate(over="ignore"):
+            held = float(dtype.type(float(number)))
+    except OverflowError:
+        held = math.inf
+    if math.isinf(held):
+        raise NumberError(f"{number} does not fit {dtype.name}, where it is infinite", hint="write float('inf')")
+    if held != number and dtype.itemsize > 2 and not isinstance(number, Count):
+        hint = f"write {held:.1f} for the rounded number" + ("" if dtype.itemsize > 4 else ", or cast to float64")
+        raise NumberError(f"{dtype.name} cannot hold {number}: it would be rounded to {int(held)}", hint=hint)
+
+
+class Count(int):
+    """A number of elements: an int that floats may round."""
 
 
 def is_weak(x: Any) -> bool:
@@ -156,9 +221,14 @@ def operands(*xs: TensorLike, dtype: DType | None = None) -> list[Any]:
             shape = broadcast_shapes(*shapes)
             break
     return [
-        _repeated(x, target, shape) if value is None else broadcast_to(cast(value, target), shape)
+        _repeated(x, target, shape) if value is None else broadcast_to(_in_dtype(x, value, target), shape)
         for x, value in zip(xs, values, strict=True)
     ]
+
+
+def _in_dtype(x: Any, value: Any, dtype: DType) -> Any:
+    """The value of x in ``dtype``; a size says itself whether it fits."""
+    return x.value_in(dtype) if hasattr(type(x), "value_in") else cast(value, dtype)
 
 
 def _alike(values: Sequence[Any]) -> bool:
@@ -197,7 +267,11 @@ def _repeated(scalar: Any, dtype: DType, shape: tuple[DimLike, ...]) -> Any:
     """A Python scalar as an operand of this shape; eagerly a view of one element, the same one each time."""
     if context.current().emitter is not None:
         return constant(scalar, dtype, shape)
-    return EagerValue(_repeated_array(scalar, type(scalar).__name__, dtype, shape, math.copysign(1.0, scalar)))
+    return EagerValue(_repeated_array(scalar, type(scalar).__name__, dtype, shape, _sign(scalar)))
+
+
+def _sign(scalar: Scalar) -> float:
+    return math.copysign(1.0, scalar) if isinstance(scalar, float) else 0.0
 
 
 @functools.lru_cache(maxsize=512)

@@ -57,7 +57,7 @@ class HandleStore(Protocol):
         """Refuse ``what`` (such as "bool()"), which needs the value of a traced tensor."""
 
 
-class _Size(int):
+class _Size(lifting.Count):
     """The number of elements; called, as ``x.size(0)``, it says what to write here."""
 
     def __call__(self, axis: int | None = None) -> NoReturn:
@@ -510,22 +510,22 @@ class Tensor:
         return elementwise(ops.abs, self)
 
     def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
-        return _operate(ops.eq, self, other)
+        return _compared(ops.eq, self, other)
 
     def __ne__(self, other: object) -> Tensor:  # type: ignore[override]
-        return _operate(ops.ne, self, other)
+        return _compared(ops.ne, self, other)
 
     def __lt__(self, other: TensorLike) -> Tensor:
-        return _operate(ops.lt, self, other)
+        return _compared(ops.lt, self, other)
 
     def __le__(self, other: TensorLike) -> Tensor:
-        return _operate(ops.le, self, other)
+        return _compared(ops.le, self, other)
 
     def __gt__(self, other: TensorLike) -> Tensor:
-        return _operate(ops.gt, self, other)
+        return _compared(ops.gt, self, other)
 
     def __ge__(self, other: TensorLike) -> Tensor:
-        return _operate(ops.ge, self, other)
+        return _compared(ops.ge, self, other)
 
     def __getitem__(self, index: Any) -> Tensor:
         from jitgraph import indexing
@@ -559,6 +559,17 @@ def _operate(op: Any, x: Any, y: Any, *, floating: bool = False) -> Tensor:
     if not (isinstance(x, Tensor) and isinstance(y, Tensor)) and not (_is_operand(x) and _is_operand(y)):
         return NotImplemented  # type: ignore[no-any-return]
     return elementwise(op, x, y, floating=floating)
+
+
+def _compared(op: Any, x: Tensor, y: Any) -> Tensor:
+    """A comparison; NotImplemented as for ``_operate``."""
+    if isinstance(y, Tensor) and y._static.type.dtype is x._static.type.dtype and not (x._weak or y._weak):
+        return elementwise(op, x, y)
+    if not _is_operand(y):
+        return NotImplemented  # type: ignore[no-any-return]
+    from jitgraph.comparing import compare
+
+    return compare(op, x, y)
 
 
 def _method(name: str, x: Any, y: Any) -> Tensor:

@@ -17,13 +17,13 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 FLOORS: list[tuple[int, str]] = [  # the first pattern that fits a module's name gives its floor
     (0, r"runtime(\.loader)?"),
-    (1, r"runtime\..*|errors|config|dtypes|tree|location|records|habits"),
+    (1, r"runtime\..*|errors|config|dtypes|foreign|tree|location|records|habits"),
     (2, r"ir(\..*)?"),
     (3, r"ops(\..*)?"),
     (4, r"passes(\..*)?"),
     (5, r"codegen(\..*)?"),
     (6, r"compiler|artifact"),
-    (7, r"tensor|eager|lifting|indexing|functions(\..*)?|autograd(\..*)?|frontend(\..*)?|saved(\..*)?|opt"),
+    (7, r"tensor|eager|lifting|comparing|indexing|functions(\..*)?|autograd(\..*)?|frontend(\..*)?|saved(\..*)?|opt"),
     (8, r"nn(\..*)?|optim(\..*)?|data(\..*)?|random|special|amp"),
     (9, r"__init__|onnx|cli"),
 ]

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import jitgraph as jg
+from jitgraph.ir import dims
+from jitgraph.ir.constraints import Constraint, Constraints
+from jitgraph.runtime import loader
 
 COMPARISONS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
 
@@ -155,3 +159,140 @@ def test_the_mean_of_images_of_any_size() -> None:
     assert pooled.cache_info().misses == 1
     with pytest.raises(jg.TraceError, match="n used as a Python int"):
         jg.trace(dynamic_shapes={"x": {0: "n"}})(lambda x: jg.nn.functional.pad(x, (0, x.shape[0])))(jg.ones(3))
+
+
+functional = jg.nn.functional
+CONDITIONS: dict[str, tuple[Callable[[Any], Any], str, tuple[int, ...], tuple[int, ...]]] = {
+    # what is computed, what it assumes, sizes that fit and sizes that do not
+    "reshape with a hole": (lambda x: x.reshape(-1, 4, 6), "n % 4 == 0", (8, 4, 0), (6, 1)),
+    "a hole for other axes": (lambda x: x.reshape(4, -1), "n % 2 == 0", (8, 2, 0), (3, 1)),
+    "quotient by name": (lambda x: x.reshape(x.shape[0] // 4, 24) + 1, "n % 4 == 0", (8, 4, 0), (6, 1)),
+    "quotient inside": (lambda x: x.reshape(4, x.shape[0] // 4, 3, 2) * 2, "n % 4 == 0", (8, 4, 0), (5, 2)),
+    "there and back": (lambda x: (x.reshape(-1, 4, 6) * 2).reshape(x.shape[0], 6) + x, "n % 4 == 0", (8, 4, 0), (6,)),
+    "twice": (
+        lambda x: x.reshape(-1, 8, 6).sum(1).reshape(-1, 6) + x.reshape(-1, 8, 6)[:, 0],
+        "n % 8 == 0",
+        (16,),
+        (4,),
+    ),
+    "chunk": (lambda x: x.chunk(2), "n % 2 == 0", (8, 2), (3, 0)),
+    "split by a quotient": (lambda x: x.split(x.shape[0] // 2), "n % 2 == 0", (8, 2), (1, 0)),
+    "split by a list": (lambda x: x.split([2, x.shape[0] - 2]), "n >= 2", (8, 2), (1, 0)),
+    "repeat undone": (lambda x: x.repeat(2, 0).reshape(x.shape[0], 12), "", (3, 0), ()),
+    "groups": (lambda x: functional.group_norm(x.reshape(1, x.shape[0], 6), 2), "n % 2 == 0", (8, 2), (3,)),
+    "convolution groups": (
+        lambda x: functional.conv1d(jg.ones((1, 4, 8)), x[:, :2].reshape(x.shape[0], 2, 1), groups=2),
+        "n % 2 == 0",
+        (8, 2),
+        (3,),
+    ),
+    "a constraint of a composite": (
+        lambda x: functional.avg_pool2d(x.reshape(1, 1, x.shape[0], 6), 2),
+        "n >= 2",
+        (8, 2, 3),
+        (1, 0),
+    ),
+    "roll": (lambda x: jg.roll(x, 2, 0) - jg.roll(x, -1, 0), "n >= 1", (8, 2, 1), (0,)),
+    "max": (lambda x: x.max(0), "n >= 1", (3, 1), (0,)),
+    "min of all": (lambda x: x.min(), "n >= 1", (3, 1), (0,)),
+    "argmax": (lambda x: x.argmax(0), "n >= 1", (3, 1), (0,)),
+    "argmin of all": (lambda x: x.argmin(), "n >= 1", (3, 1), (0,)),
+    "topk": (lambda x: jg.topk(x, 2, 0), "n >= 2", (3, 2), (1, 0)),
+    "mean": (lambda x: x.mean(0), "", (3, 0), ()),
+    "logsumexp": (lambda x: jg.logsumexp(x, 1), "", (3, 0), ()),
+}
+
+
+GUARDED_MORE = ("chunk", "roll")  # a program of other sizes has another form
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_what_a_size_must_be_is_a_constraint(name: str, tmp_path: Path) -> None:
+    function, condition, fitting, unfitting = CONDITIONS[name]
+    traced = jg.trace(dynamic_shapes={"x": {0: "n"}})(function)
+    varying = jg.trace(function)
+    for size in fitting:
+        x = np.arange(6 * size, dtype=np.float32).reshape(size, 6)
+        due = leaves_of(function(jg.asarray(x)))
+        for call in (traced, varying):
+            found = leaves_of(call(x))
+            assert [a.shape for a in found] == [a.shape for a in due]
+            for mine, expected in zip(found, due, strict=True):
+                np.testing.assert_allclose(mine, expected, rtol=1e-5, atol=1e-5)
+    (graph,) = [program.graph for program in traced.programs]
+    assert not condition or condition in map(str, graph.constraints)
+    assert jg.ir.parse(str(graph)).constraints == graph.constraints
+    jg.save(traced, tmp_path / "f.jg", example_inputs=(np.ones((fitting[0], 6), np.float32),))
+    model = loader.load(tmp_path / "f.jg")
+    for size in fitting:
+        model(np.ones((size, 6), np.float32))
+    for size in unfitting:
+        x = np.ones((size, 6), np.float32)
+        for call in (traced,) if name in GUARDED_MORE else (function, traced, varying):
+            with pytest.raises(jg.ShapeError, match=r"test_symbolic_sizes\.py:"):
+                call(jg.asarray(x))
+        if name in GUARDED_MORE:  # a size that no name is asked for is traced as it is
+            assert [a.shape for a in leaves_of(varying(x))] == [a.shape for a in leaves_of(function(jg.asarray(x)))]
+        with pytest.raises(loader.ArgumentError, match="the sizes must satisfy"):
+            model(x)
+    if name != "split by a quotient":  # how many pieces there are takes a size
+        assert jg.trace(function).lower(jg.TensorSpec(("n", 6))).graph.constraints == graph.constraints
+
+
+def leaves_of(result: Any) -> list[np.ndarray[Any, Any]]:
+    return [np.asarray(leaf) for leaf in (result if isinstance(result, tuple | list) else [result])]
+
+
+def test_gradients_through_sizes_that_divide() -> None:
+    def loss(x: Any) -> Any:
+        first, second = (x.reshape(-1, 4, 3).max(1) * 2).chunk(2)
+        return (first * second).sum()
+
+    traced = jg.trace(dynamic_shapes={"x": {0: "n"}})(lambda x: jg.grad(loss)(x))
+    for size in (8, 16, 24):
+        x = jg.random.normal((size, 3))
+        np.testing.assert_allclose(traced(x).numpy(), jg.grad(loss)(x).numpy(), rtol=1e-6)
+    with pytest.raises(jg.ShapeError, match="do not divide by 2"):
+        traced(jg.ones((12, 3)))
+    assert traced.cache_info().misses == 1
+
+
+def test_sizes_are_simplified_to_equal_numbers() -> None:
+    """Random expressions: their normal form, the form without quotients and what shows them natural are true."""
+    rng = np.random.default_rng(0)
+
+    def expression(depth: int) -> str:
+        if depth == 0:
+            return str(rng.choice(["n", "m", "k", "1", "2", "3", "6", "4"]))
+        operator = rng.choice(["+", "-", "*", "//", "%"])
+        return f"({expression(depth - 1)} {operator} {expression(depth - 1)})"
+
+    checked = 0
+    for _ in range(3000):
+        text = expression(int(rng.integers(1, 4)))
+        try:
+            dim = dims.parse_dim(text)
+        except jg.GraphError:
+            continue  # divided by 0
+        assert dims.parse_dim(str(dim)) == dim
+        for values in ({"n": 0, "m": 1, "k": 5}, {"n": 12, "m": 7, "k": 2}, {"n": 3, "m": 2, "k": 0}):
+            try:
+                due = eval(text, dict(values))
+            except ZeroDivisionError:
+                continue
+            checked += 1
+            assert dims.evaluate(dim, values) == due, (text, dim)
+            assert dims.evaluate(dims.without_quotients(dim), values) == due, (text, dim)
+            assert due >= 0 or not dims.is_natural(dim), (text, dim)
+    assert checked > 5000
+
+
+def test_a_quotient_of_a_negative_size_is_not_taken_for_natural() -> None:
+    known = Constraints(frozen=True)
+    assert not known.at_least(dims.parse_dim("(2 - n) // 2"), 0)
+    assert known.at_least(dims.parse_dim("(n + 2) // 2"), 1)
+    assert not known.same(dims.parse_dim("4*(n // 4)"), dims.parse_dim("n"))
+    given = Constraints([Constraint.parse("n % 8 == 0")], frozen=True)
+    assert given.same(dims.parse_dim("4*(n // 4)"), dims.parse_dim("n"))
+    assert given.same(dims.parse_dim("3*m*(n % 2)"), 0)
+    assert not given.same(dims.parse_dim("16*(n // 16)"), dims.parse_dim("n"))

@@ -223,7 +223,7 @@ def test_asarray_of_dlpack_copies() -> None:
         (lambda: jg.ones(3).T, jg.ShapeError, "for matrices"),
         (lambda: jg.ones((2, 3)).sum(axis=2), jg.JitgraphError, "axis 2 is out of range for a tensor of rank 2"),
         (lambda: jg.ones((2, 3)).sum(axis=(0, -2)), jg.JitgraphError, "names an axis twice"),
-        (lambda: jg.asarray([1]) + jg.asarray([1], dtype=jg.uint64), jg.DTypeError, "int64 and uint64 have no common"),
+        (lambda: jg.asarray([1]) & jg.asarray([1], dtype=jg.uint64), jg.DTypeError, "bitwise_and takes an integer"),
         (lambda: jg.ones(2) & jg.ones(2), jg.DTypeError, "bitwise_and takes an integer or bool"),
         (lambda: jg.asarray([True]) - jg.asarray([True]), jg.DTypeError, "sub takes a number"),
         (lambda: jg.zeros((0, 2)).max(axis=0), jg.ShapeError, "max of no elements"),
@@ -260,7 +260,7 @@ def expected_promotion(a: Any, b: Any) -> Any:
     if kinds[0] != kinds[1] and (_ORDER[kinds[0]] != _ORDER[kinds[1]]):
         return max((a, b), key=lambda d: _ORDER["f" if d.name.startswith(("float", "bfloat")) else d.kind])
     if set(kinds) == {"i", "u"}:
-        return None if "uint64" in pair else np.promote_types(a, b)
+        return np.promote_types(a, b)
     return max((a, b), key=lambda d: d.itemsize)
 
 
@@ -268,11 +268,7 @@ def expected_promotion(a: Any, b: Any) -> Any:
 def test_promotion_table(a: Any, b: Any) -> None:
     x, y = jg.ones((2,), dtype=a), jg.ones((2,), dtype=b)
     expected = expected_promotion(a, b)
-    if expected is None:
-        with pytest.raises(jg.DTypeError):
-            jg.maximum(x, y)
-        return
-    assert jg.concat([x, y]).dtype == expected
+    assert jg.concat([x, y]).dtype == jg.stack([y, x]).dtype == jg.where(x == 1, x, y).dtype == expected
     assert (x == y).dtype == jg.bool
     if expected != jg.bool:
         assert (x + y).dtype == (y * x).dtype == expected

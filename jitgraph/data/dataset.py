@@ -11,7 +11,7 @@ from jitgraph import random
 from jitgraph.errors import JitgraphError
 from jitgraph.functions.creation import asarray
 from jitgraph.functions.manipulation import stack
-from jitgraph.lifting import is_scalar
+from jitgraph.lifting import is_scalar, leaf_types, require_plain_in
 from jitgraph.tensor import Tensor
 
 
@@ -100,4 +100,7 @@ def collate(items: Sequence[Any]) -> Any:
         return type(first)(*members) if hasattr(first, "_fields") else type(first)(members)
     if isinstance(first, str | bytes):
         return list(items)
-    return asarray(list(items) if is_scalar(first) else np.stack([np.asarray(item) for item in items]))
+    if is_scalar(first):
+        return asarray(list(items))
+    require_plain_in(items, leaf_types(items))
+    return asarray(np.stack([np.asarray(item) for item in items]))

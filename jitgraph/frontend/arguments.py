@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from jitgraph import dtypes, tree
+from jitgraph import dtypes, foreign, tree
 from jitgraph.eager import EagerValue
 from jitgraph.errors import ArgumentError, TraceError
 from jitgraph.ir.dims import DimLike
@@ -133,7 +133,7 @@ class Binder:
         steps = tuple(tree.Item(i) for i in range(len(structures)))
         structure = TreeDef(tuple, steps, tuple(structures), None)
         first: dict[int, int] = {}
-        keys = tuple(_key(i, leaf, first) for i, leaf in enumerate(leaves))
+        keys = tuple(_key(i, leaf, first, text) for i, (leaf, text) in enumerate(zip(leaves, texts, strict=True)))
         return Arguments(structure, tuple(leaves), tuple(texts), keys)
 
 
@@ -146,7 +146,7 @@ def _require_hashable(name: str, value: Any) -> None:
         ) from None
 
 
-def _key(number: int, leaf: Any, first: dict[int, int]) -> LeafKey:
+def _key(number: int, leaf: Any, first: dict[int, int], text: str) -> LeafKey:
     if isinstance(leaf, Tensor):
         if not isinstance(leaf._value, EagerValue):
             leaf.value  # noqa: B018 - raises the error for a tensor that has left its trace
@@ -161,6 +161,8 @@ def _key(number: int, leaf: Any, first: dict[int, int]) -> LeafKey:
     if isinstance(leaf, TensorSpec):
         return LeafKey("tensor", leaf.dtype, leaf.shape, False, number)  # type: ignore[arg-type]
     if isinstance(leaf, np.ndarray | np.generic):
+        if isinstance(leaf, np.ndarray):
+            foreign.require_plain(leaf, text)
         return LeafKey("array", dtypes.canonical(leaf.dtype), leaf.shape, False, number)
     if isinstance(leaf, Static):
         kind: LeafKind = "static float" if isinstance(leaf.value, float) else "equal"
@@ -170,6 +172,7 @@ def _key(number: int, leaf: Any, first: dict[int, int]) -> LeafKey:
     if isinstance(leaf, bool) or type(leaf) not in (int, str, bytes, complex, range, slice):
         if isinstance(leaf, np.dtype):
             return LeafKey("equal", value=leaf)
+        foreign.refuse(leaf, text)
         return LeafKey("identity", value=leaf)
     return LeafKey("equal", value=leaf)
 

@@ -25,7 +25,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jitgraph import tree
+from jitgraph import foreign, tree
 from jitgraph.eager import EagerValue
 from jitgraph.errors import TraceError
 from jitgraph.frontend import impure
@@ -435,7 +435,10 @@ class Capture(Evaluation):
 
     def _settle(self, value: Any, text: str) -> None:
         """``value`` is reached by guarded steps, so what is read from it later is, too."""
+        if type(value) is not HostNumber and not isinstance(value, Tensor):
+            foreign.refuse(value, text, self._line)
         if isinstance(value, np.ndarray) and id(value) not in self._arrays:
+            foreign.require_plain(value, text)
             self._arrays[id(value)] = value, text, self._line, fingerprint(value)
         if id(value) not in self._fresh and not isinstance(value, Tensor | int | float | str | bytes):
             self.steady[id(value)] = value

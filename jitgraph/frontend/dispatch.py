@@ -11,8 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-import numpy as np
-
+from jitgraph import foreign
 from jitgraph.eager import EagerValue
 from jitgraph.frontend.arguments import LeafKey, Static
 from jitgraph.frontend.guards import Guard, Place, compile_guards, same_float
@@ -46,7 +45,7 @@ class _Writer:
         self.names: dict[str, Any] = {
             "Tensor": Tensor,
             "Static": Static,
-            "ndarray": np.ndarray,
+            "arrays": foreign.PLAIN,
             "operand": operand,
             "readable": readable,
             "array_operand": array_operand,
@@ -117,7 +116,7 @@ class _Writer:
                 self.require(f"isinstance({variable}, Tensor)")
                 self.tensor(variable, key.dtype, key.shape, key.requires_grad)
             case "array":
-                self.require(f"isinstance({variable}, ndarray)")
+                self.require(f"type({variable}) in arrays")
                 self.array(variable, key.dtype, key.shape)
             case "float":
                 self.require(f"type({variable}) is float")

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from jitgraph import dtypes
+from jitgraph import dtypes, lifting
+from jitgraph.errors import DTypeError, NumberError
 from jitgraph.frontend.guards import Guard, Place, brief, same_float
 from jitgraph.frontend.symbolic import SymbolicDim
 from jitgraph.ir import context
@@ -162,6 +163,11 @@ class HostNumber:
         """An input of the graph, in ``dtype``; None where the number itself has to be in the graph."""
         if dtypes.is_bool(dtype) or not self.is_live:
             return None
+        try:
+            lifting.require_representable(self.plain, dtype)
+        except (NumberError, DTypeError):
+            self.hold(f"{{}} in {dtype.name}")
+            raise
         self.numbers.use(self.text)
         return self.numbers.trace.number_value(self.text, dtype)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from jitgraph import lifting
 from jitgraph.dtypes import is_float
 from jitgraph.eager import EagerValue
 from jitgraph.ir.types import TensorType
@@ -56,7 +57,8 @@ def scalar(number: float) -> EagerValue:
 
 
 def number_operand(number: int | float, dtype: np.dtype[Any]) -> EagerValue:
-    """A Python number in ``dtype`` as an operand; OverflowError where it is too large for a float."""
+    """A Python number in ``dtype`` as an operand; OverflowError where ``dtype`` does not hold it."""
+    lifting.require_representable(number, dtype)
     value = float(number) if is_float(dtype) else number
     array = np.array(value, dtype) if dtype.itemsize > 2 else np.full((), value, dtype)  # which round 16 bits apart
     return placed(array, native_type(array.dtype, ()), loader.address_of(array))

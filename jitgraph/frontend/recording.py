@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph import tree
-from jitgraph.errors import TraceError
+from jitgraph.errors import JitgraphError, NumberError, ScriptError, ShapeError, TraceError, UnsupportedOp, noting
 from jitgraph.frontend import impure
 from jitgraph.frontend.arguments import Arguments, Binder, LeafKey, Static, TensorSpec, containers
 from jitgraph.frontend.boxes import aliases, boxes_of, put_back
@@ -120,13 +120,14 @@ class Recording:
         boxes = boxes_of(arguments.structure.children, traced, self.binder.names)
         twice = aliases(boxes) != aliases(boxes_of(arguments.structure.children, values, self.binder.names))
         capture.know_arguments(box.value for box in boxes)
-        args, named = self.binder.unbind(traced)
+        args, keywords = self.binder.unbind(traced)
         try:
             with standing_in(varying, trace.numbers):
                 try:
                     with context.using(emitter=trace, trace=trace, constraints=trace.constraints):
-                        with capture:
-                            result = self.function(*args, **named)
+                        with noting() as noted, capture:
+                            result = self.function(*args, **keywords)
+                        _raise_refusal(noted, shapes=trace.constraints.denied)
                         program = trace.finish(result, boxes)
                 finally:
                     capture.undo()
@@ -146,6 +147,17 @@ class Recording:
                 hint="pass it as an argument, or read it by plain attributes and items",
             )
         return program
+
+
+def _raise_refusal(noted: Sequence[JitgraphError], *, shapes: bool) -> None:
+    """Raise what the function was refused and caught: eagerly it is not refused, so it would go another way.
+
+    Shapes that do not fit are an error eagerly, too; they count where it was the names of sizes that did not fit.
+    """
+    kinds = (TraceError, ScriptError, UnsupportedOp, SizeConflictError, *([ShapeError, NumberError] if shapes else []))
+    for error in noted:
+        if isinstance(error, kinds):
+            raise error
 
 
 def _pinned(program: Program) -> list[tuple[str, Location | None]]:

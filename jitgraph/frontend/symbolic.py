@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from jitgraph import dtypes, lifting
-from jitgraph.errors import JitgraphError, ShapeError, TraceError
+from jitgraph.errors import JitgraphError, NumberError, ShapeError, TraceError, note
 from jitgraph.ir import dims
 from jitgraph.ir.constraints import Constraint, Constraints
 from jitgraph.ir.dims import Dim, DimLike
@@ -33,6 +33,7 @@ class SizeConflictError(JitgraphError):
         super().__init__(f"{constraint} does not hold for this call")
         self.names = dims.names(constraint.left) | dims.names(constraint.right)
         self.location = location
+        note(self)
 
 
 class Pin(NamedTuple):
@@ -51,28 +52,39 @@ class TraceConstraints(Constraints):
         self.sizes = sizes
         self.declared = declared
         self.pins: list[Pin] = []
+        self.denied = False  # whether sizes with names were told not to fit
 
     def same(self, left: DimLike, right: DimLike) -> bool:
         """As the base class; SizeConflictError, or ShapeError for declared names, where this call's sizes differ."""
-        before = len(self._list)
-        if self._conflicts(left, right, operator.eq):
-            if self._is_open(Constraint(left, "==", right)):
-                raise SizeConflictError(Constraint(left, "==", right), Location.of_user())
-            return False
-        found = super().same(left, right)
-        self._note_new(before, "equal sizes")
-        return found
+        return self._answered(Constraint(left, "==", right), operator.eq, super().same, "equal sizes")
 
     def at_least(self, left: DimLike, bound: DimLike) -> bool:
         """As the base class; False where this call's sizes are smaller."""
+        what = "a size that is large enough"
+        return self._answered(Constraint(left, ">=", bound), operator.ge, super().at_least, what)
+
+    def _answered(
+        self, asked: Constraint, relation: Any, assume: Callable[[DimLike, DimLike], bool], what: str
+    ) -> bool:
         before = len(self._list)
-        if self._conflicts(left, bound, operator.ge):
-            if self._is_open(Constraint(left, ">=", bound)):
-                raise SizeConflictError(Constraint(left, ">=", bound), Location.of_user())
-            return False
-        found = super().at_least(left, bound)
-        self._note_new(before, "a size that is large enough")
+        conflict = self._conflicts(asked.left, asked.right, relation)
+        if conflict and self._is_open(asked):
+            raise SizeConflictError(asked, Location.of_user())
+        found = not conflict and assume(asked.left, asked.right)
+        self._note_new(before, what)
+        if not found and (isinstance(asked.left, Dim) or isinstance(asked.right, Dim)):
+            self.denied = True
         return found
+
+    def ratio(self, left: DimLike, right: DimLike) -> int | None:
+        """As the base class; where it is open, the ratio of this call's sizes is assumed and recorded."""
+        found = super().ratio(left, right)
+        if found is not None or self.sizes is None or not (dims.names(left) | dims.names(right)) <= self.sizes.keys():
+            return found
+        whole, part = dims.evaluate(left, self.sizes), dims.evaluate(right, self.sizes)
+        if part == 0 or whole % part:
+            return None
+        return whole // part if self.same(left, whole // part * right) else None
 
     def _conflicts(self, left: DimLike, right: DimLike, relation: Any) -> bool:
         if self.sizes is None or not (dims.names(left) | dims.names(right)) <= self.sizes.keys():
@@ -161,21 +173,22 @@ _RELATIONS: Final[dict[str, Any]] = {
 }
 
 
+_COMPARISONS: Final = frozenset(_RELATIONS.values())
+
+
 def _always(difference: Dim, relation: str) -> bool | None:
     """The truth of ``difference relation 0`` where it is the same for all sizes (names are at least 0), else None."""
-    signs = list(difference.terms.values())
-    constant = difference.terms.get((), 0)
-    lowest_positive = all(c >= 0 for c in signs)
-    highest_negative = all(c <= 0 for c in signs)
-    if relation in (">=", "<") and lowest_positive:
-        return relation == ">="
-    if relation in ("<=", ">") and highest_negative:
-        return relation == "<="
-    if relation in (">", "<=", "!=", "==") and lowest_positive and constant > 0:
-        return relation in (">", "!=")
-    if relation in ("<", ">=", "!=", "==") and highest_negative and constant < 0:
-        return relation in ("<", "!=")
-    return None
+    not_below, above = dims.is_natural(difference), dims.is_natural(difference - 1)
+    not_above, below = dims.is_natural(-difference), dims.is_natural(-difference - 1)
+    yes, no = {
+        ">=": (not_below, below),
+        "<": (below, not_below),
+        "<=": (not_above, above),
+        ">": (above, not_above),
+        "!=": (above or below, False),
+        "==": (False, above or below),
+    }[relation]
+    return True if yes else False if no else None
 
 
 def to_dim(x: Any) -> DimLike:
@@ -216,7 +229,13 @@ class SymbolicDim:
         return hash(self.dim)
 
     def value_in(self, dtype: dtypes.DType) -> Any:
-        """The size as a 0-d value of ``dtype``."""
+        """The size as a 0-d value of ``dtype``, held to what an integer dtype has room for; floats round it."""
+        if dtypes.is_integer(dtype):
+            limits, known = np.iinfo(dtype), self.trace.constraints
+            small = dtype.itemsize == 8 or known.at_least(int(limits.max), self.dim)
+            if not small or not known.at_least(self.dim, int(limits.min)):
+                hint = "cast the tensor to a wider dtype with .astype(...)"
+                raise NumberError(f"the size {self.dim} does not fit {dtype.name}", hint=hint)
         return lifting.cast(self.trace.size_value(self.dim), dtype)
 
     # --- arithmetic that stays symbolic -----------------------------------------------------------------------------
@@ -236,8 +255,9 @@ class SymbolicDim:
         if isinstance(other, float):
             mine = self._weak_float()
         elif hasattr(other, "dtype") and hasattr(other, "shape"):
-            dtype = dtypes.int64 if dtypes.is_bool(other.dtype) else other.dtype
-            mine = lifting.wrap(lifting.cast(self.trace.size_value(self.dim), dtype))
+            compared = function in _COMPARISONS  # exact in int64, whatever the other's dtype
+            dtype = dtypes.int64 if compared or dtypes.is_bool(other.dtype) else other.dtype
+            mine = lifting.wrap(self.value_in(dtype))
         else:
             return NotImplemented
         result = function(other, mine) if swapped else function(mine, other)

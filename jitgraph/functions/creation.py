@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph import dtypes, lifting, ops
+from jitgraph import dtypes, foreign, lifting, ops
 from jitgraph.dtypes import DType
 from jitgraph.eager import EagerValue
-from jitgraph.errors import DeviceError, JitgraphError, ShapeError
+from jitgraph.errors import DeviceError, JitgraphError, NumberError, ShapeError
 from jitgraph.functions.method import array_function, method
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
 from jitgraph.lifting import TensorLike
+from jitgraph.ops import rules
 from jitgraph.tensor import Tensor
 
 
@@ -76,13 +77,15 @@ def asarray(
 
 def _array_of(obj: Any, target: DType | None) -> np.ndarray[Any, Any]:
     if isinstance(obj, np.ndarray):
+        foreign.require_plain(obj, "the array")
         array = obj
     elif lifting.is_scalar(obj) or isinstance(obj, list | tuple):
         return _array_of_numbers(obj, target)
     elif hasattr(obj, "__dlpack__"):
         array = np.from_dlpack(obj)
     else:
-        array = np.asarray(obj)
+        array = np.asanyarray(obj)
+        foreign.require_plain(array, f"what {type(obj).__name__} gives")
     if array.dtype == object:
         raise JitgraphError(
             f"asarray cannot take {type(obj).__name__}\n  hint: arrays, numbers and nested lists of them"
@@ -96,19 +99,19 @@ def _array_of_numbers(obj: Any, target: DType | None) -> np.ndarray[Any, Any]:
     kinds = lifting.leaf_types(obj)
     if builtins.any(issubclass(kind, Tensor) for kind in kinds):
         raise JitgraphError("asarray of a list of tensors\n  hint: jg.stack(list)")
+    lifting.require_plain_in(obj, kinds)
     try:
+        if kinds <= {int, bool} and int in kinds:
+            return lifting.array_of_ints(obj, target)
         array = np.asarray(obj)
+    except NumberError:
+        raise
     except ValueError:
         raise JitgraphError("asarray: the nested lists are not all of one length") from None
-    if array.dtype == object and kinds <= {int, bool}:
-        raise OverflowError(f"an integer does not fit {(target or dtypes.int64).name}")
     dtypes.canonical(array.dtype)
     if target is None:
         weak = kinds <= {int, float, bool}
         return array.astype(np.float32) if weak and array.dtype == np.float64 else array
-    if dtypes.is_integer(array.dtype) and dtypes.is_integer(target) and array.size:
-        for bound in (int(array.min()), int(array.max())):
-            lifting.require_representable(bound, target)
     return _cast(array, target)
 
 
@@ -196,7 +199,10 @@ def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, de
         if start != 0 or step != 1:
             raise JitgraphError("arange over a symbolic size starts at 0 with step 1\n  hint: arange(n) * step + start")
         target = dtypes.int64 if dtype is None else dtypes.canonical(dtype)
-        return lifting.wrap(ops.iota(shape=(trace.to_dim(stop),), axis=0, dtype=target))
+        size = trace.to_dim(stop)
+        if dtypes.is_integer(target) and target.itemsize < 8:
+            rules.at_least(f"arange({size}) in {target.name}", int(np.iinfo(target).max) + 1, size)
+        return lifting.wrap(ops.iota(shape=(size,), axis=0, dtype=target))
     start, stop, step = (x.item() if isinstance(x, Tensor | np.generic) else x for x in (start, stop, step))
     if not builtins.all(isinstance(x, int | float) for x in (start, stop, step)):
         raise JitgraphError("arange takes numbers\n  hint: jg.arange(start, stop, step)")
@@ -205,6 +211,9 @@ def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, de
     whole = builtins.all(isinstance(x, int) for x in (start, stop, step))
     count = builtins.max(0, -((start - stop) // step) if whole else math.ceil((stop - start) / step))
     target = (dtypes.int64 if whole else dtypes.float32) if dtype is None else dtypes.canonical(dtype)
+    if whole and count and dtypes.is_integer(target):
+        for end in (start, start + (count - 1) * step):
+            lifting.require_representable(end, target)
     wide = dtypes.int64 if whole else dtypes.float64
     steps = lifting.wrap(ops.iota(shape=(count,), axis=0, dtype=wide))
     return (steps * step + start).astype(target)  # type: ignore[no-any-return]
@@ -214,7 +223,11 @@ def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, de
 def linspace(start: float, stop: float, num: int, *, dtype: Any = None, endpoint: bool = True) -> Tensor:
     """``num`` evenly spaced numbers from ``start`` to ``stop`` (included unless ``endpoint`` is False), float32."""
     array = np.linspace(start, stop, num, endpoint=endpoint)
-    return asarray(array.astype(dtypes.float32 if dtype is None else dtypes.canonical(dtype)))
+    target = dtypes.float32 if dtype is None else dtypes.canonical(dtype)
+    if dtypes.is_integer(target):
+        for end in array[[0, -1]] if num else ():
+            lifting.require_representable(int(end), target)
+    return asarray(_cast(array, target))
 
 
 @array_function

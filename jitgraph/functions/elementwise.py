@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
+
 from jitgraph import dtypes, lifting, ops
+from jitgraph.comparing import compare
 from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.functions.method import array_function, method
 from jitgraph.ir.op import Op
@@ -27,6 +30,15 @@ def _binary(name: str, op: Op, doc: str, *, floating: bool = False) -> Any:
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
+    return method(function)
+
+
+def _comparison(name: str, op: Op, doc: str) -> Any:
+    def function(x1: TensorLike, x2: TensorLike) -> Tensor:
+        return compare(op, x1, x2)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc + " Integers of any two dtypes are compared exactly."
     return method(function)
 
 
@@ -75,12 +87,12 @@ bitwise_or = _binary("bitwise_or", ops.bitwise_or, "Bits set in either.")
 bitwise_xor = _binary("bitwise_xor", ops.bitwise_xor, "Bits set in one of both.")
 bitwise_left_shift = _binary("bitwise_left_shift", ops.shift_left, "x1 << x2; 0 past the width.")
 bitwise_right_shift = _binary("bitwise_right_shift", ops.shift_right, "x1 >> x2, with the sign for signed integers.")
-equal = _binary("equal", ops.eq, "x1 == x2.")
-not_equal = _binary("not_equal", ops.ne, "x1 != x2; true for NaN.")
-less = _binary("less", ops.lt, "x1 < x2.")
-less_equal = _binary("less_equal", ops.le, "x1 <= x2.")
-greater = _binary("greater", ops.gt, "x1 > x2.")
-greater_equal = _binary("greater_equal", ops.ge, "x1 >= x2.")
+equal = _comparison("equal", ops.eq, "x1 == x2.")
+not_equal = _comparison("not_equal", ops.ne, "x1 != x2; true for NaN.")
+less = _comparison("less", ops.lt, "x1 < x2.")
+less_equal = _comparison("less_equal", ops.le, "x1 <= x2.")
+greater = _comparison("greater", ops.gt, "x1 > x2.")
+greater_equal = _comparison("greater_equal", ops.ge, "x1 >= x2.")
 
 
 def _rounding(name: str, op: Op, doc: str) -> Any:
@@ -256,6 +268,10 @@ def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = 
     """x held between ``min`` and ``max``, either of which may be None; NaN stays. The bounds promote with x."""
     value = lifting.value_of(x)
     dtype = value.type.dtype
+    if dtypes.is_integer(dtype):
+        limits = np.iinfo(dtype)
+        min = None if type(min) is int and min <= limits.min else min  # holds nothing back
+        max = None if type(max) is int and max >= limits.max else max
     given = [bound for bound in (min, max) if bound is not None]
     if given and all(lifting.is_scalar(bound) for bound in given) and lifting.common_dtype(x, *given) == dtype:
         for bound in given:

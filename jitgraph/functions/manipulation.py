@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from jitgraph import dtypes, indexing, lifting, ops
-from jitgraph.errors import DTypeError, JitgraphError, ShapeError
+from jitgraph.errors import DTypeError, JitgraphError, ShapeError, UndecidedError
 from jitgraph.functions.creation import shape_of
 from jitgraph.functions.method import array_function, axes_of, axis_of, method
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.lifting import TensorLike
+from jitgraph.ops import rules
 from jitgraph.tensor import Tensor
 
 
@@ -31,9 +32,8 @@ def _resolve(old: tuple[DimLike, ...], wanted: Sequence[Any]) -> tuple[DimLike, 
     if len(holes) > 1:
         raise ShapeError(f"reshape to {tuple(wanted)}: only one size may be -1")
     if holes:
-        if part == 0 or total % part != 0:
-            raise ShapeError(f"reshape of {old} to {tuple(wanted)}: {total} elements do not divide by {part}")
-        return tuple(total // part if i in holes else size for i, size in enumerate(known))
+        left = rules.quotient(f"reshape of {old} to {tuple(wanted)}: {total} elements", total, part)
+        return tuple(left if i in holes else size for i, size in enumerate(known))
     if not context.constraints().same(total, part):
         raise ShapeError(f"reshape of {old} to {tuple(wanted)}: {total} elements against {part}")
     return known
@@ -166,33 +166,61 @@ def stack(xs: Sequence[TensorLike], axis: int = 0) -> Tensor:
 
 @method
 def split(x: TensorLike, sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
-    """Pieces of size ``sections`` along ``axis`` (the last may be smaller), or of the listed sizes, as in PyTorch."""
+    """Pieces of size ``sections`` along ``axis`` (the last may be smaller), or of the listed sizes, as in PyTorch.
+
+    A named size is split in pieces of listed sizes, or of a size that divides it as often for each, such as ``n // 2``.
+    """
     value = lifting.value_of(x)
     number = axis_of(axis, value.type.ndim, "split")
     total = value.type.shape[number]
-    if not isinstance(total, int):
-        raise ShapeError(f"split along the named size {total}", hint="split along an axis of known size")
-    if isinstance(sections, int):
-        if sections < 1:
-            raise ShapeError(f"split: pieces of size {sections}")
-        sizes = [min(sections, total - start) for start in range(0, total, sections)] or [0]
+    if isinstance(sections, Sequence):
+        sizes: Sequence[DimLike] = shape_of(tuple(sections))
+        whole = sum(sizes)
+        if not context.constraints().same(whole, total):
+            raise ShapeError(f"split: sizes {list(sizes)} add up to {whole}, the axis has {total}")
     else:
-        sizes = list(sections)
-        if sum(sizes) != total:
-            raise ShapeError(f"split: sizes {sizes} add up to {sum(sizes)}, the axis has {total}")
-    pieces, start = [], 0
+        sizes = _equal_parts(total, *shape_of(sections))
+    return _pieces(value, number, sizes)
+
+
+def _equal_parts(total: DimLike, size: DimLike) -> Sequence[DimLike]:
+    """Sizes of pieces of ``size``; what is left of a known ``total`` is one more."""
+    rules.at_least("split: the size of a piece", size, 1)
+    if isinstance(size, int) and isinstance(total, int):
+        return [min(size, total - start) for start in range(0, total, size)] or [0]
+    count = None if isinstance(size, int) else context.constraints().ratio(total, size)
+    if count is None:
+        hint = "split([n // 2, n - n // 2], axis), or chunk(k, axis) for k equal pieces"
+        what = f"split of the size {total} in pieces of {size}: how many there are is not known"
+        raise UndecidedError(what, hint=hint)
+    return [size] * count
+
+
+def _pieces(value: Any, axis: int, sizes: Sequence[DimLike]) -> list[Tensor]:
+    pieces = []
+    start: DimLike = 0
     for size in sizes:
-        pieces.append(lifting.wrap(_slice_axis(value, number, start, start + size)))
-        start += size
+        pieces.append(lifting.wrap(_slice_axis(value, axis, start, start + size)))
+        start = start + size
     return pieces
 
 
 @method
 def chunk(x: TensorLike, chunks: int, axis: int = 0) -> list[Tensor]:
-    """At most ``chunks`` pieces of equal size along ``axis``; the last may be smaller."""
+    """At most ``chunks`` pieces of equal size along ``axis``; the last may be smaller.
+
+    A named size is held to multiples of ``chunks``, from which as many pieces come for each.
+    """
     value = lifting.value_of(x)
-    total = value.type.shape[axis_of(axis, value.type.ndim, "chunk")]
-    return split(lifting.wrap(value), -(-total // chunks) or 1, axis)
+    number = axis_of(axis, value.type.ndim, "chunk")
+    total = value.type.shape[number]
+    if isinstance(chunks, bool) or not isinstance(chunks, int) or chunks < 1:
+        raise ShapeError(f"chunk: {chunks!r} pieces; at least 1 is needed")
+    if isinstance(total, int):
+        return split(lifting.wrap(value), -(-total // chunks) or 1, number)
+    what = f"chunk of {value.type} along axis {number}"
+    rules.require_elements(what, total)
+    return _pieces(value, number, [rules.quotient(f"{what}: {total} slices", total, chunks)] * chunks)
 
 
 def _slice_axis(value: Any, axis: int, start: DimLike, stop: DimLike) -> Any:
@@ -236,7 +264,8 @@ def _rolled(value: Any, shift: int, axis: int) -> Any:
     size = value.shape[axis]
     if isinstance(size, int) and (size == 0 or shift % size == 0):
         return value
-    cut = size - shift % size if isinstance(size, int) else size - shift
+    rules.require_elements("roll", size)
+    cut = size - shift % size
     return ops.concat(*(_slice_axis(value, axis, *bounds) for bounds in ((cut, size), (0, cut))), axis=axis)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins  # any, all, max, min and sum are functions on tensors in this module
 from typing import Any
 
 from jitgraph import dtypes, lifting, ops
@@ -10,6 +9,7 @@ from jitgraph.errors import ShapeError
 from jitgraph.functions.method import axes_of, axis_of, method
 from jitgraph.ir.op import Op
 from jitgraph.lifting import TensorLike
+from jitgraph.ops import rules
 from jitgraph.tensor import Tensor
 
 Axis = int | tuple[int, ...] | None
@@ -49,11 +49,16 @@ def prod(x: TensorLike, axis: Axis = None, *, dtype: Any = None, keepdims: bool 
     return _reduce(ops.reduce_prod, value, axis, keepdims, "prod")
 
 
+def _require_elements(value: Any, axis: Axis, name: str) -> None:
+    """ShapeError where there is nothing along ``axis``, to which no element answers."""
+    shape = value.type.shape
+    for number in axes_of(axis, len(shape), name):
+        rules.require_elements(f"{name} of no elements: the shape is {shape}, axis {axis}", shape[number])
+
+
 def _extremum(op: Op, x: TensorLike, axis: Axis, keepdims: bool, name: str) -> Tensor:
     value = lifting.value_of(x)
-    sizes = [value.type.shape[a] for a in axes_of(axis, value.type.ndim, name)]
-    if builtins.any(isinstance(size, int) and size == 0 for size in sizes):
-        raise ShapeError(f"{name} of no elements: the shape is {value.type.shape}, axis {axis}")
+    _require_elements(value, axis, name)
     return _reduce(op, value, axis, keepdims, name)
 
 
@@ -122,8 +127,7 @@ def _arg(op: Op, x: TensorLike, axis: int | None, keepdims: bool, name: str) -> 
     value = lifting.value_of(x)
     shape = value.type.shape
     axes = axes_of(axis, len(shape), name)
-    if builtins.any(isinstance(shape[a], int) and shape[a] == 0 for a in axes):
-        raise ShapeError(f"{name} of no elements: the shape is {shape}, axis {axis}")
+    _require_elements(value, axis, name)
     if axis is None:
         value = ops.reshape(value, shape=(value.type.size,))
     result = op(value, axis=0 if axis is None else axes[0])

@@ -52,7 +52,10 @@ def build(
     function: Callable[..., Any], types: Sequence[Type], name: str = "graph", *, constraints: Iterable[Constraint] = ()
 ) -> Graph:
     """The graph of ``function`` (over Op calls) for operands of these types; it returns one value or a tuple."""
-    builder = GraphBuilder(constraints)
+    return _built(GraphBuilder(constraints), function, types, name)
+
+
+def _built(builder: GraphBuilder, function: Callable[..., Any], types: Sequence[Type], name: str) -> Graph:
     inputs = [builder.input(type) for type in types]
     with context.using(emitter=builder, constraints=builder.constraints):
         result = function(*inputs)
@@ -60,13 +63,10 @@ def build(
 
 
 def decomposition(op: Op, types: Sequence[Type], attrs: Attrs, constraints: Constraints) -> Graph:
-    """The closed region of a composite; what it assumes of sizes is assumed outside, too."""
+    """The closed region of a composite; what it asks about sizes is asked of the surrounding graph's constraints."""
     assert op.decompose is not None
     decompose = op.decompose
-    region = build(lambda *values: decompose(*values, **attrs), types, op.name, constraints=constraints)
-    for constraint in region.constraints:
-        if constraint.relation == "==":
-            constraints.same(constraint.left, constraint.right)
-        else:
-            constraints.at_least(constraint.left, constraint.right)
+    builder = GraphBuilder()
+    builder.constraints = constraints
+    region = _built(builder, lambda *values: decompose(*values, **attrs), types, op.name)
     return Graph(region.inputs, region.nodes, region.outputs, (), op.name)

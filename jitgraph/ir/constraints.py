@@ -1,4 +1,7 @@
-"""What a graph assumes about its symbolic sizes: equalities and lower bounds, checked once at entry."""
+"""What a graph assumes about its symbolic sizes: equalities and lower bounds, checked once at entry.
+
+That a number divides a size is the equality ``n % 4 == 0``; ``4*(n // 4)`` is ``n`` from then on.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ class Constraint:
     right: DimLike
 
     def __str__(self) -> str:
-        return f"{self.left} {self.relation} {self.right}"
+        return f"{_bare(self.left)} {self.relation} {_bare(self.right)}"
 
     @staticmethod
     def parse(text: str) -> Constraint:
@@ -39,6 +42,12 @@ class Constraint:
         return left == right if self.relation == "==" else left >= right
 
 
+def _bare(dim: DimLike) -> str:
+    """A size as text, without the parentheses around a quotient or remainder that stands alone."""
+    text = str(dim)
+    return text[1:-1] if isinstance(dim, Dim) and dims.is_quotient(dim) else text
+
+
 class Constraints:
     """A growing list of constraints that decides questions about sizes, recording what it has to assume.
 
@@ -48,6 +57,7 @@ class Constraints:
     def __init__(self, given: Iterable[Constraint] = (), *, frozen: bool = False) -> None:
         self._list: list[Constraint] = []
         self._values: dict[str, DimLike] = {}
+        self._zeros: list[Dim] = []  # products that are 0, such as ``n % 4``
         self._frozen = frozen
         for constraint in given:
             self._note(constraint)
@@ -60,38 +70,65 @@ class Constraints:
         if constraint.relation != "==":
             return
         left, right = self.reduce(constraint.left), self.reduce(constraint.right)
+        difference = dims.without_quotients(left - right)
+        if isinstance(difference, Dim) and len(difference.terms) == 1 and not difference.as_name:
+            self._zeros.append(difference)
+            return
         for side, other in ((right, left), (left, right)):
             if isinstance(side, Dim) and (name := side.as_name) and name not in dims.names(other):
                 self._values = {n: dims.substitute(v, {name: other}) for n, v in self._values.items()}
                 self._values[name] = other
+                zeros = [dims.substitute(zero, {name: other}) for zero in self._zeros]
+                self._zeros = [zero for zero in zeros if isinstance(zero, Dim) and len(zero.terms) == 1]
                 return
 
     def reduce(self, dim: DimLike) -> DimLike:
         """``dim`` with every name replaced by what the known equalities say it is."""
-        return dims.substitute(dim, self._values) if self._values and isinstance(dim, Dim) else dim
+        known = dims.substitute(dim, self._values) if self._values and isinstance(dim, Dim) else dim
+        if not self._zeros or isinstance(known, int):
+            return known
+        exact = dims.without_quotients(known)
+        left = dims.without_multiples(exact, self._zeros)
+        return known if left == exact else left
+
+    def difference(self, left: DimLike, right: DimLike) -> DimLike:
+        """``left - right`` by what is known, with remainders in place of ``q * (p // q)``."""
+        found = dims.without_quotients(self.reduce(left) - self.reduce(right))
+        return dims.without_multiples(found, self._zeros)
 
     def same(self, left: DimLike, right: DimLike) -> bool:
         """Whether two sizes are equal: decided where possible, else assumed and recorded as a constraint."""
         if left == right:
             return True
-        a, b = self.reduce(left), self.reduce(right)
-        difference = a - b
+        difference = self.difference(left, right)
         if isinstance(difference, int):
             return difference == 0
         if Constraint(left, "==", right) in self._list or Constraint(right, "==", left) in self._list:
             return True
         if self._frozen:
             return False
+        if len(difference.terms) == 1:
+            left, right = dims.simplest_zero(difference), 0
         self._note(Constraint(left, "==", right))
         return True
 
+    def ratio(self, left: DimLike, right: DimLike) -> int | None:
+        """The int that ``right`` times it is ``left``; None where there is none, or none is known."""
+        a, b = self.reduce(left), self.reduce(right)
+        if b == 0 or a % b != 0:
+            return None
+        return found if isinstance(found := a // b, int) else None
+
     def at_least(self, left: DimLike, bound: DimLike) -> bool:
         """Whether ``left >= bound``: decided where possible, else assumed and recorded. Names are at least 0."""
-        difference = self.reduce(left) - self.reduce(bound)
+        difference = self.difference(left, bound)
         if isinstance(difference, int):
             return difference >= 0
-        if all(coefficient >= 0 for coefficient in difference.terms.values()):
+        if dims.is_natural(difference) or any(dims.is_natural(difference - margin) for margin in self._margins()):
             return True
+        product = difference + 1
+        if bound == 1 and isinstance(product, Dim) and not product.as_name and (names := dims.factors(product)):
+            return all(Constraints.at_least(self, Dim.name(name), 1) for name in names)  # positive where each is
         constraint = Constraint(left, ">=", bound)
         if constraint in self._list:
             return True
@@ -99,6 +136,10 @@ class Constraints:
             return False
         self._list.append(constraint)
         return True
+
+    def _margins(self) -> Iterator[DimLike]:
+        """What is known to be at least 0, beside the sizes."""
+        return (self.difference(c.left, c.right) for c in self._list if c.relation == ">=")
 
 
 def require_same(known: Constraints, left: DimLike, right: DimLike, what: str) -> DimLike:

@@ -8,8 +8,9 @@ The same algebra serves shapes (names are sizes, each at least 0) and index maps
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
+from math import gcd
 from typing import Final, TypeAlias
 
 from jitgraph.errors import GraphError
@@ -182,7 +183,10 @@ def _sum(left: Mapping[Monomial, int], right: Mapping[Monomial, int]) -> DimLike
 
 
 def _divide(numerator: DimLike, denominator: DimLike) -> tuple[DimLike, DimLike]:
-    """Floor quotient and remainder. Terms that the denominator divides leave the floor; the rest becomes an atom."""
+    """Floor quotient and remainder. Terms that the denominator divides leave the floor; the rest becomes an atom.
+
+    What numerator and denominator have in common is cancelled first: ``6*n // (4*m)`` is the atom ``3*n // (2*m)``.
+    """
     if isinstance(denominator, int):
         if denominator == 0:
             raise GraphError(f"the size {numerator} is divided by zero")
@@ -194,23 +198,75 @@ def _divide(numerator: DimLike, denominator: DimLike) -> tuple[DimLike, DimLike]
             return _normal(whole) + rest // denominator, rest % denominator
         if denominator == 1:
             return numerator, 0
-        return _normal(whole) + Dim({(FloorDiv(rest, denominator),): 1}), Dim({(Mod(rest, denominator),): 1})
+        return _atoms(_normal(whole), rest, denominator)
     if numerator == denominator:
         return 1, 0
-    whole, leftover = {}, dict(_terms(numerator))
-    if len(denominator.terms) == 1:
-        ((divisor, unit),) = denominator.terms.items()
-        for monomial, coefficient in _terms(numerator).items():
-            quotient = _without(monomial, divisor)
-            if quotient is not None and coefficient % unit == 0:
-                whole[quotient] = coefficient // unit
-                del leftover[monomial]
-    rest = _normal(leftover)
-    if rest == 0 and whole:
-        return _normal(whole), 0
     if numerator == 0:
         return 0, 0
-    return _normal(whole) + Dim({(FloorDiv(rest, denominator),): 1}), Dim({(Mod(rest, denominator),): 1})
+    whole, leftover = _long_division(_terms(numerator), denominator.terms)
+    rest = _normal(leftover)
+    if rest == 0:
+        return _normal(whole), 0
+    if len(denominator.terms) > 1:  # a quotient that leaves a rest may have terms of either sign: none is taken out
+        return _atoms(0, numerator, denominator)
+    return _atoms(_normal(whole), rest, denominator)
+
+
+def _atoms(whole: DimLike, rest: DimLike, denominator: DimLike) -> tuple[DimLike, DimLike]:
+    """``whole`` plus the atom ``rest // denominator``, and the remainder, in lowest terms."""
+    sides = [*_terms(rest).items(), *_terms(denominator).items()]
+    unit = gcd(*(coefficient for _, coefficient in sides))
+    shared = _shared(monomial for monomial, _ in sides)
+    if unit == 1 and not shared:
+        quotient, remainder = FloorDiv(rest, denominator), Mod(rest, denominator)
+        return whole + Dim({(quotient,): 1}), Dim({(remainder,): 1})
+    rest, denominator = _cancelled(rest, unit, shared), _cancelled(denominator, unit, shared)
+    quotient_of_rest, remainder_of_rest = _divide(rest, denominator)
+    return whole + quotient_of_rest, _normal({shared: unit}) * remainder_of_rest
+
+
+def _shared(monomials: Iterable[Monomial]) -> Monomial:
+    """The greatest monomial that divides all."""
+    first, *others = monomials
+    kept: list[Atom] = []
+    for atom in first:
+        if all(other.count(atom) > kept.count(atom) for other in others):
+            kept.append(atom)
+    return tuple(kept)
+
+
+def _cancelled(dim: DimLike, unit: int, shared: Monomial) -> DimLike:
+    """``dim`` divided by ``unit`` times ``shared``, which divide each of its terms."""
+    return _normal({_without(monomial, shared) or (): c // unit for monomial, c in _terms(dim).items()})
+
+
+def _long_division(
+    numerator: Mapping[Monomial, int], denominator: Mapping[Monomial, int]
+) -> tuple[dict[Monomial, int], dict[Monomial, int]]:
+    """Polynomial quotient and rest: terms that the denominator's leading term divides go to the quotient."""
+    divisor, unit = max(denominator.items(), key=_order)
+    whole: dict[Monomial, int] = {}
+    left, rest = dict(numerator), {}
+    while left:
+        monomial, coefficient = max(left.items(), key=_order)
+        quotient = _without(monomial, divisor)
+        if quotient is None or coefficient % unit:
+            rest[monomial] = left.pop(monomial)
+            continue
+        whole[quotient] = factor = coefficient // unit
+        for other, c in denominator.items():
+            product = tuple(sorted(quotient + other, key=str))
+            changed = left.get(product, 0) - factor * c
+            if changed:
+                left[product] = changed
+            else:
+                left.pop(product, None)
+    return whole, rest
+
+
+def _order(term: tuple[Monomial, int]) -> tuple[int, tuple[str, ...]]:
+    """A monomial order: by degree, then by text."""
+    return len(term[0]), _monomial_key(term[0])
 
 
 def _without(monomial: Monomial, divisor: Monomial) -> Monomial | None:
@@ -220,6 +276,89 @@ def _without(monomial: Monomial, divisor: Monomial) -> Monomial | None:
             return None
         left.remove(atom)
     return tuple(left)
+
+
+def is_natural(dim: DimLike) -> bool:
+    """Whether ``dim`` is at least 0 for all sizes, each of which is, as far as the signs of its terms show it."""
+    if isinstance(dim, int):
+        return dim >= 0
+    return all(c >= 0 and all(map(_is_natural_atom, monomial)) for monomial, c in dim.terms.items())
+
+
+def _is_natural_atom(atom: Atom) -> bool:
+    if isinstance(atom, str):
+        return True
+    if isinstance(atom, Mod) and is_natural(atom.denominator):
+        return True  # towards the divisor's sign
+    return is_natural(atom.numerator) and is_natural(atom.denominator)
+
+
+def without_quotients(dim: DimLike) -> DimLike:
+    """``dim`` with each ``q * (p // q)`` written as ``p - p % q``, which it is for all sizes."""
+    if isinstance(dim, int):
+        return dim
+    for quotient in dict.fromkeys(a for monomial in dim.terms for a in monomial if type(a) is FloorDiv):
+        factor = _normal({_without(m, (quotient,)) or (): c for m, c in dim.terms.items() if quotient in m})
+        whole, rest = _long_division(_terms(factor), _terms(quotient.denominator))
+        if whole and not rest:
+            other = _normal({monomial: c for monomial, c in dim.terms.items() if quotient not in monomial})
+            exact = quotient.numerator - Dim({(Mod(quotient.numerator, quotient.denominator),): 1})
+            return without_quotients(other + _normal(whole) * exact)
+    return dim
+
+
+def without_multiples(dim: DimLike, zeros: Sequence[Dim]) -> DimLike:
+    """``dim`` without the terms that are multiples of one of ``zeros``, products that are 0.
+
+    Where ``p % q`` is 0, so is each ``(a * p) % b`` with b a divisor of q.
+    """
+    if isinstance(dim, int) or not zeros:
+        return dim
+    products = [next(iter(zero.terms)) for zero in zeros]
+    rests = [product[0] for product in products if len(product) == 1 and isinstance(product[0], Mod)]
+
+    def is_zero(monomial: Monomial) -> bool:
+        if any(_without(monomial, product) is not None for product in products):
+            return True
+        return any(_is_rest_of(rest, atom) for atom in monomial if isinstance(atom, Mod) for rest in rests)
+
+    return _normal({monomial: c for monomial, c in dim.terms.items() if not is_zero(monomial)})
+
+
+def _is_rest_of(known: Mod, asked: Mod) -> bool:
+    """Whether ``asked`` is 0 where ``known`` is."""
+    if not isinstance(known.denominator, int) or not isinstance(asked.denominator, int):
+        return False
+    if known.denominator % asked.denominator or isinstance(asked.numerator, int):
+        return False
+    return not _long_division(asked.numerator.terms, _terms(known.numerator))[1]
+
+
+def simplest_zero(dim: Dim) -> DimLike:
+    """For a dim of one term, the plainest one that is 0 where it is: ``n % 2`` for ``6*((3*n) % 2)``."""
+    (monomial,) = dim.terms
+    return product(_simplest_rest(atom) if isinstance(atom, Mod) else Dim({(atom,): 1}) for atom in monomial)
+
+
+def _simplest_rest(atom: Mod) -> DimLike:
+    if isinstance(atom.numerator, int) or not isinstance(atom.denominator, int):
+        return Dim({(atom,): 1})
+    return _cancelled(atom.numerator, gcd(*atom.numerator.terms.values()), ()) % atom.denominator
+
+
+def is_quotient(dim: Dim) -> bool:
+    """Whether ``dim`` is one quotient or remainder and nothing else."""
+    ((monomial, coefficient), *more) = dim.terms.items()
+    return not more and coefficient == 1 and len(monomial) == 1 and not isinstance(monomial[0], str)
+
+
+def factors(dim: DimLike) -> list[str]:
+    """The names of which ``dim`` is the product, times a positive int; empty where it is none."""
+    if isinstance(dim, int) or len(dim.terms) != 1:
+        return []
+    ((monomial, coefficient),) = dim.terms.items()
+    found = [atom for atom in monomial if isinstance(atom, str)]
+    return found if coefficient > 0 and len(found) == len(monomial) else []
 
 
 def transform(dim: DimLike, leaf: Callable[[str], DimLike]) -> DimLike:

@@ -16,6 +16,7 @@ from jitgraph import lifting
 from jitgraph.autograd import no_grad
 from jitgraph.dtypes import canonical, float32, float64, is_float
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
+from jitgraph.functions.creation import asarray
 from jitgraph.lifting import TensorLike
 from jitgraph.tensor import DEVICES, Tensor
 
@@ -180,7 +181,7 @@ class Module:
         values = {}
         for name in own.keys() & state.keys():
             given = state[name]
-            value = given.detach().value if isinstance(given, Tensor) else lifting.value_of(np.asarray(given))
+            value = given.detach().value if isinstance(given, Tensor) else asarray(given).value
             if tuple(value.type.shape) != tuple(own[name].shape):
                 raise ShapeError(f"{name}: the module has {tuple(own[name].shape)}, the state {value.type.shape}")
             values[name] = lifting.cast(value, own[name].dtype)

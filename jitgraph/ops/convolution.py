@@ -52,8 +52,7 @@ def _conv_type(
         raise ShapeError(f"{what}: strides, padding and dilations need {spatial} entries each")
     if any(step < 1 for step in (*strides, *lhs_dilation, *rhs_dilation, groups)):
         raise ShapeError(f"{what}: strides, dilations and groups should be positive")
-    if right.shape[0] % groups != 0:
-        raise ShapeError(f"{what}: {right.shape[0]} output channels do not divide into {groups} groups")
+    rules.quotient(f"{what}: {right.shape[0]} output channels", right.shape[0], groups)
     what_channels = f"{what}: channels of x and groups={groups} times those of w"
     require_same(context.constraints(), left.shape[1], right.shape[1] * groups, what_channels)
     shape = [left.shape[0], right.shape[0]]

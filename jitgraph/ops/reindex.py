@@ -86,7 +86,7 @@ def _split(digits: list[Digit], size: DimLike) -> tuple[list[Digit], list[Digit]
     for cut in range(len(digits), -1, -1):
         if below == size:
             return digits[:cut], digits[cut:]
-        if cut and (larger := _straddles(digits[cut - 1], below, size)):
+        if cut and (larger := _straddles(digits[cut - 1], below, size, leading=cut == 1)):
             high, low = larger
             return [*digits[: cut - 1], high], [low, *digits[cut:]]
         if cut:
@@ -95,10 +95,13 @@ def _split(digits: list[Digit], size: DimLike) -> tuple[list[Digit], list[Digit]
     return [Digit(total // size, count // size)], [Digit(total % size, size)]
 
 
-def _straddles(digit: Digit, below: DimLike, size: DimLike) -> tuple[Digit, Digit] | None:
-    """``digit`` of weight ``below`` cut in two at ``size``, where ``size`` is a multiple that divides its reach."""
+def _straddles(digit: Digit, below: DimLike, size: DimLike, *, leading: bool) -> tuple[Digit, Digit] | None:
+    """``digit`` of weight ``below`` cut in two at ``size``, where ``size`` is a multiple that divides its reach.
+
+    What a leading digit reaches matters to no other one.
+    """
     part, rest = size // below, size % below
-    if rest != 0 or digit.extent % part != 0:
+    if rest != 0 or (digit.extent % part != 0 and not (leading and isinstance(part, int))):
         return None
     if isinstance(part, int) and isinstance(digit.extent, int) and part > digit.extent:
         return None

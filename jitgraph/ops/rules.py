@@ -93,6 +93,23 @@ def at_least(what: str, left: DimLike, bound: DimLike) -> None:
         raise ShapeError(f"{what}: {left} should be at least {bound}")
 
 
+def require_elements(what: str, size: DimLike) -> None:
+    """ShapeError that begins with ``what`` for a size of 0; an open question is recorded as a constraint."""
+    if not context.constraints().at_least(size, 1):
+        raise ShapeError(f"{what}: {size} should be at least 1")
+
+
+def quotient(what: str, size: DimLike, parts: DimLike) -> DimLike:
+    """``size // parts``, which leaves no rest: ShapeError where it does, of which ``what`` is the subject.
+
+    An open question is recorded as a constraint, such as ``n % 4 == 0``.
+    """
+    known = context.constraints()
+    if not known.at_least(parts, 1) or not known.same(size % parts, 0):
+        raise ShapeError(f"{what} do not divide by {parts}")
+    return size // parts
+
+
 def require_axes(op: str, axes: object, ndim: int) -> tuple[int, ...]:
     """``axes``: sorted distinct ints in ``0 .. ndim - 1``; ShapeError where they are not."""
     if not _is_ints(axes) or any(not 0 <= axis < ndim for axis in axes) or list(axes) != sorted(set(axes)):

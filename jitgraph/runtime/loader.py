@@ -1069,6 +1069,8 @@ def _as_array(value: Any, spec: TensorSpec, dtype: np.dtype[Any], where: str) ->
     """``value`` as a dense, aligned array of ``dtype``: borrowed where it is one already, else copied."""
     if not isinstance(value, np.ndarray):
         value = _converted(value, spec, dtype, where)
+    if isinstance(value, np.ma.MaskedArray):
+        raise ArgumentError(f"{where}: the mask of a masked array would be dropped; pass x.filled(value)")
     if value.dtype != dtype:
         if value.dtype.newbyteorder("=") != dtype:
             raise ArgumentError(

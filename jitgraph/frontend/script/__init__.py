@@ -36,7 +36,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, MethodType
 from typing import Any, Final
 
-from jitgraph.errors import ScriptError
+from jitgraph.errors import ScriptError, withdraw
 from jitgraph.frontend.function import TracedFunction, trace
 from jitgraph.frontend.recorder import ConcretisationError
 from jitgraph.frontend.script import staging
@@ -113,6 +113,7 @@ def _entry(function: FunctionType | MethodType) -> Callable[..., Any]:
                 hint="give it a value before that statement",
             ) from error
         except ConcretisationError as error:
+            withdraw(error)
             raise ScriptError(
                 error.message,
                 location=error.location,

@@ -12,7 +12,7 @@ import sys
 from types import BuiltinMethodType, CellType, CodeType, FunctionType, MethodType
 from typing import Any, Final
 
-from jitgraph.errors import ScriptError
+from jitgraph.errors import ScriptError, trying
 from jitgraph.frontend.followed import is_followed, is_rewritten, register_rewritten
 from jitgraph.frontend.journal import CHANGERS, CONTAINERS
 from jitgraph.frontend.script import numbers
@@ -144,7 +144,8 @@ def _function(function: FunctionType) -> Any:
 
 def _rewritten_or_itself(function: FunctionType) -> FunctionType:
     try:
-        return rewrite(function)
+        with trying():
+            return rewrite(function)
     except ScriptError:
         return function  # as it is: on Python values it works, on tensors its own error says what to do
 

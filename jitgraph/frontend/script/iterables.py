@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from jitgraph import dtypes, lifting, tree
-from jitgraph.errors import ScriptError, ShapeError
+from jitgraph.errors import ScriptError, ShapeError, trying
 from jitgraph.frontend.recorder import ConcretisationError
 from jitgraph.frontend.symbolic import SymbolicDim
 from jitgraph.records import dataclass
@@ -25,7 +25,8 @@ class Steps:
     def __iter__(self) -> Iterator[Any]:
         """The items one by one, where the length is or becomes known to Python."""
         try:
-            count = int(self.length)
+            with trying():
+                count = int(self.length)
         except ConcretisationError as error:
             raise ScriptError(
                 "a range whose length depends on a tensor is used outside of a for statement",

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from jitgraph import dtypes, lifting, tree
-from jitgraph.errors import ScriptError
+from jitgraph.errors import ScriptError, trying
 from jitgraph.frontend import control
 from jitgraph.frontend.script.branches import drop, in_body, made_here, truth
 from jitgraph.frontend.script.exits import RESULT
@@ -82,7 +82,8 @@ class Loop:
         while True:
             carry = _Carry(self, before, variables)
             try:
-                outputs = make(carry)
+                with trying():
+                    outputs = make(carry)
             except _ReviseError as change:
                 variables = {**variables, change.name: change.variable}
                 continue

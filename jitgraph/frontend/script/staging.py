@@ -9,7 +9,7 @@ from types import FunctionType
 from typing import Any, Final
 
 from jitgraph import dtypes, lifting, ops
-from jitgraph.errors import ScriptError
+from jitgraph.errors import ScriptError, trying
 from jitgraph.frontend.journal import CONTAINERS
 from jitgraph.frontend.script.branches import DeadEnd, choose, innermost_journal, lazily, made_here, truth
 from jitgraph.frontend.script.functions import callee
@@ -132,7 +132,8 @@ def for_(iterable: Any, body: FunctionType, place: tuple[Any, ...]) -> None:
         return
     before = cells.read()
     try:
-        record_for(site, cells, steps, body, lambda: _stopped(cells, site))
+        with trying():
+            record_for(site, cells, steps, body, lambda: _stopped(cells, site))
     except Exception:
         if steps.length > LONGEST:
             raise

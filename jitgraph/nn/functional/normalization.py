@@ -14,6 +14,7 @@ from jitgraph.functions.creation import shape_of
 from jitgraph.ir import context, dims
 from jitgraph.lifting import TensorLike
 from jitgraph.nn.functional.arguments import axis_or_dim, floats
+from jitgraph.ops import rules
 from jitgraph.tensor import Tensor
 
 
@@ -91,8 +92,7 @@ def group_norm(
     """Groups of the channels of x[N, C, ...] standardised, times weight[C] plus bias[C] (Wu and He 2018)."""
     x, w, b = floats(input, weight, bias)
     (channels,) = _channels(x, "group_norm")
-    if num_groups < 1 or channels % num_groups != 0:
-        raise ShapeError(f"group_norm: {channels} channels do not divide into {num_groups} groups")
+    rules.quotient(f"group_norm: {channels} channels", channels, num_groups)
     w, b = _scale_and_shift(x, w, b, (channels,), "group_norm")
     size = dims.product(x.shape[1:]) // num_groups
     rows = ops.reshape(x, shape=(x.shape[0], num_groups, size))
@@ -126,8 +126,7 @@ def batch_norm(
         statistics = [lifting.cast(running.value, x.dtype) for running in (running_mean, running_var)]
         return lifting.wrap(ops.batch_norm(x, w, b, *statistics, eps=float(eps)))
     count = dims.product((x.shape[0], *x.shape[2:]))
-    if isinstance(count, int) and count < 2:
-        raise ShapeError(f"batch_norm in training needs more than one value per channel, not {x.type}")
+    rules.at_least(f"batch_norm in training needs more than one value per channel of {x.type}", count, 2)
     result, mean, var = ops.batch_norm_train(x, w, b, eps=float(eps))
     with no_grad():
         if running_mean is not None:

@@ -11,6 +11,7 @@ from jitgraph.errors import ShapeError, UnsupportedOp
 from jitgraph.ir.op import Op
 from jitgraph.lifting import TensorLike
 from jitgraph.nn.functional.arguments import floats, repeated
+from jitgraph.ops import rules
 from jitgraph.tensor import Tensor
 
 
@@ -109,12 +110,15 @@ def adaptive_avg_pool2d(input: TensorLike, output_size: Any) -> Tensor:
     """Means of equal windows of x[N, C, H, W], ``output_size`` of them on each axis, which must divide its size."""
     x = lifting.wrap(floats(input)[0])
     sizes = repeated("adaptive_avg_pool2d", "output_size", output_size, 2)
-    extents = x.shape[-2:]
-    if x.ndim < 3 or any(n < 1 or extent % n for extent, n in zip(extents, sizes, strict=True)):
-        raise ShapeError(f"adaptive_avg_pool2d: {sizes} windows do not divide {x.value.type} evenly")
+    if x.ndim < 3:
+        raise ShapeError(f"adaptive_avg_pool2d takes x[N, C, H, W], not {x.value.type}")
+    windows = tuple(
+        rules.quotient(f"adaptive_avg_pool2d of {x.value.type}: {extent} places", extent, n)
+        for extent, n in zip(x.value.shape[-2:], sizes, strict=True)
+    )
     if sizes == (1, 1):
         return x.mean(axis=(-2, -1), keepdims=True)  # type: ignore[no-any-return]
-    return avg_pool2d(x, tuple(extent // n for extent, n in zip(extents, sizes, strict=True)))
+    return avg_pool2d(x, windows)
 
 
 def pad(input: TensorLike, pad: Sequence[int], mode: str = "constant", value: float | int | None = None) -> Tensor:

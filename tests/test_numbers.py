@@ -1,0 +1,243 @@
+"""Numbers that a dtype does not hold: compared exactly, and refused where they would be wrapped or rounded."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitgraph as jg
+from jitgraph import dtypes
+
+INTEGERS = [d for d in dtypes.DTYPES if dtypes.is_integer(d)]
+FLOATS = [d for d in dtypes.DTYPES if dtypes.is_float(d)]
+COMPARISONS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
+FUNCTIONS = [jg.equal, jg.not_equal, jg.less, jg.less_equal, jg.greater, jg.greater_equal]
+
+
+def edges(dtype: Any) -> np.ndarray[Any, Any]:
+    limits = np.iinfo(dtype)
+    numbers = {0, 1, 2, 100, limits.max // 2, limits.max - 1, limits.max, limits.min, limits.min + 1}
+    numbers |= {-1, -2, 2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**63 + 1}
+    return np.array(sorted(n for n in numbers if limits.min <= n <= limits.max), dtype)
+
+
+def everywhere(function: Callable[..., Any], *arrays: Any) -> list[list[np.ndarray[Any, Any]]]:
+    """The results eager, traced, and traced with named sizes."""
+    names = {name: {0: name} for name in "xy"[: len(arrays)]}
+    parameters = ", ".join(names)
+    named = eval(f"lambda {parameters}: function({parameters})", {"function": function})
+    calls = [lambda *a: function(*map(jg.asarray, a)), jg.trace(function), jg.trace(dynamic_shapes=names)(named)]
+    return [[np.asarray(result) for result in call(*arrays)] for call in calls]
+
+
+@pytest.mark.parametrize(("a", "b"), list(itertools.product(INTEGERS, repeat=2)), ids=str)
+def test_integers_of_any_dtypes_are_compared_exactly(a: Any, b: Any) -> None:
+    x, y = edges(a), edges(b)
+    due = [[[compare(int(p), int(q)) for q in y] for p in x] for compare in COMPARISONS]
+
+    def compared(x: Any, y: Any) -> list[Any]:
+        return [f(x[:, None], y[None, :]) for f in (*COMPARISONS, *FUNCTIONS)]
+
+    for found in everywhere(compared, x, y):
+        for mine, expected in zip(found, [*due, *due], strict=True):
+            assert mine.dtype == bool
+            np.testing.assert_array_equal(mine, expected)
+    for compare in COMPARISONS:  # a NumPy array on the left
+        np.testing.assert_array_equal(np.asarray(compare(x[:, None], jg.asarray(y))), compare(x[:, None], y))
+
+
+@pytest.mark.parametrize(("a", "b"), list(itertools.product(dtypes.DTYPES, repeat=2)), ids=str)
+def test_integers_promote_as_in_numpy(a: Any, b: Any) -> None:
+    if dtypes.is_float(a) or dtypes.is_float(b):
+        floats = [d for d in (a, b) if dtypes.is_float(d)]
+        assert dtypes.promote(a, b) == (floats[0] if len(floats) == 1 else dtypes.promote(*floats))
+    else:
+        assert dtypes.promote(a, b) == np.promote_types(a, b)
+    for c in dtypes.DTYPES:
+        assert len({dtypes.promote(*order) for order in itertools.permutations((a, b, c))}) == 1
+
+
+def test_signed_integers_with_uint64_are_computed_in_float64() -> None:
+    x, y = np.array([-(2**63), -1, 0, 2**53 + 1]), np.array([1, 2**64 - 1, 2**63, 3], np.uint64)
+
+    def computed(x: Any, y: Any) -> list[Any]:
+        extremes = [jg.maximum(x, y), jg.minimum(y, x), jg.where(x < y, x, y), jg.clip(x, y, y)]
+        return [x + y, y - x, x * y, x / y, *extremes, jg.concat([x, y]), jg.stack([y, x])]
+
+    due = [x + y, y - x, x * y, x / y, np.maximum(x, y), np.minimum(x, y), np.where(x < y.astype(float), x, y)]
+    due += [y.astype(float), np.concatenate([x, y]), np.stack([y, x])]
+    for found in everywhere(computed, x, y):
+        for mine, expected in zip(found, due, strict=True):
+            assert mine.dtype == expected.dtype == np.float64
+            np.testing.assert_array_equal(mine, expected)
+    with pytest.raises(jg.DTypeError, match="would turn int64 into float64"):
+        total = jg.asarray(x)
+        total += jg.asarray(y)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_bounds_beyond_a_dtype_hold_nothing_back(dtype: Any) -> None:
+    x = edges(dtype)
+    for low, high in ((-(2**70), 2**70), (None, 2**64), (-(2**64), 5), (1, 2**64)):
+        due = [max(low if low is not None else int(p), min(int(p), high)) for p in x]
+        for (found,) in everywhere(lambda x, low=low, high=high: [jg.clip(x, low, high)], x):
+            assert found.dtype == dtype
+            np.testing.assert_array_equal(found, due)
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, dtypes.bool_], ids=str)
+def test_integers_are_compared_exactly_with_python_ints(dtype: Any) -> None:
+    x = np.array([False, True]) if dtype == dtypes.bool_ else edges(dtype)
+    limits = np.iinfo(np.int64 if dtype == dtypes.bool_ else dtype)
+    numbers = [0, -1, 5, limits.max, limits.max + 1, limits.min, limits.min - 1, 2**70, -(2**70)]
+
+    def compared(x: Any) -> list[Any]:
+        return [r for n in numbers for f in COMPARISONS for r in (f(x, n), f(n, x))]
+
+    due = [[f(*pair) for pair in pairs] for n in numbers for f in COMPARISONS for pairs in _both(x, n)]
+    for found in everywhere(compared, x):
+        for mine, expected in zip(found, due, strict=True):
+            np.testing.assert_array_equal(mine, expected)
+
+
+def _both(x: np.ndarray[Any, Any], n: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    return [(int(p), n) for p in x], [(n, int(p)) for p in x]
+
+
+@pytest.mark.parametrize("compare", COMPARISONS)
+def test_a_number_that_varies_is_compared_exactly(compare: Callable[[Any, Any], Any]) -> None:
+    @jg.trace
+    def f(x: Any, y: Any, n: int) -> tuple[Any, ...]:
+        return compare(x, n), compare(n, x), compare(y, n)
+
+    x, y = np.array([-128, 0, 5, 127], np.int8), np.array([0, 2**63, 2**64 - 1], np.uint64)
+    for n in (1, 5, 300, -1, -500, 2**40):
+        due = ([compare(int(p), n) for p in x], [compare(n, int(p)) for p in x], [compare(int(p), n) for p in y])
+        assert tuple(r.tolist() for r in f(x, y, n)) == due
+
+
+@pytest.mark.parametrize("compare", COMPARISONS)
+def test_a_size_is_compared_exactly(compare: Callable[[Any, Any], Any]) -> None:
+    @jg.trace(dynamic_shapes={"x": {0: "n"}})
+    def f(x: Any, y: Any) -> tuple[Any, Any]:
+        return compare(y, x.shape[0]), compare(x.shape[0], y)
+
+    y = np.array([-128, 0, 44, 127], np.int8)
+    for size in (3, 44, 300):
+        left, right = f(np.ones(size), y)
+        assert left.tolist() == [compare(int(p), size) for p in y]
+        assert right.tolist() == [compare(size, int(p)) for p in y]
+
+
+def uses(number: int) -> dict[str, Callable[[Any], Any]]:
+    """The places where an int meets a tensor x and takes its dtype."""
+    return {
+        "operator": lambda x: x + number,
+        "reflected": lambda x: number - x,
+        "function": lambda x: jg.maximum(x, number),
+        "where": lambda x: jg.where(x == 1, x, number),
+        "clip": lambda x: x.clip(number, None) if number > 0 else x.clip(None, number),
+        "full": lambda x: jg.full((2,), number, dtype=x.dtype),
+        "full_like": lambda x: jg.full_like(x, number),
+        "asarray": lambda x: jg.asarray(number, dtype=x.dtype),
+        "list": lambda x: jg.asarray([1, number], dtype=x.dtype),
+        "pad": lambda x: jg.pad(x, [(1, 1)], number),
+        "fill": lambda x: jg.masked_fill(x, x == 1, number),
+        "item": lambda x: _written(x, number),
+        "items": lambda x: _written(x, [number, 1]),
+    }
+
+
+def _written(x: Any, value: Any) -> Any:
+    y = x * 1
+    y[:2] = value
+    return y
+
+
+@pytest.mark.parametrize("use", uses(0))
+@pytest.mark.parametrize("dtype", [d for d in dtypes.DTYPES if d != dtypes.bool_], ids=str)
+def test_an_int_is_neither_wrapped_nor_rounded(use: str, dtype: Any) -> None:
+    x = jg.ones((2,), dtype=dtype)
+    if dtypes.is_integer(dtype):
+        bad = [int(np.iinfo(dtype).max) + 1, 2**70, int(np.iinfo(dtype).min) - 1]
+        good = [int(np.iinfo(dtype).max)]
+        message = f"does not fit {dtype.name}|does not fit u?int64|integer"
+    else:
+        whole = {2: 2**8, 4: 2**24, 8: 2**53}[dtype.itemsize]
+        huge = 70_000 if dtype == jg.float16 else 10**400
+        bad, good = [huge], [whole, whole * 2]
+        if dtype.itemsize > 2:
+            bad += [whole + 1, 3 * whole + 1]
+        else:
+            good.append(whole + 1)  # 16 bits round what is written, as they round 0.1
+        message = f"{dtype.name} cannot hold|does not fit {dtype.name}|does not fit int64"
+    for number in bad:
+        for call in (uses(number)[use], jg.trace(uses(number)[use])):
+            with pytest.raises(jg.NumberError, match=message) as caught:
+                call(x)
+            assert "test_numbers.py" in str(caught.value)
+    for number in good:
+        eager, traced = uses(number)[use](x), jg.trace(uses(number)[use])(x)
+        assert eager.dtype == traced.dtype == dtype
+        np.testing.assert_array_equal(eager.numpy(), traced.numpy())
+
+
+def test_a_float_is_refused_by_comparisons_with_what_it_cannot_hold() -> None:
+    x = jg.ones((2,))
+    for f in COMPARISONS:
+        with pytest.raises(jg.NumberError, match=r"write 16777216\.0"):
+            f(x, 16777217)
+    assert (x.astype(jg.float64) < 16777217).all()
+
+
+@pytest.mark.parametrize("dtype", [jg.int8, jg.uint8, jg.float32, jg.float64], ids=str)
+def test_a_number_that_varies_is_refused_when_it_does_not_fit(dtype: Any) -> None:
+    f = jg.trace(lambda x, n: x + n)
+    x = jg.ones((2,), dtype=dtype)
+    bad = {"int8": 128, "uint8": 256, "float32": 2**24 + 1, "float64": 2**53 + 1}[dtype.name]
+    for n in (1, 2, 3):
+        assert f(x, n).tolist() == [n + 1, n + 1]
+    for _ in range(2):
+        with pytest.raises(jg.NumberError, match=str(bad)):
+            f(x, bad)
+    assert f(x, 7).tolist() == [8, 8]
+
+
+def test_sizes_and_counts_are_rounded_by_floats_and_held_by_integers() -> None:
+    @jg.trace(dynamic_shapes={"x": {0: "n"}})
+    def f(x: Any, y: Any) -> Any:
+        return y + x.shape[0]
+
+    @jg.trace(dynamic_shapes={"x": {0: "n"}})
+    def g(x: Any) -> Any:
+        return jg.arange(x.shape[0], dtype=jg.int8)
+
+    small = jg.ones((1,), dtype=jg.int8)
+    assert f(np.ones(100), small).tolist() == [101]
+    assert g(np.ones(128)).tolist() == list(range(128))
+    for call in (lambda: f(np.ones(128), small), lambda: g(np.ones(129))):
+        with pytest.raises(jg.JitgraphError, match="int8"):
+            call()
+    wide = np.broadcast_to(np.int8(1), (2**24 + 1,))
+    assert f(wide, jg.zeros((1,))).tolist() == [2.0**24]
+    x = jg.asarray(wide)
+    assert (jg.ones((1,)) * x.size).tolist() == [2.0**24]  # the count of a mean, of any size
+    with pytest.raises(jg.NumberError):
+        jg.ones((1,)) * int(x.size)
+
+
+def test_ranges_end_within_their_dtype() -> None:
+    assert jg.arange(-128, 128, dtype=jg.int8).tolist() == list(range(-128, 128))
+    assert jg.arange(0, 0, dtype=jg.int8).tolist() == []
+    for make in (
+        lambda: jg.arange(0, 129, dtype=jg.int8),
+        lambda: jg.arange(-1, 5, dtype=jg.uint8),
+        lambda: jg.linspace(0, 300, 4, dtype=jg.int8),
+    ):
+        with pytest.raises(jg.NumberError, match="does not fit"):
+            make()

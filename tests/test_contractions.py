@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import ml_dtypes
@@ -15,16 +14,19 @@ from test_llvm import Guarded
 
 from jitgraph import ops
 from jitgraph.codegen.llvm import packed
+from jitgraph.codegen.lower import contraction
 from jitgraph.codegen.native import emit_llvm
+from jitgraph.codegen.schedule import Schedule
 from jitgraph.codegen.schedule_executor import execute_schedule
 from jitgraph.codegen.select import select
 from jitgraph.dtypes import BY_SHORT_NAME
 from jitgraph.ir.builder import build
+from jitgraph.ir.graph import Graph
 from jitgraph.ir.parser import parse
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 
-BLOCK = 48  # steps of k in a block, so that short products have several
+BLOCK = 12  # steps of k in a block, so that short products have several
 
 SHAPES = [
     (1, 300, 100),  # one row
@@ -40,9 +42,16 @@ SHAPES = [
 ]
 
 
+def _select(graph: Graph, target: Target) -> Schedule:
+    """The kernels of ``graph`` with short blocks of k."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contraction, "BLOCK_STEPS", BLOCK)
+        return select(graph, target)
+
+
 def _check(m: int, n: int, k: int, across: tuple[bool, bool], short: str, level: str) -> None:
     dtype = BY_SHORT_NAME[short]
-    target = replace(Target.named(level), kc=BLOCK)
+    target = Target.named(level)
     generator = np.random.default_rng(m + n + k)
     shapes = ((k, m) if across[0] else (m, k), (n, k) if across[1] else (k, n))
     arrays = [(4 * generator.standard_normal(shape)).astype(dtype) for shape in shapes]
@@ -53,7 +62,7 @@ def _check(m: int, n: int, k: int, across: tuple[bool, bool], short: str, level:
         return ops.maximum(product, ops.full(shape=(m, n), value=0, dtype=dtype))
 
     graph = build(program, [TensorType(dtype, shape) for shape in shapes])
-    schedule = select(graph, target)
+    schedule = _select(graph, target)
     guard = 64
     memory = np.full(m * n + guard, 7, dtype)
     Native(schedule, target)([arrays[0].ctypes.data, arrays[1].ctypes.data, memory.ctypes.data], {})
@@ -97,7 +106,7 @@ def test_products_on_the_lower_level(shape: tuple[int, int, int]) -> None:
 
 def _touch_only_the_factors(level: str) -> None:
     """Products between pages that fault when touched; slices of matrices and batches of them, too."""
-    target = replace(Target.named(level), kc=BLOCK)
+    target = Target.named(level)
     programs = [
         (f"[{m}, {k}]", f"[{k}, {n}]", f"[{n}, {k}]", "[[],[]]", f"[{m}, {n}]")
         for m, n, k in [(30, 49, 30), (15, 33, 50), (14, 32, 17), (67, 19, 16), (28, 64, 97)]
@@ -112,7 +121,7 @@ def _touch_only_the_factors(level: str) -> None:
   return %0
 }}"""
             graph = parse(text)
-            native = Native(select(graph, target), target)
+            native = Native(_select(graph, target), target)
             values = (*graph.inputs, *graph.outputs)
             for at_end in (True, False):
                 memory = [Guarded(np.ones(value.shape, np.float32).reshape(-1), at_end) for value in values]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from jitgraph import dtypes
-from jitgraph.codegen.exact_fma import fma32, fma64
+from jitgraph.ops.exact_fma import fma32, fma64
 from jitgraph.codegen.executor import CheckFailedError, execute_kernel
 from jitgraph.codegen.kernel_parser import parse_kernel
 from jitgraph.codegen.kernel_text import print_kernel, print_schedule

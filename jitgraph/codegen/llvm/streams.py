@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from jitgraph.codegen.kernel import Contract
-from jitgraph.codegen.llvm import loops, panels, parallel
+from jitgraph.codegen.llvm import loops, merging, panels, parallel
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, multiply, subtract
 from jitgraph.codegen.llvm.scalars import Scalar
@@ -59,11 +59,12 @@ def emit_streams(contract: Contract, env: Environment, width: int, begin: Scalar
     assert rows is not None
     lanes = env.target.lanes(dtype.itemsize)
     columns, depth = index_value(env, contract.extents[1]), index_value(env, contract.extents[2])
-    known = constant_of(depth)
-    deep = known is None or known > contract.block_k
+    blocks = merging.block_count(contract, env)
+    deep = constant_of(blocks) != 1
+    level = rows * width
 
-    sums = env.private(dtype, rows * width)
-    totals = env.private(dtype, rows * width) if deep else sums
+    sums = env.private(dtype, level)
+    totals = env.private(dtype, merging.most_waiting(contract, env) * level) if deep else sums
     zero = env.words.splat(env.words.const(0, dtype), lanes)
 
     def over_sums(step: loops.Emit) -> None:
@@ -85,8 +86,9 @@ def emit_streams(contract: Contract, env: Environment, width: int, begin: Scalar
 
             return step
 
-        def block(at: Scalar, _: list[Scalar]) -> list[Scalar]:
-            stop = panels.least(env, add(env, at, integer(contract.block_k)), depth) if deep else depth
+        def block(number: Scalar, _: list[Scalar]) -> list[Scalar]:
+            at = multiply(env, number, integer(contract.block_k))
+            stop = panels.least(env, add(env, at, integer(contract.block_k)), depth)
             over_sums(clear)
             total = subtract(env, stop, at)
             fixed = constant_of(total)
@@ -95,19 +97,28 @@ def emit_streams(contract: Contract, env: Environment, width: int, begin: Scalar
             loops.counted(env, at, middle, STEPS, [], steps(STEPS))
             loops.counted(env, middle, stop, 1, [], steps(1))
             if deep:
-                start = env.words.cmp("eq", at, integer(0))
-
-                def collect(place: Scalar, _: list[Scalar]) -> list[Scalar]:
-                    new = panels.load_vector(env, sums, place, dtype, lanes)
-                    old = panels.load_vector(env, totals, place, dtype, lanes)
-                    # The first block's sums are the total as they are: added to zero they would lose the sign of -0.0.
-                    panels.store_vector(env, totals, place, env.words.select(start, new, env.words.add(old, new)))
-                    return []
-
-                over_sums(collect)
+                merge(number)
             return []
 
-        loops.counted(env, integer(0), panels.at_least_one(env, depth), contract.block_k, [], block)
+        def merge(number: Scalar) -> None:
+            merges = merging.merges(env, number, blocks)
+            free = multiply(env, merging.height(env, number), integer(level))
+            last = subtract(env, free, multiply(env, merges, integer(level)))
+
+            def collect(place: Scalar, _: list[Scalar]) -> list[Scalar]:
+                def lower(below: Scalar, values: list[Scalar]) -> list[Scalar]:
+                    start = subtract(env, free, multiply(env, add(env, below, integer(1)), integer(level)))
+                    old = panels.load_vector(env, totals, add(env, start, place), dtype, lanes)
+                    return [env.words.add(old, values[0])]
+
+                new = [panels.load_vector(env, sums, place, dtype, lanes)]
+                (merged,) = loops.counted(env, integer(0), merges, 1, new, lower)
+                panels.store_vector(env, totals, add(env, last, place), merged)
+                return []
+
+            over_sums(collect)
+
+        loops.counted(env, integer(0), blocks, 1, [], block)
         _emit_epilogue(contract, env, (first, last), totals, width, rows)
         return []
 

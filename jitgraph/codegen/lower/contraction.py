@@ -15,6 +15,7 @@ from jitgraph.dtypes import bool_
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node, Value
+from jitgraph.ops.blocks import BLOCK_STEPS
 
 
 def _operand(values: Evaluator, value: Value, index: Index, mask: Var | None = None) -> Var:
@@ -63,7 +64,7 @@ def lower_dot(builder: ScheduleBuilder, group: Group) -> None:
             lambda k, n: operand(1, n, n_shape, k),
             lambda m, n, acc: _epilogue(values, node, group, (*at, *split(m, m_shape), *split(n, n_shape)), acc),
             accumulator(left.dtype),
-            builder.target.kc,
+            BLOCK_STEPS,
         )
     builder.launch(recorder, group.name)
 
@@ -100,7 +101,7 @@ def lower_conv(builder: ScheduleBuilder, group: Group) -> None:
             _epilogue(values, node, group, (image, part * of_group + m, *split(n, place_shape)), acc)
 
         extents = (of_group, dims.product(place_shape), dims.product(window))
-        recorder.contract(extents, weight, pixel, epilogue, accumulator(x.dtype), builder.target.kc)
+        recorder.contract(extents, weight, pixel, epilogue, accumulator(x.dtype), BLOCK_STEPS)
     builder.launch(recorder, group.name)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -15,16 +16,21 @@ from test_llvm import Guarded
 
 from jitgraph import ops
 from jitgraph.codegen.llvm import packed
+from jitgraph.codegen.lower import contraction
 from jitgraph.codegen.native import emit_llvm
+from jitgraph.codegen.schedule import Schedule
 from jitgraph.codegen.schedule_executor import execute_schedule
 from jitgraph.codegen.select import select
+from jitgraph.compiler import Compiled, compile
 from jitgraph.dtypes import BY_SHORT_NAME
 from jitgraph.ir.builder import build
+from jitgraph.ir.graph import Graph
+from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.parser import parse
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 
-BLOCK = 48  # steps of k in a block, so that short products have several
+BLOCK = 12  # steps of k in a block, so that short products have several
 
 SHAPES = [
     (1, 300, 100),  # one row
@@ -40,9 +46,16 @@ SHAPES = [
 ]
 
 
+def _select(graph: Graph, target: Target) -> Schedule:
+    """The kernels of ``graph`` with short blocks of k."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contraction, "BLOCK_STEPS", BLOCK)
+        return select(graph, target)
+
+
 def _check(m: int, n: int, k: int, across: tuple[bool, bool], short: str, level: str) -> None:
     dtype = BY_SHORT_NAME[short]
-    target = replace(Target.named(level), kc=BLOCK)
+    target = Target.named(level)
     generator = np.random.default_rng(m + n + k)
     shapes = ((k, m) if across[0] else (m, k), (n, k) if across[1] else (k, n))
     arrays = [(4 * generator.standard_normal(shape)).astype(dtype) for shape in shapes]
@@ -53,7 +66,7 @@ def _check(m: int, n: int, k: int, across: tuple[bool, bool], short: str, level:
         return ops.maximum(product, ops.full(shape=(m, n), value=0, dtype=dtype))
 
     graph = build(program, [TensorType(dtype, shape) for shape in shapes])
-    schedule = select(graph, target)
+    schedule = _select(graph, target)
     guard = 64
     memory = np.full(m * n + guard, 7, dtype)
     Native(schedule, target)([arrays[0].ctypes.data, arrays[1].ctypes.data, memory.ctypes.data], {})
@@ -97,7 +110,7 @@ def test_products_on_the_lower_level(shape: tuple[int, int, int]) -> None:
 
 def _touch_only_the_factors(level: str) -> None:
     """Products between pages that fault when touched; slices of matrices and batches of them, too."""
-    target = replace(Target.named(level), kc=BLOCK)
+    target = Target.named(level)
     programs = [
         (f"[{m}, {k}]", f"[{k}, {n}]", f"[{n}, {k}]", "[[],[]]", f"[{m}, {n}]")
         for m, n, k in [(30, 49, 30), (15, 33, 50), (14, 32, 17), (67, 19, 16), (28, 64, 97)]
@@ -112,7 +125,7 @@ def _touch_only_the_factors(level: str) -> None:
   return %0
 }}"""
             graph = parse(text)
-            native = Native(select(graph, target), target)
+            native = Native(_select(graph, target), target)
             values = (*graph.inputs, *graph.outputs)
             for at_end in (True, False):
                 memory = [Guarded(np.ones(value.shape, np.float32).reshape(-1), at_end) for value in values]
@@ -146,3 +159,34 @@ def test_plain_factors_are_packed_by_functions_that_are_compiled_once() -> None:
     assert lines_of(product) == (2, 0)
     packed_calls, square_calls = lines_of(product.replace("f32", "f16"))  # which are widened on the way
     assert packed_calls == 0 < square_calls
+
+
+PADDED: dict[str, Callable[[Any, Any], Any]] = {
+    "an input": lambda x, one: x,
+    "full": lambda x, one: ops.full(shape=(2, 3, 7, 6), value=0.5, dtype=np.dtype(np.float32)),
+    "iota": lambda x, one: ops.iota(shape=(2, 3, 7, 6), axis=3, dtype=np.dtype(np.float32)),
+    "a broadcast number": lambda x, one: ops.broadcast(one, shape=(2, 3, 7, 6), axes=()),
+    "a broadcast row": lambda x, one: ops.broadcast(ops.reduce_max(x, axes=(0, 1, 2)), shape=(2, 3, 7, 6), axes=(3,)),
+    "cos": lambda x, one: ops.cos(x),
+    "flip": lambda x, one: ops.flip(x, axes=(2,)),
+    "transpose": lambda x, one: ops.transpose(ops.reshape(x, shape=(2, 3, 6, 7)), permutation=(0, 1, 3, 2)),
+    "pad": lambda x, one: ops.pad(x, one, low=(0, 0, 1, 0), high=(0, 0, 0, 2), interior=(0, 0, 0, 0)),
+    "concat": lambda x, one: ops.concat(x, ops.cos(x), axis=2),
+    "flipped iota": lambda x, one: ops.flip(PADDED["iota"](x, one), axes=(3,)),
+}
+
+
+@pytest.mark.parametrize("operand", PADDED)
+def test_padding_is_zero_whatever_is_padded(operand: str) -> None:
+    """Between the elements of a dilated operand, too: the cotangent of a sum is a constant."""
+    attrs = {"padding": ((2, 1), (1, 3)), "lhs_dilation": (2, 1), "rhs_dilation": (1, 2), "strides": (1, 1)}
+
+    def program(x: Any, w: Any, one: Any) -> Any:
+        return ops.conv(PADDED[operand](x, one), w, groups=1, **attrs)
+
+    shapes = [(2, 3, 7, 6), (4, 3, 3, 2), ()]
+    graph = build(program, [TensorType(np.dtype(np.float32), shape) for shape in shapes])
+    given = [np.asarray(np.random.default_rng(0).standard_normal(shape), np.float32) for shape in shapes]
+    made = compile(graph)
+    assert isinstance(made, Compiled)
+    np.testing.assert_allclose(made.run(given)[0], interpret(graph, given)[0], rtol=0, atol=1e-5)

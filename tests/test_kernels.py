@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from jitgraph import dtypes
-from jitgraph.codegen.exact_fma import fma32, fma64
 from jitgraph.codegen.executor import CheckFailedError, execute_kernel
 from jitgraph.codegen.kernel_parser import parse_kernel
 from jitgraph.codegen.kernel_text import print_kernel, print_schedule
@@ -34,6 +33,7 @@ from jitgraph.ir.constant import Constant
 from jitgraph.ir.constraints import Constraint
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.types import TensorType
+from jitgraph.ops.exact_fma import fma32, fma64
 
 BOTH = pytest.mark.parametrize("vectorise", [True, False])
 

@@ -38,6 +38,7 @@ from jitgraph.dtypes import DType
 from jitgraph.errors import GraphError, JitgraphError
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
+from jitgraph.ops.blocks import merged
 from jitgraph.records import dataclass
 
 Array = NDArray[Any]
@@ -334,12 +335,15 @@ class _Run:
         left = self.operand(contract.left, (contract.m, m), (contract.k, k), contract.acc.dtype)
         right = self.operand(contract.right, (contract.k, k), (contract.n, n), contract.acc.dtype)
         s = NumpyScalars(contract.acc.dtype)
-        total: Array | None = None
-        for start in range(0, k, contract.block_k):
-            partial: Array = np.zeros((*self.lanes, m, n), contract.acc.dtype)
-            for step in range(start, min(start + contract.block_k, k)):
-                partial = s.fma(left[..., :, step, None], right[..., step, None, :], partial)
-            total = partial if total is None else s.add(total, partial)
+
+        def sums() -> Iterator[Array]:
+            for start in range(0, k, contract.block_k):
+                partial: Array = np.zeros((*self.lanes, m, n), contract.acc.dtype)
+                for step in range(start, min(start + contract.block_k, k)):
+                    partial = s.fma(left[..., :, step, None], right[..., step, None, :], partial)
+                yield partial
+
+        total = merged(sums(), s.add)
         acc = np.zeros((*self.lanes, m, n), contract.acc.dtype) if total is None else total
         self.enter(contract.m, 0, m)
         self.enter(contract.n, 0, n)

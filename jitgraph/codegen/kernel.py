@@ -174,8 +174,9 @@ class Contract:
     ``left`` is computed from axes m and k (and those of loops around), ``right`` from k and n, with no stores. ``acc``
     has the accumulator's dtype (float32 for 16-bit floats); ``epilogue`` runs once for every (m, n), reads ``acc`` and
     stores. The order of summation is part of the meaning: blocks of ``block_k`` steps; within a block
-    ``p = fma(left, right, p)`` from p = 0 in order of k (multiply and add for integers), and the blocks' sums are added
-    in order to the total, which begins as the first block's. An empty k gives 0.
+    ``p = fma(left, right, p)`` from p = 0 in order of k (multiply and add for integers), and the blocks' sums merge as
+    a tree T, the earlier blocks on the left: T(c blocks) = T(the first 2**q) + T(the others), where 2**q is the largest
+    power of two below c; T of one block is its sum. An empty k gives 0.
     """
 
     m: str

@@ -24,7 +24,6 @@ class Target:
     fma: bool  # has a fused multiply-add instruction
     l1_bytes: int
     l2_bytes: int
-    kc: int = 384  # depth of a packed panel of a contraction
     kept_composites: frozenset[str] = frozenset()  # ops that codegen takes whole
     fastmath: bool = False  # may reassociate, contract and assume that there is no NaN, infinity or -0.0
     ptx_version: int | None = None  # of the accelerator's code; None: none is made

@@ -20,6 +20,7 @@ from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops import rules
 from jitgraph.ops.movement import inverse, transpose
 from jitgraph.ops.numeric import Array, rounded
+from jitgraph.ops.ordered_product import matmul
 from jitgraph.ops.sampling import edges, samples_for
 
 Axes: TypeAlias = tuple[int, ...]
@@ -66,7 +67,7 @@ def _dot(x: Array, y: Array, *, batch: AxisPairs, contract: AxisPairs) -> Array:
         shape = [int(np.prod(extents(array, group), dtype=np.int64)) for group in groups]
         return np.reshape(np.transpose(array, [axis for group in groups for axis in group]), shape)
 
-    product = np.matmul(matrices(x, batch[0], left_free, contract[0]), matrices(y, batch[1], contract[1], right_free))
+    product = matmul(matrices(x, batch[0], left_free, contract[0]), matrices(y, batch[1], contract[1], right_free))
     return np.reshape(product, extents(x, batch[0]) + extents(x, left_free) + extents(y, right_free))
 
 

@@ -24,6 +24,7 @@ from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops import rules
 from jitgraph.ops.movement import flip, reshape, transpose
 from jitgraph.ops.numeric import Array, rounded
+from jitgraph.ops.ordered_product import matmul
 from jitgraph.ops.sampling import samples_for
 
 Ints = tuple[int, ...]
@@ -101,7 +102,7 @@ def _conv(
     outer = batch * int(np.prod(places))
     left = rows.transpose(order).reshape((groups, outer, inner))
     right = w.reshape((groups, w.shape[0] // groups, inner)).transpose(0, 2, 1)
-    product = np.matmul(left, right).reshape((groups, batch, *places, w.shape[0] // groups))
+    product = matmul(left, right).reshape((groups, batch, *places, w.shape[0] // groups))
     product = np.moveaxis(product, (0, -1), (1, 2))
     return np.asarray(product.reshape((batch, w.shape[0], *places)))
 

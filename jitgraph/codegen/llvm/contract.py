@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from jitgraph.codegen.kernel import Contract, Operand
-from jitgraph.codegen.llvm import loops, packed, panels, parallel, streams
+from jitgraph.codegen.llvm import loops, merging, packed, panels, parallel, streams
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, multiply, subtract
 from jitgraph.codegen.llvm.scalars import Scalar
@@ -115,22 +115,40 @@ def _emit_columns(contract: Contract, env: Environment, m: Scalar, rows: int) ->
 
 def _emit_tile(contract: Contract, env: Environment, m: Scalar, rows: int) -> None:
     """``rows`` rows from ``m`` of the columns in lanes (or of one column): their sums, and the epilogue."""
-    s = env.words
+    s, dtype = env.words, contract.acc.dtype
     lanes = env.lanes.width if env.lanes is not None else 1
     places = [add(env, m, integer(row)) for row in range(rows)]
     depth = index_value(env, contract.extents[2])
-    zero = [s.splat(s.const(0, contract.acc.dtype), lanes)] * rows
+    zero = [s.splat(s.const(0, dtype), lanes)] * rows
+    blocks = merging.block_count(contract, env)
+    level = rows * lanes
+    # What merges is loaded, and the last block's sums stay in registers: one block needs no memory.
+    several = constant_of(blocks) != 1
+    stack = env.private(dtype, merging.most_waiting(contract, env) * level) if several else None
 
-    def block(start: Scalar, totals: list[Scalar]) -> list[Scalar]:
-        stop = add(env, start, integer(contract.block_k))
-        known, deep = constant_of(stop), constant_of(depth)
-        stop = integer(min(known, deep)) if known is not None and deep is not None else s.min(stop, depth)
+    def block(number: Scalar, _: list[Scalar]) -> list[Scalar]:
+        start = multiply(env, number, integer(contract.block_k))
+        stop = panels.least(env, add(env, start, integer(contract.block_k)), depth)
         sums = loops.counted(env, start, stop, 1, zero, lambda k, sums: _step(contract, env, places, k, sums))
-        # The first block's sums are the total as they are: adding them to zero would lose the sign of -0.0.
-        first = s.cmp("eq", start, integer(0))
-        return [s.select(first, new, s.add(total, new)) for total, new in zip(totals, sums, strict=True)]
+        if stack is None:
+            return sums
+        height, merges = merging.height(env, number), merging.merges(env, number, blocks)
 
-    for place, total in zip(places, loops.counted(env, integer(0), depth, contract.block_k, zero, block), strict=True):
+        def at(below: Scalar, row: int) -> Scalar:
+            place = multiply(env, subtract(env, height, below), integer(level))
+            return add(env, place, integer(row * lanes))
+
+        def merge(number: Scalar, sums: list[Scalar]) -> list[Scalar]:
+            below = add(env, number, integer(1))
+            old = [panels.load_vector(env, stack, at(below, row), dtype, lanes) for row in range(rows)]
+            return [s.add(left, right) for left, right in zip(old, sums, strict=True)]
+
+        merged = loops.counted(env, integer(0), merges, 1, sums, merge)
+        for row, total in enumerate(merged):
+            panels.store_vector(env, stack, at(merges, row), total)
+        return merged
+
+    for place, total in zip(places, loops.counted(env, integer(0), blocks, 1, zero, block), strict=True):
         scope = env.at({contract.m: place})
         scope.bind(contract.acc.name, total)
         scope.emit(contract.epilogue)

@@ -3,8 +3,8 @@
 A block of columns keeps its right panels (columns by ``block_k``) in scratch memory, in the second-level cache, and
 goes down the rows a tile at a time: the left panel of the tile's rows is packed, the tile runs along the right panels,
 and after the last block of k comes the epilogue, while the sums are in the first-level cache. Where k has several
-blocks the sums of a block of rows wait there too. The order of summation is that of ``kernel.Contract``: blocks of
-k, in order.
+blocks the sums of a block of rows wait there too, on a stack (``merging.py``): the more of them may have to wait at
+once, the fewer rows a block has. The order of summation is that of ``kernel.Contract``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from jitgraph.codegen.kernel import Contract
-from jitgraph.codegen.llvm import loops, panels, parallel
+from jitgraph.codegen.llvm import loops, merging, panels, parallel
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, multiply, subtract
 from jitgraph.codegen.llvm.scalars import Scalar
@@ -28,6 +28,9 @@ LEAST_COLUMN_BYTES: Final = 512
 SUM_BYTES: Final = 512 << 10
 """Memory for sums that wait for the next block of k."""
 
+STACK_BYTES: Final = 2 * SUM_BYTES
+"""Memory for all the sums on the stack. The lower ones are hardly ever touched."""
+
 SHARE_WORK: Final = 1 << 23
 """Multiply-adds from which on a part of a product is worth packing the right factor for it again."""
 
@@ -41,12 +44,14 @@ class Plan(NamedTuple):
     """How a contraction is cut: into units that may be shared among threads, and these into blocks.
 
     ``unit_rows`` is None where rows are not cut into units. ``rows`` and ``columns`` are of a block, ``depth`` the
-    depth of its panels; ``deep`` says that k may have more than one block. ``tiles`` are the tiles of which there is
-    code: their rows, and their vectors, ascending.
+    depth of its panels; ``deep`` says that k may have more than one block. Then all the sums on the stack together have
+    ``stacked`` rows, and a block has ``rows`` or, where that is too many for it, fewer. ``tiles`` are the tiles of
+    which there is code: their rows, and their vectors, ascending.
     """
 
     unit_rows: int | None
     rows: int
+    stacked: int
     columns: int
     depth: int
     deep: bool
@@ -61,13 +66,15 @@ def plan_of(contract: Contract, env: Environment) -> Plan:
     m, n, k = (constant_of(index_value(env, extent)) for extent in contract.extents)
     depth = min(contract.block_k, max(k, 1)) if k is not None else contract.block_k
     room = int(env.target.l2_bytes * RIGHT_SHARE) // _up(contract.block_k, tile.lanes)
-    room = min(max(LEAST_COLUMN_BYTES, room), SUM_BYTES // tile.rows)
+    waiting = merging.most_waiting(contract, env)
+    room = min(max(LEAST_COLUMN_BYTES, room), SUM_BYTES // tile.rows, STACK_BYTES // (tile.rows * waiting))
     columns = room // dtype.itemsize // tile.columns * tile.columns
     columns = _balanced(n, columns, tile.columns)
     rows = _balanced(m, max(1, SUM_BYTES // dtype.itemsize // columns // tile.rows) * tile.rows, tile.rows)
     unit_rows = _unit_rows(contract, env, (m, n, k), columns, tile) if env.outermost else None
     deep = k is None or k > contract.block_k
-    return Plan(unit_rows, rows, columns, depth, deep, tile, tiles_for(tile, m, n))
+    stacked = waiting * max(tile.rows, min(rows, STACK_BYTES // dtype.itemsize // columns // waiting))
+    return Plan(unit_rows, rows, stacked, columns, depth, deep, tile, tiles_for(tile, m, n))
 
 
 def _unit_rows(
@@ -111,6 +118,16 @@ class _Emission(NamedTuple):
     right: Scalar
     sums: Scalar
     extents: tuple[Scalar, Scalar, Scalar]
+    blocks: Scalar  # of k
+    rows: Scalar  # of a block
+
+
+class _Depths(NamedTuple):
+    """A block of k: its place among them, where it begins and where it ends."""
+
+    number: Scalar
+    begin: Scalar
+    end: Scalar
 
 
 def emit_units(contract: Contract, env: Environment, plan: Plan, across: Scalar, begin: Scalar, end: Scalar) -> None:
@@ -120,13 +137,16 @@ def emit_units(contract: Contract, env: Environment, plan: Plan, across: Scalar,
     depth_room = _up(plan.depth, tile.lanes) + 1
 
     m, n, k = (index_value(env, extent) for extent in contract.extents)
+    blocks = merging.block_count(contract, env)
     emission = _Emission(
         contract,
         plan,
         env.private(dtype, tile.rows * depth_room + slack),
         env.private(dtype, plan.columns * depth_room + slack),
-        env.private(dtype, (plan.rows if plan.deep else tile.rows) * plan.columns + slack),
+        env.private(dtype, (plan.stacked if plan.deep else tile.rows) * plan.columns + slack),
         (m, n, k),
+        blocks,
+        _rows_of_block(env, plan, blocks),
     )
 
     def unit(number: Scalar, _: list[Scalar]) -> list[Scalar]:
@@ -143,6 +163,17 @@ def emit_units(contract: Contract, env: Environment, plan: Plan, across: Scalar,
         return []
 
     loops.counted(env, begin, end, 1, [], unit)
+
+
+def _rows_of_block(env: Environment, plan: Plan, blocks: Scalar) -> Scalar:
+    """As many rows, in whole tiles, as leave room on the stack for the sums that so many blocks of k let wait."""
+    s, waiting, unit = env.words, merging.waiting(env, blocks), plan.tile.rows
+    known = constant_of(waiting)
+    if known is not None:
+        return integer(min(plan.rows, max(unit, plan.stacked // known // unit * unit)))
+    rows = s.make(f"udiv i64 {plan.stacked}, {waiting.name}", waiting.dtype, 1)
+    rows = s.mul(s.make(f"udiv {rows}, {unit}", rows.dtype, 1), integer(unit))
+    return s.min(s.max(rows, integer(unit)), integer(plan.rows))
 
 
 def _divided(env: Environment, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
@@ -162,45 +193,51 @@ def _emit_columns(emission: _Emission, env: Environment, rows: _Range, columns: 
     """A block of columns: all of its rows, in blocks where sums must wait for the next block of k."""
     plan, depth = emission.plan, emission.extents[2]
     block_k = emission.contract.block_k
-    deepest = panels.least(env, depth, integer(block_k))
 
-    def row_block(row: Scalar, _: list[Scalar]) -> list[Scalar]:
-        block = (row, panels.least(env, add(env, row, integer(plan.rows)), rows[1])) if plan.deep else rows
+    def row_block(number: Scalar, _: list[Scalar]) -> list[Scalar]:
+        first = add(env, rows[0], multiply(env, number, emission.rows))
+        block = (first, panels.least(env, add(env, first, emission.rows), rows[1])) if plan.deep else rows
 
-        def depth_block(at: Scalar, _: list[Scalar]) -> list[Scalar]:
-            end = panels.least(env, add(env, at, integer(block_k)), depth) if plan.deep else deepest
-            _emit_depth_block(emission, env, block, columns, (at, end))
+        def depth_block(number: Scalar, _: list[Scalar]) -> list[Scalar]:
+            begin = multiply(env, number, integer(block_k))
+            end = panels.least(env, add(env, begin, integer(block_k)), depth)
+            _emit_depth_block(emission, env, block, columns, _Depths(number, begin, end))
             return []
 
         # An empty k has one block too: it stores zeros, and the epilogue runs.
-        loops.counted(env, integer(0), panels.at_least_one(env, depth), block_k, [], depth_block)
+        loops.counted(env, integer(0), emission.blocks, 1, [], depth_block)
         return []
 
     if plan.deep:
-        loops.counted(env, *rows, plan.rows, [], row_block)
+        count = parallel.ceil_div(env, subtract(env, rows[1], rows[0]), emission.rows)
+        loops.counted(env, integer(0), count, 1, [], row_block)
     else:
-        row_block(rows[0], [])
+        row_block(integer(0), [])
 
 
-def _emit_depth_block(emission: _Emission, env: Environment, rows: _Range, columns: _Range, depths: _Range) -> None:
+def _emit_depth_block(emission: _Emission, env: Environment, rows: _Range, columns: _Range, depths: _Depths) -> None:
     contract, plan = emission.contract, emission.plan
-    right = panels.Panels(emission.right, plan.tile.columns, columns, depths)
+    right = panels.Panels(emission.right, plan.tile.columns, columns, (depths.begin, depths.end))
     panels.pack(contract.right, (contract.n, contract.k), env, right, emission.extents[1])
+    level = multiply(env, emission.rows, integer(plan.columns))
+    place = multiply(env, merging.height(env, depths.number), level)
+    merges = merging.merges(env, depths.number, emission.blocks)
 
     def row_tile(row: Scalar, _: list[Scalar]) -> list[Scalar]:
         tile_rows = (row, panels.least(env, add(env, row, integer(plan.tile.rows)), rows[1]))
         start = multiply(env, subtract(env, row, rows[0]), integer(plan.columns)) if plan.deep else integer(0)
-        sums = Scalar(panels.element_address(env, emission.sums, start), "ptr", emission.sums.dtype, 1)
-        _emit_tiles(emission, env, right, tile_rows, sums)
+        free = panels.part(env, emission.sums, add(env, place, start))
+        _emit_tiles(emission, env, right, tile_rows, free, (merges, level))
+        total = panels.part(env, emission.sums, start)
         if not plan.deep:
-            _emit_epilogue(emission, env, sums, tile_rows, columns)
+            _emit_epilogue(emission, env, total, tile_rows, columns)
             return []
         function = env.function
         epilogue, after = function.label("epilogue"), function.label("after")
-        last = env.words.cmp("eq", depths[1], emission.extents[2])
+        last = env.words.cmp("eq", depths.end, emission.extents[2])
         function.branch(last.name, epilogue, after)
         function.start_block(epilogue)
-        _emit_epilogue(emission, env, sums, tile_rows, columns)
+        _emit_epilogue(emission, env, total, tile_rows, columns)
         function.jump(after)
         function.start_block(after)
         return []
@@ -208,19 +245,29 @@ def _emit_depth_block(emission: _Emission, env: Environment, rows: _Range, colum
     loops.counted(env, *rows, plan.tile.rows, [], row_tile)
 
 
-def _emit_tiles(emission: _Emission, env: Environment, right: panels.Panels, rows: _Range, sums: Scalar) -> None:
-    """Pack the left panel of a tile's rows, and run the tile along the right panels."""
+def _emit_tiles(
+    emission: _Emission,
+    env: Environment,
+    right: panels.Panels,
+    rows: _Range,
+    sums: Scalar,
+    merged: tuple[Scalar, Scalar],
+) -> None:
+    """Pack the left panel of a tile's rows, and run the tile along the right panels.
+
+    ``sums`` is the free place on the stack, ``merged`` how many below it are merged and how far they are apart.
+    """
     contract, plan = emission.contract, emission.plan
     columns, depths = right.places, right.depths
     left = panels.Panels(emission.left, plan.tile.rows, rows, depths)
     panels.pack(contract.left, (contract.m, contract.k), env, left, emission.extents[0])
-    first = env.words.cmp("eq", depths[0], integer(0))
     depth = subtract(env, depths[1], depths[0])
 
     def run_tile(column: Scalar, _: list[Scalar]) -> list[Scalar]:
         address = panels.element_address(env, sums, subtract(env, column, columns[0]))
         function = _chosen(env, emission, subtract(env, rows[1], rows[0]), subtract(env, columns[1], column))
-        arguments = f"{depth}, {left.memory}, {right.panel_at(env, column)}, ptr {address}, i64 {plan.columns}, {first}"
+        factors = f"{depth}, {left.memory}, {right.panel_at(env, column)}"
+        arguments = f"{factors}, ptr {address}, i64 {plan.columns}, {merged[0]}, {merged[1]}"
         env.function.do(f"call void {function}({arguments})")
         return []
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from jitgraph.codegen.kernel import Contract
-from jitgraph.codegen.llvm import loops, panels, parallel
+from jitgraph.codegen.llvm import loops, merging, panels, parallel
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, multiply, subtract
 from jitgraph.codegen.llvm.scalars import Scalar
@@ -59,34 +59,38 @@ def emit_streams(contract: Contract, env: Environment, width: int, begin: Scalar
     assert rows is not None
     lanes = env.target.lanes(dtype.itemsize)
     columns, depth = index_value(env, contract.extents[1]), index_value(env, contract.extents[2])
-    known = constant_of(depth)
-    deep = known is None or known > contract.block_k
-
-    sums = env.private(dtype, rows * width)
-    totals = env.private(dtype, rows * width) if deep else sums
+    blocks = merging.block_count(contract, env)
+    level = rows * width
+    # A block's sums grow in the free place on the stack, and merge into the places below it.
+    room = merging.most_waiting(contract, env) + 1 if constant_of(blocks) != 1 else 1
+    stack = env.private(dtype, room * level)
     zero = env.words.splat(env.words.const(0, dtype), lanes)
 
     def over_sums(step: loops.Emit) -> None:
-        loops.counted(env, integer(0), integer(rows * width), lanes, [], step)
-
-    def clear(at: Scalar, _: list[Scalar]) -> list[Scalar]:
-        panels.store_vector(env, sums, at, zero)
-        return []
+        loops.counted(env, integer(0), integer(level), lanes, [], step)
 
     def unit(number: Scalar, _: list[Scalar]) -> list[Scalar]:
         first = multiply(env, number, integer(width))
         last = panels.least(env, add(env, first, integer(width)), columns)
 
-        def steps(count: int) -> loops.Emit:
-            def step(at: Scalar, _: list[Scalar]) -> list[Scalar]:
-                depths = [add(env, at, integer(ahead)) for ahead in range(count)]
-                _emit_steps(contract, env, (first, last), depths, sums, width, rows)
+        def block(number: Scalar, _: list[Scalar]) -> list[Scalar]:
+            at = multiply(env, number, integer(contract.block_k))
+            stop = panels.least(env, add(env, at, integer(contract.block_k)), depth)
+            height = merging.height(env, number)
+            sums = panels.part(env, stack, multiply(env, height, integer(level)))
+
+            def clear(place: Scalar, _: list[Scalar]) -> list[Scalar]:
+                panels.store_vector(env, sums, place, zero)
                 return []
 
-            return step
+            def steps(count: int) -> loops.Emit:
+                def step(at: Scalar, _: list[Scalar]) -> list[Scalar]:
+                    depths = [add(env, at, integer(ahead)) for ahead in range(count)]
+                    _emit_steps(contract, env, (first, last), depths, sums, width, rows)
+                    return []
 
-        def block(at: Scalar, _: list[Scalar]) -> list[Scalar]:
-            stop = panels.least(env, add(env, at, integer(contract.block_k)), depth) if deep else depth
+                return step
+
             over_sums(clear)
             total = subtract(env, stop, at)
             fixed = constant_of(total)
@@ -94,21 +98,24 @@ def emit_streams(contract: Contract, env: Environment, width: int, begin: Scalar
             middle = add(env, at, whole)
             loops.counted(env, at, middle, STEPS, [], steps(STEPS))
             loops.counted(env, middle, stop, 1, [], steps(1))
-            if deep:
-                start = env.words.cmp("eq", at, integer(0))
-
-                def collect(place: Scalar, _: list[Scalar]) -> list[Scalar]:
-                    new = panels.load_vector(env, sums, place, dtype, lanes)
-                    old = panels.load_vector(env, totals, place, dtype, lanes)
-                    # The first block's sums are the total as they are: added to zero they would lose the sign of -0.0.
-                    panels.store_vector(env, totals, place, env.words.select(start, new, env.words.add(old, new)))
-                    return []
-
-                over_sums(collect)
+            merges = merging.merges(env, number, blocks)
+            loops.counted(env, integer(0), merges, 1, [], lambda above, _: merge(subtract(env, height, above)))
             return []
 
-        loops.counted(env, integer(0), panels.at_least_one(env, depth), contract.block_k, [], block)
-        _emit_epilogue(contract, env, (first, last), totals, width, rows)
+        def merge(above: Scalar) -> list[Scalar]:
+            upper = panels.part(env, stack, multiply(env, above, integer(level)))
+            lower = panels.part(env, stack, multiply(env, subtract(env, above, integer(1)), integer(level)))
+
+            def step(place: Scalar, _: list[Scalar]) -> list[Scalar]:
+                left, right = (panels.load_vector(env, sums, place, dtype, lanes) for sums in (lower, upper))
+                panels.store_vector(env, lower, place, env.words.add(left, right))
+                return []
+
+            over_sums(step)
+            return []
+
+        loops.counted(env, integer(0), blocks, 1, [], block)
+        _emit_epilogue(contract, env, (first, last), stack, width, rows)
         return []
 
     loops.counted(env, begin, end, 1, [], unit)

@@ -8,7 +8,7 @@ the scheme: Goto and van de Geijn 2008, "Anatomy of high-performance matrix mult
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import Final, NamedTuple
 
@@ -66,14 +66,15 @@ def tiles_for(tile: Tile, rows: int | None, columns: int | None) -> tuple[tuple[
 
 
 def tile_function(env: Environment, dtype: DType, tile: Tile) -> str:
-    """The name of ``void f(i64 depth, ptr left, ptr right, ptr sums, i64 stride, i1 first)``, declared in the module.
+    """The name of ``void f(i64 depth, ptr left, ptr right, ptr sums, i64 stride, i64 merges, i64 level)``, declared.
 
-    It sums ``left[k, row] * right[k, column]`` over k from zero in order, and stores the sums to ``sums`` (rows
-    ``stride`` elements apart) where ``first``, else adds them to what is there. ``tile`` may have fewer rows and
-    vectors than the panels are wide.
+    It sums ``left[k, row] * right[k, column]`` over k from zero in order. ``sums`` (rows ``stride`` elements apart) is
+    the free place on a stack of sums that are ``level`` elements apart: those of the ``merges`` places below are added,
+    each on the left, the nearest first, and the result goes where the last of them lay. ``tile`` may have fewer rows
+    and vectors than the panels are wide.
     """
     name = f"jg_tile_{SHORT_NAMES[dtype]}_{tile.rows}_{tile.vectors}"
-    env.module.declare(f"declare hidden void @{name}(i64, ptr, ptr, ptr, i64, i1) nounwind\n")
+    env.module.declare(f"declare hidden void @{name}(i64, ptr, ptr, ptr, i64, i64, i64) nounwind\n")
     return name
 
 
@@ -120,31 +121,57 @@ def _emit_tile(module: Module, panels: Tile, tile: Tile, dtype: DType) -> None:
     name = f"jg_tile_{SHORT_NAMES[dtype]}_{tile.rows}_{tile.vectors}"
     function = Function(module, name, "void", linkage="hidden", attributes="nounwind")
     depth, left, right = function.argument("i64"), *(function.argument("ptr", "noalias readonly") for _ in range(2))
-    sums, stride, first = function.argument("ptr", "noalias"), function.argument("i64"), function.argument("i1")
+    sums = function.argument("ptr", "noalias")
+    stride, merges, level = (function.argument("i64") for _ in range(3))
     words = Words(function, dtype)
     zero = words.splat(words.const(0, dtype), tile.lanes)
     totals = [zero] * (tile.rows * tile.vectors)
-    row = sums
+    any_ = function.emit("i1", f"icmp sgt {merges}, 0")
+    below = function.emit("i64", f"sub nsw i64 0, {level.name}")
+    nearest = function.emit("i64", f"select i1 {any_.name}, {below}, i64 0")
+    place = function.emit("ptr", f"getelementptr inbounds {words.type(dtype)}, {sums}, {nearest}")
+    for address in _places(words, tile, dtype, place, stride):
+        _fetch(words, address, write=True)
+    totals = _steps(words, panels, tile, dtype, left, right, depth, totals)
+    before, merge, store = function.block, function.label("merge"), function.label("store")
+    function.branch(any_.name, merge, store)
+    function.start_block(merge)
+    at, left_over = function.phi("ptr"), function.phi("i64")
+    phis = [function.phi(total.type) for total in totals]
+    at.add(sums.name, before)
+    left_over.add(merges.name, before)
+    lower = function.emit("ptr", f"getelementptr inbounds {words.type(dtype)}, {at.value}, {below}")
+    fewer = function.emit("i64", f"sub nsw {left_over.value}, 1")
+    merged = []
+    for phi, total, address in zip(phis, totals, _places(words, tile, dtype, lower, stride), strict=True):
+        phi.add(total.name, before)
+        merged.append(words.add(_load(words, dtype, address, tile.lanes), total._replace(name=phi.value.name)))
+        phi.add(merged[-1].name, merge)
+    at.add(lower.name, merge)
+    left_over.add(fewer.name, merge)
+    function.branch(function.emit("i1", f"icmp sgt {fewer}, 0").name, merge, store)
+    function.start_block(store)
+    to = function.phi("ptr")
+    to.add(sums.name, before)
+    to.add(lower.name, merge)
+    phis = [function.phi(total.type) for total in totals]
+    for phi, total, new in zip(phis, totals, merged, strict=True):
+        phi.add(total.name, before)
+        phi.add(new.name, merge)
+    for phi, total, address in zip(phis, totals, _places(words, tile, dtype, to.value, stride), strict=True):
+        _store(words, total._replace(name=phi.value.name), address)
+    function.ret()
+    function.finish()
+
+
+def _places(words: Words, tile: Tile, dtype: DType, first: Value, stride: Value) -> Iterator[str]:
+    """The addresses of a tile's vectors in memory, row by row from ``first``."""
+    row = first
     for number in range(tile.rows):
         for vector in range(tile.vectors):
-            _fetch(words, _address(words, dtype, row, str(vector * tile.lanes)), write=True)
+            yield _address(words, dtype, row, str(vector * tile.lanes))
         if number < tile.rows - 1:
-            row = function.emit("ptr", f"getelementptr inbounds {words.type(dtype)}, {row}, {stride}")
-    totals = _steps(words, panels, tile, dtype, left, right, depth, totals)
-    store, accumulate = function.label("store"), function.label("accumulate")
-    function.branch(first.name, store, accumulate)
-    for label in (store, accumulate):
-        function.start_block(label)
-        row = sums
-        for number, total in enumerate(totals):
-            if number and number % tile.vectors == 0:
-                row = function.emit("ptr", f"getelementptr inbounds {words.type(dtype)}, {row}, {stride}")
-            address = _address(words, dtype, row, str(number % tile.vectors * tile.lanes))
-            if label == accumulate:
-                total = words.add(_load(words, dtype, address, tile.lanes), total)
-            _store(words, total, address)
-        function.ret()
-    function.finish()
+            row = words.function.emit("ptr", f"getelementptr inbounds {words.type(dtype)}, {row}, {stride}")
 
 
 def _fetch(words: Words, address: str, *, write: bool = False) -> None:

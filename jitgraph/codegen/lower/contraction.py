@@ -15,11 +15,27 @@ from jitgraph.dtypes import bool_
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node, Value
+from jitgraph.ops.blocks import BLOCK_STEPS
 
 
 def _operand(values: Evaluator, value: Value, index: Index, mask: Var | None = None) -> Var:
+    """The operand at an index, in the accumulator's dtype; 0 where ``mask`` is false."""
     x = values.at(value, index, mask)
+    if mask is not None and not _is_loaded(values, value):
+        words = Words(values.recorder, x.dtype)
+        x = words.select(mask, x, words.const(0))
     return Words(values.recorder, x.dtype).cast(x, accumulator(x.dtype))
+
+
+def _is_loaded(values: Evaluator, value: Value) -> bool:
+    """Whether what a mask leaves out of ``value`` is 0 as it is: of a load, but not of a value that is computed, nor
+    of a 0-d one, which is read without a mask."""
+    while value not in values.storages:
+        node = values.graph.producers[value]
+        if "view" not in node.op.traits or not node.inputs[0].shape:
+            return False
+        (value,) = node.inputs
+    return True
 
 
 def _epilogue(values: Evaluator, node: Node, group: Group, index: Index, acc: Var) -> None:
@@ -63,7 +79,7 @@ def lower_dot(builder: ScheduleBuilder, group: Group) -> None:
             lambda k, n: operand(1, n, n_shape, k),
             lambda m, n, acc: _epilogue(values, node, group, (*at, *split(m, m_shape), *split(n, n_shape)), acc),
             accumulator(left.dtype),
-            builder.target.kc,
+            BLOCK_STEPS,
         )
     builder.launch(recorder, group.name)
 
@@ -100,7 +116,7 @@ def lower_conv(builder: ScheduleBuilder, group: Group) -> None:
             _epilogue(values, node, group, (image, part * of_group + m, *split(n, place_shape)), acc)
 
         extents = (of_group, dims.product(place_shape), dims.product(window))
-        recorder.contract(extents, weight, pixel, epilogue, accumulator(x.dtype), builder.target.kc)
+        recorder.contract(extents, weight, pixel, epilogue, accumulator(x.dtype), BLOCK_STEPS)
     builder.launch(recorder, group.name)
 
 

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
     """``s + e == a + b`` exactly, ``s`` rounded (Knuth); for finite sums."""
     s = a + b
     t = s - a
     return s, (a - (s - t)) + (b - t)
 
 
-def _odd(s: Array, e: Array) -> Array:
+def rounded_to_odd(s: Array, e: Array) -> Array:
     """``s + e`` rounded to odd, where ``s`` is ``s + e`` rounded to nearest (float64)."""
     bits = s.view(np.int64)
     move = (e != 0) & np.isfinite(s) & (bits & 1 == 0)  # an inexact even result steps to its odd neighbour towards e
@@ -39,8 +39,8 @@ def fma32(x: Array, y: Array, z: Array) -> Array:
     the second rounding is harmless, for subnormal results too.
     """
     wide = [np.asarray(v, np.float64) for v in (x, y, z)]
-    total, error = _two_sum(wide[0] * wide[1], wide[2])
-    return _odd(total, error).astype(np.float32)
+    total, error = two_sum(wide[0] * wide[1], wide[2])
+    return rounded_to_odd(total, error).astype(np.float32)
 
 
 def fma64(x: Array, y: Array, z: Array) -> Array:
@@ -62,27 +62,23 @@ def fma64(x: Array, y: Array, z: Array) -> Array:
         special & ~(finite & np.isinf(c)), product + c, c
     )  # the product may overflow, but exactly it is finite
     if fast.any():
-        result = np.where(fast & ~special, _fma_by_parts(a, b, product, c), result)
+        result = np.where(fast & ~special, fma64_by_parts((a, *halves_of(a)), (b, *halves_of(b)), c), result)
     rest = ~(special | fast | tiny)
     if rest.any():
         result[rest] = [_fma_exact(*map(float, v)) for v in zip(a[rest], b[rest], c[rest], strict=True)]
     return result
 
 
-def _fma_by_parts(a: Array, b: Array, product: Array, c: Array) -> Array:
-    low = _product_error(a, b, product)
-    upper, lower = _two_sum(c, low)
-    high, rest = _two_sum(product, upper)
-    return np.asarray(high + _odd(*_two_sum(lower, rest)))
+def fma64_by_parts(a: tuple[Array, Array, Array], b: tuple[Array, Array, Array], c: Array) -> Array:
+    """``a * b + c`` rounded once, where nothing overflows or underflows; of a and b also their halves are given."""
+    product = a[0] * b[0]
+    low = ((a[1] * b[1] - product) + a[1] * b[2] + a[2] * b[1]) + a[2] * b[2]  # the error of the product
+    upper, lower = two_sum(c, low)
+    high, rest = two_sum(product, upper)
+    return np.asarray(high + rounded_to_odd(*two_sum(lower, rest)))
 
 
-def _product_error(a: Array, b: Array, product: Array) -> Array:
-    a1, a2 = _split(a)
-    b1, b2 = _split(b)
-    return np.asarray(((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2)
-
-
-def _split(a: Array) -> tuple[Array, Array]:
+def halves_of(a: Array) -> tuple[Array, Array]:
     """``a`` as a sum of two parts of 26 bits (Veltkamp)."""
     t = a * 134217729.0
     high = t - (t - a)

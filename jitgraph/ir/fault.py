@@ -72,7 +72,7 @@ def _report(graph: Graph, stage: str, error: BaseException, fault: Fault | None)
     return CompileError(
         f"jitgraph failed to compile {what}, in the stage {stage}: {type(error).__name__}: {str(error).strip()}",
         location=None if fault is None else fault.location,
-        hint=f"the fault is jitgraph's; {_keep(graph, stage, error)}; JITGRAPH_INTERPRET=1 may run the program meanwhile",
+        hint=f"the fault is jitgraph's; {_keep(graph, stage, error)}; JITGRAPH_INTERPRET=1 may run the program",
     )
 
 

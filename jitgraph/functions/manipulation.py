@@ -338,14 +338,18 @@ def take_along_axis(x: TensorLike, indices: TensorLike, axis: int = -1) -> Tenso
 
 @method
 def index_select(x: TensorLike, axis: int, index: TensorLike) -> Tensor:
-    """PyTorch's order of the arguments of ``take``."""
-    return take(x, index, axis)
+    """``take`` with PyTorch's order of the arguments, and its indices: from 0 up, none from the end."""
+    value = lifting.value_of(x)
+    places = _positions(index, "index_select").value
+    return lifting.wrap(ops.gather(value, places, axis=axis_of(axis, value.type.ndim, "index_select"), negative=False))
 
 
 @method
 def index_add(x: TensorLike, axis: int, index: TensorLike, source: TensorLike) -> Tensor:
-    """x with slice i of ``source`` added to slice ``index[i]`` along ``axis``; IndexError where out of range."""
+    """x with slice i of ``source`` added to slice ``index[i]`` along ``axis``; IndexError out of range or below 0."""
     value = lifting.value_of(x)
     added = lifting.cast(lifting.value_of(source, value.dtype), value.dtype)
     number = axis_of(axis, value.type.ndim, "index_add")
-    return lifting.wrap(ops.scatter_add(value, _positions(index, "index_add").value, added, axis=number))
+    return lifting.wrap(
+        ops.scatter_add(value, _positions(index, "index_add").value, added, axis=number, negative=False)
+    )

@@ -1,4 +1,4 @@
-"""Where PyTorch counts from 0 and never from the end: embeddings, class numbers, index_select and index_add."""
+"""Where PyTorch counts from 0 and never from the end: embeddings, class numbers and index_add."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ CHOOSING: dict[str, Callable[[Any], Any]] = {
     "Embedding": lambda i: LAYER(i),
     "Embedding with padding": lambda i: functional.embedding(i, TABLE, padding_idx=0),
     "embedding of no columns": lambda i: functional.embedding(i, TABLE[:, :0]),
-    "index_select": lambda i: jg.index_select(TABLE, 0, i),
-    "index_select of columns": lambda i: jg.index_select(TABLE.T, 1, i),
     "index_add": lambda i: jg.index_add(TABLE, 0, i, jg.ones((2, 3))),
     "one_hot": lambda i: functional.one_hot(i, 4),
     "cross_entropy": lambda i: functional.cross_entropy(SCORES, i),
@@ -73,6 +71,6 @@ def test_a_negative_row_of_padding_counts_from_the_end() -> None:
 
 def test_indexing_and_take_count_from_the_end_as_in_numpy() -> None:
     last = TABLE.numpy()[-1]
-    for function in (lambda i: TABLE[i], lambda i: jg.take(TABLE, i, axis=0)):
+    for function in (lambda i: TABLE[i], lambda i: jg.take(TABLE, i, axis=0), lambda i: TABLE.index_select(0, i)):
         for run in (function, jg.trace(function)):
             np.testing.assert_array_equal(run(jg.asarray([-1])).numpy()[0], last)

@@ -338,10 +338,8 @@ def take_along_axis(x: TensorLike, indices: TensorLike, axis: int = -1) -> Tenso
 
 @method
 def index_select(x: TensorLike, axis: int, index: TensorLike) -> Tensor:
-    """``take`` with PyTorch's order of the arguments, and its indices: from 0 up, none from the end."""
-    value = lifting.value_of(x)
-    places = _positions(index, "index_select").value
-    return lifting.wrap(ops.gather(value, places, axis=axis_of(axis, value.type.ndim, "index_select"), negative=False))
+    """PyTorch's order of the arguments of ``take``."""
+    return take(x, index, axis)
 
 
 @method

@@ -1,7 +1,8 @@
 """gather, scatter_add and scatter by int64 indices along an axis, and slices at dynamic starts.
 
-Indices count from the end where they are negative, unless ``negative=False``, for which they are out of range; an index
-out of range raises IndexError with the message of ``out_of_range``, compiled code included. Starts of dynamic slices clamp, so that the slice lies within.
+Indices count from the end where they are negative, unless ``negative=False``, for which they are out of range; an
+index out of range raises IndexError with the message of ``out_of_range``, compiled code included. Starts of dynamic
+slices clamp, so that the slice lies within.
 """
 
 from __future__ import annotations

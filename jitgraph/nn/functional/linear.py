@@ -33,7 +33,10 @@ def linear(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None
 
 
 def embedding(input: TensorLike, weight: TensorLike, padding_idx: int | None = None) -> Tensor:
-    """Rows of weight[V, D] at integers from 0 to V - 1, of any shape, else IndexError. Row ``padding_idx`` gets no gradient."""
+    """Rows of weight[V, D] at integers of any shape, from 0 to V - 1, else IndexError.
+
+    Row ``padding_idx`` gets no gradient.
+    """
     rows, table = lifting.value_of(input), lifting.value_of(weight)
     if not dtypes.is_integer(rows.dtype):
         raise DTypeError(f"embedding takes integers, not {rows.type}", hint="x.astype(jg.int64)")
@@ -151,8 +154,8 @@ def scaled_dot_product_attention(
     """softmax(query @ key.mT * scale + mask) @ value over the last two axes (Vaswani et al. 2017).
 
     query [..., L, E], key [..., S, E], value [..., S, V]; ``scale`` is 1 / sqrt(E) unless given. A boolean mask is true
-    where a key may be seen; ``is_causal`` lets place i see the keys 0 to i. A place that may see no key (a row of false,
-    or of -inf) gives 0 and gets no gradient, as in PyTorch.
+    where a key may be seen; ``is_causal`` lets place i see the keys 0 to i. A place that may see no key (a row of
+    false, or of -inf) gives 0 and gets no gradient, as in PyTorch.
     """
     if is_causal and attn_mask is not None:
         raise JitgraphError("scaled_dot_product_attention: is_causal and attn_mask exclude each other")

@@ -24,6 +24,10 @@ _OURS: Final = frozenset({"jitgraph", "llvmlite", "ml_dtypes", "networkx", "nump
 class Fault(CompileError):
     """An unforeseen exception, its cause, and what was being worked on."""
 
+    def __init__(self, what: str, cause: BaseException, location: Location | None) -> None:
+        super().__init__(_says(what, cause), location=location, hint="the fault is jitgraph's; please report it")
+        self.what = what
+
 
 class working_on:  # noqa: N801 - a context manager, and no generator as it stands around every node
     """Around work on one op or kernel: a fault inside names it and its line, the innermost of several."""
@@ -39,7 +43,7 @@ class working_on:  # noqa: N801 - a context manager, and no generator as it stan
 
     def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
         if error is not None and _is_fault(error):
-            raise Fault(self.what, location=self.location) from error
+            raise Fault(self.what, error, self.location) from error
 
 
 @contextmanager
@@ -56,6 +60,10 @@ def faults_reported(graph: Graph, stage: str) -> Iterator[None]:
         raise _report(graph, stage, error, None) from error
 
 
+def _says(what: str, error: BaseException) -> str:
+    return f"jitgraph failed to compile {what}: {type(error).__name__}: {str(error).strip()}"
+
+
 def _is_fault(error: BaseException) -> bool:
     if not isinstance(error, Exception) or isinstance(error, JitgraphError | MemoryError):
         return False
@@ -68,9 +76,9 @@ def _is_fault(error: BaseException) -> bool:
 
 
 def _report(graph: Graph, stage: str, error: BaseException, fault: Fault | None) -> CompileError:
-    what = "the graph" if fault is None else fault.message
+    what = "the graph" if fault is None else fault.what
     return CompileError(
-        f"jitgraph failed to compile {what}, in the stage {stage}: {type(error).__name__}: {str(error).strip()}",
+        _says(f"{what}, in the stage {stage}", error),
         location=None if fault is None else fault.location,
         hint=f"the fault is jitgraph's; {_keep(graph, stage, error)}; JITGRAPH_INTERPRET=1 may run the program",
     )

@@ -38,7 +38,7 @@ def differences(function: Callable[[Any], Any], x: Any, direction: Any) -> Any |
 
 
 def smooth_point(program: Program, seed: int) -> tuple[Any, Any, Any, Any] | None:
-    """An input, two directions, and by differences the slopes along both and the change of the gradient along the first."""
+    """An input, two directions, and by differences the slopes along both and how the gradient bends."""
     rng = np.random.default_rng(seed)
     graph, derivatives = program.graph(), program.derivatives()
 

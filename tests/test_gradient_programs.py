@@ -96,3 +96,29 @@ def test_every_differentiable_op_is_in_a_program() -> None:
     print(*(f"{counts[name]:5} {name}" for name in DIFFERENTIABLE), sep="\n")
     assert set(DIFFERENTIABLE) == set(IN_THE_TABLE)
     assert not [name for name in DIFFERENTIABLE if not counts[name]]
+
+
+def _sorted(a: Any) -> Any:
+    return jg.sort(a, axis=1)
+
+
+def _picked(a: Any) -> Any:
+    return jg.take_along_axis(a, jg.argsort(a, axis=1), axis=1)
+
+
+def _top(a: Any) -> Any:
+    return jg.concat([jg.topk(a, 3, axis=1)[0], a[:, 3:]], axis=1)
+
+
+@pytest.mark.parametrize("first", [_sorted, _picked, _top])
+@pytest.mark.parametrize("second", [_sorted, _picked, _top])
+def test_second_order_through_sorts_of_sorts(first: Any, second: Any) -> None:
+    """The groups of such a gradient read one another by way of sorts: none may be merged into a circle."""
+    rng = np.random.default_rng(0)
+    x = jg.asarray(rng.permutation(12).reshape(3, 4) / 10 + 0.05)
+    w = jg.asarray(rng.normal(size=(3, 4)))
+    function = lambda x: (x * second(first(x) * 0.7) ** 2 * w).sum()
+    curvature = jg.grad(lambda x: (jg.grad(function)(x) * w).sum())
+    slope = differences(lambda x: jg.grad(function)(jg.asarray(x)).numpy(), x.numpy(), w.numpy() / 10)
+    np.testing.assert_allclose(curvature(x).numpy(), slope * 10, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(jg.trace(curvature)(x).numpy(), curvature(x).numpy(), rtol=1e-12, atol=1e-12)

@@ -23,6 +23,7 @@ from jitgraph.codegen.schedule import MemoryPlan, Schedule
 from jitgraph.codegen.select import select
 from jitgraph.errors import CompileError
 from jitgraph.ir import dims
+from jitgraph.ir.fault import faults_reported
 from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
@@ -154,7 +155,8 @@ def compile(
     JITGRAPH_INTERPRET=1, and for graphs that print, the result runs in the interpreter.
     """
     if config.INTERPRET.is_on() or any(node.op.effect == "ordered" for node in graph.walk()):
-        return Interpreted(expand_grads(graph))
+        with faults_reported(graph, "passes"):
+            return Interpreted(expand_grads(graph))
     target = target or Target.host()
     target = replace(target, fastmath=target.fastmath or fastmath)
     if cache is None:
@@ -170,7 +172,7 @@ def _compile(graph: Graph, target: Target, donate: Sequence[Donation]) -> Compil
 
 
 def _compile_stages(graph: Graph, target: Target, donate: Sequence[Donation]) -> Compiled:
-    clock = _Clock()
+    clock = _Clock(graph)
     with clock.stage("passes"):
         optimized = pipeline.run(graph, target, _BEFORE_FUSION)
     with clock.stage("fuse"):
@@ -180,7 +182,8 @@ def _compile_stages(graph: Graph, target: Target, donate: Sequence[Donation]) ->
     with clock.stage("memory"):
         schedule = plan_memory(schedule, donate)
     if config.VERIFY.is_on():
-        _verify(fused, schedule)
+        with faults_reported(graph, "verify"):
+            _verify(fused, schedule)
     if config.logs("memory"):
         config.log("memory", _memory_text(schedule))
     stages = Stages(graph, optimized, fused, apart, schedule, milliseconds=clock.milliseconds)
@@ -188,7 +191,8 @@ def _compile_stages(graph: Graph, target: Target, donate: Sequence[Donation]) ->
         stages.llvm_ir = emit_llvm(schedule, target)
     with clock.stage("llvm"):
         image = image_of(stages.llvm_ir, target)
-    return Compiled(image, signature_of(graph, schedule), stages, target)
+    with faults_reported(graph, "signature"):
+        return Compiled(image, signature_of(graph, schedule), stages, target)
 
 
 def _verify(graph: Graph, schedule: Schedule) -> None:
@@ -208,13 +212,17 @@ def _memory_text(schedule: Schedule) -> str:
 
 
 class _Clock:
-    def __init__(self) -> None:
+    """The stages of the compilation of ``graph``, each timed; what nobody foresaw in one becomes a CompileError."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
         self.milliseconds: dict[str, float] = {}
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         start = time.perf_counter()
-        yield
+        with faults_reported(self.graph, name):
+            yield
         self.milliseconds[name] = 1e3 * (time.perf_counter() - start)
 
 

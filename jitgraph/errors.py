@@ -127,7 +127,10 @@ class GraphError(LocatedError):
 
 
 class CompileError(LocatedError):
-    """A graph that is well formed but cannot be turned into native code for this target."""
+    """A graph that is well formed but cannot be turned into native code for this target.
+
+    Also where jitgraph itself is at fault: the message then names the op and a file that holds the graph.
+    """
 
 
 class UnsupportedOp(CompileError):

@@ -16,7 +16,7 @@ from jitgraph import dtypes
 from jitgraph.ir.op import Op
 from jitgraph.ops import OPS
 
-COLUMNS = ("eager", "interpreter", "executor", "native", "named sizes", "gradient")
+COLUMNS = ("eager", "interpreter", "executor", "native", "named sizes", "gradient", "programs")
 CORNERS = {
     "0": lambda x: x.ndim == 0,
     "e": lambda x: x.size == 0,
@@ -41,6 +41,8 @@ def reason(op: Op, column: str) -> str | None:
     """Why a column does not apply to an op; None where it does."""
     if op.name == "grad":
         return "a transform, gone before anything runs"
+    if column == "programs" and op.name in ("stack_new", "stack_push", "stack_pop", "full", "iota", "constant"):
+        return "takes no float that a gradient could reach"
     if op.name in ("stack_new", "stack_push", "stack_pop", "token", "print") and column not in (
         "interpreter",
         "gradient",
@@ -50,7 +52,7 @@ def reason(op: Op, column: str) -> str | None:
         return "regions and tokens have no shape of their own"
     if column == "named sizes" and op.name == "constant":
         return "a constant's shape is concrete"
-    if column == "gradient" and (op.effect != "none" or "nondifferentiable" in op.traits):
+    if column in ("gradient", "programs") and (op.effect != "none" or "nondifferentiable" in op.traits):
         return "no gradient passes"
     return None
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import jitgraph as jg
 from jitgraph import ops
 from jitgraph.eager import EagerValue
+from jitgraph.ops import exact_math
 
 # The block for counter 0 and key 0 among the known answers of Philox4x32-10 that Random123 comes with.
 ZERO_BLOCK = [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
@@ -158,3 +161,54 @@ def test_the_stream_is_the_same_traced() -> None:
     assert (
         jg.random.uniform((2,)).tolist() == (jg.random.seed(11), draw(), draw(), jg.random.uniform((2,)))[-1].tolist()
     )
+
+
+DRAWS = {
+    "uniform": lambda dtype: jg.random.uniform((3, 1237), dtype=dtype),
+    "uniform between": lambda dtype: jg.random.uniform((999,), -3.0, 0.7, dtype=dtype),
+    "normal": lambda dtype: jg.random.normal((11, 3001), dtype=dtype),
+    "normal of a mean": lambda dtype: jg.random.normal((999,), 2.0, 0.3, dtype=dtype),
+    "normal of one": lambda dtype: jg.random.normal((), dtype=dtype),
+    "dropout": lambda dtype: jg.nn.functional.dropout(jg.full((999,), 1.25, dtype=dtype), 0.3),
+    "xavier_normal_": lambda dtype: jg.nn.init.xavier_normal_(jg.zeros((31, 17), dtype=dtype)),
+    "kaiming_uniform_": lambda dtype: jg.nn.init.kaiming_uniform_(jg.zeros((31, 17), dtype=dtype)),
+    "bernoulli": lambda dtype: jg.random.bernoulli(0.3, (999,)).astype(dtype),
+    "randint": lambda dtype: jg.random.randint(-40, 50, (999,)).astype(dtype),
+    "permutation": lambda dtype: jg.random.permutation(99).astype(dtype),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("name", DRAWS)
+def test_every_distribution_has_the_same_bits_eager_interpreted_and_compiled(
+    name: str, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def drawn(function: Any) -> bytes:
+        jg.random.seed(11)
+        result = function()
+        assert result.dtype == getattr(jg, dtype)
+        return bytes(result.numpy().tobytes())
+
+    eager = drawn(lambda: DRAWS[name](dtype))
+    assert drawn(jg.trace(lambda: DRAWS[name](dtype))) == eager
+    monkeypatch.setenv("JITGRAPH_INTERPRET", "1")
+    assert drawn(jg.trace(lambda: DRAWS[name](dtype))) == eager
+
+
+@pytest.mark.parametrize(("dtype", "bits"), [("float32", 24), ("float64", 53)])
+def test_the_parts_of_a_normal_are_accurate(dtype: str, bits: int) -> None:
+    """Logarithm and cosine on the grid of uniforms, its ends and its powers of two, within 2 ulp."""
+    rng = np.random.default_rng(0)
+    some = [rng.integers(1, 2**bits, 20_000), np.arange(1, 500), 2**bits - np.arange(1, 500), 2 ** np.arange(bits)]
+    whole = np.concatenate(some).astype(np.float64)
+    x = (whole * 2.0**-bits).astype(dtype)
+    wide = x.astype(np.longdouble)
+    turns = wide * 4
+    left = (turns - np.rint(turns)) * (np.arctan(np.longdouble(1)) * 2)
+    parts = [np.cos(left), -np.sin(left), -np.cos(left), np.sin(left)]
+    expected = {"minus_log": -np.log(wide), "cos_turns": np.choose(np.rint(turns).astype(int) % 4, parts)}
+    for name, value in expected.items():
+        found = getattr(exact_math, name)(EagerValue(x)).array
+        assert found.dtype == x.dtype
+        error = np.abs(found - value) / np.spacing(np.abs(value).astype(dtype))
+        assert error.max() < 2, (name, x[error.argmax()])

@@ -32,10 +32,11 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Run ``kernel`` with ``buffers`` for its params, by name and in order."""
+    """Run ``kernel`` with ``buffers`` for its params, by name and in order; it came from the line ``location``."""
 
     kernel: Kernel
     buffers: tuple[str, ...]
+    location: Location | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from jitgraph.codegen.lower.recorder import Storage
 from jitgraph.codegen.schedule import Buffer, Pop, Push, Schedule
 from jitgraph.errors import CompileError, UnsupportedOp
 from jitgraph.ir import dims
+from jitgraph.ir.fault import working_on
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import StackType, TensorType
@@ -85,7 +86,9 @@ class Selector:
                     wanted.setdefault(source, []).append(replace(place, type=source.tensor))
         written: set[str] = set()
         for node in graph.nodes:
-            self._node(graph, node, held, wanted, written)
+            with working_on(node.op.name if node.op.name != "fused" else node.regions[0].name, node.location):
+                self.builder.location = node.location
+                self._node(graph, node, held, wanted, written)
         places: list[Held] = []
         copies: list[tuple[Value, Storage]] = []
         for value, result in zip(graph.outputs, results, strict=True):

@@ -88,7 +88,7 @@ def _run(graph: Graph, operands: Sequence[Any], sizes: Mapping[str, int]) -> lis
         match node.op.name:
             case "cond":
                 results: Any = _run(node.regions[0 if bool(inputs[0].array) else 1], inputs[1:], sizes)
-            case "call":
+            case "call" | "fused":
                 results = _run(node.regions[0], inputs, sizes)
             case "while":
                 results = _while(node, inputs, attrs["num_carries"], sizes)

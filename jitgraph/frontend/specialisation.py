@@ -22,6 +22,7 @@ from jitgraph.frontend.program import Program
 from jitgraph.frontend.replay import GradientRecord, gradients_by_ops
 from jitgraph.ir import context
 from jitgraph.ir.context import Context
+from jitgraph.ir.fault import faults_reported
 from jitgraph.ir.graph import Graph
 from jitgraph.location import Location
 from jitgraph.passes.autodiff import Vjp, vjp_halves
@@ -74,7 +75,8 @@ class Specialisation:
             and program.slots[source.at].requires_grad
             and graph.inputs[i].dtype.kind not in "biu"
         ]
-        return vjp_halves(graph, wrt)
+        with faults_reported(graph, "gradient"):
+            return vjp_halves(graph, wrt)
 
     @cached_property
     def forward(self) -> Runnable:

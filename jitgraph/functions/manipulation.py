@@ -373,8 +373,10 @@ def index_select(x: TensorLike, axis: int, index: TensorLike) -> Tensor:
 
 @method
 def index_add(x: TensorLike, axis: int, index: TensorLike, source: TensorLike) -> Tensor:
-    """x with slice i of ``source`` added to slice ``index[i]`` along ``axis``; IndexError where out of range."""
+    """x with slice i of ``source`` added to slice ``index[i]`` along ``axis``; IndexError out of range or below 0."""
     value = lifting.value_of(x)
     added = lifting.cast(lifting.value_of(source, value.dtype), value.dtype)
     number = axis_of(axis, value.type.ndim, "index_add")
-    return lifting.wrap(ops.scatter_add(value, _positions(index, "index_add").value, added, axis=number))
+    return lifting.wrap(
+        ops.scatter_add(value, _positions(index, "index_add").value, added, axis=number, negative=False)
+    )

@@ -41,6 +41,7 @@ from jitgraph.ops.activation import (
     log2,
     log10,
     log_sigmoid,
+    logaddexp,
     reciprocal,
     relu,
     sigmoid,
@@ -71,7 +72,7 @@ from jitgraph.ops.pooling import avg_pool2d, max_pool2d
 from jitgraph.ops.predicates import clamp, isfinite, isinf, isnan, logical_and, logical_not, logical_or, logical_xor
 from jitgraph.ops.reduction import argmax, argmin, reduce_max, reduce_min, reduce_prod, reduce_sum
 from jitgraph.ops.sorting import sort
-from jitgraph.ops.statistics import log_softmax, logsumexp, mean, softmax, std, var
+from jitgraph.ops.statistics import log_softmax, logsumexp, masked_softmax, mean, softmax, std, var
 from jitgraph.ops.transcendental import (
     acos,
     acosh,
@@ -219,12 +220,14 @@ __all__ = [
     "log10",
     "log_sigmoid",
     "log_softmax",
+    "logaddexp",
     "logical_and",
     "logical_not",
     "logical_or",
     "logical_xor",
     "logsumexp",
     "lt",
+    "masked_softmax",
     "max_pool2d",
     "maximum",
     "mean",

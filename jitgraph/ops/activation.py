@@ -10,7 +10,8 @@ from jitgraph.dtypes import DType
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ops import rules
 from jitgraph.ops.arithmetic import abs, add, div, maximum, minimum, mul, neg, sub
-from jitgraph.ops.comparison import gt, le, select
+from jitgraph.ops.bits import bitwise_and
+from jitgraph.ops.comparison import eq, gt, le, select
 from jitgraph.ops.creation import full_like, zeros_like
 from jitgraph.ops.define import composite
 from jitgraph.ops.sampling import Domain, elementwise_samples
@@ -80,6 +81,27 @@ log_sigmoid: Op = _activation(
     lambda x: neg(softplus(neg(x))),
     vjp=lambda ct, out, x: (mul(ct, sigmoid(neg(x))),),
     doc="log(sigmoid(x)), without overflow.",
+)
+
+
+def _gap(x: Any, y: Any) -> Any:
+    """x - y, and 0 for two equal infinities."""
+    infinite = bitwise_and(eq(x, y), eq(abs(x), full_like(math.inf, x)))
+    return select(infinite, zeros_like(x), sub(x, y))
+
+
+def _logaddexp_vjp(ct: Any, out: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    gap = _gap(x, y)
+    return mul(ct, sigmoid(gap)), mul(ct, sigmoid(neg(gap)))
+
+
+logaddexp: Op = composite(
+    "logaddexp",
+    lambda x, y: add(maximum(x, y), log1p(exp(neg(abs(_gap(x, y)))))),
+    vjp=_logaddexp_vjp,
+    samples=elementwise_samples("logaddexp", 2, rules.FLOATS, domain=_SMOOTH),
+    in_float32=True,
+    doc="log(exp(x) + exp(y)), without overflow and to full precision where one of them is small.",
 )
 silu: Op = _activation("silu", lambda x: mul(x, sigmoid(x)), onnx="Swish", doc="x * sigmoid(x).")
 

@@ -6,7 +6,8 @@ number of elements.
 
 normal: Box and Muller, "A note on the generation of random normal deviates", 1958: with u and v two uniforms of each
 element, sqrt(-2 log(1 - u)) * cos(2 pi v); u from the first half of the words, v from the second. 16-bit floats are
-made in float32 and rounded.
+made in float32 and rounded. Everything is made of ops that round alike wherever they run, logarithm and cosine too
+(``exact_math``), so that a key gives the same bits eagerly, interpreted and compiled.
 
 ``words_used`` says how many words of the stream a call uses; the counter offset advances by a quarter of that, rounded
 up.
@@ -14,7 +15,6 @@ up.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -34,10 +34,11 @@ from jitgraph.ops.comparison import ge, select
 from jitgraph.ops.conversion import cast
 from jitgraph.ops.creation import full_like, zeros_like
 from jitgraph.ops.define import composite
+from jitgraph.ops.exact_math import cos_turns, minus_log
 from jitgraph.ops.movement import reshape
 from jitgraph.ops.philox import random_bits
 from jitgraph.ops.sampling import generator, values
-from jitgraph.ops.transcendental import cos, log, sqrt
+from jitgraph.ops.transcendental import sqrt
 from jitgraph.ops.windows import slice
 
 _PRECISION = {dtypes.bfloat16: 8, dtypes.float16: 11, dtypes.float32: 24}
@@ -87,8 +88,8 @@ def _normal(key: Any, *, shape: Shape, dtype: DType) -> Any:
     planes = _planes(key, 2 * each, shape)
     u, v = _from_words(planes[:each], wide), _from_words(planes[each:], wide)
     rest = sub(full_like(1.0, u), u)  # in (0, 1]
-    radius = sqrt(mul(log(rest), full_like(-2.0, rest)))
-    value = mul(radius, cos(mul(v, full_like(2 * math.pi, v))))
+    radius = sqrt(mul(minus_log(rest), full_like(2.0, rest)))
+    value = mul(radius, cos_turns(v))
     return value if dtype == wide else cast(value, dtype=dtype)
 
 

@@ -1,7 +1,8 @@
 """gather, scatter_add and scatter by int64 indices along an axis, and slices at dynamic starts.
 
-Indices count from the end where they are negative; an index out of range raises IndexError with the message of
-``out_of_range``, compiled code included. Starts of dynamic slices clamp, so that the slice lies within.
+Indices count from the end where they are negative, unless ``negative=False``, for which they are out of range; an
+index out of range raises IndexError with the message of ``out_of_range``, compiled code included. Starts of dynamic
+slices clamp, so that the slice lies within.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from jitgraph.ops.sampling import generator, values
 
 
 def out_of_range(index: int | str, extent: int | str) -> str:
-    """The message of the IndexError for an index outside ``-extent .. extent - 1``."""
+    """The message of the IndexError for an index outside ``-extent .. extent - 1``, or ``0 .. extent - 1``."""
     return f"index {index} is out of range for an axis of {extent} elements"
 
 
-def resolved(indices: Array, extent: int) -> Array:
+def resolved(indices: Array, extent: int, negative: bool = True) -> Array:
     """``indices`` with negative ones counted from the end; IndexError for the first that is out of range."""
-    bad = (indices < -extent) | (indices >= extent)
+    bad = (indices < (-extent if negative else 0)) | (indices >= extent)
     if bad.any():
         raise IndexError(out_of_range(int(np.asarray(indices)[bad].flat[0]), extent))
     return np.where(indices < 0, indices + extent, indices)
@@ -49,14 +50,14 @@ def _gathered(type: TensorType, indices: TensorType, axis: int) -> Shape:
     return (*type.shape[:axis], *indices.shape, *type.shape[axis + 1 :])
 
 
-def _gather_type(x: Type, indices: Type, *, axis: int) -> TensorType:
+def _gather_type(x: Type, indices: Type, *, axis: int, negative: bool = True) -> TensorType:
     type = rules.require_tensor("gather", x)
     rules.require_axis("gather", axis, type.ndim)
     return TensorType(type.dtype, _gathered(type, _require_indices("gather", indices), axis))
 
 
 def _scatter_rule(name: str, accepts: frozenset[DType]) -> Any:
-    def infer(x: Type, indices: Type, updates: Type, *, axis: int) -> TensorType:
+    def infer(x: Type, indices: Type, updates: Type, *, axis: int, negative: bool = True) -> TensorType:
         rules.require_tensors(name, (x, updates), accepts, 2)
         type, new = rules.require_tensor(name, x), rules.require_tensor(name, updates)
         rules.require_axis(name, axis, type.ndim)
@@ -69,24 +70,28 @@ def _scatter_rule(name: str, accepts: frozenset[DType]) -> Any:
     return infer
 
 
-def _rows(x: Array, indices: Array, updates: Array, axis: int) -> tuple[Array, Array, Array]:
+def _gather(x: Array, indices: Array, *, axis: int, negative: bool = True) -> Array:
+    return np.asarray(np.take(x, resolved(indices, x.shape[axis], negative), axis))
+
+
+def _rows(x: Array, indices: Array, updates: Array, axis: int, negative: bool) -> tuple[Array, Array, Array]:
     """A writable copy of x with the axis first, flat indices, and updates as one row for each of them."""
     target = np.array(np.moveaxis(x, axis, 0), order="C")
-    flat = resolved(indices, x.shape[axis]).reshape(-1)
+    flat = resolved(indices, x.shape[axis], negative).reshape(-1)
     moved = np.moveaxis(updates, range(axis, axis + indices.ndim), range(indices.ndim))
     return target, flat, moved.reshape((flat.size, *target.shape[1:]))
 
 
-def _scatter_add(x: Array, indices: Array, updates: Array, *, axis: int) -> Array:
+def _scatter_add(x: Array, indices: Array, updates: Array, *, axis: int, negative: bool = True) -> Array:
     """Sums in float32 for 16-bit floats, in the order of the indices."""
-    target, flat, rows = _rows(widen(x), indices, widen(updates), axis)
+    target, flat, rows = _rows(widen(x), indices, widen(updates), axis, negative)
     with np.errstate(all="ignore"):
         np.add.at(target, flat, rows)
         return np.moveaxis(target.astype(x.dtype), 0, axis)
 
 
-def _scatter(x: Array, indices: Array, updates: Array, *, axis: int) -> Array:
-    target, flat, rows = _rows(x, indices, updates, axis)
+def _scatter(x: Array, indices: Array, updates: Array, *, axis: int, negative: bool = True) -> Array:
+    target, flat, rows = _rows(x, indices, updates, axis, negative)
     last = np.full(x.shape[axis], -1, np.int64)
     np.maximum.at(last, flat, np.arange(flat.size))  # NumPy leaves open which of duplicates an assignment keeps
     hit = last >= 0
@@ -94,7 +99,9 @@ def _scatter(x: Array, indices: Array, updates: Array, *, axis: int) -> Array:
     return np.moveaxis(target, 0, axis)
 
 
-def _scatter_vjp(ct: Any, out: Any, x: Any, indices: Any, updates: Any, *, axis: int) -> tuple[Any, None, Any]:
+def _scatter_vjp(
+    ct: Any, out: Any, x: Any, indices: Any, updates: Any, *, axis: int, negative: bool = True
+) -> tuple[Any, None, Any]:
     """An overwritten element gets no gradient, and of updates to one place only the last gets it."""
     count = dims.product(indices.shape)
     order = reshape(iota(shape=(count,), axis=0, dtype=dtypes.int64), shape=indices.shape)
@@ -120,7 +127,7 @@ def _gather_samples(dtype: DType) -> Sequence[Sample]:
     return [
         Sample((values(rng, dtype, shape), np.asarray(indices, np.int64)), {"axis": axis})
         for shape, indices, axis in cases
-    ]
+    ] + [Sample((values(rng, dtype, (3, 2)), np.array([2, 0])), {"axis": 0, "negative": False})]
 
 
 def _scatter_samples(name: str, accepts: frozenset[DType]) -> Any:
@@ -143,18 +150,22 @@ gather: Op = Op(
     name="gather",
     kind="indexing",
     infer=_gather_type,
-    evaluate=lambda x, indices, *, axis: np.asarray(np.take(x, resolved(indices, x.shape[axis]), axis)),
-    vjp=lambda ct, out, x, indices, *, axis: (scatter_add(zeros_like(x), indices, ct, axis=axis), None),
+    evaluate=_gather,
+    vjp=lambda ct, out, x, indices, *, axis, negative=True: (
+        scatter_add(zeros_like(x), indices, ct, axis=axis),  # the indices were checked where they were read
+        None,
+    ),
     onnx="Gather",
     samples=_gather_samples,
-    doc="Elements of x at int64 indices along an axis; the indices' axes stand in the place of that axis.",
+    doc="Elements of x at int64 indices along an axis; the indices' axes stand in the place of that axis. With "
+    "negative=False, here and in the scatters, an index below 0 is out of range.",
 )
 scatter_add: Op = Op(
     name="scatter_add",
     kind="indexing",
     infer=_scatter_rule("scatter_add", rules.NUMBERS),
     evaluate=_scatter_add,
-    vjp=lambda ct, out, x, indices, updates, *, axis: (ct, None, gather(ct, indices, axis=axis)),
+    vjp=lambda ct, out, x, indices, updates, *, axis, negative=True: (ct, None, gather(ct, indices, axis=axis)),
     onnx="ScatterElements",
     samples=_scatter_samples("scatter_add", rules.NUMBERS),
     doc="x with updates added at int64 indices along an axis, duplicates in order; the adjoint of gather.",

@@ -82,7 +82,7 @@ conv2d: Op = composite(
 )
 embedding: Op = composite(
     "embedding",
-    lambda weight, indices: gather(weight, indices, axis=0),
+    lambda weight, indices: gather(weight, indices, axis=0, negative=False),
     samples=samples_for(
         "embedding",
         rules.FLOATS,
@@ -92,5 +92,5 @@ embedding: Op = composite(
         ],
     ),
     onnx="Gather",
-    doc="Rows of weight[V, D] at int64 indices of any shape.",
+    doc="Rows of weight[V, D] at int64 indices of any shape, from 0 to V - 1.",
 )

@@ -15,9 +15,9 @@ from jitgraph.ir import dims
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ops import rules
 from jitgraph.ops.arithmetic import add, div, maximum, mul, sub
-from jitgraph.ops.comparison import select
+from jitgraph.ops.comparison import eq, select
 from jitgraph.ops.conversion import stop_gradient
-from jitgraph.ops.creation import full, zeros_like
+from jitgraph.ops.creation import full, full_like, zeros_like
 from jitgraph.ops.define import composite
 from jitgraph.ops.predicates import isfinite
 from jitgraph.ops.reduction import reduce_max, reduce_sum, restore
@@ -87,12 +87,23 @@ var: Op = composite(
     in_float32=True,
     doc="The variance over axes: squared deviations from the mean, summed and divided by max(0, n - correction).",
 )
+
+
+def root(square: Any) -> Any:
+    """The square root of a sum of squares, whose derivatives where it is 0 count as 0 (PyTorch's choice for norms).
+
+    The root of 1 stands there behind the select, so that no derivative, of the first or a higher order, is infinite.
+    """
+    nothing = eq(square, zeros_like(square))
+    return select(nothing, zeros_like(square), sqrt(select(nothing, full_like(1.0, square), square)))
+
+
 std: Op = composite(
     "std",
-    lambda x, *, axes, correction: sqrt(_var(x, axes=axes, correction=correction)),
+    lambda x, *, axes, correction: root(_var(x, axes=axes, correction=correction)),
     samples=lambda dtype: [s for s in _over_axes("std", correction=0)(dtype) if s.inputs[0].shape != (4, 1)],
     in_float32=True,
-    doc="The square root of the variance.",
+    doc="The square root of the variance; its gradient is 0 where that is 0.",
 )
 
 
@@ -127,6 +138,20 @@ def _softmax(x: Any, *, axis: int) -> Any:
 def _softmax_vjp(ct: Any, out: Any, x: Any, *, axis: int) -> tuple[Any]:
     weighted = reduce_sum(mul(ct, out), axes=(axis,))
     return (mul(out, sub(ct, restore(weighted, x.type, (axis,)))),)
+
+
+def _masked_softmax(x: Any, *, axis: int) -> Any:
+    rules.require_axis("masked_softmax", axis, len(x.shape))
+    powers = exp(sub(x, restore(_finite_or_nan_maximum(x, axis), x.type, (axis,))))
+    total = reduce_sum(powers, axes=(axis,))
+    total = select(eq(total, zeros_like(total)), full_like(1.0, total), total)
+    return div(powers, restore(total, x.type, (axis,)))
+
+
+def _finite_or_nan_maximum(x: Any, axis: int) -> Any:
+    """The greatest element, and 0 for a row that has none but -inf."""
+    top = stop_gradient(reduce_max(x, axes=(axis,)))
+    return select(eq(top, full_like(-np.inf, top)), zeros_like(top), top)
 
 
 def _log_softmax(x: Any, *, axis: int) -> Any:
@@ -166,6 +191,14 @@ softmax: Op = composite(
     onnx="Softmax",
     in_float32=True,
     doc="exp(x) / sum(exp(x)) along axis, the greatest element subtracted first.",
+)
+masked_softmax: Op = composite(
+    "masked_softmax",
+    _masked_softmax,
+    vjp=_softmax_vjp,
+    samples=_along_axis("masked_softmax"),
+    in_float32=True,
+    doc="softmax, and 0 for a row of -inf alone: the weights of attention, where nothing may be seen.",
 )
 log_softmax: Op = composite(
     "log_softmax",

@@ -209,10 +209,11 @@ def _atan2_vjp(ct: Any, out: Any, y: Any, x: Any) -> tuple[Any, ...]:
 
 
 def _hypot_vjp(ct: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
-    """0 at the origin, which is a kink."""
+    """0 at the origin, which is a kink, and so are all higher derivatives."""
     origin = eq(out, zeros_like(out))
     divisor = select(origin, full_like(1.0, out), out)
-    return mul(ct, div(x, divisor)), mul(ct, div(y, divisor))
+    scale = select(origin, zeros_like(ct), ct)
+    return mul(scale, div(x, divisor)), mul(scale, div(y, divisor))
 
 
 pow: Op = _function(

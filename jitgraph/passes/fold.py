@@ -13,6 +13,7 @@ from jitgraph.ir.attributes import names_in_attr
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.constraints import Constraints
 from jitgraph.ir.dims import Dim
+from jitgraph.ir.fault import working_on
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.target import Target
 from jitgraph.ops.creation import constant, full
@@ -33,7 +34,8 @@ def fold(graph: Graph, target: Target, constraints: Constraints | None = None) -
         regions = rewrite_regions(node, lambda region: fold(region, target, rewriter.constraints))
         copied = rewriter.copy(node, regions)
         start = len(rewriter.builder.nodes)
-        results = _folded(rewriter, copied, known)
+        with working_on(node.op.name, node.location):
+            results = _folded(rewriter, copied, known)
         if results is not None:
             del rewriter.builder.nodes[start - 1]
             for old, new in zip(copied.outputs, results, strict=True):

@@ -25,6 +25,7 @@ from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import Shape, TensorType
 from jitgraph.ops import fused
+from jitgraph.passes.group_order import GroupOrder
 from jitgraph.passes.rewriter import rewrite_regions
 from jitgraph.records import dataclass
 
@@ -171,6 +172,7 @@ class _Plan:
             group.root = node if form.kind == "contraction" else None
             group.edges[node] = self._edges(node, form)
             self.group[node] = group
+        self.order = GroupOrder(list(self.group.values()), self._reads)
 
     # --- what a node reads
 
@@ -262,9 +264,11 @@ class _Plan:
                     return reason
         if form.is_global and self._waits(form, members, edges):
             return "the reduction is over much more than one row, and has to finish first"
-        if self._reaches(left, right) or self._reaches(right, left):
+        between = self.order.between(left, right)
+        if between is None:
             return "it would make a cycle"
         merged = _Group(form, members, min(left.first, right.first), max(left.last, right.last), root, edges)
+        self.order.merge(left, right, merged, between)
         for node in members:
             self.group[node] = merged
         return None
@@ -280,28 +284,9 @@ class _Plan:
                 reduced.add(node)
         return False
 
-    def _reaches(self, start: _Group, end: _Group) -> bool:
-        """Whether ``end`` depends on ``start`` by way of another group."""
-        pending = [
-            group
-            for edges in end.edges.values()
-            for edge in edges
-            if (group := self.group[edge.producer]) is not start and group is not end
-        ]
-        seen: set[int] = set()
-        while pending:
-            group = pending.pop()
-            if id(group) in seen or group.last < start.first:
-                continue
-            seen.add(id(group))
-            for edges in group.edges.values():
-                for edge in edges:
-                    before = self.group[edge.producer]
-                    if before is start:
-                        return True
-                    if before is not group and before is not end:
-                        pending.append(before)
-        return False
+    def _reads(self, group: _Group) -> set[_Group]:
+        """The groups that a group reads, through movement ops too."""
+        return {self.group[edge.producer] for edges in group.edges.values() for edge in edges}
 
     # --- the new graph
 
@@ -455,10 +440,13 @@ def _in_order(units: list[tuple[int, Node]]) -> Iterable[Node]:
             readers.setdefault(j, []).append(i)
     ready = [(units[i][0], i) for i, count in enumerate(waiting) if not count]
     heapq.heapify(ready)
+    placed = 0
     while ready:
         _, i = heapq.heappop(ready)
+        placed += 1
         yield units[i][1]
         for j in readers.get(i, ()):
             waiting[j] -= 1
             if not waiting[j]:
                 heapq.heappush(ready, (units[j][0], j))
+    assert placed == len(units), "the groups depend on one another in a circle"

@@ -8,6 +8,7 @@ from dataclasses import replace
 from jitgraph.errors import GraphError, UnsupportedOp
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder, decomposition
+from jitgraph.ir.fault import working_on
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import add, call, reshape, stack_pop, stack_push
@@ -78,7 +79,9 @@ class Reverse:
                 spread(inner, self.active)
                 self._walk(inner)
                 continue
-            for value, cotangent in zip(node.inputs, self._step(node, cotangents), strict=True):
+            with working_on(f"the gradient of {node.op.name}", node.location):
+                found = self._step(node, cotangents)
+            for value, cotangent in zip(node.inputs, found, strict=True):
                 if cotangent is not None:
                     self._accumulate(value, cotangent)
 

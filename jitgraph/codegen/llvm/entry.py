@@ -20,6 +20,7 @@ from jitgraph.codegen.llvm.sizes import Sizes
 from jitgraph.codegen.schedule import Branch, Buffer, Launch, MemoryPlan, Pop, Push, Schedule, Step, While
 from jitgraph.errors import CompileError
 from jitgraph.ir.dims import DimLike
+from jitgraph.ir.fault import working_on
 from jitgraph.ir.target import Target
 from jitgraph.runtime import loader
 
@@ -177,7 +178,8 @@ class _Entry:
             known = made.get(key)
             if known is None:
                 before = len(functions)
-                name, scratch_bytes = emit_kernel(kernel, self.module, self.target)
+                with working_on(f"the kernel {kernel.name}", launch.location):
+                    name, scratch_bytes = emit_kernel(kernel, self.module, self.target)
                 known = made[key] = emitted(name, scratch_bytes, functions[before:])
                 place[name] = len(functions) - 1
                 self.scratch_bytes = max(self.scratch_bytes, scratch_bytes)

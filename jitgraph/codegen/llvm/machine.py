@@ -49,13 +49,10 @@ def _new_machine(name: str, level: int) -> Any:
 
 
 def _parsed(ir_text: str, machine: Any) -> Any:
-    try:
-        module = llvm.parse_assembly(ir_text, llvm.create_context())  # of its own: contexts belong to one thread
-        module.triple = TRIPLE
-        module.data_layout = str(machine.target_data)
-        module.verify()
-    except RuntimeError as error:
-        raise CompileError(f"LLVM refuses the generated code: {str(error).strip()}") from None
+    module = llvm.parse_assembly(ir_text, llvm.create_context())  # of its own: contexts belong to one thread
+    module.triple = TRIPLE
+    module.data_layout = str(machine.target_data)
+    module.verify()
     return module
 
 
@@ -76,7 +73,7 @@ def _run_passes(module: Any, machine: Any) -> None:
 
 
 def optimise(ir_text: str, target: Target) -> str:
-    """The module after the pass list, as text; CompileError where LLVM refuses it."""
+    """The module after the pass list, as text; RuntimeError where LLVM refuses it."""
     with _target_machine(target.name) as machine:
         module = _parsed(ir_text, machine)
         _run_passes(module, machine)
@@ -84,7 +81,7 @@ def optimise(ir_text: str, target: Target) -> str:
 
 
 def assemble(ir_text: str, target: Target) -> bytes:
-    """The module as a relocatable ELF object, position independent; CompileError where LLVM refuses it."""
+    """The module as a relocatable ELF object, position independent; RuntimeError where LLVM refuses it."""
     with _target_machine(target.name) as machine:
         module = _parsed(ir_text, machine)
         _run_passes(module, machine)
@@ -107,7 +104,7 @@ def _object(module: Any, machine: Any) -> bytes:
     with ffi.OutputString() as message:
         buffer = _emit_to_memory()(machine, module, 1, message)
         if not buffer:
-            raise CompileError(f"LLVM cannot emit the generated code: {message}")
+            raise RuntimeError(f"LLVM cannot emit the generated code: {message}")
     try:
         return ctypes.string_at(ffi.lib.LLVMPY_GetBufferStart(buffer), ffi.lib.LLVMPY_GetBufferSize(buffer))
     finally:

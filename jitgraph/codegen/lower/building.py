@@ -14,6 +14,7 @@ from jitgraph.ir.constant import Constant
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
+from jitgraph.location import Location
 from jitgraph.records import dataclass
 
 
@@ -49,6 +50,7 @@ class ScheduleBuilder:
         self.sites = Sites()
         self.stacks: list[str] = []
         self.steps: list[Step] = []
+        self.location: Location | None = None  # of the node that is lowered just now
         self._table = table
         self._constants: dict[Constant, Storage] = {}
         self._kernels: dict[str, list[Kernel]] = {}
@@ -84,7 +86,9 @@ class ScheduleBuilder:
         if kernel not in same:
             same.append(kernel)
         number = same.index(kernel)
-        self.steps.append(Launch(replace(kernel, name=f"{name}_{number}") if number else kernel, buffers))
+        self.steps.append(
+            Launch(replace(kernel, name=f"{name}_{number}") if number else kernel, buffers, self.location)
+        )
 
     @contextmanager
     def block(self) -> Iterator[list[Step]]:

@@ -19,20 +19,23 @@ from jitgraph.ops.indexing import out_of_range
 
 
 def wrapped(values: Evaluator, node: Node, number: Var, extent: DimLike, mask: Var | None, *, check: bool) -> DimLike:
-    """An index along an axis of ``extent`` as a position in it: negative ones count from the end.
+    """An index along an axis of ``extent`` as a position in it: negative ones count from the end, where the op says so.
 
     With ``check``, one that is out of range stops the kernel with IndexError.
     """
+    from_end = node.attrs.get("negative", True)
     recorder = values.recorder
     words = Words(recorder, int64)
     bound = recorder.index_value(extent)
     if check:
         site = CheckSite("IndexError", out_of_range("{index}", "{bound}"), node.location)
-        fits = words.and_(words.cmp("ge", number, words.neg(bound)), words.cmp("lt", number, bound))
+        least = words.neg(bound) if from_end else words.const(0)
+        fits = words.and_(words.cmp("ge", number, least), words.cmp("lt", number, bound))
         ok = fits if mask is None else words.or_(fits, words.not_(mask))
         recorder.check(ok, values.sites.number(site), number, bound)
-    position = words.select(words.cmp("lt", number, words.const(0)), words.add(number, bound), number)
-    return recorder.as_index(position, extent)
+    if from_end:
+        number = words.select(words.cmp("lt", number, words.const(0)), words.add(number, bound), number)
+    return recorder.as_index(number, extent)
 
 
 def _gather_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var | None) -> Var:

@@ -75,7 +75,12 @@ class Evaluator:
         self.kept: dict[Value, KeptRow] = {}
 
     def at(self, value: Value, index: Sequence[DimLike], mask: Var | None = None) -> Var:
-        """``value[index]`` as a scalar of its dtype."""
+        """``value[index]`` as a scalar of its dtype.
+
+        A tensor without elements has none to be read: code that asks for one stands in a loop that never turns.
+        """
+        if 0 in value.shape:
+            return Words(self.recorder, value.dtype).const(0)
         place = tuple(0 if extent == 1 else dim for dim, extent in zip(index, value.shape, strict=True))
         key = (id(value), place, mask)
         known = self.recorder.recall(key)

@@ -12,7 +12,7 @@ from jitgraph.functions.elementwise import where
 from jitgraph.functions.linear_algebra import matmul
 from jitgraph.ir import context
 from jitgraph.lifting import TensorLike
-from jitgraph.nn.functional.activation import dropout, softmax
+from jitgraph.nn.functional.activation import dropout
 from jitgraph.nn.functional.arguments import floats, repeated
 from jitgraph.tensor import Tensor
 
@@ -33,7 +33,10 @@ def linear(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None
 
 
 def embedding(input: TensorLike, weight: TensorLike, padding_idx: int | None = None) -> Tensor:
-    """Rows of weight[V, D] at integers of any shape; IndexError out of range. Row ``padding_idx`` gets no gradient."""
+    """Rows of weight[V, D] at integers of any shape, from 0 to V - 1, else IndexError.
+
+    Row ``padding_idx`` gets no gradient.
+    """
     rows, table = lifting.value_of(input), lifting.value_of(weight)
     if not dtypes.is_integer(rows.dtype):
         raise DTypeError(f"embedding takes integers, not {rows.type}", hint="x.astype(jg.int64)")
@@ -151,7 +154,8 @@ def scaled_dot_product_attention(
     """softmax(query @ key.mT * scale + mask) @ value over the last two axes (Vaswani et al. 2017).
 
     query [..., L, E], key [..., S, E], value [..., S, V]; ``scale`` is 1 / sqrt(E) unless given. A boolean mask is true
-    where a key may be seen; ``is_causal`` lets place i see the keys 0 to i.
+    where a key may be seen; ``is_causal`` lets place i see the keys 0 to i. A place that may see no key (a row of
+    false, or of -inf) gives 0 and gets no gradient, as in PyTorch.
     """
     if is_causal and attn_mask is not None:
         raise JitgraphError("scaled_dot_product_attention: is_causal and attn_mask exclude each other")
@@ -162,4 +166,8 @@ def scaled_dot_product_attention(
     if attn_mask is not None:
         seen = dtypes.is_bool(attn_mask.dtype)
         scores = where(attn_mask, scores, -math.inf) if seen else scores + attn_mask
-    return matmul(dropout(softmax(scores, -1), dropout_p, dropout_p > 0.0), value)
+    if attn_mask is None:
+        weights = scores.softmax(-1)
+    else:
+        weights = lifting.wrap(ops.masked_softmax(lifting.value_of(scores), axis=scores.ndim - 1))
+    return matmul(dropout(weights, dropout_p, dropout_p > 0.0), value)

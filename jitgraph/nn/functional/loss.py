@@ -11,6 +11,7 @@ from jitgraph.ir import context
 from jitgraph.lifting import TensorLike
 from jitgraph.nn.functional.activation import softplus
 from jitgraph.nn.functional.arguments import axis_or_dim, floats
+from jitgraph.nn.functional.norms import norm
 from jitgraph.tensor import Tensor
 
 
@@ -231,5 +232,5 @@ def one_hot(tensor: TensorLike, num_classes: int = -1) -> Tensor:
 def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """sum(x1 x2) / (|x1| |x2|) along ``dim``, each norm at least ``eps``."""
     a, b = map(lifting.wrap, floats(x1, x2))
-    left, right = ((x * x).sum(axis=dim).sqrt().clip(min=eps) for x in (a, b))
+    left, right = (norm(x, 2.0, dim, keepdims=False).clip(min=eps) for x in (a, b))
     return (a * b).sum(axis=dim) / (left * right)  # type: ignore[no-any-return]

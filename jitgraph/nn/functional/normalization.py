@@ -14,6 +14,7 @@ from jitgraph.functions.creation import shape_of
 from jitgraph.ir import context, dims
 from jitgraph.lifting import TensorLike
 from jitgraph.nn.functional.arguments import axis_or_dim, floats
+from jitgraph.nn.functional.norms import norm
 from jitgraph.ops import rules
 from jitgraph.tensor import Tensor
 
@@ -143,9 +144,7 @@ def _mix(running: Tensor, fresh: Tensor, momentum: Any) -> None:
 
 @axis_or_dim
 def normalize(input: TensorLike, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """x divided by its p-norm along ``dim``, which counts as at least ``eps``."""
+    """x divided by its p-norm along ``dim``, which counts as at least ``eps``; the largest |x| for p infinite."""
     x = lifting.wrap(floats(input)[0])
-    powers = (abs(x) ** p).sum(axis=dim, keepdims=True)
-    size = powers.sqrt() if p == 2 else powers ** (1 / p)
-    result: Tensor = x / size.clip(min=eps)
+    result: Tensor = x / norm(x, float(p), dim).clip(min=eps)
     return result

@@ -1,0 +1,211 @@
+"""Gradients at points without a slope or a direction: constants, zeros, rows of which nothing may be seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitgraph as jg
+from jitgraph.nn import functional
+from jitgraph.nn.utils import clip_grad_norm_
+
+WEIGHTS = jg.asarray(np.arange(12.0).reshape(3, 4) - 4.0)
+NORMS = (0.5, 1.0, 1.5, 2.0, 3.0, math.inf)
+
+
+def along(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The derivative of the gradient of ``f`` along a direction."""
+    direction = jg.asarray(np.sin(np.arange(12.0)).reshape(3, 4))
+    return jg.grad(lambda x: (jg.grad(f)(x) * direction).sum())
+
+
+def ways(f: Callable[[Any], Any]) -> list[Callable[[Any], Any]]:
+    """A derivative eagerly, recorded as a whole, and recorded before it is differentiated."""
+    return [jg.grad(f), jg.trace(jg.grad(f)), jg.grad(jg.trace(f))]
+
+
+FLAT: dict[str, Callable[[Any], Any]] = {
+    "std": lambda x: x.std(),
+    "std of rows": lambda x: (x.std(axis=1, correction=1) * jg.arange(3.0)).sum(),
+    "std of columns": lambda x: (jg.std(x, axis=0) ** 2 + jg.std(x, axis=0)).sum(),
+}
+
+
+@pytest.mark.parametrize("name", FLAT)
+@pytest.mark.parametrize("constant", [0.0, 3.0, -0.5, 0.1])
+@pytest.mark.parametrize("dtype", [jg.float32, jg.float64])
+def test_std_of_a_constant(name: str, constant: float, dtype: Any) -> None:
+    """0.1 has a mean that rounds: what is left of the gradient is of the size of the rounding."""
+    x = jg.full((3, 4), constant, dtype=dtype)
+    for derivative in ways(FLAT[name]):
+        np.testing.assert_allclose(derivative(x).numpy(), 0.0, atol=0.0 if constant != 0.1 else 1e-5)
+    if constant != 0.1:
+        second = along(lambda x: FLAT[name](x.astype(jg.float64)))
+        for derivative in (second, jg.trace(second)):
+            np.testing.assert_array_equal(derivative(x.astype(jg.float64)).numpy(), 0.0)
+
+
+def test_std_of_rows_some_of_which_are_constant() -> None:
+    array = np.array([[1.0, 2.0, 4.0, 8.0], [5.0, 5.0, 5.0, 5.0], [0.0, 1.0, 0.0, 1.0]])
+    for derivative in ways(lambda x: x.std(axis=1).sum()):
+        found = derivative(jg.asarray(array)).numpy()
+        left = array - array.mean(axis=1, keepdims=True)
+        spread = np.where(array.std(axis=1) == 0, 1.0, array.std(axis=1))
+        np.testing.assert_allclose(found, left / (4 * spread[:, None]), atol=1e-15)
+
+
+def test_half_precision_std_of_a_constant() -> None:
+    for dtype in (jg.float16, jg.bfloat16):
+        for derivative in ways(lambda x: x.std()):
+            np.testing.assert_array_equal(derivative(jg.full((7,), 2.0, dtype=dtype)).astype(jg.float32).numpy(), 0.0)
+
+
+@pytest.mark.parametrize("p", NORMS)
+def test_normalize_at_zero(p: float) -> None:
+    """|x| below eps divides by eps: the gradient is the weights over eps, and nothing curves."""
+    f = lambda x: (functional.normalize(x, p=p, dim=1, eps=1e-3) * WEIGHTS).sum()
+    zeros = jg.zeros((3, 4), dtype=jg.float64)
+    for derivative in ways(f):
+        np.testing.assert_allclose(derivative(zeros).numpy(), WEIGHTS.numpy() * 1e3, rtol=1e-12)
+    for derivative in (along(f), jg.trace(along(f))):
+        np.testing.assert_array_equal(derivative(zeros).numpy(), 0.0)
+
+
+@pytest.mark.parametrize("p", NORMS)
+def test_normalize_with_zeros_in_a_row(p: float) -> None:
+    """At elements of 0 the size has no slope; elsewhere the gradient is that of differences."""
+    array = np.array([[1.0, -2.0, 0.0, 0.5], [0.0, 0.0, 3.0, 0.0], [1.0, 2.0, -3.0, 4.0]])
+    f = lambda x: (functional.normalize(x, p=p, dim=1) * WEIGHTS).sum()
+    found = [derivative(jg.asarray(array)).numpy() for derivative in ways(f)]
+    for other in found[1:]:
+        np.testing.assert_allclose(other, found[0], rtol=1e-12, atol=1e-14)
+    assert np.isfinite(found[0]).all()
+    for place in zip(*np.nonzero(array), strict=True):
+        up, down = array.copy(), array.copy()
+        up[place] += 1e-6
+        down[place] -= 1e-6
+        slope = (f(jg.asarray(up)) - f(jg.asarray(down))).item() / 2e-6
+        assert found[0][place] == pytest.approx(slope, rel=1e-6, abs=1e-7)
+
+
+@pytest.mark.parametrize("p", NORMS)
+def test_normalize_is_the_formula(p: float) -> None:
+    x = np.random.default_rng(0).normal(size=(3, 5))
+    size = np.abs(x).max(1, keepdims=True) if p == math.inf else (np.abs(x) ** p).sum(1, keepdims=True) ** (1 / p)
+    np.testing.assert_allclose(functional.normalize(jg.asarray(x), p=p).numpy(), x / size, rtol=1e-12)
+
+
+def test_a_norm_that_is_none_is_refused() -> None:
+    for p in (0, -1.0, math.nan):
+        with pytest.raises(jg.JitgraphError, match="hint: p is a positive number"):
+            functional.normalize(jg.ones((2, 2)), p=p)
+
+
+def test_cosine_similarity_at_zero() -> None:
+    f = lambda x: functional.cosine_similarity(x, WEIGHTS, eps=1e-3).sum()
+    size = np.sqrt((WEIGHTS.numpy() ** 2).sum(1, keepdims=True))
+    zeros = jg.zeros((3, 4), dtype=jg.float64)
+    for derivative in ways(f):
+        np.testing.assert_allclose(derivative(zeros).numpy(), WEIGHTS.numpy() / (size * 1e-3), rtol=1e-12)
+    for derivative in (along(f), jg.trace(along(f))):
+        np.testing.assert_array_equal(derivative(zeros).numpy(), 0.0)
+
+
+def test_hypot_at_the_origin() -> None:
+    f = lambda x: jg.hypot(x, 2 * x).sum()
+    zeros = jg.zeros((3, 4), dtype=jg.float64)
+    for derivative in (*ways(f), along(f), jg.trace(along(f))):
+        np.testing.assert_array_equal(derivative(zeros).numpy(), 0.0)
+
+
+def test_clipping_gradients_of_zero() -> None:
+    p = jg.nn.Parameter(jg.ones((3,)))
+    p.grad = jg.zeros((3,))
+    assert clip_grad_norm_([p], 1.0).item() == 0.0
+    np.testing.assert_array_equal(p.grad.numpy(), 0.0)
+
+
+# --- attention ------------------------------------------------------------------------------------------------------
+
+SEEN = np.array([[True, True, False], [False, False, False], [True, True, True]])
+MASKS = {
+    "bool": SEEN,
+    "float": np.where(SEEN, 0.25, -np.inf),
+    "batched": np.stack([SEEN, SEEN[::-1]]),
+    "none": np.zeros((3, 3), bool),
+}
+
+
+def attend(mask: np.ndarray[Any, Any]) -> Callable[..., Any]:
+    given = jg.asarray(mask)
+    return lambda q, k, v: functional.scaled_dot_product_attention(q, k, v, attn_mask=given)
+
+
+def reference(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    """Row by row, over the keys that are seen."""
+    bias = np.where(mask, 0.0, -np.inf) if mask.dtype == bool else mask
+    bias = np.broadcast_to(bias, (*q.shape[:-1], k.shape[-2]))
+    out = np.zeros((*q.shape[:-1], v.shape[-1]))
+    for place in np.ndindex(*q.shape[:-1]):
+        keys = np.flatnonzero(np.isfinite(bias[place]))
+        if keys.size:
+            scores = k[place[:-1]][keys] @ q[place] / math.sqrt(q.shape[-1]) + bias[place][keys]
+            weights = np.exp(scores - scores.max())
+            out[place] = weights / weights.sum() @ v[place[:-1]][keys]
+    return out
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_attention_of_a_row_that_sees_nothing(name: str) -> None:
+    rng = np.random.default_rng(1)
+    q, k, v = (rng.normal(size=(2, 3, 4)) for _ in range(3))
+    attention, mask = attend(MASKS[name]), MASKS[name]
+    dead = ~np.isfinite(np.where(mask, 0.0, -np.inf) if mask.dtype == bool else mask).any(-1)
+    dead = np.broadcast_to(dead, (2, 3))
+    given = [jg.asarray(x) for x in (q, k, v)]
+    expected = reference(q, k, v, mask)
+    weights = jg.asarray(rng.normal(size=expected.shape))
+    for function in (attention, jg.trace(attention)):
+        np.testing.assert_allclose(function(*given).numpy(), expected, rtol=1e-10, atol=1e-14)
+    loss = lambda q, k, v: (attention(q, k, v) * weights).sum()
+    for argument in range(3):
+        slope = jg.grad(loss, argnums=argument)
+        eager, traced = slope(*given).numpy(), jg.trace(slope)(*given).numpy()
+        np.testing.assert_allclose(traced, eager, rtol=1e-10, atol=1e-13)
+        assert np.isfinite(eager).all()
+        if argument == 0:
+            np.testing.assert_array_equal(eager[dead], 0.0)
+        step = 1e-6
+        array = (q, k, v)[argument]
+        for place in [(0, 0, 1), (0, 2, 3), (1, 1, 2)]:
+            ends = []
+            for sign in (1, -1):
+                moved = array.copy()
+                moved[place] += sign * step
+                parts = [moved if i == argument else x for i, x in enumerate((q, k, v))]
+                ends.append(float((reference(*parts, mask) * weights.numpy()).sum()))
+            assert eager[place] == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-5, abs=1e-8)
+    second = jg.grad(lambda q: (jg.grad(loss)(q, *given[1:]) ** 2).sum())
+    for derivative in (second, jg.trace(second)):
+        found = derivative(given[0]).numpy()
+        assert np.isfinite(found).all()
+        np.testing.assert_array_equal(found[dead], 0.0)
+
+
+def test_attention_keeps_nan() -> None:
+    """A NaN that is seen is no row without keys."""
+    q = jg.asarray([[1.0, np.nan], [1.0, 2.0]])
+    k = v = jg.asarray(np.eye(2, dtype=np.float32))
+    found = functional.scaled_dot_product_attention(q, k, v, attn_mask=jg.asarray([[True, True], [False, False]]))
+    assert np.isnan(found.numpy()[0]).all()
+    np.testing.assert_array_equal(found.numpy()[1], 0.0)
+
+
+def test_plain_softmax_of_nothing_but_minus_infinity_is_nan() -> None:
+    x = jg.full((2, 3), -math.inf)
+    for function in (jg.softmax, jg.trace(jg.softmax)):
+        assert np.isnan(function(x).numpy()).all()

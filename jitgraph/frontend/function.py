@@ -6,7 +6,6 @@ import functools
 import inspect
 import re
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -36,6 +35,7 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.sizes import bind_sizes
 from jitgraph.location import Location
 from jitgraph.records import dataclass
+from jitgraph.runtime import forks
 
 MAX_SPECIALISATIONS: Final = 8
 _UNITS: Final = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
@@ -95,7 +95,7 @@ class TracedFunction:
         self._misses = 0
         self._warned = False
         self._bounded = options.max_bytes is not None
-        self._lock = threading.RLock()
+        self._lock = forks.lock()
 
     def __repr__(self) -> str:
         return f"<traced {getattr(self.__wrapped__, '__qualname__', self.__wrapped__)}>"

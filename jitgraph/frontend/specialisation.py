@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from jitgraph.ir import context
 from jitgraph.ir.context import Context
 from jitgraph.ir.graph import Graph
 from jitgraph.location import Location
+from jitgraph.once import cached_property
 from jitgraph.passes.autodiff import Vjp, vjp_halves
 from jitgraph.records import dataclass
 from jitgraph.runtime.executable import Executable

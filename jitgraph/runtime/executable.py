@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
 from typing import Any
 
+from jitgraph.once import cached_property
 from jitgraph.runtime import loader
 
 

@@ -997,7 +997,7 @@ class Runtime:
         """``threads`` counts the caller too; None asks ``thread_count()`` when the pool is first needed."""
         self._threads = threads
         self._pool: Pool | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self.settled = False
         self._poll = _POLL_TYPE(ctypes.pythonapi.PyOS_InterruptOccurred)
         self.host = Host(
@@ -1033,18 +1033,21 @@ class Runtime:
 
     def after_fork(self) -> None:
         """In a forked child: the threads are gone, so forget them; the next call starts its own."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._pool = None
         self.host.pool = None
         self.settled = False
 
 
 _runtimes: weakref.WeakSet[Runtime] = weakref.WeakSet()
+_models: weakref.WeakSet[Model] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
     for runtime in list(_runtimes):
         runtime.after_fork()
+    for model in list(_models):
+        model.after_fork()
 
 
 def _at_exit() -> None:
@@ -1738,6 +1741,7 @@ class Model:
                 _verify_state(spec, weights)
         self._state: Mapping[str, Array] = MappingProxyType(weights)
         self._lock = threading.RLock()
+        _models.add(self)
         self._default = "forward" if "forward" in self._entries else next(iter(self._entries))
 
     @property
@@ -1782,6 +1786,10 @@ class Model:
                 state[native.signature.state[index].key] = outputs[output]
             self._state = MappingProxyType(state)
         return native.result(outputs)
+
+    def after_fork(self) -> None:
+        """In a forked child: another thread of the parent may have been in a call, which ends there alone."""
+        self._lock = threading.RLock()
 
     def _state_of(self, entry: Entry) -> list[Array]:
         state = self._state

@@ -123,7 +123,7 @@ class Compiled:
     def __repr__(self) -> str:
         return f"<compiled {self.lowered.function.__name__}>"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Run; ArgumentError where the arguments are not of the kind that was lowered for."""
         function = self.lowered.function
         values = function.fitted(function.bind(args, kwargs), self.lowered.keys)

@@ -26,7 +26,7 @@ from jitgraph.ir import context, dims
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
-from jitgraph.runtime import forks
+from jitgraph.runtime import forks, recursion
 
 MOST_FAMILIES: Final = 256
 """Kinds of arguments of which a function remembers which sizes varied."""
@@ -129,7 +129,7 @@ class Recording:
             trace.put_back_flags()
 
         try:
-            with forks.unfinished(put_all_back), standing_in(varying, trace.numbers):
+            with forks.unfinished(put_all_back), recursion.DEEPER, standing_in(varying, trace.numbers):
                 try:
                     with context.using(emitter=trace, trace=trace, constraints=trace.constraints):
                         with capture:

@@ -1282,7 +1282,7 @@ class Entry:
         """What parameters of these shapes lead to; ArgumentError where they do not fit the signature."""
         return self._plans.get(shapes) or self._planned(shapes)
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
         """The result for the user's arguments, in the signature's structure; only for entries without state."""
         return self.result(self.run(self.arguments(args, named)))
 
@@ -1766,7 +1766,7 @@ class Model:
         """The names of the entries."""
         return tuple(self._entries)
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Run the main entry on NumPy arrays (or DLPack tensors, Python scalars, lists); gives NumPy arrays."""
         return self.run(self._default, *args, **named)
 

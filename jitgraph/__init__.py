@@ -81,6 +81,7 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
             "DTypeError",
             "DeviceError",
             "GraphError",
+            "IndexingError",
             "JitgraphError",
             "LoadError",
             "ScriptError",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jitgraph.location import Location
-from jitgraph.runtime.loader import ArgumentError, JitgraphError, LoadError
+from jitgraph.runtime.loader import CHECK_KINDS, ArgumentError, JitgraphError, LoadError
 
 __all__ = [
     "AnomalyError",
@@ -12,6 +12,7 @@ __all__ = [
     "DTypeError",
     "DeviceError",
     "GraphError",
+    "IndexingError",
     "JitgraphError",
     "LoadError",
     "LocatedError",
@@ -60,6 +61,13 @@ class ShapeError(LocatedError, ValueError):
 
 class DTypeError(LocatedError, TypeError):
     """Dtypes that do not fit. Wrong: ``jg.asarray([1]) << jg.asarray([1.0])``. Right: cast with ``x.astype(dtype)``."""
+
+
+class IndexingError(LocatedError, CHECK_KINDS["IndexError"]):  # type: ignore[misc]
+    """An index that does not fit: an IndexError, of the class that compiled code raises.
+
+    Wrong: ``jg.zeros(3)[3]``. Right: ``jg.zeros(3)[2]`` or ``jg.zeros(3)[-1]``.
+    """
 
 
 class GraphError(LocatedError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
@@ -210,6 +210,16 @@ def _repeated_array(scalar: Any, kind: str, dtype: DType, shape: tuple[int, ...]
 def cast(value: Any, dtype: DType) -> Any:
     """``value`` in ``dtype``; itself where it is already."""
     return value if value.dtype == dtype else ops.cast(value, dtype=dtype)
+
+
+_MOST: Final = 2**63 - 1
+
+
+def positions(value: Any) -> Any:
+    """Integers as int64, to index with; unsigned ones beyond it become its greatest, which no axis has."""
+    if value.dtype == dtypes.uint64:
+        value = ops.minimum(value, ops.full(shape=value.shape, value=_MOST, dtype=dtypes.uint64))
+    return cast(value, dtypes.int64)
 
 
 def broadcast_shapes(*shapes: tuple[DimLike, ...]) -> tuple[DimLike, ...]:

@@ -44,7 +44,7 @@ def test_an_argument_may_have_any_name(name: str, tmp_path: Path) -> None:
     value, gradient = both(jg.asarray(2.0), **given)
     assert (float(value), float(gradient)) == (12, 6)
     path = str(tmp_path / "model.jg")
-    jg.save(path, jg.trace(plain), *given.values())
+    jg.save(jg.trace(plain), path, example_inputs=list(given.values()))
     assert float(jg.load(path)(**given)) == 6
 
 

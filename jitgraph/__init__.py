@@ -5,8 +5,9 @@ Names load their modules when they are first used, so that importing the package
 
 from __future__ import annotations
 
-import importlib
 from typing import Any, Final
+
+from jitgraph.runtime import forks
 
 __version__ = "0.1.0"
 
@@ -80,6 +81,7 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
             "DTypeError",
             "DeviceError",
             "GraphError",
+            "IndexingError",
             "JitgraphError",
             "LoadError",
             "NumberError",
@@ -97,18 +99,18 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         if name == "ir":
-            importlib.import_module("jitgraph.ops")  # hands the op table down, so that jg.ir.parse knows every op
-        return importlib.import_module(f"jitgraph.{name}")
+            forks.module("jitgraph.ops")  # hands the op table down, so that jg.ir.parse knows every op
+        return forks.module(f"jitgraph.{name}")
     if name.startswith("__"):
         raise AttributeError(name)
-    functions = importlib.import_module("jitgraph.functions").FUNCTIONS  # attaches the methods of Tensor, too
+    functions = forks.module("jitgraph.functions").FUNCTIONS  # attaches the methods of Tensor, too
     if name in _NAMES:
         module, _, attribute = _NAMES[name].partition(":")
-        found = getattr(importlib.import_module(module), attribute or name)
+        found = getattr(forks.module(module), attribute or name)
     elif name in functions:
         found = functions[name]
     else:
-        habits = importlib.import_module("jitgraph.habits")
+        habits = forks.module("jitgraph.habits")
         hint = habits.advice(name, habits.MODULE, habits.PLANNED)
         raise AttributeError(f"module 'jitgraph' has no attribute {name!r}{hint}")
     globals()[name] = found
@@ -116,5 +118,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    functions = importlib.import_module("jitgraph.functions").FUNCTIONS
+    functions = forks.module("jitgraph.functions").FUNCTIONS
     return sorted({*globals(), *_SUBMODULES, *_NAMES, *functions})

@@ -8,7 +8,6 @@ and flags in a ``Cache`` that the caller passes in.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,7 +30,7 @@ from jitgraph.passes import pipeline
 from jitgraph.passes.autodiff import expand_grads
 from jitgraph.passes.fuse import Apart, fuse, fuse_with_reasons
 from jitgraph.records import dataclass
-from jitgraph.runtime import collector, loader
+from jitgraph.runtime import collector, forks, loader
 from jitgraph.runtime.executable import Executable
 
 Donation: TypeAlias = "int | tuple[int, int]"
@@ -103,7 +102,7 @@ class Cache:
         self._made: OrderedDict[tuple[Any, ...], Compiled] = OrderedDict()
         self._limit = limit
         self._bytes = 0
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
 
     def find(self, key: tuple[Any, ...]) -> Compiled | None:
         """What was compiled for ``key``."""

@@ -16,6 +16,7 @@ from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.graph import Attrs, Graph
 from jitgraph.ir.op import Op
 from jitgraph.ir.types import TensorType
+from jitgraph.runtime.loader import CHECK_KINDS
 
 Array: TypeAlias = "np.ndarray[tuple[Any, ...], np.dtype[Any]]"
 
@@ -129,7 +130,9 @@ class EagerEmitter:
         except (IndexError, ValueError) as error:
             if op.effect == "check":
                 raise
-            raise type(error)(f"{op.name}: {error}") from error
+            raise CHECK_KINDS["IndexError" if isinstance(error, IndexError) else "ValueError"](
+                f"{op.name}: {error}"
+            ) from error
         results = result if isinstance(result, tuple) else (result,)
         if context.current().anomaly:
             _check_finite(op, inputs, results)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from jitgraph.location import Location
-from jitgraph.runtime.loader import ArgumentError, JitgraphError, LoadError
+from jitgraph.runtime.loader import CHECK_KINDS, ArgumentError, JitgraphError, LoadError
 
 __all__ = [
     "AnomalyError",
@@ -16,6 +16,7 @@ __all__ = [
     "DTypeError",
     "DeviceError",
     "GraphError",
+    "IndexingError",
     "JitgraphError",
     "LoadError",
     "LocatedError",
@@ -119,6 +120,13 @@ class NumberError(LocatedError, OverflowError):
     """A Python int that a dtype does not hold. Wrong: ``jg.asarray([1], dtype=jg.int8) + 300``.
 
     Right: ``x.astype(jg.int16) + 300``. float32 and float64 take no int that they would round: write it as a float.
+    """
+
+
+class IndexingError(LocatedError, CHECK_KINDS["IndexError"]):  # type: ignore[misc, valid-type]
+    """An index that does not fit: an IndexError, of the class that compiled code raises.
+
+    Wrong: ``jg.zeros(3)[3]``. Right: ``jg.zeros(3)[2]`` or ``jg.zeros(3)[-1]``.
     """
 
 

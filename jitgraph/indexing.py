@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from jitgraph import dtypes, lifting, ops
-from jitgraph.errors import ShapeError, UndecidedError, UnsupportedOp
+from jitgraph.errors import IndexingError, ShapeError, UndecidedError, UnsupportedOp
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.lifting import TensorLike
@@ -137,7 +137,7 @@ def _plan(shape: tuple[DimLike, ...], index: Any) -> _Plan:
             start, stop, stride = 0, size, 1
             advanced.append(position)
             before.append(len(plan.shape) - len(plan.gathers))
-            plan.gathers.append((len(plan.shape), lifting.cast(item.value, dtypes.int64)))
+            plan.gathers.append((len(plan.shape), lifting.positions(item.value)))
             plan.shape.append(size)
         else:
             start = _int(item, size, axis)
@@ -158,10 +158,10 @@ def _expand(shape: tuple[DimLike, ...], index: Any) -> list[Any]:
     given = [_item(item) for item in (index if isinstance(index, tuple) else (index,))]
     used = sum(_axes_of(item) for item in given)
     if used > len(shape):
-        raise IndexError(f"{used} indices for a tensor of rank {len(shape)}")
+        raise IndexingError(f"{used} indices for a tensor of rank {len(shape)}")
     dots = sum(item is Ellipsis for item in given)
     if dots > 1:
-        raise IndexError("an index can hold only one ...")
+        raise IndexingError("an index can hold only one ...")
     if dots == 0 and used < len(shape):
         given.append(Ellipsis)
     items: list[Any] = []
@@ -187,9 +187,9 @@ def _item(item: Any) -> Any:
     if isinstance(item, np.ndarray):
         item = lifting.wrap(lifting.value_of(item))
     if isinstance(item, bool | np.bool_) or (isinstance(item, Tensor) and dtypes.is_bool(item.dtype) and not item.ndim):
-        raise IndexError("a bool is not an index; a mask is a boolean tensor of at least one axis")
+        raise IndexingError("a bool is not an index; a mask is a boolean tensor of at least one axis")
     if isinstance(item, Tensor) and dtypes.is_float(item.dtype):
-        raise IndexError(f"an index must be an integer or a mask, not {item.dtype.name}")
+        raise IndexingError(f"an index must be an integer or a mask, not {item.dtype.name}")
     return item
 
 
@@ -207,7 +207,7 @@ def _nonzero(mask: Tensor, shape: tuple[DimLike, ...]) -> list[Tensor]:
             hint="jg.where(mask, x, fill), or index eagerly",
         )
     if mask.shape != shape:
-        raise IndexError(f"a mask of shape {mask.shape} does not fit axes of shape {shape}")
+        raise IndexingError(f"a mask of shape {mask.shape} does not fit axes of shape {shape}")
     return [lifting.wrap(lifting.value_of(places)) for places in np.nonzero(mask._concrete("a mask"))]
 
 
@@ -215,18 +215,18 @@ def _int(item: Any, size: DimLike, axis: int) -> DimLike:
     trace = context.current().trace
     known = context.constraints()
     if not hasattr(item, "__index__"):
-        raise IndexError(f"an index must be an integer, a slice, ..., None or a tensor, not {type(item).__name__}")
+        raise IndexingError(f"an index must be an integer, a slice, ..., None or a tensor, not {type(item).__name__}")
     if trace is not None and not isinstance(item, int | np.integer):
         place: DimLike = trace.to_dim(item)
         if not isinstance(place, int):
             if not (known.at_least(place, 0) and known.at_least(size, place + 1)):
-                raise IndexError(f"index {place} is out of range for axis {axis} with size {size}")
+                raise IndexingError(f"index {place} is out of range for axis {axis} with size {size}")
             return place
         item = place
     number = int(item.__index__())
     bound = -number if number < 0 else number + 1
     if not known.at_least(size, bound):
-        raise IndexError(f"index {number} is out of range for axis {axis} with size {size}")
+        raise IndexingError(f"index {number} is out of range for axis {axis} with size {size}")
     return size + number if number < 0 else number
 
 
@@ -259,7 +259,7 @@ def _known(bound: Any, trace: Any) -> int | None:
         return int(bound.__index__())
     if trace is not None:
         raise UndecidedError("a symbolic bound on an axis of known size", hint="jg.where, or name the axis's size too")
-    raise IndexError(f"a slice's bound must be an integer, not {type(bound).__name__}")
+    raise IndexingError(f"a slice's bound must be an integer, not {type(bound).__name__}")
 
 
 def _bound(bound: Any, size: DimLike, default: DimLike) -> DimLike:

@@ -286,6 +286,16 @@ def cast(value: Any, dtype: DType) -> Any:
     return value if value.dtype == dtype else ops.cast(value, dtype=dtype)
 
 
+_MOST: Final = 2**63 - 1
+
+
+def positions(value: Any) -> Any:
+    """Integers as int64, to index with; unsigned ones beyond it become its greatest, which no axis has."""
+    if value.dtype == dtypes.uint64:
+        value = ops.minimum(value, ops.full(shape=value.shape, value=_MOST, dtype=dtypes.uint64))
+    return cast(value, dtypes.int64)
+
+
 def broadcast_shapes(*shapes: tuple[DimLike, ...]) -> tuple[DimLike, ...]:
     """The NumPy broadcast of shapes; a named size never broadcasts. ShapeError names the axis that does not fit."""
     known = context.constraints()

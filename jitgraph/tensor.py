@@ -652,7 +652,7 @@ __all__ = ["DEVICES", "HandleStore", "Tensor", "TraceError"]
 class _Module(types.ModuleType):
     """This module; called, as ``jg.tensor(data)``, it says what to write here."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> NoReturn:
         raise JitgraphError("jg.tensor is a module, not how a tensor is made\n  hint: write jg.asarray(data)")
 
 

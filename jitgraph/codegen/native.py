@@ -6,18 +6,21 @@ from jitgraph import config
 from jitgraph.codegen.linker import link
 from jitgraph.codegen.schedule import Schedule
 from jitgraph.ir.target import Target
+from jitgraph.runtime import forks
 
 
 def emit_llvm(schedule: Schedule, target: Target) -> str:
     """The LLVM IR of ``schedule`` as emitted, before any pass."""
-    from jitgraph.codegen.llvm.entry import emit_module
+    with forks.whole():
+        from jitgraph.codegen.llvm.entry import emit_module
 
     return emit_module(schedule, target)
 
 
 def image_of(llvm_ir: str, target: Target) -> bytes:
     """The flat image of a module that ``emit_llvm`` gave."""
-    from jitgraph.codegen.llvm import entry, machine, objects, pool
+    with forks.whole():
+        from jitgraph.codegen.llvm import entry, machine, objects, pool
 
     config.log("llvm", llvm_ir)
     if config.logs("asm"):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any, Final
+
+from jitgraph.runtime import forks
 
 _NAMES: Final[dict[str, str]] = {
     "TensorSpec": "arguments",
@@ -33,4 +34,4 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
+    return getattr(forks.module(f"{__name__}.{_NAMES[name]}"), name)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from jitgraph.ir import dims
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.types import TensorType
-from jitgraph.runtime import loader
+from jitgraph.runtime import forks, loader
 from jitgraph.runtime.executable import Executable
 
 
@@ -32,12 +32,17 @@ class Bounded(Executable):
         self.target = made.target
 
 
+def _compiler() -> Any:
+    """The compiler, which loads on the first compilation."""
+    with forks.whole():
+        from jitgraph import compiler
+    return compiler
+
+
 @lru_cache(maxsize=1)
 def _process_cache() -> Any:
     """What traced functions of this process have compiled: two that record equal graphs share the code."""
-    from jitgraph import compiler
-
-    return compiler.Cache()
+    return _compiler().Cache()
 
 
 @lru_cache(maxsize=8)
@@ -49,9 +54,7 @@ def compile_graph(
     graph: Graph, *, donate: Sequence[tuple[int, int]] = (), fastmath: bool = False, threads: int | None = None
 ) -> Runnable:
     """Code for this machine; ``donate`` holds pairs (output, input) that may share memory."""
-    from jitgraph import compiler  # the code generator loads on the first compilation
-
-    made = compiler.compile(graph, donate=tuple(donate), fastmath=fastmath, cache=_process_cache())
+    made: Runnable = _compiler().compile(graph, donate=tuple(donate), fastmath=fastmath, cache=_process_cache())
     if threads is not None and isinstance(made, Executable):
         return Bounded(made, threads)
     return made

@@ -16,8 +16,10 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph.eager import EagerValue
+from jitgraph.errors import JitgraphError
 from jitgraph.frontend.program import Program
 from jitgraph.ir.types import TensorType
+from jitgraph.runtime import forks
 
 
 def candidates(program: Program) -> tuple[tuple[int, int], ...]:
@@ -77,16 +79,19 @@ class Flight:
     """
 
     def __init__(self, count: int) -> None:
-        self.lock = threading.RLock()
+        self.lock = forks.lock(awaited=True)
+        self.flying = False
         self.held: list[Any] = []
         self._waiting = [InFlight(self.lock) for _ in range(count)]
         self._alone = ([_ALONE[0]] * count, [_ALONE[1]] * count)
+        _FLIGHTS.add(self)
 
     def begin(self, handles: Sequence[Any], operands: Sequence[EagerValue], inputs: Sequence[int]) -> list[bool] | None:
         """Take the handles out of reach; for each whether its value is nobody else's, None where all are.
 
         ``operands[inputs[i]]`` is what the call reads from ``handles[i]``, and ``operands`` holds it once.
         """
+        self.flying = True
         held = self.held = list(map(_value_of, handles))
         self._hide(handles)
         values, arrays = _counts(held)
@@ -111,6 +116,7 @@ class Flight:
         """Give the handles their values again; False where somebody still waits, and this must not serve again."""
         for handle, value in zip(handles, self.held, strict=False):  # nothing is held where ``begin`` was interrupted
             handle._value = value
+        self.flying = False
         if max(map(sys.getrefcount, self._waiting)) > _IDLE:
             return False
         self.held = []
@@ -118,6 +124,51 @@ class Flight:
             wait.settled = _NOTHING
         return True
 
+    def in_child(self) -> None:
+        """After a fork that could wait no longer for another thread's call: what it was writing is lost."""
+        if self.flying and not self.lock._is_owned():
+            for wait in self._waiting:
+                wait.settled = Lost(wait.settled.type)
+
+
+class Lost(EagerValue):
+    """The value of a tensor whose memory another thread was overwriting when the process forked."""
+
+    __slots__ = ("_lost_type",)
+
+    exported = True
+    native = None
+    record = None
+    output = 0
+
+    def __init__(self, type: TensorType) -> None:
+        self._lost_type = type
+
+    @property
+    def array(self) -> Any:  # type: ignore[override]
+        """JitgraphError."""
+        raise JitgraphError(
+            "another thread was updating this tensor in place when the process forked, so its values are lost here\n"
+            "  hint: fork while no call is under way, or give the child a copy"
+        )
+
+    @property
+    def type(self) -> TensorType:
+        return self._lost_type
+
+    def export(self) -> None:
+        """There is nothing to export."""
+
+
+_FLIGHTS: Final = forks.Living()
+
+
+def _in_child() -> None:
+    for flight in _FLIGHTS.members():
+        flight.in_child()
+
+
+forks.in_child(_in_child)
 
 _NOTHING: Final = EagerValue(np.zeros(0))
 _value_of: Final = attrgetter("_value")

@@ -18,7 +18,7 @@ from jitgraph.passes.fuse import fuse_with_reasons
 _MOST = 20  # lines of one list
 
 
-def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Text:
+def explain(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Text:
     """A readable report on ``f`` for these arguments (tensors, arrays or ``TensorSpec``); ``f`` is not run."""
     function = f if isinstance(f, TracedFunction | BoundFunction) else trace(f)
     lowered = function.lower(*args, **kwargs)

@@ -6,7 +6,6 @@ import functools
 import inspect
 import re
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +34,9 @@ from jitgraph.ir.context import Context
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.sizes import bind_sizes
 from jitgraph.location import Location
+from jitgraph.once import cached_property
 from jitgraph.records import dataclass
+from jitgraph.runtime import forks, recursion
 
 MAX_SPECIALISATIONS: Final = 8
 _UNITS: Final = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
@@ -95,7 +96,7 @@ class TracedFunction:
         self._misses = 0
         self._warned = False
         self._bounded = options.max_bytes is not None
-        self._lock = threading.RLock()
+        self._lock = forks.lock()
 
     def __repr__(self) -> str:
         return f"<traced {getattr(self.__wrapped__, '__qualname__', self.__wrapped__)}>"
@@ -109,11 +110,36 @@ class TracedFunction:
         """For pickle and copy: by name where that leads here, else the function with its options, yet to be traced."""
         if _by_name(self.__module__, self.__qualname__) is self:
             return self.__qualname__
-        return TracedFunction, (self.__wrapped__, self.options, tuple(sorted(self._binder.static)), ())
+        return TracedFunction, self._made_of
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """As ``__reduce__``, and what the name leads to may also be a plain function, which pickle finds by its name.
+
+        So cloudpickle may take it along by value where it takes functions so, such as those of ``__main__``.
+        """
+        reduced = self.__reduce__()
+        return (self.restore, ()) if isinstance(reduced, str) and protocol >= 4 else reduced
+
+    @property
+    def _made_of(self) -> tuple[Any, ...]:
+        return self.__wrapped__, self.options, tuple(sorted(self._binder.static)), ()
+
+    @cached_property
+    def restore(self) -> Callable[[], TracedFunction]:
+        """Gives this function where its name leads to it, else one made anew."""
+        made_of, module, name = self._made_of, self.__module__, self.__qualname__
+
+        def restore() -> TracedFunction:
+            found = _by_name(module, name)
+            known = isinstance(found, TracedFunction) and found.__wrapped__ is made_of[0]
+            return found if known else TracedFunction(*made_of)
+
+        restore.__module__, restore.__qualname__ = module, f"{name}.restore"
+        return restore
 
     # --- the call ---------------------------------------------------------------------------------------------------
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         ambient = context.current()
         if ambient.trace is not None:
             return self.__wrapped__(*args, **kwargs)  # inside another trace it is a part of that one
@@ -153,7 +179,8 @@ class TracedFunction:
             boxes_of(arguments.structure.children, tree, self._binder.names) for tree in (given, values)
         )
         args, named = self._binder.unbind(given)
-        result = self.__wrapped__(*args, **named)
+        with recursion.DEEPER:
+            result = self.__wrapped__(*args, **named)
         for box, own in zip(boxes, own_boxes, strict=True):
             for change in changes([box]) if box.value is not own.value else ():
                 apply(change, own.value)
@@ -282,7 +309,7 @@ class TracedFunction:
         """In what bound arguments, or the state now, differ from what a specialisation assumes."""
         return difference(specialisation, self.describe(values))
 
-    def lower(self, *args: Any, **kwargs: Any) -> Any:
+    def lower(self, /, *args: Any, **kwargs: Any) -> Any:
         """The program for these arguments (tensors, arrays, or ``jg.TensorSpec``) without running it."""
         from jitgraph.frontend.lowered import lower
 
@@ -302,10 +329,10 @@ class BoundFunction:
     def __reduce__(self) -> Any:
         return BoundFunction, (self.function, self.instance)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self.function(self.instance, *args, **kwargs)
 
-    def lower(self, *args: Any, **kwargs: Any) -> Any:
+    def lower(self, /, *args: Any, **kwargs: Any) -> Any:
         """As ``TracedFunction.lower``."""
         return self.function.lower(self.instance, *args, **kwargs)
 

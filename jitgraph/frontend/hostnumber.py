@@ -26,6 +26,7 @@ from jitgraph.frontend.guards import Guard, Place, brief, same_float
 from jitgraph.frontend.symbolic import SymbolicDim
 from jitgraph.ir import context
 from jitgraph.location import Location
+from jitgraph.runtime import forks
 from jitgraph.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -405,19 +406,24 @@ def varies(guard: Guard) -> bool:
 def standing_in(places: Sequence[Place], numbers: Numbers) -> Iterator[None]:
     """Inside the block, numbers that vary stand at ``places``, where that can be without running code of the user's."""
     undo: list[tuple[Callable[[Any], None], Place, HostNumber]] = []
-    try:
-        for place in places:
-            plain = place.get_or(None)
-            put = _setter(place)
-            if put is not None and type(plain) in (int, float):
-                number = numbers.at_place(place, plain)
-                undo.append((put, place, number))
-                put(number)
-        yield
-    finally:
+
+    def put_back() -> None:
         for put, place, number in reversed(undo):
             if place.get_or(None) is number:
                 put(number.plain)
+
+    with forks.unfinished(put_back):
+        try:
+            for place in places:
+                plain = place.get_or(None)
+                put = _setter(place)
+                if put is not None and type(plain) in (int, float):
+                    number = numbers.at_place(place, plain)
+                    undo.append((put, place, number))
+                    put(number)
+            yield
+        finally:
+            put_back()
 
 
 def can_stand_in(place: Place) -> bool:

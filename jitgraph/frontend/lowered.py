@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from jitgraph.frontend.specialisation import Specialisation
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph
+from jitgraph.once import cached_property
 from jitgraph.passes.autodiff import expand_grads, vjp_halves
 from jitgraph.tensor import Tensor
 
@@ -123,7 +123,7 @@ class Compiled:
     def __repr__(self) -> str:
         return f"<compiled {self.lowered.function.__name__}>"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Run; ArgumentError where the arguments are not of the kind that was lowered for."""
         function = self.lowered.function
         values = function.fitted(function.bind(args, kwargs), self.lowered.keys)

@@ -26,6 +26,7 @@ from jitgraph.ir import context, dims
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
+from jitgraph.runtime import forks, recursion
 
 MOST_FAMILIES: Final = 256
 """Kinds of arguments of which a function remembers which sizes varied."""
@@ -121,8 +122,14 @@ class Recording:
         twice = aliases(boxes) != aliases(boxes_of(arguments.structure.children, values, self.binder.names))
         capture.know_arguments(box.value for box in boxes)
         args, keywords = self.binder.unbind(traced)
+
+        def put_all_back() -> None:
+            capture.undo()
+            put_back(boxes)
+            trace.put_back_flags()
+
         try:
-            with standing_in(varying, trace.numbers):
+            with forks.unfinished(put_all_back), recursion.DEEPER, standing_in(varying, trace.numbers):
                 try:
                     with context.using(emitter=trace, trace=trace, constraints=trace.constraints):
                         with noting() as noted, capture:

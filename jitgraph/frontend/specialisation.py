@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from jitgraph.ir.context import Context
 from jitgraph.ir.fault import faults_reported
 from jitgraph.ir.graph import Graph
 from jitgraph.location import Location
+from jitgraph.once import cached_property
 from jitgraph.passes.autodiff import Vjp, vjp_halves
 from jitgraph.records import dataclass
 from jitgraph.runtime.executable import Executable

@@ -354,7 +354,7 @@ def _positions(indices: TensorLike, name: str) -> Tensor:
     value = lifting.value_of(indices)
     if not dtypes.is_integer(value.dtype):
         raise DTypeError(f"{name}: indices are integers, not {value.type}", hint="indices.astype(jg.int64)")
-    return lifting.wrap(lifting.cast(value, dtypes.int64))
+    return lifting.wrap(lifting.positions(value))
 
 
 @method

@@ -7,8 +7,9 @@ need the types and ops alone.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any, Final
+
+from jitgraph.runtime import forks
 
 if TYPE_CHECKING:
     from jitgraph.ir.interpreter import interpret
@@ -23,6 +24,6 @@ _MODULES: Final = {"interpret": "interpreter", "parse": "parser", "verify": "ver
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'jitgraph.ir' has no attribute {name!r}")
-    found = getattr(importlib.import_module(f"jitgraph.ir.{_MODULES[name]}"), name)
+    found = getattr(forks.module(f"jitgraph.ir.{_MODULES[name]}"), name)
     globals()[name] = found
     return found

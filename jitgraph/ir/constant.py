@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from jitgraph.ir.types import TensorType
+from jitgraph.once import cached_property
 
 
 class Constant:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from math import gcd
 from typing import Final, TypeAlias
 
 from jitgraph.errors import GraphError
+from jitgraph.once import cached_property
 
 DimLike: TypeAlias = "int | Dim"
 Atom: TypeAlias = "str | FloorDiv | Mod"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jitgraph.dtypes import DType
@@ -12,6 +11,7 @@ from jitgraph.ir.constraints import Constraint
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.location import Location
+from jitgraph.once import cached_property
 from jitgraph.records import dataclass
 
 if TYPE_CHECKING:

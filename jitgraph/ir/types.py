@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TypeAlias
 
 from jitgraph.dtypes import BY_SHORT_NAME, SHORT_NAMES, DType
 from jitgraph.errors import GraphError
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
+from jitgraph.once import cached_property
 from jitgraph.records import dataclass
 
 Shape: TypeAlias = tuple[DimLike, ...]

@@ -66,7 +66,7 @@ class Module:
             )
         super().__setattr__(name, value)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if not hasattr(self, "_buffers"):
             raise JitgraphError(f"{type(self).__name__}.__init__ does not call super().__init__() first")
         if not hasattr(self, "forward"):

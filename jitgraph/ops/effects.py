@@ -16,20 +16,7 @@ from jitgraph.ops import rules
 from jitgraph.ops.numeric import Array
 from jitgraph.ops.sampling import edges
 from jitgraph.records import dataclass
-
-CHECK_KINDS: Final[dict[str, type[Exception]]] = {
-    error.__name__: error
-    for error in (
-        ArithmeticError,
-        AssertionError,
-        FloatingPointError,
-        IndexError,
-        OverflowError,
-        RuntimeError,
-        ValueError,
-        ZeroDivisionError,
-    )
-}
+from jitgraph.runtime.loader import CHECK_KINDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import numpy as np
 
 from jitgraph import dtypes
 from jitgraph.dtypes import DType
-from jitgraph.errors import DTypeError, ShapeError
+from jitgraph.errors import DTypeError, IndexingError, ShapeError
 from jitgraph.ir import dims
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import Shape, TensorType, Type
@@ -26,16 +26,16 @@ from jitgraph.ops.numeric import Array, widen
 from jitgraph.ops.sampling import generator, values
 
 
-def out_of_range(index: int | str, extent: int | str) -> str:
+def out_of_range(op: str, index: int | str, extent: int | str) -> str:
     """The message of the IndexError for an index outside ``-extent .. extent - 1``, or ``0 .. extent - 1``."""
-    return f"index {index} is out of range for an axis of {extent} elements"
+    return f"{op}: index {index} is out of range for an axis of {extent} elements"
 
 
-def resolved(indices: Array, extent: int, negative: bool = True) -> Array:
-    """``indices`` with negative ones counted from the end; IndexError for the first that is out of range."""
+def resolved(op: str, indices: Array, extent: int, negative: bool = True) -> Array:
+    """``indices`` with negative ones counted from the end; IndexingError for the first that is out of range."""
     bad = (indices < (-extent if negative else 0)) | (indices >= extent)
     if bad.any():
-        raise IndexError(out_of_range(int(np.asarray(indices)[bad].flat[0]), extent))
+        raise IndexingError(out_of_range(op, int(np.asarray(indices)[bad].flat[0]), extent))
     return np.where(indices < 0, indices + extent, indices)
 
 
@@ -71,27 +71,27 @@ def _scatter_rule(name: str, accepts: frozenset[DType]) -> Any:
 
 
 def _gather(x: Array, indices: Array, *, axis: int, negative: bool = True) -> Array:
-    return np.asarray(np.take(x, resolved(indices, x.shape[axis], negative), axis))
+    return np.asarray(np.take(x, resolved("gather", indices, x.shape[axis], negative), axis))
 
 
-def _rows(x: Array, indices: Array, updates: Array, axis: int, negative: bool) -> tuple[Array, Array, Array]:
+def _rows(op: str, x: Array, indices: Array, updates: Array, axis: int, negative: bool) -> tuple[Array, Array, Array]:
     """A writable copy of x with the axis first, flat indices, and updates as one row for each of them."""
     target = np.array(np.moveaxis(x, axis, 0), order="C")
-    flat = resolved(indices, x.shape[axis], negative).reshape(-1)
+    flat = resolved(op, indices, x.shape[axis], negative).reshape(-1)
     moved = np.moveaxis(updates, range(axis, axis + indices.ndim), range(indices.ndim))
     return target, flat, moved.reshape((flat.size, *target.shape[1:]))
 
 
 def _scatter_add(x: Array, indices: Array, updates: Array, *, axis: int, negative: bool = True) -> Array:
     """Sums in float32 for 16-bit floats, in the order of the indices."""
-    target, flat, rows = _rows(widen(x), indices, widen(updates), axis, negative)
+    target, flat, rows = _rows("scatter_add", widen(x), indices, widen(updates), axis, negative)
     with np.errstate(all="ignore"):
         np.add.at(target, flat, rows)
         return np.moveaxis(target.astype(x.dtype), 0, axis)
 
 
 def _scatter(x: Array, indices: Array, updates: Array, *, axis: int, negative: bool = True) -> Array:
-    target, flat, rows = _rows(x, indices, updates, axis, negative)
+    target, flat, rows = _rows("scatter", x, indices, updates, axis, negative)
     last = np.full(x.shape[axis], -1, np.int64)
     np.maximum.at(last, flat, np.arange(flat.size))  # NumPy leaves open which of duplicates an assignment keeps
     hit = last >= 0

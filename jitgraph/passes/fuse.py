@@ -15,7 +15,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import field
-from functools import cached_property
 from typing import Any, Final, Literal
 
 from jitgraph import config
@@ -24,6 +23,7 @@ from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import Shape, TensorType
+from jitgraph.once import cached_property
 from jitgraph.ops import fused
 from jitgraph.passes.group_order import GroupOrder
 from jitgraph.passes.rewriter import rewrite_regions

@@ -25,6 +25,7 @@ from jitgraph.ir.graph import Node, Value
 from jitgraph.ir.types import StackType, TensorType
 from jitgraph.passes.rewriter import has_effect
 from jitgraph.records import dataclass
+from jitgraph.runtime import forks
 
 SEGMENT: Final = 500
 ASSUMED_SIZE: Final = 128  # what a named size counts as: about a batch; only the comparison of costs depends on it
@@ -213,6 +214,16 @@ def _minimum_cut(
         return set()
     if all(sources[value] is None for value in wanted):
         return _savable(wanted)
+    with forks.whole():  # networkx's classes hold locks on Python 3.11
+        return _cut_network(window, border, sources, needed)
+
+
+def _cut_network(
+    window: Sequence[Value],
+    border: Collection[Value],
+    sources: Mapping[Value, tuple[Value, ...] | None],
+    needed: Collection[Value],
+) -> set[Value]:
     import networkx
 
     network = networkx.DiGraph()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
 from typing import Any
 
+from jitgraph.once import cached_property
 from jitgraph.runtime import loader
 
 
@@ -42,6 +42,6 @@ class Executable:
         """
         return self.entry.run(buffers, donate)
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
         """The result for the user's arguments, in the structure that the function returns."""
         return self.entry(*args, **named)

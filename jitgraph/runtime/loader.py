@@ -997,7 +997,7 @@ class Runtime:
         """``threads`` counts the caller too; None asks ``thread_count()`` when the pool is first needed."""
         self._threads = threads
         self._pool: Pool | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self.settled = False
         self._poll = _POLL_TYPE(ctypes.pythonapi.PyOS_InterruptOccurred)
         self.host = Host(
@@ -1033,18 +1033,21 @@ class Runtime:
 
     def after_fork(self) -> None:
         """In a forked child: the threads are gone, so forget them; the next call starts its own."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._pool = None
         self.host.pool = None
         self.settled = False
 
 
 _runtimes: weakref.WeakSet[Runtime] = weakref.WeakSet()
+_models: weakref.WeakSet[Model] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
     for runtime in list(_runtimes):
         runtime.after_fork()
+    for model in list(_models):
+        model.after_fork()
 
 
 def _at_exit() -> None:
@@ -1281,7 +1284,7 @@ class Entry:
         """What parameters of these shapes lead to; ArgumentError where they do not fit the signature."""
         return self._plans.get(shapes) or self._planned(shapes)
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
         """The result for the user's arguments, in the signature's structure; only for entries without state."""
         return self.result(self.run(self.arguments(args, named)))
 
@@ -1740,6 +1743,7 @@ class Model:
                 _verify_state(spec, weights)
         self._state: Mapping[str, Array] = MappingProxyType(weights)
         self._lock = threading.RLock()
+        _models.add(self)
         self._default = "forward" if "forward" in self._entries else next(iter(self._entries))
 
     @property
@@ -1764,7 +1768,7 @@ class Model:
         """The names of the entries."""
         return tuple(self._entries)
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Run the main entry on NumPy arrays (or DLPack tensors, Python scalars, lists); gives NumPy arrays."""
         return self.run(self._default, *args, **named)
 
@@ -1784,6 +1788,10 @@ class Model:
                 state[native.signature.state[index].key] = outputs[output]
             self._state = MappingProxyType(state)
         return native.result(outputs)
+
+    def after_fork(self) -> None:
+        """In a forked child: another thread of the parent may have been in a call, which ends there alone."""
+        self._lock = threading.RLock()
 
     def _state_of(self, entry: Entry) -> list[Array]:
         state = self._state

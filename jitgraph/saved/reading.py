@@ -69,11 +69,11 @@ class SavedModel:
         """Name, dtype and shape of each output."""
         return self.signature.outputs
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Run, compiled for this machine; results are tensors, and gradients flow to arguments and ``state``."""
         return self.function(*args, **named)
 
-    def lower(self, *args: Any, **named: Any) -> Any:
+    def lower(self, /, *args: Any, **named: Any) -> Any:
         """As ``lower`` of a traced function."""
         return self.function.lower(*args, **named)
 

@@ -55,8 +55,14 @@ class Inlining:
     values: frozenset[str] = frozenset()
 
     def covers(self, loop: While, functions: Mapping[int, Emitted]) -> bool:
-        """Whether all that one turn does is inlined launches; ``functions`` are those of launches, by identity."""
-        return all(isinstance(step, Launch) and functions[id(step)].name in self.functions for step in _inner(loop))
+        """Whether all that one turn does is inlined launches; ``functions`` are those of launches, by identity.
+
+        They may stand in branches, and in loops, which ask the host by themselves once in as many turns.
+        """
+        return all(
+            functions[id(step)].name in self.functions if isinstance(step, Launch) else isinstance(step, Branch | While)
+            for step in _all_steps(_inner(loop))
+        )
 
 
 def plan_inlining(schedule: Schedule, functions: Mapping[int, Emitted], donated: Collection[str]) -> Inlining:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -15,6 +14,7 @@ from llvmlite.binding import ffi
 from jitgraph.codegen.llvm.units import Unit
 from jitgraph.errors import CompileError
 from jitgraph.ir.target import Target
+from jitgraph.runtime import forks
 
 TRIPLE: Final = "x86_64-unknown-linux-gnu"
 VERSION: Final[tuple[int, int, int]] = llvm.llvm_version_info
@@ -24,19 +24,21 @@ _FEATURES: Final = {"x86-64-v2": "", "x86-64-v3": "", "x86-64-v4": "-prefer-256-
 
 _OPTIMISE: Final = 2  # of LLVM's levels of code generation
 _machines: dict[tuple[str, int], list[Any]] = {}  # those that nobody uses just now
-_lock = threading.Lock()
+_lock = forks.lock()
+forks.renew(ffi.lib._lock._lock)  # which llvmlite takes for each of its functions, destructors included
 
 
 @contextmanager
 def _target_machine(name: str, level: int = _OPTIMISE) -> Iterator[Any]:
-    """A target machine for the block alone: one must not be used from two threads at once."""
+    """A target machine for the block alone: one must not be used from two threads at once, nor be in use at a fork."""
     if name not in _FEATURES:
         raise CompileError(f"LLVM code for the target {name!r} is not supported", hint=f"one of {', '.join(_FEATURES)}")
-    with _lock:
-        idle = _machines.setdefault((name, level), [])
-        machine = idle.pop() if idle else _new_machine(name, level)
-    yield machine
-    idle.append(machine)
+    with forks.whole():  # LLVM has locks of its own
+        with _lock:
+            idle = _machines.setdefault((name, level), [])
+            machine = idle.pop() if idle else _new_machine(name, level)
+        yield machine
+        idle.append(machine)
 
 
 def _new_machine(name: str, level: int) -> Any:

@@ -28,7 +28,7 @@ def wrapped(values: Evaluator, node: Node, number: Var, extent: DimLike, mask: V
     words = Words(recorder, int64)
     bound = recorder.index_value(extent)
     if check:
-        site = CheckSite("IndexError", out_of_range("{index}", "{bound}"), node.location)
+        site = CheckSite("IndexError", out_of_range(node.op.name, "{index}", "{bound}"), node.location)
         least = words.neg(bound) if from_end else words.const(0)
         fits = words.and_(words.cmp("ge", number, least), words.cmp("lt", number, bound))
         ok = fits if mask is None else words.or_(fits, words.not_(mask))

@@ -17,7 +17,7 @@ from jitgraph.frontend.script.iterables import Steps, steps_of
 from jitgraph.frontend.script.loops import record_for, record_while
 from jitgraph.frontend.script.variables import UNBOUND, Cells, Site
 from jitgraph.ir import context
-from jitgraph.ops.effects import CHECK_KINDS
+from jitgraph.runtime.loader import CHECK_KINDS
 from jitgraph.tensor import Tensor
 
 __all__ = [
@@ -194,7 +194,8 @@ def raising(make: Callable[[], Any]) -> None:
     error = make()
     kind = error if isinstance(error, type) else type(error)
     args = () if isinstance(error, type) else error.args
-    if CHECK_KINDS.get(kind.__name__) is not kind or len(args) > 1:
+    checked = CHECK_KINDS.get(kind.__name__)
+    if checked is None or kind not in checked.__bases__ or len(args) > 1:
         raise ScriptError(
             f"{kind.__name__} is raised depending on a tensor; a graph can raise {', '.join(sorted(CHECK_KINDS))}, "
             "with one text",

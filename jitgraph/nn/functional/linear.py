@@ -42,7 +42,7 @@ def embedding(input: TensorLike, weight: TensorLike, padding_idx: int | None = N
         raise DTypeError(f"embedding takes integers, not {rows.type}", hint="x.astype(jg.int64)")
     if len(table.shape) != 2:
         raise ShapeError(f"embedding takes a weight [num_embeddings, embedding_dim], not {table.type}")
-    indices = lifting.cast(rows, dtypes.int64)
+    indices = lifting.positions(rows)
     found = lifting.wrap(ops.embedding(table, indices))
     if padding_idx is None:
         return found

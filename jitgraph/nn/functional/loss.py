@@ -45,7 +45,7 @@ def _classes(name: str, scores: Any, target: TensorLike) -> Any:
             f"{name} of scores {scores.type} takes labels of shape {wanted}, not {labels.type}",
             hint="scores are [N, C, ...], labels [N, ...]: one class number for each place",
         )
-    return lifting.cast(labels, dtypes.int64)
+    return lifting.positions(labels)
 
 
 def _scores(name: str, input: TensorLike, target: TensorLike) -> tuple[Any, Any, bool]:
@@ -213,7 +213,7 @@ def one_hot(tensor: TensorLike, num_classes: int = -1) -> Tensor:
     labels = lifting.value_of(tensor)
     if not dtypes.is_integer(labels.dtype):
         raise DTypeError(f"one_hot takes class numbers as integers, not {labels.type}", hint="x.astype(jg.int64)")
-    labels = lifting.cast(labels, dtypes.int64)
+    labels = lifting.positions(labels)
     if num_classes == -1:
         num_classes = int(lifting.wrap(labels).max().item()) + 1
     (size,) = shape_of(num_classes)

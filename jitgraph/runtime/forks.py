@@ -1,0 +1,156 @@
+"""What a fork must not cut in two: locks, work in native libraries, and state that is yet to be put back.
+
+A child has one thread, the one that forked. What the other threads of its parent held stays held, and what they were
+about to finish stays half made. So
+
+- every lock of the package is a ``lock()``: in the child it is free again unless the forking thread holds it itself;
+- a fork waits for what the child could not do without: locks that are ``awaited``, and ``whole()`` blocks, in which a
+  thread imports modules or is inside a native library whose own locks nobody else can renew;
+- ``unfinished(put_back)`` says how the child undoes what another thread has begun.
+
+Locks may be entered again by their own thread, since a signal handler or a finaliser may run while one is held.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any, Final
+
+PATIENCE: Final = 1.0
+"""Seconds that a fork waits for awaited locks: a thread may be in a native loop that never ends."""
+
+PATIENCE_FOR_LIBRARIES: Final = 60.0
+"""Seconds that a fork waits for ``whole`` blocks, which end by themselves."""
+
+
+class Living:
+    """Objects for as long as they live; what is done to it is one step for other threads, as it has no lock."""
+
+    def __init__(self) -> None:
+        self._references: dict[int, weakref.ref[Any]] = {}
+
+    def add(self, member: Any) -> None:
+        """Note an object; nothing is kept alive."""
+        number, references = id(member), self._references
+        references[number] = weakref.ref(member, lambda _: references.pop(number, None))
+
+    def members(self) -> list[Any]:
+        """Those that live now."""
+        return [found for reference in list(self._references.values()) if (found := reference()) is not None]
+
+
+_renewed: Final = Living()
+_awaited: Final = Living()
+_whole: Final = Living()
+_unfinished: Final[dict[int, tuple[int, Callable[[], None]]]] = {}
+_in_child: Final[list[Callable[[], None]]] = []
+_taken: Final[list[Any]] = []  # by the thread that forks
+
+
+def renew(made: Any) -> None:
+    """Let a reentrant lock of a library be free in a child, unless the forking thread holds it."""
+    _renewed.add(made)
+
+
+def lock(*, awaited: bool = False) -> Any:
+    """A reentrant lock that is free in a child unless the forking thread holds it; a fork waits for an awaited one."""
+    made = threading.RLock()
+    _renewed.add(made)
+    if awaited:
+        _awaited.add(made)
+    return made
+
+
+def in_child(action: Callable[[], None]) -> None:
+    """Run ``action`` in every child, for as long as the process lives."""
+    _in_child.append(action)
+
+
+@contextmanager
+def unfinished(put_back: Callable[[], None]) -> Iterator[None]:
+    """In a child that another thread forks while this one is in the block, ``put_back`` runs before anything else."""
+    entry = (threading.get_ident(), put_back)
+    _unfinished[id(entry)] = entry
+    try:
+        yield
+    finally:
+        del _unfinished[id(entry)]
+
+
+@contextmanager
+def whole() -> Iterator[None]:
+    """A block that no fork of another thread cuts in two."""
+    own = _own.lock
+    if own._is_owned():  # a fork that waits for this thread already keeps the gate shut
+        with own:
+            yield
+        return
+    with _gate:
+        pass
+    with own:
+        yield
+
+
+def module(name: str) -> ModuleType:
+    """A module, which no fork finds half imported."""
+    with whole():
+        return importlib.import_module(name)
+
+
+class _Own(threading.local):
+    """The lock of each thread that says whether it is inside a ``whole`` block."""
+
+    def __init__(self) -> None:
+        self.lock: Any = threading.RLock()
+        _renewed.add(self.lock)
+        _whole.add(self.lock)
+
+
+_own: Final = _Own()
+_gate: Final = lock()  # held by a fork: nobody enters a ``whole`` block
+_forking: Final = lock()
+
+
+def _before() -> None:
+    _forking.acquire()
+    _take(_awaited.members(), PATIENCE)
+    _take([_gate], PATIENCE_FOR_LIBRARIES)
+    _take(_whole.members(), PATIENCE_FOR_LIBRARIES)
+
+
+def _take(locks: list[Any], patience: float) -> None:
+    deadline = time.monotonic() + patience
+    for one in locks:
+        if one.acquire(timeout=max(0.0, deadline - time.monotonic())):
+            _taken.append(one)
+
+
+def _after() -> None:
+    while _taken:
+        _taken.pop().release()
+    _forking.release()
+
+
+def _after_in_child() -> None:
+    _after()
+    for one in _renewed.members():
+        if not one._is_owned():
+            one._at_fork_reinit()
+    me = threading.get_ident()
+    for number, (thread, put_back) in reversed(list(_unfinished.items())):
+        if thread != me:
+            del _unfinished[number]
+            put_back()
+    for action in _in_child:
+        action()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_after_in_child)

@@ -1,0 +1,212 @@
+"""A child forked at any moment of what other threads trace, compile and run works, and nothing in it is half made."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitgraph as jg
+from jitgraph.frontend import donation
+from jitgraph.runtime import forks
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here"),
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+]
+LIMIT = 40.0  # seconds for one child, on a busy machine
+
+
+def forked(action: Callable[[], None]) -> int:
+    """The process of a child that runs ``action``; its exit status says whether that succeeded."""
+    child = os.fork()
+    if child:
+        return child
+    try:
+        action()
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        os._exit(1)
+    os._exit(0)
+
+
+def status_of(child: int) -> str:
+    """How a child ended."""
+    deadline = time.monotonic() + LIMIT
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return f"exit {os.waitstatus_to_exitcode(status)}"
+        time.sleep(0.002)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return "hangs"
+
+
+def distinct(number: int) -> Any:
+    """A traced function that no other shares code with."""
+
+    def polynomial(x: Any) -> Any:
+        for power in range(1 + number % 3):
+            x = x * (number + power + 0.5) + jg.tanh(x)
+        return (x * x).sum() + x.mean()
+
+    return jg.trace(polynomial)
+
+
+def works(number: int) -> None:
+    """Trace, compile and run, with gradients, in this thread and in others."""
+    x = jg.asarray(np.linspace(0, 1, 8, dtype=np.float32))
+
+    def once(which: int) -> None:
+        f = distinct(which)
+        expected = f.__wrapped__(x)
+        np.testing.assert_allclose(f(x).numpy(), expected.numpy(), rtol=1e-4)
+
+    once(number)
+    y = jg.asarray(np.linspace(0, 1, 8, dtype=np.float32), requires_grad=True)
+    distinct(number + 1)(y).backward()
+    assert y.grad is not None
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(once, (number + 2, number)))
+
+
+@pytest.fixture
+def busy() -> Iterator[threading.Event]:
+    """A thread that traces, compiles and runs one distinct function after another."""
+    stop = threading.Event()
+    failures = []
+
+    def work() -> None:
+        number = 0
+        while not stop.is_set():
+            number += 1
+            try:
+                x = jg.asarray(np.ones(16, np.float32), requires_grad=True)
+                distinct(number)(x).backward()
+            except BaseException as error:
+                failures.append(error)
+                return
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    yield stop
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_a_child_forked_at_any_moment_of_another_threads_compilation(busy: threading.Event) -> None:
+    ends = []
+    for number in range(24):
+        time.sleep(0.003 + 0.0007 * (number % 11))
+        ends.append(status_of(forked(lambda number=number: works(1000 + 10 * number))))  # type: ignore[misc]
+        assert ends[-1] == "exit 0", ends
+
+
+def test_children_of_multiprocessing(busy: threading.Event) -> None:
+    context = multiprocessing.get_context("fork")
+    for number in range(4):
+        time.sleep(0.005)
+        child = context.Process(target=works, args=(5000 + 10 * number,))
+        child.start()
+        child.join(LIMIT)
+        assert child.exitcode == 0
+
+
+class _State:
+    turns = 0
+
+
+def test_a_child_forked_while_another_thread_records() -> None:
+    """The same function, its lock held by a thread that is gone, with state that the recording had changed."""
+    state, weight = _State(), jg.asarray(np.ones(3, np.float32))
+    reached, leave = threading.Event(), threading.Event()
+    parent = os.getpid()
+
+    def counted(x: Any) -> Any:
+        state.turns += 1
+        weight.requires_grad = True
+        if os.getpid() == parent and threading.current_thread() is not threading.main_thread():
+            reached.set()
+            leave.wait(LIMIT)
+        return x * weight * 2
+
+    traced = jg.trace(counted)
+    x = jg.asarray(np.ones(3, np.float32))
+    recording = threading.Thread(target=traced, args=(x,))
+
+    def child() -> None:
+        assert state.turns == 0
+        assert not weight.requires_grad
+        assert gc.isenabled()
+        step = jg.trace(lambda x: x * weight * 2)
+        traced.cache_clear()  # takes the lock
+        np.testing.assert_array_equal(step(x).numpy(), [2, 2, 2])
+
+    recording.start()
+    try:
+        assert reached.wait(LIMIT)
+        assert status_of(forked(child)) == "exit 0"
+    finally:
+        leave.set()
+        recording.join()
+    assert gc.isenabled()
+
+
+def test_a_child_forked_by_the_thread_that_records() -> None:
+    """It goes on with the recording: what it holds stays held, in both processes."""
+
+    def forking(x: Any) -> Any:
+        os.fork()
+        return x + 1
+
+    parent = os.getpid()
+    jg.trace(forking)(jg.ones(3))
+    if os.getpid() != parent:
+        os._exit(0 if gc.isenabled() else 1)
+    assert status_of(-1) == "exit 0"
+    assert gc.isenabled()
+
+
+def test_a_tensor_that_another_thread_updates_is_whole_or_refused_in_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fork waits for the update; where that takes too long, reading the tensor raises, and nothing hangs."""
+    monkeypatch.setattr(forks, "PATIENCE", 0.2)
+    state = jg.asarray(np.zeros(1 << 20, np.float32))
+    start, leave = threading.Event(), threading.Event()
+
+    flight = donation.Flight(1)
+
+    def update() -> None:
+        with flight.lock:
+            flight.begin([state], [state._value], [0])
+            start.set()
+            leave.wait(LIMIT)
+            flight.end([state])
+
+    def child() -> None:
+        with pytest.raises(jg.JitgraphError, match="when the process forked"):
+            state.numpy()
+        np.testing.assert_array_equal(jg.trace(lambda x: x + 1)(jg.zeros(2)).numpy(), [1, 1])
+
+    thread = threading.Thread(target=update)
+    thread.start()
+    try:
+        assert start.wait(LIMIT)
+        assert status_of(forked(child)) == "exit 0"
+    finally:
+        leave.set()
+        thread.join()
+    assert status_of(forked(lambda: np.testing.assert_array_equal(state.numpy(), np.zeros(1 << 20)))) == "exit 0"

@@ -67,10 +67,10 @@ static jg_error *cleared(jg_error *error) {
 
 /* --- the ABI: structures shared with native code, equal to those of loader.py ------------------------------------ */
 
-enum { ABI_VERSION = 2, SCRATCH_BYTES = 2 << 20 };
-enum { OK, CHECK_FAILED, INTERRUPTED, OUT_OF_MEMORY, SIZE_OVERFLOW, CALLBACK_FAILED };
+enum { ABI_VERSION = 3, SCRATCH_BYTES = 2 << 20 };
+enum { OK, CHECK_FAILED, INTERRUPTED, OUT_OF_MEMORY, SIZE_OVERFLOW, CALLBACK_FAILED, SIZES_REFUSED };
 static const char *const CODE_NAMES[] = {"ok", "check failed", "interrupted", "out of memory", "size overflow",
-                                         "callback failed"};
+                                         "callback failed", "sizes refused"};
 
 typedef struct jg_host jg_host;
 typedef struct jg_call jg_call;
@@ -2002,9 +2002,20 @@ static bool report(const Entry *entry, int32_t code, const jg_error_record *reco
         return fail(error, JG_OUT_OF_MEMORY, "%.40s: the compiled code ran out of memory", entry->title);
     if (code == SIZE_OVERFLOW)
         return fail(error, JG_BAD_ARGUMENT, "%.40s: a size leaves 64 bits; use smaller arguments", entry->title);
+    if (code == SIZES_REFUSED) { /* the number of a constraint, or behind them of a size that is negative */
+        size_t number = record->check_id < 0 ? SIZE_MAX : (size_t)record->check_id, size = number - entry->constraint_count;
+        if (number < entry->constraint_count)
+            return fail(error, JG_BAD_ARGUMENT, "%.40s: the sizes must satisfy %.80s", entry->title,
+                        entry->constraints[number].text);
+        if (size < entry->dim_count)
+            return fail(error, JG_BAD_ARGUMENT, "%.40s: the sizes must satisfy %.60s >= 0", entry->title,
+                        entry->dims[size]);
+        return fail(error, JG_BAD_ARGUMENT, "%.40s: the sizes must satisfy condition %d of the compiled code",
+                    entry->title, record->check_id);
+    }
     if (code != CHECK_FAILED || record->check_id < 0 || (size_t)record->check_id >= entry->check_count)
         return fail(error, JG_FAILED, "%.40s: the compiled code returned %d (%s), check %d", entry->title, code,
-                    code >= 0 && code <= CALLBACK_FAILED ? CODE_NAMES[code] : "no known meaning", record->check_id);
+                    code >= 0 && code <= SIZES_REFUSED ? CODE_NAMES[code] : "no known meaning", record->check_id);
     const Check *check = &entry->checks[record->check_id];
     char message[sizeof error->message];
     fill_in(check->message, record, message, sizeof message);

@@ -16,6 +16,10 @@ named sizes in signature order. ``int64 arena_bytes(const int64_t *dims)`` gives
 scratch memory included, negative where a size leaves 64 bits. Output ``o`` has the address of input ``i`` only where
 ``(o, i)`` stands in ``aliases`` and the caller donates ``i``.
 
+The entry verifies what its kernels rely on: before it reads a buffer it evaluates the constraints of the graph over
+``dims`` and returns ``SIZES_REFUSED`` where one does not hold, with its number in ``error.check_id``: the place of the
+constraint in the signature, or behind the constraints the place of a size that is negative. (New in ABI 3.)
+
 Interruption: long loops of the calling thread ask ``host.poll(host)`` about every 50 ms by the cycle counter
 (``jg_poll`` of the native runtime) and return ``INTERRUPTED`` where it gives nonzero. No poll may stand behind the
 first write to a donated buffer. ``poll`` is PyOS_InterruptOccurred behind a ctypes thunk: it takes the GIL but runs no
@@ -83,7 +87,7 @@ CHECK_KINDS: Final[Mapping[str, type[CheckError]]] = {
 
 # --- the ABI: structures shared with native code --------------------------------------------------------------------
 
-ABI_VERSION: Final = 2
+ABI_VERSION: Final = 3
 
 OK: Final = 0
 CHECK_FAILED: Final = 1
@@ -91,7 +95,10 @@ INTERRUPTED: Final = 2
 OUT_OF_MEMORY: Final = 3
 SIZE_OVERFLOW: Final = 4
 CALLBACK_FAILED: Final = 5
-CODE_NAMES: Final = ("ok", "check failed", "interrupted", "out of memory", "size overflow", "callback failed")
+SIZES_REFUSED: Final = 6
+CODE_NAMES: Final = (
+    "ok", "check failed", "interrupted", "out of memory", "size overflow", "callback failed", "sizes refused"
+)  # fmt: skip
 
 ALIGNMENT: Final = 64
 SCRATCH_BYTES: Final = 2 << 20
@@ -1396,6 +1403,11 @@ class Entry:
             raise MemoryError(f"{name}: the compiled code ran out of memory")
         if code == SIZE_OVERFLOW:
             raise ArgumentError(f"{name}: a size leaves 64 bits; use smaller arguments")
+        if code == SIZES_REFUSED:
+            conditions = (*self.signature.constraints, *(f"{size} >= 0" for size in self.signature.dims))
+            known = 0 <= error.check_id < len(conditions)
+            broken = conditions[error.check_id] if known else f"condition {error.check_id} of the compiled code"
+            raise ArgumentError(f"{name}: the sizes must satisfy {broken}")
         if code == CHECK_FAILED and 0 <= error.check_id < len(self.signature.checks):
             check = self.signature.checks[error.check_id]
             message = check.message.replace("{index}", str(error.index)).replace("{bound}", str(error.bound))

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,10 @@ from jitgraph import lifting, ops
 from jitgraph.eager import EagerValue
 from jitgraph.errors import ArgumentError, GraphError, LoadError, ShapeError
 from jitgraph.frontend.function import trace
+from jitgraph.frontend.symbolic import TraceConstraints
 from jitgraph.ir import context, dims, parse, verify
 from jitgraph.ir.constant import Constant
+from jitgraph.ir.constraints import Constraint
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.resize import resize
@@ -93,7 +96,11 @@ class SavedModel:
                 raise ArgumentError(f"argument {spec.name}: expected {wanted.type}, got {value.type}")
         types = [value.type for value in self.graph.inputs]
         sizes = _sizes([t for t in types if isinstance(t, TensorType)], [value.type.shape for value in values])
-        outputs = ops.call(*values, regions=(resize(self.graph, sizes),))
+        _require(self.graph.constraints, sizes, self.signature.name)
+        region = replace(
+            resize(self.graph, sizes), constraints=()
+        )  # which now hold, or are assumed by the graph around
+        outputs = ops.call(*values, regions=(region,))
         results = outputs if isinstance(outputs, tuple) else (outputs,)
         shown = _rebuilt(self.signature.structure, [lifting.wrap(value) for value in results])
         for output, state in self.signature.writes:
@@ -122,6 +129,19 @@ def _sizes(types: Sequence[TensorType], shapes: Sequence[Sequence[DimLike]]) -> 
         if not context.constraints().same(expected, given):
             raise ShapeError(f"an argument has size {given} where the saved graph expects {wanted}")
     return found
+
+
+def _require(constraints: Iterable[Constraint], sizes: Mapping[str, DimLike], title: str) -> None:
+    """Make sure of what the graph assumes of its sizes: decided for known sizes, else assumed by the trace around."""
+    known = context.constraints()
+    for constraint in constraints:
+        left, right = dims.substitute(constraint.left, sizes), dims.substitute(constraint.right, sizes)
+        holds = known.same(left, right) if constraint.relation == "==" else known.at_least(left, right)
+        if not holds:
+            names = sorted(dims.names(constraint.left) | dims.names(constraint.right))
+            traced = known.sizes if isinstance(known, TraceConstraints) else None
+            facts = ", ".join(f"{name} is {dims.substitute(sizes[name], traced or {})}" for name in names)
+            raise ShapeError(f"{title}: the sizes must satisfy {constraint} ({facts})")
 
 
 def _rebuilt(structure: Any, results: Sequence[Tensor]) -> Any:

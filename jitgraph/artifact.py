@@ -104,6 +104,11 @@ def _verify(entries: Mapping[str, SavedEntry], weights: Mapping[str, np.ndarray[
         for part in (name, *entry.images):
             if not re.fullmatch(r"[A-Za-z0-9_-]+", part):
                 raise JitgraphError(f"{part!r} cannot name an entry or target in a file; use letters, digits, _ and -")
+        if len(entry.graph_text.encode()) > loader.MAX_GRAPH_BYTES:
+            raise JitgraphError(
+                f"the graph of {name!r} is longer than the {loader.MAX_GRAPH_BYTES} bytes that a file may hold\n"
+                "  hint: keep Python loops out of it: jg.scan and jg.while_loop are one node each"
+            )
         for image in entry.images.values():
             loader.ImageHeader.parse(image)
         if missing := {spec.key for spec in entry.signature.state} - set(weights):

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is need
 HERE = Path(__file__).parent / "c"
 RUNTIME = Path(loader.__file__).parent
 STRICT = ("gcc", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", f"-I{RUNTIME}")
-SANITIZED = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-DJG_READ_FILE")
+SANITIZED = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 ENVIRONMENT = {
     **os.environ, "ASAN_OPTIONS": "allocator_may_return_null=1:detect_leaks=1", "JITGRAPH_NUM_THREADS": "2",
     "JITGRAPH_TARGET_CPU": "",

@@ -60,13 +60,12 @@ def build(
 
 
 def decomposition(op: Op, types: Sequence[Type], attrs: Attrs, constraints: Constraints) -> Graph:
-    """The closed region of a composite; what it assumes of sizes is assumed outside, too."""
+    """The closed region of a composite; what it assumes of sizes is assumed outside, or refused there."""
     assert op.decompose is not None
-    decompose = op.decompose
-    region = build(lambda *values: decompose(*values, **attrs), types, op.name, constraints=constraints)
-    for constraint in region.constraints:
-        if constraint.relation == "==":
-            constraints.same(constraint.left, constraint.right)
-        else:
-            constraints.at_least(constraint.left, constraint.right)
-    return Graph(region.inputs, region.nodes, region.outputs, (), op.name)
+    builder = GraphBuilder()
+    builder.constraints = constraints  # not a copy: what cannot be assumed must fail in the rule that asks for it
+    inputs = [builder.input(type) for type in types]
+    with context.using(emitter=builder, constraints=constraints):
+        result = op.decompose(*inputs, **attrs)
+    outputs = result if isinstance(result, tuple | list) else (result,)
+    return Graph(tuple(inputs), tuple(builder.nodes), tuple(outputs), (), op.name)

@@ -114,7 +114,7 @@ class Constraints:
         )
 
     def _is_natural_atom(self, atom: Atom, seen: dict[Atom, bool]) -> bool:
-        """A name, a quotient of naturals, or a remainder by one. Division by zero has no value: no call goes on with it."""
+        """A name, a quotient of naturals, or a remainder by one; no call goes on where something is divided by zero."""
         if isinstance(atom, str):
             return True
         if atom not in seen:

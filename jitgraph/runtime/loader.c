@@ -1621,21 +1621,23 @@ static void stop_pool(jg_model *model) {
 
 /* --- the file ---------------------------------------------------------------------------------------------------- */
 
-/* Maps the file, or reads it; a reason where that cannot be done, else NULL. */
+/* Reads the file, or maps it; a reason where that cannot be done, else NULL. What is read cannot be cut or changed
+   behind the hashes that were checked. */
 static const char *fetch(int file, size_t size, jg_model *model) {
-#if defined(JG_READ_FILE)
+#if defined(JG_MAP_FILE)
+    void *memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
+    if (memory == MAP_FAILED) return strerror(errno);
+    model->file = memory;
+#else
     void *memory = NULL;
     if (posix_memalign(&memory, JG_ALIGNMENT, size) != 0) return "it does not fit into memory";
     model->file = memory;
     for (size_t done = 0; done < size;) {
         ssize_t count = read(file, model->file + done, size - done);
+        if (count < 0 && errno == EINTR) continue;
         if (count <= 0) return count ? strerror(errno) : "it was cut meanwhile";
         done += (size_t)count;
     }
-#else
-    void *memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
-    if (memory == MAP_FAILED) return strerror(errno);
-    model->file = memory;
 #endif
     model->file_bytes = size;
     return NULL;
@@ -2162,10 +2164,10 @@ void jg_close(jg_model *model) {
         free(model->tensors[i].own[0]);
         free(model->tensors[i].own[1]);
     }
-#if defined(JG_READ_FILE)
-    free(model->file);
-#else
+#if defined(JG_MAP_FILE)
     if (model->file) munmap(model->file, model->file_bytes);
+#else
+    free(model->file);
 #endif
     pthread_rwlock_destroy(&model->state_lock);
     pthread_mutex_destroy(&model->records_lock);

@@ -34,6 +34,7 @@ import ctypes
 import mmap
 import os
 import platform
+import stat
 import struct
 import sys
 import threading
@@ -436,7 +437,8 @@ def dtype_named(name: str) -> np.dtype[Any]:
 # --- JSON read with suspicion ---------------------------------------------------------------------------------------
 
 Json: TypeAlias = Any
-_MAX_JSON: Final = 100_000_000
+_MAX_JSON: Final = 16 << 20  # bytes: of the manifest, and of the header of the weights
+_MAX_JSON_VALUES: Final = 1 << 20  # roughly; each costs about a hundred bytes once it is read
 
 
 def _no_duplicates(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
@@ -453,6 +455,8 @@ def _no_constant(name: str) -> Json:
 def _parse_json(data: bytes, where: str) -> dict[str, Json]:
     if len(data) > _MAX_JSON:
         raise LoadError(f"{where} is {len(data)} bytes long, more than the {_MAX_JSON} allowed")
+    if data.count(b",") + data.count(b"[") + data.count(b"{") > _MAX_JSON_VALUES:
+        raise LoadError(f"{where} has more than {_MAX_JSON_VALUES} values; save the model again")
     import json  # here, as hashlib below: a process that reads no artifact does not wait for them
 
     try:
@@ -1475,6 +1479,8 @@ FORMAT_VERSION: Final = 1
 MANIFEST: Final = "manifest.json"
 WEIGHTS: Final = "weights.safetensors"
 _AGAIN: Final = "copy or save the model again"
+MAX_GRAPH_BYTES: Final = 4 << 20
+"""Of a graph's text, which is not read here: what reads it takes seconds and a few hundred MB for so much."""
 _MAX_MEMBERS: Final = 65535
 
 _END = struct.Struct("<4s4H2LH")
@@ -1647,20 +1653,42 @@ def read_safetensors(data: memoryview) -> dict[str, Array]:
     return arrays
 
 
+def _contents(path: str | bytes) -> memoryview:
+    """The bytes of a file in memory of this process, aligned to a page and read-only.
+
+    They are read, not mapped: a mapped file that is cut or written to after its hashes were checked would end the
+    process by SIGBUS, or run code that nobody checked. The copy costs a fraction of the hashes.
+    """
+    try:
+        # Opening a pipe would wait for whoever writes to it.
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+        with open(handle, "rb", buffering=0) as file:
+            found = os.fstat(handle)
+            if not stat.S_ISREG(found.st_mode):
+                raise LoadError("cannot be opened: it is not a regular file")
+            if found.st_size == 0:
+                raise LoadError("the file is empty")
+            memory = memoryview(mmap.mmap(-1, found.st_size))
+            filled = 0
+            while filled < len(memory):
+                count = file.readinto(memory[filled:])
+                if not count:
+                    raise LoadError(f"the file was cut to {filled} bytes while it was read; {_AGAIN}")
+                filled += count
+    except OSError as error:
+        raise LoadError(f"cannot be opened: {error.strerror or error}") from None
+    except ValueError as error:  # a NUL in the path
+        raise LoadError(f"cannot be opened: {error}") from None
+    return memory.toreadonly()
+
+
 class Artifact:
-    """The members of a ``.jg`` file, mapped, each checked against the manifest's size and SHA-256."""
+    """The members of a ``.jg`` file, in memory, each checked against the manifest's size and SHA-256."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Open and check the whole file; LoadError says what is wrong."""
+        """Read and check the whole file; LoadError says what is wrong."""
         self.path = os.fspath(path)
-        try:
-            with open(self.path, "rb") as file:
-                if os.fstat(file.fileno()).st_size == 0:
-                    raise LoadError("the file is empty")
-                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except OSError as error:
-            raise LoadError(f"cannot be opened: {error.strerror or error}") from None
-        self._data = memoryview(self._map)
+        self._data = _contents(self.path)
         self.members = read_members(self._data)
         self.manifest = self._read_manifest()
         self._verify_hashes()
@@ -1721,7 +1749,7 @@ class Artifact:
         )
 
     def weights(self) -> dict[str, Array]:
-        """The tensors of the weights by key: read-only views of the mapped file."""
+        """The tensors of the weights by key: read-only views of the file in memory."""
         return read_safetensors(self.read(WEIGHTS)) if WEIGHTS in self.members else {}
 
     def metadata(self) -> dict[str, Json]:
@@ -1747,7 +1775,7 @@ class Model:
             self.target, data = artifact.image(name, levels)
             self._entries[name] = Entry(Image(data), signature, runtime=runtime)
             for spec in signature.state:
-                _verify_state(spec, weights)
+                verify_state(spec, weights)
         self._state: Mapping[str, Array] = MappingProxyType(weights)
         self._lock = threading.RLock()
         self._default = "forward" if "forward" in self._entries else next(iter(self._entries))
@@ -1800,7 +1828,8 @@ class Model:
         return [state[spec.key] for spec in entry.signature.state]
 
 
-def _verify_state(spec: StateSpec, weights: Mapping[str, Array]) -> None:
+def verify_state(spec: StateSpec, weights: Mapping[str, Array]) -> None:
+    """LoadError where the weights hold no tensor that the state may be."""
     if spec.key not in weights:
         raise LoadError(f"the state {spec} is missing from {WEIGHTS} under {spec.key[:60]!r}; {_AGAIN}")
     array = weights[spec.key]

@@ -6,6 +6,7 @@ Nothing from the file is executed: its graph is parsed, verified and compiled he
 from __future__ import annotations
 
 import inspect
+import keyword
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ import numpy as np
 
 from jitgraph import lifting, ops
 from jitgraph.eager import EagerValue
-from jitgraph.errors import ArgumentError, GraphError, LoadError, ShapeError
+from jitgraph.errors import ArgumentError, GraphError, JitgraphError, LoadError, ShapeError
 from jitgraph.frontend.function import trace
 from jitgraph.frontend.symbolic import TraceConstraints
 from jitgraph.ir import context, dims, parse, verify
@@ -23,6 +24,7 @@ from jitgraph.ir.constant import Constant
 from jitgraph.ir.constraints import Constraint
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Graph
+from jitgraph.ir.literals import parse_constraint, parse_size
 from jitgraph.ir.resize import resize
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import loader
@@ -163,6 +165,8 @@ def load(path: str | os.PathLike[str], *, entry: str = "forward") -> SavedModel:
         return _load(loader.Artifact(path), entry)
     except LoadError as error:
         raise LoadError(f"{os.fspath(path)}: {error}") from error.__cause__
+    except JitgraphError as error:  # whatever a part of the file offends against
+        raise LoadError(f"{os.fspath(path)}: {getattr(error, 'message', error)}") from error
 
 
 def _load(artifact: loader.Artifact, entry: str) -> SavedModel:
@@ -172,23 +176,44 @@ def _load(artifact: loader.Artifact, entry: str) -> SavedModel:
     member = artifact.manifest["entries"][entry].get("graph")
     if not isinstance(member, str):
         raise LoadError(f"the manifest names no graph for {entry!r}")
-    weights = artifact.weights()
+    signature, weights = signatures[entry], artifact.weights()
+    for state in signature.state:
+        loader.verify_state(state, weights)
     constants = {
         key.removeprefix(CONSTANT): Constant(array) for key, array in weights.items() if key.startswith(CONSTANT)
     }
+    text = artifact.read(member)
+    if len(text) > loader.MAX_GRAPH_BYTES:
+        raise LoadError(f"the graph of {entry!r} has {len(text)} bytes, more than the {loader.MAX_GRAPH_BYTES} allowed")
     try:
-        graph = parse(bytes(artifact.read(member)).decode(), constants=constants)
+        graph = parse(bytes(text).decode(), constants=constants)
         verify(graph)
     except (GraphError, ShapeError, UnicodeDecodeError) as error:
         raise LoadError(f"the graph of {entry!r} is not valid: {error}") from error
-    signature = signatures[entry]
-    given = [str(value.type) for value in graph.inputs]
-    told = [_type_text(spec) for spec in signature.parameters]
-    if given != told:
-        raise LoadError(f"the graph takes {given}, its signature says {told}")
+    _compare(graph, signature)
     return SavedModel(graph, signature, weights, artifact.metadata())
 
 
-def _type_text(spec: loader.TensorSpec) -> str:
-    shape = tuple(dims.parse_dim(size) if isinstance(size, str) else size for size in spec.shape)
-    return str(TensorType(loader.dtype_named(spec.dtype), shape))
+def _compare(graph: Graph, signature: loader.Signature) -> None:
+    """LoadError where a signature is not that of the graph: one of them was changed, and native code fits the other."""
+    pairs: list[tuple[str, Sequence[object], Sequence[object]]] = [
+        ("takes", [v.type for v in graph.inputs], list(map(_type, signature.parameters))),
+        ("gives", [v.type for v in graph.outputs], list(map(_type, signature.outputs))),
+        ("assumes", _sorted(graph.constraints), _sorted(map(parse_constraint, signature.constraints))),
+    ]
+    for verb, given, told in pairs:
+        if given != told:
+            shown = [", ".join(map(str, side)) or "nothing" for side in (given, told)]
+            raise LoadError(f"the graph {verb} {shown[0]}, its signature says {shown[1]}")
+    for spec in signature.inputs:
+        if not spec.name.isidentifier() or keyword.iskeyword(spec.name):
+            raise LoadError(f"an input is called {spec.name[:60]!r}, which is no name of an argument in Python")
+
+
+def _type(spec: loader.TensorSpec) -> TensorType:
+    shape = tuple(parse_size(size) if isinstance(size, str) else size for size in spec.shape)
+    return TensorType(loader.dtype_named(spec.dtype), shape)
+
+
+def _sorted(constraints: Iterable[Constraint]) -> list[Constraint]:
+    return sorted(constraints, key=str)

@@ -43,7 +43,8 @@ def save(
     images = {name: made.image for name, made in compiled.items()}
     weights = {state.key: state.array for state in entry.state}
     weights |= {CONSTANT + digest: constant.value for digest, constant in large_constants(entry.graph).items()}
-    saved = SavedEntry(signature, str(entry.graph), images)
+    assumed = compiled[names[0]].stages.schedule.constraints  # what the passes assumed beyond the recorded graph, too
+    saved = SavedEntry(signature, str(replace(entry.graph, constraints=assumed)), images)
     write_artifact(path, entries={"forward": saved}, weights=weights, metadata=described)
 
 

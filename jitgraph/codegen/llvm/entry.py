@@ -165,9 +165,9 @@ class _Entry:
         self.function.finish()
 
     def _verify_sizes(self) -> None:
-        """Leave where the sizes break a condition that kernels rely on, with its number, so that no reader can forget it.
+        """Leave where the sizes break a condition that kernels rely on, so that no reader can forget it.
 
-        The conditions are the constraints, by position, then that each size is at least 0.
+        Its number is told: of a constraint its place, and behind them of a size that is negative its own.
         """
         function, sizes = self.function, self.sizes
         natural = [Constraint(Dim.name(name), ">=", 0) for name in self.schedule.sizes]

@@ -96,10 +96,8 @@ def test_a_killed_save_leaves_nothing_for_the_next_one(tmp_path: Path, setup: st
         if not setup:  # without a name, nothing is there from the start
             assert names(tmp_path) == {"model.jg"}
     else:
-        killed(
-            f"{setup}os.replace = lambda *names: {KILL}with whole_file.replacing(path) as file:\n  file.write(b'new')\n",
-            path,
-        )
+        stop = f"os.replace = lambda *names: {KILL}"
+        killed(f"{setup}{stop}with whole_file.replacing(path) as file:\n  file.write(b'new')\n", path)
         assert len(names(tmp_path)) == 2
     assert path.read_bytes() == b"old"
     with replacing(path) as file:

@@ -97,14 +97,13 @@ def _link(file: BinaryIO, part: str) -> bool:
 @contextlib.contextmanager
 def _named(target: str) -> Iterator[tuple[BinaryIO, str]]:
     """A file under a name of its own beside the target, locked; without the name after an error."""
-    while True:
-        part = _part_of(target)
-        file = open(os.open(part, _NEW, _MODE), "w+b")
+    part = _part_of(target)
+    with open(os.open(part, _NEW, _MODE), "w+b") as file:
         _lock(file)
-        if os.path.exists(part):
-            break
-        file.close()  # another process took it for a leftover, between its name and its lock
-    with file:
+        if not os.path.exists(part):  # another process took it for a leftover, between its name and its lock
+            with _named(target) as other:
+                yield other
+            return
         try:
             yield file, part
         except BaseException:

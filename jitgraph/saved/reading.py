@@ -205,6 +205,9 @@ def _compare(graph: Graph, signature: loader.Signature) -> None:
         if given != told:
             shown = [", ".join(map(str, side)) or "nothing" for side in (given, told)]
             raise LoadError(f"the graph {verb} {shown[0]}, its signature says {shown[1]}")
+    optional = [spec.default is not None for spec in signature.inputs]
+    if optional != sorted(optional):
+        raise LoadError("an input without a default stands behind one that has a default")
     for spec in signature.inputs:
         if not spec.name.isidentifier() or keyword.iskeyword(spec.name):
             raise LoadError(f"an input is called {spec.name[:60]!r}, which is no name of an argument in Python")

@@ -1,0 +1,112 @@
+"""A process that reads files: a line ``{"path", "sizes"}`` in, a line ``{"outcome", "detail", "called"}`` out.
+
+``python reader.py load`` reads with ``jg.load``. ``python reader.py loader MODEL...`` reads with the standalone
+``loader.py``, and calls files whose code and signature are those of one of the models.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+import jitgraph as jg
+from jitgraph.runtime import loader
+
+MOST_MEMORY: Final = 1 << 30
+MOST_ELEMENTS: Final = 1 << 20
+
+
+def contracts(path: str) -> list[Any]:
+    """Of each entry its code, and what its signature says of the memory that the code touches."""
+    artifact = loader.Artifact(path)
+    found = []
+    for name, signature in artifact.signatures().items():
+        types = [(spec.dtype, spec.shape) for spec in (*signature.parameters, *signature.outputs)]
+        order = (len(signature.inputs), len(signature.state), signature.dims, signature.writes)
+        found.append((types, order, bytes(artifact.image(name, loader.cpu_levels())[1])))
+    return found
+
+
+def arguments(specs: Sequence[loader.TensorSpec], sizes: Mapping[str, int]) -> list[Any] | None:
+    """Arrays for the inputs at these sizes, "" being that of every other name; None where they would be large."""
+    found = []
+    rng = np.random.default_rng(0)
+    for spec in specs:
+        shape = []
+        for size in spec.shape:
+            expression = loader.Expression(str(size))
+            named = {name: sizes.get(name, sizes[""]) for name in expression.names}
+            shape.append(max(0, expression.evaluate(named)))
+        if np.prod(shape, dtype=np.float64) > MOST_ELEMENTS:
+            return None
+        found.append((rng.random(shape) * 4).astype(loader.dtype_named(spec.dtype)))
+    return found
+
+
+def called(model: Any, rounds: Sequence[Mapping[str, int]]) -> tuple[str, str]:
+    """What came of calls at these sizes; the last word, and for what must not be its detail."""
+    word = "loaded"
+    for sizes in rounds:
+        try:
+            given = arguments(model.inputs, sizes)
+        except loader.JitgraphError:
+            continue  # a size that cannot be computed
+        if given is None:
+            word = "too large to call"
+            continue
+        try:
+            model(*given)
+        except jg.JitgraphError:
+            word = "refused at the call"
+        except MemoryError:
+            word = "wants too much memory"
+        except BaseException as error:
+            return f"FAILED at the call: {type(error).__name__}", f"sizes {sizes}\n{traceback.format_exc()}"
+        else:
+            word = "ran"
+    return word, ""
+
+
+def outcome(read: Callable[[str], Any], task: Mapping[str, Any], models: Sequence[Any] | None) -> dict[str, Any]:
+    """What the reader made of the file."""
+    try:
+        model = read(task["path"])
+        may_call = models is None or all(contract in models for contract in contracts(task["path"]))
+    except loader.LoadError:
+        return {"outcome": "refused", "detail": "", "called": False}
+    except BaseException as error:
+        detail = traceback.format_exc()
+        return {"outcome": f"FAILED at load: {type(error).__name__}", "detail": detail, "called": False}
+    word, detail = called(model, task["sizes"]) if may_call else ("loaded", "")
+    return {"outcome": word, "detail": detail, "called": may_call}
+
+
+def limit_memory() -> None:
+    """At most a gigabyte more than now."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        now = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (now + MOST_MEMORY, now + MOST_MEMORY))
+
+
+def main() -> None:
+    warnings.simplefilter("error")
+    read: Callable[[str], Any] = jg.load if sys.argv[1] == "load" else loader.load
+    if sys.argv[1] == "load":  # what is brought in on first use is there before the limit
+        jg.trace(lambda x: jg.exp(x) @ x)(jg.ones((4, 4)))
+    models = [contract for path in sys.argv[2:] for contract in contracts(path)] or None
+    limit_memory()
+    print("ready", flush=True)
+    for line in sys.stdin:
+        answer = outcome(read, json.loads(line), models)
+        print(json.dumps({**answer, "detail": answer["detail"][-4000:]}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

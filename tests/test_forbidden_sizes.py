@@ -31,6 +31,7 @@ from jitgraph.ir.constraints import Constraint
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.op import Op, Sample
+from jitgraph.ir.printer import print_graph
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import OPS
 from jitgraph.runtime import loader
@@ -123,7 +124,7 @@ def save(graph: Graph, path: Path) -> loader.Entry:
     made = compiler.compile(graph)
     assert isinstance(made, compiler.Compiled)
     signature = replace(made.signature, name="forward")
-    entry = SavedEntry(signature, str(graph), {made.target.name: made.image})
+    entry = SavedEntry(signature, print_graph(graph, full=True), {made.target.name: made.image})
     write_artifact(path, entries={"forward": entry}, weights={}, metadata={})
     return made.entry
 
@@ -171,19 +172,20 @@ def test_every_reader_refuses_forbidden_sizes(name: str, tmp_path: Path, c_libra
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_native_code_verifies_its_own_conditions(name: str, tmp_path: Path) -> None:
-    """Entered with the sizes alone, past every check of the loader: it must return before it touches a buffer."""
+    """Entered past every check of the loader, with buffers that have room for what it should not do."""
     case = case_of(name)
     assert case is not None
     entry = save(case.graph, tmp_path / "model.jg")
-    plan = entry.plan(tuple(shapes_of(case.graph, case.sizes)))
-    nowhere = entry.pack(*[64] * (len(entry.signature.parameters) + len(entry.signature.outputs)))
+    plan = entry.plan(tuple(shapes_of(case.graph, case.sizes)))._replace(arena_bytes=1 << 24)
+    roomy = [np.zeros(1 << 14) for _ in (*entry.signature.parameters, *entry.signature.outputs)]
+    buffers = entry.pack(*map(loader.address_of, roomy))
     order = entry.signature.dims
     below = ({**case.sizes, size: -1} for size in order)
     for sizes in (*forbidden(case.graph.constraints, case.sizes), *below):
         vector = (ctypes.c_int64 * len(order))(*[sizes[size] for size in order])
         broken = [*broken_by(case.graph.constraints, sizes), *[f"{s} >= 0" for s in order if sizes[s] < 0]]
         other = plan._replace(dims=vector, dims_address=ctypes.addressof(vector))
-        require_refusal(lambda other=other: entry.call(other, nowhere), broken, f"the entry at {sizes}")  # type: ignore[misc]
+        require_refusal(lambda other=other: entry.call(other, buffers), broken, f"the entry at {sizes}")  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("name", NAMES)

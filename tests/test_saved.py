@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -220,3 +222,9 @@ def test_a_result_that_is_the_old_state_is_the_old_state(path: Path) -> None:
         np.testing.assert_array_equal(np.asarray(step(x)), before)
         np.testing.assert_array_equal(np.asarray(step(x)), before + x)
     np.testing.assert_array_equal(state.numpy(), before + x + x)
+
+
+def test_composites_travel_with_their_regions(path: Path) -> None:
+    jg.save(lambda x: jg.softmax(x), path, example_inputs=(normal(2, 3),))
+    text = zipfile.ZipFile(path).read("graph.jgir").decode()
+    assert re.search(r"= softmax\(%x\) .*\[.*\n\s+graph @softmax", text), text

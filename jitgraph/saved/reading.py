@@ -186,7 +186,7 @@ def _load(artifact: loader.Artifact, entry: str) -> SavedModel:
     if len(text) > loader.MAX_GRAPH_BYTES:
         raise LoadError(f"the graph of {entry!r} has {len(text)} bytes, more than the {loader.MAX_GRAPH_BYTES} allowed")
     try:
-        graph = parse(bytes(text).decode(), constants=constants)
+        graph = parse(bytes(text).decode(), constants=constants, elided=False)
         verify(graph)
     except (GraphError, ShapeError, UnicodeDecodeError) as error:
         raise LoadError(f"the graph of {entry!r} is not valid: {error}") from error

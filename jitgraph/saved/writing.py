@@ -11,7 +11,7 @@ from typing import Any, Final
 from jitgraph.artifact import SavedEntry, write_artifact
 from jitgraph.errors import JitgraphError
 from jitgraph.frontend.function import BoundFunction, TracedFunction, trace
-from jitgraph.ir.printer import large_constants
+from jitgraph.ir.printer import large_constants, print_graph
 from jitgraph.ir.target import Target
 from jitgraph.runtime import loader
 from jitgraph.saved.entry import CONSTANT, Entry, entry_of
@@ -44,7 +44,8 @@ def save(
     weights = {state.key: state.array for state in entry.state}
     weights |= {CONSTANT + digest: constant.value for digest, constant in large_constants(entry.graph).items()}
     assumed = compiled[names[0]].stages.schedule.constraints  # what the passes assumed beyond the recorded graph, too
-    saved = SavedEntry(signature, str(replace(entry.graph, constraints=assumed)), images)
+    text = print_graph(replace(entry.graph, constraints=assumed), full=True)  # whatever later versions decompose
+    saved = SavedEntry(signature, text, images)
     write_artifact(path, entries={"forward": saved}, weights=weights, metadata=described)
 
 

@@ -34,8 +34,8 @@ def _layers(path: Path) -> None:
 
 def _pictures(path: Path) -> None:
     weight = jg.asarray(_normal(2, 1, 3, 3))
-    F = jg.nn.functional
-    f = jg.trace(lambda x: F.max_pool2d(F.conv2d(x, weight), 2), dynamic_shapes={"x": {2: "h", 3: "w"}})
+    layers = jg.nn.functional
+    f = jg.trace(lambda x: layers.max_pool2d(layers.conv2d(x, weight), 2), dynamic_shapes={"x": {2: "h", 3: "w"}})
     jg.save(f, path, example_inputs=(_normal(1, 1, 9, 8),), targets=["x86-64-v3"])
 
 

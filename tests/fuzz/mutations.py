@@ -1,4 +1,4 @@
-"""Mutations of a sound file, each by a seeded generator: what a bad disk does, and what somebody hostile would write."""
+"""Mutations of a sound file, each by a seeded generator: what a bad disk does, and what a hostile author writes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import struct
 import zipfile
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
+
+from .rewriting import graph_rewritten
 
 MANIFEST: Final = "manifest.json"
 GRAPH: Final = "graph.jgir"
@@ -182,6 +184,11 @@ def graph_line(rng: random.Random, data: bytes) -> bytes:
     return rebuilt({**members, GRAPH: "\n".join(lines).encode()})
 
 
+def graph_node(rng: random.Random, data: bytes) -> bytes:
+    """A node of the graph, with types, conditions and signature that fit."""
+    return rebuilt(*graph_rewritten(rng, members_of(data)))
+
+
 def constraints(rng: random.Random, data: bytes) -> bytes:
     """Conditions of the sizes: left out, weakened or made up, in the graph, in the signature, or in both."""
     members = members_of(data)
@@ -344,7 +351,8 @@ def image_header(rng: random.Random, data: bytes) -> bytes:
 
 
 MUTATIONS: Final[tuple[Callable[[random.Random, bytes], bytes], ...]] = (
-    manifest_field, manifest_field, manifest_members, manifest_text, graph_token, graph_token, graph_token, graph_line,
+    manifest_field, manifest_field, manifest_members, manifest_text, graph_token, graph_token, graph_line, graph_node,
+    graph_node, graph_node,
     constraints, constraints, sizes, weights_header, weights_data, other_members, truncation, bit_flips, splices,
     zip_fields, image_header,
 )  # fmt: skip

@@ -1701,6 +1701,8 @@ class Artifact:
         return self._data[start : start + size]
 
     def _read_manifest(self) -> dict[str, Json]:
+        if (size := len(self.read(MANIFEST))) > _MAX_JSON:
+            raise LoadError(f"{MANIFEST} is {size} bytes long, more than the {_MAX_JSON} allowed")
         data = bytes(self.read(MANIFEST))
         if zlib.crc32(data) != self.members[MANIFEST].crc:
             raise LoadError(f"{MANIFEST} does not match its checksum: it was damaged or changed; {_AGAIN}")

@@ -83,6 +83,8 @@ class Model:
 
 
 def _given(array: Any) -> _Tensor:
+    if array is None:  # left out
+        return _Tensor()
     name = "bfloat16" if array.dtype == loader.dtype_named("bfloat16") else array.dtype.name
     shape: Sequence[int] = array.shape
     return _Tensor(array.ctypes.data, array.nbytes, DTYPES.index(name), array.ndim, tuple(shape))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import re
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
@@ -127,11 +126,6 @@ def save(graph: Graph, path: Path) -> loader.Entry:
     entry = SavedEntry(signature, print_graph(graph, full=True), {made.target.name: made.image})
     write_artifact(path, entries={"forward": entry}, weights={}, metadata={})
     return made.entry
-
-
-@pytest.fixture(scope="session")
-def c_library(tmp_path_factory: pytest.TempPathFactory) -> Library | None:
-    return Library(tmp_path_factory.mktemp("library")) if shutil.which("gcc") else None
 
 
 def require_refusal(call: Callable[[], object], broken: Sequence[str], what: str) -> None:

@@ -651,6 +651,8 @@ def _verify_signature(signature: Signature) -> None:
                 raise LoadError(f"{where}: {spec.name!r} uses the unknown dims {sorted(unknown)}")
         if spec.default is not None and spec.shape:
             raise LoadError(f"{where}: {spec.name!r} has a default but is not 0-d")
+        if spec.default is not None and not _holds(spec.dtype, spec.default):
+            raise LoadError(f"{where}: {spec.name!r} has a default that {spec.dtype} cannot hold")
     for spec in signature.parameters:
         bound.update(size for size in spec.shape if isinstance(size, str) and size in known)
     if unbound := known - bound:
@@ -675,6 +677,25 @@ def _verify_signature(signature: Signature) -> None:
         raise LoadError(f"{where}: two state tensors have one key: {keys!r:.80}")
     if signature.structure is not None:
         _verify_template(signature.structure, len(signature.outputs), where)
+
+
+def _holds(dtype: str, value: bool | int | float) -> bool:
+    """Whether an input of ``dtype`` can have this default: a float any number, an integer those in its range."""
+    if dtype == "bool":
+        return isinstance(value, bool)
+    if "float" in dtype:
+        return abs(value) <= sys.float_info.max or not isinstance(value, int)
+    bounds = np.iinfo(dtype)
+    return not isinstance(value, float) and bool(bounds.min <= value <= min(bounds.max, _INT64_MAX))
+
+
+def default_of(spec: TensorSpec) -> Array:
+    """The value of an input that has a default, as a 0-d array of its dtype, rounded where the dtype has to."""
+    with np.errstate(over="ignore"):
+        if spec.dtype != "bfloat16":
+            return np.array(spec.default, dtype_named(spec.dtype))
+        bits = int(np.array(spec.default, np.float32).view(np.uint32))
+        return np.array((bits + 0x7FFF + (bits >> 16 & 1)) >> 16, np.uint16).view(dtype_named("bfloat16"))
 
 
 def _type_of(spec: TensorSpec) -> tuple[str, tuple[Size, ...]]:
@@ -1257,7 +1278,7 @@ class Entry:
             if spec.name in left:
                 values.append(left.pop(spec.name))
             elif spec.default is not None:
-                values.append(spec.default)
+                values.append(default_of(spec))
             else:
                 raise ArgumentError(f"{title}: the argument {spec} is missing; it takes ({_listed(inputs)})")
         if left:

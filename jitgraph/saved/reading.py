@@ -57,7 +57,7 @@ class SavedModel:
                 inspect.Parameter(
                     spec.name,
                     inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                    default=inspect.Parameter.empty if spec.default is None else spec.default,
+                    default=inspect.Parameter.empty if spec.default is None else loader.default_of(spec),
                 )
                 for spec in signature.inputs
             ]
@@ -115,7 +115,7 @@ def _bound(
 ) -> list[Any]:
     """The arguments in order, defaults filled in."""
     given = dict(zip(names, args, strict=False)) | dict(named)
-    return [given.get(spec.name, spec.default) for spec in signature.inputs]
+    return [given[spec.name] if spec.name in given else loader.default_of(spec) for spec in signature.inputs]
 
 
 def _sizes(types: Sequence[TensorType], shapes: Sequence[Sequence[DimLike]]) -> dict[str, DimLike]:

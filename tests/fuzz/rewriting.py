@@ -10,7 +10,6 @@ import random
 from collections.abc import Sequence
 from typing import Any, Final
 
-from jitgraph.errors import JitgraphError
 from jitgraph.ir import context, parse
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.constant import Constant
@@ -68,7 +67,7 @@ def rewritten(rng: random.Random, graph: Graph) -> Graph | None:
                 regions = () if op.decompose is not None else node.regions
                 outputs = builder.emit(op, [new[value] for value in inputs], attrs, regions)
                 new |= dict(zip(node.outputs, outputs, strict=True))
-    except (JitgraphError, ValueError, TypeError, LookupError, AttributeError, AssertionError, ArithmeticError):
+    except Exception:  # operands and attributes may be anything: the rule may refuse them in any way
         return None
     made = builder.graph([new[value] for value in graph.outputs], graph.name)
     kept = [c for c in made.constraints if rng.random() < 0.8] if rng.random() < 0.5 else made.constraints

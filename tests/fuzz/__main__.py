@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from .campaign import READERS, campaign, printer, table
+from .mutations import MUTATIONS
 
 
 def main() -> int:
@@ -17,10 +18,18 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the number of the first mutant, to see one again")
     parser.add_argument("--readers", nargs="+", choices=READERS, default=READERS)
     parser.add_argument("--keep", type=Path, help="where files that fail are kept")
+    names = sorted({mutation.__name__ for mutation in MUTATIONS})
+    parser.add_argument("--mutations", nargs="+", choices=names, help="these alone")
     given = parser.parse_args()
     keep = given.keep or Path(tempfile.mkdtemp(prefix="jitgraph-fuzz-"))
     result = campaign(
-        given.files, given.seed, first=given.first, readers=given.readers, keep=keep, progress=printer(given.files)
+        given.files,
+        given.seed,
+        first=given.first,
+        readers=given.readers,
+        keep=keep,
+        only=given.mutations,
+        progress=printer(given.files),
     )
     print("\n".join(table(result)))
     print(f"{len(result.failures)} failures" + (f", kept in {keep}" if result.failures else ""))

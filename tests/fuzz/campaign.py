@@ -48,6 +48,7 @@ def campaign(
     first: int = 0,
     readers: Sequence[str] = READERS,
     keep: Path | None = None,
+    only: Sequence[str] | None = None,
     progress: Callable[[int, Result], None] = lambda done, result: None,
 ) -> Result:
     """``files`` mutants through ``readers``; those that fail are kept in ``keep``, by number and reader."""
@@ -62,7 +63,7 @@ def campaign(
         made = {reader: Reader(reader, commands[reader]) for reader in (*readers, *{"loader.py"} - {*readers})}
         path = folder / "mutant.jg"
         for number in range(first, first + files):
-            changed = mutant(seed, number, models)
+            changed = mutant(seed, number, models, only)
             path.write_bytes(changed.data)
             rounds = rounds_of(seed, number)
             task = json.dumps({"path": str(path), "sizes": rounds})

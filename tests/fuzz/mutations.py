@@ -10,7 +10,7 @@ import random
 import re
 import struct
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from .rewriting import graph_rewritten
@@ -358,9 +358,10 @@ MUTATIONS: Final[tuple[Callable[[random.Random, bytes], bytes], ...]] = (
 )  # fmt: skip
 
 
-def mutant(seed: int, number: int, models: dict[str, bytes]) -> Mutant:
+def mutant(seed: int, number: int, models: dict[str, bytes], only: Sequence[str] | None = None) -> Mutant:
     """The file ``number`` of a campaign; the same for the same seed and models."""
     rng = random.Random(f"{seed}/{number}")
-    mutation = MUTATIONS[number % len(MUTATIONS)]
+    kinds = [mutation for mutation in MUTATIONS if only is None or mutation.__name__ in only]
+    mutation = kinds[number % len(kinds)]
     model = rng.choice(sorted(models))
     return Mutant(mutation(rng, models[model]), mutation.__name__)

@@ -230,6 +230,17 @@ FUNCTIONS: Mapping[str, tuple[Callable[..., Any], tuple[int, ...], dict[int, str
 }
 
 
+def interpreted(model: Any) -> Callable[..., Any]:
+    """The model under JITGRAPH_INTERPRET=1."""
+
+    def run(x: Any) -> Any:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("JITGRAPH_INTERPRET", "1")
+            return jg.trace(lambda x: model(x), dynamic_shapes={"x": {0: "any"}})(x)
+
+    return run
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_what_users_write_is_refused_everywhere(name: str, tmp_path: Path, c_library: Library | None) -> None:
     function, shape, dynamic, sizes = FUNCTIONS[name]
@@ -240,6 +251,8 @@ def test_what_users_write_is_refused_everywhere(name: str, tmp_path: Path, c_lib
     readers: dict[str, Callable[..., Any]] = {
         "the function": traced, "its compiled code": traced.lower(example).compile(), "loader.py": loader.load(path),
         "jg.load": again, "jg.load, compiled": again.lower(example).compile(),
+        "jg.load in a trace": jg.trace(lambda x: again(x), dynamic_shapes={"x": dynamic}),
+        "jg.load, interpreted": interpreted(again),
     }  # fmt: skip
     if c_library is not None:
         readers["loader.c"] = c_library.load(path)

@@ -19,6 +19,7 @@ import numpy as np
 import jitgraph as jg
 import jitgraph.saved
 from jitgraph import ir
+from jitgraph.ir.sizes import bind_sizes
 from jitgraph.runtime import loader
 
 MOST_MEMORY: Final = 1 << 30
@@ -62,6 +63,19 @@ def interpreted(model: Any, given: Sequence[Any]) -> Sequence[Any] | None:
         return None
 
 
+def breaks_conditions(model: Any, given: Sequence[Any]) -> bool:
+    """Whether the sizes of the arguments break what the graph assumes of them."""
+    if not isinstance(model, jg.saved.SavedModel):
+        return False
+    types = [value.type for value in model.graph.inputs]
+    shapes = [value.shape for value in (*given, *model.state.values())]
+    try:
+        bind_sizes(types, shapes, model.graph.constraints)
+    except jg.ShapeError:
+        return True
+    return False
+
+
 def agree(structure: Any, result: Any, expected: Sequence[Any]) -> bool:
     """Whether the tensors of a result are those of the interpreter, but for rounding."""
     if isinstance(structure, int):
@@ -95,6 +109,8 @@ def called(model: Any, rounds: Sequence[Mapping[str, int]]) -> tuple[str, str]:
         try:
             expected = interpreted(model, given)
             result = model(*given)
+            if breaks_conditions(model, given):
+                return "FAILED at the call: it ran at sizes that the graph forbids", f"sizes {sizes}\n{model.graph}"
             if expected is not None and not agree(model.signature.structure, result, expected):
                 return "FAILED at the call: another result than the interpreter's", f"sizes {sizes}\n{model.graph}"
         except jg.JitgraphError:

@@ -517,7 +517,10 @@ class TensorSpec:
             if isinstance(size, bool) or not isinstance(size, (int, str)):
                 raise LoadError(f"{where}: {size!r:.60} is no size of {name!r}; expected an int or a text")
         default = _get(source, "default", (bool, int, float), where) if "default" in source else None
-        return TensorSpec(name, _get(source, "dtype", str, where), tuple(shape), default)
+        dtype = _get(source, "dtype", str, where)
+        if default is not None and dtype in DTYPE_NAMES and not _holds(dtype, default):
+            raise LoadError(f"{where}: {name!r} has a default that {dtype} cannot hold")
+        return TensorSpec(name, dtype, tuple(shape), default)
 
 
 @dataclass(frozen=True)
@@ -651,8 +654,6 @@ def _verify_signature(signature: Signature) -> None:
                 raise LoadError(f"{where}: {spec.name!r} uses the unknown dims {sorted(unknown)}")
         if spec.default is not None and spec.shape:
             raise LoadError(f"{where}: {spec.name!r} has a default but is not 0-d")
-        if spec.default is not None and not _holds(spec.dtype, spec.default):
-            raise LoadError(f"{where}: {spec.name!r} has a default that {spec.dtype} cannot hold")
     for spec in signature.parameters:
         bound.update(size for size in spec.shape if isinstance(size, str) and size in known)
     if unbound := known - bound:

@@ -103,6 +103,13 @@ def test_native_code_does_not_trust_a_signature_that_was_weakened(path: Path, c_
             c_library.load(path)(x)
 
 
+def test_a_graph_of_countless_conditions_is_refused(path: Path) -> None:
+    countless = ", ".join(["n >= 1"] * 5000)
+    change(path, lambda s: None, lambda text: text.replace("where n >= 1", f"where {countless}"))
+    with pytest.raises(jg.LoadError, match="constraints; at most"):
+        jg.load(path)
+
+
 def test_a_composite_without_its_region_is_refused(tmp_path: Path) -> None:
     """Else the reader would decompose it, by attributes of which the file says anything: loops of 2**40 turns."""
     path = tmp_path / "model.jg"

@@ -92,6 +92,13 @@ def test_structures_are_those_of_the_python_loader(programs: Programs) -> None:
     assert found == expected
 
 
+def test_the_file_can_be_mapped(tmp_path: Path) -> None:
+    program, path = tmp_path / "mapped", tmp_path / "model.jg"
+    compiled(("-DJG_MAP_FILE", HERE / "run.c", RUNTIME / "loader.c", "-lpthread", "-o", program))
+    jg.save(lambda x: x + 1, path, example_inputs=(np.ones(3, np.float32),))
+    assert execute(program, "check", path).startswith("0 ")
+
+
 def test_the_loader_needs_libc_alone(programs: Programs) -> None:
     assert programs.object.stat().st_size < 100_000
     if shutil.which("ldd"):

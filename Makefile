@@ -4,13 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint bench mutants clean
+.PHONY: demo test nightly lint bench mutants clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/digits.py
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+
+nightly: $(STAMP)
+	$(BIN)/python -m tests.fuzz --files 20000
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -21,10 +21,8 @@ import json
 import os
 import re
 import struct
-import tempfile
 import zipfile
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import IO, Any, Final
 
 import numpy as np
@@ -33,6 +31,7 @@ from jitgraph import dtypes
 from jitgraph.errors import JitgraphError
 from jitgraph.records import dataclass
 from jitgraph.runtime import loader
+from jitgraph.runtime.whole_file import replacing
 
 OPSET_VERSION: Final = 1
 
@@ -83,18 +82,8 @@ def write_artifact(
         "entries": listed,
         "metadata": dict(metadata),
     }
-    target_path = Path(path)
-    handle, temporary = tempfile.mkstemp(prefix=f".{target_path.name}.", dir=target_path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            _write_zip(file, manifest, members, weights)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target_path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    with replacing(path) as file:
+        _write_zip(file, manifest, members, weights)
 
 
 def _verify(entries: Mapping[str, SavedEntry], weights: Mapping[str, np.ndarray[Any, np.dtype[Any]]]) -> None:
@@ -104,18 +93,17 @@ def _verify(entries: Mapping[str, SavedEntry], weights: Mapping[str, np.ndarray[
         for part in (name, *entry.images):
             if not re.fullmatch(r"[A-Za-z0-9_-]+", part):
                 raise JitgraphError(f"{part!r} cannot name an entry or target in a file; use letters, digits, _ and -")
+        if len(entry.graph_text.encode()) > loader.MAX_GRAPH_BYTES:
+            raise JitgraphError(
+                f"the graph of {name!r} is longer than the {loader.MAX_GRAPH_BYTES} bytes that a file may hold\n"
+                "  hint: keep Python loops out of it: jg.scan and jg.while_loop are one node each"
+            )
         for image in entry.images.values():
             loader.ImageHeader.parse(image)
         if missing := {spec.key for spec in entry.signature.state} - set(weights):
             raise JitgraphError(f"the state {sorted(missing)} of the entry {name!r} is not among the weights")
     if "__metadata__" in weights:
         raise JitgraphError("a tensor cannot be called '__metadata__' in a safetensors file; rename it")
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _write_zip(

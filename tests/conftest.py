@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from typing import Any
 
@@ -22,6 +23,16 @@ settings.load_profile("jitgraph")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bless", action="store_true", help="rewrite the expected graphs in tests/golden")
     parser.addoption("--coverage-table", action="store_true", help="print what was tried of every op, not of families")
+
+
+@pytest.fixture(scope="session")
+def c_library(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The C loader, compiled once; None where there is no compiler."""
+    if shutil.which("gcc") is None:
+        return None
+    from c_library import Library
+
+    return Library(tmp_path_factory.mktemp("library"))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is need
 HERE = Path(__file__).parent / "c"
 RUNTIME = Path(loader.__file__).parent
 STRICT = ("gcc", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", f"-I{RUNTIME}")
-SANITIZED = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-DJG_READ_FILE")
+SANITIZED = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 ENVIRONMENT = {
     **os.environ, "ASAN_OPTIONS": "allocator_may_return_null=1:detect_leaks=1", "JITGRAPH_NUM_THREADS": "2",
     "JITGRAPH_TARGET_CPU": "",
@@ -90,6 +90,13 @@ def test_structures_are_those_of_the_python_loader(programs: Programs) -> None:
         expected[name, "-"] = ctypes.sizeof(structure)
         expected.update({(name, field[0]): getattr(structure, field[0]).offset for field in structure._fields_})
     assert found == expected
+
+
+def test_the_file_can_be_mapped(tmp_path: Path) -> None:
+    program, path = tmp_path / "mapped", tmp_path / "model.jg"
+    compiled(("-DJG_MAP_FILE", HERE / "run.c", RUNTIME / "loader.c", "-lpthread", "-o", program))
+    jg.save(lambda x: x + 1, path, example_inputs=(np.ones(3, np.float32),))
+    assert execute(program, "check", path).startswith("0 ")
 
 
 def test_the_loader_needs_libc_alone(programs: Programs) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -220,3 +222,19 @@ def test_a_result_that_is_the_old_state_is_the_old_state(path: Path) -> None:
         np.testing.assert_array_equal(np.asarray(step(x)), before)
         np.testing.assert_array_equal(np.asarray(step(x)), before + x)
     np.testing.assert_array_equal(state.numpy(), before + x + x)
+
+
+def test_composites_travel_with_their_regions(path: Path) -> None:
+    jg.save(lambda x: jg.softmax(x), path, example_inputs=(normal(2, 3),))
+    text = zipfile.ZipFile(path).read("graph.jgir").decode()
+    assert re.search(r"= softmax\(%x\) .*\[.*\n\s+graph @softmax", text), text
+
+
+def test_every_name_of_an_input_is_one_of_an_argument(path: Path) -> None:
+    """Keys of a dict may be words of Python, begin with a digit or hold anything."""
+    keys = ("class", "2nd", "a b", "ß", "_", "-", "lambda x")
+    arguments = {key: normal(2, seed=number) for number, key in enumerate(keys)}
+    jg.save(lambda d: sum(d[key] * number for number, key in enumerate(keys)), path, example_inputs=(arguments,))
+    ordered = list(arguments.values())
+    assert bits(jg.load(path)(*ordered)) == bits(loader.load(path)(*ordered))
+    assert all(name.isidentifier() for name in (spec.name for spec in loader.load(path).inputs))

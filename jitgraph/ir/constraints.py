@@ -10,7 +10,7 @@ from typing import Literal
 
 from jitgraph.errors import GraphError, ShapeError
 from jitgraph.ir import dims
-from jitgraph.ir.dims import Dim, DimLike
+from jitgraph.ir.dims import Atom, Dim, DimLike, Mod
 from jitgraph.records import dataclass
 
 Relation = Literal["==", ">="]
@@ -124,7 +124,7 @@ class Constraints:
         difference = self.difference(left, bound)
         if isinstance(difference, int):
             return difference >= 0
-        if dims.is_natural(difference) or any(dims.is_natural(difference - margin) for margin in self._margins()):
+        if self._is_natural(difference, {}):
             return True
         product = difference + 1
         if bound == 1 and isinstance(product, Dim) and not product.as_name and (names := dims.factors(product)):
@@ -137,9 +137,29 @@ class Constraints:
         self._list.append(constraint)
         return True
 
-    def _margins(self) -> Iterator[DimLike]:
-        """What is known to be at least 0, beside the sizes."""
-        return (self.difference(c.left, c.right) for c in self._list if c.relation == ">=")
+    def _is_natural(self, dim: DimLike, seen: dict[Atom, bool]) -> bool:
+        """Whether ``dim`` is at least 0 by its form, or by its form and one of the lower bounds."""
+        if self._is_natural_sum(dim, seen):
+            return True
+        bounds = [self.difference(c.left, c.right) for c in self._list if c.relation == ">="]
+        return any(self._is_natural_sum(dim - bound, seen) for bound in bounds)
+
+    def _is_natural_sum(self, dim: DimLike, seen: dict[Atom, bool]) -> bool:
+        if isinstance(dim, int):
+            return dim >= 0
+        return all(
+            coefficient >= 0 and all(self._is_natural_atom(atom, seen) for atom in monomial)
+            for monomial, coefficient in dim.terms.items()
+        )
+
+    def _is_natural_atom(self, atom: Atom, seen: dict[Atom, bool]) -> bool:
+        """A name, a quotient of naturals, or a remainder by one; no call goes on where something is divided by zero."""
+        if isinstance(atom, str):
+            return True
+        if atom not in seen:
+            natural = self._is_natural(atom.denominator, seen)
+            seen[atom] = natural and (isinstance(atom, Mod) or self._is_natural(atom.numerator, seen))
+        return seen[atom]
 
 
 def require_same(known: Constraints, left: DimLike, right: DimLike, what: str) -> DimLike:

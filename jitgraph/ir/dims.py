@@ -20,6 +20,11 @@ DimLike: TypeAlias = "int | Dim"
 Atom: TypeAlias = "str | FloorDiv | Mod"
 Monomial: TypeAlias = tuple[Atom, ...]  # sorted by text; a power is a repetition
 
+# Short texts can multiply out to more than any memory holds; no program comes near these limits.
+MAX_PRODUCTS: Final = 10_000  # of terms, in one multiplication
+MAX_DEGREE: Final = 256
+MAX_ATOM_TEXT: Final = 4096  # as long as the loaders take a size
+
 
 class FloorDiv:
     """The atom ``floor(numerator / denominator)``, kept where it does not divide evenly."""
@@ -31,6 +36,8 @@ class FloorDiv:
         self.numerator = numerator
         self.denominator = denominator
         self.text = f"({_factor_text(numerator)} {self.word} {_factor_text(denominator)})"
+        if len(self.text) > MAX_ATOM_TEXT:
+            raise GraphError(f"a quotient of sizes is too long to be written: {self.text[:80]}...")
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self.text == other.text
@@ -124,10 +131,14 @@ class Dim:
         return -self + other
 
     def __mul__(self, other: DimLike) -> DimLike:
+        if len(self.terms) * len(_terms(other)) > MAX_PRODUCTS:
+            raise GraphError(f"the product of two sizes has too many terms ({len(self.terms)} by {len(_terms(other))})")
         product: dict[Monomial, int] = {}
         for left, a in self.terms.items():
             for right, b in _terms(other).items():
                 monomial = tuple(sorted(left + right, key=str)) if left and right else left + right
+                if len(monomial) > MAX_DEGREE:
+                    raise GraphError(f"a size is a product of more than {MAX_DEGREE} sizes")
                 product[monomial] = product.get(monomial, 0) + a * b
         return _normal(product)
 

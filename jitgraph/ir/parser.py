@@ -28,6 +28,7 @@ from jitgraph.location import Location
 MAX_TEXT: Final = 64 << 20  # characters
 MAX_REGION_DEPTH: Final = 32
 MAX_TUPLE_DEPTH: Final = 16
+MAX_CONSTRAINTS: Final = 4096
 
 _SPACE = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
 _BLANK = re.compile(r"[ \t]*")
@@ -167,7 +168,10 @@ class _Reader:
     def constraints(self) -> tuple[Constraint, ...]:
         start = self.position
         try:
-            return tuple(map(parse_constraint, self.take(_WHERE, "constraints").split(",")))
+            texts = self.take(_WHERE, "constraints").split(",")
+            if len(texts) > MAX_CONSTRAINTS:
+                raise self.error(f"{len(texts)} constraints; at most {MAX_CONSTRAINTS}", start)
+            return tuple(map(parse_constraint, texts))
         except JitgraphError as error:
             raise self.wrapped(error, start) from None
 

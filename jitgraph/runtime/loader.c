@@ -67,10 +67,10 @@ static jg_error *cleared(jg_error *error) {
 
 /* --- the ABI: structures shared with native code, equal to those of loader.py ------------------------------------ */
 
-enum { ABI_VERSION = 2, SCRATCH_BYTES = 2 << 20 };
-enum { OK, CHECK_FAILED, INTERRUPTED, OUT_OF_MEMORY, SIZE_OVERFLOW, CALLBACK_FAILED };
+enum { ABI_VERSION = 3, SCRATCH_BYTES = 2 << 20 };
+enum { OK, CHECK_FAILED, INTERRUPTED, OUT_OF_MEMORY, SIZE_OVERFLOW, CALLBACK_FAILED, SIZES_REFUSED };
 static const char *const CODE_NAMES[] = {"ok", "check failed", "interrupted", "out of memory", "size overflow",
-                                         "callback failed"};
+                                         "callback failed", "sizes refused"};
 
 typedef struct jg_host jg_host;
 typedef struct jg_call jg_call;
@@ -1621,21 +1621,23 @@ static void stop_pool(jg_model *model) {
 
 /* --- the file ---------------------------------------------------------------------------------------------------- */
 
-/* Maps the file, or reads it; a reason where that cannot be done, else NULL. */
+/* Reads the file, or maps it; a reason where that cannot be done, else NULL. What is read cannot be cut or changed
+   behind the hashes that were checked. */
 static const char *fetch(int file, size_t size, jg_model *model) {
-#if defined(JG_READ_FILE)
+#if defined(JG_MAP_FILE)
+    void *memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
+    if (memory == MAP_FAILED) return strerror(errno);
+    model->file = memory;
+#else
     void *memory = NULL;
     if (posix_memalign(&memory, JG_ALIGNMENT, size) != 0) return "it does not fit into memory";
     model->file = memory;
     for (size_t done = 0; done < size;) {
         ssize_t count = read(file, model->file + done, size - done);
+        if (count < 0 && errno == EINTR) continue;
         if (count <= 0) return count ? strerror(errno) : "it was cut meanwhile";
         done += (size_t)count;
     }
-#else
-    void *memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
-    if (memory == MAP_FAILED) return strerror(errno);
-    model->file = memory;
 #endif
     model->file_bytes = size;
     return NULL;
@@ -2002,9 +2004,20 @@ static bool report(const Entry *entry, int32_t code, const jg_error_record *reco
         return fail(error, JG_OUT_OF_MEMORY, "%.40s: the compiled code ran out of memory", entry->title);
     if (code == SIZE_OVERFLOW)
         return fail(error, JG_BAD_ARGUMENT, "%.40s: a size leaves 64 bits; use smaller arguments", entry->title);
+    if (code == SIZES_REFUSED) { /* the number of a constraint, or behind them of a size that is negative */
+        size_t number = record->check_id < 0 ? SIZE_MAX : (size_t)record->check_id, size = number - entry->constraint_count;
+        if (number < entry->constraint_count)
+            return fail(error, JG_BAD_ARGUMENT, "%.40s: the sizes must satisfy %.80s", entry->title,
+                        entry->constraints[number].text);
+        if (size < entry->dim_count)
+            return fail(error, JG_BAD_ARGUMENT, "%.40s: the sizes must satisfy %.60s >= 0", entry->title,
+                        entry->dims[size]);
+        return fail(error, JG_BAD_ARGUMENT, "%.40s: the sizes must satisfy condition %d of the compiled code",
+                    entry->title, record->check_id);
+    }
     if (code != CHECK_FAILED || record->check_id < 0 || (size_t)record->check_id >= entry->check_count)
         return fail(error, JG_FAILED, "%.40s: the compiled code returned %d (%s), check %d", entry->title, code,
-                    code >= 0 && code <= CALLBACK_FAILED ? CODE_NAMES[code] : "no known meaning", record->check_id);
+                    code >= 0 && code <= SIZES_REFUSED ? CODE_NAMES[code] : "no known meaning", record->check_id);
     const Check *check = &entry->checks[record->check_id];
     char message[sizeof error->message];
     fill_in(check->message, record, message, sizeof message);
@@ -2151,10 +2164,10 @@ void jg_close(jg_model *model) {
         free(model->tensors[i].own[0]);
         free(model->tensors[i].own[1]);
     }
-#if defined(JG_READ_FILE)
-    free(model->file);
-#else
+#if defined(JG_MAP_FILE)
     if (model->file) munmap(model->file, model->file_bytes);
+#else
+    free(model->file);
 #endif
     pthread_rwlock_destroy(&model->state_lock);
     pthread_mutex_destroy(&model->records_lock);

@@ -16,6 +16,10 @@ named sizes in signature order. ``int64 arena_bytes(const int64_t *dims)`` gives
 scratch memory included, negative where a size leaves 64 bits. Output ``o`` has the address of input ``i`` only where
 ``(o, i)`` stands in ``aliases`` and the caller donates ``i``.
 
+The entry verifies what its kernels rely on: before it reads a buffer it evaluates the constraints of the graph over
+``dims`` and returns ``SIZES_REFUSED`` where one does not hold, with its number in ``error.check_id``: the place of the
+constraint in the signature, or behind the constraints the place of a size that is negative. (New in ABI 3.)
+
 Interruption: long loops of the calling thread ask ``host.poll(host)`` about every 50 ms by the cycle counter
 (``jg_poll`` of the native runtime) and return ``INTERRUPTED`` where it gives nonzero. No poll may stand behind the
 first write to a donated buffer. ``poll`` is PyOS_InterruptOccurred behind a ctypes thunk: it takes the GIL but runs no
@@ -30,6 +34,7 @@ import ctypes
 import mmap
 import os
 import platform
+import stat
 import struct
 import sys
 import threading
@@ -83,7 +88,7 @@ CHECK_KINDS: Final[Mapping[str, type[CheckError]]] = {
 
 # --- the ABI: structures shared with native code --------------------------------------------------------------------
 
-ABI_VERSION: Final = 2
+ABI_VERSION: Final = 3
 
 OK: Final = 0
 CHECK_FAILED: Final = 1
@@ -91,7 +96,10 @@ INTERRUPTED: Final = 2
 OUT_OF_MEMORY: Final = 3
 SIZE_OVERFLOW: Final = 4
 CALLBACK_FAILED: Final = 5
-CODE_NAMES: Final = ("ok", "check failed", "interrupted", "out of memory", "size overflow", "callback failed")
+SIZES_REFUSED: Final = 6
+CODE_NAMES: Final = (
+    "ok", "check failed", "interrupted", "out of memory", "size overflow", "callback failed", "sizes refused"
+)  # fmt: skip
 
 ALIGNMENT: Final = 64
 SCRATCH_BYTES: Final = 2 << 20
@@ -429,7 +437,8 @@ def dtype_named(name: str) -> np.dtype[Any]:
 # --- JSON read with suspicion ---------------------------------------------------------------------------------------
 
 Json: TypeAlias = Any
-_MAX_JSON: Final = 100_000_000
+_MAX_JSON: Final = 16 << 20  # bytes: of the manifest, and of the header of the weights
+_MAX_JSON_VALUES: Final = 1 << 20  # roughly; each costs about a hundred bytes once it is read
 
 
 def _no_duplicates(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
@@ -446,6 +455,8 @@ def _no_constant(name: str) -> Json:
 def _parse_json(data: bytes, where: str) -> dict[str, Json]:
     if len(data) > _MAX_JSON:
         raise LoadError(f"{where} is {len(data)} bytes long, more than the {_MAX_JSON} allowed")
+    if data.count(b",") + data.count(b"[") + data.count(b"{") > _MAX_JSON_VALUES:
+        raise LoadError(f"{where} has more than {_MAX_JSON_VALUES} values; save the model again")
     import json  # here, as hashlib below: a process that reads no artifact does not wait for them
 
     try:
@@ -506,7 +517,10 @@ class TensorSpec:
             if isinstance(size, bool) or not isinstance(size, (int, str)):
                 raise LoadError(f"{where}: {size!r:.60} is no size of {name!r}; expected an int or a text")
         default = _get(source, "default", (bool, int, float), where) if "default" in source else None
-        return TensorSpec(name, _get(source, "dtype", str, where), tuple(shape), default)
+        dtype = _get(source, "dtype", str, where)
+        if default is not None and dtype in DTYPE_NAMES and not _holds(dtype, default):
+            raise LoadError(f"{where}: {name!r} has a default that {dtype} cannot hold")
+        return TensorSpec(name, dtype, tuple(shape), default)
 
 
 @dataclass(frozen=True)
@@ -664,6 +678,25 @@ def _verify_signature(signature: Signature) -> None:
         raise LoadError(f"{where}: two state tensors have one key: {keys!r:.80}")
     if signature.structure is not None:
         _verify_template(signature.structure, len(signature.outputs), where)
+
+
+def _holds(dtype: str, value: bool | int | float) -> bool:
+    """Whether an input of ``dtype`` can have this default: a float any number, an integer those in its range."""
+    if dtype == "bool":
+        return isinstance(value, bool)
+    if "float" in dtype:
+        return abs(value) <= sys.float_info.max or not isinstance(value, int)
+    bounds = np.iinfo(dtype)
+    return not isinstance(value, float) and bool(bounds.min <= value <= min(bounds.max, _INT64_MAX))
+
+
+def default_of(spec: TensorSpec) -> Array:
+    """The value of an input that has a default, as a 0-d array of its dtype, rounded where the dtype has to."""
+    with np.errstate(over="ignore"):
+        if spec.dtype != "bfloat16":
+            return np.array(spec.default, dtype_named(spec.dtype))
+        bits = int(np.array(spec.default, np.float32).view(np.uint32))
+        return np.array((bits + 0x7FFF + (bits >> 16 & 1)) >> 16, np.uint16).view(dtype_named("bfloat16"))
 
 
 def _type_of(spec: TensorSpec) -> tuple[str, tuple[Size, ...]]:
@@ -1251,7 +1284,7 @@ class Entry:
             if spec.name in left:
                 values.append(left.pop(spec.name))
             elif spec.default is not None:
-                values.append(spec.default)
+                values.append(default_of(spec))
             else:
                 raise ArgumentError(f"{title}: the argument {spec} is missing; it takes ({_listed(inputs)})")
         if left:
@@ -1401,6 +1434,11 @@ class Entry:
             raise MemoryError(f"{name}: the compiled code ran out of memory")
         if code == SIZE_OVERFLOW:
             raise ArgumentError(f"{name}: a size leaves 64 bits; use smaller arguments")
+        if code == SIZES_REFUSED:
+            conditions = (*self.signature.constraints, *(f"{size} >= 0" for size in self.signature.dims))
+            known = 0 <= error.check_id < len(conditions)
+            broken = conditions[error.check_id] if known else f"condition {error.check_id} of the compiled code"
+            raise ArgumentError(f"{name}: the sizes must satisfy {broken}")
         if code == CHECK_FAILED and 0 <= error.check_id < len(self.signature.checks):
             check = self.signature.checks[error.check_id]
             message = check.message.replace("{index}", str(error.index)).replace("{bound}", str(error.bound))
@@ -1468,6 +1506,8 @@ FORMAT_VERSION: Final = 1
 MANIFEST: Final = "manifest.json"
 WEIGHTS: Final = "weights.safetensors"
 _AGAIN: Final = "copy or save the model again"
+MAX_GRAPH_BYTES: Final = 4 << 20
+"""Of a graph's text, which is not read here: what reads it takes seconds and a few hundred MB for so much."""
 _MAX_MEMBERS: Final = 65535
 
 _END = struct.Struct("<4s4H2LH")
@@ -1640,20 +1680,42 @@ def read_safetensors(data: memoryview) -> dict[str, Array]:
     return arrays
 
 
+def _contents(path: str | bytes) -> memoryview:
+    """The bytes of a file in memory of this process, aligned to a page and read-only.
+
+    They are read, not mapped: a mapped file that is cut or written to after its hashes were checked would end the
+    process by SIGBUS, or run code that nobody checked. The copy takes about as long as the hashes do.
+    """
+    try:
+        # Opening a pipe would wait for whoever writes to it.
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+        with open(handle, "rb", buffering=0) as file:
+            found = os.fstat(handle)
+            if not stat.S_ISREG(found.st_mode):
+                raise LoadError("cannot be opened: it is not a regular file")
+            if found.st_size == 0:
+                raise LoadError("the file is empty")
+            memory = memoryview(mmap.mmap(-1, found.st_size, access=mmap.ACCESS_COPY))
+            filled = 0
+            while filled < len(memory):
+                count = file.readinto(memory[filled:])
+                if not count:
+                    raise LoadError(f"the file was cut to {filled} bytes while it was read; {_AGAIN}")
+                filled += count
+    except OSError as error:
+        raise LoadError(f"cannot be opened: {error.strerror or error}") from None
+    except ValueError as error:  # a NUL in the path
+        raise LoadError(f"cannot be opened: {error}") from None
+    return memory.toreadonly()
+
+
 class Artifact:
-    """The members of a ``.jg`` file, mapped, each checked against the manifest's size and SHA-256."""
+    """The members of a ``.jg`` file, in memory, each checked against the manifest's size and SHA-256."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Open and check the whole file; LoadError says what is wrong."""
+        """Read and check the whole file; LoadError says what is wrong."""
         self.path = os.fspath(path)
-        try:
-            with open(self.path, "rb") as file:
-                if os.fstat(file.fileno()).st_size == 0:
-                    raise LoadError("the file is empty")
-                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except OSError as error:
-            raise LoadError(f"cannot be opened: {error.strerror or error}") from None
-        self._data = memoryview(self._map)
+        self._data = _contents(self.path)
         self.members = read_members(self._data)
         self.manifest = self._read_manifest()
         self._verify_hashes()
@@ -1666,6 +1728,8 @@ class Artifact:
         return self._data[start : start + size]
 
     def _read_manifest(self) -> dict[str, Json]:
+        if (size := len(self.read(MANIFEST))) > _MAX_JSON:
+            raise LoadError(f"{MANIFEST} is {size} bytes long, more than the {_MAX_JSON} allowed")
         data = bytes(self.read(MANIFEST))
         if zlib.crc32(data) != self.members[MANIFEST].crc:
             raise LoadError(f"{MANIFEST} does not match its checksum: it was damaged or changed; {_AGAIN}")
@@ -1714,7 +1778,7 @@ class Artifact:
         )
 
     def weights(self) -> dict[str, Array]:
-        """The tensors of the weights by key: read-only views of the mapped file."""
+        """The tensors of the weights by key: read-only views of the file in memory."""
         return read_safetensors(self.read(WEIGHTS)) if WEIGHTS in self.members else {}
 
     def metadata(self) -> dict[str, Json]:
@@ -1740,7 +1804,7 @@ class Model:
             self.target, data = artifact.image(name, levels)
             self._entries[name] = Entry(Image(data), signature, runtime=runtime)
             for spec in signature.state:
-                _verify_state(spec, weights)
+                verify_state(spec, weights)
         self._state: Mapping[str, Array] = MappingProxyType(weights)
         self._lock = threading.RLock()
         _models.add(self)
@@ -1798,7 +1862,8 @@ class Model:
         return [state[spec.key] for spec in entry.signature.state]
 
 
-def _verify_state(spec: StateSpec, weights: Mapping[str, Array]) -> None:
+def verify_state(spec: StateSpec, weights: Mapping[str, Array]) -> None:
+    """LoadError where the weights hold no tensor that the state may be."""
     if spec.key not in weights:
         raise LoadError(f"the state {spec} is missing from {WEIGHTS} under {spec.key[:60]!r}; {_AGAIN}")
     array = weights[spec.key]

@@ -6,6 +6,7 @@ by itself. Its outputs are the leaves of the result, then the new values of the 
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -98,13 +99,13 @@ class _Assembly:
                 self._refuse("an example input is given twice", "give each argument a tensor of its own")
             type = TensorType(dtypes.float64, ()) if key.kind == "float" else TensorType(key.dtype, key.shape)
             found = used.get(number)
-            name = _unique(re.sub(r"\W+", "_", self.lowered.arguments.texts[number]).strip("_"), names)
+            name = _unique(_argument_name(self.lowered.arguments.texts[number]), names)
             self.arguments.append(self._named(found, type, name))
             self.defaults.append(None)
         for source, value in zip(self.program.inputs, self.graph.inputs, strict=True):
             if source.kind == "host float":
                 mapping, key = source.at
-                self.arguments.append(self._named(value, value.tensor, _unique(str(key), names)))
+                self.arguments.append(self._named(value, value.tensor, _unique(_argument_name(str(key)), names)))
                 self.defaults.append(float(mapping[key]))
 
     def _named(self, value: Value | None, type: TensorType, name: str) -> Value:
@@ -206,6 +207,12 @@ def _replaced(graph: Graph, old: Value, new: Value) -> Graph:
 
     nodes = tuple(replace(node, inputs=swap(node.inputs)) if old in node.inputs else node for node in graph.nodes)
     return Graph(swap(graph.inputs), nodes, swap(graph.outputs), graph.constraints, graph.name)
+
+
+def _argument_name(text: str) -> str:
+    """``text`` as the name of an argument in Python."""
+    name = re.sub(r"\W+", "_", text).strip("_")
+    return name if name.isidentifier() and not keyword.iskeyword(name) else f"x_{name}".rstrip("_")
 
 
 def _unique(stem: str, names: set[str]) -> str:

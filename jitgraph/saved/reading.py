@@ -6,20 +6,25 @@ Nothing from the file is executed: its graph is parsed, verified and compiled he
 from __future__ import annotations
 
 import inspect
+import keyword
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from jitgraph import lifting, ops
 from jitgraph.eager import EagerValue
-from jitgraph.errors import ArgumentError, GraphError, LoadError, ShapeError
+from jitgraph.errors import ArgumentError, GraphError, JitgraphError, LoadError, ShapeError
 from jitgraph.frontend.function import trace
+from jitgraph.frontend.symbolic import TraceConstraints
 from jitgraph.ir import context, dims, parse, verify
 from jitgraph.ir.constant import Constant
+from jitgraph.ir.constraints import Constraint
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Graph
+from jitgraph.ir.literals import parse_constraint, parse_size
 from jitgraph.ir.resize import resize
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import loader
@@ -52,7 +57,7 @@ class SavedModel:
                 inspect.Parameter(
                     spec.name,
                     inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                    default=inspect.Parameter.empty if spec.default is None else spec.default,
+                    default=inspect.Parameter.empty if spec.default is None else loader.default_of(spec),
                 )
                 for spec in signature.inputs
             ]
@@ -93,7 +98,11 @@ class SavedModel:
                 raise ArgumentError(f"argument {spec.name}: expected {wanted.type}, got {value.type}")
         types = [value.type for value in self.graph.inputs]
         sizes = _sizes([t for t in types if isinstance(t, TensorType)], [value.type.shape for value in values])
-        outputs = ops.call(*values, regions=(resize(self.graph, sizes),))
+        _require(self.graph.constraints, sizes, self.signature.name)
+        region = replace(
+            resize(self.graph, sizes), constraints=()
+        )  # which now hold, or are assumed by the graph around
+        outputs = ops.call(*values, regions=(region,))
         results = outputs if isinstance(outputs, tuple) else (outputs,)
         shown = _rebuilt(self.signature.structure, [lifting.wrap(value) for value in results])
         for output, state in self.signature.writes:
@@ -106,7 +115,7 @@ def _bound(
 ) -> list[Any]:
     """The arguments in order, defaults filled in."""
     given = dict(zip(names, args, strict=False)) | dict(named)
-    return [given.get(spec.name, spec.default) for spec in signature.inputs]
+    return [given[spec.name] if spec.name in given else loader.default_of(spec) for spec in signature.inputs]
 
 
 def _sizes(types: Sequence[TensorType], shapes: Sequence[Sequence[DimLike]]) -> dict[str, DimLike]:
@@ -122,6 +131,19 @@ def _sizes(types: Sequence[TensorType], shapes: Sequence[Sequence[DimLike]]) -> 
         if not context.constraints().same(expected, given):
             raise ShapeError(f"an argument has size {given} where the saved graph expects {wanted}")
     return found
+
+
+def _require(constraints: Iterable[Constraint], sizes: Mapping[str, DimLike], title: str) -> None:
+    """Make sure of what the graph assumes of its sizes: decided for known sizes, else assumed by the trace around."""
+    known = context.constraints()
+    for constraint in constraints:
+        left, right = dims.substitute(constraint.left, sizes), dims.substitute(constraint.right, sizes)
+        holds = known.same(left, right) if constraint.relation == "==" else known.at_least(left, right)
+        if not holds:
+            names = sorted(dims.names(constraint.left) | dims.names(constraint.right))
+            traced = known.sizes if isinstance(known, TraceConstraints) else None
+            facts = ", ".join(f"{name} is {dims.substitute(sizes[name], traced or {})}" for name in names)
+            raise ShapeError(f"{title}: the sizes must satisfy {constraint} ({facts})")
 
 
 def _rebuilt(structure: Any, results: Sequence[Tensor]) -> Any:
@@ -143,6 +165,8 @@ def load(path: str | os.PathLike[str], *, entry: str = "forward") -> SavedModel:
         return _load(loader.Artifact(path), entry)
     except LoadError as error:
         raise LoadError(f"{os.fspath(path)}: {error}") from error.__cause__
+    except JitgraphError as error:  # whatever a part of the file offends against
+        raise LoadError(f"{os.fspath(path)}: {getattr(error, 'message', error)}") from error
 
 
 def _load(artifact: loader.Artifact, entry: str) -> SavedModel:
@@ -152,23 +176,47 @@ def _load(artifact: loader.Artifact, entry: str) -> SavedModel:
     member = artifact.manifest["entries"][entry].get("graph")
     if not isinstance(member, str):
         raise LoadError(f"the manifest names no graph for {entry!r}")
-    weights = artifact.weights()
+    signature, weights = signatures[entry], artifact.weights()
+    for state in signature.state:
+        loader.verify_state(state, weights)
     constants = {
         key.removeprefix(CONSTANT): Constant(array) for key, array in weights.items() if key.startswith(CONSTANT)
     }
+    text = artifact.read(member)
+    if len(text) > loader.MAX_GRAPH_BYTES:
+        raise LoadError(f"the graph of {entry!r} has {len(text)} bytes, more than the {loader.MAX_GRAPH_BYTES} allowed")
     try:
-        graph = parse(bytes(artifact.read(member)).decode(), constants=constants)
+        graph = parse(bytes(text).decode(), constants=constants, elided=False)
         verify(graph)
     except (GraphError, ShapeError, UnicodeDecodeError) as error:
         raise LoadError(f"the graph of {entry!r} is not valid: {error}") from error
-    signature = signatures[entry]
-    given = [str(value.type) for value in graph.inputs]
-    told = [_type_text(spec) for spec in signature.parameters]
-    if given != told:
-        raise LoadError(f"the graph takes {given}, its signature says {told}")
+    _compare(graph, signature)
     return SavedModel(graph, signature, weights, artifact.metadata())
 
 
-def _type_text(spec: loader.TensorSpec) -> str:
-    shape = tuple(dims.parse_dim(size) if isinstance(size, str) else size for size in spec.shape)
-    return str(TensorType(loader.dtype_named(spec.dtype), shape))
+def _compare(graph: Graph, signature: loader.Signature) -> None:
+    """LoadError where a signature is not that of the graph: one of them was changed, and native code fits the other."""
+    pairs: list[tuple[str, Sequence[object], Sequence[object]]] = [
+        ("takes", [v.type for v in graph.inputs], list(map(_type, signature.parameters))),
+        ("gives", [v.type for v in graph.outputs], list(map(_type, signature.outputs))),
+        ("assumes", _sorted(graph.constraints), _sorted(map(parse_constraint, signature.constraints))),
+    ]
+    for verb, given, told in pairs:
+        if given != told:
+            shown = [", ".join(map(str, side)) or "nothing" for side in (given, told)]
+            raise LoadError(f"the graph {verb} {shown[0]}, its signature says {shown[1]}")
+    optional = [spec.default is not None for spec in signature.inputs]
+    if optional != sorted(optional):
+        raise LoadError("an input without a default stands behind one that has a default")
+    for spec in signature.inputs:
+        if not spec.name.isidentifier() or keyword.iskeyword(spec.name):
+            raise LoadError(f"an input is called {spec.name[:60]!r}, which is no name of an argument in Python")
+
+
+def _type(spec: loader.TensorSpec) -> TensorType:
+    shape = tuple(parse_size(size) if isinstance(size, str) else size for size in spec.shape)
+    return TensorType(loader.dtype_named(spec.dtype), shape)
+
+
+def _sorted(constraints: Iterable[Constraint]) -> list[Constraint]:
+    return sorted(constraints, key=str)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from jitgraph.artifact import SavedEntry, write_artifact
 from jitgraph.errors import JitgraphError
 from jitgraph.frontend.function import BoundFunction, TracedFunction, trace
-from jitgraph.ir.printer import large_constants
+from jitgraph.ir.printer import large_constants, print_graph
 from jitgraph.ir.target import Target
 from jitgraph.runtime import loader
 from jitgraph.saved.entry import CONSTANT, Entry, entry_of
@@ -43,7 +43,9 @@ def save(
     images = {name: made.image for name, made in compiled.items()}
     weights = {state.key: state.array for state in entry.state}
     weights |= {CONSTANT + digest: constant.value for digest, constant in large_constants(entry.graph).items()}
-    saved = SavedEntry(signature, str(entry.graph), images)
+    assumed = compiled[names[0]].stages.schedule.constraints  # what the passes assumed beyond the recorded graph, too
+    text = print_graph(replace(entry.graph, constraints=assumed), full=True)  # whatever later versions decompose
+    saved = SavedEntry(signature, text, images)
     write_artifact(path, entries={"forward": saved}, weights=weights, metadata=described)
 
 

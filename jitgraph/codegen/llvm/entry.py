@@ -19,7 +19,8 @@ from jitgraph.codegen.llvm.kernel_function import emit_kernel
 from jitgraph.codegen.llvm.sizes import Sizes
 from jitgraph.codegen.schedule import Branch, Buffer, Launch, MemoryPlan, Pop, Push, Schedule, Step, While
 from jitgraph.errors import CompileError
-from jitgraph.ir.dims import DimLike
+from jitgraph.ir.constraints import Constraint
+from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.ir.fault import working_on
 from jitgraph.ir.target import Target
 from jitgraph.runtime import loader
@@ -145,6 +146,7 @@ class _Entry:
 
     def emit(self) -> None:
         self._emit_kernels()
+        self._verify_sizes()
         self._place_buffers()
         sizes = {name: self.sizes.value(self._bytes(name)) for name in self._stacked(self.schedule.steps)}
         overflow = self.sizes.overflow()
@@ -162,6 +164,30 @@ class _Entry:
         self.function.ret(Value("0", "i32"))
         self._place_arena()
         self.function.finish()
+
+    def _verify_sizes(self) -> None:
+        """Leave where the sizes break a condition that kernels rely on, so that no reader can forget it.
+
+        Its number is told: of a constraint its place, and behind them of a size that is negative its own.
+        """
+        function, sizes = self.function, self.sizes
+        natural = [Constraint(Dim.name(name), ">=", 0) for name in self.schedule.sizes]
+        sides = [(c, sizes.value(c.left), sizes.value(c.right)) for c in (*self.schedule.constraints, *natural)]
+        if not sides:
+            return
+        if (overflow := sizes.overflow()) != "false":
+            self._leave_if(overflow, loader.SIZE_OVERFLOW)
+        number = str(len(sides))
+        for place, (constraint, left, right) in reversed(list(enumerate(sides))):
+            broken = function.emit("i1", f"icmp {'ne' if constraint.relation == '==' else 'slt'} i64 {left}, {right}")
+            number = function.emit("i32", f"select {broken}, i32 {place}, i32 {number}").name
+        refuse, stay = function.label("refuse"), function.label("stay")
+        function.branch(function.emit("i1", f"icmp ne i32 {number}, {len(sides)}").name, refuse, stay, likely=False)
+        function.start_block(refuse)
+        at = function.emit("ptr", f"getelementptr i8, {self.call}, i64 {loader.CALL_ERROR_CHECK_ID}")
+        function.do(f"store i32 {number}, {at}, align 4")
+        function.ret(Value(str(loader.SIZES_REFUSED), "i32"))
+        function.start_block(stay)
 
     def _emit_kernels(self) -> None:
         """The functions of all launches, equal kernels once, and what of them goes into the loops of the entry."""

@@ -1,0 +1,90 @@
+"""The C loader as a library of this process, by ctypes: what a C program does, with arrays in place of files."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jitgraph.runtime import loader
+
+RUNTIME = Path(loader.__file__).parent
+DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16",
+          "float32", "float64")  # fmt: skip
+
+
+class CError(Exception):
+    """What ``jg_error`` said."""
+
+
+class _Error(ctypes.Structure):
+    _fields_ = [("status", ctypes.c_int), ("kind", ctypes.c_char * 24), ("message", ctypes.c_char * 1000)]
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p), ("bytes", ctypes.c_size_t), ("dtype", ctypes.c_int), ("rank", ctypes.c_int32),
+        ("shape", ctypes.c_int64 * 64),
+    ]  # fmt: skip
+
+
+class Library:
+    """loader.c, compiled into ``folder``."""
+
+    def __init__(self, folder: Path) -> None:
+        made = folder / "loader.so"
+        source = str(RUNTIME / "loader.c")
+        subprocess.run(["gcc", "-std=c11", "-O1", "-shared", "-fPIC", source, "-lpthread", "-o", str(made)], check=True)
+        self.c = ctypes.CDLL(str(made))
+        self.c.jg_load.restype = ctypes.c_void_p
+        self.c.jg_output_count.restype = ctypes.c_size_t
+
+    def load(self, path: Path) -> Model:
+        return Model(self, path)
+
+
+class Model:
+    """A model in C; runs its main entry."""
+
+    def __init__(self, library: Library, path: Path) -> None:
+        self.c = library.c
+        self.error = _Error()
+        self.model = ctypes.c_void_p(self.c.jg_load(str(path).encode(), ctypes.byref(self.error)))
+        self.check(self.error.status)
+
+    def check(self, status: int) -> None:
+        if status:
+            raise CError(self.error.message.decode(errors="replace"))
+
+    def __call__(self, *arrays: Any) -> list[Any]:
+        """The outputs for these inputs; CError where the loader refuses."""
+        inputs = (_Tensor * max(1, len(arrays)))(*map(_given, arrays))
+        count = self.c.jg_output_count(self.model, None)
+        outputs = (_Tensor * max(1, count))()
+        status = self.c.jg_run(
+            self.model, None, inputs, ctypes.c_size_t(len(arrays)), outputs, ctypes.c_size_t(count),
+            ctypes.byref(self.error),
+        )  # fmt: skip
+        self.check(status)
+        return [self._taken(output) for output in outputs[:count]]
+
+    def _taken(self, output: Any) -> Any:
+        data = ctypes.string_at(output.data, output.bytes)
+        self.c.jg_tensor_free(ctypes.byref(output))
+        dtype = loader.dtype_named(DTYPES[output.dtype])
+        return np.frombuffer(data, dtype).reshape(output.shape[: output.rank])
+
+    def close(self) -> None:
+        self.c.jg_close(self.model)
+
+
+def _given(array: Any) -> _Tensor:
+    if array is None:  # left out
+        return _Tensor()
+    name = "bfloat16" if array.dtype == loader.dtype_named("bfloat16") else array.dtype.name
+    shape: Sequence[int] = array.shape
+    return _Tensor(array.ctypes.data, array.nbytes, DTYPES.index(name), array.ndim, tuple(shape))

@@ -1,0 +1,135 @@
+"""The readers as processes that are asked file by file; one that dies or hangs is noticed and replaced."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from jitgraph.runtime import loader
+
+HERE: Final = Path(__file__).parent
+PATIENCE: Final = 10.0  # seconds for one file
+LIFETIME: Final = 400  # files to a process: what it gathers must not count against its limit of memory
+
+_ENVIRONMENT: Final = {
+    **os.environ, "JITGRAPH_NUM_THREADS": "2", "JITGRAPH_TARGET_CPU": "", "PYTHONPATH": str(HERE.parent.parent),
+    "ASAN_OPTIONS": "allocator_may_return_null=1:max_allocation_size_mb=1024:hard_rss_limit_mb=1500:detect_leaks=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+}  # fmt: skip
+
+
+class Answer(NamedTuple):
+    """What a reader made of a file. What begins with FAILED must not be."""
+
+    outcome: str
+    detail: str = ""
+    called: bool = False
+
+    @property
+    def failed(self) -> bool:
+        return self.outcome.startswith("FAILED")
+
+
+class Reader:
+    """A process that answers a line with a line."""
+
+    def __init__(self, name: str, command: Sequence[str]) -> None:
+        self.name = name
+        self.command = list(command)
+        self.process: subprocess.Popen[bytes] | None = None
+        self.asked = 0
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the reader
+        self.pending = b""
+
+    def start(self) -> subprocess.Popen[bytes]:
+        self.errors.seek(0)
+        self.errors.truncate()
+        self.pending, self.asked = b"", 0
+        self.process = subprocess.Popen(
+            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, env=_ENVIRONMENT
+        )
+        ready = self.line(60.0)
+        assert ready == b"ready", (self.name, ready, self.report())
+        return self.process
+
+    def send(self, line: str) -> None:
+        """Ask; ``answer`` waits for what it says."""
+        if self.process is not None and self.asked >= LIFETIME:
+            self.close()
+        process = self.process or self.start()
+        self.asked += 1
+        assert process.stdin is not None
+        try:
+            process.stdin.write(line.encode() + b"\n")
+            process.stdin.flush()
+        except BrokenPipeError:
+            pass  # it died after its last answer, as a check for leaks does; ``answer`` says so
+
+    def answer(self) -> Answer:
+        line = self.line(PATIENCE)
+        if line is not None and line:
+            return self.understood(line)
+        assert self.process is not None
+        if line is None:
+            self.process.kill()
+        code = self.process.wait()
+        what = f"FAILED: it took more than {PATIENCE:.0f} s" if line is None else f"FAILED: it ended with {code}"
+        detail = self.report()
+        self.process = None
+        return Answer(what, detail)
+
+    def understood(self, line: bytes) -> Answer:
+        if line.startswith(b"{"):
+            found: dict[str, Any] = json.loads(line)
+            return Answer(found["outcome"], found["detail"], found["called"])
+        return Answer(line.decode())
+
+    def line(self, seconds: float) -> bytes | None:
+        """The next line; None where it does not come, empty where the process ended."""
+        assert self.process is not None and self.process.stdout is not None
+        handle = self.process.stdout.fileno()
+        while b"\n" not in self.pending:
+            if not select.select([handle], [], [], seconds)[0]:
+                return None
+            data = os.read(handle, 1 << 16)
+            if not data:
+                return b""
+            self.pending += data
+        line, _, self.pending = self.pending.partition(b"\n")
+        return line
+
+    def report(self) -> str:
+        self.errors.seek(0)
+        return self.errors.read().decode(errors="replace")[-6000:]
+
+    def close(self) -> str:
+        """End the process; what it complained of where it did not end well (leaks are found at the end)."""
+        process, self.process = self.process, None
+        if process is None:
+            return ""
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.close()
+        code = process.wait(60)
+        process.stdout.close()
+        return self.report() if code else ""
+
+
+def compiled(folder: Path) -> str:
+    """The reader in C, with the sanitizers of addresses and undefined behaviour."""
+    runtime = Path(loader.__file__).parent
+    program = folder / "reader"
+    flags = ["-std=c11", "-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-I{runtime}"]
+    sources = [str(HERE / "reader.c"), str(runtime / "loader.c")]
+    subprocess.run(["gcc", *flags, *sources, "-lpthread", "-o", str(program)], check=True)
+    return str(program)
+
+
+def python(*words: str) -> list[str]:
+    return [sys.executable, "-X", "faulthandler", str(HERE / "reader.py"), *words]

@@ -226,9 +226,9 @@ def _emit_depth_block(emission: _Emission, env: Environment, rows: _Range, colum
     def row_tile(row: Scalar, _: list[Scalar]) -> list[Scalar]:
         tile_rows = (row, panels.least(env, add(env, row, integer(plan.tile.rows)), rows[1]))
         start = multiply(env, subtract(env, row, rows[0]), integer(plan.columns)) if plan.deep else integer(0)
-        free = _sums_at(env, emission, add(env, place, start))
+        free = panels.part(env, emission.sums, add(env, place, start))
         _emit_tiles(emission, env, right, tile_rows, free, (merges, level))
-        total = _sums_at(env, emission, start)
+        total = panels.part(env, emission.sums, start)
         if not plan.deep:
             _emit_epilogue(emission, env, total, tile_rows, columns)
             return []
@@ -243,10 +243,6 @@ def _emit_depth_block(emission: _Emission, env: Environment, rows: _Range, colum
         return []
 
     loops.counted(env, *rows, plan.tile.rows, [], row_tile)
-
-
-def _sums_at(env: Environment, emission: _Emission, start: Scalar) -> Scalar:
-    return Scalar(panels.element_address(env, emission.sums, start), "ptr", emission.sums.dtype, 1)
 
 
 def _emit_tiles(

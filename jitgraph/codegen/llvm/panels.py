@@ -339,6 +339,11 @@ def element_address(env: Environment, buffer: Scalar, index: Scalar) -> str:
     return env.function.emit("ptr", f"getelementptr {memory_type(buffer.dtype)}, ptr {buffer.name}, {index}").name
 
 
+def part(env: Environment, buffer: Scalar, start: Scalar) -> Scalar:
+    """``buffer`` from element ``start`` on."""
+    return buffer._replace(name=element_address(env, buffer, start))
+
+
 def unit_accesses(body: Body, axis: str) -> int:
     """How many loads of ``body`` run through memory along ``axis``."""
     count = 0

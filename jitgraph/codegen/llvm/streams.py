@@ -60,35 +60,37 @@ def emit_streams(contract: Contract, env: Environment, width: int, begin: Scalar
     lanes = env.target.lanes(dtype.itemsize)
     columns, depth = index_value(env, contract.extents[1]), index_value(env, contract.extents[2])
     blocks = merging.block_count(contract, env)
-    deep = constant_of(blocks) != 1
     level = rows * width
-
-    sums = env.private(dtype, level)
-    totals = env.private(dtype, merging.most_waiting(contract, env) * level) if deep else sums
+    # A block's sums grow in the free place on the stack, and merge into the places below it.
+    room = merging.most_waiting(contract, env) + 1 if constant_of(blocks) != 1 else 1
+    stack = env.private(dtype, room * level)
     zero = env.words.splat(env.words.const(0, dtype), lanes)
 
     def over_sums(step: loops.Emit) -> None:
-        loops.counted(env, integer(0), integer(rows * width), lanes, [], step)
-
-    def clear(at: Scalar, _: list[Scalar]) -> list[Scalar]:
-        panels.store_vector(env, sums, at, zero)
-        return []
+        loops.counted(env, integer(0), integer(level), lanes, [], step)
 
     def unit(number: Scalar, _: list[Scalar]) -> list[Scalar]:
         first = multiply(env, number, integer(width))
         last = panels.least(env, add(env, first, integer(width)), columns)
 
-        def steps(count: int) -> loops.Emit:
-            def step(at: Scalar, _: list[Scalar]) -> list[Scalar]:
-                depths = [add(env, at, integer(ahead)) for ahead in range(count)]
-                _emit_steps(contract, env, (first, last), depths, sums, width, rows)
-                return []
-
-            return step
-
         def block(number: Scalar, _: list[Scalar]) -> list[Scalar]:
             at = multiply(env, number, integer(contract.block_k))
             stop = panels.least(env, add(env, at, integer(contract.block_k)), depth)
+            height = merging.height(env, number)
+            sums = panels.part(env, stack, multiply(env, height, integer(level)))
+
+            def clear(place: Scalar, _: list[Scalar]) -> list[Scalar]:
+                panels.store_vector(env, sums, place, zero)
+                return []
+
+            def steps(count: int) -> loops.Emit:
+                def step(at: Scalar, _: list[Scalar]) -> list[Scalar]:
+                    depths = [add(env, at, integer(ahead)) for ahead in range(count)]
+                    _emit_steps(contract, env, (first, last), depths, sums, width, rows)
+                    return []
+
+                return step
+
             over_sums(clear)
             total = subtract(env, stop, at)
             fixed = constant_of(total)
@@ -96,30 +98,24 @@ def emit_streams(contract: Contract, env: Environment, width: int, begin: Scalar
             middle = add(env, at, whole)
             loops.counted(env, at, middle, STEPS, [], steps(STEPS))
             loops.counted(env, middle, stop, 1, [], steps(1))
-            if deep:
-                merge(number)
+            merges = merging.merges(env, number, blocks)
+            loops.counted(env, integer(0), merges, 1, [], lambda above, _: merge(subtract(env, height, above)))
             return []
 
-        def merge(number: Scalar) -> None:
-            merges = merging.merges(env, number, blocks)
-            free = multiply(env, merging.height(env, number), integer(level))
-            last = subtract(env, free, multiply(env, merges, integer(level)))
+        def merge(above: Scalar) -> list[Scalar]:
+            upper = panels.part(env, stack, multiply(env, above, integer(level)))
+            lower = panels.part(env, stack, multiply(env, subtract(env, above, integer(1)), integer(level)))
 
-            def collect(place: Scalar, _: list[Scalar]) -> list[Scalar]:
-                def lower(below: Scalar, values: list[Scalar]) -> list[Scalar]:
-                    start = subtract(env, free, multiply(env, add(env, below, integer(1)), integer(level)))
-                    old = panels.load_vector(env, totals, add(env, start, place), dtype, lanes)
-                    return [env.words.add(old, values[0])]
-
-                new = [panels.load_vector(env, sums, place, dtype, lanes)]
-                (merged,) = loops.counted(env, integer(0), merges, 1, new, lower)
-                panels.store_vector(env, totals, add(env, last, place), merged)
+            def step(place: Scalar, _: list[Scalar]) -> list[Scalar]:
+                left, right = (panels.load_vector(env, sums, place, dtype, lanes) for sums in (lower, upper))
+                panels.store_vector(env, lower, place, env.words.add(left, right))
                 return []
 
-            over_sums(collect)
+            over_sums(step)
+            return []
 
         loops.counted(env, integer(0), blocks, 1, [], block)
-        _emit_epilogue(contract, env, (first, last), totals, width, rows)
+        _emit_epilogue(contract, env, (first, last), stack, width, rows)
         return []
 
     loops.counted(env, begin, end, 1, [], unit)

@@ -152,10 +152,12 @@ def _emit_tile(module: Module, panels: Tile, tile: Tile, dtype: DType) -> None:
     function.branch(function.emit("i1", f"icmp sgt {fewer}, 0").name, merge, store)
     function.start_block(store)
     to = function.phi("ptr")
+    to.add(sums.name, before)
+    to.add(lower.name, merge)
     phis = [function.phi(total.type) for total in totals]
-    for phi, values in zip((to, *phis), zip((sums, *totals), (lower, *merged), strict=True), strict=True):
-        for value, block in zip(values, (before, merge), strict=True):
-            phi.add(value.name, block)
+    for phi, total, new in zip(phis, totals, merged, strict=True):
+        phi.add(total.name, before)
+        phi.add(new.name, merge)
     for phi, total, address in zip(phis, totals, _places(words, tile, dtype, to.value, stride), strict=True):
         _store(words, total._replace(name=phi.value.name), address)
     function.ret()

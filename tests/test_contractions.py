@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -19,9 +21,11 @@ from jitgraph.codegen.native import emit_llvm
 from jitgraph.codegen.schedule import Schedule
 from jitgraph.codegen.schedule_executor import execute_schedule
 from jitgraph.codegen.select import select
+from jitgraph.compiler import Compiled, compile
 from jitgraph.dtypes import BY_SHORT_NAME
 from jitgraph.ir.builder import build
 from jitgraph.ir.graph import Graph
+from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.parser import parse
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
@@ -155,3 +159,34 @@ def test_plain_factors_are_packed_by_functions_that_are_compiled_once() -> None:
     assert lines_of(product) == (2, 0)
     packed_calls, square_calls = lines_of(product.replace("f32", "f16"))  # which are widened on the way
     assert packed_calls == 0 < square_calls
+
+
+PADDED: dict[str, Callable[[Any, Any], Any]] = {
+    "an input": lambda x, one: x,
+    "full": lambda x, one: ops.full(shape=(2, 3, 7, 6), value=0.5, dtype=np.dtype(np.float32)),
+    "iota": lambda x, one: ops.iota(shape=(2, 3, 7, 6), axis=3, dtype=np.dtype(np.float32)),
+    "a broadcast number": lambda x, one: ops.broadcast(one, shape=(2, 3, 7, 6), axes=()),
+    "a broadcast row": lambda x, one: ops.broadcast(ops.reduce_max(x, axes=(0, 1, 2)), shape=(2, 3, 7, 6), axes=(3,)),
+    "cos": lambda x, one: ops.cos(x),
+    "flip": lambda x, one: ops.flip(x, axes=(2,)),
+    "transpose": lambda x, one: ops.transpose(ops.reshape(x, shape=(2, 3, 6, 7)), permutation=(0, 1, 3, 2)),
+    "pad": lambda x, one: ops.pad(x, one, low=(0, 0, 1, 0), high=(0, 0, 0, 2), interior=(0, 0, 0, 0)),
+    "concat": lambda x, one: ops.concat(x, ops.cos(x), axis=2),
+    "flipped iota": lambda x, one: ops.flip(PADDED["iota"](x, one), axes=(3,)),
+}
+
+
+@pytest.mark.parametrize("operand", PADDED)
+def test_padding_is_zero_whatever_is_padded(operand: str) -> None:
+    """Between the elements of a dilated operand, too: the cotangent of a sum is a constant."""
+    attrs = {"padding": ((2, 1), (1, 3)), "lhs_dilation": (2, 1), "rhs_dilation": (1, 2), "strides": (1, 1)}
+
+    def program(x: Any, w: Any, one: Any) -> Any:
+        return ops.conv(PADDED[operand](x, one), w, groups=1, **attrs)
+
+    shapes = [(2, 3, 7, 6), (4, 3, 3, 2), ()]
+    graph = build(program, [TensorType(np.dtype(np.float32), shape) for shape in shapes])
+    given = [np.asarray(np.random.default_rng(0).standard_normal(shape), np.float32) for shape in shapes]
+    made = compile(graph)
+    assert isinstance(made, Compiled)
+    np.testing.assert_allclose(made.run(given)[0], interpret(graph, given)[0], rtol=0, atol=1e-5)

@@ -19,8 +19,23 @@ from jitgraph.ops.blocks import BLOCK_STEPS
 
 
 def _operand(values: Evaluator, value: Value, index: Index, mask: Var | None = None) -> Var:
+    """The operand at an index, in the accumulator's dtype; 0 where ``mask`` is false."""
     x = values.at(value, index, mask)
+    if mask is not None and not _is_loaded(values, value):
+        words = Words(values.recorder, x.dtype)
+        x = words.select(mask, x, words.const(0))
     return Words(values.recorder, x.dtype).cast(x, accumulator(x.dtype))
+
+
+def _is_loaded(values: Evaluator, value: Value) -> bool:
+    """Whether what a mask leaves out of ``value`` is 0 as it is: of a load, but not of a value that is computed, nor
+    of a 0-d one, which is read without a mask."""
+    while value not in values.storages:
+        node = values.graph.producers[value]
+        if "view" not in node.op.traits or not node.inputs[0].shape:
+            return False
+        (value,) = node.inputs
+    return True
 
 
 def _epilogue(values: Evaluator, node: Node, group: Group, index: Index, acc: Var) -> None:

@@ -1,4 +1,4 @@
-"""The eager emitter: ops run at once in NumPy, and on a tape where a gradient may be asked for."""
+"""The eager emitter: ops run at once, in NumPy or by a kernel, and on a tape where a gradient may be asked for."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from jitgraph.autograd.tape import GraphRecord, OpRecord, Record
 from jitgraph.dtypes import is_float
+from jitgraph.eager_kernels import EagerKernels
 from jitgraph.errors import AnomalyError, JitgraphError, UnsupportedOp
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
@@ -69,10 +70,14 @@ class EagerValue:
 
 
 class EagerEmitter:
-    """Applies an op by its NumPy evaluation; errors of shape and dtype are those of the op's own rule."""
+    """Applies an op by its NumPy evaluation or a kernel (``eager_kernels.py``).
+
+    Errors of shape and dtype are those of the op's own rule.
+    """
 
     def __init__(self) -> None:
         self._accepted: set[tuple[Any, ...]] = set()
+        self._kernels = EagerKernels()
 
     def emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """Evaluate ``op`` and record it on the tape where gradients are enabled and an input requires one."""
@@ -115,7 +120,10 @@ class EagerEmitter:
         if op.evaluate is None:
             return _interpret(op, inputs, attrs, regions)
         try:
-            result = op.evaluate(*map(_payload, inputs), **attrs)
+            arrays = [_payload(value) for value in inputs]
+            result = self._kernels.run(op, arrays, attrs) if op.kind == "contraction" else None
+            if result is None:
+                result = op.evaluate(*arrays, **attrs)
         except JitgraphError:
             raise
         except (IndexError, ValueError) as error:

@@ -23,7 +23,7 @@ FLOORS: list[tuple[int, str]] = [  # the first pattern that fits a module's name
     (4, r"passes(\..*)?"),
     (5, r"codegen(\..*)?"),
     (6, r"compiler|artifact"),
-    (7, r"tensor|eager|lifting|indexing|functions(\..*)?|autograd(\..*)?|frontend(\..*)?|saved(\..*)?|opt"),
+    (7, r"tensor|eager(_kernels)?|lifting|indexing|functions(\..*)?|autograd(\..*)?|frontend(\..*)?|saved(\..*)?|opt"),
     (8, r"nn(\..*)?|optim(\..*)?|data(\..*)?|random|special|amp"),
     (9, r"__init__|onnx|cli"),
 ]

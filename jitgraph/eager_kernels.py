@@ -1,0 +1,109 @@
+"""Products of floats outside traces: compiled kernels of one op, so that they have a trace's bits and speed.
+
+A kernel serves all sizes: they have names, but for axes of one element, the windows of convolutions, and channels that
+are cut into groups. NumPy's evaluation, which has the same bits and takes a hundred times as long, serves where nothing
+is to be computed and where native code cannot be had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from jitgraph import config
+from jitgraph.dtypes import is_float
+from jitgraph.errors import DeviceError
+from jitgraph.ir.builder import GraphBuilder
+from jitgraph.ir.dims import Dim, DimLike
+from jitgraph.ir.graph import Attrs
+from jitgraph.ir.op import Op
+from jitgraph.ir.target import Target
+from jitgraph.ir.types import TensorType
+
+if TYPE_CHECKING:
+    from jitgraph.runtime.executable import Executable
+
+Array: TypeAlias = "np.ndarray[tuple[Any, ...], np.dtype[Any]]"
+_Extent: TypeAlias = "int | str"  # a number, or a name
+_Shape: TypeAlias = tuple[_Extent, ...]
+
+_MOST_KERNELS: Final = 256
+
+_WIDEST_WINDOW: Final = 16
+"""Elements along an axis of a window that are compiled as they are; a weight gradient's are as many as an image's."""
+
+
+class EagerKernels:
+    """Compiled kernels of single ops. No lock: two threads may make one twice, and a fork finds nothing held."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[Any, ...], Executable] = {}
+        self._native: tuple[str, bool] | None = None
+
+    def run(self, op: Op, arrays: Sequence[Array], attrs: Attrs) -> Array | None:
+        """The product of ``arrays``, whose types the op's rule has accepted; None where its evaluation shall serve."""
+        if op.kind != "contraction" or not is_float(arrays[0].dtype) or not all(array.size for array in arrays):
+            return None
+        if config.INTERPRET.is_on() or not self._has_native_code():
+            return None
+        shapes = (_dot_shapes if op.name == "dot" else _conv_shapes)(arrays, attrs)
+        key = (op, arrays[0].dtype, shapes, *attrs.items())
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = self._compile(op, arrays[0].dtype, shapes, attrs)
+        result: Array = made.run([np.asarray(array, order="C") for array in arrays])[0]
+        return result
+
+    def _has_native_code(self) -> bool:
+        asked = config.TARGET_CPU.text()
+        if self._native is None or self._native[0] != asked:
+            try:
+                self._native = asked, Target.host().fma
+            except DeviceError:
+                self._native = asked, False
+        return self._native[1]
+
+    def _compile(self, op: Op, dtype: np.dtype[Any], shapes: Sequence[_Shape], attrs: Attrs) -> Executable:
+        from jitgraph import compiler  # the code generator loads with the first product
+
+        if len(self._made) >= _MOST_KERNELS:
+            self._made.clear()
+        builder = GraphBuilder()
+        inputs = [builder.input(TensorType(dtype, tuple(map(_dim, shape)))) for shape in shapes]
+        made = compiler.compile(builder.graph(builder.emit(op, inputs, attrs, ()), op.name))
+        assert isinstance(made, compiler.Compiled)
+        return made
+
+
+def _dot_shapes(arrays: Sequence[Array], attrs: Attrs) -> tuple[_Shape, ...]:
+    """A name for each axis; axes that meet share one."""
+    x, y = arrays
+    batch: Any = attrs["batch"]
+    contract: Any = attrs["contract"]
+    left = [_named(extent, f"l{axis}") for axis, extent in enumerate(x.shape)]
+    right = [_named(extent, f"r{axis}") for axis, extent in enumerate(y.shape)]
+    for pairs in (batch, contract):
+        for i, j in zip(*pairs, strict=True):
+            right[j] = left[i]
+    return tuple(left), tuple(right)
+
+
+def _conv_shapes(arrays: Sequence[Array], attrs: Attrs) -> tuple[_Shape, ...]:
+    x, w = arrays
+    grouped = attrs["groups"] != 1
+    channels = x.shape[1] if grouped else _named(x.shape[1], "c")
+    weights = w.shape[:2] if grouped else (_named(w.shape[0], "o"), channels)
+    window = [extent if extent <= _WIDEST_WINDOW else f"k{axis}" for axis, extent in enumerate(w.shape[2:])]
+    places = [_named(extent, f"s{axis}") for axis, extent in enumerate(x.shape[2:])]
+    return (_named(x.shape[0], "n"), channels, *places), (*weights, *window)
+
+
+def _named(extent: int, name: str) -> _Extent:
+    """``name``, or 1: a product with a vector is computed in another way."""
+    return 1 if extent == 1 else name
+
+
+def _dim(extent: _Extent) -> DimLike:
+    return Dim.name(extent) if isinstance(extent, str) else extent

@@ -1,0 +1,180 @@
+"""Eager products of floats run compiled kernels: a trace's bits, whatever the sizes, strides, threads and forks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import jitgraph as jg
+from jitgraph import ops
+from jitgraph.eager import EagerValue
+from jitgraph.eager_kernels import EagerKernels
+from jitgraph.ops.contraction import dot
+from jitgraph.ops.convolution import conv
+
+
+def draw(*shape: int, dtype: Any = np.float32) -> Any:
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(dtype)
+
+
+PLAIN = {"batch": ((), ()), "contract": ((1,), (0,))}
+FLOATS = [np.float16, ml_dtypes.bfloat16, np.float32, np.float64]
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize(
+    ("left", "right", "attrs"),
+    [
+        ((5, 400), (400, 7), PLAIN),
+        ((1, 400), (400, 7), PLAIN),
+        ((30, 900), (900, 1), PLAIN),
+        ((900,), (900,), {"batch": ((), ()), "contract": ((0,), (0,))}),
+        ((3,), (4,), {"batch": ((), ()), "contract": ((), ())}),
+        ((2, 20, 30, 3), (3, 2, 30, 20, 4), {"batch": ((0, 3), (1, 0)), "contract": ((1, 2), (3, 2))}),
+        ((), (), {"batch": ((), ()), "contract": ((), ())}),
+        ((0, 3), (3, 4), PLAIN),
+        ((2, 0), (0, 4), PLAIN),
+    ],
+    ids=str,
+)
+def test_products_have_the_bits_of_the_definition(left: Any, right: Any, attrs: Any, dtype: Any) -> None:
+    x, y = draw(*left, dtype=dtype), draw(*right, dtype=dtype)
+    found, expected = EagerKernels().run(dot, [x, y], attrs), dot.evaluate(x, y, **attrs)
+    if 0 in (*left, *right):
+        assert found is None
+    else:
+        assert found is not None
+        assert found.tobytes() == expected.tobytes()
+    eager = ops.dot(EagerValue(x), EagerValue(y), **attrs).array
+    assert (eager.dtype, eager.shape, eager.tobytes()) == (expected.dtype, expected.shape, expected.tobytes())
+
+
+@pytest.mark.parametrize(
+    ("image", "filters", "attrs"),
+    [
+        ((2, 3, 8, 9), (4, 3, 3, 2), {}),
+        ((2, 4, 8, 9), (6, 2, 3, 3), {"groups": 2, "strides": (2, 1), "padding": ((1, 1), (0, 2))}),
+        ((1, 1, 30, 30), (2, 1, 20, 20), {"lhs_dilation": (2, 1), "rhs_dilation": (1, 1)}),  # as a weight gradient's
+        ((3, 500, 1, 2), (2, 500, 1, 1), {}),
+    ],
+    ids=str,
+)
+def test_convolutions_have_the_bits_of_the_definition(image: Any, filters: Any, attrs: Any) -> None:
+    attrs = {"strides": (1, 1), "padding": ((0, 0), (0, 0)), "groups": 1} | attrs
+    attrs = {"lhs_dilation": (1, 1), "rhs_dilation": (1, 1)} | attrs
+    x, w = draw(*image), draw(*filters)
+    found = EagerKernels().run(conv, [x, w], attrs)
+    assert found is not None
+    assert found.tobytes() == conv.evaluate(x, w, **attrs).tobytes()
+
+
+def test_one_kernel_serves_all_sizes() -> None:
+    kernels = EagerKernels()
+    attrs = {"strides": (1, 1), "padding": ((0, 0), (0, 0)), "groups": 1}
+    attrs |= {"lhs_dilation": (1, 1), "rhs_dilation": (1, 1)}
+    for n in (2, 3, 17, 400):
+        assert kernels.run(dot, [draw(n, n + 1), draw(n + 1, 5)], PLAIN) is not None
+        assert kernels.run(conv, [draw(2, 4, 9, n + 8), draw(n, 4, 3, 3)], attrs) is not None
+    assert len(kernels._made) == 2
+
+
+def test_operands_may_lie_anyhow() -> None:
+    x, y = draw(40, 60), draw(60, 50)
+    expected = dot.evaluate(x[::2, ::-3], y.T[:20, 5:25].T[::-1][:20], **PLAIN)
+    found = EagerKernels().run(dot, [x[::2, ::-3], y.T[:20, 5:25].T[::-1][:20]], PLAIN)
+    assert found is not None
+    assert found.tobytes() == expected.tobytes()
+    tensor = jg.asarray(x)
+    assert (tensor.T @ tensor).numpy().tobytes() == dot.evaluate(x.T, x, **PLAIN).tobytes()
+
+
+def test_the_evaluation_serves_without_native_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = draw(20, 900), draw(900, 30)
+    kernels = EagerKernels()
+    compiled = kernels.run(dot, [x, y], PLAIN)
+    assert compiled is not None
+    monkeypatch.setenv("JITGRAPH_TARGET_CPU", "x86-64-v2")  # which has no fused multiply-add
+    assert kernels.run(dot, [x, y], PLAIN) is None
+    monkeypatch.delenv("JITGRAPH_TARGET_CPU")
+    monkeypatch.setenv("JITGRAPH_INTERPRET", "1")
+    assert kernels.run(dot, [x, y], PLAIN) is None
+    assert (jg.asarray(x) @ jg.asarray(y)).numpy().tobytes() == compiled.tobytes()
+
+
+def test_integers_are_evaluated() -> None:
+    x = np.arange(6, dtype=np.int32).reshape(2, 3)
+    assert EagerKernels().run(dot, [x, x.T], PLAIN) is None
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, w: jg.nn.functional.relu(x @ w.T) @ w,
+        lambda x, w: jg.nn.functional.linear(x, w) * 2,
+        lambda x, w: jg.nn.functional.conv2d(x.reshape(2, 3, 20, 20), w.reshape(3, 3, 20, 20)[:, :, :4, :5]),
+    ],
+    ids=["chain", "linear", "conv"],
+)
+def test_gradients_have_a_trace_s_bits(function: Callable[..., Any]) -> None:
+    x, w = jg.asarray(draw(6, 400)), jg.asarray(draw(9, 400))
+
+    def gradient(x: jg.Tensor, w: jg.Tensor) -> Any:
+        return jg.grad(lambda x, w: (function(x, w) * 0.5).sum(), (0, 1))(x, w)
+
+    for eager, traced in zip(gradient(x, w), jg.trace(gradient)(x, w), strict=True):
+        assert eager.numpy().tobytes() == traced.numpy().tobytes()
+
+
+def test_anomalies_are_found() -> None:
+    x = jg.asarray(np.full((3, 3), 1e38, np.float32))
+    with jg.detect_anomaly(), pytest.raises(jg.errors.AnomalyError, match="dot gave inf"):
+        x @ x
+
+
+def test_threads_may_multiply_at_once() -> None:
+    x, y = draw(150, 400), draw(400, 120)
+    expected = dot.evaluate(x, y, **PLAIN).tobytes()
+    kernels, wrong = EagerKernels(), []
+
+    def work() -> None:
+        for _ in range(20):
+            found = kernels.run(dot, [x, y], PLAIN)
+            if found is None or found.tobytes() != expected:
+                wrong.append(found)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+FORK = """
+import os
+import numpy as np
+import jitgraph as jg
+
+x = jg.asarray(np.random.default_rng(0).standard_normal((300, 500)).astype(np.float32))
+expected = (x @ x.T).numpy().tobytes()
+for again in (x.T, x):  # the first is compiled in the child
+    child = os.fork()
+    if child == 0:
+        (again.T @ again).numpy()
+        os._exit((x @ x.T).numpy().tobytes() != expected)
+    assert os.waitpid(child, 0)[1] == 0
+print("fine")
+"""
+
+
+def test_a_fork_multiplies_on() -> None:
+    done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=120, env=os.environ)
+    assert (done.returncode, done.stdout) == (0, "fine\n"), done.stderr

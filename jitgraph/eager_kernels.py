@@ -53,7 +53,7 @@ class EagerKernels:
         made = self._made.get(key)
         if made is None:
             made = self._made[key] = self._compile(op, arrays[0].dtype, shapes, attrs)
-        result: Array = made.run([np.ascontiguousarray(array) for array in arrays])[0]
+        result: Array = made.run([np.asarray(array, order="C") for array in arrays])[0]
         return result
 
     def _has_native_code(self) -> bool:

@@ -39,6 +39,7 @@ FLOATS = [np.float16, ml_dtypes.bfloat16, np.float32, np.float64]
         ((900,), (900,), {"batch": ((), ()), "contract": ((0,), (0,))}),
         ((3,), (4,), {"batch": ((), ()), "contract": ((), ())}),
         ((2, 20, 30, 3), (3, 2, 30, 20, 4), {"batch": ((0, 3), (1, 0)), "contract": ((1, 2), (3, 2))}),
+        ((), (), {"batch": ((), ()), "contract": ((), ())}),
         ((0, 3), (3, 4), PLAIN),
         ((2, 0), (0, 4), PLAIN),
     ],
@@ -81,7 +82,7 @@ def test_one_kernel_serves_all_sizes() -> None:
     attrs |= {"lhs_dilation": (1, 1), "rhs_dilation": (1, 1)}
     for n in (2, 3, 17, 400):
         assert kernels.run(dot, [draw(n, n + 1), draw(n + 1, 5)], PLAIN) is not None
-        assert kernels.run(conv, [draw(n, 4, 9, n + 8), draw(n, 4, 3, 3)], attrs) is not None
+        assert kernels.run(conv, [draw(2, 4, 9, n + 8), draw(n, 4, 3, 3)], attrs) is not None
     assert len(kernels._made) == 2
 
 

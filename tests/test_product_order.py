@@ -123,7 +123,7 @@ def test_the_tree() -> None:
 @pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["f32", "f64"])
 def test_the_evaluation_has_the_order(dtype: Any, data: str) -> None:
-    for k in LENGTHS:
+    for k in LENGTHS if dtype == np.float32 else [0, 1, 385, 1153]:
         graph = product(3, 2, k, dtype)
         x, y = factors(data, 3, 2, k, dtype)
         (found,) = interpret(graph, [x, y])

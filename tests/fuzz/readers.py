@@ -8,6 +8,7 @@ import select
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -15,7 +16,8 @@ from typing import Any, Final, NamedTuple
 from jitgraph.runtime import loader
 
 HERE: Final = Path(__file__).parent
-PATIENCE: Final = 10.0  # seconds for one file
+PATIENCE: Final = 10.0  # seconds of the processor for one file
+WALL: Final = 6 * PATIENCE  # of the clock, on a machine that does much else, or where a reader waits for ever
 LIFETIME: Final = 400  # files to a process: what it gathers must not count against its limit of memory
 
 _ENVIRONMENT: Final = {
@@ -80,7 +82,11 @@ class Reader:
         if line is None:
             self.process.kill()
         code = self.process.wait()
-        what = f"FAILED: it took more than {PATIENCE:.0f} s" if line is None else f"FAILED: it ended with {code}"
+        what = (
+            f"FAILED: it took more than {PATIENCE:.0f} s of the processor, or {WALL:.0f} s"
+            if line is None
+            else f"FAILED: it ended with {code}"
+        )
         detail = self.report()
         self.process = None
         return Answer(what, detail)
@@ -95,15 +101,28 @@ class Reader:
         """The next line; None where it does not come, empty where the process ended."""
         assert self.process is not None and self.process.stdout is not None
         handle = self.process.stdout.fileno()
+        start, begun = time.monotonic(), self.processor_seconds()
         while b"\n" not in self.pending:
-            if not select.select([handle], [], [], seconds)[0]:
-                return None
+            if not select.select([handle], [], [], 0.5)[0]:
+                busy = self.processor_seconds() - begun
+                if busy > seconds or time.monotonic() - start > WALL:
+                    return None
+                continue
             data = os.read(handle, 1 << 16)
             if not data:
                 return b""
             self.pending += data
         line, _, self.pending = self.pending.partition(b"\n")
         return line
+
+    def processor_seconds(self) -> float:
+        """What the process has used, by the system's count."""
+        assert self.process is not None
+        try:
+            fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        except FileNotFoundError:
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def report(self) -> str:
         self.errors.seek(0)

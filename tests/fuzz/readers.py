@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -11,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
 from jitgraph.runtime import loader
 
@@ -47,18 +48,18 @@ class Reader:
         self.command = list(command)
         self.process: subprocess.Popen[bytes] | None = None
         self.asked = 0
-        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the reader
+        self.complaints = ""
+        self.errors: IO[bytes] | None = None
         self.pending = b""
 
     def start(self) -> subprocess.Popen[bytes]:
-        self.errors.seek(0)
-        self.errors.truncate()
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
         self.pending, self.asked = b"", 0
         self.process = subprocess.Popen(
             self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, env=_ENVIRONMENT
         )
         ready = self.line(60.0)
-        assert ready == b"ready", (self.name, ready, self.report())
+        assert ready == b"ready", (self.name, ready)
         return self.process
 
     def send(self, line: str) -> None:
@@ -82,6 +83,10 @@ class Reader:
         if line is None:
             self.process.kill()
         code = self.process.wait()
+        assert self.process.stdin is not None and self.process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        self.process.stdout.close()
         what = (
             f"FAILED: it took more than {PATIENCE:.0f} s of the processor, or {WALL:.0f} s"
             if line is None
@@ -125,19 +130,25 @@ class Reader:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def report(self) -> str:
-        self.errors.seek(0)
-        return self.errors.read().decode(errors="replace")[-6000:]
+        """What the process wrote to its standard error, which is over with this."""
+        errors, self.errors = self.errors, None
+        assert errors is not None
+        with errors:
+            errors.seek(0)
+            return errors.read().decode(errors="replace")[-6000:]
 
     def close(self) -> str:
         """End the process; what it complained of where it did not end well (leaks are found at the end)."""
         process, self.process = self.process, None
         if process is None:
-            return ""
+            return self.complaints
         assert process.stdin is not None and process.stdout is not None
         process.stdin.close()
         code = process.wait(60)
         process.stdout.close()
-        return self.report() if code else ""
+        complaint = self.report()
+        self.complaints += complaint if code else ""
+        return self.complaints
 
 
 def compiled(folder: Path) -> str:

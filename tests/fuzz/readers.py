@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
 from jitgraph.runtime import loader
 
 HERE: Final = Path(__file__).parent
-PATIENCE: Final = 10.0  # seconds for one file
+PATIENCE: Final = 10.0  # seconds of the processor for one file
+WALL: Final = 6 * PATIENCE  # of the clock, on a machine that does much else, or where a reader waits for ever
 LIFETIME: Final = 400  # files to a process: what it gathers must not count against its limit of memory
 
 _ENVIRONMENT: Final = {
@@ -45,18 +48,18 @@ class Reader:
         self.command = list(command)
         self.process: subprocess.Popen[bytes] | None = None
         self.asked = 0
-        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the reader
+        self.complaints = ""
+        self.errors: IO[bytes] | None = None
         self.pending = b""
 
     def start(self) -> subprocess.Popen[bytes]:
-        self.errors.seek(0)
-        self.errors.truncate()
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
         self.pending, self.asked = b"", 0
         self.process = subprocess.Popen(
             self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, env=_ENVIRONMENT
         )
         ready = self.line(60.0)
-        assert ready == b"ready", (self.name, ready, self.report())
+        assert ready == b"ready", (self.name, ready)
         return self.process
 
     def send(self, line: str) -> None:
@@ -80,7 +83,15 @@ class Reader:
         if line is None:
             self.process.kill()
         code = self.process.wait()
-        what = f"FAILED: it took more than {PATIENCE:.0f} s" if line is None else f"FAILED: it ended with {code}"
+        assert self.process.stdin is not None and self.process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        self.process.stdout.close()
+        what = (
+            f"FAILED: it took more than {PATIENCE:.0f} s of the processor, or {WALL:.0f} s"
+            if line is None
+            else f"FAILED: it ended with {code}"
+        )
         detail = self.report()
         self.process = None
         return Answer(what, detail)
@@ -95,9 +106,13 @@ class Reader:
         """The next line; None where it does not come, empty where the process ended."""
         assert self.process is not None and self.process.stdout is not None
         handle = self.process.stdout.fileno()
+        start, begun = time.monotonic(), self.processor_seconds()
         while b"\n" not in self.pending:
-            if not select.select([handle], [], [], seconds)[0]:
-                return None
+            if not select.select([handle], [], [], 0.5)[0]:
+                busy = self.processor_seconds() - begun
+                if busy > seconds or time.monotonic() - start > WALL:
+                    return None
+                continue
             data = os.read(handle, 1 << 16)
             if not data:
                 return b""
@@ -105,20 +120,35 @@ class Reader:
         line, _, self.pending = self.pending.partition(b"\n")
         return line
 
+    def processor_seconds(self) -> float:
+        """What the process has used, by the system's count."""
+        assert self.process is not None
+        try:
+            fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        except FileNotFoundError:
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def report(self) -> str:
-        self.errors.seek(0)
-        return self.errors.read().decode(errors="replace")[-6000:]
+        """What the process wrote to its standard error, which is over with this."""
+        errors, self.errors = self.errors, None
+        assert errors is not None
+        with errors:
+            errors.seek(0)
+            return errors.read().decode(errors="replace")[-6000:]
 
     def close(self) -> str:
         """End the process; what it complained of where it did not end well (leaks are found at the end)."""
         process, self.process = self.process, None
         if process is None:
-            return ""
+            return self.complaints
         assert process.stdin is not None and process.stdout is not None
         process.stdin.close()
         code = process.wait(60)
         process.stdout.close()
-        return self.report() if code else ""
+        complaint = self.report()
+        self.complaints += complaint if code else ""
+        return self.complaints
 
 
 def compiled(folder: Path) -> str:

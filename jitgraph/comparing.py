@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numpy as np
-
 from jitgraph import dtypes, lifting, ops
 from jitgraph.dtypes import DType
 from jitgraph.ir.op import Op
@@ -53,8 +51,8 @@ def _with_int(op: Op, x: TensorLike, number: Any) -> Tensor:
             return compare(op, x, lifting.wrap(varying))
     if not lifting.is_scalar(number):
         return compare(op, x, lifting.wrap(number.value))
-    limits = np.iinfo(dtypes.promote_scalar(lifting.dtype_of(x), 0))
-    if limits.min <= number <= limits.max:
+    least, greatest = dtypes.LIMITS[dtypes.promote_scalar(lifting.dtype_of(x), 0)]
+    if least <= number <= greatest:
         return lifting.elementwise(op, x, number)
     value = lifting.value_of(x)
     answer = (op.name in _OF_SMALLER) if number > 0 else (op.name in ("ne", "gt", "ge"))

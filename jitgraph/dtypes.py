@@ -48,6 +48,11 @@ SHORT_NAMES: Final[dict[DType, str]] = {
 BY_SHORT_NAME: Final[dict[str, DType]] = {short: dtype for dtype, short in SHORT_NAMES.items()}
 DTYPES: Final[tuple[DType, ...]] = tuple(SHORT_NAMES)
 
+LIMITS: Final[dict[DType, tuple[int, int]]] = {
+    dtype: (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)) for dtype in DTYPES if dtype.kind in "iu"
+}
+"""The least and the greatest number of each integer dtype."""
+
 _SIGNED = (int8, int16, int32, int64)
 _UNSIGNED = (uint8, uint16, uint32, uint64)
 _FLOATS = (float16, bfloat16, float32, float64)

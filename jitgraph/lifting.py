@@ -103,7 +103,7 @@ def array_of_ints(numbers: Any, dtype: DType | None) -> np.ndarray[Any, Any]:
         array = np.asarray(numbers, dtype=object)
     if array.size:
         ends = [int(array.min()), int(array.max())]
-        unsigned = ends[0] >= 0 and np.iinfo(np.int64).max < ends[1] <= np.iinfo(np.uint64).max
+        unsigned = ends[0] >= 0 and dtypes.LIMITS[dtypes.int64][1] < ends[1] <= dtypes.LIMITS[dtypes.uint64][1]
         target = dtype or (dtypes.uint64 if unsigned else dtypes.int64)
         if dtypes.is_float(target) and target.itemsize > 2 and array.dtype != object:
             exact = array.astype(target).astype(np.longdouble) == array.astype(np.longdouble)
@@ -148,10 +148,10 @@ def require_representable(scalar: Any, dtype: DType) -> None:
     if dtypes.is_integer(dtype):
         if isinstance(scalar, float):
             raise DTypeError(f"{scalar!r} does not fit {dtype.name}", hint="cast the tensor with .astype(jg.float32)")
-        limits = np.iinfo(dtype)
-        if not limits.min <= scalar <= limits.max:
+        least, greatest = dtypes.LIMITS[dtype]
+        if not least <= scalar <= greatest:
             hint = "cast the tensor to a wider dtype with .astype(...)"
-            raise NumberError(f"{scalar} does not fit {dtype.name} ({limits.min} to {limits.max})", hint=hint)
+            raise NumberError(f"{scalar} does not fit {dtype.name} ({least} to {greatest})", hint=hint)
     elif dtypes.is_float(dtype) and isinstance(scalar, int) and not -_ALWAYS_EXACT <= scalar <= _ALWAYS_EXACT:
         _require_exact(scalar, dtype)
 

@@ -563,7 +563,13 @@ def _operate(op: Any, x: Any, y: Any, *, floating: bool = False) -> Tensor:
 
 def _compared(op: Any, x: Tensor, y: Any) -> Tensor:
     """A comparison; NotImplemented as for ``_operate``."""
-    if isinstance(y, Tensor) and y._static.type.dtype is x._static.type.dtype and not (x._weak or y._weak):
+    dtype = x._static.type.dtype
+    if isinstance(y, Tensor):
+        plain = y._static.type.dtype is dtype and not (x._weak or y._weak)
+    else:
+        least, greatest = dtypes.LIMITS.get(dtype, (0, 0))
+        plain = type(y) is float or (type(y) is int and (least <= y <= greatest or dtypes.is_float(dtype)))
+    if plain:
         return elementwise(op, x, y)
     if not _is_operand(y):
         return NotImplemented  # type: ignore[no-any-return]

@@ -117,6 +117,21 @@ def test_import_is_lazy() -> None:
     assert not loaded & {"llvmlite", "networkx", "numba", "pycuda", "jitgraph.tensor", "jitgraph.compiler"}
 
 
+def test_any_module_can_be_imported_first() -> None:
+    """As an attribute of the package, too, which loads functions on demand."""
+    names = [path.stem for path in PACKAGE.glob("*.py") if path.stem not in ("__init__", "__main__")]
+    code = (
+        "import importlib, os, numpy, ml_dtypes, jitgraph\n"
+        f"for name in {sorted(names)}:\n"
+        "    if os.fork() == 0:\n"
+        "        importlib.import_module(f'jitgraph.{name}')\n"
+        "        os._exit(0)\n"
+        "    assert os.waitstatus_to_exitcode(os.wait()[1]) == 0, name\n"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert out.returncode == 0, out.stderr
+
+
 def test_eager_calls_need_no_compiler() -> None:
     loaded = modules_after("import jitgraph as jg; (jg.asarray([1., 2.]) + 1).sum().item()")
     assert not loaded & {"llvmlite", "networkx", "jitgraph.compiler", "jitgraph.nn", "jitgraph.frontend"}

@@ -231,9 +231,9 @@ class SymbolicDim:
     def value_in(self, dtype: dtypes.DType) -> Any:
         """The size as a 0-d value of ``dtype``, held to what an integer dtype has room for; floats round it."""
         if dtypes.is_integer(dtype):
-            limits, known = np.iinfo(dtype), self.trace.constraints
-            small = dtype.itemsize == 8 or known.at_least(int(limits.max), self.dim)
-            if not small or not known.at_least(self.dim, int(limits.min)):
+            (least, greatest), known = dtypes.LIMITS[dtype], self.trace.constraints
+            small = dtype.itemsize == 8 or known.at_least(greatest, self.dim)
+            if not small or not known.at_least(self.dim, least):
                 hint = "cast the tensor to a wider dtype with .astype(...)"
                 raise NumberError(f"the size {self.dim} does not fit {dtype.name}", hint=hint)
         return lifting.cast(self.trace.size_value(self.dim), dtype)

@@ -201,7 +201,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, de
         target = dtypes.int64 if dtype is None else dtypes.canonical(dtype)
         size = trace.to_dim(stop)
         if dtypes.is_integer(target) and target.itemsize < 8:
-            rules.at_least(f"arange({size}) in {target.name}", int(np.iinfo(target).max) + 1, size)
+            rules.at_least(f"arange({size}) in {target.name}", dtypes.LIMITS[target][1] + 1, size)
         return lifting.wrap(ops.iota(shape=(size,), axis=0, dtype=target))
     start, stop, step = (x.item() if isinstance(x, Tensor | np.generic) else x for x in (start, stop, step))
     if not builtins.all(isinstance(x, int | float) for x in (start, stop, step)):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numpy as np
-
 from jitgraph import dtypes, lifting, ops
 from jitgraph.comparing import compare
 from jitgraph.errors import DTypeError, JitgraphError
@@ -268,9 +266,9 @@ def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = 
     value = lifting.value_of(x)
     dtype = value.type.dtype
     if dtypes.is_integer(dtype):
-        limits = np.iinfo(dtype)
-        min = None if type(min) is int and min <= limits.min else min  # holds nothing back
-        max = None if type(max) is int and max >= limits.max else max
+        least, greatest = dtypes.LIMITS[dtype]
+        min = None if type(min) is int and min <= least else min  # holds nothing back
+        max = None if type(max) is int and max >= greatest else max
     given = [bound for bound in (min, max) if bound is not None]
     if given and all(lifting.is_scalar(bound) for bound in given) and lifting.common_dtype(x, *given) == dtype:
         for bound in given:

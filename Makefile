@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+OTHER_PYTHONS ?= 3.12 3.13
 
 .PHONY: demo test nightly lint bench mutants clean
 
@@ -12,8 +13,19 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-nightly: $(STAMP)
+# All that takes too long for each change: 20,000 hostile files, 2,000 random gradient programs, the planted faults, and
+# the suite on other Pythons, as pyenv or the PATH has them.
+nightly: $(STAMP) $(addprefix nightly-,$(OTHER_PYTHONS))
 	$(BIN)/python -m tests.fuzz --files 20000
+	GRADIENT_PROGRAMS=2000 $(BIN)/python -m pytest -q -n 2 tests/test_gradient_programs.py
+	$(BIN)/python tests/mutants/run.py
+
+nightly-%:
+	@python=$$(ls -d $(HOME)/.pyenv/versions/$*.*/bin/python 2>/dev/null | tail -n 1); \
+	python=$${python:-$$(command -v python$*)}; \
+	if [ -z "$$python" ]; then echo "skipped: the suite on Python $*, which is not installed"; exit 0; fi; \
+	set -e; $$python -m venv $(VENV)-$*; $(VENV)-$*/bin/pip install --quiet --disable-pip-version-check -e '.[dev]'; \
+	$(VENV)-$*/bin/python -m pytest -q -n 2 --dist worksteal -p no:cacheprovider
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -32,4 +44,4 @@ $(STAMP): pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-* build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -122,7 +122,7 @@ class EagerEmitter:
             return _interpret(op, inputs, attrs, regions)
         try:
             arrays = [_payload(value) for value in inputs]
-            result = self._kernels.run(op, arrays, attrs) if op.kind == "contraction" else None
+            result = self._kernels.run(op, arrays, attrs) if op.kind in _COMPILED else None
             if result is None:
                 result = op.evaluate(*arrays, **attrs)
         except JitgraphError:
@@ -151,6 +151,8 @@ class EagerEmitter:
                 self._accepted.clear()
             self._accepted.add(key)
 
+
+_COMPILED: Final = frozenset({"contraction", "reduce"})  # kinds of which kernels may run outside of traces
 
 # kinds whose operands are tensors and whose attributes say the same wherever they compare equal (a creation op's
 # value does not: 1 is not True)

@@ -1,8 +1,8 @@
-"""Products of floats outside traces: compiled kernels of one op, so that they have a trace's bits and speed.
+"""Products and large sums of floats outside traces: compiled kernels of one op, with a trace's bits and speed.
 
 A kernel serves all sizes: they have names, but for axes of one element, the windows of convolutions, and channels that
-are cut into groups. NumPy's evaluation, which has the same bits and takes a hundred times as long, serves where nothing
-is to be computed and where native code cannot be had.
+are cut into groups. NumPy's evaluation has the same bits. It takes a hundred times as long for a product and ten times
+as long for a sum, and serves where nothing is to be computed, for short sums, and where native code cannot be had.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ _Shape: TypeAlias = tuple[_Extent, ...]
 
 _MOST_KERNELS: Final = 256
 
+_LARGE: Final = 1 << 16
+"""Elements from which on a sum is worth a kernel: below them its evaluation takes 0.2 ms or so."""
+
 _WIDEST_WINDOW: Final = 16
 """Elements along an axis of a window that are compiled as they are; a weight gradient's are as many as an image's."""
 
@@ -43,12 +46,14 @@ class EagerKernels:
         self._native: tuple[str, bool] | None = None
 
     def run(self, op: Op, arrays: Sequence[Array], attrs: Attrs) -> Array | None:
-        """The product of ``arrays``, whose types the op's rule has accepted; None where its evaluation shall serve."""
-        if op.kind != "contraction" or not is_float(arrays[0].dtype) or not all(array.size for array in arrays):
+        """What ``op`` makes of ``arrays``, whose types its rule accepts; None where its evaluation shall serve."""
+        if not is_float(arrays[0].dtype) or not all(array.size for array in arrays):
+            return None
+        if op.reduction is not None and (not op.reduction.rounds or arrays[0].size < _LARGE or not attrs["axes"]):
             return None
         if config.INTERPRET.is_on() or not self._has_native_code():
             return None
-        shapes = (_dot_shapes if op.name == "dot" else _conv_shapes)(arrays, attrs)
+        shapes = _shapes(op, arrays, attrs)
         key = (op, arrays[0].dtype, shapes, *attrs.items())
         made = self._made.get(key)
         if made is None:
@@ -75,6 +80,13 @@ class EagerKernels:
         made = compiler.compile(builder.graph(builder.emit(op, inputs, attrs, ()), op.name))
         assert isinstance(made, compiler.Compiled)
         return made
+
+
+def _shapes(op: Op, arrays: Sequence[Array], attrs: Attrs) -> tuple[_Shape, ...]:
+    """The shapes of the operands for which a kernel is compiled, with a name for each extent that is any number."""
+    if op.reduction is not None:
+        return (tuple(_named(extent, f"n{axis}") for axis, extent in enumerate(arrays[0].shape)),)
+    return _dot_shapes(arrays, attrs) if op.name == "dot" else _conv_shapes(arrays, attrs)
 
 
 def _dot_shapes(arrays: Sequence[Array], attrs: Attrs) -> tuple[_Shape, ...]:

@@ -11,6 +11,7 @@ at most (32 + log2 S + ceil(log2(n / 32 S))) u sum|x| along an axis, u being hal
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -56,13 +57,17 @@ def reduce_in_order(ufunc: np.ufunc, x: Array, axes: Sequence[int], identity: An
             x = np.full((*outer, *inner), empty, x.dtype)
             continue
         slots = fewer_slots(order.slots, extent)
-        flat = x.reshape(int(np.prod(outer)), extent, int(np.prod(inner)))
+        count, width = prod(outer), prod(inner)
+        if slots > 1 and extent < count:  # many short rows: each step of all of them is one run of memory
+            flat = np.ascontiguousarray(x.reshape(count, extent).T).reshape(1, extent, count)
+        else:
+            flat = x.reshape(count, extent, width)
         x = _along_rows(ufunc, flat, slots, order.chain, x.dtype.type(identity)).reshape((*outer, *inner))
     return x
 
 
 def _along_rows(ufunc: np.ufunc, x: Array, slots: int, chain: int, identity: Any) -> Array:
-    """``x`` [outer, extent, inner] reduced along its middle axis; with several slots ``inner`` is 1."""
+    """``x`` [outer, extent, inner] reduced along its middle axis."""
     outer, extent, inner = x.shape
     width = slots * inner  # slots and inner elements alike are neighbours that do not meet
     steps = -(-extent // slots)
@@ -71,6 +76,8 @@ def _along_rows(ufunc: np.ufunc, x: Array, slots: int, chain: int, identity: Any
         padded[:, :extent] = x
         x = padded
     x = x.reshape(outer, steps, width)
+    if steps == 1:
+        return _folded(ufunc, x.reshape(outer, slots, inner))
     whole = steps // chain
     chunks = np.empty((outer, -(-steps // chain), width), x.dtype)
     piece = max(1, _PIECE // max(1, chain * width * outer))
@@ -80,10 +87,15 @@ def _along_rows(ufunc: np.ufunc, x: Array, slots: int, chain: int, identity: Any
         _chain(ufunc, part, chunks[:, start:stop])
     if whole < chunks.shape[1]:
         _chain(ufunc, x[:, None, whole * chain :], chunks[:, whole:])
-    total = _tree(ufunc, chunks).reshape(outer, slots, inner)
-    while total.shape[1] > 1:
-        half = total.shape[1] // 2
+    return _folded(ufunc, _tree(ufunc, chunks).reshape(outer, slots, inner))
+
+
+def _folded(ufunc: np.ufunc, total: Array) -> Array:
+    """``total`` [outer, slots, inner] folded in halves."""
+    half = total.shape[1] // 2
+    while half:
         total = ufunc(total[:, :half], total[:, half:])
+        half //= 2
     return total[:, 0]
 
 

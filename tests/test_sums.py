@@ -93,6 +93,18 @@ def test_every_way_gives_the_same_bits(shape: tuple[int, ...]) -> None:
             assert len({result.tobytes() for result in found.values()}) == 1, (kind, name, found)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_is_made_of_sums_does_not_drift(name: str, kind: str) -> None:
+    x = data(kind, (1_000_000, 3))
+    program = PROGRAMS[name]
+    exact = np.asarray(program(jg.asarray(x.astype(np.float64))))
+    wide = max(float(np.abs(exact).max()), 0.01)  # a variance of 0 is as good as its sum of squares
+    named = np.asarray(jg.trace(dynamic_shapes={"x": {0: "rows"}})(lambda x: program(x))(x))
+    for found in (np.asarray(program(jg.asarray(x))), named):
+        assert (np.abs(found - exact) <= 2 * bound(1_000_000, 1) * wide).all(), (found, exact)
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("named", [False, True], ids=["known", "named"])
 def test_every_floor_and_number_of_threads_gives_the_same_bits(name: str, named: bool) -> None:

@@ -63,7 +63,7 @@ class DTypeError(LocatedError, TypeError):
     """Dtypes that do not fit. Wrong: ``jg.asarray([1]) << jg.asarray([1.0])``. Right: cast with ``x.astype(dtype)``."""
 
 
-class IndexingError(LocatedError, CHECK_KINDS["IndexError"]):  # type: ignore[misc]
+class IndexingError(LocatedError, CHECK_KINDS["IndexError"]):  # type: ignore[valid-type,misc]
     """An index that does not fit: an IndexError, of the class that compiled code raises.
 
     Wrong: ``jg.zeros(3)[3]``. Right: ``jg.zeros(3)[2]`` or ``jg.zeros(3)[-1]``.

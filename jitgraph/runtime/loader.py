@@ -18,8 +18,8 @@ scratch memory included, negative where a size leaves 64 bits. Output ``o`` has 
 
 Interruption: long loops of the calling thread ask ``host.poll(host)`` about every 50 ms by the cycle counter
 (``jg_poll`` of the native runtime) and return ``INTERRUPTED`` where it gives nonzero. No poll may stand behind the
-first write to a donated buffer. ``poll`` is PyOS_InterruptOccurred behind a ctypes thunk: it takes the GIL but runs no
-Python code, so that no KeyboardInterrupt can arise, and be lost, inside a callback.
+first write to a donated buffer. ``poll`` runs the handlers of pending signals (``_poll``); what one raises is kept, and
+raised when the call has returned. Chunks of a parallel loop ask too where the calling thread runs them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ import sys
 import threading
 import weakref
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from types import MappingProxyType
@@ -990,6 +990,41 @@ class Pool:
             thread.join(timeout=2.0)
 
 
+_POLLS: Final = 64
+"""How many polls may be under way at once: those of other threads, and of native code that handlers call."""
+
+
+def _poll(raised: dict[int, BaseException]) -> Callable[[], int]:
+    """What runs the handlers of pending signals and gives 1 where one raised, which is then kept in ``raised``.
+
+    Python runs handlers at the first step of any function, before its ``try``, and what is raised out of a callback is
+    lost. So each poll resumes a generator that already stands inside its ``try``, and all around it is C.
+    """
+    ready: list[Generator[int, None, None]] = []
+
+    def asking() -> Generator[int, None, None]:
+        code = 0
+        try:
+            yield code
+            ctypes.pythonapi.PyErr_CheckSignals()
+        except GeneratorExit:  # the runtime is gone
+            return
+        except BaseException as error:  # whatever it is, it is raised again when the call returns
+            raised[threading.get_ident()] = error
+            code = 1
+        if len(ready) < _POLLS:
+            ready.append(begun())
+        yield code
+
+    def begun() -> Generator[int, None, None]:
+        generator = asking()
+        next(generator)
+        return generator
+
+    ready += [begun() for _ in range(_POLLS)]
+    return map(next, iter(ready.pop, None)).__next__
+
+
 class Runtime:
     """A host table with its thread pool; one serves the whole process unless a caller makes its own."""
 
@@ -999,7 +1034,8 @@ class Runtime:
         self._pool: Pool | None = None
         self._lock = threading.RLock()
         self.settled = False
-        self._poll = _POLL_TYPE(ctypes.pythonapi.PyOS_InterruptOccurred)
+        self.raised: dict[int, BaseException] = {}  # by the handlers of signals, by thread, until its call returns
+        self._poll = _POLL_TYPE(_poll(self.raised))
         self.host = Host(
             abi_version=ABI_VERSION,
             alloc=_address(_libc.malloc),
@@ -1388,10 +1424,9 @@ class Entry:
     def _fail(self, code: int, call: _CallRecord) -> None:
         name = self.signature.name
         error = call.record.error
+        if (raised := self.runtime.raised.pop(threading.get_ident(), None)) is not None:
+            raise raised
         if code == INTERRUPTED:
-            # The poll took the signal's mark away: set it again, so that the user's own handler runs, here and now.
-            ctypes.pythonapi.PyErr_SetInterrupt()
-            ctypes.pythonapi.PyErr_CheckSignals()
             raise KeyboardInterrupt
         if code == CALLBACK_FAILED and (raised := self._raised.pop(threading.get_ident(), None)) is not None:
             raise raised

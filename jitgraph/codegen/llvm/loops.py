@@ -16,7 +16,7 @@ from jitgraph.codegen.llvm.builder import check
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, names, subtract
 from jitgraph.codegen.llvm.scalars import Scalar, lanes_of
-from jitgraph.codegen.llvm.structure import defined, inner_bodies, is_scattered, length, stored_buffers, vector_lanes
+from jitgraph.codegen.llvm.structure import defined, inner_bodies, is_scattered, length, stored_buffers, turn_length, vector_lanes
 from jitgraph.dtypes import bool_, int32, int64, is_bool, uint8
 from jitgraph.errors import CompileError
 
@@ -114,8 +114,8 @@ def _emit_serial(loop: Loop, env: Environment, extent: Scalar) -> None:
         return [_carried(env, inner[carry.next.name]) for carry in loop.carries]
 
     known = constant_of(extent)
-    asks = env.outermost and (known is None or known * length(loop.body) > POLL_LENGTH)
-    results = counted(inner, integer(0), extent, 1, init, _polled(inner, step, length(rest)) if asks else step)
+    asks = env.lanes is None and (known is None or known * turn_length(loop.body) > POLL_LENGTH)
+    results = counted(inner, integer(0), extent, 1, init, _polled(inner, step, turn_length(rest)) if asks else step)
     for carry, result in zip(loop.carries, results, strict=True):
         env.bind(carry.result.name, result)
 
@@ -134,7 +134,7 @@ def _polled(env: Environment, step: Emit, size: int) -> Emit:
         function.branch(due.name, ask, go_on, likely=False)
         known = function.known
         function.start_block(ask)
-        check(function, f"call i32 @jg_poll({env['$host']}, {env['$call']})")
+        check(function, f"call i32 @jg_poll_anywhere({env['$host']}, {env['$call']}, {env['$scratch']})")
         function.jump(go_on)
         function.start_block(go_on, known)
         return results

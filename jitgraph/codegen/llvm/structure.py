@@ -61,6 +61,21 @@ def length(body: Body) -> int:
     return total
 
 
+_UNKNOWN_TURNS: Final = 64
+
+
+def turn_length(body: Body) -> int:
+    """About how many instructions run in ``body`` once: inner loops count as often as they turn, or 64 times."""
+    total = 0
+    for statement in body:
+        inner = sum(map(turn_length, inner_bodies(statement)))
+        if isinstance(statement, Loop):
+            turns = statement.extent if isinstance(statement.extent, int) else _UNKNOWN_TURNS
+            inner = inner * turns // (8 if statement.kind == "vector" else 1)
+        total += inner + (30 if isinstance(statement, Let) and statement.word in ("call", "rem") else 1)
+    return total
+
+
 def vector_lanes(loop: Loop, env: Environment) -> int:
     """Lanes for a loop: as many as one register holds of its widest values, but few where it gathers narrow ones."""
     lanes = env.target.vector_bytes // _widest(loop.body, env)

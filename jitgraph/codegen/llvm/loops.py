@@ -16,7 +16,15 @@ from jitgraph.codegen.llvm.builder import check
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, names, subtract
 from jitgraph.codegen.llvm.scalars import Scalar, lanes_of
-from jitgraph.codegen.llvm.structure import defined, inner_bodies, is_scattered, length, stored_buffers, turn_length, vector_lanes
+from jitgraph.codegen.llvm.structure import (
+    defined,
+    inner_bodies,
+    is_scattered,
+    length,
+    stored_buffers,
+    turn_length,
+    vector_lanes,
+)
 from jitgraph.dtypes import bool_, int32, int64, is_bool, uint8
 from jitgraph.errors import CompileError
 

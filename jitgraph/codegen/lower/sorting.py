@@ -30,7 +30,7 @@ from jitgraph.ir.dims import DimLike
 from jitgraph.ir.types import TensorType
 from jitgraph.records import dataclass
 
-LONGEST_MERGED: Final = 512
+LONGEST_MERGED: Final = 40
 """Elements of a row up to which merging is faster than passes over the digits, whose counts take a while to clear."""
 
 

@@ -55,7 +55,7 @@ def endless(x):
 """
 
 PATHS = {
-    # late enough to be in native code: CPython 3.11 loses what a handler raises while ``compile`` parses, in imports too
+    # late enough to be in native code: CPython 3.11 loses what a handler raises while ``compile`` parses
     "first call": ENDLESS + "stopped(endless, one, after=2.0)",
     "warm call": ENDLESS + "endless(jg.asarray(-1.0)); stopped(endless, one); stopped(endless, one)",
     "long bodies": """

@@ -21,23 +21,8 @@ from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import sort
 
-DTYPES = [
-    np.dtype(name)
-    for name in [
-        "bool",
-        "int8",
-        "int16",
-        "int32",
-        "int64",
-        "uint8",
-        "uint16",
-        "uint32",
-        "uint64",
-        "float16",
-        "float32",
-        "float64",
-    ]
-]
+NAMES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
+DTYPES = [np.dtype(name) for name in ("bool", *NAMES)]
 DTYPES.append(np.dtype(ml_dtypes.bfloat16))
 
 

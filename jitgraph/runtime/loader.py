@@ -18,7 +18,7 @@ scratch memory included, negative where a size leaves 64 bits. Output ``o`` has 
 
 Interruption: long loops of the calling thread ask ``host.poll(host)`` about every 50 ms by the cycle counter
 (``jg_poll`` of the native runtime) and return ``INTERRUPTED`` where it gives nonzero. No poll may stand behind the
-first write to a donated buffer. ``poll`` runs the handlers of pending signals (``_poll``); what one raises is kept, and
+first write to a donated buffer. ``poll`` runs the handlers of pending signals (``_Poll``); what one raises is kept, and
 raised when the call has returned. Chunks of a parallel loop ask too where the calling thread runs them.
 """
 
@@ -994,35 +994,48 @@ _POLLS: Final = 64
 """How many polls may be under way at once: those of other threads, and of native code that handlers call."""
 
 
-def _poll(raised: dict[int, BaseException]) -> Callable[[], int]:
-    """What runs the handlers of pending signals and gives 1 where one raised, which is then kept in ``raised``.
+class _Poll:
+    """What runs the handlers of pending signals, and keeps what one raises until its call returns.
 
     Python runs handlers at the first step of any function, before its ``try``, and what is raised out of a callback is
     lost. So each poll resumes a generator that already stands inside its ``try``, and all around it is C.
     """
-    ready: list[Generator[int, None, None]] = []
 
+    def __init__(self) -> None:
+        self._raised: dict[int, BaseException] = {}  # by thread
+        self._ready: list[Generator[int, None, None]] = []
+        self._fill()
+        self.ask: Callable[[], int] = map(next, iter(self._ready.pop, None)).__next__
+        """1 where a handler raised, else 0; to be called by native code."""
+
+    def raised(self) -> BaseException | None:
+        """What a handler raised in a call of this thread, which has ended."""
+        found = self._raised.pop(threading.get_ident(), None)
+        self._fill()  # a generator that was interrupted left nobody in its place
+        return found
+
+    def _fill(self) -> None:
+        while len(self._ready) < _POLLS:
+            self._ready.append(_begun(self._ready, self._raised))
+
+
+def _begun(ready: list[Generator[int, None, None]], raised: dict[int, BaseException]) -> Generator[int, None, None]:
     def asking() -> Generator[int, None, None]:
         code = 0
         try:
             yield code
+            ready.append(_begun(ready, raised))
             ctypes.pythonapi.PyErr_CheckSignals()
         except GeneratorExit:  # the runtime is gone
             return
         except BaseException as error:  # whatever it is, it is raised again when the call returns
             raised[threading.get_ident()] = error
             code = 1
-        if len(ready) < _POLLS:
-            ready.append(begun())
-        yield code
+        yield code  # nothing before it runs a handler
 
-    def begun() -> Generator[int, None, None]:
-        generator = asking()
-        next(generator)
-        return generator
-
-    ready += [begun() for _ in range(_POLLS)]
-    return map(next, iter(ready.pop, None)).__next__
+    generator = asking()
+    next(generator)
+    return generator
 
 
 class Runtime:
@@ -1034,8 +1047,8 @@ class Runtime:
         self._pool: Pool | None = None
         self._lock = threading.RLock()
         self.settled = False
-        self.raised: dict[int, BaseException] = {}  # by the handlers of signals, by thread, until its call returns
-        self._poll = _POLL_TYPE(_poll(self.raised))
+        self.signals = _Poll()
+        self._poll = _POLL_TYPE(self.signals.ask)
         self.host = Host(
             abi_version=ABI_VERSION,
             alloc=_address(_libc.malloc),
@@ -1424,7 +1437,7 @@ class Entry:
     def _fail(self, code: int, call: _CallRecord) -> None:
         name = self.signature.name
         error = call.record.error
-        if (raised := self.runtime.raised.pop(threading.get_ident(), None)) is not None:
+        if (raised := self.runtime.signals.raised()) is not None:
             raise raised
         if code == INTERRUPTED:
             raise KeyboardInterrupt

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import jitgraph as jg
 from jitgraph.codegen.llvm import entry, inlining, machine
 from jitgraph.codegen.schedule_executor import execute_schedule
 from jitgraph.compiler import Compiled, compile
@@ -226,3 +227,39 @@ def test_a_loop_without_end_stops_where_the_user_asks() -> None:
     code = FOREVER.format(text=newton("[]"))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_loop_with_a_branch_asks_the_host_once_in_many_turns(nested: bool) -> None:
+    """Reading the clock at each turn takes longer than the turn."""
+
+    def collatz(n: Any) -> Any:
+        steps = jg.asarray(0)
+        while n != 1:
+            if n % 2 == 0:
+                n = n // 2
+            else:
+                n = 3 * n + 1
+            steps = steps + 1
+        return steps
+
+    def longest(m: Any) -> Any:
+        i, most = jg.asarray(1), jg.asarray(0)
+        while i < m:
+            n, steps = i, jg.asarray(0)
+            while n != 1:
+                if n % 2 == 0:
+                    n = n // 2
+                else:
+                    n = 3 * n + 1
+                steps = steps + 1
+            most = jg.maximum(most, steps)
+            i = i + 1
+        return most
+
+    function = jg.script(longest if nested else collatz)
+    assert int(function(jg.asarray(27))) == (23 if nested else 111)
+    text = str(function.lower(jg.asarray(27)).compile().llvm_ir)
+    entry_text = text[text.index("@jg_entry(") :]
+    asked = re.findall(rf"= and i64 %\w+, {entry.POLL_TURNS - 1}$", entry_text, re.MULTILINE)
+    assert len(asked) == entry_text.count("call i32 @jg_poll") == 1 + nested

@@ -281,14 +281,19 @@ from jitgraph.runtime import loader
 run = entry(image(SPIN, runtime=True), [spec("parallel", "bool")], [], runtime=loader.Runtime({threads}))
 calls = []
 # set in any case: a process that a shell starts in the background inherits a SIGINT that is ignored
-signal.signal(signal.SIGINT, (lambda *_: calls.append(1)) if {handler} else signal.default_int_handler)
-threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+def third(*_):
+    calls.append(1)
+    if len(calls) == 3:
+        raise KeyboardInterrupt
+signal.signal(signal.SIGINT, third if {handler} else signal.default_int_handler)
+for delay in (0.3, 0.6, 0.9) if {handler} else (0.3,):
+    threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)).start()
 start = time.monotonic()
 try:
     run({parallel})
 except KeyboardInterrupt:
     assert time.monotonic() - start < 20, "late"
-    assert len(calls) == {handler}
+    assert len(calls) == 3 * {handler}, "a handler that returns lets the call go on"
     print("interrupted")
 time.sleep(0.01)
 """

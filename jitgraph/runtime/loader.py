@@ -22,8 +22,8 @@ constraint in the signature, or behind the constraints the place of a size that 
 
 Interruption: long loops of the calling thread ask ``host.poll(host)`` about every 50 ms by the cycle counter
 (``jg_poll`` of the native runtime) and return ``INTERRUPTED`` where it gives nonzero. No poll may stand behind the
-first write to a donated buffer. ``poll`` is PyOS_InterruptOccurred behind a ctypes thunk: it takes the GIL but runs no
-Python code, so that no KeyboardInterrupt can arise, and be lost, inside a callback.
+first write to a donated buffer. ``poll`` runs the handlers of pending signals (``_Poll``); what one raises is kept, and
+raised when the call has returned. Chunks of a parallel loop ask too where the calling thread runs them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ import sys
 import threading
 import weakref
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from types import MappingProxyType
@@ -1023,6 +1023,54 @@ class Pool:
             thread.join(timeout=2.0)
 
 
+_POLLS: Final = 64
+"""How many polls may be under way at once: those of other threads, and of native code that handlers call."""
+
+
+class _Poll:
+    """What runs the handlers of pending signals, and keeps what one raises until its call returns.
+
+    Python runs handlers at the first step of any function, before its ``try``, and what is raised out of a callback is
+    lost. So each poll resumes a generator that already stands inside its ``try``, and all around it is C.
+    """
+
+    def __init__(self) -> None:
+        self._raised: dict[int, BaseException] = {}  # by thread
+        self._ready: list[Generator[int, None, None]] = []
+        self._fill()
+        self.ask: Callable[[], int] = map(next, iter(self._ready.pop, None)).__next__
+        """1 where a handler raised, else 0; to be called by native code."""
+
+    def raised(self) -> BaseException | None:
+        """What a handler raised in a call of this thread, which has ended."""
+        found = self._raised.pop(threading.get_ident(), None)
+        self._fill()  # a generator that was interrupted left nobody in its place
+        return found
+
+    def _fill(self) -> None:
+        while len(self._ready) < _POLLS:
+            self._ready.append(_begun(self._ready, self._raised))
+
+
+def _begun(ready: list[Generator[int, None, None]], raised: dict[int, BaseException]) -> Generator[int, None, None]:
+    def asking() -> Generator[int, None, None]:
+        code = 0
+        try:
+            yield code
+            ready.append(_begun(ready, raised))
+            ctypes.pythonapi.PyErr_CheckSignals()
+        except GeneratorExit:  # the runtime is gone
+            return
+        except BaseException as error:  # whatever it is, it is raised again when the call returns
+            raised[threading.get_ident()] = error
+            code = 1
+        yield code  # nothing before it runs a handler
+
+    generator = asking()
+    next(generator)
+    return generator
+
+
 class Runtime:
     """A host table with its thread pool; one serves the whole process unless a caller makes its own."""
 
@@ -1032,7 +1080,8 @@ class Runtime:
         self._pool: Pool | None = None
         self._lock = threading.RLock()
         self.settled = False
-        self._poll = _POLL_TYPE(ctypes.pythonapi.PyOS_InterruptOccurred)
+        self.signals = _Poll()
+        self._poll = _POLL_TYPE(self.signals.ask)
         self.host = Host(
             abi_version=ABI_VERSION,
             alloc=_address(_libc.malloc),
@@ -1423,10 +1472,9 @@ class Entry:
     def _fail(self, code: int, call: _CallRecord) -> None:
         name = self.signature.name
         error = call.record.error
+        if (raised := self.runtime.signals.raised()) is not None:
+            raise raised
         if code == INTERRUPTED:
-            # The poll took the signal's mark away: set it again, so that the user's own handler runs, here and now.
-            ctypes.pythonapi.PyErr_SetInterrupt()
-            ctypes.pythonapi.PyErr_CheckSignals()
             raise KeyboardInterrupt
         if code == CALLBACK_FAILED and (raised := self._raised.pop(threading.get_ident(), None)) is not None:
             raise raised

@@ -16,7 +16,7 @@ from jitgraph.codegen.llvm.builder import check
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, least, names, subtract
 from jitgraph.codegen.llvm.scalars import Scalar
-from jitgraph.codegen.llvm.structure import defined, length, stored_buffers, vector_lanes
+from jitgraph.codegen.llvm.structure import defined, length, stored_buffers, turn_length, vector_lanes
 from jitgraph.codegen.traversal import bodies_of
 from jitgraph.dtypes import bool_, int32, int64
 from jitgraph.errors import CompileError
@@ -116,8 +116,8 @@ def _emit_serial(loop: Loop, env: Environment, begin: Scalar, end: Scalar) -> No
         return [carried(env, inner[carry.next.name]) for carry in loop.carries]
 
     known = constant_of(count)
-    asks = env.outermost and (known is None or known * length(loop.body) > POLL_LENGTH)
-    results = counted(inner, begin, end, 1, init, polled(inner, step, length(rest)) if asks else step)
+    asks = env.lanes is None and (known is None or known * turn_length(loop.body) > POLL_LENGTH)
+    results = counted(inner, begin, end, 1, init, polled(inner, step, turn_length(rest)) if asks else step)
     for carry, result in zip(loop.carries, results, strict=True):
         env.bind(carry.result.name, result)
 
@@ -136,7 +136,7 @@ def polled(env: Environment, step: Emit, size: int) -> Emit:
         function.branch(due.name, ask, go_on, likely=False)
         known = function.known
         function.start_block(ask)
-        check(function, f"call i32 @jg_poll({env['$host']}, {env['$call']})")
+        check(function, f"call i32 @jg_poll_anywhere({env['$host']}, {env['$call']}, {env['$scratch']})")
         function.jump(go_on)
         function.start_block(go_on, known)
         return results

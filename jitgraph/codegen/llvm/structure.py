@@ -54,6 +54,22 @@ def length(body: Body) -> int:
     return total
 
 
+_UNKNOWN_TURNS: Final = 64
+
+
+def turn_length(body: Body) -> int:
+    """About how many instructions run in ``body`` once: inner loops count as often as they turn, or 64 times."""
+    total = 0
+    for statement in body:
+        inner = sum(map(turn_length, bodies_of(statement)))
+        if isinstance(statement, Loop):
+            extent = statement.extent if statement.span is None else statement.span
+            turns = extent if isinstance(extent, int) else _UNKNOWN_TURNS
+            inner = inner * turns // (8 if statement.kind == "vector" else 1)
+        total += inner + (30 if isinstance(statement, Let) and statement.word in ("call", "rem") else 1)
+    return total
+
+
 def vector_lanes(loop: Loop, env: Environment) -> int:
     """Lanes for a loop: as many as one register holds of its widest values, but few where it gathers narrow ones.
 

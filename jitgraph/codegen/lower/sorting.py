@@ -1,18 +1,26 @@
-"""sort: a stable merge sort along the axis, the rows (all other axes) in parallel.
+"""sort: short rows by merging, long ones by digits, the rows (all other axes) in parallel; both stable.
 
-In pass p runs of 2**p elements are in order. Each element finds its place in the merged run by itself: its place in its
-own run, plus the number of elements of the neighbouring run that come before it, found by bisection. Of equal elements
-those of the left run come first. Two halves of a work buffer take turns as source and target.
+Merging: in pass p runs of 2**p elements are in order. Each element finds its place in the merged run by itself: its
+place in its own run, plus the number of elements of the neighbouring run that come before it, found by bisection. Of
+equal elements those of the left run come first. All elements at once, so it runs in lanes.
+
+By digits (``Digits``): elements are put in order of the lowest eight bits of their keys, then of the next eight, and so
+on; each pass keeps equal ones in the order in which they were. That takes as many steps for each element as its key has
+bytes, however long the row is.
+
+A stable order is the only one of its kind, so which of the two makes it changes no bit. Two halves of a work buffer
+take turns as source and target.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from jitgraph import dtypes
 from jitgraph.codegen.index import offset
 from jitgraph.codegen.kernel import LoopKind, Var
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
+from jitgraph.codegen.lower.digits import Digits
 from jitgraph.codegen.lower.recorder import Recorder, Storage
 from jitgraph.codegen.lower.values import accumulator
 from jitgraph.codegen.lower.words import Words
@@ -21,6 +29,9 @@ from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.types import TensorType
 from jitgraph.records import dataclass
+
+LONGEST_MERGED: Final = 40
+"""Elements of a row up to which merging is faster than passes over the digits, whose counts take a while to clear."""
 
 
 def lower_sort(builder: ScheduleBuilder, group: Group) -> None:
@@ -36,23 +47,46 @@ def lower_sort(builder: ScheduleBuilder, group: Group) -> None:
     recorder = Recorder()
     values = builder.evaluator(recorder, group)
     keys = builder.temporary(TensorType(x.dtype, work))
-    places = builder.temporary(TensorType(int64, work))
+    places = None
+    if any(value is not node.outputs[0] for value, _ in group.outputs):
+        places = builder.temporary(TensorType(int64, work))
     kinds: list[LoopKind] = ["parallel"] * len(others)
     with recorder.loops(kinds, others) as at:
         row = offset(at, others) * 2 * extent
         with recorder.loop("vector", extent) as along:
             recorder.store(keys, row + along, values.at(x, (*at[:axis], along, *at[axis:])))
-            recorder.store(places, row + along, recorder.index_value(along))
-        passes = _passes(recorder, extent)
-        merge = _Merge(recorder, keys, places, row, extent, bool(node.attrs["descending"]))
-        recorder.serial(passes, (), merge.run_pass)
-        final = row + (passes % 2) * extent
+            if places is not None:
+                recorder.store(places, row + along, recorder.index_value(along))
+        final = row + _sorted(recorder, keys, places, row, extent, bool(node.attrs["descending"])) * extent
         with recorder.loop("vector", extent) as along:
             for value, storage in group.outputs:
                 source = keys if value is node.outputs[0] else places
+                assert source is not None
                 found = recorder.load(source, final + along, again=True)
                 recorder.store(storage, offset((*at[:axis], along, *at[axis:]), x.shape), found)
     builder.launch(recorder, group.name)
+
+
+def _sorted(
+    recorder: Recorder, keys: Storage, places: Storage | None, row: DimLike, extent: DimLike, descending: bool
+) -> DimLike:
+    """Sort a row; gives the half of the work buffer, 0 or 1, in which it is then."""
+    merge = _Merge(recorder, keys, places, row, extent, descending)
+    digits = Digits(recorder, keys, places, row, extent, descending)
+    if isinstance(extent, int):
+        if extent > LONGEST_MERGED:
+            return digits.sort(1)
+        passes = _passes(recorder, extent)
+        recorder.serial(passes, (), merge.run_pass)
+        return passes % 2
+    words = Words(recorder, int64)
+    long = words.cast(words.cmp("gt", recorder.index_value(extent), words.const(LONGEST_MERGED)), int64)
+    is_long = recorder.as_index(long, 2)
+    is_short = recorder.as_index(words.sub(words.const(1), long), 2)
+    passes = recorder.as_index(recorder.index_value(_passes(recorder, extent) * is_short), 63)
+    recorder.serial(passes, (), merge.run_pass)
+    half = digits.sort(is_long)
+    return recorder.as_index(recorder.index_value(is_long * half + is_short * (passes % 2)), 2)
 
 
 def _passes(recorder: Recorder, extent: DimLike) -> DimLike:
@@ -74,7 +108,7 @@ def _passes(recorder: Recorder, extent: DimLike) -> DimLike:
 class _Merge:
     recorder: Recorder
     keys: Storage
-    places: Storage
+    places: Storage | None
     row: DimLike
     extent: DimLike
     descending: bool
@@ -90,7 +124,7 @@ class _Merge:
         with recorder.loop("vector", self.extent) as along:
             place = recorder.index_value(along)
             key = recorder.load(self.keys, source + along, again=True)
-            origin = recorder.load(self.places, source + along, again=True)
+            origin = recorder.load(self.places, source + along, again=True) if self.places is not None else None
             odd = words.cmp(
                 "ne", words.and_(words.shr(place, recorder.index_value(turn)), words.const(1)), words.const(0)
             )
@@ -103,7 +137,8 @@ class _Merge:
             # Without a right run ``other`` is the end, nothing comes before, and the run stays where it is.
             position = recorder.as_index(merged, self.extent)
             recorder.store(self.keys, target + position, key)
-            recorder.store(self.places, target + position, origin)
+            if self.places is not None and origin is not None:
+                recorder.store(self.places, target + position, origin)
         return ()
 
     def _bisect(self, turn: DimLike, source: DimLike, key: Var, odd: Var, first: Var, last: Var) -> Var:

@@ -1,0 +1,226 @@
+"""A signal handler that raises ends native code wherever it is, soon, and nothing is half written."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
+
+PROLOGUE = """
+import os, signal, sys, threading, time
+import numpy as np
+import jitgraph as jg
+
+class Stop(Exception):
+    pass
+
+def stop(*_):
+    raise Stop
+
+signal.signal(signal.SIGALRM, stop)
+one = jg.asarray(1.0)
+state = jg.asarray(np.zeros(4, np.float32))
+
+def stopped(call, *arguments, after=1.5):
+    "How long the call runs on after the signal."
+    handled = []
+    def noting(*_):
+        handled.append(time.monotonic())
+        raise Stop
+    signal.signal(signal.SIGALRM, noting)
+    start = time.monotonic()
+    signal.setitimer(signal.ITIMER_REAL, after)
+    try:
+        call(*arguments)
+    except Stop:
+        late = time.monotonic() - start - after
+        assert late < 5, f"late by {late:.1f} s"
+        print("stopped")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+"""
+
+ENDLESS = """
+@jg.script
+def endless(x):
+    while x >= 0:
+        x = x * 1.0
+    return x
+"""
+
+PATHS = {
+    # late enough to be in native code: CPython 3.11 loses what a handler raises while ``compile`` parses
+    "first call": ENDLESS + "stopped(endless, one, after=2.0)",
+    "warm call": ENDLESS + "endless(jg.asarray(-1.0)); stopped(endless, one); stopped(endless, one)",
+    "long bodies": """
+@jg.script
+def endless(x):
+    while x.sum() >= 0:
+        x = jg.tanh(x @ x) * 0 + 1
+    return x
+stopped(endless, jg.ones((64, 64)))
+""",
+    "a branch in the loop": """
+@jg.script
+def endless(x):
+    while x >= 0:
+        if x > 5:
+            x = x - 3
+        else:
+            x = x + 1
+    return x
+stopped(endless, one)
+""",
+    "nested loops": """
+@jg.script
+def endless(x):
+    while x >= 0:
+        y = x * 0
+        while y < 10:
+            y = y + 1
+        x = x + y * 0
+    return x
+stopped(endless, one)
+""",
+    "state that is donated": """
+@jg.script
+def endless(x):
+    state[0] += 1
+    while x >= 0:
+        x = x * 1.0
+    state[1] += 1
+    return x
+endless(jg.asarray(-1.0))
+endless(jg.asarray(-1.0))
+stopped(endless, one)
+assert state.numpy().tolist() == [2, 2, 0, 0], state
+endless(jg.asarray(-1.0))
+assert state.numpy().tolist() == [3, 3, 0, 0], state
+""",
+    "a bounded pool": """
+@jg.trace(threads=2)
+def endless(x):
+    return jg.while_loop(lambda x: x.sum() >= 0, lambda x: jg.exp(x * 0), x)
+stopped(endless, jg.ones((500, 500)))
+""",
+    "jg.load": ENDLESS
+    + """
+jg.save(endless, "model.jg", example_inputs=[one])
+stopped(jg.load("model.jg"), one)
+""",
+    "the standalone loader": ENDLESS
+    + """
+jg.save(endless, "model.jg", example_inputs=[one])
+from jitgraph.runtime import loader
+stopped(loader.load("model.jg"), np.array(1.0, np.float32))
+""",
+    "a long scan": """
+def steps(x, xs):
+    return jg.scan(lambda c, e: (c + e, None), x, xs)[0]
+total = jg.trace(lambda x: jg.while_loop(lambda x: x >= 0, lambda x: steps(x, jg.zeros(100_000)), x))
+stopped(total, one)
+""",
+    "a sort": """
+sort = jg.trace(jg.sort)
+sort(jg.zeros(20_000_000, dtype=jg.float64))
+x = jg.asarray(np.random.default_rng(0).standard_normal(20_000_000))
+stopped(sort, x, after=0.4)
+""",
+    "sorts of several rows": """
+rows = jg.trace(lambda x: jg.sort(x, axis=1))
+rows(jg.zeros((4, 8_000_000), dtype=jg.float64))
+x = jg.asarray(np.random.default_rng(0).standard_normal((4, 8_000_000)))
+stopped(rows, x, after=0.4)
+""",
+    "eager": """
+def endless(x):
+    while x >= 0:
+        x = x * 1.0
+stopped(endless, one)
+""",
+    "interpreted": ENDLESS
+    + """
+os.environ["JITGRAPH_INTERPRET"] = "1"
+stopped(endless, one)
+""",
+    "handlers that return": ENDLESS
+    + """
+ticks = []
+def tick(*_):
+    ticks.append(1)
+    if len(ticks) == 10:
+        raise Stop
+signal.signal(signal.SIGALRM, tick)
+signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+try:
+    endless(one)
+except Stop:
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    assert len(ticks) == 10
+    print("stopped")
+""",
+    "a handler that runs native code": ENDLESS
+    + """
+def nested(*_):
+    signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.4)
+    try:
+        endless(one)
+    except Stop:
+        print("inner", end=" ")
+    raise KeyError("outer")
+endless(jg.asarray(-1.0))
+signal.signal(signal.SIGALRM, nested)
+signal.setitimer(signal.ITIMER_REAL, 0.4)
+try:
+    endless(one)
+except KeyError:
+    print("stopped")
+""",
+    "other threads that poll": ENDLESS
+    + """
+def background():
+    try:
+        many(one)
+    except Stop:
+        os._exit(3)
+@jg.script
+def many(x):
+    n = 0 * x
+    while n < 2e9:
+        n = n + 1
+    return n
+threads = [threading.Thread(target=background, daemon=True) for _ in range(4)]
+for thread in threads:
+    thread.start()
+stopped(endless, one, after=1.0)
+sys.stdout.flush()
+os._exit(0)
+""",
+    "Ctrl-C": ENDLESS
+    + """
+signal.signal(signal.SIGINT, signal.default_int_handler)
+threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    endless(one)
+except KeyboardInterrupt:
+    print("stopped")
+""",
+}
+EXPECTED = {"warm call": "stopped\nstopped\n", "a handler that runs native code": "inner stopped\n"}
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_handler_that_raises_ends_the_call(path: str, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROLOGUE + textwrap.dedent(PATHS[path]))
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    assert done.stdout == EXPECTED.get(path, "stopped\n")

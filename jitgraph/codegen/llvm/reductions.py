@@ -23,6 +23,9 @@ LONG_BODY: Final = 30
 
 _INDEX_BITS: Final = 63
 
+_SOON: Final = 1 << 22
+"""Instructions after which a part of a reduction is over soon enough for nobody to be asked."""
+
 
 def emit_reduce(loop: Loop, env: Environment) -> None:
     """Emit a reduce loop, and bind the results of its carries or emit what becomes of its slots."""
@@ -132,7 +135,7 @@ class _Reduction:
 
     def _polled(self, chunk: loops.Emit, size: int) -> loops.Emit:
         """``chunk``, after some of which the host is asked whether to stop, unless all is over soon."""
-        if self.loop.span is not None:
+        if self.loop.span is not None and self.loop.span * (1 + length(self.body)) <= _SOON:
             return chunk
 
         def asking(first: Scalar, carries: list[Scalar]) -> list[Scalar]:

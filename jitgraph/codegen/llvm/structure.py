@@ -65,7 +65,7 @@ def turn_length(body: Body) -> int:
         if isinstance(statement, Loop):
             extent = statement.extent if statement.span is None else statement.span
             turns = extent if isinstance(extent, int) else _UNKNOWN_TURNS
-            inner = inner * turns // (8 if statement.kind == "vector" else 1)
+            inner = (1 + inner) * turns // (8 if statement.kind == "vector" else 1)
         total += inner + (30 if isinstance(statement, Let) and statement.word in ("call", "rem") else 1)
     return total
 

@@ -27,6 +27,7 @@ from jitgraph.records import dataclass
 
 _FEW_ROWS: Final = 8
 _LONG: Final = 1 << 14  # elements of a part
+_MOST_PARTS: Final = 1 << 12  # of an axis of known extent
 _ROWS_OF_NAMED: Final = 64  # columns that an unknown number of them counts as
 
 
@@ -68,7 +69,9 @@ def _span(form: Rows, axis: int, rows: DimLike) -> int:
     inner = dims.product(form.domain[other] for other in form.axes if other > axis)
     across = (rows if isinstance(rows, int) else _ROWS_OF_NAMED) if form.by_column else 1
     each = across * (inner if isinstance(inner, int) else 1)
-    while span * max(1, each) < _LONG:
+    extent = form.domain[axis]
+    least = extent // _MOST_PARTS if isinstance(extent, int) else 0  # what has no memory may have any extent
+    while span * max(1, each) < _LONG or span < least:
         span *= 2
     return span
 

@@ -136,7 +136,7 @@ def polled(env: Environment, step: Emit, size: int) -> Emit:
         function.branch(due.name, ask, go_on, likely=False)
         known = function.known
         function.start_block(ask)
-        check(function, f"call i32 @jg_poll({env['$host']}, {env['$call']})")
+        check(function, f"call i32 @jg_poll_anywhere({env['$host']}, {env['$call']}, {env['$scratch']})")
         function.jump(go_on)
         function.start_block(go_on, known)
         return results

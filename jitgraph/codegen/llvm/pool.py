@@ -3,6 +3,7 @@
 - ``i32 jg_parallel_for(host, call, fn, ctx, i64 chunks)`` runs ``i32 fn(ctx, i64 chunk, scratch)`` for each chunk.
 - ``i32 jg_worker(pool)`` is what a thread of the pool runs until it is told to stop.
 - ``i32 jg_poll(host, call)`` gives INTERRUPTED where the user asks to stop, else 0; cheap enough for any loop.
+- ``i32 jg_poll_anywhere(host, call, scratch)`` is the same for loops that may stand in a chunk.
 - ``i32 jg_fail(call, i32 check_id, i64 index, i64 bound, i64 order)`` notes a failed check and gives CHECK_FAILED.
 - ``ptr jg_block(host, call, i64 bytes)`` gives 64-byte aligned memory until the call ends, or null.
 
@@ -21,7 +22,9 @@ has not joined: a job of few short chunks costs one futex call at most. Workers 
 counter, then for about 200 us give way to any other thread, since waking a sleeper takes long where the processor is a
 virtual one, then sleep on ``epoch``, which grows with each job.
 
-Only the calling thread may call ``jg_poll``: never a chunk. ``jg_parallel_for`` polls between the caller's chunks.
+Only the calling thread may ask the host. ``jg_parallel_for`` polls between the caller's chunks; inside a chunk
+``jg_poll_anywhere`` knows the calling thread by its scratch memory, and another thread stops where the caller was told
+to: what a call has written is lost then in any case.
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ EXPORTS: Final = {"worker": "jg_worker", "parallel_for": "jg_parallel_for"}
 DECLARATIONS: Final = """
 declare i32 @jg_parallel_for(ptr, ptr, ptr, ptr, i64) nounwind
 declare i32 @jg_poll(ptr, ptr) nounwind
+declare i32 @jg_poll_anywhere(ptr, ptr, ptr) nounwind
 declare i32 @jg_fail(ptr, i32, i64, i64, i64) nounwind
 declare ptr @jg_block(ptr, ptr, i64) nounwind
 """
@@ -321,6 +325,33 @@ go.on:
 }}
 """
 
+# A chunk that was interrupted is noted as a failure with its number above the code.
+_POLL_ANYWHERE: Final = f"""
+define i32 @jg_poll_anywhere(ptr %host, ptr %call, ptr %scratch) nounwind {{
+{_field("%arena.at", "%call", loader.CALL_ARENA)}
+  %arena = load ptr, ptr %arena.at
+  %own = icmp eq ptr %scratch, %arena
+  br i1 %own, label %caller, label %other
+caller:
+  %asked = call i32 @jg_poll(ptr %host, ptr %call)
+  ret i32 %asked
+other:
+{_field("%pool.at", "%host", loader.HOST_POOL)}
+  %pool = load ptr, ptr %pool.at
+  %alone = icmp eq ptr %pool, null
+  br i1 %alone, label %go.on, label %look
+look:
+{_field("%failure.at", "%pool", loader.POOL_FAILURE)}
+  %failure = load atomic i64, ptr %failure.at monotonic, align 8
+  %code = trunc i64 %failure to i32
+  %stopped = icmp eq i32 %code, {loader.INTERRUPTED}
+  %result = select i1 %stopped, i32 {loader.INTERRUPTED}, i32 0
+  ret i32 %result
+go.on:
+  ret i32 0
+}}
+"""
+
 _FAIL: Final = f"""
 define i32 @jg_fail(ptr %call, i32 %check, i64 %index, i64 %bound, i64 %order) nounwind cold noinline {{
 start:
@@ -408,6 +439,7 @@ declare i64 @llvm.smin.i64(i64, i64)
     + _WORKER
     + _PARALLEL_FOR
     + _POLL
+    + _POLL_ANYWHERE
     + _FAIL
     + _BLOCK
 )

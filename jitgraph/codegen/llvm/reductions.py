@@ -26,6 +26,9 @@ _INDEX_BITS: Final = 63
 _SOON: Final = 1 << 22
 """Instructions after which a part of a reduction is over soon enough for nobody to be asked."""
 
+_STRIP: Final = 1 << 14
+"""Steps of a loop of any order between two questions to the host whether to stop."""
+
 
 def emit_reduce(loop: Loop, env: Environment) -> None:
     """Emit a reduce loop, and bind the results of its carries or emit what becomes of its slots."""
@@ -68,8 +71,10 @@ class _Reduction:
         """The slots after all steps."""
         known = constant_of(self.count)
         most = self.loop.span if known is None else known
+        if not self.chunk_steps and (most is None or most > _STRIP):
+            return self._strips()
         if not self.chunk_steps or (most is not None and most <= self.chunk_steps):
-            return self._chunk(self.begin, self.end)
+            return self._chunk(self.begin, self.end, self.init)
         most_chunks = None if most is None else -(-most // self.chunk_steps)
         return self._tree(_Levels(self, most_chunks))
 
@@ -83,40 +88,50 @@ class _Reduction:
             return folded
         return [here.words.select(mask, new, old) for new, old in zip(folded, slots, strict=True)]
 
-    def _chunk(self, begin: Scalar, end: Scalar) -> list[Scalar]:
-        """The slots after the steps ``begin .. end`` alone."""
+    def _strips(self) -> list[Scalar]:
+        """All steps in any order, with a question to the host now and then."""
+        env = self.env
+
+        def strip(first: Scalar, slots: list[Scalar]) -> list[Scalar]:
+            return self._chunk(first, least(env, add(env, first, integer(_STRIP)), self.end), slots)
+
+        asking = loops.polled(env, strip, loops.POLL_LENGTH)
+        return loops.counted(env, self.begin, self.end, _STRIP, self.init, asking)
+
+    def _chunk(self, begin: Scalar, end: Scalar, init: list[Scalar]) -> list[Scalar]:
+        """The slots, which are ``init`` before, after the steps ``begin .. end``."""
         loop, env = self.loop, self.env
         if loop.lanes == 1:
             return loops.counted(
-                env, begin, end, 1, self.init, lambda axis, slots: self.fold(env.at({loop.axis: axis}), slots)
+                env, begin, end, 1, init, lambda axis, slots: self.fold(env.at({loop.axis: axis}), slots)
             )
         register = vector_lanes(loop, env)
         if loop.lanes > register and (length(self.body) >= LONG_BODY or is_scattered(self.body, loop.axis)):
-            return self._in_memory(begin, end, register)
-        return loops.in_lanes(loop.axis, self.body, env, begin, end, loop.lanes, self.init, self.fold)
+            return self._in_memory(begin, end, register, init)
+        return loops.in_lanes(loop.axis, self.body, env, begin, end, loop.lanes, init, self.fold)
 
-    def _in_memory(self, begin: Scalar, end: Scalar, register: int) -> list[Scalar]:
+    def _in_memory(self, begin: Scalar, end: Scalar, register: int, init: list[Scalar]) -> list[Scalar]:
         """As ``_chunk``, of a body so long that it is emitted for one register, not for all slots.
 
         The slots lie on the stack meanwhile; each is needed again ``lanes / register`` steps later, when its store is
         over.
         """
         env, lanes = self.env, self.loop.lanes
-        memories = [_memory(env, value, value.lanes) for value in self.init]
-        for memory, value in zip(memories, self.init, strict=True):
+        memories = [_memory(env, value, value.lanes) for value in init]
+        for memory, value in zip(memories, init, strict=True):
             _write(env, memory, value)
 
         def step(here: Environment, _: list[Scalar]) -> list[Scalar]:
             count, first = (here.lanes.width, here.lanes.base) if here.lanes is not None else (1, here[self.loop.axis])
             place = env.words.and_(subtract(env, first, begin), integer(lanes - 1))
-            places = [_element(env, memory, value, place) for memory, value in zip(memories, self.init, strict=True)]
-            slots = [_read(env, at, value, count) for at, value in zip(places, self.init, strict=True)]
+            places = [_element(env, memory, value, place) for memory, value in zip(memories, init, strict=True)]
+            slots = [_read(env, at, value, count) for at, value in zip(places, init, strict=True)]
             for at, folded in zip(places, self.fold(here, slots), strict=True):
                 _write(env, at, folded)
             return []
 
         loops.in_lanes(self.loop.axis, self.body, env, begin, end, register, [], step)
-        return [_read(env, memory, value, lanes) for memory, value in zip(memories, self.init, strict=True)]
+        return [_read(env, memory, value, lanes) for memory, value in zip(memories, init, strict=True)]
 
     def _tree(self, levels: _Levels) -> list[Scalar]:
         """All steps in chunks."""
@@ -125,7 +140,7 @@ class _Reduction:
         def chunk(first: Scalar, _: list[Scalar]) -> list[Scalar]:
             stop = least(env, add(env, first, integer(self.chunk_steps)), self.end)
             number = _shifted(env, subtract(env, first, self.begin), self.chunk_steps)
-            levels.add(number, self._chunk(first, stop))
+            levels.add(number, self._chunk(first, stop, self.init))
             return []
 
         size = self.chunk_steps * max(1, length(self.body) // self.width)

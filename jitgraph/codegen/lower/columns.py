@@ -25,6 +25,7 @@ _SPAN: Final = 4 * CHAIN  # steps of a part: what it stores is then less than a 
 _WIDE: Final = 64  # columns from which on the order of memory is worth the accumulators' loads and stores
 _TOGETHER: Final = 8  # rows for which an accumulator is loaded and stored once
 _LONG: Final = 1 << 14  # elements of a part of few columns
+_MOST_PARTS: Final = 1 << 17
 _MOST_BYTES: Final = 192 << 10  # of a part's accumulators
 
 
@@ -40,7 +41,9 @@ def span_of(form: Rows, axis: int) -> int | None:
         span *= 2
     while span > max(most, CHAIN):
         span //= 2
-    return span if span <= most else None
+    extent = form.domain[axis]
+    few = not isinstance(extent, int) or extent // span <= _MOST_PARTS  # what has no memory may have any extent
+    return span if span <= most and few else None
 
 
 def reduce_parts(

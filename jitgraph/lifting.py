@@ -190,6 +190,11 @@ def _roomier(number: int, dtype: DType) -> str:
     return "write float('inf')" if dtypes.is_float(dtype) else "no integer dtype has room for it; a float rounds it"
 
 
+def python_int(number: Any) -> Any:
+    """A count or a number of places as sizes and attributes take it: NumPy's integers become Python's."""
+    return int(number) if isinstance(number, np.integer) else number
+
+
 class Count(int):
     """A number of elements: an int that floats may round."""
 

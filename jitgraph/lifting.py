@@ -204,6 +204,16 @@ def is_weak(x: Any) -> bool:
     return is_scalar(x) or getattr(x, "_weak", False)
 
 
+def settled(x: Any) -> Any:
+    """``x``; for a Python number inside a trace, the tensor that it makes elsewhere: float32 where it is a float.
+
+    For functions that make tensors of numbers. Arithmetic on numbers alone stays in float64, as Python's own does.
+    """
+    if isinstance(x, _HANDLE[0]) and x._weak:
+        return wrap(cast(x.value, dtypes.default_of(_scalar_like(x.dtype))))
+    return x
+
+
 def common_dtype(*operands: Any) -> DType:
     """The dtype to which the operands promote; weak ones only lift the kind."""
     strong = [dtype_of(x) for x in operands if not is_weak(x)]

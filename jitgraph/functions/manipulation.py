@@ -115,7 +115,7 @@ def unsqueeze(x: TensorLike, axis: int) -> Tensor:
 @method
 def broadcast_to(x: TensorLike, shape: Any) -> Tensor:
     """x repeated along new axes and axes of size 1."""
-    value, wanted = lifting.value_of(x), shape_of(shape)
+    value, wanted = lifting.value_of(lifting.settled(x)), shape_of(shape)
     if lifting.broadcast_shapes(value.type.shape, wanted) != wanted:
         raise ShapeError(f"{value.type} does not broadcast to {wanted}")
     return lifting.wrap(lifting.broadcast_to(value, wanted))

@@ -16,6 +16,7 @@ from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.graph import Attrs, Graph
 from jitgraph.ir.op import Op
 from jitgraph.ir.types import TensorType
+from jitgraph.location import Location
 from jitgraph.runtime.loader import CHECK_KINDS
 
 Array: TypeAlias = "np.ndarray[tuple[Any, ...], np.dtype[Any]]"
@@ -125,14 +126,13 @@ class EagerEmitter:
             result = self._kernels.run(op, arrays, attrs) if op.kind in _COMPILED else None
             if result is None:
                 result = op.evaluate(*arrays, **attrs)
-        except JitgraphError:
-            raise
-        except (IndexError, ValueError) as error:
-            if op.effect == "check":
+        except JitgraphError as error:
+            if op.effect != "check":
                 raise
-            raise CHECK_KINDS["IndexError" if isinstance(error, IndexError) else "ValueError"](
-                f"{op.name}: {error}"
-            ) from error
+            raise type(error)(_with_line(str(error))) from None
+        except (IndexError, ValueError) as error:
+            kind = "IndexError" if isinstance(error, IndexError) else "ValueError"
+            raise CHECK_KINDS[kind](_with_line(f"{op.name}: {error}")) from error
         results = result if isinstance(result, tuple) else (result,)
         if context.current().anomaly:
             _check_finite(op, inputs, results)
@@ -158,6 +158,12 @@ _COMPILED: Final = frozenset({"contraction", "reduce"})  # kinds of which kernel
 # value does not: 1 is not True)
 _CHECKED_ONCE: Final = frozenset({"elementwise", "reduce", "movement", "contraction", "indexing"})
 _MOST_ACCEPTED: Final = 4096
+
+
+def _with_line(message: str) -> str:
+    """The message of a failed check, which names the user's line as it does in compiled code."""
+    location = Location.of_user()
+    return f"{message}\n  at {location}" if location is not None else message
 
 
 def _taped(record: Record) -> tuple[Any, ...]:

@@ -150,8 +150,8 @@ def require_representable(scalar: Any, dtype: DType) -> None:
             raise DTypeError(f"{scalar!r} does not fit {dtype.name}", hint="cast the tensor with .astype(jg.float32)")
         least, greatest = dtypes.LIMITS[dtype]
         if not least <= scalar <= greatest:
-            hint = "cast the tensor to a wider dtype with .astype(...)"
-            raise NumberError(f"{scalar} does not fit {dtype.name} ({least} to {greatest})", hint=hint)
+            message = f"{scalar} does not fit {dtype.name} ({least} to {greatest})"
+            raise NumberError(message, hint=_roomier(scalar, dtype))
     elif dtypes.is_float(dtype) and isinstance(scalar, int) and not -_ALWAYS_EXACT <= scalar <= _ALWAYS_EXACT:
         _require_exact(scalar, dtype)
 
@@ -166,10 +166,33 @@ def _require_exact(number: int, dtype: DType) -> None:
     except OverflowError:
         held = math.inf
     if math.isinf(held):
-        raise NumberError(f"{number} does not fit {dtype.name}, where it is infinite", hint="write float('inf')")
+        message = f"{number} does not fit {dtype.name}, where it is infinite"
+        raise NumberError(message, hint=_roomier(number, dtype))
     if held != number and dtype.itemsize > 2 and not isinstance(number, Count):
         hint = f"write {held:.1f} for the rounded number" + ("" if dtype.itemsize > 4 else ", or cast to float64")
         raise NumberError(f"{dtype.name} cannot hold {number}: it would be rounded to {int(held)}", hint=hint)
+
+
+_ROOM: Final = {
+    **{dtype: dtypes.LIMITS[dtype] for dtype in (dtypes.int16, dtypes.int32, dtypes.int64, dtypes.uint64)},
+    **{dtype: (-int(np.finfo(dtype).max), int(np.finfo(dtype).max)) for dtype in (dtypes.float32, dtypes.float64)},
+}
+
+
+def _roomier(number: int, dtype: DType) -> str:
+    """Advice: the smallest dtype of this kind that holds ``number``, where there is one beside all of ``dtype``."""
+    least, greatest = dtypes.LIMITS.get(dtype, (0, 0))
+    for low, high in ((min(least, number), max(greatest, number)), (number, number)):
+        for other, (first, last) in _ROOM.items():
+            if dtypes.is_integer(other) == dtypes.is_integer(dtype) and first <= low and high <= last:
+                name = f"jg.{other.name}"
+                return f"{other.name} has room for it: .astype({name}), or dtype={name} where the tensor is made"
+    return "write float('inf')" if dtypes.is_float(dtype) else "no integer dtype has room for it; a float rounds it"
+
+
+def python_int(number: Any) -> Any:
+    """A count or a number of places as sizes and attributes take it: NumPy's integers become Python's."""
+    return int(number) if isinstance(number, np.integer) else number
 
 
 class Count(int):
@@ -179,6 +202,16 @@ class Count(int):
 def is_weak(x: Any) -> bool:
     """True for Python scalars and for the handles that stand for Python numbers inside a trace."""
     return is_scalar(x) or getattr(x, "_weak", False)
+
+
+def settled(x: Any) -> Any:
+    """``x``; for a Python number inside a trace, the tensor that it makes elsewhere: float32 where it is a float.
+
+    For functions that make tensors of numbers. Arithmetic on numbers alone stays in float64, as Python's own does.
+    """
+    if isinstance(x, _HANDLE[0]) and x._weak:
+        return wrap(cast(x.value, dtypes.default_of(_scalar_like(x.dtype))))
+    return x
 
 
 def common_dtype(*operands: Any) -> DType:

@@ -127,6 +127,7 @@ def normal(
 
 def randint(low: int, high: int, shape: Any = (), *, dtype: Any = None, generator: Generator | None = None) -> Tensor:
     """Integers in [low, high), int64 unless ``dtype`` is given; the span is at most 2**32."""
+    low, high = lifting.python_int(low), lifting.python_int(high)
     if not 0 < high - low <= 2**32:
         raise JitgraphError(f"randint: [{low}, {high}) is empty or spans more than 2**32 numbers")
     sizes, kind = shape_of(shape), dtypes.int64 if dtype is None else dtypes.canonical(dtype)

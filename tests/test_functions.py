@@ -403,3 +403,45 @@ def test_tensors_to_join_stand_in_a_list(join: Any, wrap: Any) -> None:
     with pytest.raises(jg.JitgraphError, match=rf"jg\.{join.__name__}\(\[x, y\], axis=0\)"):
         wrap(lambda x: join(x, x))(jg.ones(2))
     assert wrap(lambda x: join(x[None]))(jg.ones(2)).shape == ((1, 2) if join is jg.stack else (2,))
+
+
+NUMPY_INTEGERS: dict[str, Callable[[Any, Callable[[int], Any]], Any]] = {
+    "sum": lambda x, i: jg.sum(x, axis=i(1)),
+    "sum of two axes": lambda x, i: jg.sum(x, axis=(i(1), i(-1))),
+    "mean": lambda x, i: x.mean(axis=i(-1)),
+    "any": lambda x, i: jg.any(x > 0, axis=i(1)),
+    "argmax": lambda x, i: x.argmax(axis=i(1)),
+    "softmax": lambda x, i: jg.softmax(x, axis=i(1)),
+    "cumsum": lambda x, i: jg.cumsum(x, axis=i(1)),
+    "cummax": lambda x, i: jg.cummax(x, axis=i(1))[1],
+    "sort": lambda x, i: jg.sort(x, axis=i(1)),
+    "topk": lambda x, i: jg.topk(x, i(2), axis=i(1))[0],
+    "flip": lambda x, i: jg.flip(x, axis=i(1)),
+    "roll": lambda x, i: jg.roll(x, i(1), axis=i(1)),
+    "roll of the flat tensor": lambda x, i: jg.roll(x, i(5)),
+    "concat": lambda x, i: jg.concat([x, x], axis=i(1)),
+    "stack": lambda x, i: jg.stack([x, x], axis=i(1)),
+    "split": lambda x, i: jg.split(x, i(2), axis=i(1))[1],
+    "chunk": lambda x, i: jg.chunk(x, i(3), axis=i(1))[2],
+    "moveaxis": lambda x, i: jg.moveaxis(x, i(1), i(2)),
+    "permute_dims": lambda x, i: jg.permute_dims(x, (i(2), i(1), i(0))),
+    "take": lambda x, i: jg.take(x, jg.asarray([0]), axis=i(1)),
+    "index_add": lambda x, i: jg.index_add(x, i(1), jg.asarray([0]), x[:, :1]),
+    "repeat": lambda x, i: jg.repeat(x, i(2), axis=i(1)),
+    "tile": lambda x, i: jg.tile(x, (i(2), i(1), i(1))),
+    "unstack": lambda x, i: jg.unstack(x, axis=i(1))[0],
+    "tensordot": lambda x, i: jg.tensordot(x, x, axes=((i(0), i(1)), (i(0), i(1)))),
+    "vecdot": lambda x, i: jg.vecdot(x, x, axis=i(1)),
+    "std": lambda x, i: jg.std(x, axis=i(1), correction=i(1)),
+    "group_norm": lambda x, i: jg.nn.functional.group_norm(x, i(3)),
+    "max_pool1d": lambda x, i: jg.nn.functional.max_pool1d(x, i(2), i(1), i(1)),
+    "randint": lambda x, i: jg.random.randint(i(2), i(3), (i(4),)),
+}
+
+
+@pytest.mark.parametrize("run", [lambda f: f, jg.trace], ids=["eager", "trace"])
+@pytest.mark.parametrize("name", NUMPY_INTEGERS)
+def test_axes_and_counts_may_be_integers_of_numpy(name: str, run: Any) -> None:
+    x = jg.asarray(np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32))
+    f = NUMPY_INTEGERS[name]
+    np.testing.assert_array_equal(run(lambda x: f(x, np.int64))(x).numpy(), run(lambda x: f(x, int))(x).numpy())

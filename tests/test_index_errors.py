@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -106,3 +108,14 @@ def test_malformed_indices_are_errors_of_both_kinds() -> None:
         with pytest.raises(IndexError) as caught:
             x[index]
         assert isinstance(caught.value, jg.JitgraphError), index
+
+
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("name", [*WAYS, "pow"])
+def test_a_failed_check_names_the_line_and_comes_back_from_a_pickle(name: str, run: str) -> None:
+    way = WAYS.get(name, lambda x, i: i ** (-i))
+    with pytest.raises((IndexError, ValueError)) as caught:
+        RUNS[run](way)(jg.asarray(X), jg.asarray([7]))
+    assert re.search(r"\n  at \S*test_index_errors\.py:\d+", str(caught.value))
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert type(again) is type(caught.value) and str(again) == str(caught.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -193,6 +194,23 @@ def test_a_float_is_refused_by_comparisons_with_what_it_cannot_hold() -> None:
         with pytest.raises(jg.NumberError, match=r"write 16777216\.0"):
             f(x, 16777217)
     assert (x.astype(jg.float64) < 16777217).all()
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, jg.float16, jg.bfloat16, jg.float32], ids=str)
+@pytest.mark.parametrize("number", [-1, 300, 70_000, -(2**32), 2**40, 2**63, -(2**63), 2**130])
+def test_the_dtype_that_the_error_advises_has_room_for_the_number(dtype: Any, number: int) -> None:
+    x = jg.zeros((2,), dtype=dtype)
+    try:
+        found = x + number
+    except jg.NumberError as error:
+        advised = re.search(r"\.astype\(jg\.(\w+)\)", str(error))
+        if advised is None:
+            assert number == 2**130 and dtype in INTEGERS
+            return
+        wider = x.astype(getattr(jg, advised[1]))
+        found = wider + (number if wider.dtype in INTEGERS else float(number))
+        assert found.dtype == wider.dtype
+    assert found.tolist() == [pytest.approx(number, rel=2**-8)] * 2
 
 
 @pytest.mark.parametrize("dtype", [jg.int8, jg.uint8, jg.float32, jg.float64], ids=str)

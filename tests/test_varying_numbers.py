@@ -420,3 +420,30 @@ def test_compiled_code_reads_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_array_equal(one.numpy(), (X * n + 0.5**n * k).numpy())
         assert two.tolist() == (X * n).tolist() and three.tolist() == [k, 2 * k]
     assert f.cache_info().misses == 2
+
+
+MADE_OF_NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
+    "where of a number and one that varies": lambda x, s: jg.where(x > 0, 1.0, s),
+    "where of numbers that vary": lambda x, s: jg.where(x > 0, s, s * 2),
+    "where with a tensor": lambda x, s: jg.where(x > 0, x, s),
+    "full": lambda x, s: jg.full((2,), s),
+    "full of a dtype": lambda x, s: jg.full((2,), s, dtype=jg.float64),
+    "full_like": lambda x, s: jg.full_like(x, s),
+    "asarray": lambda x, s: jg.asarray(s),
+    "asarray of a dtype": lambda x, s: jg.asarray(s, dtype=jg.float64),
+    "broadcast_to": lambda x, s: jg.broadcast_to(s, (2,)),
+    "arithmetic first": lambda x, s: jg.asarray(s * 2 + 1) * x,
+}
+
+
+@pytest.mark.parametrize("numbers", [(0.1, 0.7, 0.3), (3, 4, 5)], ids=["floats", "ints"])
+@pytest.mark.parametrize("name", MADE_OF_NUMBERS)
+def test_tensors_made_of_numbers_have_the_dtype_that_they_have_outside_of_traces(name: str, numbers: Any) -> None:
+    made = MADE_OF_NUMBERS[name]
+    traced = jg.trace(made)
+    for dtype in (jg.float32, jg.bfloat16, jg.float64):
+        x = jg.asarray([1.0, -2.0], dtype=dtype)
+        for number in numbers:
+            due, found = made(x, number), traced(x, number)
+            assert found.dtype == due.dtype
+            np.testing.assert_array_equal(found.numpy(), due.numpy())

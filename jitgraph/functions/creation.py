@@ -61,8 +61,10 @@ def asarray(
     """
     _device(device)
     target = None if dtype is None else dtypes.canonical(dtype)
+    if hasattr(type(obj), "value_in"):  # an int that varies from call to call, or a size that is a name
+        obj = lifting.wrap(lifting.value_of(obj, target))
     if isinstance(obj, Tensor):
-        value = obj.value if target is None else lifting.cast(obj.value, target)
+        value = lifting.settled(obj).value if target is None else lifting.cast(obj.value, target)
         result = lifting.wrap(value)
         return result.requires_grad_() if requires_grad else result
     array = _array_of(obj, target)
@@ -152,7 +154,7 @@ def ones(shape: Any, *more: Any, dtype: Any = None, device: str | None = None) -
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """``fill_value`` everywhere, in its default dtype unless ``dtype`` is given."""
     if not lifting.is_scalar(fill_value):
-        value = lifting.value_of(fill_value)
+        value = lifting.value_of(lifting.settled(fill_value) if dtype is None else fill_value)
         value = value if dtype is None else lifting.cast(value, dtypes.canonical(dtype))
         return lifting.wrap(lifting.broadcast_to(value, shape_of(shape)))
     return _filled(shape, fill_value, dtype, device)
@@ -182,6 +184,9 @@ def ones_like(x: Tensor, *, dtype: Any = None, device: str | None = None) -> Ten
 @array_function
 def full_like(x: Tensor, fill_value: float | int, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """``fill_value`` in the shape and dtype of x."""
+    if lifting.is_weak(fill_value) and not lifting.is_scalar(fill_value):
+        value = lifting.value_of(x)
+        return full(value.type.shape, fill_value, dtype=value.type.dtype if dtype is None else dtype)
     return _like(x, fill_value, dtype)
 
 

@@ -293,6 +293,8 @@ def where(condition: TensorLike, x1: TensorLike | None = None, x2: TensorLike | 
         what = "where(condition) alone would have a size that depends on the data"
         raise JitgraphError(f"{what}\n  hint: jg.where(condition, x, y), or np.nonzero(np.asarray(condition))")
     picked = lifting.cast(lifting.value_of(condition), dtypes.bool_)
+    if lifting.is_weak(x1) and lifting.is_weak(x2):
+        x1, x2 = lifting.settled(x1), lifting.settled(x2)
     left, right = lifting.operands(x1, x2)
     shape = lifting.broadcast_shapes(picked.type.shape, left.type.shape)
     return lifting.wrap(ops.select(*(lifting.broadcast_to(value, shape) for value in (picked, left, right))))

@@ -115,7 +115,7 @@ def unsqueeze(x: TensorLike, axis: int) -> Tensor:
 @method
 def broadcast_to(x: TensorLike, shape: Any) -> Tensor:
     """x repeated along new axes and axes of size 1."""
-    value, wanted = lifting.value_of(x), shape_of(shape)
+    value, wanted = lifting.value_of(lifting.settled(x)), shape_of(shape)
     if lifting.broadcast_shapes(value.type.shape, wanted) != wanted:
         raise ShapeError(f"{value.type} does not broadcast to {wanted}")
     return lifting.wrap(lifting.broadcast_to(value, wanted))
@@ -214,6 +214,7 @@ def chunk(x: TensorLike, chunks: int, axis: int = 0) -> list[Tensor]:
     value = lifting.value_of(x)
     number = axis_of(axis, value.type.ndim, "chunk")
     total = value.type.shape[number]
+    chunks = lifting.python_int(chunks)
     if isinstance(chunks, bool) or not isinstance(chunks, int) or chunks < 1:
         raise ShapeError(f"chunk: {chunks!r} pieces; at least 1 is needed")
     if isinstance(total, int):
@@ -261,7 +262,7 @@ def roll(x: TensorLike, shift: int | tuple[int, ...], axis: int | tuple[int, ...
 
 
 def _rolled(value: Any, shift: int, axis: int) -> Any:
-    size = value.shape[axis]
+    size, shift = value.shape[axis], lifting.python_int(shift)
     if isinstance(size, int) and (size == 0 or shift % size == 0):
         return value
     rules.require_elements("roll", size)
@@ -276,6 +277,7 @@ def repeat(x: TensorLike, repeats: int, axis: int | None = None) -> Tensor:
     if axis is None:
         value, axis = ops.reshape(value, shape=(dims.product(value.shape),)), 0
     number = axis_of(axis, len(value.shape), "repeat")
+    repeats = lifting.python_int(repeats)
     if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 0:
         raise ShapeError(f"repeat: repeats={repeats!r} is not a non-negative int", hint="jg.tile repeats whole tensors")
     before, size, after = value.shape[:number], value.shape[number], value.shape[number + 1 :]
@@ -290,7 +292,7 @@ def tile(x: TensorLike, repetitions: int | tuple[int, ...]) -> Tensor:
     """Copies of x one after the other, ``repetitions`` of them along each axis, counted from the last one."""
     value = lifting.value_of(x)
     given = tuple(repetitions) if isinstance(repetitions, tuple | list) else (repetitions,)
-    counts = (1,) * (len(value.shape) - len(given)) + given
+    counts = (1,) * (len(value.shape) - len(given)) + tuple(map(lifting.python_int, given))
     shape = (1,) * (len(counts) - len(value.shape)) + value.shape
     wide = tuple(part for pair in zip(counts, shape, strict=True) for part in pair)
     kept = tuple(2 * i + 1 for i in range(len(shape)))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from jitgraph.errors import JitgraphError
 from jitgraph.tensor import Tensor
@@ -43,11 +44,11 @@ def axes_of(axis: int | tuple[int, ...] | None, ndim: int, name: str) -> tuple[i
     given = axis if isinstance(axis, tuple | list) else (axis,)
     found = []
     for a in given:
-        number: Any = a
-        if isinstance(number, bool) or not hasattr(number, "__index__") or (hasattr(number, "ndim") and number.ndim):
+        if isinstance(a, bool) or not hasattr(a, "__index__") or (hasattr(a, "ndim") and a.ndim):
             kind = type(a).__name__
             hint = f"\n  hint: jg.{name}imum(x, y) compares two tensors" if name in ("max", "min") else ""
             raise JitgraphError(f"{name}: an axis is an int, not a {kind}{hint}")
+        number = operator.index(a)  # NumPy's integers count as axes, and no op takes them as an attribute
         if not -ndim <= number < ndim:
             raise JitgraphError(f"{name}: axis {a} is out of range for a tensor of rank {ndim}")
         found.append(number % ndim)

@@ -84,6 +84,7 @@ CHECK_KINDS: Final[Mapping[str, type[CheckError]]] = {
         ZeroDivisionError,
     )
 }
+globals().update({kind.__name__: kind for kind in CHECK_KINDS.values()})  # pickle finds a class by its name
 
 
 # --- the ABI: structures shared with native code --------------------------------------------------------------------

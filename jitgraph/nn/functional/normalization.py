@@ -93,6 +93,7 @@ def group_norm(
     """Groups of the channels of x[N, C, ...] standardised, times weight[C] plus bias[C] (Wu and He 2018)."""
     x, w, b = floats(input, weight, bias)
     (channels,) = _channels(x, "group_norm")
+    num_groups = lifting.python_int(num_groups)
     rules.quotient(f"group_norm: {channels} channels", channels, num_groups)
     w, b = _scale_and_shift(x, w, b, (channels,), "group_norm")
     size = dims.product(x.shape[1:]) // num_groups

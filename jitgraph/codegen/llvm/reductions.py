@@ -22,6 +22,8 @@ LONG_BODY: Final = 30
 """Length from which on a reduction's body is emitted for one register at a time, with its slots in memory."""
 
 _INDEX_BITS: Final = 63
+_PIECE_STEPS: Final = 1 << 16
+"""Steps of a reduction in any order between two questions to the host whether to stop; a multiple of all slots."""
 
 
 def emit_reduce(loop: Loop, env: Environment) -> None:
@@ -65,8 +67,10 @@ class _Reduction:
         """The slots after all steps."""
         known = constant_of(self.count)
         most = self.loop.span if known is None else known
-        if not self.chunk_steps or (most is not None and most <= self.chunk_steps):
-            return self._chunk(self.begin, self.end)
+        if most is not None and most <= (self.chunk_steps or _PIECE_STEPS):
+            return self._chunk(self.begin, self.end, self.init)
+        if not self.chunk_steps:
+            return self._pieces()
         most_chunks = None if most is None else -(-most // self.chunk_steps)
         return self._tree(_Levels(self, most_chunks))
 
@@ -80,19 +84,28 @@ class _Reduction:
             return folded
         return [here.words.select(mask, new, old) for new, old in zip(folded, slots, strict=True)]
 
-    def _chunk(self, begin: Scalar, end: Scalar) -> list[Scalar]:
-        """The slots after the steps ``begin .. end`` alone."""
+    def _pieces(self) -> list[Scalar]:
+        """All steps, one after another: each piece goes on with the slots of the one before it."""
+        env = self.env
+
+        def piece(first: Scalar, slots: list[Scalar]) -> list[Scalar]:
+            return self._chunk(first, least(env, add(env, first, integer(_PIECE_STEPS)), self.end), slots)
+
+        return loops.counted(env, self.begin, self.end, _PIECE_STEPS, self.init, loops.polled(env, piece, _PIECE_STEPS))
+
+    def _chunk(self, begin: Scalar, end: Scalar, init: list[Scalar]) -> list[Scalar]:
+        """The slots after the steps ``begin .. end``, which begin with ``init``."""
         loop, env = self.loop, self.env
         if loop.lanes == 1:
             return loops.counted(
-                env, begin, end, 1, self.init, lambda axis, slots: self.fold(env.at({loop.axis: axis}), slots)
+                env, begin, end, 1, init, lambda axis, slots: self.fold(env.at({loop.axis: axis}), slots)
             )
         register = vector_lanes(loop, env)
         if loop.lanes > register and (length(self.body) >= LONG_BODY or is_scattered(self.body, loop.axis)):
-            return self._in_memory(begin, end, register)
-        return loops.in_lanes(loop.axis, self.body, env, begin, end, loop.lanes, self.init, self.fold)
+            return self._in_memory(begin, end, init, register)
+        return loops.in_lanes(loop.axis, self.body, env, begin, end, loop.lanes, init, self.fold)
 
-    def _in_memory(self, begin: Scalar, end: Scalar, register: int) -> list[Scalar]:
+    def _in_memory(self, begin: Scalar, end: Scalar, init: list[Scalar], register: int) -> list[Scalar]:
         """As ``_chunk``, of a body so long that it is emitted for one register, not for all slots.
 
         The slots lie on the stack meanwhile; each is needed again ``lanes / register`` steps later, when its store is
@@ -100,7 +113,7 @@ class _Reduction:
         """
         env, lanes = self.env, self.loop.lanes
         memories = [_memory(env, value, value.lanes) for value in self.init]
-        for memory, value in zip(memories, self.init, strict=True):
+        for memory, value in zip(memories, init, strict=True):
             _write(env, memory, value)
 
         def step(here: Environment, _: list[Scalar]) -> list[Scalar]:
@@ -122,7 +135,7 @@ class _Reduction:
         def chunk(first: Scalar, _: list[Scalar]) -> list[Scalar]:
             stop = least(env, add(env, first, integer(self.chunk_steps)), self.end)
             number = _shifted(env, subtract(env, first, self.begin), self.chunk_steps)
-            levels.add(number, self._chunk(first, stop))
+            levels.add(number, self._chunk(first, stop, self.init))
             return []
 
         size = self.chunk_steps * max(1, length(self.body) // self.width)

@@ -148,7 +148,8 @@ def _emit_tile(contract: Contract, env: Environment, m: Scalar, rows: int) -> No
             panels.store_vector(env, stack, at(merges, row), total)
         return merged
 
-    for place, total in zip(places, loops.counted(env, integer(0), blocks, 1, zero, block), strict=True):
+    asking = loops.polled(env, block, contract.block_k * rows) if several else block
+    for place, total in zip(places, loops.counted(env, integer(0), blocks, 1, zero, asking), strict=True):
         scope = env.at({contract.m: place})
         scope.bind(contract.acc.name, total)
         scope.emit(contract.epilogue)

@@ -205,7 +205,8 @@ def _emit_columns(emission: _Emission, env: Environment, rows: _Range, columns: 
             return []
 
         # An empty k has one block too: it stores zeros, and the epilogue runs.
-        loops.counted(env, integer(0), emission.blocks, 1, [], depth_block)
+        asking = loops.polled(env, depth_block, loops.POLL_LENGTH) if plan.deep else depth_block
+        loops.counted(env, integer(0), emission.blocks, 1, [], asking)
         return []
 
     if plan.deep:

@@ -71,10 +71,10 @@ class _Reduction:
         """The slots after all steps."""
         known = constant_of(self.count)
         most = self.loop.span if known is None else known
-        if not self.chunk_steps and (most is None or most > _STRIP):
-            return self._strips()
-        if not self.chunk_steps or (most is not None and most <= self.chunk_steps):
+        if most is not None and most <= (self.chunk_steps or _STRIP):
             return self._chunk(self.begin, self.end, self.init)
+        if not self.chunk_steps:
+            return self._strips()
         most_chunks = None if most is None else -(-most // self.chunk_steps)
         return self._tree(_Levels(self, most_chunks))
 

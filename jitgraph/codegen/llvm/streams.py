@@ -114,7 +114,8 @@ def emit_streams(contract: Contract, env: Environment, width: int, begin: Scalar
             over_sums(step)
             return []
 
-        loops.counted(env, integer(0), blocks, 1, [], block)
+        asking = loops.polled(env, block, loops.POLL_LENGTH) if constant_of(blocks) != 1 else block
+        loops.counted(env, integer(0), blocks, 1, [], asking)
         _emit_epilogue(contract, env, (first, last), stack, width, rows)
         return []
 

@@ -44,10 +44,11 @@ def test_the_host_is_asked_by_the_calling_thread_alone_and_obeyed_by_all(name: s
     assert isinstance(compiled, Compiled)
     runtime = Runtime(threads=threads)
     asked: list[int] = []
+    enough = 1 if threads == 1 else 8  # by chance the calling thread might be the first a few times
 
     def poll(_: int) -> int:
         asked.append(threading.get_ident())
-        return len(asked) >= 3
+        return len(asked) >= enough
 
     callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(poll)
     runtime.host.poll = ctypes.cast(callback, ctypes.c_void_p).value

@@ -203,6 +203,12 @@ def in_lanes(
     alone = constant_of(left) == 1
     if not carries and (alone or not _can_mask(body, env)):
         return counted(env, middle, end, 1, [], lambda at, values: step(env.across(axis, at, 1), values))
+    few = constant_of(left)
+    if few is not None and not carries:
+        count = 1 << (few - 1).bit_length()
+        if count == few:
+            full(middle, carries)
+            return carries
     before, tail, after = function.block, function.label("tail"), function.label("after")
     outside = function.known
     if known is None:

@@ -14,7 +14,7 @@ from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, least, multiply, subtract
 from jitgraph.codegen.llvm.scalars import Scalar, lanes_of
-from jitgraph.codegen.llvm.structure import is_scattered, length, vector_lanes
+from jitgraph.codegen.llvm.structure import gathers, length, vector_lanes
 from jitgraph.dtypes import is_bool, uint8
 from jitgraph.errors import CompileError
 
@@ -25,6 +25,9 @@ _INDEX_BITS: Final = 63
 
 _SOON: Final = 1 << 22
 """Instructions after which a part of a reduction is over soon enough for nobody to be asked."""
+
+_FEW: Final = 16
+"""Chunks of one step whose tree is written out."""
 
 _STRIP: Final = 1 << 14
 """Steps of a loop of any order between two questions to the host whether to stop."""
@@ -75,6 +78,8 @@ class _Reduction:
             return self._chunk(self.begin, self.end, self.init)
         if not self.chunk_steps:
             return self._strips()
+        if self.chunk_steps == 1 and known is not None and known <= _FEW:
+            return self._few(known)
         most_chunks = None if most is None else -(-most // self.chunk_steps)
         return self._tree(_Levels(self, most_chunks))
 
@@ -87,6 +92,17 @@ class _Reduction:
         if mask is None:
             return folded
         return [here.words.select(mask, new, old) for new, old in zip(folded, slots, strict=True)]
+
+    def _few(self, count: int) -> list[Scalar]:
+        """A few steps that are chunks by themselves: the tree without a counter."""
+        run = []
+        for step in range(count):
+            axis = add(self.env, self.begin, integer(step))
+            run.append(self.fold(self.env.at({self.loop.axis: axis}), self.init))
+        while len(run) > 1:
+            pairs = [combined(self.env, self.combine, *pair) for pair in zip(run[::2], run[1::2], strict=False)]
+            run = pairs + run[2 * len(pairs) :]
+        return run[0]
 
     def _strips(self) -> list[Scalar]:
         """All steps in any order, with a question to the host now and then."""
@@ -106,8 +122,21 @@ class _Reduction:
                 env, begin, end, 1, init, lambda axis, slots: self.fold(env.at({loop.axis: axis}), slots)
             )
         register = vector_lanes(loop, env)
-        if loop.lanes > register and (length(self.body) >= LONG_BODY or is_scattered(self.body, loop.axis)):
-            return self._in_memory(begin, end, register, init)
+        if loop.lanes > register:
+            if length(self.body) >= LONG_BODY or gathers(self.body, loop.axis):
+                return self._in_memory(begin, end, register, init)
+            count = subtract(env, end, begin)
+            if constant_of(count) is None:  # the rest by registers, whose masks are cheap on every machine
+                middle = add(env, begin, env.words.and_(count, integer(-loop.lanes)))
+                slots = loops.counted(
+                    env,
+                    begin,
+                    middle,
+                    loop.lanes,
+                    init,
+                    lambda at, slots: self.fold(env.across(loop.axis, at, loop.lanes), slots),
+                )
+                return self._in_memory(middle, end, register, slots)
         return loops.in_lanes(loop.axis, self.body, env, begin, end, loop.lanes, init, self.fold)
 
     def _in_memory(self, begin: Scalar, end: Scalar, register: int, init: list[Scalar]) -> list[Scalar]:

@@ -79,7 +79,7 @@ def vector_lanes(loop: Loop, env: Environment) -> int:
     if is_scattered(loop.body, loop.axis):
         return min(lanes, _SCATTERED_LANES)
     sums = any(isinstance(s, Loop) and s.carries for s in loop.body)
-    if loop.kind == "vector" and sums and length(loop.body) <= _SHORT_BODY:
+    if loop.kind == "vector" and isinstance(loop.extent, int) and sums and length(loop.body) <= _SHORT_BODY:
         lanes *= _COLUMN_REGISTERS
     return lanes
 
@@ -94,6 +94,15 @@ def is_scattered(body: Body, axis: str) -> bool:
         if any(is_scattered(inner, axis) for inner in bodies_of(statement)):
             return True
     return False
+
+
+def gathers(body: Body, axis: str) -> bool:
+    """Whether elements are loaded other than one after another, each by an instruction of its own."""
+    return any(
+        (isinstance(statement, Load) and coefficient(statement.index, axis) not in (0, 1, -1))
+        or any(gathers(inner, axis) for inner in bodies_of(statement))
+        for statement in body
+    )
 
 
 def _widest(body: Body, env: Environment) -> int:

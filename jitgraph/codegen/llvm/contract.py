@@ -12,7 +12,7 @@ from typing import Final
 from jitgraph.codegen.kernel import Contract, Operand
 from jitgraph.codegen.llvm import loops, merging, packed, panels, parallel, streams
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
-from jitgraph.codegen.llvm.index import add, index_value, multiply, subtract
+from jitgraph.codegen.llvm.index import add, index_value, least, multiply, subtract
 from jitgraph.codegen.llvm.scalars import Scalar
 from jitgraph.codegen.llvm.structure import work
 
@@ -74,7 +74,7 @@ def _emit_column(contract: Contract, env: Environment, begin: Scalar, end: Scala
     """The rows of some units of a product of one column: scalars, as many chains of sums as hide their latency."""
     first = multiply(env, begin, integer(COLUMN_ROWS))
     rows = index_value(env, contract.extents[0])
-    last = panels.least(env, multiply(env, end, integer(COLUMN_ROWS)), rows)
+    last = least(env, multiply(env, end, integer(COLUMN_ROWS)), rows)
     _emit_rows(contract, env, first, last, COLUMN_TILE)
 
 
@@ -128,7 +128,7 @@ def _emit_tile(contract: Contract, env: Environment, m: Scalar, rows: int) -> No
 
     def block(number: Scalar, _: list[Scalar]) -> list[Scalar]:
         start = multiply(env, number, integer(contract.block_k))
-        stop = panels.least(env, add(env, start, integer(contract.block_k)), depth)
+        stop = least(env, add(env, start, integer(contract.block_k)), depth)
         sums = loops.counted(env, start, stop, 1, zero, lambda k, sums: _step(contract, env, places, k, sums))
         if stack is None:
             return sums

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from jitgraph.codegen.kernel import Contract
 from jitgraph.codegen.llvm import loops, merging, panels, parallel
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
-from jitgraph.codegen.llvm.index import add, index_value, multiply, subtract
+from jitgraph.codegen.llvm.index import add, index_value, least, multiply, subtract
 from jitgraph.codegen.llvm.scalars import Scalar
 from jitgraph.codegen.llvm.structure import work
 from jitgraph.codegen.llvm.tile import Tile, tile_function, tile_of, tiles_for
@@ -152,14 +152,12 @@ def emit_units(contract: Contract, env: Environment, plan: Plan, across: Scalar,
     def unit(number: Scalar, _: list[Scalar]) -> list[Scalar]:
         row, column = _divided(env, number, across) if plan.unit_rows is not None else (integer(0), number)
         first = multiply(env, column, integer(plan.columns))
-        columns = (first, panels.least(env, add(env, first, integer(plan.columns)), n))
+        columns = (first, least(env, add(env, first, integer(plan.columns)), n))
         if plan.unit_rows is None:
             _emit_columns(emission, env, (integer(0), m), columns)
         else:
             first = multiply(env, row, integer(plan.unit_rows))
-            _emit_columns(
-                emission, env, (first, panels.least(env, add(env, first, integer(plan.unit_rows)), m)), columns
-            )
+            _emit_columns(emission, env, (first, least(env, add(env, first, integer(plan.unit_rows)), m)), columns)
         return []
 
     loops.counted(env, begin, end, 1, [], unit)
@@ -196,11 +194,11 @@ def _emit_columns(emission: _Emission, env: Environment, rows: _Range, columns: 
 
     def row_block(number: Scalar, _: list[Scalar]) -> list[Scalar]:
         first = add(env, rows[0], multiply(env, number, emission.rows))
-        block = (first, panels.least(env, add(env, first, emission.rows), rows[1])) if plan.deep else rows
+        block = (first, least(env, add(env, first, emission.rows), rows[1])) if plan.deep else rows
 
         def depth_block(number: Scalar, _: list[Scalar]) -> list[Scalar]:
             begin = multiply(env, number, integer(block_k))
-            end = panels.least(env, add(env, begin, integer(block_k)), depth)
+            end = least(env, add(env, begin, integer(block_k)), depth)
             _emit_depth_block(emission, env, block, columns, _Depths(number, begin, end))
             return []
 
@@ -225,7 +223,7 @@ def _emit_depth_block(emission: _Emission, env: Environment, rows: _Range, colum
     merges = merging.merges(env, depths.number, emission.blocks)
 
     def row_tile(row: Scalar, _: list[Scalar]) -> list[Scalar]:
-        tile_rows = (row, panels.least(env, add(env, row, integer(plan.tile.rows)), rows[1]))
+        tile_rows = (row, least(env, add(env, row, integer(plan.tile.rows)), rows[1]))
         start = multiply(env, subtract(env, row, rows[0]), integer(plan.columns)) if plan.deep else integer(0)
         free = panels.part(env, emission.sums, add(env, place, start))
         _emit_tiles(emission, env, right, tile_rows, free, (merges, level))

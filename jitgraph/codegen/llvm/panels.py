@@ -14,7 +14,7 @@ from jitgraph.codegen.kernel import Body, Load, Operand
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.access import memory_type
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
-from jitgraph.codegen.llvm.index import add, index_value, multiply, names, subtract
+from jitgraph.codegen.llvm.index import add, index_value, least, multiply, names, subtract
 from jitgraph.codegen.llvm.scalars import Scalar
 from jitgraph.codegen.llvm.tile import square_function
 from jitgraph.codegen.traversal import bodies_of
@@ -296,14 +296,6 @@ def _quotient(env: Environment, x: Scalar, divisor: int) -> Scalar:
     if known is not None:
         return integer(known // divisor)
     return env.words.make(f"udiv {x}, {divisor}", x.dtype, 1)
-
-
-def least(env: Environment, x: Scalar, y: Scalar) -> Scalar:
-    """The smaller of two uniform sizes, folded where both are literals."""
-    a, b = constant_of(x), constant_of(y)
-    if a is not None and b is not None:
-        return integer(min(a, b))
-    return env.words.min(x, y)
 
 
 def value_of(operand: Operand, env: Environment, dtype: DType) -> Scalar:

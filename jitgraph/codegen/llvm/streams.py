@@ -12,7 +12,7 @@ from typing import Final
 from jitgraph.codegen.kernel import Contract
 from jitgraph.codegen.llvm import loops, merging, panels, parallel
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
-from jitgraph.codegen.llvm.index import add, index_value, multiply, subtract
+from jitgraph.codegen.llvm.index import add, index_value, least, multiply, subtract
 from jitgraph.codegen.llvm.scalars import Scalar
 from jitgraph.codegen.llvm.structure import length, work
 
@@ -71,11 +71,11 @@ def emit_streams(contract: Contract, env: Environment, width: int, begin: Scalar
 
     def unit(number: Scalar, _: list[Scalar]) -> list[Scalar]:
         first = multiply(env, number, integer(width))
-        last = panels.least(env, add(env, first, integer(width)), columns)
+        last = least(env, add(env, first, integer(width)), columns)
 
         def block(number: Scalar, _: list[Scalar]) -> list[Scalar]:
             at = multiply(env, number, integer(contract.block_k))
-            stop = panels.least(env, add(env, at, integer(contract.block_k)), depth)
+            stop = least(env, add(env, at, integer(contract.block_k)), depth)
             height = merging.height(env, number)
             sums = panels.part(env, stack, multiply(env, height, integer(level)))
 

@@ -21,7 +21,7 @@ from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node
 from jitgraph.ops.order import CHAIN
 
-_SPAN: Final = 4 * CHAIN  # steps of a part: what it stores is then less than a hundredth of what it reads
+_SPAN: Final = 8 * CHAIN  # steps of a part: what it stores is then less than a hundredth of what it reads
 _WIDE: Final = 64  # columns from which on the order of memory is worth the accumulators' loads and stores
 _TOGETHER: Final = 8  # rows for which an accumulator is loaded and stored once
 _LONG: Final = 1 << 14  # elements of a part of few columns

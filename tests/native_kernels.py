@@ -54,7 +54,7 @@ class Native:
         """Run on memory at ``pointers``, in the order of the entry; NativeCheckError where a check fails."""
         values = [sizes[name] for name in self.schedule.sizes]
         dims = (ctypes.c_int64 * max(1, len(values)))(*values)
-        arena = np.empty(max(0, self.arena_bytes(dims)) + 64, np.uint8)
+        arena = np.full(max(0, self.arena_bytes(dims)) + 64, 0xA5, np.uint8)  # nothing may rely on what lies there
         call = loader.Call(arena=-(-arena.ctypes.data // 64) * 64, arena_bytes=arena.size - 64)
         buffers = (ctypes.c_void_p * max(1, len(pointers)))(*pointers)
         code = self.entry(ctypes.byref(loader.process_runtime.host), ctypes.byref(call), buffers, dims)

@@ -29,6 +29,7 @@ from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.parser import parse
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
+from jitgraph.passes.fuse import fuse
 
 BLOCK = 12  # steps of k in a block, so that short products have several
 
@@ -190,3 +191,28 @@ def test_padding_is_zero_whatever_is_padded(operand: str) -> None:
     made = compile(graph)
     assert isinstance(made, Compiled)
     np.testing.assert_allclose(made.run(given)[0], interpret(graph, given)[0], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("n", [37, 70, 150, 300, 301, 397])
+@pytest.mark.parametrize("way", ["stack", "concat", "transpose"])
+def test_panels_of_computed_operands_are_filled(n: int, way: str) -> None:
+    """What a panel has beyond its operand's last row or column is written, whatever lay in the scratch memory."""
+    dtype = BY_SHORT_NAME["f32"]
+    x = np.random.default_rng(n).standard_normal((n, n)).astype(dtype)
+
+    def left(x: Any) -> Any:
+        one, other = ops.reshape(x, shape=(1, n, n)), ops.reshape(ops.neg(x), shape=(1, n, n))
+        both = ops.concat(one, other, axis=0)
+        return ops.transpose(both, permutation=(0, 2, 1)) if way == "transpose" else both
+
+    def program(x: Any) -> Any:
+        right = ops.broadcast(x, shape=(2, n, n), axes=(1, 2))
+        return ops.dot(left(x), right if way != "concat" else left(x), batch=((0,), (0,)), contract=((2,), (1,)))
+
+    graph = build(program, [TensorType(dtype, (n, n))])
+    target = Target.host()
+    schedule = select(fuse(graph, target), target)
+    memory = np.full(2 * n * n, 7, dtype)
+    Native(schedule, target)([x.ctypes.data, memory.ctypes.data], {})
+    (expected,) = interpret(graph, [x])
+    assert memory.tobytes() == expected.tobytes()

@@ -159,7 +159,7 @@ def emit_vector(loop: Loop, env: Environment, begin: Scalar, end: Scalar) -> Non
         env.emit(rest)
         return carries
 
-    in_lanes(loop.axis, rest, inner, begin, end, count, [], step)
+    in_lanes(loop.axis, rest, inner, begin, end, count, [], step, narrow=True)
 
 
 def in_lanes(
@@ -171,8 +171,12 @@ def in_lanes(
     count: int,
     carries: list[Scalar],
     step: Step,
+    *,
+    narrow: bool = False,
 ) -> list[Scalar]:
     """``step`` for ``begin .. end``, ``count`` at a time: full vectors, then once the rest under a mask.
+
+    With ``narrow`` a rest of known length goes in as few lanes as it needs; else in as many as the vectors before it.
 
     ``body`` is what ``step`` emits. A very long one is emitted once, with a mask all the time; where nothing is
     carried, a rest of one, and any rest whose accesses the target cannot mask, goes one by one.
@@ -204,7 +208,7 @@ def in_lanes(
     if not carries and (alone or not _can_mask(body, env)):
         return counted(env, middle, end, 1, [], lambda at, values: step(env.across(axis, at, 1), values))
     few = constant_of(left)
-    if few is not None and not carries:
+    if narrow and few is not None:
         count = 1 << (few - 1).bit_length()
         if count == few:
             full(middle, carries)

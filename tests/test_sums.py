@@ -146,3 +146,17 @@ def test_extremes_are_the_same_in_any_order(dtype: type) -> None:
             assert np.isnan(found[16]), way
             assert numbers.sum() == 63, way
             assert (np.signbit(found)[numbers] == sign[numbers]).all(), (name, way)
+
+
+@pytest.mark.parametrize("shape", [(100_000, 3), (3, 100_000), (8, 40_000), (9, 40_000), (2, 3, 30_000)], ids=str)
+def test_what_parts_make_takes_little_memory(shape: tuple[int, ...]) -> None:
+    """The arena of a sum over all axes is a small part of its operand, whichever sizes are named."""
+    x = data("sorted", shape)
+    wanted = np.asarray(jg.asarray(x).sum()).tobytes()
+    for named in range(len(shape)):
+        traced = jg.trace(dynamic_shapes={"x": {named: "n"}})(lambda x: x.sum())
+        lowered = traced.lower(x)
+        assert np.asarray(traced(x)).tobytes() == wanted
+        shapes = tuple(tuple(spec.shape) for spec in lowered.runnable.signature.parameters)
+        sized = tuple(tuple(shape[i] if i == named else dim for i, dim in enumerate(s)) for s in shapes)
+        assert lowered.runnable.entry.plan(sized).arena_bytes <= x.nbytes // 4 + (1 << 16)

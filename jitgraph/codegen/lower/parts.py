@@ -47,8 +47,14 @@ def cut_of(form: Rows) -> Cut | None:
     rows = dims.product(form.domain[axis] for axis in form.kept)
     if not form.by_column and not (isinstance(rows, int) and rows <= _FEW_ROWS):
         return None
-    cuts = [_cut(form, axis, rows) for axis in form.axes]
+    cuts = [_cut(form, axis, rows) for axis in form.axes if _few_before(form, axis)]
     return max((cut for cut in cuts if _parts(form, cut) >= 2), key=lambda cut: _parts(form, cut), default=None)
+
+
+def _few_before(form: Rows, axis: int) -> bool:
+    """Whether the axes before one have few elements together: each of them has slots of its own in every part."""
+    before = dims.product(form.domain[other] for other in form.axes if other < axis)
+    return isinstance(before, int) and before <= _FEW_ROWS
 
 
 def _cut(form: Rows, axis: int, rows: DimLike) -> Cut:

@@ -16,7 +16,7 @@ import sys
 import types
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import lru_cache, partial
 from types import CodeType, FrameType
@@ -50,7 +50,7 @@ from jitgraph.frontend.guards import (
 from jitgraph.frontend.hostnumber import HostNumber, plain_of
 from jitgraph.location import Location
 from jitgraph.records import dataclass
-from jitgraph.runtime import collector
+from jitgraph.runtime import collector, forks
 from jitgraph.tensor import Tensor
 
 _OF_VIEWS: Final = frozenset(
@@ -89,6 +89,11 @@ class Write:
         return self.before is MISSING
 
 
+# From 3.12 on a trace function changes the code of all threads that run it: two threads that switched instruction
+# events on and off at once made CPython 3.12.1 crash. One thread records at a time there, inside a recording too.
+_ALONE: Final = forks.lock(awaited=True) if sys.version_info >= (3, 12) else nullcontext()
+
+
 class Capture(Evaluation):
     """What one trace saw. Use as a context around the call of the function."""
 
@@ -123,6 +128,7 @@ class Capture(Evaluation):
             self._settle(function, getattr(function, "__name__", type(function).__name__))
 
     def __enter__(self) -> Capture:
+        _ALONE.__enter__()
         collector.PAUSED.__enter__()
         self._previous = sys.gettrace()
         sys._getframe().f_trace_opcodes = True  # from 3.12 on the first such frame switches instruction events on
@@ -132,6 +138,7 @@ class Capture(Evaluation):
     def __exit__(self, *_: object) -> None:
         sys.settrace(self._previous)
         collector.PAUSED.__exit__()
+        _ALONE.__exit__(None, None, None)
 
     # --- the tracer -------------------------------------------------------------------------------------------------
 

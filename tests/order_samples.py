@@ -1,6 +1,38 @@
-"""Kernels in text, over a dtype T, whose reduce loops have an order: SLOTS and CHAIN are numbers."""
+"""The order of a sum as its definition says it, and kernels in text over a dtype T whose reduce loops have one.
+
+SLOTS, CHAIN and PART stand for numbers.
+"""
 
 from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+def ordered(x: Array, slots: int, chain: int) -> Array:
+    """The sum of a vector in slots, chains and a tree; -0.0 for none."""
+    step = slots * chain
+    chunks = []
+    for start in range(0, max(1, len(x)), step):
+        chunk = np.full(slots, -0.0, x.dtype)
+        for k in range(start, min(start + step, len(x)), slots):
+            part = x[k : k + slots]
+            chunk[: len(part)] += part
+        chunks.append(chunk)
+
+    def tree(run: list[Array]) -> Array:
+        half = 1 << ((len(run) - 1).bit_length() - 1) if len(run) > 1 else 0
+        return tree(run[:half]) + tree(run[half:]) if half else run[0]  # type: ignore[no-any-return]
+
+    total = tree(chunks)
+    while len(total) > 1:
+        total = total[: len(total) // 2] + total[len(total) // 2 :]
+    return total[0]  # type: ignore[no-any-return]
+
 
 ROW = """
 kernel @row(read x: T[m*n], write y: T[m]) sizes(m, n) {

@@ -6,6 +6,7 @@ import numpy as np
 import order_samples
 import pytest
 from native_kernels import Array, run_native
+from order_samples import ordered
 
 from jitgraph.codegen.executor import execute_kernel
 from jitgraph.codegen.kernel_parser import parse_kernel
@@ -15,28 +16,6 @@ from jitgraph.dtypes import BY_SHORT_NAME
 from jitgraph.errors import GraphError
 
 LENGTHS = (0, 1, 3, 7, 8, 9, 31, 32, 33, 63, 64, 65, 100, 127, 128, 129, 255, 257, 511, 640, 1000, 4095, 5000)
-
-
-def ordered(x: Array, slots: int, chain: int) -> Array:
-    """The sum in slots, chains and a tree, one addition at a time."""
-    step = slots * chain
-
-    def chunk(start: int) -> Array:
-        made = np.full(slots, -0.0, x.dtype)
-        for k, value in enumerate(x[start : start + step]):
-            made[k % slots] += value
-        return made
-
-    def tree(chunks: list[Array]) -> Array:
-        if len(chunks) == 1:
-            return chunks[0]
-        half = 1 << ((len(chunks) - 1).bit_length() - 1)
-        return tree(chunks[:half]) + tree(chunks[half:])  # type: ignore[no-any-return]
-
-    total = tree([chunk(start) for start in range(0, max(1, len(x)), step)])
-    while len(total) > 1:
-        total = total[: len(total) // 2] + total[len(total) // 2 :]
-    return total[0]  # type: ignore[no-any-return]
 
 
 def rows(short: str, m: int, n: int) -> Array:

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from jitgraph.dtypes import DType, is_float
+from jitgraph.dtypes import DType
 from jitgraph.ops.numeric import Array
 
 SLOT_BYTES: Final = 256
@@ -33,9 +33,10 @@ class Order(NamedTuple):
 
 
 def order_along(axis: int, ndim: int, dtype: DType) -> Order:
-    """The order of a reduction of an operand with ``ndim`` axes along one of them; ``dtype`` is the accumulator's."""
-    if not is_float(dtype):
-        return Order(1, 0)
+    """The order of a reduction of an operand with ``ndim`` axes along one of them.
+
+    ``dtype`` is the accumulator's, a float; reductions of anything else give the same in any order.
+    """
     return Order(SLOT_BYTES // dtype.itemsize if axis == ndim - 1 else 1, CHAIN)
 
 

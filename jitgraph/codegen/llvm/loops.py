@@ -12,7 +12,7 @@ from typing import Final
 
 from jitgraph.codegen.kernel import Body, Check, IndexValue, Let, Load, Loop, Statement, Store, Var
 from jitgraph.codegen.llvm import pool
-from jitgraph.codegen.llvm.builder import check
+from jitgraph.codegen.llvm.builder import Function, check
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, least, names, subtract
 from jitgraph.codegen.llvm.scalars import Scalar
@@ -88,13 +88,18 @@ def counted(
     function.start_block(after, outside)
     if known is not None:
         return results
-    merged = []
-    for carry, result in zip(carries, results, strict=True):
-        phi = function.phi(carry.type)
-        phi.add(carry.name, before)
-        phi.add(result.name, latch)
-        merged.append(carry._replace(name=phi.value.name))
-    return merged
+    return joined(function, (before, carries), (latch, results))
+
+
+def joined(function: Function, one: tuple[str, Sequence[Scalar]], other: tuple[str, Sequence[Scalar]]) -> list[Scalar]:
+    """The values where two ways meet, at the head of a block: those of the block by which it was reached."""
+    values = []
+    for x, y in zip(one[1], other[1], strict=True):
+        phi = function.phi(x.type)
+        phi.add(x.name, one[0])
+        phi.add(y.name, other[0])
+        values.append(x._replace(name=phi.value.name))
+    return values
 
 
 def carried(env: Environment, x: Scalar) -> Scalar:
@@ -225,13 +230,7 @@ def in_lanes(
     ends = function.block
     function.jump(after)
     function.start_block(after, outside)
-    merged = []
-    for carry, result in zip(carries, results, strict=True):
-        phi = function.phi(carry.type)
-        phi.add(carry.name, before)
-        phi.add(result.name, ends)
-        merged.append(carry._replace(name=phi.value.name))
-    return merged
+    return joined(function, (before, carries), (ends, results))
 
 
 def _first_lanes(env: Environment, left: Scalar, count: int) -> Scalar:

@@ -140,10 +140,11 @@ class _Reduction:
         return loops.in_lanes(loop.axis, self.body, env, begin, end, loop.lanes, init, self.fold)
 
     def _in_memory(self, begin: Scalar, end: Scalar, register: int, init: list[Scalar]) -> list[Scalar]:
-        """As ``_chunk``, of a body so long that it is emitted for one register, not for all slots.
+        """As ``_chunk``, with a body that is emitted for one register, not for all slots.
 
-        The slots lie on the stack meanwhile; each is needed again ``lanes / register`` steps later, when its store is
-        over.
+        That is for a long one, one whose loads gather, and for what is left of a chunk behind its last whole step of
+        all slots. The slots lie on the stack meanwhile; each is needed again ``lanes / register`` steps later, when its
+        store is over.
         """
         env, lanes = self.env, self.loop.lanes
         memories = [_memory(env, value, value.lanes) for value in init]
@@ -209,13 +210,8 @@ class _Levels:
     def add(self, number: Scalar, slots: list[Scalar]) -> None:
         """Put chunk ``number`` into the tree."""
         env, function = self.env, self.env.function
-        before, turn, merge, done = (
-            function.block,
-            function.label("level"),
-            function.label("merge"),
-            function.label("put"),
-        )
-        known = function.known
+        turn, merge, done = map(function.label, ("level", "merge", "put"))
+        before, known = function.block, function.known
         function.jump(turn)
         function.start_block(turn, known)
         level, bits = function.phi("i64"), function.phi("i64")
@@ -263,13 +259,7 @@ class _Levels:
             ends = function.block
             function.jump(after)
             function.start_block(after, outside)
-            results = []
-            for old, new in zip(slots, together, strict=True):
-                phi = function.phi(old.type)
-                phi.add(old.name, before)
-                phi.add(new.name, ends)
-                results.append(old._replace(name=phi.value.name))
-            return results
+            return loops.joined(function, (before, slots), (ends, together))
 
         used = env.words.make(f"call i64 @llvm.ctlz.i64({chunks}, i1 false)", chunks.dtype, 1)
         return loops.counted(env, integer(0), subtract(env, integer(64), used), 1, self.init, step)

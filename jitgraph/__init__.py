@@ -30,7 +30,7 @@ _SUBMODULES: Final = frozenset(
         "eager",
         "errors",
         "foreign",
-        "frontend",
+        "tracing",
         "functions",
         "indexing",
         "ir",
@@ -51,13 +51,13 @@ _SUBMODULES: Final = frozenset(
 _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where it is called otherwise there
     "Tensor": "jitgraph.tensor",
     "Generator": "jitgraph.random",
-    "trace": "jitgraph.frontend",
-    "script": "jitgraph.frontend.script",
-    "explain": "jitgraph.frontend",
-    "TensorSpec": "jitgraph.frontend",
-    "cond": "jitgraph.frontend",
-    "while_loop": "jitgraph.frontend",
-    "scan": "jitgraph.frontend",
+    "trace": "jitgraph.tracing",
+    "script": "jitgraph.tracing.script",
+    "explain": "jitgraph.tracing.explain",
+    "TensorSpec": "jitgraph.tracing",
+    "cond": "jitgraph.tracing",
+    "while_loop": "jitgraph.tracing",
+    "scan": "jitgraph.tracing",
     "save": "jitgraph.saved",
     "load": "jitgraph.saved",
     "no_grad": "jitgraph.autograd",
@@ -112,8 +112,8 @@ def __getattr__(name: str) -> Any:
     elif name in functions:
         found = functions[name]
     else:
-        habits = forks.module("jitgraph.habits")
-        hint = habits.advice(name, habits.MODULE, habits.PLANNED)
+        migration_hints = forks.module("jitgraph.migration_hints")
+        hint = migration_hints.advice(name, migration_hints.MODULE, migration_hints.PLANNED)
         raise AttributeError(f"module 'jitgraph' has no attribute {name!r}{hint}")
     globals()[name] = found
     return found

@@ -27,7 +27,7 @@ class EagerValue:
 
     ``record`` is None where no gradient flows; ``output`` tells which of the record's outputs this is. ``exported`` is
     set where the memory is a caller's: borrowed from one, or seen by one in a view. Such memory is never reused.
-    ``native`` is what ``frontend/operands.py`` found out about the array, or None.
+    ``native`` is what ``tracing/operands.py`` found out about the array, or None.
     """
 
     __slots__ = ("__weakref__", "_type", "address", "array", "exported", "native", "output", "record")

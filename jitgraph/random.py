@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from jitgraph import dtypes, habits, lifting, ops
+from jitgraph import dtypes, lifting, migration_hints, ops
 from jitgraph.autograd import no_grad
 from jitgraph.eager import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError
@@ -157,4 +157,6 @@ def permutation(n: Any, *, generator: Generator | None = None) -> Tensor:
 
 
 def __getattr__(name: str) -> Any:
-    raise AttributeError(f"module 'jitgraph.random' has no attribute {name!r}{habits.advice(name, habits.RANDOM)}")
+    raise AttributeError(
+        f"module 'jitgraph.random' has no attribute {name!r}{migration_hints.advice(name, migration_hints.RANDOM)}"
+    )

@@ -19,9 +19,9 @@ from jitgraph.autograd import tape
 from jitgraph.dtypes import DType
 from jitgraph.eager import EagerValue
 from jitgraph.errors import DeviceError, DTypeError, JitgraphError, ShapeError, TraceError
-from jitgraph.habits import TENSOR, advice
 from jitgraph.ir import context
 from jitgraph.lifting import TensorLike, elementwise
+from jitgraph.migration_hints import TENSOR, advice
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

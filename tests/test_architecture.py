@@ -17,7 +17,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 FLOORS: list[tuple[int, str]] = [  # the first pattern that fits a module's name gives its floor
     (0, r"runtime(\.loader)?"),
-    (1, r"runtime\..*|errors|config|dtypes|foreign|tree|location|records|once|habits"),
+    (1, r"runtime\..*|errors|config|dtypes|foreign|tree|location|records|once|migration_hints"),
     (2, r"ir(\..*)?"),
     (3, r"ops(\..*)?"),
     (4, r"passes(\..*)?"),
@@ -25,7 +25,7 @@ FLOORS: list[tuple[int, str]] = [  # the first pattern that fits a module's name
     (6, r"compiler|artifact"),
     (
         7,
-        r"tensor|eager(_kernels)?|lifting|comparing|indexing|functions(\..*)?|autograd(\..*)?|frontend(\..*)?"
+        r"tensor|eager(_kernels)?|lifting|comparing|indexing|functions(\..*)?|autograd(\..*)?|tracing(\..*)?"
         r"|saved(\..*)?|opt",
     ),
     (8, r"nn(\..*)?|optim(\..*)?|data(\..*)?|random|special|amp"),
@@ -134,7 +134,7 @@ def test_any_module_can_be_imported_first() -> None:
 
 def test_eager_calls_need_no_compiler() -> None:
     loaded = modules_after("import jitgraph as jg; (jg.asarray([1., 2.]) + 1).sum().item()")
-    assert not loaded & {"llvmlite", "networkx", "jitgraph.compiler", "jitgraph.nn", "jitgraph.frontend"}
+    assert not loaded & {"llvmlite", "networkx", "jitgraph.compiler", "jitgraph.nn", "jitgraph.tracing"}
     assert not loaded & {"jitgraph.ir.parser", "jitgraph.ir.interpreter", "json", "hashlib", "numpy.polynomial"}
 
 
@@ -156,7 +156,11 @@ def test_every_flag_is_documented_and_read_in_one_place() -> None:
     for flag in config.FLAGS:
         assert flag.name in text, f"docs/flags.md does not mention {flag.name}"
     for path in SOURCES:
-        if module_name(path) not in ("config", "runtime.loader", "frontend.impure"):  # impure refuses it in traces
+        if module_name(path) not in (
+            "config",
+            "runtime.loader",
+            "tracing.capture.impure",
+        ):  # refused in traces
             assert "os.environ" not in path.read_text(), f"{path} reads the environment"
 
 

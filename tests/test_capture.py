@@ -23,9 +23,9 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.frontend.bytecode import accesses
-from jitgraph.frontend.capture import Capture
-from jitgraph.frontend.followed import is_followed
+from jitgraph.tracing.capture.bytecode import accesses
+from jitgraph.tracing.capture.capture import Capture
+from jitgraph.tracing.capture.followed import is_followed
 
 
 @pytest.fixture(autouse=True)

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.frontend import donation
 from jitgraph.runtime import forks
+from jitgraph.tracing import donation
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here"),
@@ -195,14 +195,14 @@ def test_a_tensor_that_another_thread_updates_is_whole_or_refused_in_the_child(m
     state = jg.asarray(np.zeros(1 << 20, np.float32))
     start, leave = threading.Event(), threading.Event()
 
-    flight = donation.Flight(1)
+    call = donation.InPlaceCall(1)
 
     def update() -> None:
-        with flight.lock:
-            flight.begin([state], [state._value], [0])
+        with call.lock:
+            call.begin([state], [state._value], [0])
             start.set()
             leave.wait(LIMIT)
-            flight.end([state])
+            call.end([state])
 
     def child() -> None:
         with pytest.raises(jg.JitgraphError, match="when the process forked"):

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.frontend.guards import Guard, Place, compile_guards, guard_for, same_float
+from jitgraph.tracing.guards import Guard, Place, compile_guards, guard_for, same_float
 
 
 @pytest.fixture(autouse=True)
@@ -314,7 +314,7 @@ def test_local_state_is_not_guarded() -> None:
 
 
 def test_host_float_is_an_input() -> None:
-    from jitgraph.frontend import host_float
+    from jitgraph.tracing import host_float
 
     group = {"lr": 0.5}
 

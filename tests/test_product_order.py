@@ -19,7 +19,6 @@ from jitgraph import ops
 from jitgraph.codegen.kernel_text import print_schedule
 from jitgraph.codegen.schedule_executor import execute_schedule
 from jitgraph.compiler import Compiled, compile
-from jitgraph.frontend.backend import Bounded
 from jitgraph.ir.builder import build
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.ir.graph import Graph
@@ -28,6 +27,7 @@ from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.ops.blocks import BLOCK_STEPS, merged
 from jitgraph.ops.exact_fma import fma32, fma64
+from jitgraph.tracing.backend import Bounded
 
 Array = NDArray[Any]
 LENGTHS = [0, 1, 7, 383, 384, 385, 768, 769, 1152, 1153, 1535, 1536, 1537, 2688, 2689, 6145]

@@ -16,7 +16,7 @@ import pytest
 
 import jitgraph as jg
 from jitgraph import tree
-from jitgraph.frontend import TracedFunction
+from jitgraph.tracing import TracedFunction
 
 
 @pytest.fixture(autouse=True)

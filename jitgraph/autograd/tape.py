@@ -138,7 +138,7 @@ class GraphRecord(Record):
     def _recorded(self, inputs: Sequence[Any], cotangents: Sequence[Any], arrays: Sequence[Any]) -> tuple[Any, ...]:
         """The gradients on the tape."""
         from jitgraph.eager import EagerValue
-        from jitgraph.frontend.replay import GradientRecord, gradients_by_ops
+        from jitgraph.tracing.record.replay import GradientRecord, gradients_by_ops
 
         seeds = [number for number, cotangent in enumerate(cotangents) if cotangent is not None]
 

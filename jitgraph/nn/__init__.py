@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jitgraph import habits
+from jitgraph import migration_hints
 from jitgraph.nn import functional, init, utils
 from jitgraph.nn.containers import ModuleList, Sequential
 from jitgraph.nn.layers import Conv1d, Conv2d, Conv3d, Embedding, Linear
@@ -80,5 +80,5 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    hint = habits.advice(name, habits.NN, habits.PLANNED_NN)
+    hint = migration_hints.advice(name, migration_hints.NN, migration_hints.PLANNED_NN)
     raise AttributeError(f"module 'jitgraph.nn' has no attribute {name!r}{hint}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from jitgraph.frontend.host import as_float, host_math
 from jitgraph.optim.optimizer import Optimizer
+from jitgraph.tracing.host import as_float, host_math
 
 
 class LRScheduler:

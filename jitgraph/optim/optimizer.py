@@ -14,10 +14,10 @@ import numpy as np
 from jitgraph import lifting
 from jitgraph.autograd import no_grad
 from jitgraph.errors import JitgraphError
-from jitgraph.frontend.host import host_float
 from jitgraph.functions.creation import zeros_like
 from jitgraph.nn.module import Parameter
 from jitgraph.tensor import Tensor
+from jitgraph.tracing.host import host_float
 
 
 class Optimizer:

@@ -127,7 +127,7 @@ def vjp_halves(graph: Graph, wrt: Sequence[int] | None = None) -> Vjp:
         parent,
         free_inputs=range(len(graph.inputs)),
         free_outputs=range(len(graph.outputs)),
-        threaded=False,
+        with_stacks=False,
     )
     constraints = tuple(parent.constraints)
     return Vjp(

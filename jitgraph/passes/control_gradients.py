@@ -17,7 +17,7 @@ from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.types import StackType, TensorType, Type
 from jitgraph.ops import add, cond, full, gt, scan, stack_new, stack_pop, stack_push, sub, while_
 from jitgraph.passes.activity import loop_carries, reaching
-from jitgraph.passes.partition import Thread
+from jitgraph.passes.partition import ResidualStack
 from jitgraph.passes.split import Split, splice, subgraph
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def cond_gradient(reverse: Reverse, node: Node, cotangents: Cotangents) -> Cotan
     found: list[Value | None] = [None] * len(node.inputs)
     for i, gradient in zip(wrt, back.take(len(wrt)), strict=True):
         found[1 + i] = gradient
-    reverse.threads.extend(map(Thread, starts, ends, back.rest()))
+    reverse.residual_stacks.extend(map(ResidualStack, starts, ends, back.rest()))
     return found
 
 
@@ -242,7 +242,7 @@ def scan_gradient(reverse: Reverse, node: Node, cotangents: Cotangents) -> Cotan
     }
     back = _Arguments(reverse.builder.emit(scan, operands, attrs, (body,)))
     gradients = [*back.take(len(looped) + len(summed))]
-    reverse.threads.extend(map(Thread, starts, ends, back.take(len(ends))))
+    reverse.residual_stacks.extend(map(ResidualStack, starts, ends, back.take(len(ends))))
     found: list[Value | None] = [None] * len(node.inputs)
     order = (*looped, *summed, *(i for i in wrt if num_carries <= i < first_invariant))
     for i, gradient in zip(order, (*gradients, *back.rest()), strict=True):
@@ -327,7 +327,7 @@ def while_gradient(reverse: Reverse, node: Node, cotangents: Cotangents) -> Cota
     back = _Arguments(reverse.builder.emit(while_, (*back_carries, *kept), attrs, regions))
     back.take(1)
     gradients = back.take(len(wrt))
-    reverse.threads.extend(map(Thread, starts, ends, back.rest()))
+    reverse.residual_stacks.extend(map(ResidualStack, starts, ends, back.rest()))
     found: list[Value | None] = [None] * len(node.inputs)
     for i, gradient in zip(wrt, gradients, strict=True):
         found[i] = gradient

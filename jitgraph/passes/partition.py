@@ -33,7 +33,7 @@ CHEAP_KINDS: Final = frozenset({"elementwise", "movement", "creation"})
 
 
 @dataclass(frozen=True, slots=True)
-class Thread:
+class ResidualStack:
     """A stack that crosses from forward to backward: empty at ``start``, full at ``end``, empty again at ``rest``."""
 
     start: Value
@@ -53,7 +53,7 @@ class Joint:
     nodes: tuple[Node, ...]
     outputs: tuple[Value, ...]
     gradients: tuple[Value, ...]
-    threads: tuple[Thread, ...] = ()
+    residual_stacks: tuple[ResidualStack, ...] = ()
     originals: Mapping[Node, Node] = field(default_factory=dict)
 
 
@@ -97,16 +97,16 @@ def late_nodes(joint: Joint, late: Collection[Value]) -> list[Node]:
 
 
 def choose(
-    joint: Joint, *, free: Collection[Value] = (), stable: Collection[Value] = (), threaded: bool = False
+    joint: Joint, *, free: Collection[Value] = (), stable: Collection[Value] = (), with_stacks: bool = False
 ) -> tuple[Value, ...]:
     """The values of the forward part to save for the backward part, in program order.
 
     ``free`` are those that the backward part has anyway. Whatever depends on ``stable`` inputs alone (a loop's
-    invariants) is computed again rather than saved once a turn. With ``threaded`` the stacks of ``joint.threads`` are
-    handed over too; without, a loop that fills one is run again in the backward part.
+    invariants) is computed again rather than saved once a turn. With ``with_stacks`` the residual stacks of ``joint``
+    are handed over too; without, a loop that fills one is run again in the backward part.
     """
     late = dependents(joint.nodes, joint.cotangents)
-    given = set(free) | ({thread.end for thread in joint.threads} if threaded else set())
+    given = set(free) | ({stack.end for stack in joint.residual_stacks} if with_stacks else set())
     producers = {value: node for node in joint.nodes for value in node.outputs}
     steady = _steady(joint, set(stable), late)
 
@@ -116,7 +116,7 @@ def choose(
             return True
         if is_cheap(node) or (value in steady and not has_effect(node)):
             return False
-        fills = not threaded and any(isinstance(output.type, StackType) for output in node.outputs)
+        fills = not with_stacks and any(isinstance(output.type, StackType) for output in node.outputs)
         return not fills or _prints(node)
 
     sinks = [value for value in _read_late(joint, late) if value not in late and value not in given]

@@ -14,7 +14,7 @@ from jitgraph.ir.types import TensorType
 from jitgraph.ops import add, call, reshape, stack_pop, stack_push
 from jitgraph.passes.activity import carries_gradient, spread
 from jitgraph.passes.control_gradients import cond_gradient, scan_gradient, while_gradient, zeros
-from jitgraph.passes.partition import Joint, Thread
+from jitgraph.passes.partition import Joint, ResidualStack
 from jitgraph.passes.split import Split, splice, split
 
 Cotangents = Sequence["Value | None"]
@@ -24,13 +24,13 @@ class Reverse:
     """One walk back over the nodes recorded so far, which the nodes of the gradient then follow.
 
     Loops and branches that are differentiated are replaced by ones that yield their residuals too; values keep their
-    identity. ``threads`` are the stacks that this needed, ``originals`` the nodes as they were.
+    identity. ``residual_stacks`` are the stacks that this needed, ``originals`` the nodes as they were.
     """
 
     def __init__(self, builder: GraphBuilder) -> None:
         self.builder = builder
         self.active: set[Value] = set()
-        self.threads: list[Thread] = []
+        self.residual_stacks: list[ResidualStack] = []
         self.originals: dict[Node, Node] = {}
         self._cotangents: dict[Value, Value] = {}
         self._forward: list[Node] = []  # in reverse order
@@ -151,7 +151,7 @@ class Reverse:
             free_inputs=free_inputs,
             free_outputs=free_outputs,
             stable=stable,
-            threaded=True,
+            with_stacks=True,
         )
 
 
@@ -164,7 +164,7 @@ def halves(
     free_inputs: Collection[int],
     free_outputs: Collection[int],
     stable: Collection[int] = (),
-    threaded: bool,
+    with_stacks: bool,
 ) -> Split:
     """Differentiate ``graph`` and split it: cotangents of the outputs ``seeds`` to those of the inputs ``wrt``.
 
@@ -181,7 +181,7 @@ def halves(
     with context.using(emitter=builder, constraints=builder.constraints):
         gradients = tuple(zeros(inputs[i].type) if ct is None else ct for i, ct in zip(wrt, found, strict=True))
     joint = Joint(
-        inputs, cotangents, tuple(builder.nodes), outputs, gradients, tuple(reverse.threads), reverse.originals
+        inputs, cotangents, tuple(builder.nodes), outputs, gradients, tuple(reverse.residual_stacks), reverse.originals
     )
     return split(
         joint,
@@ -190,7 +190,7 @@ def halves(
         free_inputs=free_inputs,
         free_outputs=free_outputs,
         stable=stable,
-        threaded=threaded,
+        with_stacks=with_stacks,
     )
 
 

@@ -13,7 +13,7 @@ from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.types import Type
 from jitgraph.location import Location
-from jitgraph.passes.partition import Joint, Thread, choose, cost, dependents, late_nodes
+from jitgraph.passes.partition import Joint, ResidualStack, choose, cost, dependents, late_nodes
 from jitgraph.passes.rewriter import has_effect, is_tensor
 from jitgraph.records import dataclass
 
@@ -78,40 +78,40 @@ def split(
     free_inputs: Collection[int] = (),
     free_outputs: Collection[int] = (),
     stable: Collection[int] = (),
-    threaded: bool = False,
+    with_stacks: bool = False,
 ) -> Split:
     """Choose the residuals of ``joint`` (see ``partition.choose``) and build both halves.
 
-    The free inputs and outputs, by number, are at hand in the backward part without being saved. With ``threaded``,
+    The free inputs and outputs, by number, are at hand in the backward part without being saved. With ``with_stacks``,
     stacks that loops fill come in from outside and go out again, for a joint computation that is the body of a loop.
     Without, both halves stand alone: backward keeps inputs that tell it the sizes that it and ``constraints`` name.
     """
     late = dependents(joint.nodes, joint.cotangents)
     needed = late_nodes(joint, late)
     read = {value for node in needed for value in node.inputs}
-    threads = tuple(thread for thread in joint.threads if thread.end in read) if threaded else ()
-    joint = replace(joint, threads=threads)
+    residual_stacks = tuple(stack for stack in joint.residual_stacks if stack.end in read) if with_stacks else ()
+    joint = replace(joint, residual_stacks=residual_stacks)
     numbers = {joint.outputs[i]: (1, i) for i in sorted(free_outputs, reverse=True)}
     numbers |= {joint.inputs[i]: (0, i) for i in free_inputs}
-    saved = choose(joint, free=numbers, stable=[joint.inputs[i] for i in stable], threaded=threaded)
-    leaves = {*numbers, *saved, *joint.cotangents, *(thread.end for thread in threads)}
+    saved = choose(joint, free=numbers, stable=[joint.inputs[i] for i in stable], with_stacks=with_stacks)
+    leaves = {*numbers, *saved, *joint.cotangents, *(stack.end for stack in residual_stacks)}
     nodes = _scheduled(joint, needed, leaves)
     used = {value for node in nodes for value in node.inputs} | set(joint.gradients)
-    if not threaded:
+    if not with_stacks:
         told = [value for value in leaves if value in used]
         used.update(_binders(_names_in(nodes, constraints), told, [joint.inputs[i] for i in free_inputs]))
     kept = [(number, value) for value, number in sorted(numbers.items(), key=lambda item: item[1]) if value in used]
-    ends = tuple(thread.end for thread in threads)
+    ends = tuple(stack.end for stack in residual_stacks)
     entering = (*(value for _, value in kept), *ends, *saved, *joint.cotangents)
     builder = GraphBuilder()
     env = {value: builder.input(value.type, value.hint) for value in entering}
     copy_nodes(builder, nodes, env)
-    outputs = (*joint.gradients, *(thread.rest for thread in threads))
+    outputs = (*joint.gradients, *(stack.rest for stack in residual_stacks))
     backward = Graph(
         tuple(builder.inputs), tuple(builder.nodes), tuple(env[value] for value in outputs), (), f"{name}_backward"
     )
     return Split(
-        forward=_forward(joint, threads, saved, late, name),
+        forward=_forward(joint, residual_stacks, saved, late, name),
         backward=backward,
         kept_inputs=tuple(i for (side, i), _ in kept if side == 0),
         kept_outputs=tuple(i for (side, i), _ in kept if side == 1),
@@ -180,10 +180,10 @@ def _binders(names: set[str], entering: Iterable[Value], inputs: Sequence[Value]
 
 
 def _forward(
-    joint: Joint, threads: Sequence[Thread], saved: Sequence[Value], late: Collection[Value], name: str
+    joint: Joint, residual_stacks: Sequence[ResidualStack], saved: Sequence[Value], late: Collection[Value], name: str
 ) -> Graph:
-    starts = tuple(thread.start for thread in threads)
-    outputs = (*joint.outputs, *(thread.end for thread in threads), *saved)
+    starts = tuple(stack.start for stack in residual_stacks)
+    outputs = (*joint.outputs, *(stack.end for stack in residual_stacks), *saved)
     needed = set(outputs)
     nodes: list[Node] = []
     for node in reversed(joint.nodes):

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from jitgraph import dtypes
 from jitgraph.eager import EagerValue
 from jitgraph.errors import JitgraphError
-from jitgraph.frontend.lowered import Lowered
-from jitgraph.frontend.program import Leaf, Slot, Source
 from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.types import TensorType
 from jitgraph.passes.autodiff import expand_grads
+from jitgraph.tracing.lowered import Lowered
+from jitgraph.tracing.program import Leaf, Slot, Source
 from jitgraph.tree import Item, TreeDef
 
 CONSTANT: Final = "constant."

@@ -17,8 +17,6 @@ import numpy as np
 from jitgraph import lifting, ops
 from jitgraph.eager import EagerValue
 from jitgraph.errors import ArgumentError, GraphError, JitgraphError, LoadError, ShapeError
-from jitgraph.frontend.function import trace
-from jitgraph.frontend.symbolic import TraceConstraints
 from jitgraph.ir import context, dims, parse, verify
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.constraints import Constraint
@@ -30,6 +28,8 @@ from jitgraph.ir.types import TensorType
 from jitgraph.runtime import loader
 from jitgraph.saved.entry import CONSTANT
 from jitgraph.tensor import Tensor
+from jitgraph.tracing.function import trace
+from jitgraph.tracing.symbolic.sizes import TraceConstraints
 
 
 class SavedModel:

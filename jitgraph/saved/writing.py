@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from jitgraph.artifact import SavedEntry, write_artifact
 from jitgraph.errors import JitgraphError
-from jitgraph.frontend.function import BoundFunction, TracedFunction, trace
 from jitgraph.ir.printer import large_constants, print_graph
 from jitgraph.ir.target import Target
 from jitgraph.runtime import loader
 from jitgraph.saved.entry import CONSTANT, Entry, entry_of
+from jitgraph.tracing.function import BoundFunction, TracedFunction, trace
 
 PORTABLE: Final = "x86-64-v3"
 """The level that a file holds beside the host's own, for other machines."""

@@ -1,0 +1,35 @@
+"""The traced side of jitgraph: trace, control flow on tensors, and looking inside. Names load when first used."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from jitgraph.runtime import forks
+
+_NAMES: Final[dict[str, str]] = {
+    "TensorSpec": "arguments",
+    "TracedFunction": "function",
+    "cond": "control.flow",
+    "host_float": "host",
+    "host_math": "host",
+    "scan": "control.flow",
+    "trace": "function",
+    "while_loop": "control.flow",
+}
+
+__all__ = [
+    "TensorSpec",
+    "TracedFunction",
+    "cond",
+    "host_float",
+    "host_math",
+    "scan",
+    "trace",
+    "while_loop",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(forks.module(f"{__name__}.{_NAMES[name]}"), name)

@@ -1,0 +1,70 @@
+"""Whose code it is: what a trace follows, what it takes for the libraries', and code rewritten from a user's."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from functools import lru_cache
+from types import CodeType
+from typing import Any, Final
+
+PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+_STATEFUL: Final = tuple(os.path.join(PACKAGE, name) + os.sep for name in ("nn", "optim"))
+_LIBRARIES: Final = tuple(
+    {
+        os.path.realpath(path) + os.sep
+        for name, path in sysconfig.get_paths().items()
+        if name in ("stdlib", "platstdlib", "purelib", "platlib")
+    }
+)
+_REWRITTEN: Final[dict[CodeType, tuple[CodeType, bool]]] = {}  # code made from a user's, and whether it is all of it
+
+
+@lru_cache(maxsize=4096)
+def is_followed(file: str) -> bool:
+    """Whether code of this file is the user's, or of a part of jitgraph that holds state of the user's."""
+    if file.startswith("<"):
+        return not file.startswith(("<frozen", "<jitgraph", "<attrs", "<__array_function__"))
+    path = os.path.realpath(file)
+    if path.startswith(PACKAGE):
+        return path.startswith(_STATEFUL)
+    return not path.startswith(_LIBRARIES) and "site-packages" not in path
+
+
+def register_rewritten(code: CodeType, original: CodeType) -> None:
+    """Say that ``code``, and the code inside it, was made from a user's function with the code ``original``."""
+    _REWRITTEN[code] = original, True
+    pending = [code]
+    while pending:
+        for inner in pending.pop().co_consts:
+            if isinstance(inner, CodeType):
+                _REWRITTEN[inner] = original, False
+                pending.append(inner)
+
+
+def is_rewritten(code: CodeType) -> bool:
+    """Whether ``code`` was made by a rewrite."""
+    return code in _REWRITTEN
+
+
+@lru_cache(maxsize=4096)
+def is_library_module(name: str) -> bool:
+    """Whether the module of this name is none of the user's."""
+    module = sys.modules.get(name)
+    if module is None:
+        return False
+    file = getattr(module, "__file__", None)
+    return name != "__main__" and (file is None or not is_followed(file))
+
+
+def original_of(code: CodeType) -> tuple[CodeType, bool]:
+    """The user's code from which ``code`` was made, or itself, and whether it is all of it."""
+    return _REWRITTEN.get(code, (code, True))
+
+
+def is_users(owner: Any) -> bool:
+    """Whether the object's class is the user's or holds the user's state."""
+    kind = owner if isinstance(owner, type) else type(owner)
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return kind.__module__ == "__main__" or (file is not None and is_followed(file))

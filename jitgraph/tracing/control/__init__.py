@@ -1,0 +1,1 @@
+"""Control flow on tensors: cond, while_loop and scan, and the recording of their bodies."""

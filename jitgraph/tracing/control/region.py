@@ -1,0 +1,140 @@
+"""Region: records the body of a control-flow op. What it uses from outside comes in as operands of the op."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from jitgraph.eager import EagerValue
+from jitgraph.errors import TraceError
+from jitgraph.ir import context
+from jitgraph.ir.constant import Constant
+from jitgraph.ir.graph import Graph, Value
+from jitgraph.ir.types import Type
+from jitgraph.location import Location
+from jitgraph.tensor import Tensor
+from jitgraph.tracing.record.recorder import Recorder
+from jitgraph.tracing.record.values import TracedValue
+
+Key: TypeAlias = "tuple[str, Any]"
+
+
+class Captured(NamedTuple):
+    """A value from outside: the operand, and the region's input for it."""
+
+    outer: TracedValue
+    inner: Value
+
+
+class Region(Recorder):
+    """The recorder of one body; ``parameters`` are the values the op itself hands to it."""
+
+    def __init__(self, name: str, parent: Recorder, types: Sequence[Type], flags: Sequence[bool]) -> None:
+        super().__init__(name, parent.constraints, parent)
+        self.parameters = [self.wrap(Value(type), flag, None) for type, flag in zip(types, flags, strict=True)]
+        self.captured: dict[Key, Captured] = {}
+
+    def record(self, function: Any, *args: Any) -> Any:
+        """Call ``function`` with its ops recorded here."""
+        with context.using(emitter=self, trace=self, constraints=self.constraints):
+            return function(*args)
+
+    # --- what comes from outside ------------------------------------------------------------------------------------
+
+    def import_value(self, value: TracedValue) -> TracedValue:
+        """A value of a surrounding recorder, as an input of this region."""
+        assert self.parent is not None
+        outer = self.parent.own(value)
+        return self._capture(("value", outer.ir), outer)
+
+    def _capture(self, key: Key, outer: TracedValue) -> TracedValue:
+        found = self.captured.get(key)
+        if found is None:
+            found = self.captured[key] = Captured(outer, Value(outer.type, outer.ir.hint))
+        return self.wrap(found.inner, outer.requires_grad, outer.location)
+
+    def adopt(self, handle: Tensor) -> TracedValue:
+        """A handle from outside gets an input of its own, which becomes a carry where the region rebinds it."""
+        assert self.parent is not None
+        value = self._capture(("handle", id(handle)), self.parent.read(handle))
+        if handle._requires_grad:
+            self.leaves[value.ir] = handle
+        return value
+
+    def lift_eager(self, value: EagerValue) -> TracedValue:
+        """A computed value that no handle names: a constant."""
+        from jitgraph import ops
+
+        (found,) = self._record(ops.constant, [], {"value": Constant(value.array)}, (), False)
+        return found
+
+    def lift(self, array: Any) -> TracedValue:
+        """A NumPy array, lifted outside."""
+        assert self.parent is not None
+        return self.own(self.parent.lift(array))
+
+    def host_float(self, mapping: Any, key: Any) -> Any:
+        """A float read at each call, lifted outside."""
+        assert self.parent is not None
+        return self.parent.host_float(mapping, key)
+
+    def outer_grad(self, handle: Tensor) -> Tensor | None:
+        """``.grad`` as it is outside."""
+        assert self.parent is not None
+        return self.parent.read_grad(handle)
+
+    # --- what goes out ----------------------------------------------------------------------------------------------
+
+    def written(self) -> list[Tensor]:
+        """The handles from outside that the region rebinds; TraceError where it leaves another ``.grad`` behind."""
+        found = []
+        for state in self.states.values():
+            if state.grad_written and state.grad is not None and state.grad is not state.initial_grad:
+                raise TraceError(
+                    f"the body of {self.name} leaves a .grad in a tensor from outside",
+                    location=Location.of_user(),
+                    hint="set it to None before the body ends, or use jg.autograd.grad inside and return what you need",
+                )
+            if state.written and state.value is not state.initial:
+                found.append(state.handle)
+        return found
+
+    def close(self, keys: Sequence[Key], types: Sequence[Type], outputs: Sequence[TracedValue]) -> Graph:
+        """The closed graph: parameters, then an input for each key (also where this region does not use it)."""
+        inner = [
+            self.captured[key].inner if key in self.captured else Value(type)
+            for key, type in zip(keys, types, strict=True)
+        ]
+        self.builder.inputs = [value.ir for value in self.parameters] + inner
+        graph = self.builder.graph([value.ir for value in outputs], self.name)
+        self.ended = True
+        return Graph(graph.inputs, graph.nodes, graph.outputs, (), self.name)
+
+
+def handles_of(regions: Sequence[Region]) -> list[Tensor]:
+    """The handles that any of the regions rebinds, each once."""
+    found = {id(handle): handle for region in regions for handle in region.written()}
+    return list(found.values())
+
+
+def adopt_written(region: Region, handle: Tensor) -> None:
+    """Make sure that a handle which was written before it was read has an input, as a carry needs."""
+    if ("handle", id(handle)) not in region.captured:
+        state = region.states[id(handle)]
+        state.initial = region.adopt(handle)
+
+
+def operands_of(regions: Sequence[Region], first: Sequence[Key] = ()) -> tuple[list[Key], list[TracedValue]]:
+    """What the regions use from outside, once each: the keys, ``first`` in front, and the operands."""
+    found: dict[Key, TracedValue] = {}
+    for key in first:
+        found[key] = next(region.captured[key].outer for region in regions if key in region.captured)
+    for region in regions:
+        for key, captured in region.captured.items():
+            found.setdefault(key, captured.outer)
+    return list(found), list(found.values())
+
+
+def write_back(trace: Recorder, handles: Sequence[Tensor], values: Sequence[TracedValue]) -> None:
+    for handle, value in zip(handles, values, strict=True):
+        trace.write(handle, value)

@@ -1,0 +1,193 @@
+"""Donation: state that a compiled call rebinds is updated in place where nobody else can see its memory.
+
+An input may be overwritten if its handle is the only one to hold the value, the value the only one to hold the array,
+and no view of the array was ever given out. CPython's reference counts say so; what they are for an unshared value is
+measured once, on the way the check itself takes. Memory that only one value holds overlaps no other operand's.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any, Final
+
+import numpy as np
+
+from jitgraph.eager import EagerValue
+from jitgraph.errors import JitgraphError
+from jitgraph.ir.types import TensorType
+from jitgraph.runtime import forks
+from jitgraph.tracing.program import Program
+
+
+def candidates(program: Program) -> tuple[tuple[int, int], ...]:
+    """The pairs (output, input) of state that is rebound to a value of the same type; each output and input once."""
+    kept = {fresh.source.number for fresh in program.fresh if fresh.source.kind == "input"}
+    kept |= {source.number for _, source in program.writes if source.kind == "input"}
+    of_slot = {source.at: i for i, source in enumerate(program.inputs) if source.kind == "slot"}
+    found: dict[int, int] = {}
+    for slot, source in program.writes:
+        i = of_slot.get(slot)
+        if i is None or i in kept or source.kind != "output" or source.number in found:
+            continue
+        if program.graph.inputs[i].type == program.graph.outputs[source.number].type:
+            found[source.number] = i
+    return tuple(found.items())
+
+
+class InFlight(EagerValue):
+    """Stands in a handle while a call overwrites its memory: whoever reads it from another thread waits for the end."""
+
+    __slots__ = ("_lock", "settled")
+
+    exported = True  # so that nothing about the array is kept here
+    native = None
+
+    def __init__(self, lock: threading.RLock) -> None:
+        self._lock = lock
+        self.settled = _NOTHING
+
+    @property
+    def array(self) -> Any:  # type: ignore[override]  # read-only: nobody sets the array of a value in flight
+        """The array, once the call has ended."""
+        with self._lock:
+            return self.settled.array
+
+    @property
+    def type(self) -> TensorType:
+        return self.settled.type
+
+    @property
+    def record(self) -> Any:  # type: ignore[override]
+        return self.settled.record
+
+    @property
+    def output(self) -> int:  # type: ignore[override]
+        return self.settled.output
+
+    def export(self) -> None:
+        """Note it on the value itself."""
+        self.settled.export()
+
+
+class InPlaceCall:
+    """One call that may overwrite the values of some handles; one that has ended can serve the next call.
+
+    While ``lock`` is held: ``begin``, the call, ``end``.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.lock = forks.lock(awaited=True)
+        self.flying = False
+        self.held: list[Any] = []
+        self._waiting = [InFlight(self.lock) for _ in range(count)]
+        self._alone = ([_ALONE[0]] * count, [_ALONE[1]] * count)
+        _IN_PLACE_CALLS.add(self)
+
+    def begin(self, handles: Sequence[Any], operands: Sequence[EagerValue], inputs: Sequence[int]) -> list[bool] | None:
+        """Take the handles out of reach; for each whether its value is nobody else's, None where all are.
+
+        ``operands[inputs[i]]`` is what the call reads from ``handles[i]``, and ``operands`` holds it once.
+        """
+        self.flying = True
+        held = self.held = list(map(_value_of, handles))
+        self._hide(handles)
+        values, arrays = _counts(held)
+        if (values, arrays) == self._alone and held == [operands[i] for i in inputs]:
+            return None
+        alone = []
+        for i, number in enumerate(inputs):
+            mine = held[i] is operands[number] and (values[i], arrays[i]) == _ALONE
+            alone.append(mine)
+            if not mine:
+                if isinstance(held[i], InFlight):
+                    held[i] = held[i].settled
+                handles[i]._value = held[i]
+        return alone
+
+    def _hide(self, handles: Sequence[Any]) -> None:
+        for handle, wait, value in zip(handles, self._waiting, self.held, strict=True):
+            wait.settled = value
+            handle._value = wait
+
+    def end(self, handles: Sequence[Any]) -> bool:
+        """Give the handles their values again; False where somebody still waits, and this must not serve again."""
+        for handle, value in zip(handles, self.held, strict=False):  # nothing is held where ``begin`` was interrupted
+            handle._value = value
+        self.flying = False
+        if max(map(sys.getrefcount, self._waiting)) > _IDLE:
+            return False
+        self.held = []
+        for wait in self._waiting:
+            wait.settled = _NOTHING
+        return True
+
+    def in_child(self) -> None:
+        """After a fork that could wait no longer for another thread's call: what it was writing is lost."""
+        if self.flying and not self.lock._is_owned():
+            for wait in self._waiting:
+                wait.settled = Lost(wait.settled.type)
+
+
+class Lost(EagerValue):
+    """The value of a tensor whose memory another thread was overwriting when the process forked."""
+
+    __slots__ = ("_lost_type",)
+
+    exported = True
+    native = None
+    record = None
+    output = 0
+
+    def __init__(self, type: TensorType) -> None:
+        self._lost_type = type
+
+    @property
+    def array(self) -> Any:  # type: ignore[override]
+        """JitgraphError."""
+        raise JitgraphError(
+            "another thread was updating this tensor in place when the process forked, so its values are lost here\n"
+            "  hint: fork while no call is under way, or give the child a copy"
+        )
+
+    @property
+    def type(self) -> TensorType:
+        return self._lost_type
+
+    def export(self) -> None:
+        """There is nothing to export."""
+
+
+_IN_PLACE_CALLS: Final = forks.Living()
+
+
+def _in_child() -> None:
+    for call in _IN_PLACE_CALLS.members():
+        call.in_child()
+
+
+forks.in_child(_in_child)
+
+_NOTHING: Final = EagerValue(np.zeros(0))
+_value_of: Final = attrgetter("_value")
+
+
+def _counts(held: list[Any]) -> tuple[list[int], list[int]]:
+    return list(map(sys.getrefcount, held)), list(map(sys.getrefcount, [value.array for value in held]))
+
+
+def _measure() -> tuple[int, int]:
+    """The counts of a value that a call, its value in flight and the operands of one call hold, and of its array."""
+    held = [EagerValue(np.zeros(1))]
+    wait = InFlight(threading.RLock())
+    wait.settled = held[0]
+    operands = [held[0]]
+    values, arrays = _counts(held)
+    assert operands and wait
+    return values[0], arrays[0]
+
+
+_ALONE: Final = _measure()
+_IDLE: Final = max(map(sys.getrefcount, [InFlight(threading.RLock())]))

@@ -1,0 +1,404 @@
+"""``trace``: a function that is recorded once for each kind of call, compiled, and then run as native code."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import sys
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from jitgraph import config, lifting
+from jitgraph.eager import EagerValue
+from jitgraph.errors import DeviceError, TraceError
+from jitgraph.ir import context
+from jitgraph.ir.context import Context
+from jitgraph.ir.graph import Graph
+from jitgraph.ir.sizes import bind_sizes
+from jitgraph.location import Location
+from jitgraph.once import cached_property
+from jitgraph.records import dataclass
+from jitgraph.runtime import forks, recursion
+from jitgraph.tracing import backend
+from jitgraph.tracing.arguments import (
+    Arguments,
+    Binder,
+    LeafKey,
+    native,
+    shapes_by_name,
+)
+from jitgraph.tracing.program import Program
+from jitgraph.tracing.record.argument_mutation import apply, boxes_of, changes
+from jitgraph.tracing.record.recording import Recording, rebuilt
+from jitgraph.tracing.retrace_reason import difference, reason
+from jitgraph.tracing.specialisation import Retrace, Specialisation
+
+MAX_SPECIALISATIONS: Final = 8
+_UNITS: Final = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+
+
+class CacheInfo(NamedTuple):
+    """Calls served by a specialisation that was there, compilations, and specialisations held now."""
+
+    hits: int
+    misses: int
+    currsize: int
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What ``@jg.trace(...)`` was given."""
+
+    dynamic_shapes: Mapping[str, Mapping[int, str]]
+    strict: bool
+    verify: bool
+    threads: int | None
+    max_bytes: int | None
+    fastmath: bool
+
+
+def bytes_of(text: int | str | None) -> int | None:
+    """A number of bytes from an int or a text such as "64MB"."""
+    if text is None or isinstance(text, int):
+        return text
+    found = re.fullmatch(r"\s*(\d+)\s*([KMG]?B?)\s*", text, re.IGNORECASE)
+    unit = found.group(2).upper() if found else ""
+    if found is None or (unit and unit not in _UNITS):
+        raise TraceError(f"max_bytes={text!r} is no number of bytes", hint='such as "64MB"')
+    return int(found.group(1)) * _UNITS[unit]
+
+
+class TracedFunction:
+    """A traced function; called like the function itself."""
+
+    __name__: str
+    __qualname__: str
+
+    def __init__(
+        self, function: Callable[..., Any], options: Options, static_names: Sequence[str], static_numbers: Sequence[int]
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        self.__qualname__ = getattr(function, "__qualname__", self.__name__)
+        self.__wrapped__ = function
+        self.options = options
+        self.ledger: list[Retrace] = []
+        self._binder = Binder(function, static_names, static_numbers)
+        self._plain_count = self._binder.plain_count  # so many positional arguments are the parameters as they are
+        self._specialisations: tuple[Specialisation, ...] = ()
+        self.recording = Recording(function, self.__name__, self._binder, options.dynamic_shapes, options.strict)
+        self._hits = 0
+        self._misses = 0
+        self._warned = False
+        self._bounded = options.max_bytes is not None
+        self._lock = forks.lock()
+
+    def __repr__(self) -> str:
+        return f"<traced {getattr(self.__wrapped__, '__qualname__', self.__wrapped__)}>"
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        return BoundFunction(self, instance)
+
+    def __reduce__(self) -> Any:
+        """For pickle and copy: by name where that leads here, else the function with its options, yet to be traced."""
+        if _by_name(self.__module__, self.__qualname__) is self:
+            return self.__qualname__
+        return TracedFunction, self._made_of
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """As ``__reduce__``, and what the name leads to may also be a plain function, which pickle finds by its name.
+
+        So cloudpickle may take it along by value where it takes functions so, such as those of ``__main__``.
+        """
+        reduced = self.__reduce__()
+        return (self.restore, ()) if isinstance(reduced, str) and protocol >= 4 else reduced
+
+    @property
+    def _made_of(self) -> tuple[Any, ...]:
+        return self.__wrapped__, self.options, tuple(sorted(self._binder.static)), ()
+
+    @cached_property
+    def restore(self) -> Callable[[], TracedFunction]:
+        """Gives this function where its name leads to it, else one made anew."""
+        made_of, module, name = self._made_of, self.__module__, self.__qualname__
+
+        def restore() -> TracedFunction:
+            found = _by_name(module, name)
+            known = isinstance(found, TracedFunction) and found.__wrapped__ is made_of[0]
+            return found if known else TracedFunction(*made_of)
+
+        restore.__module__, restore.__qualname__ = module, f"{name}.restore"
+        return restore
+
+    # --- the call ---------------------------------------------------------------------------------------------------
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        ambient = context.current()
+        if ambient.trace is not None:
+            return self.__wrapped__(*args, **kwargs)  # inside another trace it is a part of that one
+        values = args if len(args) == self._plain_count and not kwargs else self._binder.bind(args, kwargs)
+        known = self._specialisations
+        for specialisation in known:
+            if specialisation.ambient is not ambient and specialisation.ambient.fingerprint != ambient.fingerprint:
+                continue
+            match = specialisation.match(values)
+            if match is not None:
+                self._hits += 1
+                if specialisation is not known[0]:
+                    self._use(specialisation)
+                if self._bounded:
+                    self._check_contract(specialisation, match[1])
+                return specialisation.run(match)
+        if ambient.anomaly or config.DISABLE_JIT.is_on():
+            return self._eager(values)
+        return self._miss(values, ambient)
+
+    def _use(self, specialisation: Specialisation) -> None:
+        """Put a specialisation first: the last one is the least recently used."""
+        with self._lock:
+            rest = tuple(known for known in self._specialisations if known is not specialisation)
+            if len(rest) < len(self._specialisations):
+                self._specialisations = (specialisation, *rest)
+
+    def _eager(self, values: Sequence[Any]) -> Any:
+        """Plain eager Python; NumPy arguments become tensors as they do in a trace."""
+        arguments = self._binder.describe(values)
+        leaves = [
+            lifting.wrap(EagerValue(native(leaf))) if isinstance(leaf, np.ndarray | np.generic) else leaf
+            for leaf in arguments.leaves
+        ]
+        given = rebuilt(arguments, leaves, values)
+        boxes, own_boxes = (
+            boxes_of(arguments.structure.children, tree, self._binder.names) for tree in (given, values)
+        )
+        args, named = self._binder.unbind(given)
+        with recursion.DEEPER:
+            result = self.__wrapped__(*args, **named)
+        for box, own in zip(boxes, own_boxes, strict=True):
+            for change in changes([box]) if box.value is not own.value else ():
+                apply(change, own.value)
+        return result
+
+    def _miss(self, values: tuple[Any, ...], ambient: Context) -> Any:
+        values = self._with_native_arrays(values)
+        with self._lock:
+            specialisation = match = None
+            fresh = False
+            for known in self._specialisations:  # another thread may have made it meanwhile
+                if known.ambient.fingerprint == ambient.fingerprint and (match := known.match(values)) is not None:
+                    specialisation = known
+                    self._hits += 1
+                    break
+            if specialisation is None:
+                specialisation, fresh = self._specialise(values, ambient), True
+                match = specialisation.match(values)
+                if match is None:
+                    raise TraceError(
+                        f"what the trace of {self.__name__} assumes does not hold right after it: "
+                        f"{difference(specialisation, self._binder.describe(values))}",
+                        hint="the function changes Python state on which it depends; keep that state in tensors",
+                    )
+        assert match is not None
+        self._check_contract(specialisation, match[1])
+        if self.options.verify and fresh:
+            return self._verified(specialisation, values)
+        return specialisation.run(match)
+
+    def _with_native_arrays(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        arguments = self._binder.describe(values)
+        if all(native(leaf) is leaf for leaf in arguments.leaves if isinstance(leaf, np.ndarray | np.generic)):
+            return values
+        leaves = [native(x) if isinstance(x, np.ndarray | np.generic) else x for x in arguments.leaves]
+        return tuple(arguments.structure.unflatten(leaves))
+
+    def _specialise(self, values: tuple[Any, ...], ambient: Context) -> Specialisation:
+        arguments = self._binder.describe(values)
+        why = reason(self._specialisations, arguments, ambient)
+        start = time.perf_counter()
+        program, keys = self.recording.program(arguments, values, self._specialisations)
+        traced = time.perf_counter()
+        specialisation = Specialisation(arguments.structure, keys, program, ambient, self.compile)
+        specialisation.forward  # noqa: B018 - compiled now, under the lock
+        done = time.perf_counter()
+        location = Location.of_user()
+        self.ledger.append(Retrace(location, why, 1e3 * (traced - start), 1e3 * (done - traced)))
+        self._misses += 1
+        kept = (specialisation, *self._specialisations)
+        if len(kept) > MAX_SPECIALISATIONS:
+            kept = kept[:MAX_SPECIALISATIONS]
+            if not self._warned:
+                self._warned = True
+                warnings.warn(
+                    f"{self.__name__} was compiled for more than {MAX_SPECIALISATIONS} kinds of calls; the least "
+                    f"recently used ones are dropped. The last time: {why}. jg.explain(f, ...) shows the ledger",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
+        self._specialisations = kept
+        return specialisation
+
+    def compile(self, graph: Graph, donate: Sequence[tuple[int, int]] = ()) -> backend.Runnable:
+        """Code for a graph under this function's options."""
+        options = self.options
+        return backend.compile_graph(graph, donate=donate, fastmath=options.fastmath, threads=options.threads)
+
+    def _check_contract(self, specialisation: Specialisation, operands: Sequence[EagerValue]) -> None:
+        """TraceError where a call would need more memory for temporaries and outputs than ``max_bytes`` allows."""
+        limit = self.options.max_bytes
+        if limit is None:
+            return
+        graph = specialisation.program.graph
+        sizes = bind_sizes([value.type for value in graph.inputs], [operand.shape for operand in operands])
+        needed = backend.workspace_bytes(specialisation.forward, sizes) + backend.output_bytes(graph, sizes)
+        if needed > limit:
+            raise TraceError(
+                f"{self.__name__} needs {needed} bytes for arena and outputs, more than max_bytes={limit}",
+                hint="smaller arguments, or a larger max_bytes",
+            )
+
+    def _verified(self, specialisation: Specialisation, values: tuple[Any, ...]) -> Any:
+        from jitgraph.tracing.verification import run_verified
+
+        args, named = self._binder.unbind(values)
+        boxes = boxes_of(specialisation.structure.children, values, self._binder.names)
+        return run_verified(self, specialisation, values, lambda: self.__wrapped__(*args, **named), boxes)
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """What the specialisations held now run, the last used first."""
+        return tuple(specialisation.program for specialisation in self._specialisations)
+
+    # --- the public face --------------------------------------------------------------------------------------------
+
+    def cache_info(self) -> CacheInfo:
+        """Hits, misses (compilations) and the number of specialisations held."""
+        return CacheInfo(self._hits, self._misses, len(self._specialisations))
+
+    def cache_clear(self) -> None:
+        """Forget every specialisation, the ledger and the counts."""
+        with self._lock:
+            self._specialisations = ()
+            self.recording.families.clear()
+            self.ledger.clear()
+            self._hits = self._misses = 0
+            self._warned = False
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """One value for each parameter."""
+        return self._binder.bind(args, kwargs)
+
+    def describe(self, values: Sequence[Any]) -> Arguments:
+        """Bound arguments taken apart."""
+        return self._binder.describe(values)
+
+    def fitted(self, values: Sequence[Any], keys: Sequence[LeafKey]) -> tuple[Any, ...]:
+        """Bound arguments with arrays as tensors, or the other way round, where ``keys`` asks for it."""
+        from jitgraph.tracing.lowered import fitted
+
+        arguments = self.describe(values)
+        return fitted(arguments, keys) if len(arguments.keys) == len(keys) else tuple(values)
+
+    def difference(self, specialisation: Specialisation, values: Sequence[Any]) -> str:
+        """In what bound arguments, or the state now, differ from what a specialisation assumes."""
+        return difference(specialisation, self.describe(values))
+
+    def lower(self, /, *args: Any, **kwargs: Any) -> Any:
+        """The program for these arguments (tensors, arrays, or ``jg.TensorSpec``) without running it."""
+        from jitgraph.tracing.lowered import lower
+
+        return lower(self, args, kwargs)
+
+
+class BoundFunction:
+    """A traced function as a method of an object."""
+
+    def __init__(self, function: TracedFunction, instance: object) -> None:
+        self.function = function
+        self.instance = instance
+        self.__wrapped__ = function.__wrapped__.__get__(instance)
+        self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
+
+    def __reduce__(self) -> Any:
+        return BoundFunction, (self.function, self.instance)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self.function(self.instance, *args, **kwargs)
+
+    def lower(self, /, *args: Any, **kwargs: Any) -> Any:
+        """As ``TracedFunction.lower``."""
+        return self.function.lower(self.instance, *args, **kwargs)
+
+    def cache_info(self) -> CacheInfo:
+        """As ``TracedFunction.cache_info``, of all instances together."""
+        return self.function.cache_info()
+
+    def cache_clear(self) -> None:
+        """As ``TracedFunction.cache_clear``."""
+        self.function.cache_clear()
+
+    @property
+    def ledger(self) -> list[Retrace]:
+        """The ledger of all instances together."""
+        return self.function.ledger
+
+
+def _by_name(module: str, name: str) -> Any:
+    """What stands in ``module`` under a dotted name, or None."""
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def trace(
+    function: Callable[..., Any] | None = None,
+    *arguments: Any,
+    dynamic_shapes: Mapping[str, Any] | None = None,
+    static_argnames: Sequence[str] = (),
+    static_argnums: Sequence[int] = (),
+    fastmath: bool = False,
+    device: str | None = None,
+    strict: bool = False,
+    verify: bool = False,
+    threads: int | None = None,
+    max_bytes: int | str | None = None,
+) -> Any:
+    """A function that is recorded, compiled and run as native code; ``@jg.trace`` or ``@jg.trace(...)``.
+
+    dynamic_shapes: names for sizes, ``{"x": {0: "batch"}}``. static_argnames, static_argnums: arguments that are part
+    of the key by value. strict: what cannot be guarded is an error. verify: each new one is compared with eager.
+    threads, max_bytes: at most so many threads, and so many bytes of arena and outputs. DeviceError for a device other
+    than "cpu".
+    """
+    if arguments:
+        raise TraceError(
+            "jg.trace takes the function alone; it is recorded when it is called", hint="jg.trace(function)(x)"
+        )
+    if function is not None and not callable(function):
+        raise TraceError(
+            f"jg.trace takes a function, not {type(function).__name__}", hint="write @jg.trace above a def"
+        )
+    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+        raise TraceError(
+            f"{getattr(function, '__name__', 'the function')} gives its results one by one, or later; "
+            "a traced function returns them all",
+            hint="return a list, or trace the function that it calls",
+        )
+    if device not in (None, "cpu"):
+        raise DeviceError(f"device {device!r} is not available", hint='this build compiles for "cpu"')
+    if threads is not None and threads < 1:
+        raise TraceError(f"threads={threads}; at least one is needed")
+    options = Options(shapes_by_name(dynamic_shapes), strict, verify, threads, bytes_of(max_bytes), fastmath)
+    names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+    numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    if function is None:
+        return lambda f: TracedFunction(f, options, names, numbers)
+    return TracedFunction(function, options, names, numbers)

@@ -1,0 +1,181 @@
+"""One call of native code on eager values: where each result lies, and what of the state it overwrites.
+
+What does not depend on the call is settled once: the plan of shapes, which results may take over which state
+(``donation.py``), and the memory of small results. The arguments were checked by the matcher (``dispatch.py``), so the
+code is entered without a second look at them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from jitgraph.eager import EagerValue
+from jitgraph.runtime import loader
+from jitgraph.tracing.donation import InPlaceCall
+from jitgraph.tracing.operands import native_type, placed
+
+_Enter = Callable[[loader.Plan, Sequence[EagerValue], Sequence[EagerValue]], None]
+_Assemble = Callable[[loader.Plan, Sequence[EagerValue]], list[EagerValue]]
+
+_MOST_BYTES: Final = 64 << 10  # of one result that is kept; above, allocating is no longer what counts
+_MOST_KEPT: Final = 4 << 20  # of all results of one specialisation
+
+
+class Alias(NamedTuple):
+    """An output that may lie where an input lies, which is the value of the handle in a slot."""
+
+    output: int
+    input: int
+    slot: int
+
+
+class Invocation:
+    """Calls ``entry`` on operands that fit it; safe from several threads, and from inside a call."""
+
+    def __init__(self, entry: loader.Entry, aliases: Sequence[Alias] = (), recycle: bool = False) -> None:
+        """``recycle``: small results that were dropped give their memory to later ones."""
+        self._entry = entry
+        self._plan: loader.Plan | None = None
+        signature = entry.signature
+        if not signature.dims:
+            self._plan = entry.plan(tuple(_fixed(spec.shape) for spec in signature.parameters))
+        results = self._results = [Result(number) for number in range(len(signature.outputs))]
+        self._inputs = [alias.input for alias in aliases]
+        self._outputs = [alias.output for alias in aliases]
+        self._targets = _picker([alias.slot for alias in aliases])
+        self._calls: list[InPlaceCall] = []
+        if recycle and self._plan is not None:
+            fresh = [result for result in results if result.number not in self._outputs]
+            _recycle(fresh, [self._plan.outputs[result.number][2] for result in fresh])
+        self._enter, self._assemble = _unrolled(entry, results, self._outputs)
+
+    def __call__(self, handles: Sequence[Any], operands: list[EagerValue]) -> list[EagerValue]:
+        """The values of the outputs. State is overwritten in place where nobody else sees it."""
+        plan = self._plan
+        if plan is None:
+            plan = self._entry.plan(tuple([value.array.shape for value in operands]))
+        if self._inputs:
+            return self._in_place(plan, self._targets(handles), operands)
+        results = self._assemble(plan, ())
+        self._enter(plan, operands, results)
+        return results
+
+    def _in_place(self, plan: loader.Plan, handles: Sequence[Any], operands: list[EagerValue]) -> list[EagerValue]:
+        try:
+            call = self._calls.pop()
+        except IndexError:
+            call = InPlaceCall(len(handles))
+        with call.lock:
+            try:
+                alone = call.begin(handles, operands, self._inputs)
+                taken = call.held
+                if alone is not None:
+                    taken = [
+                        value if mine else self._results[number].take(plan)
+                        for value, mine, number in zip(taken, alone, self._outputs, strict=True)
+                    ]
+                results = self._assemble(plan, taken)
+                self._enter(plan, operands, results)
+                for value in taken:
+                    if value.record is not None:  # how the old contents were made
+                        value.record, value.output = None, 0
+            finally:
+                if call.end(handles):
+                    self._calls.append(call)
+        return results
+
+
+def _unrolled(entry: loader.Entry, results: Sequence[Result], outputs: Sequence[int]) -> tuple[_Enter, _Assemble]:
+    """Two loops that each call takes, written out: the addresses of operands and results go to the code; the results
+    are those taken over, which are numbered ``outputs``, and others."""
+    inputs = [f"i{n}" for n in range(len(entry.signature.parameters))]
+    given = [f"o{n}" for n in range(len(results))]
+    addresses = ", ".join(f"{name}.address" for name in (*inputs, *given))
+    made = [f"t[{outputs.index(n)}]" if n in outputs else f"take{n}(plan)" for n in range(len(results))]
+    source = (
+        f"def enter(plan, operands, results):\n"
+        f"    [{', '.join(inputs)}] = operands\n"
+        f"    [{', '.join(given)}] = results\n"
+        f"    call(plan, pack({addresses}))\n"
+        f"def assemble(plan, t):\n"
+        f"    return [{', '.join(made)}]\n"
+    )
+    names: dict[str, Any] = {"call": entry.call, "pack": entry.pack}
+    names |= {f"take{result.number}": result.take for result in results}
+    exec(compile(source, "<jitgraph invocation>", "exec"), names)
+    return names["enter"], names["assemble"]
+
+
+def _recycle(results: Sequence[Result], sizes: Sequence[int]) -> None:
+    """Let small results use memory again, within a limit for all of them."""
+    left = _MOST_KEPT
+    for result, size in zip(results, sizes, strict=True):
+        if size <= _MOST_BYTES and Result.DEPTH * size <= left:
+            left -= Result.DEPTH * size
+            result.recycled = True
+
+
+class Result:
+    """The memory of one output."""
+
+    __slots__ = ("_kept", "number", "recycled")
+
+    DEPTH: Final = 2
+    """Results kept: that of the last call is often looked at while the next call runs."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.recycled = False
+        self._kept: list[EagerValue] = []
+
+    def take(self, plan: loader.Plan) -> EagerValue:
+        """A value for the output to be written to: one of an earlier call that nobody else holds, or a new one."""
+        if not self.recycled:
+            return self._new(plan)
+        kept = self._kept
+        try:
+            oldest = kept.pop(0)
+        except IndexError:
+            value = self._new(plan)
+        else:
+            if oldest.native is not None and _counts(oldest) == _ALONE:
+                value = oldest
+            else:
+                value = self._new(plan)
+                if len(kept) < self.DEPTH - 1:
+                    kept.append(oldest)
+        kept.append(value)
+        return value
+
+    def _new(self, plan: loader.Plan) -> EagerValue:
+        shape, dtype, _ = plan.outputs[self.number]
+        array = plan.empty(self.number)
+        return placed(array, native_type(dtype, shape), loader.address_of(array))
+
+
+def _fixed(shape: Sequence[int | str]) -> tuple[int, ...]:
+    return tuple(size for size in shape if isinstance(size, int))
+
+
+def _picker(numbers: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """What gives the items of these numbers."""
+    if len(numbers) > 1:
+        return itemgetter(*numbers)
+    return lambda items: [items[number] for number in numbers]
+
+
+def _counts(value: EagerValue) -> tuple[int, int]:
+    return sys.getrefcount(value), sys.getrefcount(value.array)
+
+
+def _measure() -> tuple[int, int]:
+    value = EagerValue(np.zeros(1))
+    return _counts(value)
+
+
+_ALONE: Final = _measure()

@@ -1,0 +1,1 @@
+"""One run of the user's function, recorded into a program."""

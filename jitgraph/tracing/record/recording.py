@@ -1,0 +1,231 @@
+"""Recording a call: the function runs once under a trace, with named sizes where its arguments varied before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from jitgraph import tree
+from jitgraph.errors import JitgraphError, NumberError, ScriptError, ShapeError, TraceError, UnsupportedOp, noting
+from jitgraph.ir import context, dims
+from jitgraph.ir.dims import Dim
+from jitgraph.ir.types import TensorType
+from jitgraph.location import Location
+from jitgraph.runtime import forks, recursion
+from jitgraph.tracing.arguments import Arguments, Binder, LeafKey, Static, TensorSpec, containers
+from jitgraph.tracing.capture import impure
+from jitgraph.tracing.capture.capture import Capture
+from jitgraph.tracing.guards import Place
+from jitgraph.tracing.program import Program
+from jitgraph.tracing.record.argument_mutation import aliases, boxes_of, put_back
+from jitgraph.tracing.record.trace import Trace
+from jitgraph.tracing.specialisation import Specialisation
+from jitgraph.tracing.symbolic.naming import Family, named_keys
+from jitgraph.tracing.symbolic.number import standing_in
+from jitgraph.tracing.symbolic.sizes import SizeConflictError
+from jitgraph.tracing.symbolic.varying import Varying
+
+MOST_FAMILIES: Final = 256
+"""Kinds of arguments of which a function remembers which sizes varied."""
+
+
+class Recording:
+    """Makes programs of one function; remembers for each kind of arguments which sizes varied."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        name: str,
+        binder: Binder,
+        dynamic_shapes: Mapping[str, Mapping[int, str]],
+        strict: bool,
+    ) -> None:
+        self.function = function
+        self.name = name
+        self.binder = binder
+        self.dynamic_shapes = dynamic_shapes
+        self.strict = strict
+        self.families: dict[Any, Family] = {}
+
+    def program(
+        self, arguments: Arguments, values: Sequence[Any], known: Sequence[Specialisation] = ()
+    ) -> tuple[Program, tuple[LeafKey, ...]]:
+        """Record the call; sizes that varied are named, and a name that cannot be one is given up.
+
+        Python numbers whose values differ from those in the specialisations ``known`` are read at each call, where
+        Python itself does not need them. Code that takes no name for a size is recorded once more with the size itself.
+        """
+        varying = Varying.of(known, arguments)
+        family = self.families.setdefault(Family.key(arguments), Family())
+        if len(self.families) > MOST_FAMILIES:
+            del self.families[next(iter(self.families))]
+        family.note(arguments)
+        pinned = dict(family.pinned)
+        while True:
+            keys, sizes, positions = named_keys(arguments, family, self.dynamic_shapes)
+            keys = varying.keys(keys)
+            declared = frozenset(sizes) - positions.keys()
+            try:
+                program = self.record(arguments, keys, values, sizes, declared, tuple(varying.places.values()))
+            except SizeConflictError as conflict:
+                for name in conflict.names & positions.keys():
+                    family.pin(positions[name], conflict.location)
+                if not conflict.names & positions.keys():
+                    raise
+                continue
+            except Exception as error:  # perhaps code that takes no stand-in: once more with the numbers themselves
+                if varying:
+                    varying.hold_all(error)
+                elif positions:
+                    for place in positions.values():
+                        family.pin(place, getattr(error, "location", None))
+                else:
+                    family.pinned = pinned
+                    raise
+                continue
+            if varying.settle(program, arguments):
+                continue
+            for name, location in _pinned(program):
+                if name in positions:
+                    family.pin(positions[name], location)
+            return replace(program, held=tuple(varying.held.values())), keys
+
+    def record(
+        self,
+        arguments: Arguments,
+        keys: Sequence[LeafKey],
+        values: Sequence[Any],
+        sizes: Mapping[str, int] | None,
+        declared: frozenset[str],
+        varying: Sequence[Place] = (),
+    ) -> Program:
+        """One trace, with the arguments' sizes as in ``keys``; whatever the function changed is put back.
+
+        The Python numbers at the places ``varying`` are read at each call.
+        """
+        known = [leaf for leaf, key in zip(arguments.leaves, keys, strict=True) if key.kind == "identity"]
+        for leaf, text in zip(arguments.leaves, arguments.texts, strict=True):
+            impure.refuse_iterator(leaf.value if isinstance(leaf, Static) else leaf, text, None)
+        boxes = [box for value in values for box in containers(value)]
+        arrays = [leaf for leaf in arguments.leaves if isinstance(leaf, np.ndarray)]
+        capture = Capture([self.function], known, [*boxes, *arrays])
+        trace = Trace(self.name, capture, sizes, declared)
+        leaves = [
+            _traced_leaf(trace, *item)
+            for item in zip(range(len(keys)), arguments.leaves, keys, arguments.texts, strict=True)
+        ]
+        traced = rebuilt(arguments, leaves, values)
+        boxes = boxes_of(arguments.structure.children, traced, self.binder.names)
+        twice = aliases(boxes) != aliases(boxes_of(arguments.structure.children, values, self.binder.names))
+        capture.know_arguments(box.value for box in boxes)
+        args, keywords = self.binder.unbind(traced)
+
+        def put_all_back() -> None:
+            capture.undo()
+            put_back(boxes)
+            trace.put_back_flags()
+
+        try:
+            with forks.unfinished(put_all_back), recursion.DEEPER, standing_in(varying, trace.numbers):
+                try:
+                    with context.using(emitter=trace, trace=trace, constraints=trace.constraints):
+                        with noting() as noted, capture:
+                            result = self.function(*args, **keywords)
+                        _raise_refusal(noted, shapes=trace.constraints.denied)
+                        program = trace.finish(result, boxes)
+                finally:
+                    capture.undo()
+                    put_back(boxes)
+        finally:
+            trace.put_back_flags()
+            trace.ended = True
+        if twice and program.changes:
+            change = program.changes[0][0]
+            raise TraceError(
+                f"{self.name} changes {change.text}, and a container stands more than once among the arguments",
+                hint="pass each container once, or return the new value instead",
+            )
+        if self.strict and program.unguarded:
+            raise TraceError(
+                f"under strict=True, {self.name} depends on what cannot be guarded: {program.unguarded[0]}",
+                hint="pass it as an argument, or read it by plain attributes and items",
+            )
+        return program
+
+
+def _raise_refusal(noted: Sequence[JitgraphError], *, shapes: bool) -> None:
+    """Raise what the function was refused and caught: eagerly it is not refused, so it would go another way.
+
+    Shapes that do not fit are an error eagerly, too; they count where it was the names of sizes that did not fit.
+    """
+    kinds = (TraceError, ScriptError, UnsupportedOp, SizeConflictError, *([ShapeError, NumberError] if shapes else []))
+    for error in noted:
+        if isinstance(error, kinds):
+            raise error
+
+
+def _pinned(program: Program) -> list[tuple[str, Location | None]]:
+    """Names that the program's constraints hold to one int, with the line that did it."""
+    from jitgraph.ir.constraints import Constraints
+
+    known = Constraints(program.graph.constraints)
+    found = []
+    for name in program.sizes:
+        if isinstance(known.reduce(Dim.name(name)), int):
+            lines = [
+                p.location
+                for p in program.pins
+                if name in dims.names(p.constraint.left) | dims.names(p.constraint.right)
+            ]
+            found.append((name, lines[0] if lines else None))
+    return found
+
+
+def _traced_leaf(trace: Trace, number: int, leaf: Any, key: LeafKey, text: str) -> Any:
+    """What stands in the function's arguments for a leaf while it is traced."""
+    match key.kind:
+        case "tensor":
+            type = TensorType(key.dtype, key.shape)
+            if isinstance(leaf, TensorSpec):
+                return trace.spec_handle(number, text, type)
+            if key.first == number:
+                trace.argument_handle(leaf, number, text, type)
+            return leaf
+        case "array":
+            return trace.argument_array(number, text, TensorType(key.dtype, key.shape))
+        case "float":
+            return trace.argument_float(number, text)
+        case "number":
+            return trace.numbers.at_leaf(number, text, leaf)
+    return leaf.value if isinstance(leaf, Static) else leaf
+
+
+def rebuilt(arguments: Arguments, leaves: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+    """The arguments with traced leaves; a container in which nothing was replaced is the caller's own object."""
+    found, position = [], 0
+    for child, value in zip(arguments.structure.children, values, strict=True):
+        mine = leaves[position : position + child.leaves]
+        given = arguments.leaves[position : position + child.leaves]
+        position += child.leaves
+        if isinstance(value, Static):
+            found.append(value.value)
+        elif all(a is b for a, b in zip(mine, given, strict=True)):
+            found.append(value)
+        else:
+            found.append(_with_attributes(child.unflatten(mine), value))
+    return found
+
+
+def _with_attributes(made: Any, given: Any) -> Any:
+    """``made``, which was rebuilt from the tree ``given``, with the attributes that are no part of the tree, too."""
+    container = tree.container_of(given)
+    if container is not None:
+        for name, value in getattr(given, "__dict__", {}).items():
+            if name not in vars(made):
+                object.__setattr__(made, name, value)
+        for left, right in zip(container.take_apart(made).children, container.take_apart(given).children, strict=True):
+            _with_attributes(left, right)
+    return made

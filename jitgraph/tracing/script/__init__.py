@@ -1,0 +1,132 @@
+"""``script``: trace, for functions whose control flow depends on the values of tensors.
+
+The function's source is rewritten (``source.py`` finds it, ``exits.py`` turns return, break and continue into flags,
+``rewrite.py`` the rest) so that what steers goes through ``staging.py``, and then traced. On Python values everything
+means what it means in Python. On tensors:
+
+- ``if``, conditional expressions, ``and``, ``or`` and chains of comparisons become ``cond``, or a logical op where the
+  second operand is cheap and has no effect; ``while`` becomes a ``while`` op; ``for`` over a range with a tensor or
+  symbolic bound, over a Python range of more than 8 steps and over the rows of a tensor becomes ``scan``, or ``while``
+  where it may be left early. ``enumerate``, ``zip`` and ``reversed`` of these do, too.
+- In a staged ``for`` over a range the variable is a 0-d int64 tensor that stands for a Python int. Where the body
+  cannot be recorded so (it needs a Python int, appends to a list, changes a shape), the loop is unrolled if its length
+  is known and at most 1024; else the error is raised.
+- A Python number that a staged statement changes becomes a 0-d tensor of int64, double or bool. It stays weak: it takes
+  the dtype of the first tensor with which it meets, in the body or on the other side of an ``if``. Returned, it is a
+  Python number again.
+- A variable that is defined on one side or in a body that may not run cannot be read afterwards; types that differ are
+  errors where the variable is read later.
+- ``assert`` becomes a check, ``raise`` of a builtin exception with one text, too.
+- Functions and methods of the user that are called are rewritten as well, also where a function of jitgraph or of the
+  standard library calls them as its arguments. ``float``, ``int`` and ``bool`` of a tensor stand for Python numbers.
+
+What raises ScriptError: generators, coroutines; tensor control flow inside ``try``; print of a tensor; in staged
+bodies ``del``, assignment to globals and outer variables, changes of lists, dictionaries and attributes from outside;
+``:=`` in the later operands of ``and``, ``or`` and conditional expressions; recursion under a tensor condition.
+
+A variable that is rebound in a staged body is a tensor of its own afterwards: ``x += 1`` then does not reach the tensor
+that it held before, where Python would depend on a value to decide it.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType, MethodType
+from typing import Any, Final
+
+from jitgraph.errors import ScriptError, withdraw
+from jitgraph.ir import context
+from jitgraph.location import Location
+from jitgraph.tracing.function import TracedFunction, trace
+from jitgraph.tracing.record.recorder import ConcretisationError
+from jitgraph.tracing.script import staging
+from jitgraph.tracing.script.functions import rewrite
+
+__all__ = ["script", "staging"]
+
+_NAMED: Final = re.compile(r"variable '(\w+)'|name '(\w+)'")
+
+
+def script(
+    function: Callable[..., Any] | None = None,
+    *,
+    dynamic_shapes: Mapping[str, Any] | None = None,
+    static_argnames: Sequence[str] = (),
+    static_argnums: Sequence[int] = (),
+    fastmath: bool = False,
+    device: str | None = None,
+    strict: bool = False,
+    verify: bool = False,
+    threads: int | None = None,
+    max_bytes: int | str | None = None,
+) -> Any:
+    """``trace`` that also captures if, while, for, break, return, and, or, not, assert on tensors; the same options.
+
+    ScriptError for a function that has no source, or that holds what cannot be captured.
+    """
+    options: dict[str, Any] = {
+        "dynamic_shapes": dynamic_shapes,
+        "static_argnames": static_argnames,
+        "static_argnums": static_argnums,
+        "fastmath": fastmath,
+        "device": device,
+        "strict": strict,
+        "verify": verify,
+        "threads": threads,
+        "max_bytes": max_bytes,
+    }
+    if function is None:
+        return lambda f: script(f, **options)
+    original = function.__wrapped__ if isinstance(function, TracedFunction) else function
+    if not isinstance(original, FunctionType | MethodType):
+        raise ScriptError(
+            f"jg.script takes a function, not {type(original).__name__}", hint="write @jg.script above a def"
+        )
+    return trace(_entry(original), **options)
+
+
+def _entry(function: FunctionType | MethodType) -> Callable[..., Any]:
+    """The function in a trace rewritten, with errors that say what a script has to do with them; else as it is."""
+    staged: Any
+    if isinstance(function, MethodType):
+        staged = MethodType(rewrite(function.__func__), function.__self__)  # type: ignore[arg-type]
+    else:
+        staged = rewrite(function)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recorder = context.current().trace
+        if recorder is None:
+            return function(*args, **kwargs)
+        try:
+            return staged(*args, **kwargs)
+        except NameError as error:
+            found = _NAMED.search(str(error))
+            name = next((part for part in found.groups() if part), "") if found else ""
+            if name not in recorder.dropped:
+                raise
+            raise ScriptError(
+                f"the variable {name!r} is read but {recorder.dropped[name]}",
+                location=_line_of(error),
+                hint="give it a value before that statement",
+            ) from error
+        except ConcretisationError as error:
+            withdraw(error)
+            raise ScriptError(
+                error.message,
+                location=error.location,
+                hint="in a script only if, while, for, and, or, not and assert take tensors; "
+                "jg.where, jg.maximum, jg.any compute with them; use range(n), not Python's own functions",
+            ) from error
+
+    call.is_staged = True  # type: ignore[attr-defined]
+    return call
+
+
+def _line_of(error: BaseException) -> Location | None:
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return None if traceback is None else Location(traceback.tb_frame.f_code.co_filename, traceback.tb_lineno)

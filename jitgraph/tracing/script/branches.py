@@ -1,0 +1,253 @@
+"""Statements and expressions with two sides on a tensor: both are recorded, and a ``cond`` op chooses what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+from jitgraph import dtypes, lifting, ops, tree
+from jitgraph.errors import ScriptError, ShapeError
+from jitgraph.ir import context
+from jitgraph.ir.graph import Node
+from jitgraph.location import Location
+from jitgraph.tensor import Tensor
+from jitgraph.tracing.control.journal import Journal
+from jitgraph.tracing.control.region import Region, handles_of, operands_of, write_back
+from jitgraph.tracing.record.recorder import Recorder
+from jitgraph.tracing.script.exits import RESULT
+from jitgraph.tracing.script.variables import (
+    UNBOUND,
+    Kind,
+    describe,
+    handle,
+    joined,
+    kind_of,
+    operand,
+    same,
+    title,
+    zero,
+)
+from jitgraph.tree import TreeDef
+
+_LARGEST_INLINE: Final = 16  # ops of a side that is computed in any case rather than only where it is needed
+
+
+class DeadEnd(Exception):
+    """A side that always raises when it runs: nothing follows in it."""
+
+
+class Merge(NamedTuple):
+    """One result: its structure, and for each leaf its kind, or None with the Python value that both sides have."""
+
+    structure: TreeDef
+    leaves: tuple[tuple[Kind | None, Any], ...]
+
+
+def truth(test: Any) -> Tensor:
+    """A tensor of one element as a 0-d bool."""
+    if test.ndim and test.size != 1:
+        raise ShapeError(f"the truth of a tensor of shape {tuple(test.shape)} is not known", hint="jg.any or jg.all")
+    one: Tensor = test.reshape(()) if test.ndim else test
+    return one if dtypes.is_bool(one.dtype) else one != 0
+
+
+def in_body(region: Recorder, function: Callable[[], Any]) -> Any:
+    """Run the body of a staged statement with its journal."""
+    region.journal = journal = Journal()
+    try:
+        result = function()
+    except DeadEnd:
+        journal.settle()
+        raise
+    except BaseException:
+        journal.undo()
+        raise
+    journal.settle()
+    return result
+
+
+def choose(
+    test: Tensor, sides: Sequence[Callable[[], dict[str, Any]]], live: Sequence[str], words: Sequence[str]
+) -> dict[str, Any]:
+    """The results of the first side where ``test`` holds, else of the second; names that only one side has are dropped.
+
+    ScriptError where a name that is read later has types that differ. ``words`` say what the sides are called.
+    """
+    trace = context.current().trace
+    predicate = trace.own(truth(test).value)
+    regions, found = [], []
+    for side, word in zip(sides, words, strict=True):
+        region = Region(word, trace, [], [])
+        try:
+            found.append(region.record(in_body, region, side))
+        except DeadEnd:
+            found.append(None)
+        regions.append(region)
+    results, merges = _merged(regions, found, live, words)
+    outputs = [region.record(_lowered, region, merges, values) for region, values in zip(regions, found, strict=True)]
+    written = handles_of(regions)
+    for region, out in zip(regions, outputs, strict=True):
+        out += [region.read(target) for target in written]
+    keys, outer = operands_of(regions)
+    graphs = [region.close(keys, [v.type for v in outer], out) for region, out in zip(regions, outputs, strict=True)]
+    made = list(trace.emit(ops.cond, [predicate, *outer], {}, graphs))
+    if found[0] is None and found[1] is None:
+        raise DeadEnd
+    write_back(trace, written, made[len(made) - len(written) :])
+    values = iter(made)
+    for name, merge in merges.items():
+        leaves = [handle(next(values), kind) if kind is not None else fixed for kind, fixed in merge.leaves]
+        results[name] = made_here(merge.structure.unflatten(leaves))
+    return results
+
+
+def made_here(value: Any) -> Any:
+    """``value``, a container or object made by the staged body that is being recorded, if one is."""
+    journal = innermost_journal()
+    if journal is not None:
+        journal.make(value)
+    return value
+
+
+def innermost_journal() -> Journal | None:
+    """The journal of the innermost staged body that is being recorded."""
+    recorder = context.current().trace
+    while recorder is not None and recorder.journal is None:
+        recorder = recorder.parent
+    return None if recorder is None else recorder.journal
+
+
+def _merged(
+    regions: Sequence[Region], found: Sequence[dict[str, Any] | None], live: Sequence[str], words: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, Merge]]:
+    """The names that are the same on both sides, with their values, and how the others are merged."""
+    left, right = found
+    first, second = regions
+    if left is None or right is None:
+        first = second = second if left is None else first
+        left = right = (right if left is None else left) or {}
+    results: dict[str, Any] = {}
+    merges: dict[str, Merge] = {}
+    for name in left:
+        a, b = left[name], right[name]
+        if a is b and None not in found:
+            results[name] = a
+            continue
+        if a is UNBOUND or b is UNBOUND:
+            if name != RESULT or a is b:
+                results[name] = UNBOUND
+                if a is not b:
+                    word = words[1] if a is UNBOUND else words[0]
+                    _drop(regions[0], name, f"is defined only in the {word} of the statement at {Location.of_user()}")
+                continue
+            homes = (second, second) if a is UNBOUND else (first, first)
+            a = b = b if a is UNBOUND else a
+        else:
+            homes = first, second
+        merge = _merge(a, b, homes)
+        if merge is not None:
+            merges[name] = merge
+        elif name in live or not name.isidentifier():
+            raise ScriptError(
+                f"{title(name)} is {first.record(describe, a)} in the {words[0]} and "
+                f"{second.record(describe, b)} in the {words[1]}",
+                hint="give it the same structure, dtype and shape on both sides, as by .astype(...) or jg.zeros(...)",
+            )
+        else:
+            results[name] = UNBOUND
+            _drop(regions[0], name, f"has types that differ between the sides of {Location.of_user()}")
+    return results, merges
+
+
+def _merge(a: Any, b: Any, homes: tuple[Region, Region]) -> Merge | None:
+    left, structure = tree.flatten(a)
+    right, other = tree.flatten(b)
+    if structure != other:
+        return None
+    leaves: list[tuple[Kind | None, Any]] = []
+    for x, y in zip(left, right, strict=True):
+        if not isinstance(x, Tensor) and same(x, y):
+            leaves.append((None, x))
+            continue
+        kinds = homes[0].record(kind_of, x), homes[1].record(kind_of, y)
+        if kinds[0] is None or kinds[1] is None:
+            return None
+        kind = joined(kinds[0], kinds[1])
+        if kind is None:
+            return None
+        leaves.append((kind, None))
+    return Merge(structure, tuple(leaves))
+
+
+def _lowered(region: Region, merges: dict[str, Merge], values: dict[str, Any] | None) -> list[Any]:
+    made = []
+    for name, merge in merges.items():
+        value = UNBOUND if values is None else values[name]
+        leaves = [None] * len(merge.leaves) if value is UNBOUND else tree.flatten(value)[0]
+        for leaf, (kind, _) in zip(leaves, merge.leaves, strict=True):
+            if kind is not None:
+                made.append(operand(zero(kind) if value is UNBOUND else leaf, kind, region))
+    return made
+
+
+def _drop(region: Recorder, name: str, why: str) -> None:
+    recorder: Recorder | None = region
+    while recorder is not None:
+        recorder.dropped[name] = why
+        recorder = recorder.parent
+
+
+def drop(name: str, why: str) -> None:
+    """Note why a variable has no value any more, for the error that reading it raises."""
+    trace = context.current().trace
+    if trace is not None:
+        _drop(trace, name, why)
+
+
+def lazily(test: Tensor, side: Callable[[], Any], *, conjunction: bool) -> Any:
+    """``test and side()``, or ``test or side()``: one op where the side is cheap and has no effect, else a ``cond``."""
+    trace = context.current().trace
+    region = Region("operand", trace, [], [])
+    try:
+        value = region.record(in_body, region, side)
+    except DeadEnd:
+        value = None
+    if _is_cheap(region, value):
+        inlined = _inlined(trace, region, value) if isinstance(value, Tensor) else value
+        other = truth(inlined).value if isinstance(inlined, Tensor) else lifting.value_of(inlined)
+        op = ops.logical_and if conjunction else ops.logical_or
+        return lifting.wrap(op(truth(test).value, other))
+    name = f"the value of {'and' if conjunction else 'or'}"
+    sides = [lambda: {name: side()}, lambda: {name: test}]
+    return choose(test, sides if conjunction else sides[::-1], (), ("left side", "right side"))[name]
+
+
+def _is_cheap(region: Region, value: Any) -> bool:
+    kind: Kind | None = region.record(kind_of, value)
+    nodes = region.builder.nodes
+    return (
+        kind is not None
+        and dtypes.is_bool(kind.dtype)
+        and not kind.shape
+        and len(nodes) <= _LARGEST_INLINE
+        and not region.written()
+        and all(map(_cannot_fail, nodes))
+        and all(not output.shape for node in nodes for output in node.outputs)
+    )
+
+
+def _cannot_fail(node: Node) -> bool:
+    """Whether a node has no effect: an index out of range raises, so that indexing waits until it is needed."""
+    if node.op.effect != "none" or node.op.kind in ("control", "indexing"):
+        return False
+    return all(_cannot_fail(inner) for region in node.regions for inner in region.nodes)
+
+
+def _inlined(trace: Recorder, region: Region, result: Tensor) -> Tensor:
+    """The ops that ``region`` recorded, recorded here."""
+    last = region.own(region.read(result)).ir
+    known = {captured.inner: captured.outer for captured in region.captured.values()}
+    for node in region.builder.nodes:
+        made = trace.emit(node.op, [known[value] for value in node.inputs], node.attrs, node.regions)
+        known.update(zip(node.outputs, made, strict=True))
+    return lifting.wrap(known[last])

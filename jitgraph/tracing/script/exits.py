@@ -1,0 +1,198 @@
+"""``return``, ``break`` and ``continue`` become flags, and what follows them is guarded by the flags.
+
+Where one side of an ``if`` always leaves, the statements that follow it move into the other side instead, so that
+``if c: return a`` and ``return b`` become two sides that both give the result. A loop keeps in ``jg_stop`` the names of
+the flags that end it.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Final, TypeAlias
+
+from jitgraph.errors import ScriptError
+from jitgraph.location import Location
+from jitgraph.tracing.script.names import own
+
+RETURNED: Final = "jg_returned_"
+RESULT: Final = "jg_result_"
+_LOOPS: Final = (ast.For, ast.While, ast.AsyncFor)
+_FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+Flags: TypeAlias = "set[str]"
+
+
+def without_exits(node: ast.FunctionDef, file: str) -> list[ast.stmt]:
+    """The body of a function with at most one ``return``, its last statement, and no ``break`` or ``continue``."""
+    returns = [n for n in own(node.body) if isinstance(n, ast.Return)]
+    tail = len(returns) == 1 and node.body[-1] is returns[0]
+    leaves = _Leaves(file)
+    if not returns or tail:
+        return leaves.block(node.body)
+    body = list(node.body)
+    last = body[-1].end_lineno or node.lineno
+    end = ast.Pass(lineno=last, col_offset=0, end_lineno=last, end_col_offset=0)
+    if not _always_leaves(body):
+        body.append(ast.copy_location(ast.Return(value=ast.copy_location(ast.Constant(value=None), end)), end))
+    start = [_set(RETURNED, ast.Constant(value=False), body[0])]
+    if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+        start, body = [body[0], *start], body[1:]
+    result = ast.Return(value=ast.Name(id=RESULT, ctx=ast.Load()))
+    return [*start, *leaves.block(body, returns=True), ast.copy_location(result, body[-1])]
+
+
+class _Leaves:
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.count = 0
+        self.returns = False
+        self.breaks: list[str] = []
+        self.continues: list[str] = []
+
+    def block(self, statements: list[ast.stmt], returns: bool | None = None) -> list[ast.stmt]:
+        """The statements with flags in place of exits."""
+        if returns is not None:
+            self.returns = returns
+        made: list[ast.stmt] = []
+        for number, statement in enumerate(statements):
+            rest = statements[number + 1 :]
+            flags = self.flags(statement)
+            if isinstance(statement, ast.If) and flags and rest:
+                left, right = _always_leaves(statement.body), _always_leaves(statement.orelse)
+                if left or right:
+                    body = statement.body if left else [*statement.body, *rest]
+                    orelse = [*statement.orelse, *rest] if left and not right else statement.orelse
+                    moved = ast.If(test=statement.test, body=self.block(body), orelse=self.block(orelse))
+                    return [*made, ast.copy_location(moved, statement)]
+            made += self.statement(statement)
+            if isinstance(statement, ast.Return | ast.Break | ast.Continue) and (flags or self.returns):
+                return made
+            if flags and rest:
+                guarded = ast.If(test=_none_of(sorted(flags)), body=self.block(rest), orelse=[])
+                return [*made, _at(guarded, rest[0])]
+        return made
+
+    def flags(self, statement: ast.stmt) -> Flags:
+        """The flags that a statement may set for the block in which it stands."""
+        found: Flags = set()
+        for node in _own_level(statement):
+            if isinstance(node, ast.Break):
+                found.add(self.breaks[-1])
+            elif isinstance(node, ast.Continue):
+                found.add(self.continues[-1])
+        if self.returns and any(isinstance(node, ast.Return) for node in own([statement])):
+            found.add(RETURNED)
+        return found
+
+    def statement(self, node: ast.stmt) -> list[ast.stmt]:
+        match node:
+            case ast.Return() if self.returns:
+                value = node.value or ast.Constant(value=None)
+                return [_set(RESULT, value, node), _set(RETURNED, ast.Constant(value=True), node)]
+            case ast.Break():
+                return [_set(self.breaks[-1], ast.Constant(value=True), node)]
+            case ast.Continue():
+                return [_set(self.continues[-1], ast.Constant(value=True), node)]
+            case ast.If():
+                new: Any = ast.If(test=node.test, body=self.block(node.body), orelse=self.block(node.orelse))
+            case ast.For() | ast.While():
+                return self.loop(node)
+            case ast.With():
+                new = ast.With(items=node.items, body=self.block(node.body))
+            case ast.Try() | ast.TryStar():
+                new = self.attempt(node)
+            case ast.Match():
+                cases = [ast.match_case(c.pattern, c.guard, self.block(c.body)) for c in node.cases]
+                new = ast.Match(subject=node.subject, cases=cases)
+            case _:
+                return [node]
+        return [ast.copy_location(new, node)]
+
+    def loop(self, node: ast.For | ast.While) -> list[ast.stmt]:
+        self.count += 1
+        broken, skipped = f"jg_break_{self.count}_", f"jg_continue_{self.count}_"
+        inner = [n for statement in node.body for n in _own_level(statement)]
+        breaks = any(isinstance(n, ast.Break) for n in inner)
+        skips = any(isinstance(n, ast.Continue) for n in inner)
+        returns = self.returns and any(isinstance(n, ast.Return) for n in own(node.body))
+        self.breaks.append(broken)
+        self.continues.append(skipped)
+        body = self.block(node.body)
+        self.breaks.pop()
+        self.continues.pop()
+        if skips:
+            body = [_set(skipped, ast.Constant(value=False), node.body[0]), *body]
+        stop = [*([broken] if breaks else []), *([RETURNED] if returns else [])]
+        new: Any
+        if isinstance(node, ast.For):
+            new = ast.For(target=node.target, iter=node.iter, body=body, orelse=[])
+        else:
+            new = ast.While(test=node.test, body=body, orelse=[])
+        new.jg_stop = stop
+        made: list[ast.stmt] = [_set(broken, ast.Constant(value=False), node)] if breaks else []
+        made.append(ast.copy_location(new, node))
+        if node.orelse:
+            orelse = self.block(node.orelse)
+            guarded = _at(ast.If(test=_none_of(stop), body=orelse, orelse=[]), node.orelse[0])
+            made += [guarded] if stop else orelse
+        return made
+
+    def attempt(self, node: ast.Try | ast.TryStar) -> ast.stmt:
+        for statement in node.finalbody:
+            if any(isinstance(n, ast.Return) for n in own([statement])) or self.flags(statement):
+                raise ScriptError(
+                    "a finally block leaves by return, break or continue",
+                    location=Location(self.file, statement.lineno),
+                    hint="leave after the try statement",
+                )
+        flags = sorted(set().union(*(self.flags(statement) for statement in node.body)))
+        orelse = self.block(node.orelse)
+        if flags and orelse:
+            orelse = [_at(ast.If(test=_none_of(flags), body=orelse, orelse=[]), node.orelse[0])]
+        handlers = [
+            ast.copy_location(ast.ExceptHandler(type=h.type, name=h.name, body=self.block(h.body)), h)
+            for h in node.handlers
+        ]
+        kind = type(node)
+        return kind(body=self.block(node.body), handlers=handlers, orelse=orelse, finalbody=self.block(node.finalbody))
+
+
+def _own_level(node: ast.AST) -> list[ast.AST]:
+    """The node and what is below it, without what stands in loops, functions and classes."""
+    found = [node]
+    if isinstance(node, _LOOPS):
+        return [*found, *(inner for statement in node.orelse for inner in _own_level(statement))]
+    if not isinstance(node, _FUNCTIONS):
+        for child in ast.iter_child_nodes(node):
+            found += _own_level(child)
+    return found
+
+
+def _always_leaves(statements: list[ast.stmt]) -> bool:
+    for node in statements:
+        match node:
+            case ast.Return() | ast.Break() | ast.Continue() | ast.Raise():
+                return True
+            case ast.If() if _always_leaves(node.body) and _always_leaves(node.orelse):
+                return True
+            case ast.With() if _always_leaves(node.body):
+                return True
+    return False
+
+
+def _at(new: ast.If, node: ast.AST) -> ast.If:
+    ast.copy_location(new, node)
+    for inner in ast.walk(new.test):
+        ast.copy_location(inner, node)
+    return new
+
+
+def _set(name: str, value: ast.expr, node: ast.AST) -> ast.stmt:
+    if not hasattr(value, "lineno"):
+        ast.copy_location(value, node)
+    return ast.copy_location(ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=value), node)
+
+
+def _none_of(flags: list[str]) -> ast.expr:
+    names: list[ast.expr] = [ast.Name(id=flag, ctx=ast.Load()) for flag in flags]
+    test = names[0] if len(names) == 1 else ast.BoolOp(op=ast.Or(), values=names)
+    return ast.UnaryOp(op=ast.Not(), operand=test)

@@ -1,0 +1,120 @@
+"""What a staged ``for`` goes along: ranges, rows of tensors, and both by enumerate, zip and reversed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from jitgraph import dtypes, lifting, tree
+from jitgraph.errors import ScriptError, ShapeError, trying
+from jitgraph.records import dataclass
+from jitgraph.tensor import Tensor
+from jitgraph.tracing.record.recorder import ConcretisationError
+from jitgraph.tracing.symbolic.sizes import SymbolicDim
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Steps:
+    """A sequence whose items a graph can compute: ``item(i, rows)`` is item ``i``, of a step number (an int or a weak
+    0-d tensor) and row ``i`` of each tensor in ``rows``. ``length`` is an int, a symbolic size or a 0-d tensor."""
+
+    length: Any
+    rows: Any
+    item: Callable[[Any, Any], Any]
+
+    def __iter__(self) -> Iterator[Any]:
+        """The items one by one, where the length is or becomes known to Python."""
+        try:
+            with trying():
+                count = int(self.length)
+        except ConcretisationError as error:
+            raise ScriptError(
+                "a range whose length depends on a tensor is used outside of a for statement",
+                location=error.location,
+                hint="write a for statement, or jg.arange over a known size",
+            ) from None
+        return (self.at(i) for i in range(count))
+
+    def __reversed__(self) -> Iterator[Any]:
+        return reversed_steps(self)  # type: ignore[return-value]
+
+    def at(self, i: Any) -> Any:
+        """Item ``i``."""
+        return self.item(i, tree.map_leaves(lambda rows: rows[i], self.rows))
+
+
+def steps_of(iterable: Any, threshold: int) -> Steps | None:
+    """The steps of what a ``for`` goes along, or None where Python goes along it item by item."""
+    if isinstance(iterable, Steps):
+        return iterable
+    if isinstance(iterable, Tensor):
+        if iterable.ndim == 0:
+            raise TypeError("iteration over a 0-d tensor")
+        return Steps(iterable.shape[0], iterable, lambda i, row: row)
+    if isinstance(iterable, range) and len(iterable) > threshold:
+        start, step = iterable.start, iterable.step
+        return Steps(len(iterable), None, lambda i, _: start + i * step)
+    return None
+
+
+def make_range(*args: Any) -> Any:
+    """``range``; of tensors and symbolic sizes, its steps."""
+    if not 1 <= len(args) <= 3 or not any(isinstance(a, Tensor | SymbolicDim) for a in args):
+        return range(*args)
+    for bound in args:
+        if isinstance(bound, Tensor) and (bound.ndim or not dtypes.is_integer(bound.dtype)):
+            raise ShapeError(f"range takes 0-d integer tensors, not {bound._static.type}", hint="x.astype(jg.int64)")
+    start, stop = (0, args[0]) if len(args) == 1 else args[:2]
+    step = args[2] if len(args) == 3 else 1
+    if isinstance(step, Tensor | SymbolicDim):
+        raise ScriptError("the step of a range depends on a tensor", hint="for i in range(n): ... start + i * step")
+    if step == 0:
+        raise ValueError("range() arg 3 must not be zero")
+    start, stop = _weak(start), _weak(stop)
+    length = (stop - start + (step - 1)) // step if step > 0 else (start - stop + (-step - 1)) // -step
+    if isinstance(length, SymbolicDim) and (start != 0 or step != 1) and not length >= 0:
+        length = 0
+    return Steps(length, None, lambda i, _: start + i * step)
+
+
+def _weak(bound: Any) -> Any:
+    """A bound as what stands for a Python int."""
+    if not isinstance(bound, Tensor):
+        return bound
+    made = lifting.wrap(lifting.cast(bound.value, dtypes.int64))
+    made._weak = True
+    return made
+
+
+def make_enumerate(iterable: Any, start: Any = 0) -> Any:
+    """``enumerate``; of a tensor or steps, steps."""
+    steps = steps_of(iterable, 1 << 62)
+    if steps is None:
+        return enumerate(iterable, start)
+    return Steps(steps.length, steps.rows, lambda i, rows: (start + i, steps.item(i, rows)))
+
+
+def make_zip(*iterables: Any, strict: bool = False) -> Any:
+    """``zip``; of tensors and steps alone, steps of the smallest length."""
+    found = [steps_of(iterable, -1) for iterable in iterables]
+    if not any(isinstance(i, Tensor | Steps) for i in iterables) or any(steps is None for steps in found):
+        return zip(*iterables, strict=strict)
+    parts = [steps for steps in found if steps is not None]
+    lengths = [steps.length for steps in parts]
+    length = lengths[0]
+    for other in lengths[1:]:
+        if strict and not isinstance(other, Tensor) and not isinstance(length, Tensor) and other != length:
+            raise ValueError("zip() arguments have different lengths")
+        if isinstance(other, Tensor) or isinstance(length, Tensor):
+            raise ScriptError("zip over a range whose length depends on a tensor", hint="index: x[i] for i in range(n)")
+        length = other if other < length else length
+    rows = tuple(tree.map_leaves(lambda t: t[:length], steps.rows) for steps in parts)
+    return Steps(length, rows, lambda i, row: tuple(s.item(i, r) for s, r in zip(parts, row, strict=True)))
+
+
+def reversed_steps(steps: Steps) -> Steps:
+    """The same items from the last to the first."""
+    last = steps.length - 1
+    return Steps(
+        steps.length, tree.map_leaves(lambda t: t[::-1], steps.rows), lambda i, rows: steps.item(last - i, rows)
+    )

@@ -1,0 +1,282 @@
+"""Loops on tensors: the body is recorded once, with the variables that it binds as carries of a ``while`` or ``scan``.
+
+Which variables are carried, and with what types, is found by trying: a number that meets a tensor in the body takes its
+dtype, a variable that the body defines starts as zeros where a flag or the length says that it is not read before, and
+the body is recorded again until the carry keeps its types. A variable that is only changed in place stays the tensor it
+is, which the loop then rebinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from jitgraph import dtypes, lifting, tree
+from jitgraph.errors import ScriptError, trying
+from jitgraph.ir import context
+from jitgraph.location import Location
+from jitgraph.records import dataclass
+from jitgraph.tensor import Tensor
+from jitgraph.tracing.control import flow
+from jitgraph.tracing.script.branches import drop, in_body, made_here, truth
+from jitgraph.tracing.script.exits import RESULT
+from jitgraph.tracing.script.iterables import Steps
+from jitgraph.tracing.script.variables import (
+    UNBOUND,
+    Cells,
+    Kind,
+    Site,
+    describe,
+    handle,
+    joined,
+    kind_of,
+    operand,
+    same,
+    title,
+    zero,
+)
+from jitgraph.tree import TreeDef
+
+_ZERO = object()  # for a leaf that has no value before the loop
+_COUNTER = Kind(dtypes.int64, (), True)
+
+
+class _Variable(NamedTuple):
+    """A carried variable: its structure, its leaves before the loop, and each leaf's kind, or None where it stays."""
+
+    structure: TreeDef
+    leaves: tuple[Any, ...]
+    kinds: tuple[Kind | None, ...]
+
+    @staticmethod
+    def of(value: Any) -> _Variable:
+        leaves, structure = tree.flatten(value)
+        return _Variable(structure, tuple(leaves), tuple(map(kind_of, leaves)))
+
+
+class _ReviseError(Exception):
+    """The carry needs other variables or types: what ``name`` is to be."""
+
+    def __init__(self, name: str, variable: _Variable) -> None:
+        super().__init__(name)
+        self.name = name
+        self.variable = variable
+
+
+@dataclass(slots=True)
+class Loop:
+    """One loop statement that is being staged."""
+
+    site: Site
+    cells: Cells
+    runs: bool  # the body runs at least once
+
+    def record(self, make: Callable[[_Carry], Any]) -> None:
+        """Record the loop by ``make`` and bind the variables to what it gives."""
+        before = self.cells.read()
+        variables = {
+            name: _Variable.of(value)
+            for name, value in before.items()
+            if value is not UNBOUND and not (name in self.site.kept and isinstance(value, Tensor))
+        }
+        while True:
+            carry = _Carry(self, before, variables)
+            try:
+                with trying():
+                    outputs = make(carry)
+            except _ReviseError as change:
+                variables = {**variables, change.name: change.variable}
+                continue
+            finally:
+                self.cells.write(before)
+            break
+        values = carry.rebuilt(outputs)
+        for name in variables:
+            if name not in carry.unchanged:
+                self.cells.set(name, made_here(values[name]))
+        line = Location.of_user()
+        for name in carry.undefined:
+            drop(name, f"is defined only in the body of the loop at {line}, which may never run")
+
+
+class _Carry:
+    """The carried variables, as a list of tensors and back."""
+
+    def __init__(self, loop: Loop, before: dict[str, Any], variables: dict[str, _Variable]) -> None:
+        self.loop = loop
+        self.before = before
+        self.variables = variables
+        self.unchanged: set[str] = set()
+        self.undefined: set[str] = set()
+        self._entered: dict[str, tuple[Any, list[Any]]] = {}
+
+    def initial(self) -> list[Tensor]:
+        """The tensors with which the loop starts."""
+        trace = context.current().trace
+        return [
+            lifting.wrap(operand(zero(kind) if leaf is _ZERO else leaf, kind, trace))
+            for variable in self.variables.values()
+            for leaf, kind in zip(variable.leaves, variable.kinds, strict=True)
+            if kind is not None
+        ]
+
+    def rebuilt(self, tensors: Sequence[Tensor]) -> dict[str, Any]:
+        """The variables' values made of a list of tensors."""
+        given = iter(tensors)
+        values = {}
+        for name, variable in self.variables.items():
+            leaves = [
+                leaf if kind is None else handle(next(given).value, kind)
+                for leaf, kind in zip(variable.leaves, variable.kinds, strict=True)
+            ]
+            values[name] = variable.structure.unflatten(leaves)
+        return values
+
+    def enter(self, tensors: Sequence[Tensor]) -> None:
+        """Bind the variables for one run of the body."""
+        self.loop.cells.write(self.before)
+        values = self.rebuilt(tensors)
+        self.loop.cells.write(values)
+        for name, value in values.items():
+            made_here(value)
+            found = [leaf.value.ir for leaf in tree.flatten(value)[0] if isinstance(leaf, Tensor)]
+            self._entered[name] = value, found
+
+    def leave(self) -> list[Tensor]:
+        """The tensors with which the body ends; ScriptError where they are not as those with which it starts."""
+        after = self.loop.cells.read()
+        made: list[Tensor] = []
+        self.unchanged.clear()
+        self.undefined.clear()
+        for name, variable in self.variables.items():
+            made += self._next(name, variable, after[name])
+        for name, value in after.items():
+            if name in self.variables or value is self.before[name]:
+                continue
+            if self.before[name] is not UNBOUND:
+                raise _ReviseError(name, _Variable.of(self.before[name]))
+            self._consider(name, value)
+        return made
+
+    def _consider(self, name: str, value: Any) -> None:
+        """A variable that the body defines: it is carried where it is read later and sure to be defined there."""
+        variable = _Variable.of(value)
+        if name == RESULT or (name in self.loop.site.live and self.loop.runs):
+            pairs = zip(variable.leaves, variable.kinds, strict=True)
+            zeros = tuple(leaf if kind is None else _ZERO for leaf, kind in pairs)
+            raise _ReviseError(name, _Variable(variable.structure, zeros, variable.kinds))
+        self.undefined.add(name)
+
+    def _next(self, name: str, variable: _Variable, value: Any) -> list[Tensor]:
+        if value is UNBOUND:
+            raise ScriptError(f"{title(name)} has no value any more when the loop's body has run", hint=_WAY)
+        leaves, structure = tree.flatten(value)
+        start = str(variable.kinds[0]) if self.before[name] is UNBOUND else describe(self.before[name])
+        if structure != variable.structure:
+            raise _mismatch(name, start, value)
+        trace = context.current().trace
+        kinds: list[Kind | None] = []
+        made: list[Tensor] = []
+        found: list[Any] = []
+        for leaf, first, kind in zip(leaves, variable.leaves, variable.kinds, strict=True):
+            if kind is None:
+                if not same(leaf, first):
+                    raise _mismatch(name, start, value)
+                kinds.append(None)
+                continue
+            other = kind_of(leaf)
+            both = None if other is None else joined(kind, other)
+            if both is None or (not kind.weak and both != kind):
+                raise _mismatch(name, start, value)
+            kinds.append(both)
+            made.append(lifting.wrap(operand(leaf, both, trace)))
+            found.append(made[-1].value.ir)
+        if tuple(kinds) != variable.kinds:
+            raise _ReviseError(name, variable._replace(kinds=tuple(kinds)))
+        entered, values = self._entered[name]
+        if value is entered and values == found and self.before[name] is not UNBOUND:
+            self.unchanged.add(name)
+        return made
+
+
+_WAY = "give it a value of the same type before the loop"
+
+
+def _mismatch(name: str, start: str, value: Any) -> ScriptError:
+    return ScriptError(
+        f"{title(name)} is {start} when the loop starts and becomes {describe(value)}",
+        hint="start with the structure, dtype and shape that the body gives (x.astype(...), jg.zeros(...)), "
+        "or collect results with jg.scan",
+    )
+
+
+def record_while(site: Site, cells: Cells, first: Tensor, body: Callable[[], None], again: Callable[[], Any]) -> None:
+    """A loop whose test gave the tensor ``first``; ``again`` tests after each run of the body."""
+
+    def make(carry: _Carry) -> Any:
+        def run(state: list[Tensor]) -> list[Tensor]:
+            def once() -> list[Tensor]:
+                carry.enter(state[1:])
+                body()
+                test = again()
+                going = truth(test) if isinstance(test, Tensor) else lifting.wrap(lifting.value_of(bool(test)))
+                return [going, *carry.leave()]
+
+            found: list[Tensor] = in_body(context.current().trace, once)
+            return found
+
+        return flow.while_loop(lambda state: state[0], run, [truth(first), *carry.initial()])[1:]
+
+    Loop(site, cells, False).record(make)
+
+
+def record_for(site: Site, cells: Cells, steps: Steps, body: Callable[[Any], None], stopped: Callable[[], Any]) -> None:
+    """A loop over ``steps``; ``stopped`` says after each run of the body whether a flag ends it."""
+    known = isinstance(steps.length, int)
+    if site.stop or isinstance(steps.length, Tensor):
+
+        def make(carry: _Carry) -> Any:
+            def run(state: list[Tensor]) -> list[Tensor]:
+                def once() -> list[Tensor]:
+                    carry.enter(state[2:])
+                    number = handle(state[1].value, _COUNTER)
+                    body(steps.at(number))
+                    flag = stopped()
+                    going = number + 1 < steps.length
+                    if isinstance(flag, Tensor):
+                        going = _both(going, flag)
+                    elif flag:
+                        going = lifting.wrap(lifting.value_of(False))
+                    return [going, lifting.wrap((number + 1).value), *carry.leave()]
+
+                found: list[Tensor] = in_body(context.current().trace, once)
+                return found
+
+            start = lifting.wrap(lifting.value_of(0))
+            going = handle(start.value, _COUNTER) < steps.length
+            return flow.while_loop(lambda state: state[0], run, [going, start, *carry.initial()])[2:]
+
+    else:
+
+        def make(carry: _Carry) -> Any:
+            def run(state: list[Tensor], rows: Any) -> tuple[list[Tensor], None]:
+                def once() -> list[Tensor]:
+                    carry.enter(state[1:])
+                    number = handle(state[0].value, _COUNTER)
+                    body(steps.item(number, rows))
+                    return [lifting.wrap((number + 1).value), *carry.leave()]
+
+                return in_body(context.current().trace, once), None
+
+            start = lifting.wrap(lifting.value_of(0))
+            state, _ = flow.scan(run, [start, *carry.initial()], steps.rows, length=steps.length)
+            return state[1:]
+
+    Loop(site, cells, known and steps.length > 0).record(make)
+
+
+def _both(going: Tensor, flag: Tensor) -> Tensor:
+    from jitgraph.functions.elementwise import logical_and, logical_not
+
+    both: Tensor = logical_and(going, logical_not(truth(flag)))
+    return both

@@ -1,0 +1,331 @@
+"""Rewrites a function's syntax tree: statements that steer become calls of the staging functions, its bodies closures.
+
+``if`` becomes two inner functions that bind the variables of the outer one by ``nonlocal``, and a call of ``if_``; a
+loop becomes a body (and a test) and a call of ``while_`` or ``for_``. The staging functions read and write variables
+by the cells of these closures, so on Python values everything means what Python means.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+from jitgraph.errors import ScriptError
+from jitgraph.location import Location
+from jitgraph.tracing.script.exits import without_exits
+from jitgraph.tracing.script.names import bound, bound_by_assignment, own, reads
+
+STAGING: Final = "__jg__"
+_ITEM: Final = "jg_item_"
+_COMPARISONS: Final[dict[type[ast.cmpop], str]] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Is: "is",
+    ast.IsNot: "is not",
+    ast.In: "in",
+    ast.NotIn: "not in",
+}
+_FRAMES: Final = {"locals": 1, "vars": 1, "dir": 1, "eval": 2, "exec": 2}  # with fewer arguments they read their frame
+_MUTABLE: Final = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+
+
+def rewritten(node: ast.FunctionDef | ast.Lambda, file: str) -> ast.FunctionDef | ast.Lambda:
+    """A new node for the function; ScriptError at what cannot be captured."""
+    node = copy.deepcopy(node)
+    if isinstance(node, ast.Lambda):
+        node.body = _Rewriter(node, file).expression(node.body)
+        return node
+    node.decorator_list = []
+    return _definition(node, file)
+
+
+def _definition(node: ast.FunctionDef, file: str) -> ast.FunctionDef:
+    node.body = without_exits(node, file)
+    rewriter = _Rewriter(node, file)
+    free = sorted(bound(node.body) - rewriter.declared)
+    node.body = rewriter.block(node.body)
+    if free:  # never run: it makes the variables the function's own, so that inner functions can bind them
+        targets: list[ast.expr] = [ast.Name(id=name, ctx=ast.Store()) for name in free]
+        dead = ast.If(
+            test=ast.Constant(value=False),
+            body=[ast.Assign(targets=targets, value=ast.Constant(value=None))],
+            orelse=[],
+        )
+        for inner in ast.walk(dead):
+            ast.copy_location(inner, node)
+        declarations = sum(isinstance(s, ast.Global | ast.Nonlocal) for s in node.body[:1])
+        node.body.insert(declarations, dead)
+    return ast.fix_missing_locations(node)
+
+
+class _Rewriter(ast.NodeTransformer):
+    """Rewrites one function; functions inside get rewriters of their own."""
+
+    def __init__(self, node: ast.FunctionDef | ast.Lambda, file: str) -> None:
+        self.file = file
+        self.first = next((arg.arg for arg in (*node.args.posonlyargs, *node.args.args)), None)
+        body: Sequence[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else node.body
+        self.reads = reads(body)
+        self.shared = {n for s in own(body) if isinstance(s, ast.Nonlocal) for n in s.names}
+        self.globals = {n for s in own(body) if isinstance(s, ast.Global) for n in s.names}
+        self.declared = self.shared | self.globals
+        self.count = 0
+        self.attempts = 0
+
+    # --- pieces -----------------------------------------------------------------------------------------------------
+
+    def refuse(self, what: str, node: ast.AST, way: str) -> ScriptError:
+        return ScriptError(what, location=Location(self.file, getattr(node, "lineno", 0)), hint=way)
+
+    def call(self, name: str, *args: ast.expr, at: ast.AST) -> ast.Call:
+        function = ast.Attribute(value=ast.Name(id=STAGING, ctx=ast.Load()), attr=name, ctx=ast.Load())
+        made: ast.Call = _on_first_line(ast.Call(func=function, args=list(args), keywords=[]), at)
+        return ast.fix_missing_locations(made)
+
+    def thunk(self, body: ast.expr) -> ast.Lambda:
+        for inner in own([body]):
+            if isinstance(inner, ast.NamedExpr | ast.Yield | ast.Await):
+                raise self.refuse(
+                    "an assignment inside an expression whose evaluation depends on another",
+                    inner,
+                    "assign in a statement of its own",
+                )
+        none = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+        return ast.copy_location(ast.Lambda(args=none, body=body), body)
+
+    def inner(self, kind: str, body: list[ast.stmt], names: set[str], args: Sequence[str], at: ast.AST) -> Any:
+        """An inner function that binds ``names`` of this one."""
+        self.count += 1
+        head: list[ast.stmt] = []
+        if outer := sorted((names | self.shared) - self.globals):
+            head.append(ast.Nonlocal(names=outer))
+        if self.globals:
+            head.append(ast.Global(names=sorted(self.globals)))
+        parameters = ast.arguments(
+            posonlyargs=[], args=[ast.arg(arg=a) for a in args], kwonlyargs=[], kw_defaults=[], defaults=[]
+        )
+        made: Any = ast.FunctionDef(
+            name=f"jg_{kind}_{self.count}_", args=parameters, body=[*head, *(body or [ast.Pass()])], decorator_list=[]
+        )
+        made.type_params = []
+        return ast.fix_missing_locations(_on_first_line(made, at))
+
+    def site(self, at: ast.stmt, names: set[str], kept: Collection[str] = (), stop: Sequence[str] = ()) -> ast.expr:
+        """A constant: the variables that a statement binds; of these, which ones are only changed in place and which
+        ones are read elsewhere; the flags that stop it; the line of a ``try`` around it, or 0."""
+        here = reads([at])
+        live = {name for name in names if self.reads[name] > here[name]}
+        groups = (names, kept, live)
+        value: Any = (*(tuple(sorted(group)) for group in groups), tuple(stop), self.attempts)
+        return ast.Constant(value=value)
+
+    def name(self, function: Any) -> ast.expr:
+        return ast.Name(id=function.name, ctx=ast.Load())
+
+    def expression(self, node: ast.expr) -> ast.expr:
+        found: ast.expr = self.visit(node)
+        return found
+
+    def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        made: list[ast.stmt] = []
+        for statement in statements:
+            new = self.visit(statement)
+            made += new if isinstance(new, list) else [] if new is None else [new]
+        return made
+
+    # --- statements that steer --------------------------------------------------------------------------------------
+
+    def visit_If(self, node: ast.If) -> Any:
+        names = bound([*node.body, *node.orelse]) - self.declared
+        site = self.site(node, names)
+        test = self.test(node.test)
+        then = self.inner("then", self.block(node.body), names, (), node)
+        orelse = self.inner("else", self.block(node.orelse), names, (), node)
+        call = self.call("if_", test, self.name(then), self.name(orelse), site, at=node)
+        return [then, orelse, _statement(call, node)]
+
+    def visit_While(self, node: ast.While) -> Any:
+        names = bound([node.test, *node.body]) - self.declared
+        kept = names - bound_by_assignment([node.test, *node.body])
+        site = self.site(node, names, kept, node.jg_stop)  # type: ignore[attr-defined]
+        result = ast.copy_location(ast.Return(value=self.test(node.test)), node.test)
+        test = self.inner("test", [result], names, (), node)
+        body = self.inner("body", self.block(node.body), names, (), node)
+        call = self.call("while_", self.name(test), self.name(body), site, at=node)
+        return [test, body, _statement(call, node)]
+
+    def visit_For(self, node: ast.For) -> Any:
+        names = bound([node.target, *node.body]) - self.declared
+        kept = names - bound_by_assignment([node.target, *node.body])
+        site = self.site(node, names, kept, node.jg_stop)  # type: ignore[attr-defined]
+        item = ast.Name(id=_ITEM, ctx=ast.Load())
+        first = ast.copy_location(ast.Assign(targets=[node.target], value=item), node.target)
+        statements: list[ast.stmt] = [ast.fix_missing_locations(first), *node.body]
+        iterable = self.expression(node.iter)
+        body = self.inner("body", self.block(statements), names, (_ITEM,), node)
+        call = self.call("for_", iterable, self.name(body), site, at=node)
+        return [body, _statement(call, node)]
+
+    def visit_Try(self, node: Any) -> Any:
+        outside, self.attempts = self.attempts, self.attempts or node.lineno
+        node.body, node.orelse = self.block(node.body), self.block(node.orelse)
+        for handler in node.handlers:
+            handler.type = handler.type and self.expression(handler.type)
+            handler.body = self.block(handler.body)
+        node.finalbody = self.block(node.finalbody)
+        self.attempts = outside
+        return node
+
+    visit_TryStar = visit_Try  # noqa: N815
+
+    def visit_Assert(self, node: ast.Assert) -> Any:
+        message = self.thunk(self.expression(node.msg) if node.msg is not None else ast.Constant(value=""))
+        call = self.call("assert_", self.test(node.test), message, at=node)
+        return _statement(call, node)
+
+    def visit_Raise(self, node: ast.Raise) -> Any:
+        if node.exc is None:
+            return node
+        node.exc = self.expression(node.exc)
+        call = self.call("raising", self.thunk(copy.deepcopy(node.exc)), at=node)
+        return [_statement(call, node), node]
+
+    # --- expressions that steer -------------------------------------------------------------------------------------
+
+    def test(self, node: ast.expr) -> ast.expr:
+        """An expression of which only the truth matters."""
+        if isinstance(node, ast.BoolOp):
+            return self.logical(node, "all_" if isinstance(node.op, ast.And) else "any_", self.test)
+        return self.expression(node)
+
+    def logical(self, node: ast.BoolOp, name: str, visit: Any) -> ast.expr:
+        first, *rest = [visit(value) for value in node.values]
+        return self.call(name, first, *(self.thunk(value) for value in rest), at=node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        return self.logical(node, "and_" if isinstance(node.op, ast.And) else "or_", self.expression)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        if isinstance(node.op, ast.Not):
+            return self.call("not_", self.test(node.operand), at=node)
+        return self.generic_visit(node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        sides = [self.thunk(self.expression(side)) for side in (node.body, node.orelse)]
+        return self.call("choose_", self.test(node.test), *sides, at=node)
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        self.generic_visit(node)
+        if len(node.ops) == 1:
+            return node
+        words: Any = tuple(_COMPARISONS[type(op)] for op in node.ops)
+        relations = ast.Constant(value=words)
+        rest = [self.thunk(value) for value in node.comparators]
+        return self.call("compare", relations, node.left, *rest, at=node)
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and self.first is not None:
+            node.args = [ast.Name(id="__class__", ctx=ast.Load()), ast.Name(id=self.first, ctx=ast.Load())]
+            return ast.fix_missing_locations(node)
+        if isinstance(node.func, ast.Name) and len(node.args) < _FRAMES.get(node.func.id, 0):
+            raise self.refuse(f"{node.func.id}() reads the variables of its frame", node, "name the variables")
+        self.generic_visit(node)
+        node.func = self.call("callee", node.func, at=node.func)
+        return node
+
+    # --- Python objects that are made or changed --------------------------------------------------------------------
+
+    def visit_List(self, node: Any) -> Any:
+        self.generic_visit(node)
+        if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
+            return node
+        return self.call("made", node, at=node)
+
+    visit_Dict = visit_Set = visit_ListComp = visit_DictComp = visit_SetComp = visit_List  # noqa: N815
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        self.generic_visit(node)
+        return [*self.changes(node.targets, node), node]
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        self.generic_visit(node)
+        if isinstance(node.target, ast.Name) and node.target.id not in self.declared:
+            changed = ast.Name(id=node.target.id, ctx=ast.Load())
+            return [_statement(self.call("changing", changed, at=node), node), node]
+        return [*self.changes([node.target], node), node]
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        if node.value is None:
+            return ast.copy_location(ast.Pass(), node)
+        plain = ast.copy_location(ast.Assign(targets=[node.target], value=node.value), node)
+        return self.visit_Assign(plain)
+
+    def visit_Delete(self, node: ast.Delete) -> Any:
+        names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+        refused = [self.call("unstaged", ast.Constant(value=f"del {name}"), at=node) for name in names]
+        self.generic_visit(node)
+        return [*(_statement(call, node) for call in refused), *self.changes(node.targets, node), node]
+
+    def changes(self, targets: Sequence[ast.expr], node: ast.stmt) -> list[ast.stmt]:
+        """Calls that announce which objects and outer variables an assignment is about to change."""
+        made: list[ast.stmt] = []
+        for target in targets:
+            match target:
+                case ast.Tuple() | ast.List():
+                    made += self.changes(target.elts, node)
+                case ast.Starred():
+                    made += self.changes([target.value], node)
+                case ast.Name(id=name) if name in self.declared and not isinstance(target.ctx, ast.Del):
+                    kind = "global" if name in self.globals else "nonlocal"
+                    call = self.call("unstaged", ast.Constant(value=f"an assignment to the {kind} {name}"), at=node)
+                    made.append(_statement(call, node))
+                case ast.Attribute() | ast.Subscript():
+                    owner = self.owner(target, made)
+                    attribute = target.attr if isinstance(target, ast.Attribute) else None
+                    call = self.call("changing", owner, ast.Constant(value=attribute), at=node)
+                    made.append(_statement(call, node))
+        return made
+
+    def owner(self, target: ast.Attribute | ast.Subscript, made: list[ast.stmt]) -> ast.expr:
+        """The object that an assignment changes, evaluated once."""
+        if any(isinstance(inner, ast.Call | ast.NamedExpr) for inner in ast.walk(target.value)):
+            self.count += 1
+            name = f"jg_owner_{self.count}_"
+            bind = ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=target.value)
+            made.append(ast.fix_missing_locations(ast.copy_location(bind, target)))
+            target.value = ast.copy_location(ast.Name(id=name, ctx=ast.Load()), target)
+        return copy.deepcopy(target.value)
+
+    # --- scopes inside ----------------------------------------------------------------------------------------------
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        node.decorator_list = [self.expression(decorator) for decorator in node.decorator_list]
+        if any(isinstance(inner, ast.Yield | ast.YieldFrom | ast.Await) for inner in own(node.body)):
+            return node
+        return _definition(node, self.file)
+
+    def visit_Lambda(self, node: ast.Lambda) -> Any:
+        node.body = _Rewriter(node, self.file).expression(node.body)
+        return node
+
+    def visit_AsyncFunctionDef(self, node: Any) -> Any:
+        return node
+
+    visit_ClassDef = visit_AsyncFunctionDef  # noqa: N815
+
+
+def _on_first_line(made: Any, at: Any) -> Any:
+    """Place a node on the first line of another, where an error in it is to be reported."""
+    made.lineno = made.end_lineno = at.lineno
+    made.col_offset = made.end_col_offset = at.col_offset
+    return made
+
+
+def _statement(call: ast.expr, at: ast.AST) -> ast.stmt:
+    return ast.copy_location(ast.Expr(value=call), at)

@@ -1,0 +1,294 @@
+"""The functions that rewritten code calls: on Python values they do what Python does, on traced tensors they stage."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from functools import partial
+from types import FunctionType
+from typing import Any, Final
+
+from jitgraph import dtypes, lifting, ops
+from jitgraph.errors import ScriptError, trying
+from jitgraph.ir import context
+from jitgraph.runtime.loader import CHECK_KINDS
+from jitgraph.tensor import Tensor
+from jitgraph.tracing.control.journal import CONTAINERS
+from jitgraph.tracing.script.branches import DeadEnd, choose, innermost_journal, lazily, made_here, truth
+from jitgraph.tracing.script.functions import callee
+from jitgraph.tracing.script.iterables import Steps, steps_of
+from jitgraph.tracing.script.loops import record_for, record_while
+from jitgraph.tracing.script.variables import UNBOUND, Cells, Site
+
+__all__ = [
+    "all_",
+    "and_",
+    "any_",
+    "assert_",
+    "callee",
+    "changing",
+    "choose_",
+    "compare",
+    "for_",
+    "if_",
+    "made",
+    "not_",
+    "or_",
+    "raising",
+    "unstaged",
+    "while_",
+]
+
+UNROLLED: Final = 8  # a Python range of at most so many steps runs in Python
+LONGEST: Final = 1024  # and one whose body needs Python ints, if it has at most so many
+_RELATIONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "is": operator.is_,
+    "is not": operator.is_not,
+    "in": lambda a, b: a in b,
+    "not in": lambda a, b: a not in b,
+}
+
+
+def _staged(test: Any) -> bool:
+    return isinstance(test, Tensor) and context.current().trace is not None
+
+
+# --- statements -----------------------------------------------------------------------------------------------------
+
+
+def if_(test: Any, then: FunctionType, orelse: FunctionType, place: tuple[Any, ...]) -> None:
+    """``if test: then() else: orelse()``."""
+    if not _staged(test):
+        then() if test else orelse()
+        return
+    site = Site(*place)
+    site.require_stageable("an if")
+    _branch(test, then, orelse, site, Cells(then, site.names))
+
+
+def _branch(test: Any, then: Callable[[], None], orelse: Callable[[], None], site: Site, cells: Cells) -> None:
+    before = cells.read()
+
+    def side(function: Callable[[], None]) -> Callable[[], dict[str, Any]]:
+        def run() -> dict[str, Any]:
+            cells.write(before)
+            function()
+            return cells.read()
+
+        return run
+
+    try:
+        results = choose(test, (side(then), side(orelse)), site.live, ("if branch", "else branch"))
+    finally:
+        cells.write(before)
+    cells.write(results)
+
+
+def while_(test: FunctionType, body: FunctionType, place: tuple[Any, ...]) -> None:
+    """``while test() and no stop flag: body()``; from the first test that gives a tensor on, as one op."""
+    site = Site(*place)
+    cells = Cells(body, site.names)
+
+    def again() -> Any:
+        flag = _stopped(cells, site)
+        return test() if flag is False else and_(not_(flag), test)
+
+    going = again()
+    while not _staged(going):
+        if not going:
+            return
+        body()
+        going = again()
+    site.require_stageable("a while loop")
+    record_while(site, cells, going, body, again)
+
+
+def for_(iterable: Any, body: FunctionType, place: tuple[Any, ...]) -> None:
+    """``for`` each item, until a stop flag is set: ``body(item)``.
+
+    Ranges of more than 8 steps, ranges with a tensor or a symbolic bound and rows of tensors are staged. Where that
+    fails, as because the body needs Python ints, and the length is known and at most 1024, the steps run in Python.
+    """
+    site = Site(*place)
+    cells = Cells(body, site.names)
+    steps = steps_of(iterable, UNROLLED) if context.current().trace is not None else None
+    if steps is None:
+        _unrolled(iterable, body, site, cells)
+        return
+    if isinstance(steps.length, int) and steps.length == 0:
+        return
+    if isinstance(steps.length, Tensor) or not isinstance(steps.length, int):
+        site.require_stageable("a for loop")
+        record_for(site, cells, steps, body, lambda: _stopped(cells, site))
+        return
+    if site.attempt:
+        _unrolled((steps.at(i) for i in range(_short(steps))), body, site, cells)
+        return
+    before = cells.read()
+    try:
+        with trying():
+            record_for(site, cells, steps, body, lambda: _stopped(cells, site))
+    except Exception:
+        if steps.length > LONGEST:
+            raise
+        cells.write(before)
+        _unrolled((steps.at(i) for i in range(steps.length)), body, site, cells)
+
+
+def _short(steps: Steps) -> int:
+    if steps.length > LONGEST:
+        raise ScriptError(f"a loop of {steps.length} steps inside a try statement", hint="move it out of the try")
+    return int(steps.length)
+
+
+def _unrolled(iterable: Any, body: FunctionType, site: Site, cells: Cells) -> None:
+    every = site._replace(live=site.names)
+    for item in iterable:
+        flag = _stopped(cells, site)
+        if _staged(flag):
+            site.require_stageable("a break or return")
+
+            def run(item: Any = item) -> None:
+                body(item)
+
+            _branch(not_(flag), run, lambda: None, every, cells)
+        elif flag:
+            return
+        else:
+            body(item)
+
+
+def _stopped(cells: Cells, site: Site) -> Any:
+    """Whether a flag that ends the loop is set."""
+    flags = [flag for flag in map(cells.get, site.stop) if flag is not UNBOUND]
+    found = False
+    for flag in flags:
+        if not _staged(flag):
+            found = found or bool(flag)
+    return any_(found, *(partial(_itself, flag) for flag in flags if _staged(flag))) if flags else False
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def assert_(test: Any, message: Callable[[], Any]) -> None:
+    """``assert``; on a tensor a check that raises AssertionError when the code runs."""
+    if _staged(test):
+        ops.check(truth(test).value, kind="AssertionError", message=str(message()))
+    elif not test:
+        text = message()
+        raise AssertionError(text) if text != "" else AssertionError
+
+
+def raising(make: Callable[[], Any]) -> None:
+    """Before ``raise``: in a staged body a check that fails, after which nothing follows."""
+    if innermost_journal() is None:
+        return
+    error = make()
+    kind = error if isinstance(error, type) else type(error)
+    args = () if isinstance(error, type) else error.args
+    checked = CHECK_KINDS.get(kind.__name__)
+    if checked is None or kind not in checked.__bases__ or len(args) > 1:
+        raise ScriptError(
+            f"{kind.__name__} is raised depending on a tensor; a graph can raise {', '.join(sorted(CHECK_KINDS))}, "
+            "with one text",
+            hint="raise one of these, or return a flag and raise outside",
+        )
+    never = lifting.constant(False, dtypes.bool_)
+    ops.check(never, kind=kind.__name__, message=str(args[0]) if args else "")
+    raise DeadEnd
+
+
+# --- expressions ----------------------------------------------------------------------------------------------------
+
+
+def and_(value: Any, *others: Callable[[], Any]) -> Any:
+    """``value and other() and ...``."""
+    if not others:
+        return value
+    if _staged(value):
+        return lazily(value, lambda: and_(others[0](), *others[1:]), conjunction=True)
+    return and_(others[0](), *others[1:]) if value else value
+
+
+def or_(value: Any, *others: Callable[[], Any]) -> Any:
+    """``value or other() or ...``."""
+    if not others:
+        return value
+    if _staged(value):
+        return lazily(value, lambda: or_(others[0](), *others[1:]), conjunction=False)
+    return value if value else or_(others[0](), *others[1:])
+
+
+def _later(other: Callable[[], Any]) -> Callable[[], Any]:
+    return lambda: _test(other())
+
+
+def _test(value: Any) -> Any:
+    return truth(value) if _staged(value) else bool(value)
+
+
+def all_(value: Any, *others: Callable[[], Any]) -> Any:
+    """``and_`` where only the truth of the result matters."""
+    return and_(_test(value), *(_later(other) for other in others))
+
+
+def any_(value: Any, *others: Callable[[], Any]) -> Any:
+    """``or_`` where only the truth of the result matters."""
+    return or_(_test(value), *(_later(other) for other in others))
+
+
+def not_(value: Any) -> Any:
+    """``not value``."""
+    return lifting.wrap(ops.logical_not(truth(value).value)) if _staged(value) else not value
+
+
+def compare(relations: tuple[str, ...], left: Any, *others: Callable[[], Any]) -> Any:
+    """A chain such as ``a < b <= c``; each operand is evaluated once, and only where it is needed."""
+    right = others[0]()
+    found = _RELATIONS[relations[0]](left, right)
+    if len(relations) == 1:
+        return found
+    return and_(found, lambda: compare(relations[1:], right, *others[1:]))
+
+
+def choose_(test: Any, left: Callable[[], Any], right: Callable[[], Any]) -> Any:
+    """``left() if test else right()``."""
+    if not _staged(test):
+        return left() if test else right()
+    name = "the value of the conditional expression"
+    sides = (lambda: {name: left()}), (lambda: {name: right()})
+    return choose(test, sides, (), ("left side", "right side"))[name]
+
+
+# --- Python objects -------------------------------------------------------------------------------------------------
+
+
+def made(value: Any) -> Any:
+    """``value``, a container that the expression before made."""
+    return made_here(value) if context.current().trace is not None else value
+
+
+def changing(target: Any, attribute: str | None = None) -> None:
+    """An attribute of ``target``, or its contents, are about to be changed."""
+    if isinstance(target, Tensor) or (attribute is None and not isinstance(target, CONTAINERS)):
+        return
+    journal = innermost_journal()
+    if journal is not None:
+        journal.change(target, attribute)
+
+
+def unstaged(what: str) -> None:
+    """``what`` follows, which no graph can do: ScriptError in a staged body."""
+    if innermost_journal() is not None:
+        raise ScriptError(
+            f"{what} in code that runs depending on a tensor cannot be captured",
+            hint="use a local variable, and assign it after the if or loop",
+        )

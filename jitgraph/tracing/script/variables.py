@@ -1,0 +1,170 @@
+"""The variables that a statement binds, as cells, and the values that they hold as operands of one op.
+
+A value is a tree whose leaves are tensors, numbers, or Python objects that must stay the same. A Python number that
+becomes a tensor stays weak, as a number is in Python: an int64, a double or a bool that takes the dtype of the first
+tensor with which it meets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import FunctionType
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from jitgraph import dtypes, lifting, tree
+from jitgraph.errors import ScriptError
+from jitgraph.ir.types import TensorType
+from jitgraph.tensor import Tensor
+from jitgraph.tracing.record.recorder import Recorder
+from jitgraph.tracing.script.exits import RESULT
+from jitgraph.tracing.symbolic.sizes import SymbolicDim
+
+UNBOUND: Final = object()
+_INT64: Final = np.iinfo(np.int64)
+
+
+class Site(NamedTuple):
+    """A statement: the variables it binds; of these, which are only changed in place and which are read elsewhere; the
+    flags that stop it; the line of a ``try`` around it, or 0."""
+
+    names: tuple[str, ...]
+    kept: tuple[str, ...]
+    live: tuple[str, ...]
+    stop: tuple[str, ...]
+    attempt: int
+
+    def require_stageable(self, what: str) -> None:
+        """ScriptError inside a ``try``, whose handlers cannot be part of a graph."""
+        if self.attempt:
+            raise ScriptError(
+                f"{what} on a tensor inside the try statement at line {self.attempt} cannot be captured",
+                hint="move it out of the try statement, or into a function of its own that is called outside",
+            )
+
+
+class Cells:
+    """The variables that a statement binds, by the cells that its inner functions share."""
+
+    def __init__(self, function: FunctionType, names: Sequence[str]) -> None:
+        found = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        self._cells = {name: found[name] for name in names}
+
+    def get(self, name: str) -> Any:
+        """The variable's value, or UNBOUND."""
+        try:
+            return self._cells[name].cell_contents
+        except ValueError:
+            return UNBOUND
+
+    def set(self, name: str, value: Any) -> None:
+        """Bind the variable, or with UNBOUND unbind it."""
+        if value is not UNBOUND:
+            self._cells[name].cell_contents = value
+        elif self.get(name) is not UNBOUND:
+            del self._cells[name].cell_contents
+
+    def read(self) -> dict[str, Any]:
+        return {name: self.get(name) for name in self._cells}
+
+    def write(self, values: dict[str, Any]) -> None:
+        for name, value in values.items():
+            self.set(name, value)
+
+
+class Kind(NamedTuple):
+    """What a leaf is as an operand; ``weak`` where it stands for a Python number."""
+
+    dtype: Any
+    shape: tuple[Any, ...]
+    weak: bool
+
+    def __str__(self) -> str:
+        if not self.weak:
+            return str(TensorType(self.dtype, self.shape))
+        words = "bool" if dtypes.is_bool(self.dtype) else "float" if dtypes.is_float(self.dtype) else "int"
+        return f"a Python {words}"
+
+
+def kind_of(leaf: Any) -> Kind | None:
+    """The kind of a leaf, or None where it is no tensor and no number."""
+    if isinstance(leaf, Tensor):
+        type = leaf._static.type
+        return Kind(type.dtype, type.shape, leaf._weak)
+    if isinstance(leaf, np.bool_ | np.number):
+        return Kind(dtypes.canonical(leaf.dtype), (), False)
+    if isinstance(leaf, bool):
+        return Kind(dtypes.bool_, (), True)
+    if isinstance(leaf, SymbolicDim) or (isinstance(leaf, int) and _INT64.min <= leaf <= _INT64.max):
+        return Kind(dtypes.int64, (), True)
+    return Kind(dtypes.float64, (), True) if isinstance(leaf, float) else None
+
+
+def joined(a: Kind, b: Kind) -> Kind | None:
+    """The kind that both become, or None where they do not fit: only weak ones give way."""
+    if a == b:
+        return a
+    if a.shape != b.shape:
+        return None
+    if not (a.weak or b.weak):
+        return None
+    weak, other = (a, b) if a.weak else (b, a)
+    if dtypes.is_bool(weak.dtype) != dtypes.is_bool(other.dtype):
+        return None
+    if other.weak:
+        return weak if dtypes.is_float(weak.dtype) else other
+    if dtypes.is_float(weak.dtype) and not dtypes.is_float(other.dtype):
+        return None
+    return other
+
+
+def operand(leaf: Any, kind: Kind, trace: Recorder) -> Any:
+    """The value of a leaf in this recorder, cast to its kind's dtype."""
+    if isinstance(leaf, SymbolicDim):
+        value = trace.size_value(leaf)
+    elif lifting.is_scalar(leaf):
+        return trace.own(lifting.value_of(leaf, kind.dtype))
+    else:
+        value = trace.own(lifting.value_of(leaf))
+    return trace.own(lifting.cast(value, kind.dtype))
+
+
+def zero(kind: Kind) -> Tensor:
+    """A value for a variable that has none yet and is not read before it gets one."""
+    made = lifting.wrap(lifting.constant(0, kind.dtype, kind.shape))
+    made._weak = kind.weak
+    return made
+
+
+def handle(value: Any, kind: Kind) -> Tensor:
+    """A new handle on a traced value, weak where its kind is."""
+    made = lifting.wrap(value)
+    made._weak = kind.weak
+    return made
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two Python values need no op to choose between them."""
+    if a is b:
+        return True
+    if type(a) is not type(b) or not isinstance(a, bool | int | float | complex | str | bytes | tuple | slice | range):
+        return False
+    return bool(a == b) and (not isinstance(a, float) or bool(np.signbit(a) == np.signbit(b)))
+
+
+def describe(value: Any) -> str:
+    """A value in an error message: its type where it is a tensor or number, else what it is."""
+    if value is None:
+        return "None"
+    leaves, structure = tree.flatten(value)
+    if structure.kind is None:
+        kind = kind_of(value)
+        return str(kind) if kind is not None else f"{value!r}" if isinstance(value, str) else type(value).__name__
+    shown = ", ".join(describe(leaf) for leaf in leaves[:4]) + (", ..." if len(leaves) > 4 else "")
+    return f"{structure.kind.__name__} of {len(leaves)} ({shown})"
+
+
+def title(name: str) -> str:
+    """A variable as the user knows it."""
+    return "the returned value" if name == RESULT else f"the variable {name!r}" if name.isidentifier() else name

@@ -1,0 +1,181 @@
+"""A specialisation: one program, compiled, with the check that it fits a call and what happens after the graph ran."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from jitgraph import ops
+from jitgraph.autograd.tape import Record
+from jitgraph.eager import EagerValue
+from jitgraph.ir import context
+from jitgraph.ir.context import Context
+from jitgraph.ir.fault import faults_reported
+from jitgraph.ir.graph import Graph
+from jitgraph.location import Location
+from jitgraph.once import cached_property
+from jitgraph.passes.autodiff import Vjp, vjp_halves
+from jitgraph.records import dataclass
+from jitgraph.runtime.executable import Executable
+from jitgraph.tracing import backend, donation
+from jitgraph.tracing.arguments import LeafKey
+from jitgraph.tracing.backend import Runnable
+from jitgraph.tracing.epilogue import build_epilogue
+from jitgraph.tracing.invocation import Alias, Invocation
+from jitgraph.tracing.match import Match, build_matcher
+from jitgraph.tracing.operands import arrays_of
+from jitgraph.tracing.program import Program
+from jitgraph.tracing.record.replay import GradientRecord, gradients_by_ops
+from jitgraph.tree import TreeDef
+
+Compile = Callable[[Graph, Sequence[tuple[int, int]]], Runnable]
+Invoke = Callable[[Sequence[Any], list[EagerValue]], list[EagerValue]]
+
+
+@dataclass(frozen=True, slots=True)
+class Retrace:
+    """One line of the ledger: who called, why no specialisation fitted, and what it cost in milliseconds."""
+
+    location: Location | None
+    reason: str
+    trace_ms: float
+    compile_ms: float
+
+    def __str__(self) -> str:
+        return f"{self.location}: {self.reason} (trace {self.trace_ms:.1f} ms, compile {self.compile_ms:.1f} ms)"
+
+
+class Specialisation:
+    """One compiled program. ``compile`` turns a graph into something that runs; gradients are compiled when needed."""
+
+    def __init__(
+        self, structure: TreeDef, keys: Sequence[LeafKey], program: Program, ambient: Context, compile: Compile
+    ) -> None:
+        self.structure = structure
+        self.keys = tuple(keys)
+        self.program = program
+        self.ambient = ambient
+        self.compile = compile
+        self.match = build_matcher(structure, keys, program)
+        self.taped = program.differentiable and ambient.grad_enabled
+        self._epilogue = build_epilogue(program)
+        self._invoke: Invoke | None = None
+        self._in_place: tuple[Alias, ...] = ()  # state that may be overwritten
+
+    @cached_property
+    def vjp(self) -> Vjp:
+        """The forward graph with residuals and the backward graph, for a caller who may ask for gradients."""
+        graph, program = self.program.graph, self.program
+        wrt = [
+            i
+            for i, source in enumerate(program.inputs)
+            if source.kind == "slot"
+            and program.slots[source.at].requires_grad
+            and graph.inputs[i].dtype.kind not in "biu"
+        ]
+        with faults_reported(graph, "gradient"):
+            return vjp_halves(graph, wrt)
+
+    @cached_property
+    def forward(self) -> Runnable:
+        """What a call runs. State is updated in place only where no gradient may need its old value."""
+        if self.taped:
+            return self.adopt(self.compile(self.vjp.forward, ()))
+        return self.adopt(self.compile(self.program.graph, donation.candidates(self.program)))
+
+    def adopt(self, made: Runnable) -> Runnable:
+        """Take code that was compiled for the program's graph with its donations."""
+        self._in_place = tuple(Alias(o, i, self.program.inputs[i].at) for o, i in backend.aliases(made))
+        if isinstance(made, Executable):
+            self._invoke = Invocation(made.entry, self._in_place, recycle=not self.taped)
+        else:
+            self._invoke = partial(_by_arrays, made)
+        self.__dict__["forward"] = made
+        return made
+
+    @cached_property
+    def backward(self) -> Runnable:
+        """What gradients through a call run."""
+        return self.compile(self.vjp.backward, ())
+
+    def run(self, match: Match) -> Any:
+        """Run the graph and then, after success, write back and build the result."""
+        handles, operands, numbers = match
+        if self._invoke is None:
+            self.forward  # noqa: B018 - compiled now
+            assert self._invoke is not None
+        outputs = self._invoke(handles, operands)
+        if self.taped:
+            self._record(handles, operands, outputs)
+        return self._epilogue(handles, operands, outputs, numbers)
+
+    def _record(self, handles: Sequence[Any], operands: Sequence[EagerValue], outputs: list[EagerValue]) -> None:
+        """Put the outputs through which gradients flow on the tape."""
+        record = CallRecord(self, handles, arrays_of(operands), arrays_of(outputs))
+        program = self.program
+        for source in (*[fresh.source for fresh in program.fresh], *[source for _, source in program.writes]):
+            if source.kind == "output" and source.differentiable and outputs[source.number].record is not record:
+                outputs[source.number] = EagerValue(outputs[source.number].array, record, source.number)
+
+
+def _by_arrays(made: Runnable, handles: Sequence[Any], operands: Sequence[EagerValue]) -> list[EagerValue]:
+    """The call of what is no native code."""
+    return [EagerValue(array) for array in made.run(arrays_of(operands))]
+
+
+class CallRecord(Record):
+    """A compiled call on the tape: its backward is the compiled backward graph."""
+
+    name = "traced call"
+
+    def __init__(
+        self, owner: Specialisation, handles: Sequence[Any], buffers: Sequence[Any], outputs: Sequence[Any]
+    ) -> None:
+        program, vjp = owner.program, owner.vjp
+        values = tuple(handles[program.inputs[i].at].value for i in vjp.wrt)
+        count = len(program.graph.outputs)
+        super().__init__(values, tuple(outputs[:count]))
+        self.name = program.graph.name
+        self.owner = owner
+        self.buffers: Sequence[Any] = buffers
+        self.saved: Sequence[Any] = outputs[count:]
+
+    def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
+        inputs = self.live_inputs()
+        vjp = self.owner.vjp
+        given = []
+        for number in vjp.seeds:
+            cotangent, like = cotangents[number], self.arrays[number]
+            given.append(np.zeros(like.shape, like.dtype) if cotangent is None else cotangent.array)
+        kept = [self.buffers[i] for i in vjp.kept_inputs] + [self.arrays[i] for i in vjp.kept_outputs]
+        found = self.owner.backward.run([*kept, *self.saved, *given])
+        if not context.current().grad_enabled:
+            return [EagerValue(array) for array in found]
+        seeds = [i for i in vjp.seeds if cotangents[i] is not None]
+
+        def replay(inputs: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+            weights: list[Any] = [None] * len(cotangents)
+            for number, value in zip(seeds, values, strict=True):
+                weights[number] = value
+            return self._by_ops(inputs, weights)
+
+        record = GradientRecord(inputs, [cotangents[i] for i in seeds], found, replay)
+        return [EagerValue(array, record, number) for number, array in enumerate(found)]
+
+    def _by_ops(self, inputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        """Gradients that can be differentiated again: the graph runs once more, op by op, on a tape of its own."""
+        vjp, graph = self.owner.vjp, self.owner.program.graph
+        variables = [ops.reshape(value, shape=value.shape) for value in inputs]
+        operands: list[Any] = [EagerValue(np.asarray(buffer)) for buffer in self.buffers]
+        for number, variable in zip(vjp.wrt, variables, strict=True):
+            operands[number] = variable
+        weights = {i: cotangents[i] for i in vjp.seeds if cotangents[i] is not None}
+        return gradients_by_ops(graph, operands, variables, weights)
+
+    def release(self) -> None:
+        super().release()
+        self.buffers = ()
+        self.saved = ()

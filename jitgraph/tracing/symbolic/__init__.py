@@ -1,0 +1,1 @@
+"""Sizes and numbers that vary from call to call."""

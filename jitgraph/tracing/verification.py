@@ -1,0 +1,169 @@
+"""``@trace(verify=True)``: the first call of a specialisation is compared with eager, op by op.
+
+Three things are compared in this order: the ops that eager applied with those that were recorded, the values of these
+ops with the recorded graph in the interpreter, and the results with those of the compiled code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from jitgraph import dtypes, tree
+from jitgraph.eager import EagerEmitter, EagerValue
+from jitgraph.errors import TraceError
+from jitgraph.ir import context
+from jitgraph.ir.graph import Attrs, Graph, Node, Value
+from jitgraph.ir.interpreter import interpret
+from jitgraph.ir.op import Op
+from jitgraph.ir.types import TensorType
+from jitgraph.location import Location
+from jitgraph.passes.autodiff import expand_grads
+from jitgraph.tensor import Tensor
+from jitgraph.tracing.capture.capture import Capture
+from jitgraph.tracing.program import Program
+from jitgraph.tracing.record.argument_mutation import Box, put_back
+from jitgraph.tracing.specialisation import Specialisation
+
+_TOLERANCE: Final = {dtypes.float16: 2e-2, dtypes.bfloat16: 1e-1, dtypes.float32: 2e-4, dtypes.float64: 1e-9}
+_SILENT: Final = frozenset({"stop_gradient", "grad", "constant", "full", "cast", "broadcast", "cond", "while", "scan"})
+
+
+class Applied(NamedTuple):
+    """One op that eager applied."""
+
+    op: Op
+    location: Location | None
+    outputs: tuple[Any, ...]
+
+
+class _Log:
+    """The eager emitter with a list of what it did; what a composite does inside is left out."""
+
+    def __init__(self) -> None:
+        self.applied: list[Applied] = []
+        self._eager = EagerEmitter()
+        self._depth = 0
+
+    def emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
+        self._depth += 1
+        try:
+            outputs = self._eager.emit(op, inputs, attrs, regions)
+        finally:
+            self._depth -= 1
+        if self._depth == 0:
+            self.applied.append(Applied(op, Location.of_user(), outputs))
+        return outputs
+
+
+def run_verified(
+    function: Any,
+    specialisation: Specialisation,
+    values: tuple[Any, ...],
+    eagerly: Callable[[], Any],
+    boxes: Sequence[Box] = (),
+) -> Any:
+    """The result of the compiled call; TraceError names the first op and line where it differs from eager."""
+    match = specialisation.match(values)
+    assert match is not None
+    handles, operands, _ = match
+    arrays = [np.array(operand.array) for operand in operands]
+    before = [(handle, handle._value, handle._grad) for handle in handles if handle is not None]
+    log, capture = _Log(), Capture([function.__wrapped__])
+    try:
+        with capture, context.using(emitter=log):
+            expected = eagerly()
+        after = [handle._value for handle, _, _ in before]
+        leaves, structure = tree.flatten(expected)
+        wanted = [leaf.detach().numpy() if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+    finally:
+        capture.undo()
+        put_back(boxes)
+        for handle, value, grad in before:
+            handle._value, handle._grad = value, grad
+    if not getattr(function.__wrapped__, "is_staged", False):  # a script records other ops than eager applies
+        _compare_ops(specialisation.program, arrays, log.applied)
+    del log
+    result = specialisation.run(match)
+    found, shape = tree.flatten(result)
+    if shape != structure:
+        raise TraceError(f"verify: eager returns {structure}, the compiled call {shape}")
+    for number, (mine, due) in enumerate(zip(found, wanted, strict=True)):
+        array = mine.detach().numpy() if isinstance(mine, Tensor) else mine
+        if not _agree(array, due):
+            raise TraceError(f"verify: result {number} of the compiled call differs from eager: {_shown(array, due)}")
+    for (handle, _, _), value in zip(before, after, strict=True):
+        if not _agree(handle._value.array, value.array):
+            raise TraceError(
+                f"verify: a tensor written by the call differs from eager: {_shown(handle._value.array, value.array)}"
+            )
+    return result
+
+
+def _compare_ops(program: Program, arrays: Sequence[Any], applied: Sequence[Applied]) -> None:
+    graph, numbers = program.graph, _python_numbers(program)
+    nodes = [node for node in graph.nodes if node.op.name not in _SILENT and _is_plain(node)]
+    nodes = [node for node in nodes if numbers.isdisjoint(node.outputs)]
+    outputs = tuple(value for node in nodes for value in node.outputs)
+    results = iter(interpret(expand_grads(replace(graph, outputs=outputs)), arrays))
+    pending = iter(applied)
+    for node in nodes:
+        mine = [next(results) for _ in node.outputs]
+        theirs = next((entry for entry in pending if entry.op is node.op and entry.location == node.location), None)
+        if theirs is None:
+            raise TraceError(
+                f"verify: {node.op.name} was recorded, but eager did not apply it", location=node.location,
+                hint="the function takes another way at each call; jg.explain lists what could not be guarded",
+            )  # fmt: skip
+        for array, value in zip(mine, theirs.outputs, strict=True):
+            if isinstance(value, EagerValue) and not _agree(array, value.array):
+                raise TraceError(
+                    f"verify: {node.op.name} differs from eager: {_shown(array, value.array)}", location=node.location
+                )
+
+
+def _python_numbers(program: Program) -> set[Value]:
+    """Values that are computed from Python floats alone: eagerly that is Python's own arithmetic."""
+    graph = program.graph
+    given = zip(program.inputs, graph.inputs, strict=True)
+    found = {value for source, value in given if source.kind in ("float", "host float")}
+    constants = {value for node in graph.nodes if not node.inputs for value in node.outputs}
+    for node in graph.nodes:
+        if node.inputs and found.issuperset(set(node.inputs) - constants) and not found.isdisjoint(node.inputs):
+            found.update(value for value in node.outputs if value.shape == ())
+    return found
+
+
+def _is_plain(node: Node) -> bool:
+    return bool(node.outputs) and all(isinstance(value.type, TensorType) for value in node.outputs)
+
+
+def _agree(a: Any, b: Any) -> bool:
+    if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray):
+        return bool(a == b) or (
+            isinstance(a, float) and isinstance(b, float) and bool(np.isclose(a, b, equal_nan=True))
+        )
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    tolerance = _TOLERANCE.get(a.dtype)
+    if tolerance is None:
+        return bool(np.array_equal(a, b))
+    x, y = a.astype(np.float64), b.astype(np.float64)
+    scale = float(np.max(np.abs(y[np.isfinite(y)]), initial=0.0))
+    return bool(np.allclose(x, y, rtol=tolerance, atol=tolerance * min(scale, 1e30), equal_nan=True))
+
+
+def _shown(a: Any, b: Any) -> str:
+    if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray) or a.shape != b.shape or a.size == 0:
+        return f"{_type_text(a)} and, eager, {_type_text(b)}"
+    with np.errstate(all="ignore"):
+        gap = np.abs(a.astype(np.float64) - b.astype(np.float64))
+    index = np.unravel_index(int(np.argmax(np.nan_to_num(gap, nan=np.inf))), a.shape)
+    return f"{a[index]} and, eager, {b[index]} at index {tuple(map(int, index))}"
+
+
+def _type_text(value: Any) -> str:
+    return f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else repr(value)

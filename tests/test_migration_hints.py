@@ -1,0 +1,143 @@
+"""Habits of users of PyTorch, NumPy and JAX: what works, and what the errors say to write instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitgraph as jg
+from jitgraph import migration_hints
+
+
+def vector() -> Any:
+    return jg.asarray([1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda x: jg.tensor([1.0]), jg.JitgraphError, r"write jg\.asarray\(data\)"),
+        (lambda x: jg.array([1.0]), AttributeError, r"write jg\.asarray"),
+        (lambda x: jg.long, AttributeError, r"write jg\.int64"),
+        (lambda x: jg.jit(len), AttributeError, r"write jg\.trace"),
+        (lambda x: jg.arcsin(x), AttributeError, r"write jg\.asin"),
+        (lambda x: jg.einsum("i,i", x, x), AttributeError, r"later version\n  hint: until then, jg\.tensordot"),
+        (lambda x: jg.random.randn(3), AttributeError, r"write jg\.random\.normal"),
+        (lambda x: jg.random.PRNGKey(0), AttributeError, r"write jg\.random\.seed"),
+        (lambda x: jg.random.normal(0, 1, (3,)), jg.JitgraphError, r"jg\.random\.normal\(shape, mean, std\)"),
+        (lambda x: jg.random.uniform(0, 1, (3,)), jg.JitgraphError, r"jg\.random\.uniform\(shape, low, high\)"),
+        (lambda x: jg.nn.LSTM(2, 3), AttributeError, "planned for a later version"),
+        (lambda x: jg.nn.Unknown, AttributeError, "no attribute 'Unknown'$"),
+        (lambda x: jg.unknown, AttributeError, "no attribute 'unknown'$"),
+        (lambda x: x.ravel(), AttributeError, r"x\.reshape\(-1\)"),
+        (lambda x: x.at[0].set(1), AttributeError, r"x\[i\] = v"),
+        (lambda x: x.abs_(), AttributeError, r"write x\[\.\.\.\] = x\.abs\(\.\.\.\)"),
+        (lambda x: x.unknown_(), AttributeError, "no attribute 'unknown_'$"),
+        (lambda x: setattr(x, "data", x), jg.JitgraphError, r"x\.data cannot be set"),
+        (lambda x: setattr(x, "shape", (3, 1)), jg.JitgraphError, r"x\.reshape\(shape\)"),
+        (lambda x: setattr(x, "dtype", jg.int8), jg.JitgraphError, r"x\.astype\(dtype\)"),
+        (lambda x: x.to(device="cuda"), jg.DeviceError, "not available"),
+        (lambda x: jg.ones(2, 3), jg.JitgraphError, r"hint: jg\.ones\(\(2, 3\)\)"),
+        (lambda x: jg.zeros((2,), "float32"), jg.JitgraphError, r"hint: jg\.zeros\(shape, dtype=dtype\)"),
+        (lambda x: jg.max(x, x), jg.JitgraphError, r"hint: jg\.maximum\(x, y\)"),
+        (lambda x: jg.sum(x, axis="rows"), jg.JitgraphError, "an axis is an int, not a str"),
+        (lambda x: jg.sum([x, x]), jg.DTypeError, r"hint: jg\.stack\(list\)"),
+        (lambda x: jg.trace(lambda y: jg.sum([y, y]))(x), jg.DTypeError, r"hint: jg\.stack\(list\)"),
+        (lambda x: jg.trace(lambda y: y, x), jg.TraceError, r"hint: jg\.trace\(function\)\(x\)"),
+        (lambda x: jg.grad(x), jg.JitgraphError, r"hint: jg\.grad\(f\)\(x\)"),
+        (lambda x: jg.nn.ReLU(inplace=True), jg.JitgraphError, r"hint: jg\.nn\.ReLU\(\)"),
+        (lambda x: jg.arange("three"), jg.JitgraphError, "arange takes numbers"),
+        (lambda x: jg.where(x > 1), jg.JitgraphError, r"np\.nonzero\(np\.asarray\(condition\)\)"),
+        (lambda x: f"{x:.2f}", TypeError, "rank 1"),
+        (lambda x: round(x, 2), TypeError, "to digits"),
+        (lambda x: np.exp(x), jg.JitgraphError, r"hint: jg\.exp\(x\), or np\.exp\(np\.asarray\(x\)\)"),
+        (lambda x: np.arcsin(x), jg.JitgraphError, r"hint: jg\.asin\(x\)"),
+        (lambda x: np.add.reduce(x), jg.JitgraphError, r"hint: np\.add\.reduce\(np\.asarray\(x\)\)"),
+        (lambda x: np.add(x, x, out=np.zeros(3)), jg.JitgraphError, r"np\.asarray\(x\) is an array"),
+        (lambda x: np.sum(x.requires_grad_()), jg.JitgraphError, r"np\.asarray\(x\.detach\(\)\)"),
+        (lambda x: jg.trace(lambda y: np.sum(y))(x), jg.TraceError, r"np\.asarray"),
+    ],
+)
+def test_errors_say_what_to_write(call: Callable[[Any], object], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call(vector())
+
+
+def test_save_says_what_it_needs(tmp_path: Any) -> None:
+    path, f = tmp_path / "f.jg", jg.trace(lambda x: x + 1)
+    with pytest.raises(jg.JitgraphError, match=r"example_inputs=\(x,\)"):
+        jg.save(f, path)
+    for metadata, message in (
+        ({"a": object()}, r"metadata\['a'\] cannot"),
+        ({"b": float("nan")}, "JSON"),
+        ([1], "dict"),
+    ):
+        with pytest.raises(jg.JitgraphError, match=message):
+            jg.save(f, path, example_inputs=(vector(),), metadata=metadata)
+    assert not path.exists()
+
+
+def test_numpy_functions_give_arrays() -> None:
+    x = jg.asarray([[1.0, 2.0], [3.0, 4.0]])
+    for found, wanted in (
+        (np.sum(x), 10),
+        (np.mean(x, axis=0), [2, 3]),
+        (np.concatenate([x, x[:1]]), [[1, 2], [3, 4], [1, 2]]),
+        (np.transpose(x), [[1, 3], [2, 4]]),
+        (np.where(x > 2, x, 0), [[0, 0], [3, 4]]),
+    ):
+        assert not isinstance(found, jg.Tensor)
+        np.testing.assert_array_equal(found, wanted)
+    assert np.shape(x) == (2, 2)
+    assert jg.trace(lambda y: y * np.shape(y)[0])(x).tolist() == [[2, 4], [6, 8]]
+
+
+def test_numpy_operators_give_tensors() -> None:
+    x, array = jg.asarray([1.0, 2.0]), np.array([4.0, 2.0], np.float32)
+    for found, wanted in (
+        (array * x, [4, 4]),
+        (array - x, [3, 0]),
+        (np.subtract(x, array), [-3, 0]),
+        (array**x, [4, 4]),
+        (array @ x, 8),
+        (array < x, [False, False]),
+        (array == x, [False, True]),
+        (np.float32(3) / x, [3, 1.5]),
+        (np.greater(x, 1), [False, True]),
+    ):
+        assert isinstance(found, jg.Tensor)
+        assert found.tolist() == wanted
+    assert (np.float64(2) * x).dtype == (x * np.float64(2)).dtype
+
+
+def test_small_hints_work() -> None:
+    assert jg.sum([1.5, 2.0]).dtype == jg.add([1.5], 1).dtype == jg.float32
+    assert jg.sum([np.float64(1.5)]).dtype == jg.float64
+    x = jg.asarray([1.5, -2.5])
+    assert round(x).tolist() == [2.0, -2.0]
+    assert x.to("cpu", jg.float64).dtype == x.to(dtype=jg.float64).dtype == jg.float64
+    assert jg.tile(x, 2).tolist() == [1.5, -2.5, 1.5, -2.5]
+
+
+TABLES = {
+    "jg": (migration_hints.MODULE, jg),
+    "jg.random": (migration_hints.RANDOM, jg.random),
+    "jg.nn": ({**migration_hints.NN, **migration_hints.PLANNED_NN}, jg.nn),
+    "planned": (migration_hints.PLANNED, jg),
+    "x": (migration_hints.TENSOR, jg.ones((1, 1))),
+}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_hinted_names_are_missing_and_their_hints_exist(table: str) -> None:
+    names, owner = TABLES[table]
+    for name, hint in names.items():
+        assert not hasattr(owner, name), f"{table}.{name} exists; it needs no hint"
+        for path in re.findall(r"\b(jg|np|x)\.((?:\w+\.)*\w+)", hint):
+            found: Any = {"jg": jg, "np": np, "x": jg.ones((1, 1))}[path[0]]
+            for step in path[1].split("."):
+                found = getattr(found, step)

@@ -179,7 +179,7 @@ class TracedFunction:
             boxes_of(arguments.structure.children, tree, self._binder.names) for tree in (given, values)
         )
         args, named = self._binder.unbind(given)
-        with recursion.DEEPER:
+        with recursion.DEEPER.inside():
             result = self.__wrapped__(*args, **named)
         for box, own in zip(boxes, own_boxes, strict=True):
             for change in changes([box]) if box.value is not own.value else ():

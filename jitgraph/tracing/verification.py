@@ -74,8 +74,8 @@ def run_verified(
     before = [(handle, handle._value, handle._grad) for handle in handles if handle is not None]
     log, capture = _Log(), Capture([function.__wrapped__])
     try:
-        with capture, context.using(emitter=log):
-            expected = eagerly()
+        with context.using(emitter=log):
+            expected = capture.call(eagerly)
         after = [handle._value for handle, _, _ in before]
         leaves, structure = tree.flatten(expected)
         wanted = [leaf.detach().numpy() if isinstance(leaf, Tensor) else leaf for leaf in leaves]

@@ -129,11 +129,11 @@ class Recording:
             trace.put_back_flags()
 
         try:
-            with forks.unfinished(put_all_back), recursion.DEEPER, standing_in(varying, trace.numbers):
+            with forks.unfinished(put_all_back), recursion.DEEPER.inside(), standing_in(varying, trace.numbers):
                 try:
                     with context.using(emitter=trace, trace=trace, constraints=trace.constraints):
-                        with noting() as noted, capture:
-                            result = self.function(*args, **keywords)
+                        with noting() as noted:
+                            result = capture.call(self.function, *args, **keywords)
                         _raise_refusal(noted, shapes=trace.constraints.denied)
                         program = trace.finish(result, boxes)
                 finally:

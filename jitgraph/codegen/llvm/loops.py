@@ -24,6 +24,9 @@ from jitgraph.errors import CompileError
 VERY_LONG_BODY: Final = 90
 """Length from which on a body is emitted once, always masked, rather than for full vectors and again for the rest."""
 
+_UNROLLED_BODY: Final = 24
+"""Length up to which the steps of a short span are written out."""
+
 POLL_LENGTH: Final = 4096
 """Instructions of a serial loop between two questions to the host whether to stop."""
 
@@ -122,9 +125,35 @@ def _emit_serial(loop: Loop, env: Environment, begin: Scalar, end: Scalar) -> No
 
     known = constant_of(count)
     asks = env.lanes is None and (known is None or known * turn_length(loop.body) > POLL_LENGTH)
-    results = counted(inner, begin, end, 1, init, polled(inner, step, turn_length(rest)) if asks else step)
+    if loop.span is not None and known is None and loop.span * length(rest) <= _UNROLLED_BODY:
+        results = _unrolled_where_whole(inner, begin, end, loop.span, init, step)
+    else:
+        results = counted(inner, begin, end, 1, init, polled(inner, step, turn_length(rest)) if asks else step)
     for carry, result in zip(loop.carries, results, strict=True):
         env.bind(carry.result.name, result)
+
+
+def _unrolled_where_whole(
+    env: Environment, begin: Scalar, end: Scalar, span: int, init: list[Scalar], step: Emit
+) -> list[Scalar]:
+    """A loop of ``span`` steps, one after another without a loop, or of fewer where the extent ends before them."""
+    function = env.function
+    whole, part, after = map(function.label, ("whole", "part", "after"))
+    is_whole = env.words.cmp("eq", subtract(env, end, begin), integer(span))
+    function.branch(is_whole.name, whole, part)
+    outside = function.known
+    function.start_block(whole, outside)
+    unrolled = init
+    for turn in range(span):
+        unrolled = step(add(env, begin, integer(turn)), unrolled)
+    first = function.block
+    function.jump(after)
+    function.start_block(part, outside)
+    looped = counted(env, begin, end, 1, init, step)
+    second = function.block
+    function.jump(after)
+    function.start_block(after, outside)
+    return joined(function, (first, unrolled), (second, looped))
 
 
 def polled(env: Environment, step: Emit, size: int) -> Emit:

@@ -25,6 +25,7 @@ _SPAN: Final = 8 * CHAIN  # steps of a part: what it stores is then less than a 
 _WIDE: Final = 64  # columns from which on the order of memory is worth the accumulators' loads and stores
 _TOGETHER: Final = 8  # rows for which an accumulator is loaded and stored once
 _LONG: Final = 1 << 14  # elements of a part of few columns
+_LEAST_PARTS: Final = 4  # where parts can be long enough
 _MOST_PARTS: Final = 1 << 17
 _MOST_BYTES: Final = 192 << 10  # of a part's accumulators
 
@@ -42,6 +43,8 @@ def span_of(form: Rows, axis: int) -> int | None:
     while span > max(most, CHAIN):
         span //= 2
     extent = form.domain[axis]
+    while isinstance(extent, int) and extent < _LEAST_PARTS * span and span * width > _LONG and span > CHAIN:
+        span //= 2
     few = not isinstance(extent, int) or extent // span <= _MOST_PARTS  # what has no memory may have any extent
     return span if span <= most and few else None
 

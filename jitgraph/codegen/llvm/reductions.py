@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from jitgraph.codegen.kernel import Combine, Loop
-from jitgraph.codegen.llvm import loops
+from jitgraph.codegen.llvm import loops, short_rows
 from jitgraph.codegen.llvm.accumulators import combined, element, lanes_from, memory, read, write
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, least, subtract
@@ -32,7 +32,8 @@ def emit_reduce(loop: Loop, env: Environment) -> None:
     if loop.combine is None:
         raise CompileError(f"kernel {env.kernel.name}: the reduce loop {loop.axis} has no combine")
     if loop.lanes > 1 and env.lanes is not None:
-        raise CompileError(f"kernel {env.kernel.name}: the reduce loop {loop.axis} has lanes inside lanes")
+        _emit_short_rows(loop, loop.combine, env)
+        return
     begin, end = loops.window(loop, env)
     with env.scratch.frame():
         slots = _Reduction(loop, loop.combine, env, begin, end).emit()
@@ -52,6 +53,19 @@ def emit_reduce(loop: Loop, env: Environment) -> None:
         env.bind(name, slot)
 
 
+def _emit_short_rows(loop: Loop, combine: Combine, env: Environment) -> None:
+    """Emit a reduce loop with lanes where rows are lanes: see ``short_rows.py``."""
+    if env.lanes is None or env.lanes.mask is not None or loop.slots is not None:
+        raise CompileError(f"kernel {env.kernel.name}: the reduce loop {loop.axis} has lanes inside lanes")
+    slots = []
+    for row in range(env.lanes.width):
+        here = short_rows.row_environment(env, row)
+        slots.append(_Reduction(loop, combine, here, *loops.window(loop, here)).emit())
+    folded = short_rows.folded_together(env, combine, slots)
+    for carry, value in zip(loop.carries, folded, strict=True):
+        env.bind(carry.result.name, value)
+
+
 class _Reduction:
     """One reduce loop at one place: ``width`` is the number of lanes of its accumulators."""
 
@@ -62,14 +76,24 @@ class _Reduction:
         self.width = loop.lanes if env.lanes is None else env.lanes.width
         self.init = [env.words.splat(env[carry.init.name], self.width) for carry in loop.carries]
         self.body = loops.hoist(loop, self.env, self.count)
-        self.chunk_steps = loop.lanes * loop.chain
+        self.several = self._short_rows()
+        self.chunk_steps = loop.lanes * loop.chain * self.several
+        """Steps of what the tree counts as a chunk: an aligned run of them is a node of the tree."""
+
+    def _short_rows(self) -> int:
+        """How many short rows go at once; 1 where that is not worth it."""
+        known = constant_of(self.count)
+        most = self.loop.span if known is None else known
+        if self.loop.lanes > 1 or self.loop.chain <= 1 or (most is not None and most <= self.loop.chain):
+            return 1
+        return short_rows.rows_at_once(self.body, self.env)
 
     def emit(self) -> list[Scalar]:
         """The slots after all steps."""
         known = constant_of(self.count)
         most = self.loop.span if known is None else known
         if most is not None and most <= (self.chunk_steps or _STRIP):
-            return self._chunk(self.begin, self.end, self.init)
+            return self._one_chunk(self.begin, self.end)
         if not self.chunk_steps:
             return self._strips()
         if self.chunk_steps == 1 and known is not None and known <= _FEW:
@@ -93,6 +117,10 @@ class _Reduction:
         for step in range(count):
             axis = add(self.env, self.begin, integer(step))
             run.append(self.fold(self.env.at({self.loop.axis: axis}), self.init))
+        return self._merged_pairs(run)
+
+    def _merged_pairs(self, run: list[list[Scalar]]) -> list[Scalar]:
+        """The tree of a few chunks, written out."""
         while len(run) > 1:
             pairs = [combined(self.env, self.combine, *pair) for pair in zip(run[::2], run[1::2], strict=False)]
             run = pairs + run[2 * len(pairs) :]
@@ -120,6 +148,49 @@ class _Reduction:
             self._chunk_in_memory(begin, end, init, places)
             return [read(env, at, value, value.lanes) for at, value in zip(places, init, strict=True)]
         return loops.in_lanes(loop.axis, self.body, env, begin, end, loop.lanes, init, self.fold)
+
+    def _rows(self, begin: Scalar, end: Scalar) -> list[Scalar]:
+        """The slot after the steps ``begin .. end``, which are at most ``several`` chunks of short rows.
+
+        What the rows give goes to memory, several rows at once; the chunks then are chains side by side, and merge.
+        """
+        loop, env, several = self.loop, self.env, self.several
+        stores = [memory(env, value, self.chunk_steps) for value in self.init]
+
+        def put(place: Scalar, values: list[Scalar]) -> None:
+            for store, value, init in zip(stores, values, self.init, strict=True):
+                write(env, element(env, store, init, place), value)
+
+        def fill(place: Scalar, _: list[Scalar]) -> list[Scalar]:
+            put(place, [env.words.splat(value, several) for value in self.init])
+            return []
+
+        def rows(axis: Scalar, count: int) -> list[Scalar]:
+            here = env.across(loop.axis, axis, count)
+            here.emit(self.body)
+            put(subtract(env, axis, begin), [here.words.splat(here[carry.next.name], count) for carry in loop.carries])
+            return []
+
+        def step(step: Scalar, slots: list[Scalar]) -> list[Scalar]:
+            following: list[Scalar] = []
+            for chunk in range(several):
+                place = add(env, step, integer(chunk * loop.chain))
+                places = [element(env, store, init, place) for store, init in zip(stores, self.init, strict=True)]
+                elements = [read(env, at, init, 1) for at, init in zip(places, self.init, strict=True)]
+                following += combined(env, self.combine, slots[len(following) :][: len(elements)], elements)
+            return following
+
+        count = subtract(env, end, begin)
+        whole = env.words.and_(count, integer(-several))
+        loops.counted(env, whole, integer(self.chunk_steps), several, [], fill)  # rows that are not there add nothing
+        middle = end if short_rows.is_even(loop, several) else add(env, begin, whole)
+        loops.counted(env, begin, middle, several, [], lambda axis, _: rows(axis, several))
+        if middle is not end:
+            loops.counted(env, middle, end, 1, [], lambda axis, _: rows(axis, 1))
+        slots = loops.counted(env, integer(0), integer(loop.chain), 1, several * self.init, step)
+        size = len(self.init)
+        run = [slots[start : start + size] for start in range(0, len(slots), size)]
+        return self._merged_pairs(run)
 
     def _is_by_register(self) -> bool:
         """Whether the body is emitted for one register, not for all slots: it is long, gathers, or has a loop."""
@@ -204,7 +275,9 @@ class _Reduction:
         return slots if tree.in_registers else tree.bottom()
 
     def _one_chunk(self, begin: Scalar, end: Scalar) -> list[Scalar]:
-        """The slots of a chunk: as ``_chunk``, without a loop where it has one step."""
+        """The slots of a chunk, or of a run of chunks that count as one: see ``chunk_steps``."""
+        if self.several > 1:
+            return self._rows(begin, end)
         if self.chunk_steps == 1:
             return self.fold(self.env.at({self.loop.axis: begin}), self.init)
         return self._chunk(begin, end, self.init)

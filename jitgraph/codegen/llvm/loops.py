@@ -25,7 +25,7 @@ VERY_LONG_BODY: Final = 90
 """Length from which on a body is emitted once, always masked, rather than for full vectors and again for the rest."""
 
 _UNROLLED_BODY: Final = 24
-"""Length up to which the steps of a short span are written out."""
+"""Length up to which all steps of a serial loop are written out."""
 
 POLL_LENGTH: Final = 4096
 """Instructions of a serial loop between two questions to the host whether to stop."""
@@ -125,35 +125,41 @@ def _emit_serial(loop: Loop, env: Environment, begin: Scalar, end: Scalar) -> No
 
     known = constant_of(count)
     asks = env.lanes is None and (known is None or known * turn_length(loop.body) > POLL_LENGTH)
-    if loop.span is not None and known is None and loop.span * length(rest) <= _UNROLLED_BODY:
-        results = _unrolled_where_whole(inner, begin, end, loop.span, init, step)
+    few = loop.span if known is None else known
+    if loop.carries and few is not None and few * length(rest) <= _UNROLLED_BODY:
+        results = _written_out(inner, begin, end, few, init, step)
     else:
         results = counted(inner, begin, end, 1, init, polled(inner, step, turn_length(rest)) if asks else step)
     for carry, result in zip(loop.carries, results, strict=True):
         env.bind(carry.result.name, result)
 
 
-def _unrolled_where_whole(
-    env: Environment, begin: Scalar, end: Scalar, span: int, init: list[Scalar], step: Emit
+def _written_out(
+    env: Environment, begin: Scalar, end: Scalar, most: int, init: list[Scalar], step: Emit
 ) -> list[Scalar]:
-    """A loop of ``span`` steps, one after another without a loop, or of fewer where the extent ends before them."""
+    """``most`` steps one after another without a loop; a loop where the extent ends before them."""
     function = env.function
+
+    def steps() -> list[Scalar]:
+        carries = init
+        for turn in range(most):
+            carries = step(add(env, begin, integer(turn)), carries)
+        return carries
+
+    count = subtract(env, end, begin)
+    if constant_of(count) is not None:
+        return steps()
     whole, part, after = map(function.label, ("whole", "part", "after"))
-    is_whole = env.words.cmp("eq", subtract(env, end, begin), integer(span))
-    function.branch(is_whole.name, whole, part)
+    function.branch(env.words.cmp("eq", count, integer(most)).name, whole, part)
     outside = function.known
     function.start_block(whole, outside)
-    unrolled = init
-    for turn in range(span):
-        unrolled = step(add(env, begin, integer(turn)), unrolled)
-    first = function.block
+    all_steps, first = steps(), function.block
     function.jump(after)
     function.start_block(part, outside)
-    looped = counted(env, begin, end, 1, init, step)
-    second = function.block
+    some_steps, second = counted(env, begin, end, 1, init, step), function.block
     function.jump(after)
     function.start_block(after, outside)
-    return joined(function, (first, unrolled), (second, looped))
+    return joined(function, (first, all_steps), (second, some_steps))
 
 
 def polled(env: Environment, step: Emit, size: int) -> Emit:

@@ -167,6 +167,8 @@ class _Reduction:
 
         def rows(axis: Scalar, count: int) -> list[Scalar]:
             here = env.across(loop.axis, axis, count)
+            if count > 1:
+                short_rows.prefetch(loop, self.body, env.at({loop.axis: axis}), count)
             here.emit(self.body)
             put(subtract(env, axis, begin), [here.words.splat(here[carry.next.name], count) for carry in loop.carries])
             return []

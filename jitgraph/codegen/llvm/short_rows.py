@@ -10,15 +10,21 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from jitgraph.codegen.index import coefficient
 from jitgraph.codegen.kernel import Body, Combine, IndexValue, Let, Load, Loop
+from jitgraph.codegen.llvm.access import memory_type
 from jitgraph.codegen.llvm.accumulators import combined, lanes_from
 from jitgraph.codegen.llvm.environment import Environment, Names, integer
-from jitgraph.codegen.llvm.index import add
+from jitgraph.codegen.llvm.index import add, index_value, names
 from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.codegen.llvm.structure import defined
 from jitgraph.ir.dims import DimLike
 
 _REGISTERS: Final = 2
 """The most registers of slots of a row that goes with others."""
+
+_AHEAD_BYTES: Final = 2048
+_LINE_BYTES: Final = 64
 
 _BLOCK_BYTES: Final = 16
 """Bytes within which shuffles are cheap."""
@@ -64,8 +70,9 @@ def row_environment(env: Environment, row: int) -> Environment:
         return lanes_from(env, value, row, 1) if value.lanes > 1 else value
 
     axis = add(env, env.lanes.base, integer(row))
-    names = Names(env.names, of_row)
-    inner = Environment(env.function, env.kernel, env.target, names, env.scratch, env.statement)
+    inner = Environment(
+        env.function, env.kernel, env.target, Names(env.names, of_row), env.scratch, env.statement
+    )
     inner.bind(env.lanes.axis, axis)
     return inner
 
@@ -135,3 +142,28 @@ def _shuffled(env: Environment, x: Scalar, y: Scalar | None, order: list[int]) -
     other = f"{x.type} poison" if y is None else str(y)
     lanes = ", ".join(f"i32 {lane}" for lane in order)
     return env.words.make(f"shufflevector {x}, {other}, <{len(order)} x i32> <{lanes}>", x.dtype, len(order))
+
+
+def prefetch(loop: Loop, body: Body, env: Environment, rows: int) -> None:
+    """Ask for the memory that ``rows`` steps of ``loop`` some turns ahead will read; ``env`` is at the first of these.
+
+    The instructions of a turn are too many for the loads of later ones to be under way meanwhile. Beyond the operand's
+    end the processor ignores what it is asked for.
+    """
+    inside = {var.name for var in defined(body)}
+    (row,) = (statement for statement in body if isinstance(statement, Loop))
+    start = env.at({row.axis: integer(0)})
+    env.module.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\n")
+    for load in row.body:
+        if not isinstance(load, Load) or load.mask is not None or not inside.isdisjoint(names(load.index)):
+            continue
+        stride, size = coefficient(load.index, loop.axis), load.var.dtype.itemsize
+        if coefficient(load.index, row.axis) != 1 or not isinstance(stride, int) or stride * size > _LINE_BYTES:
+            continue
+        buffer = env["&" + load.buffer]
+        first = index_value(start, load.index)
+        kind = memory_type(buffer.dtype)
+        address = env.function.emit("ptr", f"getelementptr {kind}, ptr {buffer.name}, {first}")
+        for ahead in range(_AHEAD_BYTES, _AHEAD_BYTES + rows * stride * size, _LINE_BYTES):
+            line = env.function.emit("ptr", f"getelementptr i8, {address}, i64 {ahead}")
+            env.function.do(f"call void @llvm.prefetch.p0({line}, i32 0, i32 3, i32 1)")

@@ -57,6 +57,7 @@ def reduce_parts(
     *outer, width = (form.domain[kept] for kept in form.kept)
     assert isinstance(width, int)
     chunks = span // CHAIN
+    extent = form.domain[axis]
     around: list[LoopKind] = ["parallel"] * (1 + len(outer))
     with recorder.loops(around, [parts, *outer]) as (part, *row):
         held = {
@@ -84,7 +85,10 @@ def reduce_parts(
                 store_at(values, form.full, at)
                 return tuple(following)
 
-            ends = list(recorder.serial(form.domain[axis], tuple(start), step, begin=begin, span=_TOGETHER))
+            if isinstance(extent, int) and extent % span == 0:
+                ends = list(recorder.serial(_TOGETHER, tuple(start), lambda row, carried: step(begin + row, carried)))
+            else:
+                ends = list(recorder.serial(extent, tuple(start), step, begin=begin, span=_TOGETHER))
             for locals_ in held.values():
                 for local in locals_:
                     recorder.store_local(local, chunk * width + column, ends.pop(0))

@@ -16,7 +16,7 @@ from jitgraph.codegen.llvm.builder import Function, check
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, least, names, subtract
 from jitgraph.codegen.llvm.scalars import Scalar
-from jitgraph.codegen.llvm.structure import defined, length, stored_buffers, turn_length, vector_lanes
+from jitgraph.codegen.llvm.structure import defined, length, merges, stored_buffers, turn_length, vector_lanes
 from jitgraph.codegen.traversal import bodies_of
 from jitgraph.dtypes import bool_, int32, int64
 from jitgraph.errors import CompileError
@@ -218,8 +218,8 @@ def in_lanes(
 
     With ``narrow`` a rest of known length goes in as few lanes as it needs; else in as many as the vectors before it.
 
-    ``body`` is what ``step`` emits. A very long one is emitted once, with a mask all the time; where nothing is
-    carried, a rest of one, and any rest whose accesses the target cannot mask, goes one by one.
+    ``body`` is what ``step`` emits. One that becomes much code is emitted once, with a mask all the time; where nothing
+    is carried, a rest of one, and any rest whose accesses the target cannot mask, goes one by one.
     """
     s, function = env.words, env.function
     total = subtract(env, end, begin)
@@ -232,7 +232,8 @@ def in_lanes(
         return step(env.across(axis, at, count, _first_lanes(env, subtract(env, end, at), count)), values)
 
     uneven = count > 1 and (known is None or (known % count != 0 and known > count))
-    if uneven and length(body) >= VERY_LONG_BODY and _can_mask(body, env):
+    much = length(body) >= VERY_LONG_BODY or (known is None and merges(body))
+    if uneven and much and _can_mask(body, env):
         return counted(env, begin, end, count, carries, masked)
     if known is not None:
         middle = add(env, begin, integer(known // count * count))

@@ -10,7 +10,7 @@ from jitgraph.codegen.llvm.accumulators import combined, element, lanes_from, me
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, least, subtract
 from jitgraph.codegen.llvm.scalars import Scalar
-from jitgraph.codegen.llvm.structure import gathers, length, vector_lanes
+from jitgraph.codegen.llvm.structure import gathers, is_even, length, vector_lanes
 from jitgraph.codegen.llvm.tree import Tree
 from jitgraph.errors import CompileError
 
@@ -147,7 +147,13 @@ class _Reduction:
             places = [memory(env, value, value.lanes) for value in init]
             self._chunk_in_memory(begin, end, init, places)
             return [read(env, at, value, value.lanes) for at, value in zip(places, init, strict=True)]
+        if is_even(loop, loop.lanes):
+            return loops.counted(env, begin, end, loop.lanes, init, self._fold_all_slots)
         return loops.in_lanes(loop.axis, self.body, env, begin, end, loop.lanes, init, self.fold)
+
+    def _fold_all_slots(self, first: Scalar, slots: list[Scalar]) -> list[Scalar]:
+        """The slots after a step of each."""
+        return self.fold(self.env.across(self.loop.axis, first, self.loop.lanes), slots)
 
     def _rows(self, begin: Scalar, end: Scalar) -> list[Scalar]:
         """The slot after the steps ``begin .. end``, which are at most ``several`` chunks of short rows.
@@ -185,7 +191,7 @@ class _Reduction:
         count = subtract(env, end, begin)
         whole = env.words.and_(count, integer(-several))
         loops.counted(env, whole, integer(self.chunk_steps), several, [], fill)  # rows that are not there add nothing
-        middle = end if short_rows.is_even(loop, several) else add(env, begin, whole)
+        middle = end if is_even(loop, several) else add(env, begin, whole)
         loops.counted(env, begin, middle, several, [], lambda axis, _: rows(axis, several))
         if middle is not end:
             loops.counted(env, middle, end, 1, [], lambda axis, _: rows(axis, 1))
@@ -203,7 +209,9 @@ class _Reduction:
         """Whether the slots of a chunk of these steps lie in memory at its end."""
         if self.loop.lanes <= vector_lanes(self.loop, self.env):
             return False
-        return constant_of(subtract(self.env, end, begin)) is None or self._is_by_register()
+        if self._is_by_register():
+            return True
+        return constant_of(subtract(self.env, end, begin)) is None and not is_even(self.loop, self.loop.lanes)
 
     def _chunk_in_memory(self, begin: Scalar, end: Scalar, init: list[Scalar], places: list[Scalar]) -> None:
         """As ``_chunk``, with the slots at ``places`` in the end.
@@ -215,14 +223,7 @@ class _Reduction:
         slots = init
         if not self._is_by_register():
             middle = add(env, begin, env.words.and_(subtract(env, end, begin), integer(-loop.lanes)))
-            slots = loops.counted(
-                env,
-                begin,
-                middle,
-                loop.lanes,
-                init,
-                lambda at, slots: self.fold(env.across(loop.axis, at, loop.lanes), slots),
-            )
+            slots = loops.counted(env, begin, middle, loop.lanes, init, self._fold_all_slots)
             begin = middle
         for at, slot in zip(places, slots, strict=True):
             write(env, at, slot)
@@ -271,9 +272,7 @@ class _Reduction:
         carries = self.init if tree.in_registers else []
         if not tree.in_registers:
             tree.clear()
-        slots = loops.counted(
-            env, self.begin, self.end, self.chunk_steps, carries, self._polled(tree, chunk, size)
-        )
+        slots = loops.counted(env, self.begin, self.end, self.chunk_steps, carries, self._polled(tree, chunk, size))
         return slots if tree.in_registers else tree.bottom()
 
     def _one_chunk(self, begin: Scalar, end: Scalar) -> list[Scalar]:

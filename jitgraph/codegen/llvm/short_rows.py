@@ -15,10 +15,10 @@ from jitgraph.codegen.kernel import Body, Combine, IndexValue, Let, Load, Loop
 from jitgraph.codegen.llvm.access import memory_type
 from jitgraph.codegen.llvm.accumulators import combined, lanes_from
 from jitgraph.codegen.llvm.environment import Environment, Names, integer
-from jitgraph.codegen.llvm.index import add, index_value, names
+from jitgraph.codegen.llvm.index import add, index_value
+from jitgraph.codegen.llvm.index import names as names_of
 from jitgraph.codegen.llvm.scalars import Scalar
 from jitgraph.codegen.llvm.structure import defined
-from jitgraph.ir.dims import DimLike
 
 _REGISTERS: Final = 2
 """The most registers of slots of a row that goes with others."""
@@ -43,23 +43,13 @@ def rows_at_once(body: Body, env: Environment) -> int:
         and row.slots is None
         and isinstance(row.extent, int)
         and row.lanes // 2 < row.extent <= row.lanes <= _REGISTERS * several
-        and 1 < row.lanes
+        and row.lanes > 1
         and all(isinstance(statement, _Plain) for statement in row.body)
     )
     return several if short else 1
 
 
 _Plain = Let | Load | IndexValue
-
-
-def is_even(loop: Loop, rows: int) -> bool:
-    """Whether every run of the steps of ``loop`` is a multiple of ``rows`` long."""
-    return all(_is_multiple(dim, rows) for dim in (loop.begin, loop.extent, loop.span or 0, loop.chain))
-
-
-def _is_multiple(dim: DimLike, of: int) -> bool:
-    """Whether ``dim`` is a multiple of ``of`` whatever its names stand for, as far as its terms show it."""
-    return dim % of == 0 if isinstance(dim, int) else all(factor % of == 0 for factor in dim.terms.values())
 
 
 def row_environment(env: Environment, row: int) -> Environment:
@@ -69,11 +59,9 @@ def row_environment(env: Environment, row: int) -> Environment:
     def of_row(_: str, value: Scalar) -> Scalar:
         return lanes_from(env, value, row, 1) if value.lanes > 1 else value
 
-    axis = add(env, env.lanes.base, integer(row))
-    inner = Environment(
-        env.function, env.kernel, env.target, Names(env.names, of_row), env.scratch, env.statement
-    )
-    inner.bind(env.lanes.axis, axis)
+    names = Names(env.names, of_row)
+    inner = Environment(env.function, env.kernel, env.target, names, env.scratch, env.statement)
+    inner.bind(env.lanes.axis, add(env, env.lanes.base, integer(row)))
     return inner
 
 
@@ -120,9 +108,7 @@ def _folded_pair(env: Environment, combine: Combine, x: _Side, y: _Side) -> _Sid
     picked = [
         [lanes * side + start + first + slot for side, start in starts for slot in range(half)] for first in (0, half)
     ]
-    left, right = (
-        [_shuffled(env, a, b, order) for a, b in zip(x.vectors, y.vectors, strict=True)] for order in picked
-    )
+    left, right = ([_shuffled(env, a, b, order) for a, b in zip(x.vectors, y.vectors, strict=True)] for order in picked)
     rows = [(x, y)[side].rows[start // x.slots] for side, start in starts]
     return _Side(combined(env, combine, left, right), rows, half)
 
@@ -155,7 +141,7 @@ def prefetch(loop: Loop, body: Body, env: Environment, rows: int) -> None:
     start = env.at({row.axis: integer(0)})
     env.module.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\n")
     for load in row.body:
-        if not isinstance(load, Load) or load.mask is not None or not inside.isdisjoint(names(load.index)):
+        if not isinstance(load, Load) or load.mask is not None or not inside.isdisjoint(names_of(load.index)):
             continue
         stride, size = coefficient(load.index, loop.axis), load.var.dtype.itemsize
         if coefficient(load.index, row.axis) != 1 or not isinstance(stride, int) or stride * size > _LINE_BYTES:

@@ -43,7 +43,7 @@ def span_of(form: Rows, axis: int) -> int | None:
     while span > max(most, CHAIN):
         span //= 2
     extent = form.domain[axis]
-    while isinstance(extent, int) and extent < _LEAST_PARTS * span and span * width > _LONG and span > CHAIN:
+    while isinstance(extent, int) and extent < _LEAST_PARTS * span and span // 2 * width >= _LONG and span > CHAIN:
         span //= 2
     few = not isinstance(extent, int) or extent // span <= _MOST_PARTS  # what has no memory may have any extent
     return span if span <= most and few else None

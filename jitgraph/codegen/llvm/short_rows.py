@@ -19,6 +19,7 @@ from jitgraph.codegen.llvm.index import add, index_value
 from jitgraph.codegen.llvm.index import names as names_of
 from jitgraph.codegen.llvm.scalars import Scalar
 from jitgraph.codegen.llvm.structure import defined
+from jitgraph.dtypes import is_float
 
 _REGISTERS: Final = 2
 """The most registers of slots of a row that goes with others."""
@@ -36,7 +37,9 @@ def rows_at_once(body: Body, env: Environment) -> int:
     if env.lanes is not None or len(inner) != 1 or not all(isinstance(s, _Plain | Loop) for s in body):
         return 1
     (row,) = inner
-    several = max(env.target.vector_bytes // carry.var.dtype.itemsize for carry in row.carries) if row.carries else 1
+    if len(row.carries) != 1 or not is_float(row.carries[0].var.dtype):
+        return 1
+    several = env.target.vector_bytes // row.carries[0].var.dtype.itemsize
     short = (
         row.kind == "reduce"
         and row.is_whole

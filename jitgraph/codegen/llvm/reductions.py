@@ -23,6 +23,9 @@ _SOON: Final = 1 << 22
 _FEW: Final = 16
 """Chunks of one step whose tree is written out."""
 
+_RUNS: Final = 2
+"""Runs of chunks of short rows from which on code for several rows at once is worth the time to compile it."""
+
 _STRIP: Final = 1 << 14
 """Steps of a loop of any order between two questions to the host whether to stop."""
 
@@ -84,9 +87,10 @@ class _Reduction:
         """How many short rows go at once; 1 where that is not worth it."""
         known = constant_of(self.count)
         most = self.loop.span if known is None else known
-        if self.loop.lanes > 1 or self.loop.chain <= 1 or (most is not None and most <= self.loop.chain):
+        if self.loop.lanes > 1 or self.loop.chain <= 1:
             return 1
-        return short_rows.rows_at_once(self.body, self.env)
+        several = short_rows.rows_at_once(self.body, self.env)
+        return several if most is None or most >= _RUNS * several * self.loop.chain else 1
 
     def emit(self) -> list[Scalar]:
         """The slots after all steps."""

@@ -10,11 +10,12 @@ from jitgraph.codegen.kernel import Check, Kernel
 from jitgraph.codegen.kernel_text import print_schedule
 from jitgraph.codegen.kernel_verifier import verify_kernel
 from jitgraph.codegen.memory_verifier import verify_plan
-from jitgraph.codegen.schedule import Branch, Buffer, Launch, Pop, Push, Schedule, Step, While
+from jitgraph.codegen.schedule import Branch, Buffer, Launch, Pop, Print, Push, Schedule, Step, While
 from jitgraph.codegen.traversal import statements_of
 from jitgraph.errors import GraphError
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
+from jitgraph.ops.effects import sizes_text
 from jitgraph.runtime.loader import CHECK_KINDS
 
 
@@ -86,6 +87,20 @@ class _Verifier:
                 case Pop(stack, name):
                     self.stack(stack)
                     self.write(name, written)
+                case Print():
+                    self.print(step, written)
+
+    def print(self, step: Print, written: set[str]) -> None:
+        if step.site >= len(self.schedule.prints):
+            self.fail(f"print {step.site} is not among the schedule's")
+        operands = self.schedule.prints[step.site].operands
+        if len(operands) != len(step.buffers):
+            self.fail(f"print {step.site} takes {len(operands)} buffers, not {len(step.buffers)}")
+        for operand, name in zip(operands, step.buffers, strict=True):
+            self.read(name, written)
+            type = self.buffer(name).type
+            if (operand.dtype, operand.shape) != (type.dtype.name, sizes_text(type.shape)):
+                self.fail(f"print {step.site}: {name} is {type}, not {operand.dtype}{list(operand.shape)}")
 
     def stack(self, stack: str) -> None:
         if stack not in self.schedule.stacks:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from jitgraph.codegen.kernel import Kernel
 from jitgraph.codegen.lower.recorder import Recorder, Storage
 from jitgraph.codegen.lower.values import Evaluator, Inline, Sites
-from jitgraph.codegen.schedule import Buffer, Launch, Step
+from jitgraph.codegen.schedule import Buffer, Launch, PrintSite, Step
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.target import Target
@@ -49,6 +49,7 @@ class ScheduleBuilder:
         self.buffers: dict[str, Buffer] = {}
         self.sites = Sites()
         self.stacks: list[str] = []
+        self.prints: list[PrintSite] = []
         self.steps: list[Step] = []
         self.location: Location | None = None  # of the node that is lowered just now
         self._table = table

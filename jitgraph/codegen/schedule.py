@@ -13,7 +13,7 @@ from jitgraph.ir.dims import DimLike
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.records import dataclass
-from jitgraph.runtime.loader import Print as PrintSite
+from jitgraph.runtime import loader
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,4 +123,4 @@ class Schedule:
     checks: tuple[CheckSite, ...] = ()
     stacks: tuple[str, ...] = ()
     plan: MemoryPlan | None = None
-    prints: tuple[PrintSite, ...] = ()
+    prints: tuple[loader.Print, ...] = ()

@@ -788,8 +788,8 @@ def _verify_signature(signature: Signature) -> None:
     for number, each in enumerate(signature.prints):
         each.verify(f"{where}, print {number}")
         texts = [size for operand in each.operands for size in operand.shape if isinstance(size, str)]
-        if unknown := set().union(*(Expression(text).names for text in texts)) - known:
-            raise LoadError(f"{where}, print {number}: the dims {sorted(unknown)} are unknown")
+        if strange := frozenset[str]().union(*(Expression(text).names for text in texts)) - known:
+            raise LoadError(f"{where}, print {number}: the dims {sorted(strange)} are unknown")
     _verify_pairs(signature.writes, len(signature.outputs), len(signature.state), f"{where}: writes")
     _verify_pairs(signature.aliases, len(signature.outputs), len(signature.parameters), f"{where}: aliases")
     for output, index in signature.writes:
@@ -1420,12 +1420,12 @@ class _Printer:
             (site, [(dtype_named(operand.dtype), _sizes(operand.shape)) for operand in site.operands])
             for site in signature.prints
         ]
-        self._sizes: Sequence[int] = ()
+        self._sizes: Iterable[int] = ()
         self.calls = _Guarded(self._print, CALLBACK_FAILED, 2)
         self._function = _ASKED_TYPE(self.calls.ask)
         self._host = Host()
 
-    def host(self, shared: Host, sizes: Sequence[int]) -> int:
+    def host(self, shared: Host, sizes: Iterable[int]) -> int:
         """The address of a host table like ``shared`` that prints here, for a call with these named sizes."""
         self._sizes = sizes
         ctypes.memmove(ctypes.addressof(self._host), ctypes.addressof(shared), ctypes.sizeof(Host))

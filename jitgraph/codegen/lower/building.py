@@ -9,13 +9,14 @@ from dataclasses import replace
 from jitgraph.codegen.kernel import Kernel
 from jitgraph.codegen.lower.recorder import Recorder, Storage
 from jitgraph.codegen.lower.values import Evaluator, Inline, Sites
-from jitgraph.codegen.schedule import Buffer, Launch, PrintSite, Step
+from jitgraph.codegen.schedule import Buffer, Launch, Step
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.records import dataclass
+from jitgraph.runtime import loader
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class ScheduleBuilder:
         self.buffers: dict[str, Buffer] = {}
         self.sites = Sites()
         self.stacks: list[str] = []
-        self.prints: list[PrintSite] = []
+        self.prints: list[loader.Print] = []
         self.steps: list[Step] = []
         self.location: Location | None = None  # of the node that is lowered just now
         self._table = table

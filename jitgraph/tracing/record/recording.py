@@ -20,6 +20,7 @@ from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.guards import Place
 from jitgraph.tracing.program import Program
+from jitgraph.tracing.record import printing
 from jitgraph.tracing.record.argument_mutation import aliases, boxes_of, put_back
 from jitgraph.tracing.record.trace import Trace
 from jitgraph.tracing.specialisation import Specialisation
@@ -132,7 +133,7 @@ class Recording:
             with forks.unfinished(put_all_back), recursion.DEEPER, standing_in(varying, trace.numbers):
                 try:
                     with context.using(emitter=trace, trace=trace, constraints=trace.constraints):
-                        with noting() as noted, capture:
+                        with noting() as noted, printing.intercepting(), capture:
                             result = self.function(*args, **keywords)
                         _raise_refusal(noted, shapes=trace.constraints.denied)
                         program = trace.finish(result, boxes)

@@ -103,8 +103,8 @@ def print_site(
     site = Print(
         texts=tuple(texts),
         operands=tuple(
-            PrintOperand(type.dtype.name, sizes_text(type.shape), style, conversion, form)
-            for type, style, (_, form, conversion) in zip(types, styles, braces, strict=True)
+            PrintOperand(f"p{i}", type.dtype.name, sizes_text(type.shape), None, style, conversion, form)
+            for i, (type, style, (_, form, conversion)) in enumerate(zip(types, styles, braces, strict=True))
         ),
         stream=stream,
         flush=bool(flush),

@@ -574,14 +574,23 @@ _MAX_FORM: Final = 64
 
 
 @dataclass(frozen=True)
-class PrintOperand:
+class PrintOperand(TensorSpec):
     """A tensor that is printed: ``conversion`` and ``form`` are what stands in braces, as in ``{!r:>20}``."""
 
-    dtype: str
-    shape: tuple[Size, ...]
     style: str = "array"
     conversion: str = ""
     form: str = ""
+
+    def to_json(self) -> dict[str, Json]:
+        """The JSON object that ``from_json`` reads."""
+        return {**super().to_json(), "style": self.style, "conversion": self.conversion, "form": self.form}
+
+    @staticmethod
+    def from_json(source: Json, where: str) -> PrintOperand:
+        """Read what ``to_json`` gave; LoadError where it is malformed."""
+        plain = TensorSpec.from_json(source, where)
+        style, conversion, form = (_get(source, key, str, where) for key in ("style", "conversion", "form"))
+        return PrintOperand(plain.name, plain.dtype, plain.shape, style=style, conversion=conversion, form=form)
 
 
 @dataclass(frozen=True)
@@ -596,7 +605,7 @@ class Print:
 
     def to_json(self) -> dict[str, Json]:
         """The JSON object that ``from_json`` reads."""
-        operands = [{**vars(operand), "shape": list(operand.shape)} for operand in self.operands]
+        operands = [operand.to_json() for operand in self.operands]
         return {**vars(self), "texts": list(self.texts), "operands": operands}
 
     @staticmethod
@@ -607,7 +616,7 @@ class Print:
             raise LoadError(f"{where}: 'texts' holds something that is not a text")
         return Print(
             texts=tuple(texts),
-            operands=tuple(_print_operand(operand, where) for operand in _get(source, "operands", list, where)),
+            operands=tuple(PrintOperand.from_json(operand, where) for operand in _get(source, "operands", list, where)),
             stream=_get(source, "stream", str, where),
             flush=_get(source, "flush", bool, where),
             location=_get(source, "location", str, where),
@@ -635,12 +644,6 @@ class Print:
         stream.write("".join(parts))
         if self.flush:
             stream.flush()
-
-
-def _print_operand(source: Json, where: str) -> PrintOperand:
-    spec = TensorSpec.from_json({**source, "name": "a printed tensor"} if isinstance(source, dict) else source, where)
-    style, conversion, form = (_get(source, key, str, where) for key in ("style", "conversion", "form"))
-    return PrintOperand(spec.dtype, spec.shape, style, conversion, form)
 
 
 def tensor_text(array: Array, dtype: str, requires_grad: bool = False) -> str:

@@ -54,7 +54,10 @@ class Text:
         """What stands in the text for a tensor, a number or a size that is known when the graph runs."""
         if "{" in form or "}" in form:
             raise TraceError(f"the format {form!r} has braces in it, which a compiled print cannot hold")
-        self._fields.append(_Field(*self._operand(value), "r" if conversion else "", form))
+        operand, style = self._operand(value)
+        if form and not conversion:
+            format(operand.dtype.type(1).item(), form)  # raises now where it would at each call
+        self._fields.append(_Field(operand, style, "r" if conversion else "", form))
         return f"\ue000{len(self._fields) - 1}\ue001"
 
     def _operand(self, value: Any) -> tuple[Any, str]:

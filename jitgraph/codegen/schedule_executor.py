@@ -164,9 +164,9 @@ class _Run:
                     raise GraphError(f"{self.schedule.name}: {stack} is popped while it is empty")
                 self.buffer(name)[...] = self.stacks[stack].pop()
             case Print(site, names):
-                declared = {buffer.name: buffer for buffer in self.schedule.buffers}
-                arrays = [self.buffer(name).reshape(self.shape(declared[name])) for name in names]
-                self.schedule.prints[site].write(arrays)
+                printed = self.schedule.prints[site]
+                shapes = [[self.size(dims.parse_dim(str(n))) for n in operand.shape] for operand in printed.operands]
+                printed.write([self.buffer(name).reshape(shape) for name, shape in zip(names, shapes, strict=True)])
 
     def buffer(self, name: str) -> Array:
         if name not in self.memory:

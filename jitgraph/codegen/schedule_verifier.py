@@ -15,7 +15,6 @@ from jitgraph.codegen.traversal import statements_of
 from jitgraph.errors import GraphError
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
-from jitgraph.ops.effects import sizes_text
 from jitgraph.runtime.loader import CHECK_KINDS
 
 
@@ -99,8 +98,9 @@ class _Verifier:
         for operand, name in zip(operands, step.buffers, strict=True):
             self.read(name, written)
             type = self.buffer(name).type
-            if (operand.dtype, operand.shape) != (type.dtype.name, sizes_text(type.shape)):
-                self.fail(f"print {step.site}: {name} is {type}, not {operand.dtype}{list(operand.shape)}")
+            size = dims.product(dims.parse_dim(str(extent)) for extent in operand.shape)
+            if operand.dtype != type.dtype.name or not self.equal(size, type.size):
+                self.fail(f"print {step.site}: {name} is {type}, not {operand}")
 
     def stack(self, stack: str) -> None:
         if stack not in self.schedule.stacks:

@@ -445,9 +445,9 @@ class Recorder:
         raise NotImplementedError
 
 
-def text_too_early() -> ConcretisationError:
+def text_too_early() -> TraceError:
     """The error for a text that is made of a traced tensor where no print makes it."""
-    return ConcretisationError(
+    return TraceError(
         "a text of a traced tensor is made while tracing, but its value is known only when the compiled code runs",
         hint='let the print make the text: jg.debug.print("loss {}", loss) or print("loss", loss), '
         'not print(f"loss {loss}")',

@@ -19,6 +19,7 @@ from jitgraph.tracing.arguments import Arguments, Binder, LeafKey, Static, Tenso
 from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.plan import CallPlan
+from jitgraph.tracing.record import printing
 from jitgraph.tracing.record.argument_mutation import aliases, boxes_of, changes, put_back
 from jitgraph.tracing.record.planning import Call, Planning
 from jitgraph.tracing.record.trace import Trace
@@ -133,7 +134,7 @@ class Recording:
             with forks.unfinished(put_all_back), recursion.DEEPER.inside(), standing_in(varying, trace.numbers):
                 try:
                     with context.using(emitter=trace, trace=trace, constraints=trace.constraints):
-                        with noting() as noted:
+                        with noting() as noted, printing.intercepting():
                             result = capture.call(self.function, *args, **keywords)
                         _raise_refusal(noted, shapes=trace.constraints.denied)
                         call = Call(self.function, self.binder.names, arguments, keys)

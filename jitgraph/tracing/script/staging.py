@@ -15,7 +15,7 @@ from jitgraph.runtime.loader import CHECK_KINDS
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.control.journal import CONTAINERS
 from jitgraph.tracing.script.branches import DeadEnd, choose, innermost_journal, lazily, made_here, truth
-from jitgraph.tracing.script.functions import callee
+from jitgraph.tracing.script.callees import callee
 from jitgraph.tracing.script.iterables import Steps, steps_of
 from jitgraph.tracing.script.loops import record_for, record_while
 from jitgraph.tracing.script.variables import UNBOUND, Cells, Site

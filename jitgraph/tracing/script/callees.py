@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from jitgraph.errors import ScriptError, trying
 from jitgraph.ir import context
+from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture.followed import is_followed, is_rewritten
 from jitgraph.tracing.control.journal import CHANGERS, CONTAINERS
 from jitgraph.tracing.script import numbers
@@ -24,6 +25,7 @@ from jitgraph.tracing.script.iterables import make_enumerate, make_range, make_z
 _PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _MODULES: Final = os.path.join(_PACKAGE, "nn") + os.sep
 _DEEPEST: Final = 16  # calls of a function inside itself, each under a tensor condition
+_SETTERS: Final = (setattr, delattr)
 _BUILTINS: Final[dict[Any, Any]] = {
     range: make_range,
     enumerate: make_enumerate,
@@ -111,6 +113,8 @@ def _method(method: MethodType) -> Any:
 def _builtin(function: Any) -> Any:
     if function in (print,):
         return _BUILTINS[function]
+    if any(function is setter for setter in _SETTERS):
+        return functools.partial(_set, function)
     owner = function.__self__
     if isinstance(owner, CONTAINERS) and function.__name__ in CHANGERS:
         journal = innermost_journal()
@@ -120,6 +124,14 @@ def _builtin(function: Any) -> Any:
     if function.__name__ in ("copy", "sorted") and innermost_journal() is not None:
         return lambda *args, **kwargs: made_here(function(*args, **kwargs))
     return _with_rewritten_arguments(function)
+
+
+def _set(setter: Any, target: Any, name: str, *value: Any) -> None:
+    """``setattr`` or ``delattr``."""
+    journal = innermost_journal()
+    if journal is not None and not isinstance(target, Tensor):
+        journal.change(target, name)
+    setter(target, name, *value)
 
 
 def _maker(kind: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from jitgraph.errors import ScriptError
 from jitgraph.location import Location
 from jitgraph.tracing.script.exits import without_exits
-from jitgraph.tracing.script.names import bound, bound_by_assignment, own, reads
+from jitgraph.tracing.script.names import bound, bound_by_assignment, lines_of, own, reads
 
 STAGING: Final = "__jg__"
 _ITEM: Final = "jg_item_"
@@ -117,12 +117,13 @@ class _Rewriter(ast.NodeTransformer):
         return ast.fix_missing_locations(_on_first_line(made, at))
 
     def site(self, at: ast.stmt, names: set[str], kept: Collection[str] = (), stop: Sequence[str] = ()) -> ast.expr:
-        """A constant: the variables that a statement binds; of these, which ones are only changed in place and which
-        ones are read elsewhere; the flags that stop it; the line of a ``try`` around it, or 0."""
+        """A constant with what ``variables.Site`` holds."""
         here = reads([at])
         live = {name for name in names if self.reads[name] > here[name]}
         groups = (names, kept, live)
-        value: Any = (*(tuple(sorted(group)) for group in groups), tuple(stop), self.attempts)
+        sides = [lines_of(side) for side in (at.body, at.orelse)] if isinstance(at, ast.If) else []
+        lines = tuple(tuple((name, tuple(found)) for name, found in side.items() if name in live) for side in sides)
+        value: Any = (*(tuple(sorted(group)) for group in groups), tuple(stop), self.attempts, lines)
         return ast.Constant(value=value)
 
     def name(self, function: Any) -> ast.expr:

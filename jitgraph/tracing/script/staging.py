@@ -13,12 +13,12 @@ from jitgraph.errors import ScriptError, trying
 from jitgraph.ir import context
 from jitgraph.runtime.loader import CHECK_KINDS
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.control.journal import CONTAINERS
+from jitgraph.tracing.control.journal import CONTAINERS, UNBOUND
 from jitgraph.tracing.script.branches import DeadEnd, choose, innermost_journal, lazily, made_here, truth
 from jitgraph.tracing.script.callees import callee
 from jitgraph.tracing.script.iterables import Steps, steps_of
 from jitgraph.tracing.script.loops import record_for, record_while
-from jitgraph.tracing.script.variables import UNBOUND, Cells, Site
+from jitgraph.tracing.script.variables import Cells, Site
 
 __all__ = [
     "all_",
@@ -84,7 +84,8 @@ def _branch(test: Any, then: Callable[[], None], orelse: Callable[[], None], sit
         return run
 
     try:
-        results = choose(test, (side(then), side(orelse)), site.live, ("if branch", "else branch"))
+        lines = [dict(bound) for bound in site.lines]
+        results = choose(test, (side(then), side(orelse)), site.live, ("if branch", "else branch"), lines or ({}, {}))
     finally:
         cells.write(before)
     cells.write(results)
@@ -148,7 +149,7 @@ def _short(steps: Steps) -> int:
 
 
 def _unrolled(iterable: Any, body: FunctionType, site: Site, cells: Cells) -> None:
-    every = site._replace(live=site.names)
+    every = site._replace(live=site.names, lines=())
     for item in iterable:
         flag = _stopped(cells, site)
         if _staged(flag):
@@ -246,8 +247,12 @@ def any_(value: Any, *others: Callable[[], Any]) -> Any:
 
 
 def not_(value: Any) -> Any:
-    """``not value``."""
-    return lifting.wrap(ops.logical_not(truth(value).value)) if _staged(value) else not value
+    """``not value``, which is a Python bool, or stands for one."""
+    if not _staged(value):
+        return not value
+    made = lifting.wrap(ops.logical_not(truth(value).value))
+    made._weak = True
+    return made
 
 
 def compare(relations: tuple[str, ...], left: Any, *others: Callable[[], Any]) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import FunctionType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -17,23 +17,26 @@ from jitgraph import dtypes, lifting, tree
 from jitgraph.errors import ScriptError
 from jitgraph.ir.types import TensorType
 from jitgraph.tensor import Tensor
+from jitgraph.tracing.control.journal import UNBOUND, Entry
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.script.exits import RESULT
 from jitgraph.tracing.symbolic.sizes import SymbolicDim
 
-UNBOUND: Final = object()
+Name: TypeAlias = "str | Entry"  # what a staged statement may give another value
 _INT64: Final = np.iinfo(np.int64)
 
 
 class Site(NamedTuple):
     """A statement: the variables it binds; of these, which are only changed in place and which are read elsewhere; the
-    flags that stop it; the line of a ``try`` around it, or 0."""
+    flags that stop it; the line of a ``try`` around it, or 0; for each side of an ``if`` the variables with the lines
+    that bind them."""
 
     names: tuple[str, ...]
     kept: tuple[str, ...]
     live: tuple[str, ...]
     stop: tuple[str, ...]
     attempt: int
+    lines: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]
 
     def require_stageable(self, what: str) -> None:
         """ScriptError inside a ``try``, whose handlers cannot be part of a graph."""
@@ -165,6 +168,8 @@ def describe(value: Any) -> str:
     return f"{structure.kind.__name__} of {len(leaves)} ({shown})"
 
 
-def title(name: str) -> str:
-    """A variable as the user knows it."""
+def title(name: Name) -> str:
+    """A variable or entry as the user knows it."""
+    if isinstance(name, Entry):
+        return str(name)
     return "the returned value" if name == RESULT else f"the variable {name!r}" if name.isidentifier() else name

@@ -886,7 +886,7 @@ typedef struct Check {
 
 static const char *const CHECK_KINDS[] = {
     "ArithmeticError", "AssertionError", "FloatingPointError", "IndexError", "OverflowError",
-    "RuntimeError", "TypeError", "ValueError", "ZeroDivisionError",
+    "RuntimeError", "TypeError", "UnboundLocalError", "ValueError", "ZeroDivisionError",
 };
 
 typedef struct Tensor { /* of the weights */

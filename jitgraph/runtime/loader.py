@@ -80,6 +80,7 @@ CHECK_KINDS: Final[Mapping[str, type[CheckError]]] = {
         OverflowError,
         RuntimeError,
         TypeError,
+        UnboundLocalError,
         ValueError,
         ZeroDivisionError,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from jitgraph import dtypes, lifting, ops, tree
@@ -16,7 +17,9 @@ from jitgraph.tracing.control.journal import UNBOUND, Entry, Journal
 from jitgraph.tracing.control.region import Region, handles_of, operands_of, write_back
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.script.exits import RESULT
+from jitgraph.tracing.script.unsure import Unsure
 from jitgraph.tracing.script.variables import (
+    Cells,
     Kind,
     Name,
     describe,
@@ -75,9 +78,12 @@ def choose(
     live: Sequence[str],
     words: Sequence[str],
     lines: Sequence[Mapping[str, Sequence[int]]] = ({}, {}),
+    *,
+    unsure: bool = False,
 ) -> dict[str, Any]:
-    """The results of the first side where ``test`` holds, else of the second; names that only one side has are dropped.
+    """The results of the first side where ``test`` holds, else of the second.
 
+    Names that only one side has are dropped, or with ``unsure`` checked where they are read.
     Entries of outer objects that a side sets are set to what is chosen. ScriptError where a name that is read later, or
     an entry, has types that differ. ``words`` say what the sides are called, ``lines`` where they bind a name.
     """
@@ -96,7 +102,7 @@ def choose(
     for values in found:
         if values is not None:
             values.update({entry: entry.get() for entry in entries if entry not in values})
-    results, merges = _merged(Sides(regions, found, words, lines), live)
+    results, merges = _merged(Sides(regions, found, words, lines, unsure), live)
     outputs = [region.record(_lowered, region, merges, values) for region, values in zip(regions, found, strict=True)]
     written = handles_of(regions)
     for region, out in zip(regions, outputs, strict=True):
@@ -150,12 +156,13 @@ def innermost_journal() -> Journal | None:
 
 class Sides(NamedTuple):
     """Both sides of a statement: their regions, what they give (None where it always raises), what they are called,
-    and at which lines they bind a name."""
+    at which lines they bind a name, and whether a name that one side does not bind may be read later."""
 
     regions: Sequence[Region]
     found: Sequence[Results | None]
     words: Sequence[str]
     lines: Sequence[Mapping[str, Sequence[int]]]
+    unsure: bool
 
     def where(self, name: Name) -> str:
         """At which lines a name gets its values, for an error message."""
@@ -186,6 +193,10 @@ def _merged(sides: Sides, live: Sequence[str]) -> tuple[Results, dict[Name, Merg
                     location=name.location,
                     hint="set it to a value of the same type before that statement, or on both sides",
                 )
+            if sides.unsure and a is not b and name != RESULT:
+                known, home = (b, second) if a is UNBOUND else (a, first)
+                merges[name] = _unsure(known, home)
+                continue
             if name != RESULT or a is b:
                 results[name] = UNBOUND
                 if a is not b:
@@ -212,6 +223,8 @@ def _merged(sides: Sides, live: Sequence[str]) -> tuple[Results, dict[Name, Merg
 
 
 def _merge(a: Any, b: Any, homes: tuple[Region, Region]) -> Merge | None:
+    if isinstance(a, Unsure) or isinstance(b, Unsure):
+        a, b = Unsure.of(a), Unsure.of(b)
     left, structure = tree.flatten(a)
     right, other = tree.flatten(b)
     if structure != other:
@@ -231,10 +244,21 @@ def _merge(a: Any, b: Any, homes: tuple[Region, Region]) -> Merge | None:
     return Merge(structure, tuple(leaves))
 
 
+def _unsure(value: Any, home: Region) -> Merge:
+    """How a value that the other side does not have is merged with nothing."""
+    merge = _merge(value, value, (home, home))
+    assert merge is not None  # what is the same on both sides needs no choice
+    if isinstance(value, Unsure):
+        return merge
+    return Merge(tree.flatten(Unsure.of(value))[1], (*merge.leaves, (Kind(dtypes.bool_, (), True), None)))
+
+
 def _lowered(region: Region, merges: dict[Name, Merge], values: Results | None) -> list[Any]:
     made = []
     for name, merge in merges.items():
         value = UNBOUND if values is None else values[name]
+        if merge.structure.kind is Unsure and value is not UNBOUND:
+            value = Unsure.of(value)
         leaves = [None] * len(merge.leaves) if value is UNBOUND else tree.flatten(value)[0]
         for leaf, (kind, _) in zip(leaves, merge.leaves, strict=True):
             if kind is not None:
@@ -250,24 +274,48 @@ def drop(name: str, why: str) -> None:
         recorder = recorder.parent
 
 
-def lazily(test: Tensor, side: Callable[[], Any], *, conjunction: bool) -> Any:
-    """``test and side()``, or ``test or side()``: one op where the side is cheap and has no effect, else a ``cond``."""
+def lazily(test: Tensor, side: Callable[[], Any], cells: Cells, *, conjunction: bool) -> Any:
+    """``test and side()``, or ``test or side()``: one op where the side is cheap and has no effect, else a ``cond``.
+
+    ``cells`` are the variables that the side binds.
+    """
     trace = context.current().trace
-    region = Region("operand", trace, [], [])
+    if not cells and dtypes.is_bool(test.dtype):
+        region = Region("operand", trace, [], [])
+        try:
+            value, changes = region.record(in_body, region, lambda: (side(), innermost().changes()))
+        except DeadEnd:
+            value, changes = None, {}
+        if not changes and _is_cheap(region, value):
+            inlined = _inlined(trace, region, value) if isinstance(value, Tensor) else value
+            other = truth(inlined).value if isinstance(inlined, Tensor) else lifting.value_of(inlined)
+            op = ops.logical_and if conjunction else ops.logical_or
+            both = lifting.wrap(op(truth(test).value, other))
+            both._weak = test._weak and lifting.is_weak(value)
+            return both
+    sides = (side, lambda: test) if conjunction else (lambda: test, side)
+    return choose_value(test, sides, cells, f"the value of {'and' if conjunction else 'or'}")
+
+
+def choose_value(test: Tensor, sides: Sequence[Callable[[], Any]], cells: Cells, name: str) -> Any:
+    """The value, called ``name``, of the first side where ``test`` holds, else of the second.
+
+    ``cells`` are variables that a side may bind.
+    """
+    before = cells.read()
+
+    def run(side: Callable[[], Any]) -> Results:
+        cells.write(before)
+        value = side()
+        return {**cells.read(), name: value}
+
     try:
-        value, changes = region.record(in_body, region, lambda: (side(), innermost().changes()))
-    except DeadEnd:
-        value, changes = None, {}
-    if not changes and dtypes.is_bool(test.dtype) and _is_cheap(region, value):
-        inlined = _inlined(trace, region, value) if isinstance(value, Tensor) else value
-        other = truth(inlined).value if isinstance(inlined, Tensor) else lifting.value_of(inlined)
-        op = ops.logical_and if conjunction else ops.logical_or
-        both = lifting.wrap(op(truth(test).value, other))
-        both._weak = test._weak and lifting.is_weak(value)
-        return both
-    name = f"the value of {'and' if conjunction else 'or'}"
-    sides = [lambda: {name: side()}, lambda: {name: test}]
-    return choose(test, sides if conjunction else sides[::-1], (), ("left side", "right side"))[name]
+        results = choose(test, [partial(run, side) for side in sides], (), ("left side", "right side"), unsure=True)
+    finally:
+        cells.write(before)
+    value = results.pop(name)
+    cells.write(results)
+    return value
 
 
 def _is_cheap(region: Region, value: Any) -> bool:

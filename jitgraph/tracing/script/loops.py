@@ -22,6 +22,7 @@ from jitgraph.tracing.control.journal import UNBOUND, Changed, Entry
 from jitgraph.tracing.script.branches import drop, in_body, innermost, made_here, set_entry, truth
 from jitgraph.tracing.script.exits import RESULT
 from jitgraph.tracing.script.iterables import Steps
+from jitgraph.tracing.script.unsure import Unsure
 from jitgraph.tracing.script.variables import (
     Cells,
     Kind,
@@ -175,6 +176,8 @@ class _Carry:
         """A variable that the body defines: it is carried where it is read later and sure to be defined there."""
         if name == RESULT or (name in self.loop.site.live and self.loop.runs):
             raise _ReviseError(name, _Variable.starting_as_zeros(value))
+        if name in self.loop.site.targets or isinstance(value, Unsure):
+            raise _ReviseError(name, _Variable.starting_as_zeros(Unsure.of(value)))
         self.undefined.add(name)
 
     def _entry(self, entry: Entry, changed: Changed) -> _Variable:
@@ -192,6 +195,8 @@ class _Carry:
     def _next(self, name: Name, variable: _Variable, value: Any) -> list[Tensor]:
         if value is UNBOUND:
             raise ScriptError(f"{title(name)} has no value any more when the loop's body has run", hint=_WAY)
+        if variable.structure.kind is Unsure:
+            value = Unsure.of(value)
         leaves, structure = tree.flatten(value)
         start = str(variable.kinds[0]) if variable.start is UNBOUND else describe(variable.start)
         if structure != variable.structure:

@@ -166,7 +166,7 @@ def compile(
 
 
 def _compile(graph: Graph, target: Target, donate: Sequence[Donation]) -> Compiled:
-    with collector.PAUSED:
+    with collector.PAUSED.inside():
         return _compile_stages(graph, target, donate)
 
 

@@ -215,7 +215,7 @@ class Recorder:
     def ask_gradient(self, handle: Tensor, flag: bool) -> None:
         """Let gradients end at ``handle`` from now on, or no more."""
         value = self.read(handle)
-        own = self._is_own(handle)
+        own = self.is_own(handle)
         if not own and flag != handle._requires_grad:
             self.note_flag(handle)
         if flag:
@@ -238,7 +238,7 @@ class Recorder:
 
     def read_grad(self, handle: Tensor) -> Tensor | None:
         """``handle.grad`` here."""
-        if self._is_own(handle):
+        if self.is_own(handle):
             return handle._grad
         state = self.state_of(handle)
         if not state.grad_read and not state.grad_written:
@@ -252,7 +252,7 @@ class Recorder:
 
     def write_grad(self, handle: Tensor, grad: Tensor | None) -> None:
         """Set ``handle.grad`` here."""
-        if self._is_own(handle):
+        if self.is_own(handle):
             handle._grad = grad
             return
         state = self.state_of(handle)
@@ -268,7 +268,8 @@ class Recorder:
                 self._order = lifting.wrap(ops.token())
         return self._order
 
-    def _is_own(self, handle: Tensor) -> bool:
+    def is_own(self, handle: Tensor) -> bool:
+        """Whether the handle was made here."""
         return isinstance(handle._value, TracedValue) and handle._value.trace is self
 
     def backward(self, loss: Tensor, gradient: Tensor | None, *, retain_graph: bool = False) -> None:

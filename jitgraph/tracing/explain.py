@@ -13,7 +13,7 @@ from jitgraph.tracing.cost import cost
 from jitgraph.tracing.function import BoundFunction, TracedFunction, trace
 from jitgraph.tracing.lowered import Lowered, Text, memory, sizes_of
 from jitgraph.tracing.program import Program
-from jitgraph.tracing.symbolic.number import shown_question
+from jitgraph.tracing.symbolic.questions import shown_question
 
 _MOST = 20  # lines of one list
 

@@ -214,6 +214,7 @@ class _Writer:
         """The Python numbers that vary, and what must be true of them."""
         for origin in self.program.numbers:
             found = self.leaves[origin.leaf] if origin.place is None else self.found_at(origin.place)
+            found += f".shape[{origin.axis}]" if origin.axis >= 0 else ""
             self.lines.append(f"n{origin.number} = {found}")
             self.require(f"type(n{origin.number}) is {origin.kind.__name__}")
         for question in self.program.questions:

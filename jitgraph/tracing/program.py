@@ -13,7 +13,7 @@ from jitgraph.ir.types import TensorType
 from jitgraph.records import dataclass
 from jitgraph.tracing.guards import Guard, Place
 from jitgraph.tracing.record.argument_mutation import Change
-from jitgraph.tracing.symbolic.number import Held, Origin, Question
+from jitgraph.tracing.symbolic.questions import Held, Origin, Question
 from jitgraph.tracing.symbolic.sizes import Pin
 from jitgraph.tree import TreeDef
 

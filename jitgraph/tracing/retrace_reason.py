@@ -12,7 +12,8 @@ from jitgraph.tracing.arguments import Arguments, LeafKey
 from jitgraph.tracing.guards import Guard, brief
 from jitgraph.tracing.program import Program
 from jitgraph.tracing.specialisation import Specialisation
-from jitgraph.tracing.symbolic.number import first_broken, is_numeric
+from jitgraph.tracing.symbolic.places import is_numeric
+from jitgraph.tracing.symbolic.questions import first_broken
 
 
 def reason(known: Sequence[Specialisation], arguments: Arguments, ambient: Context) -> str:

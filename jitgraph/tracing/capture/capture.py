@@ -264,7 +264,7 @@ class Capture(Evaluation):
         function = self.evaluate(call.function, frame)
         if function is type and len(call.arguments) == 1:
             if type(number := self.evaluate(call.arguments[0], frame)) is SymbolicNumber:
-                number.numbers.refuse(number.text, f"type({number.text})")
+                number.refuse("type({})")
         elif any(function is known for known in _BY_IDENTITY) and call.arguments and self._is_in_users_code():
             value = self.evaluate(call.arguments[0], frame)
             if value is UNKNOWN or isinstance(value, Tensor):

@@ -24,7 +24,8 @@ from jitgraph.tracing.record.argument_mutation import aliases, boxes_of, put_bac
 from jitgraph.tracing.record.trace import Trace
 from jitgraph.tracing.specialisation import Specialisation
 from jitgraph.tracing.symbolic.naming import Family, named_keys
-from jitgraph.tracing.symbolic.number import standing_in
+from jitgraph.tracing.symbolic.numbers import SizePlace
+from jitgraph.tracing.symbolic.places import standing_in
 from jitgraph.tracing.symbolic.sizes import SizeConflictError
 from jitgraph.tracing.symbolic.varying import Varying
 
@@ -66,7 +67,7 @@ class Recording:
         pinned = dict(family.pinned)
         while True:
             keys, sizes, positions = named_keys(arguments, family, self.dynamic_shapes)
-            keys = varying.keys(keys)
+            keys = varying.keys(keys, arguments)
             declared = frozenset(sizes) - positions.keys()
             try:
                 program = self.record(arguments, keys, values, sizes, declared, tuple(varying.places.values()))
@@ -86,12 +87,36 @@ class Recording:
                     family.pinned = pinned
                     raise
                 continue
+            for position, location in varying.sizes(program):
+                family.pin(next((places for places in positions.values() if position in places), [position]), location)
             if varying.settle(program, arguments):
                 continue
             for name, location in _pinned(program):
                 if name in positions:
                     family.pin(positions[name], location)
             return replace(program, held=tuple(varying.held.values())), keys
+
+    def portable(
+        self,
+        arguments: Arguments,
+        named: Sequence[LeafKey],
+        values: Sequence[Any],
+        sizes: Mapping[str, int] | None,
+        declared: frozenset[str],
+    ) -> tuple[Program, tuple[LeafKey, ...]]:
+        """Record the call for where no Python runs: a float that Python needs is held to its value."""
+        varying = Varying(arguments)
+        while True:
+            keys = varying.keys(named, arguments)
+            try:
+                program = self.record(arguments, keys, values, sizes, declared, portable=True)
+            except Exception as error:
+                if not varying:
+                    raise
+                varying.hold_all(error)
+                continue
+            if not varying.settle(program, arguments):
+                return replace(program, held=tuple(varying.held.values())), keys
 
     def record(
         self,
@@ -101,6 +126,8 @@ class Recording:
         sizes: Mapping[str, int] | None,
         declared: frozenset[str],
         varying: Sequence[Place] = (),
+        *,
+        portable: bool = False,
     ) -> Program:
         """One trace, with the arguments' sizes as in ``keys``; whatever the function changed is put back.
 
@@ -112,7 +139,8 @@ class Recording:
         boxes = [box for value in values for box in containers(value)]
         arrays = [leaf for leaf in arguments.leaves if isinstance(leaf, np.ndarray)]
         capture = Capture([self.function], known, [*boxes, *arrays])
-        trace = Trace(self.name, capture, sizes, declared)
+        trace = Trace(self.name, capture, sizes, declared, portable=portable)
+        trace.numbers.sizes = _size_places(keys, arguments.texts)
         leaves = [
             _traced_leaf(trace, *item)
             for item in zip(range(len(keys)), arguments.leaves, keys, arguments.texts, strict=True)
@@ -184,6 +212,17 @@ def _pinned(program: Program) -> list[tuple[str, Location | None]]:
     return found
 
 
+def _size_places(keys: Sequence[LeafKey], texts: Sequence[str]) -> dict[str, SizePlace]:
+    """For each named size, the first place among the arguments where a call has it."""
+    found: dict[str, SizePlace] = {}
+    for leaf, key in enumerate(keys):
+        for axis, size in enumerate(key.shape):
+            name = size.as_name if isinstance(size, Dim) else None
+            if name is not None:
+                found.setdefault(name, SizePlace(leaf, axis, f"{texts[leaf]}.shape[{axis}]"))
+    return found
+
+
 def _traced_leaf(trace: Trace, number: int, leaf: Any, key: LeafKey, text: str) -> Any:
     """What stands in the function's arguments for a leaf while it is traced."""
     match key.kind:
@@ -197,7 +236,10 @@ def _traced_leaf(trace: Trace, number: int, leaf: Any, key: LeafKey, text: str) 
         case "array":
             return trace.argument_array(number, text, TensorType(key.dtype, key.shape))
         case "float":
-            return trace.argument_float(number, text)
+            found = trace.numbers.at_leaf(number, text, leaf)
+            if trace.numbers.portable:
+                trace.argument_float(trace.numbers.origins[-1])
+            return found
         case "number":
             return trace.numbers.at_leaf(number, text, leaf)
     return leaf.value if isinstance(leaf, Static) else leaf

@@ -18,6 +18,7 @@ from jitgraph import dtypes, lifting, ops, tree
 from jitgraph.eager import EagerValue
 from jitgraph.errors import TraceError
 from jitgraph.ir.constant import Constant
+from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.location import Location
@@ -29,8 +30,10 @@ from jitgraph.tracing.program import Fresh, Input, Leaf, Program, Remade, Slot, 
 from jitgraph.tracing.record.argument_mutation import Box, Change, aliases, changes, moved
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.values import TracedValue
-from jitgraph.tracing.symbolic.number import Numbers, Origin, SymbolicNumber, plain_of
-from jitgraph.tracing.symbolic.sizes import SymbolicDim, TraceConstraints
+from jitgraph.tracing.symbolic.number import SymbolicNumber, plain_of
+from jitgraph.tracing.symbolic.numbers import Numbers
+from jitgraph.tracing.symbolic.questions import Origin
+from jitgraph.tracing.symbolic.sizes import TraceConstraints
 from jitgraph.tree import TreeDef
 
 _MUTABLE = frozenset({set, bytearray, deque, array, Counter, defaultdict})
@@ -46,10 +49,12 @@ class Trace(Recorder):
         capture: Capture | None = None,
         sizes: Mapping[str, int] | None = None,
         declared: frozenset[str] = frozenset(),
+        *,
+        portable: bool = False,
     ) -> None:
         super().__init__(name, TraceConstraints(sizes, declared))
         self.capture = capture
-        self.numbers = Numbers(self)
+        self.numbers = Numbers(self, portable=portable)
         self.slots: list[Slot] = []
         self.inputs: list[Input] = []
         self._arguments: dict[int, tuple[int, str, TensorType]] = {}  # by id of the handle: leaf, text, type
@@ -59,6 +64,7 @@ class Trace(Recorder):
         self._borrowed: dict[int, Tensor] = {}
         self._flags: dict[int, tuple[Tensor, bool]] = {}
         self._arrays: dict[int, tuple[Any, TracedValue]] = {}
+        self._floats: dict[int, Tensor] = {}  # by the leaf of the arguments
         self._host_floats: dict[tuple[int, Any], Tensor] = {}
         self._numbers: dict[tuple[str, Any], TracedValue] = {}
         self._released: set[Value] = set()
@@ -87,11 +93,18 @@ class Trace(Recorder):
         """A handle for an argument that is known by its type alone."""
         return self._input_handle(Input("argument array", leaf), text, type)
 
-    def argument_float(self, leaf: int, text: str) -> Tensor:
-        """A weak handle for a Python float among the arguments."""
-        handle = self._input_handle(Input("float", leaf), text, TensorType(dtypes.float64, ()))
-        handle._weak = True
+    def argument_float(self, origin: Origin) -> Tensor:
+        """A weak handle for a Python float among the arguments; the same one each time."""
+        handle = self._floats.get(origin.leaf)
+        if handle is None:
+            handle = self._input_handle(Input("float", origin.leaf), origin.text, TensorType(dtypes.float64, ()))
+            handle._weak = True
+            self._floats[origin.leaf] = handle
         return handle
+
+    def number_of(self, size: Dim) -> SymbolicNumber:
+        """A size that is no int as the Python number that the user sees."""
+        return self.numbers.of_size(size)
 
     def _input_handle(self, source: Input, text: str, type: TensorType) -> Tensor:
         value = self._new_input(source, type, text)
@@ -335,7 +348,7 @@ class Trace(Recorder):
         return tuple(
             origin
             for origin in self.numbers.origins
-            if origin.place is None or origin.number in self.numbers.used or origin.place.identity in read
+            if origin.number in self.numbers.used or (origin.place is not None and origin.place.identity in read)
         )
 
     def _graph(self) -> Graph:
@@ -389,9 +402,9 @@ class Trace(Recorder):
     def _leaf(self, leaf: Any, what: str, location: Location | None = None, *, stays: bool = False) -> Leaf:
         if isinstance(leaf, TracedValue):
             leaf = lifting.wrap(leaf)
-        if isinstance(leaf, SymbolicDim):
-            leaf = int(leaf)
         if type(leaf) is SymbolicNumber and leaf.is_live:
+            if self.numbers.portable:
+                return Leaf("python", leaf.refuse(what))
             self.numbers.use(leaf.text)
             return Leaf("number", leaf.text)
         leaf = plain_of(leaf)

@@ -10,7 +10,6 @@ from jitgraph.errors import ScriptError, ShapeError, trying
 from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.record.recorder import ConcretisationError
-from jitgraph.tracing.symbolic.sizes import SymbolicDim
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,20 +58,20 @@ def steps_of(iterable: Any, threshold: int) -> Steps | None:
 
 def make_range(*args: Any) -> Any:
     """``range``; of tensors and symbolic sizes, its steps."""
-    if not 1 <= len(args) <= 3 or not any(isinstance(a, Tensor | SymbolicDim) for a in args):
+    if not 1 <= len(args) <= 3 or not any(isinstance(a, Tensor) or lifting.is_named_size(a) for a in args):
         return range(*args)
     for bound in args:
         if isinstance(bound, Tensor) and (bound.ndim or not dtypes.is_integer(bound.dtype)):
             raise ShapeError(f"range takes 0-d integer tensors, not {bound._static.type}", hint="x.astype(jg.int64)")
     start, stop = (0, args[0]) if len(args) == 1 else args[:2]
     step = args[2] if len(args) == 3 else 1
-    if isinstance(step, Tensor | SymbolicDim):
+    if isinstance(step, Tensor) or lifting.is_named_size(step):
         raise ScriptError("the step of a range depends on a tensor", hint="for i in range(n): ... start + i * step")
     if step == 0:
         raise ValueError("range() arg 3 must not be zero")
     start, stop = _weak(start), _weak(stop)
     length = (stop - start + (step - 1)) // step if step > 0 else (start - stop + (-step - 1)) // -step
-    if isinstance(length, SymbolicDim) and (start != 0 or step != 1) and not length >= 0:
+    if lifting.is_named_size(length) and (start != 0 or step != 1) and not length >= 0:
         length = 0
     return Steps(length, None, lambda i, _: start + i * step)
 

@@ -10,28 +10,32 @@ from jitgraph.tracing.arguments import Arguments, LeafKey, Static
 from jitgraph.tracing.guards import Guard, Place
 from jitgraph.tracing.program import Program
 from jitgraph.tracing.specialisation import Specialisation
-from jitgraph.tracing.symbolic.number import Held, Origin, can_stand_in, is_numeric, varies
+from jitgraph.tracing.symbolic.naming import Position
+from jitgraph.tracing.symbolic.places import can_stand_in, is_numeric, varies
+from jitgraph.tracing.symbolic.questions import Held, Origin
 
 
 class Varying:
     """The numbers that a recording reads at each call: at places and among the leaves of the arguments.
 
-    ``held`` are those that Python needs, which stay part of the key by their values.
+    Ints vary where they were seen to, floats among the arguments from the start. ``held`` are those that Python needs,
+    which stay part of the key by their values.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, arguments: Arguments) -> None:
         self.places: dict[Any, Place] = {}
         self.leaves: dict[int, str] = {}
+        self.floats = {n: arguments.texts[n] for n, key in enumerate(arguments.keys) if key.kind == "float"}
         self.held: dict[Any, Held] = {}
         self._has_counted = False
 
     def __bool__(self) -> bool:
-        return bool(self.places or self.leaves)
+        return bool(self.places or self.leaves or self.floats)
 
     @staticmethod
     def of(known: Sequence[Specialisation], arguments: Arguments) -> Varying:
         """The numbers that differ now from what the specialisations ``known`` assume, or that vary there already."""
-        found = Varying()
+        found = Varying(arguments)
         for specialisation in known:
             program = specialisation.program
             for held in program.held:
@@ -46,6 +50,7 @@ class Varying:
                 found._compare(specialisation.keys, arguments)
         for identity in found.held:
             found.places.pop(identity, None)
+        found.floats = {number: text for number, text in found.floats.items() if text not in found.held}
         return found
 
     def _compare(self, keys: Sequence[LeafKey], arguments: Arguments) -> None:
@@ -57,15 +62,20 @@ class Varying:
             if text not in self.held and (expected.kind == "number" or (by_value and expected.value != key.value)):
                 self.leaves[number] = text
 
-    def keys(self, keys: tuple[LeafKey, ...]) -> tuple[LeafKey, ...]:
-        """The keys of leaves, with those that vary by their kind alone."""
-        return tuple(LeafKey("number") if number in self.leaves else key for number, key in enumerate(keys))
+    def keys(self, keys: Sequence[LeafKey], arguments: Arguments) -> tuple[LeafKey, ...]:
+        """The keys of leaves, with those that vary by their kind alone, and floats that are held by their values."""
+        return tuple([self._key(number, key, arguments.leaves[number]) for number, key in enumerate(keys)])
+
+    def _key(self, number: int, key: LeafKey, leaf: Any) -> LeafKey:
+        if number in self.leaves:
+            return LeafKey("number")
+        return LeafKey("static float", value=leaf) if key.kind == "float" and number not in self.floats else key
 
     def settle(self, program: Program, arguments: Arguments) -> bool:
         """Take out what ``program`` had to hold and put in what it counts up; whether to record once more."""
         for held in program.held:
             self._hold(held)
-        numbers = [] if program.held else self._counted_leaves(program, arguments)
+        numbers: list[int] = [] if program.held else self._counted_leaves(program, arguments)
         for number in numbers:
             self.leaves[number] = arguments.texts[number]
         look = not program.held and not self._has_counted  # once: the places may be other ones in each recording
@@ -87,11 +97,16 @@ class Varying:
                 found.append(number)
         return found
 
+    def sizes(self, program: Program) -> list[tuple[Position, Location | None]]:
+        """The positions of sizes that ``program`` had to hold, with the line that did it."""
+        return [((held.origin.leaf, held.origin.axis), held.location) for held in program.held if held.origin.axis >= 0]
+
     def hold_all(self, error: Exception) -> None:
         """Give up on all numbers, as recording with them raised ``error``."""
         what = f"code that raised {type(error).__name__}"
         origins = [Origin(-1, place, -1, place.text, int) for place in self.places.values()]
-        origins += [Origin(-1, None, leaf, text, int) for leaf, text in self.leaves.items()]
+        leaves = {**self.leaves, **self.floats}
+        origins += [Origin(-1, None, leaf, text, int) for leaf, text in leaves.items()]
         for origin in origins:
             self._hold(Held(origin, what, Location.of_user()))
 
@@ -99,6 +114,7 @@ class Varying:
         self.held[_identity(held.origin)] = held
         if held.origin.place is None:
             self.leaves.pop(held.origin.leaf, None)
+            self.floats.pop(held.origin.leaf, None)
         else:
             self.places.pop(held.origin.place.identity, None)
 

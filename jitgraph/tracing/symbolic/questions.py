@@ -1,0 +1,103 @@
+"""Plain data about Python numbers that vary: where they are read at a call, what must be true of them, what is held."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from jitgraph.location import Location
+from jitgraph.tracing.guards import Place, brief, same_float
+
+LEAF: Final = re.compile(r"\bn(\d+)\b")
+_ERRORS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
+class Origin(NamedTuple):
+    """Where a number is read at each call: at ``place``, or as the leaf ``leaf`` of the arguments; exactly a ``kind``.
+
+    With an ``axis`` it is the size of that leaf on the axis. In expressions it is ``n0``, ``n1``, ... by ``number``.
+    """
+
+    number: int
+    place: Place | None
+    leaf: int
+    text: str
+    kind: type
+    axis: int = -1
+
+    def read(self, leaves: Sequence[Any]) -> Any:
+        """What stands there now; None where nothing does."""
+        if self.place is not None:
+            return self.place.get_or(None)
+        return leaves[self.leaf] if self.axis < 0 else leaves[self.leaf].shape[self.axis]
+
+
+class Question(NamedTuple):
+    """An expression with the answer that the graph needs: a bool, a number, or a type for the type of the number."""
+
+    text: str
+    answer: Any
+    what: str
+    location: Location | None
+
+    def condition(self) -> str:
+        """The question as a Python condition; ``same_float`` stands for the function of ``guards``."""
+        answer = self.answer
+        if isinstance(answer, type):
+            return f"type({self.text}) is {answer.__name__}"
+        if isinstance(answer, bool):
+            return f"({self.text})" if answer else f"not ({self.text})"
+        if isinstance(answer, float):
+            return f"same_float({self.text}, {literal(answer)})"
+        return f"({self.text}) == {literal(answer)}"
+
+
+class Held(NamedTuple):
+    """A number that was to vary and that Python needs itself: it is part of the key by its value."""
+
+    origin: Origin
+    what: str
+    location: Location | None
+
+
+def literal(x: Any) -> str:
+    """A plain number as an operand in an expression."""
+    if isinstance(x, float) and not math.isfinite(x):
+        return f"float('{x}')"
+    return f"({x!r})" if x < 0 or (x == 0 and math.copysign(1.0, x) < 0) else repr(x)
+
+
+def shown(text: str, origins: Sequence[Origin]) -> str:
+    """An expression with the names that the user knows."""
+    names = {origin.number: origin.text for origin in origins}
+    return LEAF.sub(lambda found: names.get(int(found.group(1)), found.group(0)), text)
+
+
+def first_broken(origins: Sequence[Origin], questions: Sequence[Question], leaves: Sequence[Any]) -> str | None:
+    """The first question with another answer now, in words; None where there is none."""
+    names: dict[str, Any] = {"same_float": same_float, "math": math}
+    for origin in origins:
+        now = origin.read(leaves)
+        if type(now) is not origin.kind:
+            return f"{origin.text} was {origin.kind.__name__}, but now it is {brief(now)}"
+        names[f"n{origin.number}"] = now
+    for question in questions:
+        try:
+            holds = bool(eval(question.condition(), dict(names)))
+        except _ERRORS:
+            holds = False
+        if not holds:
+            return f"{shown_question(question, origins)} (needed at {question.location}) no longer holds"
+    return None
+
+
+def shown_question(question: Question, origins: Sequence[Origin]) -> str:
+    """A question with its answer, for people."""
+    text = shown(question.text, origins)
+    if isinstance(question.answer, type):
+        return f"{text} is {question.answer.__name__}"
+    if isinstance(question.answer, bool):
+        return text if question.answer else f"not {text}"
+    return f"{text} == {question.answer!r}"

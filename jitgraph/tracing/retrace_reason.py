@@ -9,7 +9,7 @@ from jitgraph.ir import dims
 from jitgraph.ir.context import Context
 from jitgraph.ir.dims import Dim
 from jitgraph.tracing.arguments import Arguments, LeafKey
-from jitgraph.tracing.guards import Guard, brief
+from jitgraph.tracing.guards import Guard, brief, same_float
 from jitgraph.tracing.program import Program
 from jitgraph.tracing.specialisation import Specialisation
 from jitgraph.tracing.symbolic.places import is_numeric
@@ -31,9 +31,13 @@ def difference(specialisation: Specialisation, arguments: Arguments) -> str:
     if specialisation.structure != arguments.structure:
         return f"the structure of the arguments is {arguments.structure}, not {specialisation.structure}"
     found: dict[str, int] = {}
-    for text, key, expected in zip(arguments.texts, arguments.keys, specialisation.keys, strict=True):
+    for leaf, text, key, expected in zip(
+        arguments.leaves, arguments.texts, arguments.keys, specialisation.keys, strict=True
+    ):
+        if key.kind == "float" and expected.kind == "static float":
+            key = LeafKey("static float", value=leaf)
         if (difference := _key_difference(key, expected, found)) is not None:
-            return f"{text} {difference}{_why_held(specialisation.program, text)}"
+            return f"{text} {difference}{_why_held(specialisation.program, text, key, expected)}"
     failing = first_failing(specialisation.program.guards)
     program = specialisation.program
     if failing is not None:
@@ -52,10 +56,17 @@ def difference(specialisation: Specialisation, arguments: Arguments) -> str:
     return f"a captured tensor has another shape, dtype, gradient or identity{other}"
 
 
-def _why_held(program: Program, which: Any) -> str:
-    """Why a number (a place by its identity, or an argument by its text) is part of the key, where that is known."""
+def _why_held(program: Program, which: Any, key: LeafKey | None = None, expected: LeafKey | None = None) -> str:
+    """Why a number (a place by its identity, or an argument by its text) is part of the key, where that is known.
+
+    Of a tensor that is its size where that differs.
+    """
+    texts = {which}
+    if key is not None and expected is not None and len(key.shape) == len(expected.shape):
+        pairs = enumerate(zip(key.shape, expected.shape, strict=True))
+        texts |= {f"{which}.shape[{axis}]" for axis, (size, known) in pairs if size != known}
     for origin, what, location in program.held:
-        if which == (origin.text if origin.place is None else origin.place.identity):
+        if (origin.text if origin.place is None else origin.place.identity) in texts:
             return f"; {what} needs its value ({location}): a tensor, as jg.asarray(...), varies freely"
     return ""
 
@@ -91,6 +102,8 @@ def _key_difference(key: LeafKey, expected: LeafKey, sizes: dict[str, int]) -> s
         return None
     if key.kind == "float":
         return None
+    if key.kind == "static float":
+        return None if same_float(key.value, expected.value) else f"is {brief(key.value)}, not {brief(expected.value)}"
     same = key.value is expected.value if key.kind == "identity" else key.value == expected.value
     return (
         None

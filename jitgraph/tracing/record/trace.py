@@ -55,6 +55,8 @@ class Trace(Recorder):
         super().__init__(name, TraceConstraints(sizes, declared))
         self.capture = capture
         self.numbers = Numbers(self, portable=portable)
+        if capture is not None:
+            capture.numbers = self.numbers
         self.slots: list[Slot] = []
         self.inputs: list[Input] = []
         self._arguments: dict[int, tuple[int, str, TensorType]] = {}  # by id of the handle: leaf, text, type
@@ -421,6 +423,8 @@ class Trace(Recorder):
                     location=location,
                     hint="put them into tuples, lists, dicts or dataclasses",
                 )
+            for number in self._hidden_numbers(leaf):
+                number.refuse(f"{what}, which holds {{}} inside a {type(leaf).__name__},")
             if (remade := self._remade(leaf)) is not None:
                 return Leaf("copy", remade)
             if stays and not _is_plain(leaf) and not self._is_outside(leaf):
@@ -471,6 +475,14 @@ class Trace(Recorder):
         if depth == 0 or (self.capture is not None and self.capture.is_steady(value)):
             return False
         return any(self._hides_tensor(element, depth - 1) for element in _inside(value))
+
+    def _hidden_numbers(self, value: Any, depth: int = 3) -> list[SymbolicNumber]:
+        """The numbers that vary in a new object (a set, a closure, an instance), of which each call gets the same."""
+        if type(value) is SymbolicNumber:
+            return [value] if value.is_live else []
+        if depth == 0 or (self.capture is not None and self.capture.is_steady(value)):
+            return []
+        return [number for element in _inside(value) for number in self._hidden_numbers(element, depth - 1)]
 
     def _fresh_handle(self, handle: Tensor) -> int:
         found = self._fresh_of.get(id(handle))

@@ -76,7 +76,7 @@ class SymbolicNumber:
 
     @property
     def _shown(self) -> str:
-        return self._text if self.dim is None else str(self.dim)
+        return self._text if self.dim is None else self.numbers.size_shown(self.dim)
 
     @property
     def is_live(self) -> bool:

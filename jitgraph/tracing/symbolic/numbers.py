@@ -73,6 +73,14 @@ class Numbers:
         """A size as an expression over what each call reads."""
         return f"({dims.transform(dim, lambda name: Dim.name(f'n{self._size(name).number}'))})"
 
+    def size_shown(self, dim: Dim) -> str:
+        """A size for people: by the names that are declared, else by where it is read."""
+        constraints = self.trace.constraints
+        if constraints.sizes is None or dims.names(dim) <= constraints.declared:
+            return str(dim)
+        text = shown(self.size_text(dim), self.origins)
+        return text[1:-1] if dim.as_name is not None else text
+
     def _size(self, name: str) -> Origin:
         found = self._sizes.get(name)
         if found is None:

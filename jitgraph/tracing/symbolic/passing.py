@@ -35,7 +35,7 @@ _TAKERS: Final[frozenset[int]] = frozenset(
             *(functools.partial, functools.reduce, copy.copy, copy.deepcopy),
             *(collections.deque, collections.OrderedDict, collections.defaultdict, collections.Counter),
             *(value for name, value in vars(itertools).items() if isinstance(value, type)),
-            *(getattr(operator, name) for name in operator.__all__ if name not in ("is_", "is_not")),
+            *(getattr(operator, name) for name in operator.__all__),
         ],
     )
 )

@@ -39,7 +39,7 @@ def is_varying(x: object) -> bool:
 
 def is_named_size(x: object) -> bool:
     """Whether ``x`` is a size that is a name, or an expression over names, in the trace being recorded."""
-    return is_varying(x) and x.is_size  # type: ignore[attr-defined, no-any-return]
+    return is_varying(x) and x.is_size  # type: ignore[attr-defined]
 
 
 _HANDLE: list[type[Tensor]] = []

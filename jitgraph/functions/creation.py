@@ -30,8 +30,7 @@ def shape_of(shape: Any) -> tuple[DimLike, ...]:
     given = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     trace = context.current().trace
     sizes = tuple(
-        trace.to_dim(size) if trace is not None and lifting.is_varying(size) else _index(size)
-        for size in given
+        trace.to_dim(size) if trace is not None and lifting.is_varying(size) else _index(size) for size in given
     )
     for size in sizes:
         if isinstance(size, int) and size < 0:

@@ -22,6 +22,7 @@ import numpy as np
 from jitgraph.location import Location
 from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
+from jitgraph.tracing.typed import are_names, typed
 
 MAX_ELEMENTS: Final = 64  # of a container that is guarded element by element
 MAX_BYTES: Final = 4 << 10  # of an array whose contents are guarded, where NumPy and not a graph used it
@@ -157,12 +158,19 @@ def same_float(a: Any, b: float) -> bool:
     return (a == b and math.copysign(1.0, a) == math.copysign(1.0, b)) or (a != a and b != b)
 
 
+def same_value(a: Any, b: Any) -> bool:
+    """Whether two values are of one type and the same, and so are numbers inside of them."""
+    if type(b) in _MADE_OF_NUMBERS:
+        return bool(typed(a) == typed(b))
+    return type(a) is type(b) and bool(a == b)
+
+
 def _holds(kind: GuardKind, found: Any, expected: Any) -> bool:
     match kind:
         case "identity":
             return found is expected
         case "equal":
-            return found is expected or (type(found) is type(expected) and bool(found == expected))
+            return found is expected or same_value(found, expected)
         case "float":
             return found is expected or same_float(found, expected)
         case "tensor":
@@ -193,7 +201,13 @@ class Contents:
 
     def unchanged(self) -> bool:
         """Whether the container has the same extent now."""
-        return bool(_extent(self.container) == self.keys)
+        now = _extent(self.container)
+        return bool(now == self.keys) and (self.has_names or bool(typed(now) == typed(self.keys)))
+
+    @property
+    def has_names(self) -> bool:
+        """Whether nothing but texts, or a length, has to compare equal."""
+        return isinstance(self.keys, int) or are_names(self.keys)
 
 
 class ArrayState(NamedTuple):
@@ -257,6 +271,7 @@ def _extent(container: Any) -> Any:
 CONTAINERS: Final = (list, tuple, dict, OrderedDict, set, frozenset)
 _BASES: Final = (list, tuple, OrderedDict, dict, set, frozenset, deque)
 _ACCESS: Final = ("__getitem__", "__iter__", "__len__", "__contains__", "keys", "values", "items", "get")
+_MADE_OF_NUMBERS: Final = frozenset({complex, range, slice, frozenset})
 _BY_VALUE: Final = (int, str, bytes, complex, range, slice, frozenset)
 
 
@@ -294,7 +309,10 @@ def compile_guards(guards: Sequence[Guard]) -> Callable[[], bool]:
     """One function that is true where all guards hold."""
     if not guards:
         return lambda: True
-    names: dict[str, Any] = {"same_float": same_float, "item_of": item_of, "errors": _EXPECTED_ERRORS, "Tensor": Tensor}
+    names: dict[str, Any] = {
+        "same_float": same_float, "same_value": same_value, "item_of": item_of,
+        "errors": _EXPECTED_ERRORS, "Tensor": Tensor,
+    }  # fmt: skip
     tests = [_test(guard, i, names) for i, guard in enumerate(guards)]
     body = "\n            and ".join(tests)
     source = f"def check():\n    try:\n        return bool({body})\n    except errors:\n        return False\n"
@@ -323,6 +341,8 @@ def _test(guard: Guard, i: int, names: dict[str, Any]) -> str:
         case "identity":
             return f"{found} is {value}"
         case "equal":
+            if type(guard.expected) in _MADE_OF_NUMBERS:
+                return f"((t := {found}) is {value} or same_value(t, {value}))"
             names[f"t{i}"] = type(guard.expected)
             return f"((t := {found}) is {value} or (type(t) is t{i} and t == {value}))"
         case "float":
@@ -338,6 +358,8 @@ def _test(guard: Guard, i: int, names: dict[str, Any]) -> str:
             return f"((t := {found}) is {value} or t.__func__ is {value})"
         case "length":
             contents: Contents = guard.expected
+            if not contents.has_names:
+                return f"{found} is {value}.container and {value}.unchanged()"
             names[value] = contents.container
             names[f"e{i}"] = contents.keys
             form = "tuple({0})" if isinstance(contents.container, dict) else "len({0})"

@@ -20,6 +20,7 @@ from jitgraph.tracing.arguments import LeafKey, Static
 from jitgraph.tracing.guards import Guard, Place, compile_guards, same_float
 from jitgraph.tracing.operands import array_operand, native_type, number_operand, operand, readable, scalar
 from jitgraph.tracing.program import Program, Slot, changed_boxes
+from jitgraph.tracing.typed import are_names, typed
 from jitgraph.tree import TreeDef
 
 Match: TypeAlias = "tuple[tuple[Any, ...], list[EagerValue], tuple[Any, ...]]"
@@ -52,6 +53,7 @@ class _Writer:
             "scalar": scalar,
             "number_operand": number_operand,
             "same_float": same_float,
+            "typed": typed,
             "fits": Guard.fits,
             "math": math,
             "errors": _ERRORS,
@@ -96,7 +98,11 @@ class _Writer:
         self.lines.append(f"{variable} = {place}")
         self.require(f"type({variable}) is {self.constant(structure.kind)}")
         if issubclass(structure.kind, dict):
-            self.require(f"tuple({variable}) == {self.constant(tuple(step[0] for step in structure.steps))}")
+            keys = tuple(step[0] for step in structure.steps)
+            if are_names(keys):
+                self.require(f"tuple({variable}) == {self.constant(keys)}")
+            else:
+                self.require(f"typed(tuple({variable})) == {self.constant(typed(keys))}")
         elif issubclass(structure.kind, tuple | list):
             self.require(f"len({variable}) == {len(structure.steps)}")
         for step, child in zip(structure.steps, structure.children, strict=True):
@@ -131,6 +137,8 @@ class _Writer:
         self.lines.append(f"{variable} = {variable}.value if type({variable}) is Static else {variable}")
         if key.kind == "static float":
             self.require(f"same_float({variable}, {self.constant(key.value)})")
+        elif not isinstance(key.value, int | str | bytes):
+            self.require(f"typed({variable}) == {self.constant(typed(key.value))}")
         else:
             kind = self.constant(type(key.value))
             self.require(f"type({variable}) is {kind} and {variable} == {self.constant(key.value)}")

@@ -14,6 +14,7 @@ from jitgraph.tracing.program import Program
 from jitgraph.tracing.specialisation import Specialisation
 from jitgraph.tracing.symbolic.places import is_numeric
 from jitgraph.tracing.symbolic.questions import first_broken
+from jitgraph.tracing.typed import typed
 
 
 def reason(known: Sequence[Specialisation], arguments: Arguments, ambient: Context) -> str:
@@ -104,12 +105,8 @@ def _key_difference(key: LeafKey, expected: LeafKey, sizes: dict[str, int]) -> s
         return None
     if key.kind == "static float":
         return None if same_float(key.value, expected.value) else f"is {brief(key.value)}, not {brief(expected.value)}"
-    same = key.value is expected.value if key.kind == "identity" else key.value == expected.value
-    return (
-        None
-        if same and type(key.value) is type(expected.value)
-        else f"is {brief(key.value)}, not {brief(expected.value)}"
-    )
+    same = key.value is expected.value if key.kind == "identity" else typed(key.value) == typed(expected.value)
+    return None if same else f"is {brief(key.value)}, not {brief(expected.value)}"
 
 
 def _kind_text(key: LeafKey) -> str:

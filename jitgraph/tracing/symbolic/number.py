@@ -310,7 +310,7 @@ class SymbolicNumber:
         if function is operator.pow:
             power = terms[1]
             written = isinstance(power, int) and 0 <= power <= _LARGEST_POWER
-            return self._made_size(dims.product([terms[0]] * power)) if written else None  # type: ignore[operator]
+            return self._made_size(dims.product([terms[0]] * power)) if written else None
         if function in (operator.floordiv, operator.mod):
             divisor, decide = terms[1], self.numbers.trace.constraints.decide
             if divisor == 0 or (isinstance(divisor, Dim) and not decide(divisor, "!=", 0, f"a division by {divisor}")):

@@ -27,9 +27,10 @@ _TAKERS: Final[frozenset[int]] = frozenset(
     map(
         id,
         [
-            *(abs, all, any, bin, bool, callable, chr, complex, dict, divmod, enumerate, filter, float, format, frozenset),
-            *(getattr, hasattr, hash, hex, int, isinstance, issubclass, iter, len, list, map, max, min, next, object, oct),
-            *(pow, print, property, range, repr, reversed, round, set, setattr, slice, sorted, str, super, tuple, zip),
+            *(abs, all, any, bin, bool, callable, chr, complex, dict, divmod, enumerate, filter, float, format),
+            *(frozenset, getattr, hasattr, hash, hex, int, isinstance, issubclass, iter, len, list, map, max, min),
+            *(next, object, oct, pow, print, property, range, repr, reversed, round, set, setattr, slice, sorted, str),
+            *(super, tuple, zip),
             *(builtins.classmethod, builtins.staticmethod, builtins.__build_class__),
             *(math.floor, math.ceil, math.trunc, math.prod),
             *(functools.partial, functools.reduce, copy.copy, copy.deepcopy),
@@ -76,7 +77,7 @@ def takes_numbers(function: Any, numbers: Sequence[SymbolicNumber]) -> bool:
         return issubclass(function.__objclass__, _OWNERS)
     if isinstance(function, _GETTERS):
         return True
-    call = getattr(type(function), "__call__", None)
+    call = type(function).__call__
     return isinstance(call, types.FunctionType) and _is_seen(call)
 
 
@@ -90,7 +91,7 @@ def _is_seen(function: Any) -> bool:
 
 def title(function: Any) -> str:
     """A callable as the user knows it."""
-    return getattr(function, "__qualname__", None) or getattr(function, "__name__", type(function).__name__)
+    return str(getattr(function, "__qualname__", None) or getattr(function, "__name__", type(function).__name__))
 
 
 def says_which(left: Any, right: Any) -> list[SymbolicNumber]:

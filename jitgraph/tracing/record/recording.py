@@ -23,9 +23,10 @@ from jitgraph.tracing.program import Program
 from jitgraph.tracing.record.argument_mutation import aliases, boxes_of, put_back
 from jitgraph.tracing.record.trace import Trace
 from jitgraph.tracing.specialisation import Specialisation
-from jitgraph.tracing.symbolic.naming import Family, named_keys
+from jitgraph.tracing.symbolic.naming import Family, Position, named_keys
 from jitgraph.tracing.symbolic.numbers import SizePlace
 from jitgraph.tracing.symbolic.places import standing_in
+from jitgraph.tracing.symbolic.questions import Held
 from jitgraph.tracing.symbolic.sizes import SizeConflictError
 from jitgraph.tracing.symbolic.varying import Varying
 
@@ -50,6 +51,7 @@ class Recording:
         self.dynamic_shapes = dynamic_shapes
         self.strict = strict
         self.families: dict[Any, Family] = {}
+        self._held: tuple[Held, ...] = ()  # what the last recording had to hold, also where it failed
 
     def program(
         self, arguments: Arguments, values: Sequence[Any], known: Sequence[Specialisation] = ()
@@ -78,7 +80,10 @@ class Recording:
                     raise
                 continue
             except Exception as error:  # perhaps code that takes no stand-in: once more with the numbers themselves
-                if varying:
+                if self._held:
+                    self._pin_sizes(family, positions, self._held)
+                    varying.hold(self._held)
+                elif varying:
                     varying.hold_all(error)
                 elif positions:
                     for place in positions.values():
@@ -87,14 +92,21 @@ class Recording:
                     family.pinned = pinned
                     raise
                 continue
-            for position, location in varying.sizes(program):
-                family.pin(next((places for places in positions.values() if position in places), [position]), location)
+            self._pin_sizes(family, positions, program.held)
             if varying.settle(program, arguments):
                 continue
             for name, location in _pinned(program):
                 if name in positions:
                     family.pin(positions[name], location)
             return replace(program, held=tuple(varying.held.values())), keys
+
+    @staticmethod
+    def _pin_sizes(family: Family, positions: Mapping[str, Sequence[Position]], held: Sequence[Held]) -> None:
+        """Name the sizes no more that a recording had to hold."""
+        for origin, _, location in held:
+            if origin.axis >= 0:
+                position = origin.leaf, origin.axis
+                family.pin(next((places for places in positions.values() if position in places), [position]), location)
 
     def portable(
         self,
@@ -111,9 +123,12 @@ class Recording:
             try:
                 program = self.record(arguments, keys, values, sizes, declared, portable=True)
             except Exception as error:
-                if not varying:
+                if self._held:
+                    varying.hold(self._held)
+                elif varying:
+                    varying.hold_all(error)
+                else:
                     raise
-                varying.hold_all(error)
                 continue
             if not varying.settle(program, arguments):
                 return replace(program, held=tuple(varying.held.values())), keys
@@ -133,6 +148,7 @@ class Recording:
 
         The Python numbers at the places ``varying`` are read at each call.
         """
+        self._held = ()
         known = [leaf for leaf, key in zip(arguments.leaves, keys, strict=True) if key.kind == "identity"]
         for leaf, text in zip(arguments.leaves, arguments.texts, strict=True):
             impure.refuse_iterator(leaf.value if isinstance(leaf, Static) else leaf, text, None)
@@ -168,6 +184,7 @@ class Recording:
                     capture.undo()
                     put_back(boxes)
         finally:
+            self._held = tuple(trace.numbers.held.values())
             trace.put_back_flags()
             trace.ended = True
         if twice and program.changes:

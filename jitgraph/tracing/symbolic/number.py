@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _LONGEST: Final = 400  # characters of an expression; a longer one is held to its value
 _LARGEST_POWER: Final = 8  # of a size that is written out as a product
 _PLAIN: Final = frozenset({int, float, bool})
+_NEVER_EQUAL: Final = frozenset({str, bytes, list, tuple, dict, set, frozenset, type, slice, range})
 _COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
@@ -37,6 +38,10 @@ _OF_SIZES: Final = frozenset(
     [operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.pow, operator.neg]
 )
 _OF_GRAPHS: Final = _OF_SIZES | {operator.truediv, abs}  # what a graph computes of floats, too
+_DIVISIONS: Final = frozenset({operator.truediv, operator.floordiv, operator.mod})
+_NEVER_RAISE: Final = frozenset(
+    [operator.add, operator.sub, operator.mul, operator.neg, operator.and_, operator.or_, operator.xor]
+) | {abs, operator.invert}
 
 
 class SymbolicNumber:
@@ -187,14 +192,10 @@ class SymbolicNumber:
         return bool(self._compare(symbol, math.floor(other) if symbol in (">", "<=") else math.ceil(other)))
 
     def __eq__(self, other: object) -> Any:
-        if isinstance(other, complex | np.ndarray | np.generic):
-            return self.hold("a comparison of {}") == other
-        return self._compare("==", other) if _is_number(other) else NotImplemented
+        return NotImplemented if other is None or type(other) in _NEVER_EQUAL else self._compare("==", other)
 
     def __ne__(self, other: object) -> Any:
-        if isinstance(other, complex | np.ndarray | np.generic):
-            return self.hold("a comparison of {}") != other
-        return self._compare("!=", other) if _is_number(other) else NotImplemented
+        return NotImplemented if other is None or type(other) in _NEVER_EQUAL else self._compare("!=", other)
 
     def __lt__(self, other: Any) -> Any:
         return self._compare("<", other)
@@ -290,9 +291,18 @@ class SymbolicNumber:
         if type(result) not in (int, float):
             return function(*_held(operands))
         made = SymbolicNumber(self.numbers, type(result), result, f"({text})", made=(function, operands))
-        if function is operator.pow and not any(type(x) is float for x in plain):
-            self.numbers.ask(made.text, type(result), text)  # 2 ** -1 is a float
+        if not self.numbers.portable or kind is int:
+            made._ask_whether_there_is_one(function, operands, text)
         return made
+
+    def _ask_whether_there_is_one(self, function: Callable[..., Any], operands: Sequence[Any], what: str) -> None:
+        """Record that the expression raises no error, and what its type is: ``2 ** -1`` is a float."""
+        if function in _DIVISIONS:
+            if type(operands[1]) is SymbolicNumber:
+                text = f"{operands[1].text} != 0"
+                self.numbers.ask(text, True, text)
+        elif function not in _NEVER_RAISE:
+            self.numbers.ask(self._text, self.kind, what)
 
     def _settle(self) -> None:
         """Record the value of this call, also that of a size which is declared dynamic: there is no other way here."""
@@ -313,7 +323,8 @@ class SymbolicNumber:
             return self._made_size(dims.product([terms[0]] * power)) if written else None
         if function in (operator.floordiv, operator.mod):
             divisor, decide = terms[1], self.numbers.trace.constraints.decide
-            if divisor == 0 or (isinstance(divisor, Dim) and not decide(divisor, "!=", 0, f"a division by {divisor}")):
+            asked = isinstance(divisor, Dim) and not self.numbers.portable
+            if divisor == 0 or (asked and not decide(divisor, "!=", 0, f"a division by {divisor}")):
                 return None
         return self._made_size(function(*terms))
 
@@ -397,10 +408,6 @@ def _kind_of(function: Callable[..., Any], plain: Sequence[Any], kinds: Sequence
 def _held(operands: Sequence[Any]) -> list[Any]:
     """The operands with plain numbers, to which they are held."""
     return [x.hold("an operation on {}") if type(x) is SymbolicNumber else x for x in operands]
-
-
-def _is_number(other: Any) -> bool:
-    return type(other) in _PLAIN or type(other) is SymbolicNumber
 
 
 def _is_size(x: Any) -> bool:

@@ -97,13 +97,15 @@ class Numbers:
         leaves = self.use(text)
         if leaves <= self.held.keys():
             return
+        question = Question(text, answer, self.shown(what), Location.of_user())
+        known = question.condition() in self.questions
         needs_value = not isinstance(answer, bool | type)
-        if self.portable or len(self.questions) >= _MOST_QUESTIONS or (needs_value and self._declared(leaves)):
+        many = len(self.questions) >= _MOST_QUESTIONS and not known
+        if self.portable or many or (needs_value and self._declared(leaves)):
             self.refuse(text, what)
             return
         if type(answer) is int and f"({text} == {literal(answer)})" in self.questions:
             return
-        question = Question(text, answer, self.shown(what), Location.of_user())
         self.questions.setdefault(question.condition(), question)
         if LEAF.fullmatch(text) and needs_value:
             (leaf,) = leaves

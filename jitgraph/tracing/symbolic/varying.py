@@ -10,7 +10,6 @@ from jitgraph.tracing.arguments import Arguments, LeafKey, Static
 from jitgraph.tracing.guards import Guard, Place
 from jitgraph.tracing.program import Program
 from jitgraph.tracing.specialisation import Specialisation
-from jitgraph.tracing.symbolic.naming import Position
 from jitgraph.tracing.symbolic.places import can_stand_in, is_numeric, varies
 from jitgraph.tracing.symbolic.questions import Held, Origin
 
@@ -73,8 +72,7 @@ class Varying:
 
     def settle(self, program: Program, arguments: Arguments) -> bool:
         """Take out what ``program`` had to hold and put in what it counts up; whether to record once more."""
-        for held in program.held:
-            self._hold(held)
+        self.hold(program.held)
         numbers: list[int] = [] if program.held else self._counted_leaves(program, arguments)
         for number in numbers:
             self.leaves[number] = arguments.texts[number]
@@ -97,9 +95,10 @@ class Varying:
                 found.append(number)
         return found
 
-    def sizes(self, program: Program) -> list[tuple[Position, Location | None]]:
-        """The positions of sizes that ``program`` had to hold, with the line that did it."""
-        return [((held.origin.leaf, held.origin.axis), held.location) for held in program.held if held.origin.axis >= 0]
+    def hold(self, numbers: Sequence[Held]) -> None:
+        """Record these numbers with their values from now on."""
+        for held in numbers:
+            self._hold(held)
 
     def hold_all(self, error: Exception) -> None:
         """Give up on all numbers, as recording with them raised ``error``."""

@@ -179,7 +179,12 @@ USES: dict[str, Callable[[Any], Any]] = {
     "attributes": lambda n: (n.real, n.imag, n.conjugate(), swallowed(lambda: n.numerator), n.as_integer_ratio()),
     "methods of ints": lambda n: (swallowed(lambda: n.bit_length()), swallowed(lambda: n.to_bytes(2, "big"))),
     "methods of floats": lambda n: ((n / 2).is_integer(), (n / 2).hex(), swallowed(lambda: n.is_integer())),
-    "no such attribute": lambda n: (swallowed(lambda: n.shape), hasattr(n, "dtype"), getattr(n, "foo", 7)),
+    "no such attribute": lambda n: (
+        swallowed(lambda: n.shape),
+        hasattr(n, "dtype"),
+        hasattr(n, "__dict__"),
+        getattr(n, "mro", 7),
+    ),
     "dunders": lambda n: (n.__add__(1), n.__mul__(2), n.__eq__(2), hasattr(n, "__index__"), n.__float__()),
     "methods of a class": lambda n: (swallowed(lambda: int.__add__(1, n)), swallowed(lambda: float.__mul__(2.0, n))),
     "json": lambda n: (json.dumps(n), json.dumps({"n": n}), json.dumps(obj=n)),

@@ -15,18 +15,21 @@ from jitgraph.ir.dims import Dim
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.runtime import forks, recursion
-from jitgraph.tracing.arguments import Arguments, Binder, LeafKey, Static, TensorSpec, containers
+from jitgraph.tracing.arguments import Arguments, Binder, LeafKey, Static, TensorSpec, containers, sources_of
 from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.capture import Capture
-from jitgraph.tracing.guards import Place
-from jitgraph.tracing.program import Program
-from jitgraph.tracing.record.argument_mutation import aliases, boxes_of, put_back
+from jitgraph.tracing.guard import Objects
+from jitgraph.tracing.plan import CallPlan
+from jitgraph.tracing.record import printing
+from jitgraph.tracing.record.argument_mutation import aliases, boxes_of, changes, put_back
+from jitgraph.tracing.record.planning import Call, Planning
 from jitgraph.tracing.record.trace import Trace
+from jitgraph.tracing.source import Place, Source, World
 from jitgraph.tracing.specialisation import Specialisation
 from jitgraph.tracing.symbolic.naming import Family, Position, named_keys
 from jitgraph.tracing.symbolic.numbers import SizePlace
 from jitgraph.tracing.symbolic.places import standing_in
-from jitgraph.tracing.symbolic.questions import Held
+from jitgraph.tracing.symbolic.questions import HeldNumber
 from jitgraph.tracing.symbolic.sizes import SizeConflictError
 from jitgraph.tracing.symbolic.varying import Varying
 
@@ -51,17 +54,17 @@ class Recording:
         self.dynamic_shapes = dynamic_shapes
         self.strict = strict
         self.families: dict[Any, Family] = {}
-        self._held: tuple[Held, ...] = ()  # what the last recording had to hold, also where it failed
+        self._held: tuple[HeldNumber, ...] = ()  # what the last recording had to hold, also where it failed
 
-    def program(
+    def plan(
         self, arguments: Arguments, values: Sequence[Any], known: Sequence[Specialisation] = ()
-    ) -> tuple[Program, tuple[LeafKey, ...]]:
+    ) -> tuple[CallPlan, tuple[LeafKey, ...]]:
         """Record the call; sizes that varied are named, and a name that cannot be one is given up.
 
         Python numbers whose values differ from those in the specialisations ``known`` are read at each call, where
         Python itself does not need them. Code that takes no name for a size is recorded once more with the size itself.
         """
-        varying = Varying.of(known, arguments)
+        varying = Varying.of(known, arguments, values, self._sources(arguments))
         family = self.families.setdefault(Family.key(arguments), Family())
         if len(self.families) > MOST_FAMILIES:
             del self.families[next(iter(self.families))]
@@ -72,7 +75,7 @@ class Recording:
             keys = varying.keys(keys, arguments)
             declared = frozenset(sizes) - positions.keys()
             try:
-                program = self.record(arguments, keys, values, sizes, declared, tuple(varying.places.values()))
+                plan = self.record(arguments, keys, values, sizes, declared, tuple(varying.places.values()))
             except SizeConflictError as conflict:
                 for name in conflict.names & positions.keys():
                     family.pin(positions[name], conflict.location)
@@ -81,7 +84,7 @@ class Recording:
                 continue
             except Exception as error:  # perhaps code that takes no stand-in: once more with the numbers themselves
                 if self._held:
-                    self._pin_sizes(family, positions, self._held)
+                    self._pin_sizes(family, positions)
                     varying.hold(self._held)
                 elif varying:
                     varying.hold_all(error)
@@ -92,18 +95,20 @@ class Recording:
                     family.pinned = pinned
                     raise
                 continue
-            self._pin_sizes(family, positions, program.held)
-            if varying.settle(program, arguments):
+            self._pin_sizes(family, positions)
+            if varying.settle(plan, World(self.function, values, plan.objects), arguments):
                 continue
-            for name, location in _pinned(program):
+            for name, location in _pinned(plan):
                 if name in positions:
                     family.pin(positions[name], location)
-            return replace(program, held=tuple(varying.held.values())), keys
+            return replace(plan, held=tuple(varying.held.values())), keys
 
-    @staticmethod
-    def _pin_sizes(family: Family, positions: Mapping[str, Sequence[Position]], held: Sequence[Held]) -> None:
-        """Name the sizes no more that a recording had to hold."""
-        for origin, _, location in held:
+    def _sources(self, arguments: Arguments) -> tuple[Source, ...]:
+        return sources_of(arguments, self.binder.names, Objects()).leaves
+
+    def _pin_sizes(self, family: Family, positions: Mapping[str, Sequence[Position]]) -> None:
+        """Name the sizes no more that the last recording had to hold."""
+        for origin, _, location in self._held:
             if origin.axis >= 0:
                 position = origin.leaf, origin.axis
                 family.pin(next((places for places in positions.values() if position in places), [position]), location)
@@ -115,13 +120,13 @@ class Recording:
         values: Sequence[Any],
         sizes: Mapping[str, int] | None,
         declared: frozenset[str],
-    ) -> tuple[Program, tuple[LeafKey, ...]]:
+    ) -> tuple[CallPlan, tuple[LeafKey, ...]]:
         """Record the call for where no Python runs: a float that Python needs is held to its value."""
-        varying = Varying(arguments)
+        varying = Varying(arguments, self._sources(arguments))
         while True:
             keys = varying.keys(named, arguments)
             try:
-                program = self.record(arguments, keys, values, sizes, declared, portable=True)
+                plan = self.record(arguments, keys, values, sizes, declared, portable=True)
             except Exception as error:
                 if self._held:
                     varying.hold(self._held)
@@ -130,8 +135,9 @@ class Recording:
                 else:
                     raise
                 continue
-            if not varying.settle(program, arguments):
-                return replace(program, held=tuple(varying.held.values())), keys
+            if not plan.held:
+                return replace(plan, held=tuple(varying.held.values())), keys
+            varying.hold(self._held)
 
     def record(
         self,
@@ -143,7 +149,7 @@ class Recording:
         varying: Sequence[Place] = (),
         *,
         portable: bool = False,
-    ) -> Program:
+    ) -> CallPlan:
         """One trace, with the arguments' sizes as in ``keys``; whatever the function changed is put back.
 
         The Python numbers at the places ``varying`` are read at each call.
@@ -173,13 +179,15 @@ class Recording:
             trace.put_back_flags()
 
         try:
-            with forks.unfinished(put_all_back), recursion.DEEPER, standing_in(varying, trace.numbers):
+            with forks.unfinished(put_all_back), recursion.DEEPER.inside(), standing_in(varying, trace.numbers):
                 try:
                     with context.using(emitter=trace, trace=trace, constraints=trace.constraints):
-                        with noting() as noted, capture:
-                            result = self.function(*args, **keywords)
+                        with noting() as noted, printing.intercepting():
+                            result = capture.call(self.function, *args, **keywords)
                         _raise_refusal(noted, shapes=trace.constraints.denied)
-                        program = trace.finish(result, boxes)
+                        call = Call(self.function, self.binder.names, arguments, keys)
+                        plan = Planning(trace, call, boxes).plan(result)
+                        changed = next(changes(boxes), None)
                 finally:
                     capture.undo()
                     put_back(boxes)
@@ -187,18 +195,17 @@ class Recording:
             self._held = tuple(trace.numbers.held.values())
             trace.put_back_flags()
             trace.ended = True
-        if twice and program.changes:
-            change = program.changes[0][0]
+        if twice and changed is not None:
             raise TraceError(
-                f"{self.name} changes {change.text}, and a container stands more than once among the arguments",
+                f"{self.name} changes {changed.text}, and a container stands more than once among the arguments",
                 hint="pass each container once, or return the new value instead",
             )
-        if self.strict and program.unguarded:
+        if self.strict and plan.unguarded:
             raise TraceError(
-                f"under strict=True, {self.name} depends on what cannot be guarded: {program.unguarded[0]}",
+                f"under strict=True, {self.name} depends on what cannot be guarded: {plan.unguarded[0]}",
                 hint="pass it as an argument, or read it by plain attributes and items",
             )
-        return program
+        return plan
 
 
 def _raise_refusal(noted: Sequence[JitgraphError], *, shapes: bool) -> None:
@@ -212,20 +219,17 @@ def _raise_refusal(noted: Sequence[JitgraphError], *, shapes: bool) -> None:
             raise error
 
 
-def _pinned(program: Program) -> list[tuple[str, Location | None]]:
+def _pinned(plan: CallPlan) -> list[tuple[str, Location | None]]:
     """Names that the program's constraints hold to one int, with the line that did it."""
     from jitgraph.ir.constraints import Constraints
 
-    known = Constraints(program.graph.constraints)
+    known = Constraints(plan.graph.constraints)
+    lines = {relation.shown: location for relation, location in plan.relations("sizes")}
     found = []
-    for name in program.sizes:
+    for name in plan.sizes:
         if isinstance(known.reduce(Dim.name(name)), int):
-            lines = [
-                p.location
-                for p in program.pins
-                if name in dims.names(p.constraint.left) | dims.names(p.constraint.right)
-            ]
-            found.append((name, lines[0] if lines else None))
+            about = [c for c in plan.graph.constraints if name in dims.names(c.left) | dims.names(c.right)]
+            found.append((name, lines[str(about[0])] if about else None))
     return found
 
 

@@ -241,17 +241,24 @@ class SymbolicNumber:
         return getattr(ufunc, method)(*plain, **options)
 
     def __repr__(self) -> str:
-        return repr(self.hold("the text of {}"))
+        return self._as_text("r")
 
     def __str__(self) -> str:
-        return str(self.hold("the text of {}"))
+        return self._as_text("s")
 
     def __format__(self, spec: str) -> str:
-        return format(self.hold("the text of {}"), spec)
+        return self._as_text("", spec)
+
+    def _as_text(self, conversion: str, form: str = "") -> str:
+        """The text of the plain number; in that of a print what stands for the number at each call."""
+        trace = context.current().trace
+        if self.is_live and trace.text is not None and _fits(self.plain):
+            return str(trace.text.mark(self, conversion, form))
+        return format(self.hold("the text of {}"), form)
 
     def __getattr__(self, name: str) -> Any:
         """What ints and floats have besides, such as ``bit_length``."""
-        if not hasattr(self.kind, name):
+        if not hasattr(self.kind(), name):  # not that of the class, which has a __dict__
             raise AttributeError(f"{self.kind.__name__!r} object has no attribute {name!r}")
         return getattr(self.hold(f"{{}}.{name}"), name)
 
@@ -421,6 +428,11 @@ def _dim_of(x: Any) -> DimLike:
 
 def _text(x: Any) -> str:
     return x.text if type(x) is SymbolicNumber else literal(x)
+
+
+def _fits(plain: int | float | None) -> bool:
+    """Whether an input of the graph can hold the number."""
+    return not isinstance(plain, int) or -(2**63) <= plain < 2**63
 
 
 def to_dim(x: Any) -> DimLike:

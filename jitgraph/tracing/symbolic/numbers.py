@@ -8,10 +8,10 @@ from jitgraph.errors import TraceError
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.location import Location
-from jitgraph.tracing.guards import Place
+from jitgraph.tracing.source import Place
 from jitgraph.tracing.symbolic.number import SymbolicNumber
 from jitgraph.tracing.symbolic.passing import numbers_in, says_which, takes_numbers, title
-from jitgraph.tracing.symbolic.questions import LEAF, Held, Origin, Question, literal, shown
+from jitgraph.tracing.symbolic.questions import LEAF, HeldNumber, Origin, Question, literal, shown
 
 if TYPE_CHECKING:
     from jitgraph.tracing.record.trace import Trace
@@ -39,7 +39,7 @@ class Numbers:
         self.portable = portable
         self.origins: list[Origin] = []
         self.questions: dict[str, Question] = {}
-        self.held: dict[int, Held] = {}
+        self.held: dict[int, HeldNumber] = {}
         self.used: set[int] = set()
         self.sizes: dict[str, SizePlace] = {}  # by the names of sizes
         self.are_there = False  # whether the function can meet a number that varies
@@ -109,7 +109,7 @@ class Numbers:
         self.questions.setdefault(question.condition(), question)
         if LEAF.fullmatch(text) and needs_value:
             (leaf,) = leaves
-            self.held.setdefault(leaf, Held(self.origins[leaf], self.shown(what), question.location))
+            self.held.setdefault(leaf, HeldNumber(self.origins[leaf], self.shown(what), question.location))
 
     def refuse(self, text: str, what: str) -> None:
         """Hold all numbers in an expression: ``what`` takes no stand-in. TraceError for a size declared dynamic."""
@@ -117,7 +117,7 @@ class Numbers:
         if declared := self._declared(leaves):
             self.refuse_declared(shown(text, self.origins), declared, self.shown(what))
         for leaf in leaves:
-            self.held.setdefault(leaf, Held(self.origins[leaf], self.shown(what), Location.of_user()))
+            self.held.setdefault(leaf, HeldNumber(self.origins[leaf], self.shown(what), Location.of_user()))
 
     def refuse_declared(self, text: str, names: list[str], what: str) -> NoReturn:
         """The error for a size that is declared dynamic and that Python needs."""
@@ -131,7 +131,7 @@ class Numbers:
         value = self.trace.constraints.value(dim, what)
         if dim.as_name is not None:
             origin = self._size(dim.as_name)
-            self.held.setdefault(origin.number, Held(origin, what, Location.of_user()))
+            self.held.setdefault(origin.number, HeldNumber(origin, what, Location.of_user()))
         return value
 
     def _declared(self, leaves: set[int]) -> list[str]:

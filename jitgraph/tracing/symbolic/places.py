@@ -9,19 +9,21 @@ from contextlib import contextmanager
 from typing import Any
 
 from jitgraph.runtime import forks
-from jitgraph.tracing.guards import Guard, Place
+from jitgraph.tracing.guard import Equals, Guard
+from jitgraph.tracing.source import Place
 from jitgraph.tracing.symbolic.number import SymbolicNumber
 from jitgraph.tracing.symbolic.numbers import Numbers
 
 
 def is_numeric(guard: Guard) -> bool:
     """Whether a guard holds a place to the value of a Python int or float."""
-    return guard.kind in ("equal", "float") and type(guard.expected) in (int, float)
+    return isinstance(guard.predicate, Equals) and guard.predicate.plain.kind in ("int", "float")
 
 
-def varies(guard: Guard) -> bool:
-    """Whether a number of the same kind and another value stands there now."""
-    return is_numeric(guard) and type(guard.place.get_or(None)) is type(guard.expected) and not guard.holds()
+def varies(guard: Guard, place: Place) -> bool:
+    """Whether a number of the same kind and another value stands at the place of the guard now."""
+    predicate, now = guard.predicate, place.get_or(None)
+    return isinstance(predicate, Equals) and type(now).__name__ == predicate.plain.kind and not predicate.holds(now)
 
 
 @contextmanager

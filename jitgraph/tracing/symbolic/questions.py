@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from jitgraph.location import Location
-from jitgraph.tracing.guards import Place, brief, same_float
+from jitgraph.tracing.source import Place, Source
 
 LEAF: Final = re.compile(r"\bn(\d+)\b")
-_ERRORS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 class Origin(NamedTuple):
@@ -27,12 +26,6 @@ class Origin(NamedTuple):
     kind: type
     axis: int = -1
 
-    def read(self, leaves: Sequence[Any]) -> Any:
-        """What stands there now; None where nothing does."""
-        if self.place is not None:
-            return self.place.get_or(None)
-        return leaves[self.leaf] if self.axis < 0 else leaves[self.leaf].shape[self.axis]
-
 
 class Question(NamedTuple):
     """An expression with the answer that the graph needs: a bool, a number, or a type for the type of the number."""
@@ -43,7 +36,7 @@ class Question(NamedTuple):
     location: Location | None
 
     def condition(self) -> str:
-        """The question as a Python condition; ``same_float`` stands for the function of ``guards``."""
+        """The question as a Python condition; ``same_float`` stands for the function of ``values``."""
         answer = self.answer
         if isinstance(answer, type):
             return f"type({self.text}) is {answer.__name__}"
@@ -54,12 +47,18 @@ class Question(NamedTuple):
         return f"({self.text}) == {literal(answer)}"
 
 
-class Held(NamedTuple):
+class HeldNumber(NamedTuple):
     """A number that was to vary and that Python needs itself: it is part of the key by its value."""
 
     origin: Origin
     what: str
     location: Location | None
+
+
+def source_of(origin: Origin, leaves: Sequence[Source]) -> Source:
+    """Where a number among the arguments, or the size of one, is found again; ``leaves`` are theirs."""
+    source = leaves[origin.leaf]
+    return source if origin.axis < 0 else source.then("attribute", "shape").then("item", origin.axis)
 
 
 def literal(x: Any) -> str:
@@ -73,24 +72,6 @@ def shown(text: str, origins: Sequence[Origin]) -> str:
     """An expression with the names that the user knows."""
     names = {origin.number: origin.text for origin in origins}
     return LEAF.sub(lambda found: names.get(int(found.group(1)), found.group(0)), text)
-
-
-def first_broken(origins: Sequence[Origin], questions: Sequence[Question], leaves: Sequence[Any]) -> str | None:
-    """The first question with another answer now, in words; None where there is none."""
-    names: dict[str, Any] = {"same_float": same_float, "math": math}
-    for origin in origins:
-        now = origin.read(leaves)
-        if type(now) is not origin.kind:
-            return f"{origin.text} was {origin.kind.__name__}, but now it is {brief(now)}"
-        names[f"n{origin.number}"] = now
-    for question in questions:
-        try:
-            holds = bool(eval(question.condition(), dict(names)))
-        except _ERRORS:
-            holds = False
-        if not holds:
-            return f"{shown_question(question, origins)} (needed at {question.location}) no longer holds"
-    return None
 
 
 def shown_question(question: Question, origins: Sequence[Origin]) -> str:

@@ -24,7 +24,6 @@ from jitgraph.tracing.control.region import Key, Region, adopt_written, handles_
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.trace import Trace
 from jitgraph.tracing.record.values import TracedValue
-from jitgraph.tracing.symbolic.sizes import SymbolicDim
 from jitgraph.tree import TreeDef
 
 
@@ -271,7 +270,7 @@ def _is_tensor(leaf: Any) -> bool:
 
 
 def _is_number(leaf: Any) -> bool:
-    return isinstance(leaf, bool | int | float | SymbolicDim)
+    return isinstance(leaf, bool | int | float)
 
 
 def _as_tensor(leaf: Any) -> Tensor:
@@ -289,10 +288,8 @@ def _carry(init: Any) -> tuple[list[Tensor], TreeDef]:
     leaves, structure = tree.flatten(init)
     found = []
     for leaf in leaves:
-        if not _is_tensor(leaf) and not isinstance(leaf, bool | int | float | SymbolicDim):
+        if not _is_tensor(leaf) and not isinstance(leaf, bool | int | float):
             raise TraceError(f"a carry holds tensors and numbers, not {type(leaf).__name__}")
-        if isinstance(leaf, SymbolicDim):
-            leaf = lifting.wrap(leaf.trace.size_value(leaf))
         found.append(_as_tensor(leaf))
     return found, structure
 
@@ -347,7 +344,7 @@ def _flattened(function: Callable[..., Any], args: Sequence[Any]) -> tuple[list[
 
 
 def _output(region: Region, leaf: Any) -> TracedValue:
-    if isinstance(leaf, SymbolicDim):
+    if lifting.is_named_size(leaf):
         return region.size_value(leaf)
     return region.own(lifting.value_of(leaf))
 

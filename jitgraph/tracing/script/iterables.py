@@ -10,7 +10,6 @@ from jitgraph.errors import ScriptError, ShapeError, trying
 from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.record.recorder import ConcretisationError
-from jitgraph.tracing.symbolic.sizes import SymbolicDim
 
 _STEP_OF_ZERO: Final = "range() arg 3 must not be zero"
 
@@ -61,7 +60,7 @@ def steps_of(iterable: Any, threshold: int) -> Steps | None:
 
 def make_range(*args: Any) -> Any:
     """``range``; of tensors and symbolic sizes, its steps."""
-    if not 1 <= len(args) <= 3 or not any(isinstance(a, Tensor | SymbolicDim) for a in args):
+    if not 1 <= len(args) <= 3 or not any(isinstance(a, Tensor) or lifting.is_named_size(a) for a in args):
         return range(*args)
     for bound in args:
         if isinstance(bound, Tensor) and (bound.ndim or not dtypes.is_integer(bound.dtype)):
@@ -73,7 +72,7 @@ def make_range(*args: Any) -> Any:
     elif step == 0:
         raise ValueError(_STEP_OF_ZERO)
     length = stop - start if isinstance(step, int) and step == 1 else -((start - stop) // step)
-    if isinstance(length, SymbolicDim) and (start != 0 or step != 1) and not length >= 0:
+    if lifting.is_named_size(length) and (start != 0 or step != 1) and not length >= 0:
         length = 0
     return Steps(length, None, lambda i, _: start + i * step)
 

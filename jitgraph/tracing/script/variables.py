@@ -20,7 +20,6 @@ from jitgraph.tensor import Tensor
 from jitgraph.tracing.control.journal import UNBOUND, Entry
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.script.exits import RESULT
-from jitgraph.tracing.symbolic.sizes import SymbolicDim
 
 Name: TypeAlias = "str | Entry"  # what a staged statement may give another value
 _INT64: Final = np.iinfo(np.int64)
@@ -111,7 +110,7 @@ def kind_of(leaf: Any) -> Kind | None:
         return Kind(dtypes.canonical(leaf.dtype), (), False)
     if isinstance(leaf, bool):
         return Kind(dtypes.bool_, (), True)
-    if isinstance(leaf, SymbolicDim) or (isinstance(leaf, int) and _INT64.min <= leaf <= _INT64.max):
+    if lifting.is_named_size(leaf) or (isinstance(leaf, int) and _INT64.min <= leaf <= _INT64.max):
         return Kind(dtypes.int64, (), True)
     return Kind(dtypes.float64, (), True) if isinstance(leaf, float) else None
 
@@ -136,7 +135,7 @@ def joined(a: Kind, b: Kind) -> Kind | None:
 
 def operand(leaf: Any, kind: Kind, trace: Recorder) -> Any:
     """The value of a leaf in this recorder, cast to its kind's dtype."""
-    if isinstance(leaf, SymbolicDim):
+    if lifting.is_named_size(leaf):
         value = trace.size_value(leaf)
     elif lifting.is_scalar(leaf):
         return trace.own(lifting.value_of(leaf, kind.dtype))

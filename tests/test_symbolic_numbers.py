@@ -218,7 +218,7 @@ USES: dict[str, Callable[[Any], Any]] = {
     "a static list": lambda n: [n, n + 1, n * 0.5],
     "sizes": lambda n: sys.getsizeof(n),
     "callable": lambda n: (callable(n), swallowed(lambda: n())),
-    "cached": lambda n: _cached(n),
+    "tuple keys": lambda n: ({(2, 3): 1}.get((n, 3)), (n, 1) in {(2, 1)}, _of_pairs(n)),
 }
 
 
@@ -237,9 +237,10 @@ def _in_place(n: Any) -> Any:
     return array
 
 
-@functools.lru_cache(maxsize=8)
-def _cached(n: Any) -> Any:
-    return n * 2
+def _of_pairs(n: Any) -> Any:
+    found: dict[Any, Any] = {(2, 3): 4}
+    found[n, 1] = 2
+    return found, found[n, 1]
 
 
 def shown(value: Any) -> Any:
@@ -298,6 +299,29 @@ WAYS = ["captured int", "captured float", "argument int", "argument float", "siz
 @pytest.mark.parametrize("name", USES)
 def test_each_use_gives_what_it_gives_for_the_plain_number(name: str, way: str) -> None:
     check(USES[name], way)
+
+
+def test_a_cache_that_outlives_the_recording_keeps_plain_numbers() -> None:
+    @functools.lru_cache(maxsize=32)
+    def doubled(n: Any) -> Any:
+        return n * 2
+
+    seen: list[Any] = []
+    box = types.SimpleNamespace(n=0, failures=0)
+
+    def f(x: Any) -> Any:
+        try:
+            y = x * doubled(box.n) + doubled(box.n + 1)
+        except BaseException:
+            box.failures += 1
+            raise
+        return y
+
+    traced = jg.trace(f)
+    for box.n in (3, 4, 5, 3):
+        assert traced(X).tolist() == [box.n * 2 + box.n * 2 + 2, box.n * 4 + box.n * 2 + 2]
+        seen += [doubled(box.n), doubled(box.n + 1)]
+    assert all(type(n) is int for n in seen) and box.failures == 0
 
 
 # --- random programs ------------------------------------------------------------------------------------------------

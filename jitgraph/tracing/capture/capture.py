@@ -41,6 +41,7 @@ from jitgraph.tracing.guard import Absent, Assumption, HasContents, Objects, Pre
 from jitgraph.tracing.source import Place, item_of
 from jitgraph.tracing.state import MAX_BYTES, MAX_ELEMENTS, Contents, fingerprint, is_container, keeper, restore
 from jitgraph.tracing.symbolic.number import SymbolicNumber, plain_of
+from jitgraph.tracing.symbolic.passing import numbers_in
 
 _OF_VIEWS: Final = frozenset(
     [
@@ -724,6 +725,8 @@ def _is_of_tensors(name: str) -> bool:
 
 def _plain_key(owner: Any, key: Any) -> Any:
     """A key as the container is asked for it: a number that varies is held to its value."""
+    if type(key) is tuple and numbers_in(key):
+        return tuple([_plain_key(owner, part) for part in key])
     if type(key) is not SymbolicNumber:
         return key
     return key.refuse("{} as the key of a dict") if isinstance(owner, dict) else key.hold("{} as an index")

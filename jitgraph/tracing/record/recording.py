@@ -27,6 +27,7 @@ from jitgraph.tracing.record.trace import Trace
 from jitgraph.tracing.source import Place, Source, World
 from jitgraph.tracing.specialisation import Specialisation
 from jitgraph.tracing.symbolic.naming import Family, Position, named_keys
+from jitgraph.tracing.symbolic.number import EndOfRecording
 from jitgraph.tracing.symbolic.numbers import SizePlace
 from jitgraph.tracing.symbolic.places import standing_in
 from jitgraph.tracing.symbolic.questions import HeldNumber
@@ -82,7 +83,10 @@ class Recording:
                 if not conflict.names & positions.keys():
                     raise
                 continue
-            except Exception as error:  # perhaps code that takes no stand-in: once more with the numbers themselves
+            except (
+                Exception,
+                EndOfRecording,
+            ) as error:  # perhaps code that takes no stand-in: once more with the numbers themselves
                 if self._held:
                     self._pin_sizes(family, positions)
                     varying.hold(self._held)
@@ -127,7 +131,7 @@ class Recording:
             keys = varying.keys(named, arguments)
             try:
                 plan = self.record(arguments, keys, values, sizes, declared, portable=True)
-            except Exception as error:
+            except (Exception, EndOfRecording) as error:
                 if self._held:
                     varying.hold(self._held)
                 elif varying:

@@ -44,6 +44,10 @@ _NEVER_RAISE: Final = frozenset(
 ) | {abs, operator.invert}
 
 
+class EndOfRecording(BaseException):
+    """The recording is of no use: the function is recorded once more with the plain numbers that are held by then."""
+
+
 class SymbolicNumber:
     """A Python int or float that varies; ``plain`` is its value in the call being traced.
 
@@ -217,7 +221,10 @@ class SymbolicNumber:
         return bool(self.plain)
 
     def __hash__(self) -> int:
-        return hash(self.refuse("hash({}), as of the key of a dict,"))
+        plain = self.refuse("hash({}), as of the key of a dict,")
+        if self.is_live:  # what asks would keep this object: a dict, a set, a cache that outlives the recording
+            raise EndOfRecording
+        return hash(plain)
 
     def __int__(self) -> int:
         return int(self.hold("int({})"))

@@ -114,7 +114,7 @@ class Varying:
             source = source_of(origin, self._arguments) if place is None else self._sources[place.identity]
             self._hold(Held(source, what, location), source if place is None else place.identity)
 
-    def hold_all(self, error: Exception) -> None:
+    def hold_all(self, error: BaseException) -> None:
         """Give up on all numbers, as recording with them raised ``error``."""
         what = f"code that raised {type(error).__name__}"
         for identity in list(self.places):

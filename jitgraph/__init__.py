@@ -45,6 +45,7 @@ _SUBMODULES: Final = frozenset(
         "runtime",
         "tensor",
         "tree",
+        "weak_ints",
     ]
 )
 

@@ -155,7 +155,7 @@ def _indented(lines: list[str]) -> list[str]:
     return ["    " + line for line in lines]
 
 
-programs = blocks(3, False).map(lambda lines: HEAD + "\n".join([*_indented(lines), f"    return {RESULT}", ""]))
+programs = blocks(2, False).map(lambda lines: HEAD + "\n".join([*_indented(lines), f"    return {RESULT}", ""]))
 
 
 def parts(source: str) -> set[str]:

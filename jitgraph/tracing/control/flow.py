@@ -106,8 +106,10 @@ def record_while(
     types = [value.type for value in values]
     condition, body = _region("cond_fn", trace, values), _region("body_fn", trace, values)
     test = condition.record(lambda: _predicate(cond_fn(_wrapped(condition.parameters, structure))).value)
-    if condition.written():
+    if any(handle is not trace.order() for handle in condition.written()):
         raise TraceError("while_loop: cond_fn writes to a tensor from outside", hint="write to it in body_fn")
+    if condition.written():
+        return _while_it_prints(cond_fn, body_fn, structure.unflatten(leaves), types)
 
     def run() -> list[Any]:
         after = _next_carry("while_loop", body_fn(_wrapped(body.parameters, structure)), structure, types)
@@ -128,6 +130,21 @@ def record_while(
     outputs = _apply(trace, ops.while_, [*values, *outer], attrs, graphs)
     write_back(trace, written, outputs[len(values) :])
     return _wrapped(outputs[: len(values)], structure)
+
+
+def _while_it_prints(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], init: Any, types: list[Type]) -> Any:
+    """A loop whose condition prints, which a region that gives a bool alone cannot order: it is asked before the loop
+    and at the end of each turn."""
+    structure = tree.flatten(init)[1]
+
+    def ask(carry: Any) -> Tensor:
+        return _predicate(cond_fn(carry))
+
+    def turn(state: Any) -> Any:
+        after = structure.unflatten(_next_carry("while_loop", body_fn(state[1]), structure, types))
+        return ask(after), after
+
+    return record_while(lambda state: state[0], turn, *tree.flatten((ask(init), init)))[1]
 
 
 def scan(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import dis
 import functools
 import inspect
@@ -17,6 +16,7 @@ from jitgraph.ir import context
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture.followed import is_followed, is_rewritten
 from jitgraph.tracing.control.journal import CHANGERS, CONTAINERS
+from jitgraph.tracing.record.printing import BUILTIN_PRINT, traced_print
 from jitgraph.tracing.script import numbers
 from jitgraph.tracing.script.branches import innermost_journal, made_here
 from jitgraph.tracing.script.functions import rewrite
@@ -30,7 +30,6 @@ _BUILTINS: Final[dict[Any, Any]] = {
     range: make_range,
     enumerate: make_enumerate,
     zip: make_zip,
-    builtins.print: numbers.show,
     float: numbers.to_float,
     int: numbers.to_int,
     bool: numbers.to_bool,
@@ -111,8 +110,8 @@ def _method(method: MethodType) -> Any:
 
 
 def _builtin(function: Any) -> Any:
-    if function in (print,):
-        return _BUILTINS[function]
+    if function is BUILTIN_PRINT:
+        return traced_print
     if any(function is setter for setter in _SETTERS):
         return functools.partial(_set, function)
     owner = function.__self__

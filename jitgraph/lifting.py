@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from jitgraph import dtypes, foreign, ops
+from jitgraph import dtypes, foreign, ops, weak_ints
 from jitgraph.dtypes import DType
 from jitgraph.eager import EagerValue
 from jitgraph.errors import DTypeError, NumberError, ShapeError
@@ -255,6 +255,10 @@ def operands(*xs: TensorLike, dtype: DType | None = None) -> list[Any]:
     if dtype is None and _alike(values):
         return values
     target = dtype or _promoted(xs, values)
+    if any(map(_stands_for_int, xs)) and not all(map(is_weak, xs)):
+        for x, value in zip(xs, values, strict=True):
+            if _stands_for_int(x):
+                weak_ints.require_held(value, target)
     shapes = [value.shape for value in values if value is not None]
     shape = shapes[0] if shapes else ()
     for other in shapes:
@@ -265,6 +269,11 @@ def operands(*xs: TensorLike, dtype: DType | None = None) -> list[Any]:
         _repeated(x, target, shape) if value is None else broadcast_to(cast(value, target), shape)
         for x, value in zip(xs, values, strict=True)
     ]
+
+
+def _stands_for_int(x: Any) -> bool:
+    """Whether x is a tensor that stands for a Python int."""
+    return isinstance(x, _HANDLE[0]) and x._weak and x.dtype == dtypes.int64
 
 
 def _alike(values: Sequence[Any]) -> bool:
@@ -368,9 +377,11 @@ def elementwise(op: Op, *xs: TensorLike, floating: bool = False) -> Tensor:
     weak = context.current().trace is not None and all(map(is_weak, xs)) and any(isinstance(x, _HANDLE[0]) for x in xs)
     if floating and not dtypes.is_float(common_dtype(*xs)):
         target = dtypes.float64 if weak else dtypes.float32
-    result = wrap(op(*operands(*xs, dtype=target)))
+    values = operands(*xs, dtype=target)
+    result = wrap(op(*values))
     if weak:
         result._weak = True
+        weak_ints.require_no_overflow(op, xs, values, result.value)
     return result
 
 

@@ -109,6 +109,22 @@ def test_loops_of_known_length_over_rows_and_ranges() -> None:
     agree(f)
 
 
+def test_a_result_that_holds_a_changed_container() -> None:
+    def f(x: Any, n: Any) -> Any:
+        state = {"deep": {"b": x}}
+        for i in range(3):
+            if x.sum() > i + 2:
+                return x, state
+        state["deep"]["b"] = x + 0.5
+        held = [state]
+        if x.sum() < 0:
+            state["deep"]["b"] = x - 1
+            held = [state, state][1:]
+        return x, held[0]
+
+    agree(f)
+
+
 class Counter:
     """State with a plain attribute, a tensor, a slot of its class and a property."""
 

@@ -136,14 +136,14 @@ def _while_it_prints(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any
     and at the end of each turn."""
     structure = tree.flatten(init)[1]
 
-    def ask(carry: Any) -> Any:
+    def ask(carry: Any) -> Tensor:
         return _predicate(cond_fn(carry))
 
     def turn(state: Any) -> Any:
         after = structure.unflatten(_next_carry("while_loop", body_fn(state[1]), structure, types))
         return ask(after), after
 
-    return record_while(lambda state: state[0], turn, *_carry((ask(init), init)))[1]
+    return record_while(lambda state: state[0], turn, *tree.flatten((ask(init), init)))[1]
 
 
 def scan(

@@ -68,6 +68,7 @@ class Recorder:
         self.leaves: dict[Value, Tensor] = {}
         self.foreign: dict[Value, Tensor] = {}
         self.producers: dict[Value, Node] = {}
+        self.ends: dict[Value, tuple[int, int]] = {}  # of int64 values that stand for Python ints, where known
         self.journal: Journal | None = None  # of the staged body that is recorded, under @jg.script
         self.dropped: dict[str, str] = {}  # variables that a staged statement left undefined: why, and the way out
         self.ended = False

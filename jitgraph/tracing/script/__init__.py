@@ -13,16 +13,20 @@ means what it means in Python. On tensors:
   is known and at most 1024; else the error is raised.
 - A Python number that a staged statement changes becomes a 0-d tensor of int64, double or bool. It stays weak: it takes
   the dtype of the first tensor with which it meets, in the body or on the other side of an ``if``. Returned, it is a
-  Python number again.
+  Python number again. Where int64, or the dtype that it meets, does not hold an int, the graph raises OverflowError.
 - A variable that is defined on one side or in a body that may not run cannot be read afterwards; types that differ are
-  errors where the variable is read later.
+  errors where the variable is read later. The variable of a ``for`` whose steps are not known, and one that ``:=``
+  binds in a later operand, may be read: where it has no value, the graph raises UnboundLocalError.
+- An element of a list, deque or dict and an attribute that a staged statement sets is a result of it, as a variable is.
+  What changes the length or keys of an outer container is refused; loops of known length are then unrolled.
 - ``assert`` becomes a check, ``raise`` of a builtin exception with one text, too.
-- Functions and methods of the user that are called are rewritten as well, also where a function of jitgraph or of the
-  standard library calls them as its arguments. ``float``, ``int`` and ``bool`` of a tensor stand for Python numbers.
+- Functions, methods and constructors of the user that are called are rewritten as well, also where a function of
+  jitgraph or of the standard library calls them as its arguments or closes over them. ``float``, ``int`` and ``bool``
+  of a tensor stand for Python numbers.
 
-What raises ScriptError: generators, coroutines; tensor control flow inside ``try``; print of a tensor; in staged
-bodies ``del``, assignment to globals and outer variables, changes of lists, dictionaries and attributes from outside;
-``:=`` in the later operands of ``and``, ``or`` and conditional expressions; recursion under a tensor condition.
+What raises ScriptError: generators, coroutines; tensor control flow inside a ``try`` that has handlers; print of a
+tensor; in staged bodies ``del``, assignment to globals and outer variables; ``:=`` in the later operands of a lambda or
+comprehension; recursion under a tensor condition.
 
 A variable that is rebound in a staged body is a tensor of its own afterwards: ``x += 1`` then does not reach the tensor
 that it held before, where Python would depend on a value to decide it.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -66,10 +66,30 @@ def in_body(region: Recorder, function: Callable[[], Any]) -> Any:
             journal.undo()
 
 
-def _with_entries(journal: Journal, side: Callable[[], Results]) -> Results:
-    """What a side gives, with the entries of outer objects that it sets."""
-    results = side()
-    return {**results, **{entry: changed.after for entry, changed in journal.changes().items()}}
+class Outcome(NamedTuple):
+    """What a side gives, with the entries of outer objects that it sets; and copies of those results that hold a
+    container which it changes, as these changes are put back."""
+
+    results: Results
+    copies: Results
+
+    @staticmethod
+    def of(side: Callable[[], Results]) -> Outcome:
+        """Run a side, in a body."""
+        results = side()
+        changes = innermost().changes()
+        results = {**results, **{entry: changed.after for entry, changed in changes.items()}}
+        owners = {id(entry.owner) for entry in changes if not entry.attribute}
+        copies = {name: tree.map_leaves(lambda leaf: leaf, x) for name, x in results.items() if _holds(x, owners)}
+        return Outcome(results, copies)
+
+
+def _holds(value: Any, owners: Set[int]) -> bool:
+    """Whether a tree is, or holds, one of these containers."""
+    if id(value) in owners:
+        return True
+    container = tree.container_of(value) if owners else None
+    return container is not None and any(_holds(child, owners) for child in container.take_apart(value).children)
 
 
 def choose(
@@ -90,18 +110,24 @@ def choose(
     trace = context.current().trace
     predicate = trace.own(truth(test).value)
     regions: list[Region] = []
-    found: list[Results | None] = []
+    outcomes: list[Outcome | None] = []
     for side, word in zip(sides, words, strict=True):
         region = Region(word, trace, [], [])
         try:
-            found.append(region.record(in_body, region, lambda side=side: _with_entries(innermost(), side)))
+            outcomes.append(region.record(in_body, region, partial(Outcome.of, side)))
         except DeadEnd:
-            found.append(None)
+            outcomes.append(None)
         regions.append(region)
+    found = [None if outcome is None else outcome.results for outcome in outcomes]
     entries = [entry for values in found for entry in values or () if isinstance(entry, Entry)]
     for values in found:
         if values is not None:
             values.update({entry: entry.get() for entry in entries if entry not in values})
+    for values, outcome, other in zip(found, outcomes, found[::-1], strict=True):
+        if values is not None and outcome is not None:
+            for name, value in outcome.copies.items():
+                if other is None or other[name] is not values[name]:
+                    values[name] = value
     results, merges = _merged(Sides(regions, found, words, lines, unsure), live)
     outputs = [region.record(_lowered, region, merges, values) for region, values in zip(regions, found, strict=True)]
     written = handles_of(regions)

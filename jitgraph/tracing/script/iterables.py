@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from jitgraph import dtypes, lifting, ops, tree
+from jitgraph import dtypes, lifting, ops, tree, weak_ints
 from jitgraph.errors import ScriptError, ShapeError, trying
 from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
@@ -54,7 +54,7 @@ def steps_of(iterable: Any, threshold: int) -> Steps | None:
         return Steps(iterable.shape[0], iterable, lambda i, row: row)
     if isinstance(iterable, range) and len(iterable) > threshold:
         start, step = iterable.start, iterable.step
-        return Steps(len(iterable), None, lambda i, _: start + i * step)
+        return Steps(len(iterable), None, lambda i, _: _item(start, i, step, len(iterable)))
     return None
 
 
@@ -74,7 +74,20 @@ def make_range(*args: Any) -> Any:
     length = stop - start if isinstance(step, int) and step == 1 else -((start - stop) // step)
     if lifting.is_named_size(length) and (start != 0 or step != 1) and not length >= 0:
         length = 0
-    return Steps(length, None, lambda i, _: start + i * step)
+    return Steps(length, None, lambda i, _: _item(start, i, step, length))
+
+
+def _item(start: Any, i: Any, step: Any, length: Any) -> Any:
+    """``start + i * step``, which does not leave int64 where the bounds of the range do not."""
+    if not any(isinstance(part, Tensor) for part in (start, i, step)):
+        return start + i * step
+    values = [lifting.value_of(part, dtypes.int64) for part in (start, i, step)]
+    made = lifting.wrap(ops.add(values[0], ops.mul(values[1], values[2])))
+    made._weak = True
+    if all(type(part) is int for part in (start, step, length)):
+        ends = start, start + (length - 1) * step
+        weak_ints.note_ends(made.value, min(ends), max(ends))
+    return made
 
 
 def _weak(bound: Any) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from jitgraph import dtypes, lifting, tree
+from jitgraph import dtypes, lifting, ops, tree, weak_ints
 from jitgraph.errors import ScriptError, trying
 from jitgraph.ir import context
 from jitgraph.location import Location
@@ -271,15 +271,16 @@ def record_for(site: Site, cells: Cells, steps: Steps, body: Callable[[Any], Non
             def run(state: list[Tensor]) -> list[Tensor]:
                 def once() -> list[Tensor]:
                     carry.enter(state[2:])
-                    number = handle(state[1].value, _COUNTER)
+                    number = _number(state[1], steps.length)
                     body(steps.at(number))
                     flag = stopped()
-                    going = number + 1 < steps.length
+                    following = _following(number)
+                    going = handle(following.value, _COUNTER) < steps.length
                     if isinstance(flag, Tensor):
                         going = _both(going, flag)
                     elif flag:
                         going = lifting.wrap(lifting.value_of(False))
-                    return [going, lifting.wrap((number + 1).value), *carry.leave()]
+                    return [going, following, *carry.leave()]
 
                 found: list[Tensor] = in_body(context.current().trace, once)
                 return found
@@ -294,9 +295,9 @@ def record_for(site: Site, cells: Cells, steps: Steps, body: Callable[[Any], Non
             def run(state: list[Tensor], rows: Any) -> tuple[list[Tensor], None]:
                 def once() -> list[Tensor]:
                     carry.enter(state[1:])
-                    number = handle(state[0].value, _COUNTER)
+                    number = _number(state[0], steps.length)
                     body(steps.item(number, rows))
-                    return [lifting.wrap((number + 1).value), *carry.leave()]
+                    return [_following(number), *carry.leave()]
 
                 return in_body(context.current().trace, once), None
 
@@ -307,6 +308,17 @@ def record_for(site: Site, cells: Cells, steps: Steps, body: Callable[[Any], Non
             return state[1:]
 
     Loop(site, cells, known and steps.length > 0).record(make)
+
+
+def _number(counter: Tensor, length: Any) -> Tensor:
+    """The number of a step, which stands for a Python int."""
+    made = handle(counter.value, _COUNTER)
+    weak_ints.note_ends(made.value, 0, length - 1 if type(length) is int else dtypes.LIMITS[dtypes.int64][1] - 1)
+    return made
+
+
+def _following(number: Tensor) -> Tensor:
+    return lifting.wrap(ops.add(number.value, lifting.value_of(1)))
 
 
 def _both(going: Tensor, flag: Tensor) -> Tensor:

@@ -235,6 +235,17 @@ def test_assignments_in_operands() -> None:
                 x = x - m
         return x
 
+    def in_a_while_with_break(x: Any, n: Any) -> Any:
+        k = 0
+        while k < 4 and (h := x[0] * k) < 2.5 and (g := h + n) > -9:
+            k += 1
+            if x.sum() > n + 5:
+                break
+            x = x + h
+        return x, k, h, g
+
+    agree(in_a_while_with_break)
+
     def not_always(x: Any, n: Any) -> Any:
         if x.sum() > 0 and (m := x * 2).sum() > 9:
             x = x + 1

@@ -140,7 +140,8 @@ class _Rewriter(ast.NodeTransformer):
         sides = [lines_of(side) for side in (at.body, at.orelse)] if isinstance(at, ast.If) else []
         lines = tuple(tuple((name, tuple(found)) for name, found in side.items() if name in live) for side in sides)
         targets = tuple(sorted(live & bound([at.target]))) if isinstance(at, ast.For) else ()
-        value: Any = (*(tuple(sorted(group)) for group in groups), tuple(stop), self.attempts, lines, targets)
+        tested = tuple(sorted(names & bound([at.test]))) if isinstance(at, ast.While) else ()
+        value: Any = (*(tuple(sorted(group)) for group in groups), tuple(stop), self.attempts, lines, targets, tested)
         return ast.Constant(value=value)
 
     def name(self, function: Any) -> ast.expr:

@@ -98,10 +98,11 @@ def while_(test: FunctionType, body: FunctionType, place: tuple[Any, ...]) -> No
     """``while test() and no stop flag: body()``; from the first test that gives a tensor on, as one op."""
     site = Site(*place)
     cells = Cells.of(body, site.names)
+    operand = binding(test, site.tested)
 
     def again() -> Any:
         flag = _stopped(cells, site)
-        return test() if flag is False else and_(not_(flag), test)
+        return test() if flag is False else and_(not_(flag), operand)
 
     going = again()
     while not _staged(going):

@@ -28,7 +28,7 @@ _INT64: Final = np.iinfo(np.int64)
 class Site(NamedTuple):
     """A statement: the variables it binds; of these, which are only changed in place and which are read elsewhere; the
     flags that stop it; the line of a ``try`` around it, or 0; for each side of an ``if`` the variables with the lines
-    that bind them; the variables of a ``for`` that are read after it."""
+    that bind them; the variables of a ``for`` that are read after it; those that the test of a ``while`` binds."""
 
     names: tuple[str, ...]
     kept: tuple[str, ...]
@@ -37,6 +37,7 @@ class Site(NamedTuple):
     attempt: int
     lines: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]
     targets: tuple[str, ...]
+    tested: tuple[str, ...]
 
     def require_stageable(self, what: str) -> None:
         """ScriptError inside a ``try``, whose handlers cannot be part of a graph."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import enum
 import math
+import operator
 import types
 import zlib
 from array import array
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
@@ -30,14 +31,19 @@ _EXPECTED_ERRORS: Final = (AttributeError, KeyError, IndexError, TypeError, Valu
 
 _NOTHING: Final = object()
 
-PlaceKind: TypeAlias = Literal["attribute", "item", "cell"]
+PlaceKind: TypeAlias = Literal["attribute", "item", "cell", "class", "own", "type", "cached"]
 GuardKind: TypeAlias = Literal[
     "identity", "equal", "float", "length", "tensor", "array", "contents", "method", "absent"
 ]
 
 
 class Place(NamedTuple):
-    """Where a value stands: ``owner.key``, ``owner[key]`` or the contents of a cell."""
+    """Where a value stands: ``owner.key``, ``owner[key]``, the contents of a cell.
+
+    class: what stands under ``key`` in the class ``owner`` itself. own: what stands in the instance ``owner`` itself,
+    whatever its class has. type: the class of ``owner``. cached: what ``owner``, a cached function, gives for the
+    arguments ``key``.
+    """
 
     kind: PlaceKind
     owner: Any
@@ -47,14 +53,24 @@ class Place(NamedTuple):
     @property
     def identity(self) -> tuple[Any, ...]:
         """Equal for the same place of the same object (not for equal objects)."""
-        return (self.kind, id(self.owner), type(self.key), self.key)
+        kind = "attribute" if self.kind == "own" else self.kind
+        return (kind, id(self.owner), type(self.key), self.key)
 
     def get(self) -> Any:
         """What stands there now; AttributeError, LookupError or ValueError where nothing does."""
-        if self.kind == "attribute":
-            return getattr(self.owner, self.key)
-        if self.kind == "item":
-            return item_of(self.owner, self.key)
+        match self.kind:
+            case "attribute":
+                return getattr(self.owner, self.key)
+            case "item":
+                return item_of(self.owner, self.key)
+            case "class":
+                return entries_of(self.owner)[self.key]
+            case "own":
+                return storage_of(self.owner)[self.key]
+            case "type":
+                return type(self.owner)
+            case "cached":
+                return self.owner(*self.key)
         return self.owner.cell_contents
 
     def get_or(self, default: Any) -> Any:
@@ -65,25 +81,62 @@ class Place(NamedTuple):
             return default
 
     def set(self, value: Any) -> None:
-        """Put ``value`` there."""
-        if self.kind == "attribute":
-            setattr(self.owner, self.key, value)
-        elif self.kind == "item":
-            self.owner[self.key] = value
-        else:
-            self.owner.cell_contents = value
+        """Put ``value`` there; no ``__setattr__`` of the user's is run again."""
+        match self.kind:
+            case "attribute" | "own":
+                _set_attribute(self.owner, self.key, value)
+            case "item":
+                self.owner[self.key] = value
+            case "class":
+                type.__setattr__(self.owner, self.key, value)
+            case "type":
+                object.__setattr__(self.owner, "__class__", value)
+            case _:
+                self.owner.cell_contents = value
 
     def remove(self) -> None:
         """Take away what stands there, if anything does."""
         try:
-            if self.kind == "attribute":
-                delattr(self.owner, self.key)
-            elif self.kind == "item":
-                del self.owner[self.key]
-            else:
-                del self.owner.cell_contents
+            match self.kind:
+                case "attribute" | "own":
+                    _delete_attribute(self.owner, self.key)
+                case "item":
+                    del self.owner[self.key]
+                case "class":
+                    type.__delattr__(self.owner, self.key)
+                case _:
+                    del self.owner.cell_contents
         except _EXPECTED_ERRORS:
             return
+
+
+def _set_attribute(owner: Any, name: str, value: Any) -> None:
+    try:
+        object.__setattr__(owner, name, value)
+    except TypeError:  # the class is written in C and sets attributes in its own way
+        setattr(owner, name, value)
+
+
+def _delete_attribute(owner: Any, name: str) -> None:
+    try:
+        object.__delattr__(owner, name)
+    except TypeError:
+        delattr(owner, name)
+
+
+_ENTRIES: Final[Any] = type.__dict__["__dict__"].__get__
+
+
+def entries_of(kind: type) -> Mapping[str, Any]:
+    """What stands in a class itself."""
+    entries: Mapping[str, Any] = _ENTRIES(kind)
+    return entries
+
+
+def storage_of(owner: Any) -> dict[str, Any]:
+    """The attributes that an instance itself has, found without code of the user's; AttributeError for none."""
+    found: dict[str, Any] = object.__getattribute__(owner, "__dict__")
+    return found
 
 
 def item_of(container: Any, key: Any) -> Any:
@@ -196,6 +249,29 @@ class Contents:
         return bool(_extent(self.container) == self.keys)
 
 
+@dataclass(frozen=True, slots=True)
+class Elements(Contents):
+    """A container of many elements, and these very objects."""
+
+    elements: tuple[Any, ...]
+
+    @staticmethod
+    def of(container: Any) -> Elements:
+        return Elements(container, _extent(container), _elements(container))
+
+    def unchanged(self) -> bool:
+        """Whether the container has the same extent and elements now."""
+        if _extent(self.container) != self.keys:
+            return False
+        return all(map(operator.is_, _elements(self.container), self.elements))
+
+
+def _elements(container: Any) -> tuple[Any, ...]:
+    if isinstance(container, set | frozenset):
+        return ()
+    return tuple(container.values() if isinstance(container, dict) else container)
+
+
 class ArrayState(NamedTuple):
     """An array with the dtype and shape it had."""
 
@@ -247,7 +323,7 @@ def keeper(container: Any) -> Callable[[Any], None]:
 
 
 def _extent(container: Any) -> Any:
-    if isinstance(container, dict):
+    if isinstance(container, dict | types.MappingProxyType):
         return tuple(container)
     if isinstance(container, set | frozenset):
         return frozenset(container)
@@ -295,6 +371,7 @@ def compile_guards(guards: Sequence[Guard]) -> Callable[[], bool]:
     if not guards:
         return lambda: True
     names: dict[str, Any] = {"same_float": same_float, "item_of": item_of, "errors": _EXPECTED_ERRORS, "Tensor": Tensor}
+    names |= {"storage_of": storage_of, "type": type}
     tests = [_test(guard, i, names) for i, guard in enumerate(guards)]
     body = "\n            and ".join(tests)
     source = f"def check():\n    try:\n        return bool({body})\n    except errors:\n        return False\n"
@@ -303,20 +380,39 @@ def compile_guards(guards: Sequence[Guard]) -> Callable[[], bool]:
     return check
 
 
+def found_at(place: Place, owner: str, key: str, names: dict[str, Any]) -> str:
+    """The expression for what stands at a place; its owner and key get these names."""
+    names[owner], names[key] = place.owner, place.key
+    match place.kind:
+        case "cell":
+            return f"{owner}.cell_contents"
+        case "attribute":
+            return f"{owner}.{place.key}" if str(place.key).isidentifier() else f"getattr({owner}, {key})"
+        case "class":
+            names[owner] = entries_of(place.owner)
+        case "own":
+            return f"storage_of({owner})[{key}]"
+        case "type":
+            return f"type({owner})"
+        case "cached":
+            return f"{owner}(*{key})"
+        case "item" if hasattr(type(place.owner), "__missing__"):
+            return f"item_of({owner}, {key})"
+    return f"{owner}[{key}]"
+
+
 def _test(guard: Guard, i: int, names: dict[str, Any]) -> str:
     owner, value = f"o{i}", f"v{i}"
     place = guard.place
-    names[owner], names[value] = place.owner, guard.expected
-    if place.kind == "cell":
-        found = f"{owner}.cell_contents"
-    elif place.kind == "attribute" and str(place.key).isidentifier():
-        found = f"{owner}.{place.key}"
-    else:
-        names[f"k{i}"] = place.key
-        found = f"getattr({owner}, k{i})" if place.kind == "attribute" else f"{owner}[k{i}]"
-        if place.kind == "item" and hasattr(type(place.owner), "__missing__"):
-            found = f"item_of({owner}, k{i})"
+    names[value] = guard.expected
+    found = found_at(place, owner, f"k{i}", names)
     match guard.kind:
+        case "absent" if place.kind == "class":
+            return f"k{i} not in {owner}"
+        case "absent" if place.kind == "own":
+            return f"k{i} not in storage_of({owner})"
+        case "absent" if place.kind == "item" and type(place.owner) is dict:
+            return f"k{i} not in {owner}"
         case "absent":
             names[value] = guard
             return f"{value}.holds()"
@@ -336,10 +432,12 @@ def _test(guard: Guard, i: int, names: dict[str, Any]) -> str:
             return f"{value}.same_contents({found})"
         case "method":
             return f"((t := {found}) is {value} or t.__func__ is {value})"
+        case "length" if isinstance(guard.expected, Elements):
+            return f"{found} is {value}.container and {value}.unchanged()"
         case "length":
             contents: Contents = guard.expected
             names[value] = contents.container
             names[f"e{i}"] = contents.keys
-            form = "tuple({0})" if isinstance(contents.container, dict) else "len({0})"
+            form = "tuple({0})" if isinstance(contents.container, dict | types.MappingProxyType) else "len({0})"
             form = "{0}" if isinstance(contents.container, set | frozenset) else form
             return f"{found} is {value} and {form.format(value)} == e{i}"

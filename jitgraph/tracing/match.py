@@ -17,7 +17,7 @@ from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.arguments import LeafKey, Static
-from jitgraph.tracing.guards import Guard, Place, compile_guards, same_float
+from jitgraph.tracing.guards import Guard, Place, compile_guards, found_at, same_float
 from jitgraph.tracing.operands import array_operand, native_type, number_operand, operand, readable, scalar
 from jitgraph.tracing.program import Program, Slot, changed_boxes
 from jitgraph.tree import TreeDef
@@ -241,12 +241,7 @@ class _Writer:
 
     def found_at(self, place: Place) -> str:
         """The expression for what stands at a place."""
-        owner = self.constant(place.owner)
-        if place.kind == "attribute" and str(place.key).isidentifier():
-            return f"{owner}.{place.key}"
-        if place.kind == "attribute":
-            return f"getattr({owner}, {self.constant(place.key)})"
-        return f"{owner}[{self.constant(place.key)}]" if place.kind == "item" else f"{owner}.cell_contents"
+        return found_at(place, self.constant(None), self.constant(None), self.names)
 
     def operand(self, kind: str, at: Any) -> str:
         match kind:

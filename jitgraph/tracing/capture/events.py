@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from jitgraph.errors import TraceError
 from jitgraph.location import Location
 from jitgraph.tracing.capture.depth import depths
+from jitgraph.tracing.capture.followed import PACKAGE
 from jitgraph.tracing.capture.instructions import CLASSES
 from jitgraph.tracing.capture.layout import WORD, data_of, layout, object_at, slots_of
 
@@ -53,6 +54,7 @@ class Table(NamedTuple):
     sites: dict[int, Site]
     depths: dict[int, int]
     slots: int
+    in_package: bool
 
 
 @lru_cache(maxsize=4096)
@@ -62,7 +64,8 @@ def table_of(code: CodeType) -> Table:
     known = depths(code, instructions)
     sites: dict[int, Site] = {}
     names: tuple[str, ...] = ()
-    line, prefix, last = code.co_firstlineno, None, None
+    line, prefix = code.co_firstlineno, None
+    last: Any = None
     for instruction in instructions:
         name = instruction.opname
         if name not in CLASSES:
@@ -86,7 +89,7 @@ def table_of(code: CodeType) -> Table:
             sites[offset] = Site(name, instruction.arg or 0, _meaning(instruction), names, line, depth, handler)
         if name in ("CALL", "CALL_KW", "CALL_FUNCTION_EX"):
             names = ()
-    return Table(sites, known, slots_of(code))
+    return Table(sites, known, slots_of(code), code.co_filename.startswith(PACKAGE))
 
 
 def _meaning(instruction: dis.Instruction) -> Any:
@@ -98,13 +101,13 @@ def _meaning(instruction: dis.Instruction) -> Any:
 class Activation:
     """A frame that runs, and the tracer of its events."""
 
-    __slots__ = ("_base", "_data", "_depths", "_finish", "_sites", "frame", "sink", "stack")
+    __slots__ = ("_base", "_data", "_depths", "_finish", "_sites", "frame", "in_package", "sink", "stack")
 
     def __init__(self, frame: FrameType, sink: Sink) -> None:
         found = table_of(frame.f_code)
         self.frame = frame
         self.sink = sink
-        self._sites, self._depths = found.sites, found.depths
+        self._sites, self._depths, self.in_package = found.sites, found.depths, found.in_package
         self._data = data_of(frame)
         self._base = self._data + layout().locals + found.slots * WORD
         self.stack = 0

@@ -11,6 +11,8 @@ from typing import Final
 from jitgraph.tracing.capture.events import FAILED, HANDLERS, NULL, Activation, Finish, Handler, Site
 from jitgraph.tracing.capture.sink import Sink
 
+__all__ = ["HANDLERS"]
+
 _FUNCTION_FIRST: Final = sys.version_info >= (3, 13)  # of the callable and the empty slot beside it
 _UNARY_POSITIVE: Final = 5  # of CALL_INTRINSIC_1
 _IMPORT_STAR: Final = 2

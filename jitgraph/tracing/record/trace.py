@@ -22,8 +22,9 @@ from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.location import Location
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.capture.capture import Capture, Write
-from jitgraph.tracing.capture.evaluation import MISSING
+from jitgraph.tracing.capture.capture import Capture
+from jitgraph.tracing.capture.kinds import MISSING
+from jitgraph.tracing.capture.state import Write
 from jitgraph.tracing.guards import Place
 from jitgraph.tracing.program import Fresh, Input, Leaf, Program, Remade, Slot, Source, Template
 from jitgraph.tracing.record.argument_mutation import Box, Change, aliases, changes, moved

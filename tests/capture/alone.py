@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from capture.catalogue import BY_NAME, KIND_OF
 from capture.compose import NUMBERS_GIVEN, Composer, Fragment, drawn
 from capture.program import Edit, Piece, Program, Step
-from capture.rule import ANY, NUM, OBJ, SLOT, Rule
+from capture.rule import ANY, FN, INDEX, NAME, NUM, OBJ, SEQ, SLOT, TABLE, Rule
+
+_USES = {
+    OBJ: "sum of attributes",
+    SEQ: "sum",
+    TABLE: "sum of values",
+    FN: "call of a function",
+    NAME: "name looked up",
+    INDEX: "range",
+}
 
 
 @dataclass(frozen=True)
@@ -26,7 +36,7 @@ class Case:
         own = self.rule.edits
         text = own[self.edit] if self.edit < len(own) else f"operand {self.edit - len(own)}"
         kind = "" if self.kind == NUM else f"-{self.kind}"
-        return f"{self.rule.name}{kind}-{text}".replace("$n", "").replace("$", "").replace("\n", "; ")
+        return re.sub(r"\$n\b|\$", "", f"{self.rule.name}{kind}-{text}").replace("\n", "; ")
 
 
 class Plain(Composer):
@@ -34,6 +44,9 @@ class Plain(Composer):
 
     def operand(self, kind: str, depth: int) -> Fragment:
         return super().instance(BY_NAME["global"], kind, 0)
+
+    def use_of(self, kind: str) -> Rule:
+        return BY_NAME[_USES[kind]]
 
     def wrapped(self, part: Fragment) -> Fragment:
         return part
@@ -45,36 +58,37 @@ def cases() -> Iterator[Case]:
         if KIND_OF[rule.name] == "argument":
             yield Case(rule, rule.gives, None)
             continue
-        operands = len({match[0] for match in SLOT.finditer(rule.lines + rule.text)})
-        for kind in (NUM, OBJ) if rule.gives == ANY else (rule.gives,):
-            own = len(rule.edits) + (rule.gives == ANY and kind == OBJ and bool(rule.path))
-            for edit in range(own + (0 if rule.edits else operands)):
-                yield Case(rule, kind, edit)
+        operands = {match[0] for match in SLOT.finditer(rule.lines + rule.text)}
+        for edit in range(len(rule.edits) + len(operands)):
+            yield Case(rule, NUM if rule.gives == ANY else rule.gives, edit)
+        if rule.gives == ANY and rule.path:
+            yield Case(rule, OBJ, len(rule.edits))
 
 
 def alone(name: str, case: Case, seed: int) -> Program:
-    """The program of a case: two calls as it is, two after the edit, two after another."""
+    """The program of a case: two calls as it is, two after the edit, then the rule's other edits and this one again."""
     rng = random.Random(f"{case} {seed}")
     composer = Plain(rng, 0, name)
     part = composer.brought_to_number(case.rule, case.kind, 0)
     body = "\n".join([*part.lines, f"t = {part.text}"])
     piece = Piece(body, "\n".join(composer.state), "\n".join(composer.cells), (), tuple(composer.rules))
-    chosen = _chosen(case, composer.edits, rng)
+    chosen, others = _chosen(case, composer.edits, rng)
+    edits = [None, None, chosen, None, *others, chosen] if chosen is not None else [None] * 6
     steps = []
-    for call in range(6):
-        edits = ((0, drawn(chosen, rng)),) if chosen is not None and call in (2, 4) else ()
-        steps.append(Step(edits, rng.choice(NUMBERS_GIVEN) if case.edit is None else "2"))
+    for edit in edits:
+        texts = ((0, drawn(edit, rng)),) if edit is not None else ()
+        steps.append(Step(texts, rng.choice(NUMBERS_GIVEN) if case.edit is None else "2"))
     return Program(name, {0: piece}, tuple(steps))
 
 
-def _chosen(case: Case, edits: list[Edit], rng: random.Random) -> Edit | None:
-    """The edit of the case: one of the rule's own, or one of those of the operand with that number."""
+def _chosen(case: Case, edits: list[Edit], rng: random.Random) -> tuple[Edit | None, list[Edit]]:
+    """The edit of the case, one of the rule's own or of the operand with that number, and the rule's other ones."""
     if case.edit is None:
-        return None
+        return None, []
     own = [edit for edit in edits if edit.rule == case.rule.name]
     if case.edit < len(own):
-        return own[case.edit]
+        return own[case.edit], [edit for edit in own[: len(case.rule.edits)] if edit is not own[case.edit]]
     of_operands = [edit for edit in edits if edit.rule != case.rule.name]
     starts = [at for at, edit in enumerate(of_operands) if edit.template.endswith(" = $new")]
     at = case.edit - len(own)
-    return rng.choice(of_operands[starts[at] : [*starts, len(of_operands)][at + 1]])
+    return rng.choice(of_operands[starts[at] : [*starts, len(of_operands)][at + 1]]), []

@@ -54,5 +54,5 @@ ARGUMENTS: tuple[Rule, ...] = (
     _argument("divmod", "divmod(n, 2)[1]"),
     _argument("chained comparison", "(1 if 0 < n < 3 else 2)"),
     _argument("as an index", "(int(n > 1))", gives=INDEX),
-    _argument("as a name", "('a' if n > 1 else 'b')", gives=NAME),
+    _argument("as a name", "('a' if n > 1 else 'bb')", gives=NAME),
 )

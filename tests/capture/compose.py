@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from capture.catalogue import giving
 from capture.program import Edit, Piece, Program, Step
 from capture.rule import ANY, NUM, SLOT, TYPES, Rule, fill, indented, number, value
+from capture.uses import USES
 
 _SCOPES = ("module", "cells", "program")
 NUMBERS_GIVEN = ("1", "2", "3", "0", "2.5", "-0.0", "True", "-1", "0.5", "4", "5")
@@ -117,11 +118,13 @@ class Composer:
     def brought_to_number(self, rule: Rule, kind: str, depth: int) -> Fragment:
         """An instance of a rule, and what makes a number of it where it gives something else."""
         part = self.wrapped(self.instance(rule, kind, depth))
-        while kind != NUM:
-            uses = [use for use in giving(NUM) if f"${kind}" in use.lines + use.text and use.gives == NUM]
-            part = self.used(self.rng.choice(uses), kind, part, depth)
-            kind = NUM
+        if kind != NUM:
+            part = self.used(self.use_of(kind), kind, part, depth)
         return part
+
+    def use_of(self, kind: str) -> Rule:
+        """A rule that makes a number of such a value."""
+        return self.rng.choice([use for use in USES if f"${kind}" in use.lines + use.text and use.gives == NUM])
 
     def used(self, use: Rule, kind: str, part: Fragment, depth: int) -> Fragment:
         """A use whose first operand of the type is ``part``."""

@@ -89,21 +89,24 @@ def value(kind: str, rng: random.Random) -> Value:
     if kind == NUM:
         return Value(a)
     if kind == NAME:
-        return Value(rng.choice(['"a"', '"b"']))
+        return Value(rng.choice(['"a"', '"bb"']))
     if kind == INDEX:
         return Value(rng.choice(["0", "1", "2", "-1"]))
     if kind == OBJ:
-        return Value(f"Box(a={a}, b={b})", ("$p.a = $v", "$p.b = $v", "$p.__dict__ = {'a': $v, 'b': $v}"))
+        inner = ("$p.a = $v", "$p.bb = $v", "$p.c = $v")
+        if rng.random() < 0.2:
+            return Value(f"types.SimpleNamespace(a={a}, bb={b})", inner)
+        return Value(f"Box(a={a}, bb={b})", (*inner, "$p.__dict__ = {'a': $v, 'bb': $v}"))
     if kind == FN:
         return rng.choice(FUNCTIONS)
     if kind == SEQ:
-        texts = [f"[{a}, {b}, {c}]", f"deque([{a}, {b}, {c}])", f"UserList([{a}, {b}, {c}])", f"({a}, {b}, {c})"]
-        inner = ("$p[1] = $v", "$p.append($v)", "$p.reverse()")
-        pick = rng.choice([0, 0, 0, 1, 2, 3, 3])
-        return Value(texts[pick], inner if pick < 3 else ())
+        texts = [f"[{a}, {b}, {c}]", f"deque([{a}, {b}, {c}])", f"UserList([{a}, {b}, {c}])", f"({a}, {b}, {c})", "[0, 0, 0]", "[]"]
+        inner = ("if $p:\n    $p[-1] = $v", "$p.append($v)", "$p.reverse()", "$p.insert(0, $v)", "$p.clear()")
+        pick = rng.choice([0, 0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 3, 4, 5])
+        return Value(texts[pick], inner if pick != 3 else ())
     kinds = ["{}", "{}", "defaultdict(int, {})", "OrderedDict({})", "UserDict({})", "ChainMap({{}}, {})"]
-    entries = "{" + f'"a": {a}, "b": {b}' + "}"
-    return Value(rng.choice(kinds).format(entries), ('$p["a"] = $v', '$p["b"] = $v', "$p.update(a=$v)"))
+    entries = "{" + f'"a": {a}, "bb": {b}' + "}"
+    return Value(rng.choice(kinds).format(entries), ('$p["a"] = $v', '$p["bb"] = $v', '$p.update(a=$v)', '$p["c"] = $v'))
 
 
 FUNCTIONS = (

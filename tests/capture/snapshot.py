@@ -30,9 +30,9 @@ class Snapshot:
         kind = type(held)
         if held is None or kind in (int, float, bool, str, bytes, complex):
             return f"{kind.__name__} {held!r}"
-        if isinstance(held, types.ModuleType | types.BuiltinFunctionType) or kind is object:
+        if kind in (types.ModuleType, types.BuiltinFunctionType, object):
             return getattr(held, "__name__", "")
-        if isinstance(held, jg.Tensor):
+        if kind is jg.Tensor:
             return "tensor", str(held.dtype), repr(held.tolist())
         if id(held) in self.seen:
             return f"again {self.seen[id(held)]}"
@@ -42,30 +42,30 @@ class Snapshot:
 
     def inside(self, held: Any, kind: type) -> Any:
         """Plain data for an object that is met for the first time."""
-        if isinstance(held, list | tuple | deque):
+        if issubclass(kind, list | tuple | deque):
             return kind.__name__, [self.of(each) for each in list(held)], self.attributes(held)
-        if isinstance(held, set | frozenset):
+        if issubclass(kind, set | frozenset):
             return kind.__name__, sorted(repr(each) for each in held)
-        if isinstance(held, dict):
+        if issubclass(kind, dict):
             return kind.__name__, [(self.of(k), self.of(dict.__getitem__(held, k))) for k in dict.keys(held)]
-        if isinstance(held, UserDict | UserList):
+        if issubclass(kind, UserDict | UserList):
             return kind.__name__, self.of(held.data)
-        if isinstance(held, ChainMap):
+        if issubclass(kind, ChainMap):
             return kind.__name__, self.of(held.maps)
-        if isinstance(held, types.FunctionType):
+        if issubclass(kind, types.FunctionType):
             return self.function(held)
-        if isinstance(held, types.MethodType | functools.partial):
-            parts = (held.__func__, held.__self__) if isinstance(held, types.MethodType) else held.__reduce__()[2]
+        if issubclass(kind, types.MethodType | functools.partial):
+            parts = (held.__func__, held.__self__) if kind is types.MethodType else held.__reduce__()[2]
             return kind.__name__, [self.of(part) for part in parts]
-        if isinstance(held, type):
+        if issubclass(kind, type):
             if not self.is_own(held):
                 return held.__name__
             own = type.__dict__["__dict__"].__get__(held)
             bases = [self.of(base) for base in held.__bases__]
             return held.__name__, bases, {k: self.of(v) for k, v in own.items() if k not in _SKIPPED}
-        if isinstance(held, staticmethod | classmethod):
+        if issubclass(kind, staticmethod | classmethod):
             return kind.__name__, self.of(held.__func__)
-        if isinstance(held, property):
+        if issubclass(kind, property):
             return kind.__name__, self.of(held.fget), self.of(held.fset)
         return (kind.__name__, self.of(kind), self.attributes(held)) if self.is_own(kind) else kind.__name__
 

@@ -25,7 +25,7 @@ SYNTAX: tuple[Rule, ...] = (
     _form("slice with a step", "[1, 2, 3][::2][1] + G$n", _G),
     _form("item set in a local", "r$n['a']", _G, lines="r$n = {}\nr$n['a'] = G$n"),
     _form("slice set in a local", "r$n[0]", _G, lines="r$n = [1, 2]\nr$n[0:1] = [G$n]"),
-    _form("item deleted in a local", "len(r$n)", "G$n = 'b'", "G$n = 'a'", lines="r$n = {'a': 1, 'b': 2}\nr$n.pop(G$n)\ndel r$n['ab'.replace(G$n, '')]", state="G$n = 'a'"),
+    _form("item deleted in a local", "sum(r$n.values())", "G$n = 'b'", "G$n = 'a'", lines="r$n = {'a': 1, 'b': 2}\ndel r$n[G$n]", state="G$n = 'a'"),
     _form("local deleted", "s$n", _G, lines="r$n = G$n\ns$n = r$n\ndel r$n"),
     _form("deleted variable of an inner function", "s$n", _G, lines="def inner$n():\n    k = G$n\n    f = lambda: k\n    r = f()\n    del k\n    return r\ns$n = inner$n()"),
     _form("annotated variable", "r$n", _G, lines="r$n: int = G$n"),

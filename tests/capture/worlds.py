@@ -120,8 +120,12 @@ def _compare(program: Program, folder: Path, way: str, due: list[Outcome], repor
     """How a way differs from the plain calls, or nothing."""
     world = World(program, folder)
     try:
-        world.function = WAYS[way](world.function)
         report.agreed[way] = 0
+        try:
+            world.function = WAYS[way](world.function)
+        except jg.ScriptError as error:
+            report.refusals[way] = str(error)
+            return ""
         for number, (step, expected) in enumerate(zip(program.steps, due, strict=True)):
             world.edit(number, step)
             before = world.state()

@@ -50,7 +50,7 @@ SYNTAX: tuple[Rule, ...] = (
     _form("chained assignment", "r$n + s$n", _G, lines="r$n = s$n = G$n"),
     _form("exchanged variables", "r$n", _G, lines="r$n, s$n, q$n = 1, 2, G$n\nr$n, s$n, q$n = q$n, r$n, s$n"),
     _form("f-string with all parts", "len(f'{G$n!r:>5}{G$n!s}{G$n!a}{G$n}{G$n:{3}}')", "G$n = 10**7", "G$n = 1"),
-    _form("constant operators", "(not G$n) + (G$n is not None) + (~5) + (G$n != 3)", "G$n = 3", "G$n = 0"),
+    _form("constant operators", "(+G$n) + (not G$n) + (G$n is not None) + (~5) + (G$n != 3)", "G$n = 3", "G$n = 0"),
     _form("every arithmetic", "r$n", "G$n = 5", "G$n = 3", lines="r$n = G$n + 7\nr$n -= 1\nr$n *= 3\nr$n //= 2\nr$n %= 11\nr$n <<= 1\nr$n |= 1\nr$n &= 31\nr$n ^= 2\nr$n >>= 1\nr$n **= 2\nr$n /= 2"),
     _form("import of a submodule", "abc$n.Sequence.__len__ and G$n", _G, lines="import collections.abc as abc$n"),
     _form("import of two names", "p$n(q$n, 0) + G$n", _G, lines="from operator import add as p$n, truth\nq$n = int(truth(1))"),

@@ -46,6 +46,7 @@ class World:
     def __init__(self, program: Program, folder: Path) -> None:
         self.program = program
         self.folder = folder
+        self.refused_edits: list[str] = []
         self.other = sys.modules[program.other] = types.ModuleType(program.other)
         self.main = sys.modules[program.name] = types.ModuleType(program.name)
         self.execute("main.py", program.source())
@@ -59,11 +60,15 @@ class World:
         exec(compile(text, str(path), "exec"), vars(self.main))
 
     def state(self) -> str:
-        return snapshot(str(self.folder), self.main, self.other)
+        return "\n".join([*self.refused_edits, snapshot(str(self.folder), self.main, self.other)])
 
     def edit(self, number: int, step: Step) -> None:
+        """Change the state. An edit may not fit what earlier ones left; then it has to be so in every world."""
         for k, (_, text) in enumerate(step.edits):
-            self.execute(f"edit_{number}_{k}.py", text)
+            try:
+                self.execute(f"edit_{number}_{k}.py", text)
+            except (AttributeError, LookupError, NameError, TypeError) as error:
+                self.refused_edits.append(f"{text}: {error!r}")
 
     def call(self, step: Step) -> Outcome:
         """The outcome of a call."""

@@ -10,6 +10,7 @@ import builtins
 import functools
 import operator
 import types
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -36,8 +37,11 @@ from jitgraph.tracing.symbolic.number import SymbolicNumber
 
 _SHALLOW: Final = (list, tuple, enumerate, zip, reversed, map, filter)
 _SILENT: Final = frozenset(
-    [super, object, slice, range, property, staticmethod, classmethod, globals, locals, vars, dir, type, next, id]
-)
+    [
+        *(super, object, slice, range, property, staticmethod, classmethod, globals, locals, vars, dir, type, next, id),
+        *(functools.partial, types.SimpleNamespace, types.MethodType, weakref.ref, *GETTERS),
+    ]
+)  # they keep what they are given, and look at nothing in it
 _MUTATORS: Final = frozenset({"__setattr__", "__delattr__"})
 _READERS: Final = {"__getitem__", "get"}
 _METHODS = (
@@ -197,7 +201,7 @@ class Calls(ContentsKept):
         if kind is type and len(arguments) == 1:
             self._type_of(arguments[0])
             return None
-        if kind in _SILENT:
+        if kind in _SILENT or (issubclass(kind, BaseException) and not may_change(kind)):
             for value in arguments if kind is range else ():
                 self.special(value, "number")
             return None
@@ -372,6 +376,17 @@ class Calls(ContentsKept):
             return self.look_up(owner, name)
         return None
 
+    def has_attribute(self, owner: Any, name: Any) -> Finish | None:
+        """``hasattr(owner, name)``."""
+        if is_a(name, str):
+            self.look_up(owner, name)
+        return None
+
+    def is_callable(self, value: Any) -> Finish | None:
+        """``callable(value)``."""
+        self.special(value, "call")
+        return None
+
     def namespace_of(self, owner: Any) -> Finish | None:
         """``vars(owner)``."""
         return self.look_up(owner, "__dict__")
@@ -418,7 +433,7 @@ class Calls(ContentsKept):
 _Model = Callable[[Any, Sequence[Any]], Finish | None]
 _MODELS: Final[dict[Any, _Model]] = {
     getattr: lambda c, a: c.asks_attribute(*a[:2]) if len(a) > 1 else None,
-    hasattr: lambda c, a: c.asks_attribute(*a[:2]) and None,
+    hasattr: lambda c, a: c.has_attribute(*a[:2]),
     setattr: lambda c, a: c.sets_attribute(*a[:2]),
     delattr: lambda c, a: c.sets_attribute(*a[:2]),
     vars: lambda c, a: c.namespace_of(a[0]),
@@ -428,7 +443,7 @@ _MODELS: Final[dict[Any, _Model]] = {
     id: lambda c, a: c.identity_of("id", a[0]),
     isinstance: lambda c, a: c.is_instance(*a) if len(a) == 2 else None,
     issubclass: lambda c, a: c.is_subclass(*a) if len(a) == 2 else None,
-    callable: lambda c, a: c.special(a[0], "call") and None,
+    callable: lambda c, a: c.is_callable(a[0]),
     operator.getitem: lambda c, a: c.read_item(*a) if len(a) == 2 else None,
     operator.setitem: lambda c, a: c.set_item(*a[:2]),
     operator.delitem: lambda c, a: c.set_item(*a[:2], removes=True),

@@ -11,6 +11,7 @@ The standard library, installed packages and jitgraph itself are not followed, e
 from __future__ import annotations
 
 import inspect
+import signal
 import sys
 import types
 from collections import defaultdict
@@ -51,7 +52,8 @@ class Capture(Calls):
         contents are."""
         super().__init__(known, arguments)
         known_answers.require()
-        self._followed: dict[CodeType, bool] = {}
+        self._followed: dict[CodeType, bool | None] = {}
+        self._interrupted = False
         self._entered: dict[int, Any] = {}
         self._made: dict[int, Any] = {}  # functions that the function made
         self._cells: dict[int, Any] = {}  # cells of functions that are older than the call
@@ -81,14 +83,26 @@ class Capture(Calls):
     # --- frames -----------------------------------------------------------------------------------------------------
 
     def _on_call(self, frame: FrameType, event: str, arg: Any) -> Any:
+        if self._interrupted:
+            return None
         followed = self._followed.get(frame.f_code)
         if followed is None:
             followed = self._followed[frame.f_code] = _is_followed(frame)
+            if followed and _handles_a_signal(frame.f_code):
+                self._interrupted, self._followed[frame.f_code] = True, None
+                frame.f_trace_lines = False
+                return self._until_return
         if not followed:
             return None
         view = Activation(frame, self)
         self._enter(view)
         return follow(frame, view)
+
+    def _until_return(self, frame: FrameType, event: str, arg: Any) -> Any:
+        """What the handler of a signal does is no part of the function that it interrupts."""
+        if event == "return":
+            self._interrupted = False
+        return self._until_return
 
     def _enter(self, view: Activation) -> None:
         """A function begins to run, or goes on: one that is older than the call is guarded from here."""
@@ -590,6 +604,11 @@ def _is_followed(frame: FrameType) -> bool:
         name = frame.f_globals.get("__name__", "__main__")
         return not (is_library_module(name) or str(name).startswith("namedtuple_"))
     return True
+
+
+def _handles_a_signal(code: CodeType) -> bool:
+    """Whether code is that of a handler of signals, which runs between any two instructions."""
+    return any(getattr(signal.getsignal(number), "__code__", None) is code for number in signal.valid_signals())
 
 
 def _is_callee(function: Any) -> bool:

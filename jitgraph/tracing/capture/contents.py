@@ -18,6 +18,7 @@ from jitgraph.tracing.capture.kinds import (
     SIMPLE,
     is_a,
     is_constant,
+    is_own_class,
     is_iterator,
     may_change,
     slots_of,
@@ -148,7 +149,7 @@ class ContentsKept(Lookup):
     def _whole_object(self, value: Any, objects: bool, text: str) -> None:
         """An instance with attributes, or one whose inside nobody sees."""
         kind, storage = type(value), self.storage(value)
-        if not objects and tree.container_of(value) is None:
+        if is_own_class(kind) or (not objects and tree.container_of(value) is None):
             return
         steady = id(value) in self.steady and id(value) not in self.keyed
         if storage is None and not slots_of(kind):

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from jitgraph.tracing.capture.followed import PACKAGE, is_library_module
+from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_library_module
 from jitgraph.tracing.symbolic.number import SymbolicNumber
 from jitgraph.tracing.symbolic.sizes import SymbolicDim
 
@@ -105,6 +105,13 @@ def may_change(kind: type) -> bool:
         return False
     file = getattr(sys.modules.get(module), "__file__", None)
     return file is None or not file.startswith(PACKAGE)
+
+
+@lru_cache(maxsize=4096)
+def is_own_class(kind: type) -> bool:
+    """Whether a class is this package's own, and holds no state of the user's."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
+    return file.startswith(PACKAGE) and not is_followed(file)
 
 
 def is_iterator(value: Any) -> bool:

@@ -157,7 +157,12 @@ def test_what_cannot_be_guarded_is_listed_and_refused_when_strict() -> None:
         part: Any = reference()
         return x * part.k
 
-    assert jg.trace(f)(jg.ones(2))[0].item() == 2
+    traced = jg.trace(f)
+    with pytest.warns(RuntimeWarning, match=r"recorded anew[\s\S]*test_capture.py") as warned:
+        assert traced(jg.ones(2))[0].item() == 2
+        Part.k = 3
+        assert traced(jg.ones(2))[0].item() == 3
+    assert len(warned) == 1 and traced.cache_info() == (0, 2, 0)
     assert "not guarded" in jg.explain(f, jg.ones(2))
     with pytest.raises(jg.TraceError, match=r"cannot be guarded[\s\S]*test_capture.py"):
         jg.trace(f, strict=True)(jg.ones(2))
@@ -203,10 +208,15 @@ WORLD = [
 
 
 @pytest.mark.parametrize("name", WORLD)
-def test_what_the_world_outside_says_is_listed(name: str, tmp_path: Any) -> None:
+def test_what_the_world_outside_says_is_asked_at_each_call(name: str, tmp_path: Any) -> None:
     f = world(tmp_path)[name]
     if name not in ("id", "hash"):
-        np.testing.assert_array_equal(jg.trace(f)(jg.ones(2)).numpy(), f(jg.ones(2)).numpy())
+        traced = jg.trace(f)
+        with pytest.warns(RuntimeWarning, match="recorded anew"):
+            np.testing.assert_array_equal(traced(jg.ones(2)).numpy(), f(jg.ones(2)).numpy())
+        (tmp_path / "number.txt").write_text("5")
+        (tmp_path / "another").touch()
+        np.testing.assert_array_equal(traced(jg.ones(2)).numpy(), f(jg.ones(2)).numpy())
     assert "not guarded" in jg.explain(f, jg.ones(2))
     with pytest.raises(jg.TraceError, match="cannot be guarded"):
         jg.trace(f, strict=True)(jg.ones(2))

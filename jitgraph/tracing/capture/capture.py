@@ -369,7 +369,7 @@ class Capture(Calls):
             if type(operand) in SIMPLE:
                 continue
             if is_a(operand, Tensor):
-                if operation in ("format", "str", "repr") and not self.in_package:
+                if operation in ("format", "str") and not self.in_package:
                     self.cannot_guard(f"the text of {self.text_of(operand)}, which is not computed yet")
             elif is_a(operand, np.ndarray):
                 self._of_array(operation, operand, operands)
@@ -591,7 +591,7 @@ class Capture(Calls):
         self.note_write(place, place.get_or(MISSING))
 
 
-_OF_TENSORS: Final = frozenset({"format", "str", "repr", "is"})
+_OF_TENSORS: Final = frozenset({"format", "str", "is"})
 
 
 def _is_followed(frame: FrameType) -> bool:

@@ -18,8 +18,8 @@ from jitgraph.tracing.capture.kinds import (
     SIMPLE,
     is_a,
     is_constant,
-    is_own_class,
     is_iterator,
+    is_own_class,
     may_change,
     slots_of,
 )

@@ -194,7 +194,7 @@ class Calls(ContentsKept):
 
     # --- classes and objects ----------------------------------------------------------------------------------------
 
-    def _of_class_called(self, kind: type, arguments: Sequence[Any], names: Sequence[str]) -> Finish | None:
+    def _of_class_called(self, kind: Any, arguments: Sequence[Any], names: Sequence[str]) -> Finish | None:
         if kind in OPERATIONS and len(arguments) >= 1:
             self.operation(OPERATIONS[kind], arguments[:1])
             return None
@@ -244,7 +244,7 @@ class Calls(ContentsKept):
     def _of_instance_called(self, function: Any, arguments: Sequence[Any], names: Sequence[str]) -> Finish | None:
         self.special(function, "call")
         found = self.find(type(function), "__call__")
-        entry = MISSING if found is None else found[1]
+        entry: Any = MISSING if found is None else found[1]
         if is_a(entry, types.FunctionType):
             code = entry.__code__
             if is_followed(code.co_filename):
@@ -460,4 +460,4 @@ def _runs_as_followed(function: Any) -> bool:
 def _computes_at_once(function: Any) -> bool:
     """Whether a function reads the elements of an array among its arguments: one of NumPy or of Python itself."""
     module = getattr(function, "__module__", None) if callable(function) else None
-    return is_a(module, str) and module.partition(".")[0] in ("numpy", "builtins", "math", "operator")
+    return isinstance(module, str) and module.partition(".")[0] in ("numpy", "builtins", "math", "operator")

@@ -223,7 +223,7 @@ class Capture(Calls):
     def imported(self, view: Activation, site: Site, module: Any) -> None:
         self._view, self._site = view, site
         name = getattr(module, "__name__", None)
-        if is_a(module, types.ModuleType) and is_a(name, str):
+        if is_a(module, types.ModuleType) and isinstance(name, str):
             self.settle(module, name)
             if not view.in_package and not is_library_module(name) and sys.modules.get(name) is module:
                 self.keep(Place("item", sys.modules, name, f"sys.modules[{name!r}]"), module)
@@ -547,7 +547,7 @@ class Capture(Calls):
             storage = self.storage(owner)
             before = MISSING if storage is None else storage.get(name, MISSING)
         place = Place("attribute", owner, name, text)
-        if is_a(before, dict) and name == "__dict__":
+        if isinstance(before, dict) and name == "__dict__":
             before = dict(before)
         self.note_write(place, before)
 
@@ -643,4 +643,4 @@ def _is_view(array: Any, key: Any) -> bool:
     keys = key if is_a(key, tuple) else (key,)
     if not all(is_a(k, slice | int | np.integer | types.EllipsisType | None) and k is not True for k in keys):
         return False
-    return sum(is_a(k, int | np.integer) for k in keys) < array.ndim
+    return bool(sum(is_a(k, int | np.integer) for k in keys) < array.ndim)

@@ -32,7 +32,8 @@ from jitgraph.tracing.capture.kinds import (
     may_change,
 )
 from jitgraph.tracing.capture.layout import cell_of
-from jitgraph.tracing.guards import MAX_ELEMENTS, Place, is_container
+from jitgraph.tracing.source import Place
+from jitgraph.tracing.state import MAX_ELEMENTS, is_container
 from jitgraph.tracing.symbolic.number import SymbolicNumber
 
 _SHALLOW: Final = (list, tuple, enumerate, zip, reversed, map, filter)

@@ -15,7 +15,7 @@ import signal
 import sys
 import types
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from types import CodeType, FrameType
 from typing import Any, Final
@@ -32,10 +32,12 @@ from jitgraph.tracing.capture.events import FAILED, Activation, Finish, Site, fo
 from jitgraph.tracing.capture.followed import is_followed, is_library_module, original_of
 from jitgraph.tracing.capture.kinds import MISSING, SIMPLE, is_a, may_change
 from jitgraph.tracing.capture.layout import cell_of
-from jitgraph.tracing.guards import Place, is_container, item_of
+from jitgraph.tracing.source import Place, item_of
+from jitgraph.tracing.state import is_container
 from jitgraph.tracing.symbolic.number import SymbolicNumber
 
 STAGING: Final = "__jg__"  # the variable of rewritten functions that holds the staging functions
+_CALLEE: Final = ("jitgraph.tracing.script.callees", "callee")
 _PLAIN_KEYS: Final = (int, str, bytes, float, complex, type(None), type)
 _PLAIN_NUMBERS: Final = (int, float, SymbolicNumber)
 
@@ -45,7 +47,7 @@ _ALONE: Final = forks.lock(awaited=True) if sys.version_info >= (3, 12) else nul
 
 
 class Capture(Calls):
-    """What one trace saw. Use as a context around the call of the function."""
+    """What one trace saw of the functions that it ran by ``call``."""
 
     def __init__(self, functions: Iterable[Any], known: Iterable[Any] = (), arguments: Iterable[Any] = ()) -> None:
         """``known`` are objects whose identity is in the key of the specialisation; ``arguments`` are containers whose
@@ -60,25 +62,26 @@ class Capture(Calls):
         self._globals: dict[tuple[int, str], Any] = {}
         self._stands_for: dict[int, tuple[Any, Any]] = {}  # what a script calls in place of a function
         self._by_code: dict[CodeType, types.FunctionType] = {}
-        self._previous: Any = None
         for function in functions:  # an object that is called is as fixed as a function
             while function is not None:
                 self.settle(function, getattr(function, "__name__", type(function).__name__))
                 function = getattr(function, "__dict__", {}).get("__wrapped__")
 
-    def __enter__(self) -> Capture:
-        _ALONE.__enter__()
-        collector.PAUSED.__enter__()
-        self._previous = sys.gettrace()
-        sys._getframe().f_trace_opcodes = True  # from 3.12 on the first such frame switches instruction events on
-        sys.settrace(self._on_call)
-        return self
+    def call(self, function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Any:
+        """What the function returns; meanwhile all that it reads and changes is noted.
 
-    def __exit__(self, *_: object) -> None:
-        sys.settrace(self._previous)
-        self._view = self._site = None
-        collector.PAUSED.__exit__()
-        _ALONE.__exit__(None, None, None)
+        It is no context manager: a signal handler may raise before the first line of an ``__exit__`` in Python, and the
+        lock and the trace function would stay. ``with`` on a lock and ``finally`` leave no such gap.
+        """
+        with _ALONE, collector.PAUSED.inside():
+            previous = sys.gettrace()
+            try:
+                sys._getframe().f_trace_opcodes = True  # from 3.12 on the first such frame switches its events on
+                sys.settrace(self._on_call)
+                return function(*args, **keywords)
+            finally:
+                sys.settrace(previous)
+                self._view = self._site = None
 
     # --- frames -----------------------------------------------------------------------------------------------------
 
@@ -447,7 +450,7 @@ class Capture(Calls):
 
     # --- calls ------------------------------------------------------------------------------------------------------
 
-    def call(
+    def called(
         self, view: Activation, site: Site, function: Any, arguments: Sequence[Any], names: Sequence[str]
     ) -> Finish | None:
         self._view, self._site = view, site
@@ -494,8 +497,8 @@ class Capture(Calls):
         if is_a(keywords, Mapping):
             if is_container(keywords):
                 self.keep_contents(keywords)
-            return self.call(view, site, function, (*arguments, *keywords.values()), tuple(keywords))
-        return self.call(view, site, function, arguments, ())
+            return self.called(view, site, function, (*arguments, *keywords.values()), tuple(keywords))
+        return self.called(view, site, function, arguments, ())
 
     def raised(self, view: Activation, site: Site, error: Any) -> None:
         if is_a(error, type) and may_change(error):
@@ -612,11 +615,8 @@ def _handles_a_signal(code: CodeType) -> bool:
 
 
 def _is_callee(function: Any) -> bool:
-    return (
-        is_a(function, types.FunctionType)
-        and function.__module__ == "jitgraph.tracing.script.functions"
-        and function.__name__ == "callee"
-    )
+    """Whether a function is the one by which a script finds out what to call."""
+    return is_a(function, types.FunctionType) and (function.__module__, function.__name__) == _CALLEE
 
 
 def _entry(owner: Any, name: str) -> Any:

@@ -66,7 +66,7 @@ class Provenance:
             return found[1]
         if type(value) is dict and (module := _module_of(value)) is not None:
             source = Source("module", module, "").then("namespace")
-        elif issubclass(type(value), types.ModuleType) and sys.modules.get(value.__name__) is value:
+        elif isinstance(value, types.ModuleType) and sys.modules.get(value.__name__) is value:
             source = Source("module", value.__name__, value.__name__)
         else:
             source = Source("object", self.objects.number(value), name)

@@ -19,7 +19,7 @@ from jitgraph.tensor import Tensor
 from jitgraph.tracing.guard import NAMES, Absent, Distinct, Guard, Is, Layout, Same, Varies
 from jitgraph.tracing.operands import array_operand, number_operand, operand, readable, scalar
 from jitgraph.tracing.plan import OPERATIONS, CallPlan, Computed, Effect, Input, Leaf, Template
-from jitgraph.tracing.source import EXPECTED_ERRORS, STEPS, Ref, Source, World, item_of
+from jitgraph.tracing.source import EXPECTED_ERRORS, STEP_NAMES, STEPS, Ref, Source, World
 
 Match: TypeAlias = "tuple[tuple[Any, ...], list[EagerValue], tuple[Any, ...]]"
 
@@ -64,7 +64,7 @@ class _Code:
             "errors": _ERRORS,
             "int": int,
             "float": float,
-            "item_of": item_of,
+            **STEP_NAMES,
             "is_absent": _is_absent,
             "math": math,
             "new_handle": Tensor._of,

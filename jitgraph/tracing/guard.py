@@ -7,6 +7,7 @@ among several sources also bind names, which later conditions use.
 
 from __future__ import annotations
 
+import operator
 import types
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
@@ -27,6 +28,7 @@ from jitgraph.tracing.values import Plain, mark, marks, plain_of, same_float
 NAMES: Final[dict[str, Any]] = {
     "FunctionType": types.FunctionType,
     "Tensor": Tensor,
+    "is_": operator.is_,
     "mark": mark,
     "marks": marks,
     "ndarray": np.ndarray,
@@ -249,6 +251,26 @@ class Extent(Predicate):
 
 
 @dataclass(frozen=True, slots=True)
+class Elements(Predicate):
+    """A container of many elements that holds the very objects in the tuple of this number, in order."""
+
+    number: int
+    count: int
+    is_mapping: bool
+
+    @property
+    def condition(self) -> str:
+        found = "{x}.values()" if self.is_mapping else "{x}"
+        return f"len({{x}}) == len({{elements}}) and all(map(is_, {found}, {{elements}}))"
+
+    def operands(self, objects: Sequence[Any]) -> dict[str, Any]:
+        return {"elements": objects[self.number]}
+
+    def __str__(self) -> str:
+        return f"has these {self.count} elements"
+
+
+@dataclass(frozen=True, slots=True)
 class Absent(Predicate):
     """Nothing stands there."""
 
@@ -451,22 +473,18 @@ class Guard:
 
 
 class Assumption(NamedTuple):
-    """``predicate`` must be true of what stands at ``place``, where the function is recorded.
-
-    ``is_method`` says that it is about the function of the method that is found there.
-    """
+    """``predicate`` must be true of what stands at ``place``, where the function is recorded."""
 
     place: Place
     predicate: Predicate
     location: Location | None
-    is_method: bool = False
 
     def holds(self, objects: Sequence[Any]) -> bool:
         """Whether it is true now."""
         found = self.place.get_or(_NOTHING)
         if found is _NOTHING or isinstance(self.predicate, Absent):
             return found is _NOTHING and isinstance(self.predicate, Absent)
-        return self.predicate.holds(getattr(found, "__func__", found) if self.is_method else found, objects)
+        return self.predicate.holds(found, objects)
 
 
 def size_name(name: str) -> str:
@@ -540,11 +558,17 @@ class Objects:
 
     def extent(self, container: Any) -> Extent:
         """The predicate of the extent that a container has now."""
-        if isinstance(container, dict):
+        if isinstance(container, dict | types.MappingProxyType):
             return self.keys(container)
         if isinstance(container, set | frozenset):
             return Extent("members", len(container), tuple(map(self._mark, container)))
         return Extent("length", len(container))
+
+    def elements(self, container: Any) -> Elements:
+        """The predicate of these very elements in order."""
+        is_mapping = isinstance(container, dict)
+        found = tuple(container.values() if is_mapping else container)
+        return Elements(self.number(found), len(found), is_mapping)
 
     def keys(self, keys: Iterable[Any]) -> Extent:
         """The predicate of a mapping with these keys, in order."""

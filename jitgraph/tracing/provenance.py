@@ -9,9 +9,10 @@ from functools import partial
 from typing import Any
 
 from jitgraph.tracing.guard import Objects
-from jitgraph.tracing.source import Place, Source, StepKind
+from jitgraph.tracing.source import Place, Source, StepKind, storage_of
 
-_NAMED_STEPS: dict[str, StepKind] = {"__defaults__": "defaults", "__kwdefaults__": "kwdefaults"}
+_KEYED = frozenset({"attribute", "item", "entry", "class", "own", "cached"})
+_NAMED_STEPS: dict[str, StepKind] = {"__defaults__": "defaults", "__kwdefaults__": "kwdefaults", "__code__": "code"}
 
 
 class Provenance:
@@ -33,24 +34,24 @@ class Provenance:
         if id(value) in self._sources:
             return
         self._sources[id(value)] = value, source
-        if isinstance(value, types.FunctionType):
+        if issubclass(type(value), types.FunctionType):
             self.reach(value.__globals__, self._globals_of(value, source))
             for index, cell in enumerate(value.__closure__ or ()):
                 self.reach(cell, source.then("closure", (index, value.__code__.co_freevars[index])))
             for kind, part in (("defaults", value.__defaults__), ("kwdefaults", value.__kwdefaults__)):
                 if part is not None:
                     self.reach(part, source.then(kind))  # type: ignore[arg-type]
-        elif isinstance(value, types.MethodType):
+        elif issubclass(type(value), types.MethodType):
             self.reach(value.__self__, source.then("self"))
             self.reach(value.__func__, source.then("func"))
-        elif isinstance(value, partial):
+        elif issubclass(type(value), partial):
             self.reach(value.func, source.then("partial func"))
             self.reach(value.args, source.then("partial args"))
             self.reach(value.keywords, source.then("partial keywords"))
-        elif isinstance(value, types.ModuleType):
+        elif issubclass(type(value), types.ModuleType):
             self.reach(vars(value), source.then("namespace"))
-        if "__wrapped__" in getattr(value, "__dict__", ()):
-            self.reach(value.__wrapped__, source.then("wrapped"))
+        if not issubclass(type(value), partial) and (wrapped := _wrapped(value)) is not None:
+            self.reach(wrapped, source.then("wrapped"))
 
     def _globals_of(self, function: types.FunctionType, source: Source) -> Source:
         module = sys.modules.get(function.__module__ or "")
@@ -83,7 +84,15 @@ class Provenance:
         kind: StepKind = place.step
         if kind == "attribute" and isinstance(place.owner, types.FunctionType):
             kind = _NAMED_STEPS.get(place.key, kind)
-        return owner.then(kind, self.objects.key(place.key) if kind in ("attribute", "item", "entry") else None)
+        return owner.then(kind, self.objects.key(place.key) if kind in _KEYED else None)
+
+
+def _wrapped(value: Any) -> Any:
+    """What an object itself holds as ``__wrapped__``, found without code of the user's, or None."""
+    try:
+        return storage_of(value).get("__wrapped__")
+    except (AttributeError, TypeError):
+        return None
 
 
 def _module_of(namespace: dict[str, Any]) -> str | None:

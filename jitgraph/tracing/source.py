@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from jitgraph.once import cached_property
@@ -23,7 +23,7 @@ RootKind: TypeAlias = Literal["argument", "function", "module", "builtins", "obj
 StepKind: TypeAlias = Literal[
     "attribute", "item", "entry", "cell", "closure", "namespace", "type", "globals", "defaults", "kwdefaults", "code",
     "self", "func", "wrapped", "partial func", "partial args", "partial keywords", "static", "value", "grad",
-    "requires_grad",
+    "requires_grad", "class", "own", "cached",
 ]  # fmt: skip
 
 
@@ -103,7 +103,7 @@ class World(NamedTuple):
 
     def place(self, source: Source) -> Place | None:
         """The place where a source stands now; None where its owner is not there, or is found by other steps."""
-        if not source.steps or source.steps[-1].kind not in ("attribute", "item", "entry", "cell"):
+        if not source.steps or source.steps[-1].kind not in ("attribute", "item", "entry", "cell", "class"):
             return None
         step = source.steps[-1]
         kind: Any = "item" if step.kind == "entry" else step.kind
@@ -160,8 +160,6 @@ class Meaning:
 
     def assignment(self, owner: str, key: Any, value: str, constant: Callable[[Any], str]) -> str:
         """The statement that puts a value there."""
-        if self.code == _ATTRIBUTE and _is_name(key):
-            return f"{owner}.{key} = {value}"
         return self.assign.format(owner=owner, item=self._item(key, constant), value=value)
 
     def deletion(self, owner: str, key: Any, constant: Callable[[Any], str]) -> str:
@@ -182,7 +180,7 @@ def _is_name(key: str) -> bool:
 
 def _function(body: str) -> Callable[..., Any]:
     text = body.format(owner="owner", item="key", value="value")
-    names: dict[str, Any] = {"item_of": item_of}
+    names: dict[str, Any] = dict(STEP_NAMES)
     exec(compile(f"def step(owner, key, value=None): {text}", "<jitgraph steps>", "exec"), names)
     made: Callable[..., Any] = names["step"]
     return made
@@ -203,16 +201,62 @@ def _member(name: str, text: str, *, fixed: bool = False) -> Meaning:
     return Meaning(f"{{owner}}.{name}", text, f"{{owner}}.{name} = {{value}}", fixed=fixed)
 
 
+def set_attribute(owner: Any, name: str, value: Any) -> None:
+    """Set an attribute in the way of ``object``: no ``__setattr__`` of the user's is run again."""
+    try:
+        object.__setattr__(owner, name, value)
+    except TypeError:  # the class sets attributes in a way of its own, as classes and what is written in C do
+        setattr(owner, name, value)
+
+
+def delete_attribute(owner: Any, name: str) -> None:
+    """Take away an attribute in the way of ``object``."""
+    try:
+        object.__delattr__(owner, name)
+    except TypeError:
+        delattr(owner, name)
+
+
+_ENTRIES: Final[Any] = type.__dict__["__dict__"].__get__
+
+
+def entries_of(kind: type) -> Mapping[str, Any]:
+    """What stands in a class itself."""
+    entries: Mapping[str, Any] = _ENTRIES(kind)
+    return entries
+
+
+def storage_of(owner: Any) -> dict[str, Any]:
+    """The attributes that an instance itself has, found without code of the user's; AttributeError for none."""
+    found: dict[str, Any] = object.__getattribute__(owner, "__dict__")
+    return found
+
+
+STEP_NAMES: Final[dict[str, Any]] = {
+    function.__name__: function for function in (item_of, set_attribute, delete_attribute, entries_of, storage_of)
+}
+"""What the code of steps may use."""
+
 _ITEM: Final = ("{owner}[{item}]", "{owner}[{item}] = {value}", "del {owner}[{item}]")
 
+_ATTRIBUTE_CHANGES: Final = ("set_attribute({owner}, {item}, {value})", "delete_attribute({owner}, {item})")
+
 STEPS: Final[dict[StepKind, Meaning]] = {
-    "attribute": Meaning(_ATTRIBUTE, "{owner}.{key}", "setattr({owner}, {item}, {value})", "delattr({owner}, {item})"),
+    "attribute": Meaning(_ATTRIBUTE, "{owner}.{key}", *_ATTRIBUTE_CHANGES),
+    "class": Meaning(
+        "entries_of({owner})[{item}]",
+        "{owner}.{key}",
+        "type.__setattr__({owner}, {item}, {value})",
+        "type.__delattr__({owner}, {item})",
+    ),
+    "own": Meaning("storage_of({owner})[{item}]", "{owner}.{key}", *_ATTRIBUTE_CHANGES),
+    "cached": Meaning("{owner}(*{item})", "{owner}{item}"),
     "item": Meaning(_ITEM[0], *_ITEM),
     "entry": Meaning("item_of({owner}, {item})", *_ITEM),
     "cell": Meaning("{owner}.cell_contents", "{owner}", "{owner}.cell_contents = {value}", "del {owner}.cell_contents"),
     "closure": Meaning("{owner}.__closure__[{item}[0]]", "{key[1]}", fixed=True),
     "namespace": Meaning("vars({owner})", "", fixed=True),
-    "type": Meaning("type({owner})", "type({owner})"),
+    "type": Meaning("type({owner})", "type({owner})", "set_attribute({owner}, '__class__', {value})"),
     "globals": _member("__globals__", "", fixed=True),
     "defaults": _member("__defaults__", "{owner}.__defaults__"),
     "kwdefaults": _member("__kwdefaults__", "{owner}.__kwdefaults__"),
@@ -231,9 +275,14 @@ STEPS: Final[dict[StepKind, Meaning]] = {
 
 
 class Place(NamedTuple):
-    """Where a value stands now, while a function is recorded: a step from a live owner, or an ``object`` itself."""
+    """Where a value stands now, while a function is recorded: a step from a live owner, or an ``object`` itself.
 
-    kind: Literal["attribute", "item", "cell", "object"]
+    class: what stands under ``key`` in the class ``owner`` itself. own: what stands in the instance ``owner`` itself,
+    whatever its class has. type: the class of ``owner``. cached: what ``owner``, a cached function, gives for the
+    arguments ``key``.
+    """
+
+    kind: Literal["attribute", "item", "cell", "object", "class", "own", "type", "cached"]
     owner: Any
     key: Any
     text: str
@@ -241,7 +290,7 @@ class Place(NamedTuple):
     @property
     def identity(self) -> tuple[Any, ...]:
         """Equal for the same place of the same object (not for equal objects)."""
-        return (self.kind, id(self.owner), type(self.key), self.key)
+        return ("attribute" if self.kind == "own" else self.kind, id(self.owner), type(self.key), self.key)
 
     @property
     def step(self) -> StepKind:

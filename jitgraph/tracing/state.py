@@ -8,6 +8,7 @@ import zlib
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -67,8 +68,13 @@ def keeper(container: Any) -> Callable[[Any], None]:
     return put_back
 
 
+def elements_of(container: Any) -> tuple[Any, ...]:
+    """The elements of a container in order; of a mapping its values."""
+    return tuple(container.values() if isinstance(container, dict) else container)
+
+
 def _extent(container: Any) -> Any:
-    if isinstance(container, dict):
+    if isinstance(container, dict | MappingProxyType):
         return tuple(container)
     if isinstance(container, set | frozenset):
         return frozenset(container)

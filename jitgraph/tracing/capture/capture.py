@@ -1,122 +1,71 @@
 """Capture: notes all Python state that a function reads and changes while it is traced.
 
-A tracer stops at each instruction of the user's code (``tracing/capture/bytecode.py`` says which ones matter),
-evaluates what is about to be read from the frame's own variables, and keeps the place and the value. Nothing of the
-user's is run for it: attributes are looked up statically, and what a property or a call gave is taken from the frame
-that just returned.
+A tracer stops before each instruction of the user's code (``events.py``) and reads what it is about to use from the
+value stack: owners, keys, callables and arguments are the very objects. Nothing of the user's is run for it:
+attributes are looked up by storage (``lookup.py``). Every object is known by its identity: guarded steps led to it, or
+it is a container among the arguments, or the function made it.
 The standard library, installed packages and jitgraph itself are not followed, except ``jitgraph.nn`` and
-``jitgraph.optim``, which hold state of the user's.
+``jitgraph.optim``, which hold state of the user's; what such code may read is guarded as a whole (``calls.py``).
 """
 
 from __future__ import annotations
 
-import enum
 import inspect
-import operator
+import signal
 import sys
 import types
-from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import replace
-from functools import lru_cache, partial
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from types import CodeType, FrameType
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from jitgraph import foreign, tree
 from jitgraph.eager import EagerValue
 from jitgraph.errors import TraceError
-from jitgraph.location import Location
-from jitgraph.records import dataclass
 from jitgraph.runtime import collector, forks
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.capture import impure
-from jitgraph.tracing.capture.bytecode import Access, Attr, Call, Const, Index, Match, Name, Result, accesses
-from jitgraph.tracing.capture.evaluation import GETTERS, MISSING, UNKNOWN, Evaluation, is_module_frame, module_local
-from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_library_module, is_users, original_of
-from jitgraph.tracing.guard import Absent, Assumption, HasContents, Objects, Predicate
+from jitgraph.tracing.capture import known_answers
+from jitgraph.tracing.capture.calls import Calls
+from jitgraph.tracing.capture.events import FAILED, Activation, Finish, Site, follow
+from jitgraph.tracing.capture.followed import is_followed, is_library_module, original_of
+from jitgraph.tracing.capture.kinds import MISSING, SIMPLE, is_a, may_change
+from jitgraph.tracing.capture.layout import cell_of
 from jitgraph.tracing.source import Place, item_of
-from jitgraph.tracing.state import MAX_BYTES, MAX_ELEMENTS, Contents, fingerprint, is_container, keeper, restore
-from jitgraph.tracing.symbolic.number import SymbolicNumber, plain_of
-from jitgraph.tracing.symbolic.passing import numbers_in
+from jitgraph.tracing.state import is_container
+from jitgraph.tracing.symbolic.number import SymbolicNumber
 
-_OF_VIEWS: Final = frozenset(
-    [
-        *("T", "mT", "reshape", "view", "swapaxes", "transpose", "squeeze", "diagonal", "real", "imag"),
-        *("shape", "dtype", "ndim", "size", "nbytes", "itemsize", "strides", "flags", "base"),
-    ]
-)  # of a NumPy array: what says nothing about its elements
-_BY_IDENTITY: Final = (id, hash)
-
-
-@dataclass(slots=True)
-class Read:
-    """A value found at a place when it was first read."""
-
-    place: Place
-    value: Any
-    location: Location
-    whole: bool
-    steady: bool  # the owner is reached by guarded steps
-    method: bool = False  # the value is the function of a method, which is bound anew at each lookup
-    by_user: bool = False  # read by code outside of this package, too
-
-
-@dataclass(slots=True)
-class Write:
-    """A place that the function rebinds, with what stood there before (``MISSING`` for nothing)."""
-
-    place: Place
-    before: Any
-    location: Location
-
-    @property
-    def is_new(self) -> bool:
-        """Whether nothing stood there before."""
-        return self.before is MISSING
-
+STAGING: Final = "__jg__"  # the variable of rewritten functions that holds the staging functions
+_CALLEE: Final = ("jitgraph.tracing.script.callees", "callee")
+_PLAIN_KEYS: Final = (int, str, bytes, float, complex, type(None), type)
 
 # From 3.12 on a trace function changes the code of all threads that run it: two threads that switched instruction
 # events on and off at once made CPython 3.12.1 crash. One thread records at a time there, inside a recording too.
 _ALONE: Final = forks.lock(awaited=True) if sys.version_info >= (3, 12) else nullcontext()
 
 
-class Capture(Evaluation):
+class Capture(Calls):
     """What one trace saw of the functions that it ran by ``call``."""
 
     def __init__(self, functions: Iterable[Any], known: Iterable[Any] = (), arguments: Iterable[Any] = ()) -> None:
         """``known`` are objects whose identity is in the key of the specialisation; ``arguments`` are containers whose
         contents are."""
-        super().__init__()
-        self.objects = Objects()
-        self.reads: dict[tuple[Any, ...], Read] = {}
-        self.writes: dict[tuple[Any, ...], Write] = {}
-        self.unguarded: dict[str, Location] = {}
-        self._watches: list[dict[tuple[Any, ...], Write]] = []
+        super().__init__(known, arguments)
+        known_answers.require()
         self.numbers: Any = None  # the Numbers of the trace: they are told what calls are given
-        self._put_back: list[tuple[Any, Callable[[Any], None]]] = []
-        self._arrays: dict[int, tuple[Any, str, Location, Any]] = {}
-        self._contents: dict[int, Contents] = {}
-        self._contents_read: dict[int, tuple[Place, Contents, Location]] = {}
-        self.steady |= {id(value): value for value in known}
-        self._keyed: dict[int, Any] = {id(value): value for value in arguments}
-        self._fresh: dict[int, Any] = {}
-        self._texts: dict[int, str] = {}  # how an object was reached first
-        self._functions: dict[CodeType, list[types.FunctionType]] = {}
-        self._tables: dict[CodeType, Any] = {}
-        self._nested: set[CodeType] = set()
-        self._harmless: dict[int, Any] = {}  # callables, by id, that were looked at
-        self._line = Location("", 0)
-        self._made: tuple[FrameType, str] | None = None
-        self._released: set[tuple[Any, ...]] = set()
-        self._with_attributes: dict[int, Tensor] = {}  # handles of which a user's attribute was read
-        self.attributes: dict[tuple[int, str], Assumption] = {}  # of containers among the arguments
-        self._by_numpy: set[int] = set()  # ids of arrays whose elements Python or NumPy read
+        self._followed: dict[CodeType, bool | None] = {}
+        self._interrupted = False
+        self._entered: dict[int, Any] = {}
+        self._made: dict[int, Any] = {}  # functions that the function made
+        self._cells: dict[int, Any] = {}  # cells of functions that are older than the call
+        self._globals: dict[tuple[int, str], Any] = {}
+        self._stands_for: dict[int, tuple[Any, Any]] = {}  # what a script calls in place of a function
+        self._by_code: dict[CodeType, types.FunctionType] = {}
         for function in functions:  # an object that is called is as fixed as a function
-            self._settle(function, getattr(function, "__name__", type(function).__name__))
+            while function is not None:
+                self.settle(function, getattr(function, "__name__", type(function).__name__))
+                function = getattr(function, "__dict__", {}).get("__wrapped__")
 
     def call(self, function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Any:
         """What the function returns; meanwhile all that it reads and changes is noted.
@@ -132,645 +81,568 @@ class Capture(Evaluation):
                 return function(*args, **keywords)
             finally:
                 sys.settrace(previous)
+                self._view = self._site = None
 
-    # --- the tracer -------------------------------------------------------------------------------------------------
+    # --- frames -----------------------------------------------------------------------------------------------------
 
     def _on_call(self, frame: FrameType, event: str, arg: Any) -> Any:
-        code = frame.f_code
-        table = self._tables.get(code)
-        if table is None:
-            imports = code.co_name == "<module>" and not code.co_filename.startswith("<")  # no state of the call
-            followed = not imports and is_followed(code.co_filename)
-            if followed and code.co_filename.startswith("<"):  # code made by dataclass, namedtuple, exec
-                followed = not is_library_module(frame.f_globals.get("__name__", "__main__"))
-            table = self._tables[code] = _table(code) if followed else False
-            if table is not False:
-                self._nested.update(const for const in code.co_consts if isinstance(const, CodeType))
-        if table is False:
+        if self._interrupted:
             return None
+        followed = self._followed.get(frame.f_code)
+        if followed is None:
+            followed = self._followed[frame.f_code] = _is_followed(frame)
+            if followed and _handles_a_signal(frame.f_code):
+                self._interrupted, self._followed[frame.f_code] = True, None
+                frame.f_trace_lines = False
+                return self._until_return
+        if not followed:
+            return None
+        view = Activation(frame, self)
+        self._enter(view)
+        return follow(frame, view)
+
+    def _until_return(self, frame: FrameType, event: str, arg: Any) -> Any:
+        """What the handler of a signal does is no part of the function that it interrupts."""
+        if event == "return":
+            self._interrupted = False
+        return self._until_return
+
+    def _enter(self, view: Activation) -> None:
+        """A function begins to run, or goes on: one that is older than the call is guarded from here."""
+        code = view.frame.f_code
+        if not code.co_flags & inspect.CO_NEWLOCALS:
+            return
         if code.co_name == "__init__" and code.co_argcount:
-            made = frame.f_locals.get(code.co_varnames[0])
+            made = view.frame.f_locals.get(code.co_varnames[0])
             if id(made) not in self.steady:
-                self._fresh[id(made)] = made
-        if code in self._functions and not code.co_filename.startswith(PACKAGE):
-            self._read_defaults(code)
-        frame.f_trace_lines = False
-        frame.f_trace = self._on_event  # from 3.13 on the next line does nothing for a frame without it
-        frame.f_trace_opcodes = True
-        return self._on_event
-
-    def _on_event(self, frame: FrameType, event: str, arg: Any) -> Any:
-        if event == "opcode":
-            found = self._tables[frame.f_code].get(frame.f_lasti)
-            if found is not None:
-                if self._made is not None:
-                    self._note_made(frame)
-                for access in found:
-                    self._line = Location(frame.f_code.co_filename, access.line)
-                    if access.kind == "read":
-                        self._read(access, frame)
-                    elif access.kind == "make":
-                        kind = self.evaluate(access.target.owner.function, frame)
-                        if isinstance(kind, type) and not isinstance(kind.__new__, types.FunctionType):
-                            self._made = frame, access.target.name
-                    elif access.kind == "call":
-                        self._call(access.target, access, frame)
-                    elif access.kind == "match":
-                        self._match(access.target, access, frame)
-                    else:
-                        self._write(access, frame)
-        elif event == "return" and not frame.f_code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
-            original, whole = original_of(frame.f_code)
-            self.returned[original if whole else frame.f_code] = arg
-        return self._on_event
-
-    def _note_made(self, frame: FrameType) -> None:
-        """The variable that the last instruction but one bound holds an object that was just made."""
-        assert self._made is not None
-        (home, name), self._made = self._made, None
-        if home is frame and name in frame.f_locals:
-            made = frame.f_locals[name]
-            if id(made) not in self.steady:
-                self._fresh[id(made)] = made
-
-    # --- reads and writes -------------------------------------------------------------------------------------------
-
-    def _read(self, access: Access, frame: FrameType) -> None:
-        target = access.target
-        if isinstance(target, Name):
-            self._read_name(target, access, frame)
+                self.fresh[id(made)] = made
+        function = view.function
+        if id(function) in self._entered or id(function) in self._made:
             return
-        owner = self.evaluate(target.owner, frame)
-        if owner is UNKNOWN:
-            kind = self.evaluate(target.owner.function, frame) if isinstance(target.owner, Result) else None
-            if isinstance(kind, type) and isinstance(target, Attr):
-                self._refuse(getattr(kind, str(target.name), None), str(target), self._line)
-            if isinstance(target, Attr) and not access.method and not _is_of_tensors(str(target.name)):
-                self.cannot_guard(f"{target.name!s} of a value whose origin is not known")
-            return
-        if isinstance(target, Attr):
-            name = target.name if isinstance(target.name, str) else self.evaluate(target.name, frame)
-            if isinstance(name, str):
-                self._read_attribute(owner, name, access)
-                if isinstance(owner, np.ndarray) and name not in _OF_VIEWS:
-                    self._by_numpy.add(id(owner))
-        else:
-            key = _plain_key(owner, self.evaluate(target.key, frame))
-            if isinstance(owner, np.ndarray):
-                if key is UNKNOWN or not _is_view(owner, key):
-                    self._by_numpy.add(id(owner))
-            elif key is not UNKNOWN and is_container(owner):
-                self._read_item(owner, key, access)
-            elif id(owner) in self.steady and id(owner) not in self._fresh and _is_opaque(owner):
-                self.cannot_guard(f"the items of {target.owner!s}, a {type(owner).__name__}")
+        self._entered[id(function)] = function
+        self.settle(function, getattr(function, "__name__", "a function"))
+        original = self._original(function)
+        if is_a(original, types.FunctionType) and not view.in_package:
+            self._keep_function(original)
 
-    def _read_name(self, target: Name, access: Access, frame: FrameType) -> None:
-        if target.scope == "global":
-            if module_local(frame, target.name) is not UNKNOWN or self._is_own_namespace(frame):
-                return
-            if target.name in frame.f_globals:
-                place = Place("item", frame.f_globals, target.name, target.name)
-                self._keep(place, frame.f_globals[target.name], access, steady=True)
-            elif target.name in frame.f_builtins:
-                self._refuse(self.evaluate(target, frame), target.name, self._line)
-            else:  # a NameError, which the function may expect
-                place = Place("item", frame.f_globals, target.name, target.name)
-                self.reads.setdefault(place.identity, Read(place, MISSING, self._line, False, True))
-        elif target.scope == "free":
-            value = frame.f_locals.get(target.name, UNKNOWN)
-            if value is UNKNOWN:
-                return
-            found = False
-            for function in self._owners(frame.f_code, target.name):
-                index = function.__code__.co_freevars.index(target.name)
-                cell = (function.__closure__ or ())[index]
-                place = Place("cell", cell, None, target.name)
-                if place.get_or(UNKNOWN) is value:
-                    self._keep(place, value, access, steady=True)
-                    found = True
-            if not found and frame.f_code not in self._nested and not isinstance(value, Tensor):
-                self.cannot_guard(f"the variable {target.name!r} of an enclosing function")
+    def _original(self, function: Any) -> Any:
+        """The user's function in place of which a rewritten one runs."""
+        found = self._stands_for.get(id(function))
+        if found is not None:
+            return found[1]
+        code = original_of(function.__code__)[0]
+        return function if code is function.__code__ else self._by_code.get(code, function)
 
-    def _call(self, call: Call, access: Access, frame: FrameType) -> None:
-        """What a function that is not written in Python is about to read."""
-        function = self.evaluate(call.function, frame)
-        if self.numbers is not None and self.numbers.are_there:
-            given = [self.evaluate(argument, frame) for argument in call.arguments]
-            if (function is operator.is_ or function is operator.is_not) and len(given) == 2:
-                self.numbers.compared(*[0 if value is UNKNOWN else value for value in given])
-            elif function is not UNKNOWN:
-                self.numbers.passed_to(function, given)
-        if any(function is known for known in _BY_IDENTITY) and call.arguments and self._is_in_users_code():
-            value = self.evaluate(call.arguments[0], frame)
-            if value is UNKNOWN or isinstance(value, Tensor):
-                self.cannot_guard(f"{function.__name__}({call.arguments[0] or '...'})")
-        elif function is dir and len(call.arguments) == 1:
-            self._read(replace(access, target=Attr(call.arguments[0], "__dict__")), frame)
-        elif function is operator.getitem and len(call.arguments) == 2:
-            self._read(replace(access, target=Index(*call.arguments)), frame)
-        elif type(function) in GETTERS:
-            self._get(function, call.arguments, access, frame)
-        if _computes_at_once(function):
-            given = [self.evaluate(argument, frame) for argument in call.arguments]
-            self._by_numpy.update(id(value) for value in given if isinstance(value, np.ndarray))
+    def _keep_function(self, function: types.FunctionType) -> None:
+        name = self.text_of(function)
+        self.keep(Place("attribute", function, "__code__", f"{name}.__code__"), function.__code__)
+        for part in ("__defaults__", "__kwdefaults__"):
+            value = getattr(function, part)
+            if value is not None:
+                self.keep(Place("attribute", function, part, f"{name}.{part}"), value)
+                if is_a(value, dict):
+                    self.keep_contents(value, f"{name}.{part}")
+                for default in value.values() if is_a(value, dict) else value:
+                    self.settle(default, name)
 
-    def _is_in_users_code(self) -> bool:
-        """Whether the line being run is outside of this package."""
-        return not self._line.file.startswith(PACKAGE)
+    def settle(self, value: Any, text: str) -> None:
+        """As the base class; of a function the variables that it closes over and its globals are steady, too."""
+        super().settle(value, text)
+        if is_a(value, types.FunctionType) and id(value) not in self._made:
+            for cell in value.__closure__ or ():
+                self._cells[id(cell)] = cell
+            self._by_code.setdefault(value.__code__, value)
+            self.steady.setdefault(id(value.__globals__), value.__globals__)
+        elif is_a(value, types.MethodType):
+            self.settle(value.__self__, text)
+            self.settle(value.__func__, text)
+        elif is_a(value, staticmethod | classmethod):
+            self.settle(value.__func__, text)
+        elif is_a(value, property):
+            for part in (value.fget, value.fset, value.fdel):
+                self.settle(part, text)
 
-    def _get(self, getter: Any, arguments: tuple[Any, ...], access: Access, frame: FrameType) -> None:
-        """What an ``attrgetter``, ``itemgetter`` or ``methodcaller`` is about to read."""
-        owner = arguments[0] if len(arguments) == 1 else None
-        names = getter.__reduce__()[1]
-        if isinstance(getter, operator.attrgetter):
-            for path in names:
-                expression = owner
-                for name in path.split("."):
-                    expression = Attr(expression, name)
-                    self._read(replace(access, target=expression), frame)
-        elif isinstance(getter, operator.itemgetter):
-            for key in names:
-                self._read(replace(access, target=Index(owner, Const(key))), frame)
-        else:
-            self._read(replace(access, target=Attr(owner, str(names[0])), method=True), frame)
+    def made(self, view: Activation, value: Any) -> None:
+        self._made[id(value)] = value
 
-    def _match(self, match: Match, access: Access, frame: FrameType) -> None:
-        """The attributes that a class pattern reads by position."""
-        kind = self.evaluate(match.kind, frame)
-        for name in getattr(kind, "__match_args__", ())[: match.patterns] if isinstance(kind, type) else ():
-            self._read(replace(access, target=Attr(match.subject, name)), frame)
+    # --- names ------------------------------------------------------------------------------------------------------
 
-    def _read_defaults(self, code: CodeType) -> None:
-        """The defaults of the functions with this code, one of which is being called."""
-        for function in self._functions[code]:
-            for name in ("__defaults__", "__kwdefaults__") if function.__defaults__ or function.__kwdefaults__ else ():
-                place = Place("attribute", function, name, f"{function.__name__}.{name}")
-                if place.identity not in self.reads:
-                    value = place.get()
-                    self.reads[place.identity] = Read(place, value, self._line, True, True)
-                    self.steady.setdefault(id(value), value)
-                    if isinstance(value, dict):
-                        self._keep_contents(value, place.text)
+    def global_(self, view: Activation, site: Site, mapping: Any) -> Finish | None:
+        name, frame = site.value, view.frame
+        names = frame.f_globals
+        if mapping is not None and mapping is not names and name in mapping:
+            if id(mapping) not in self.steady or not is_a(mapping, dict):
+                return None
+            self._view, self._site = view, site
+            return self.read_item(mapping, name)
+        if view.in_package or (id(names), name) in self._globals or id(names) not in self.steady:
+            return None
+        self._view, self._site = view, site
+        self._globals[id(names), name] = names
+        place = Place("item", names, name, name)
+        if name in names:
+            self.keep(place, names[name])
+            return self.expect(names[name])
+        self.keep(place, MISSING)
+        known = frame.f_builtins
+        value = known.get(name, MISSING)
+        if value is not MISSING:
+            self.refuse(value, name)
+        self.keep(Place("item", known, name, f"builtins.{name}"), value)
+        return None
 
-    def _know_partial(self, function: Any, text: str) -> None:
-        """The arguments that a ``partial`` which is about to be called brings along."""
-        if id(function) not in self._fresh:
-            for value in (function.keywords, function.args):
-                self._settle(value, text)
-                self._keep_contents(value, text)
+    def cell(self, view: Activation, site: Site, mapping: Any) -> Finish | None:
+        name = site.value
+        if mapping is not None and name in mapping:
+            return None
+        cell = self._cell(view, name)
+        if cell is None:
+            return None
+        self._view, self._site = view, site
+        place = Place("cell", cell, None, name)
+        value = place.get_or(MISSING)
+        self.keep(place, value)
+        return None if value is MISSING else self.expect(value)
 
-    def _read_tensor_attribute(self, owner: Tensor, name: str, access: Access) -> None:
-        """An attribute that the user put on a tensor: it belongs to the handle, so that has to stay the same."""
-        if name not in vars(owner):
-            return
-        if id(owner) not in self.sources():
-            if isinstance(owner._value, EagerValue):
-                self.cannot_guard(f"{access.target}, an attribute of a tensor among the arguments")
-            return
-        self._with_attributes[id(owner)] = owner
-        self._keep(Place("attribute", owner, name, str(access.target)), vars(owner)[name], access, steady=True)
+    def _cell(self, view: Activation, name: str) -> Any:
+        """The cell of a variable where it is older than the call."""
+        if name == STAGING or name not in view.frame.f_code.co_freevars:
+            return None
+        cell = cell_of(view.function, name)
+        return cell if id(cell) in self._cells else None
 
-    def _refuse(self, value: Any, text: str, location: Location) -> None:
-        if self._harmless.get(id(value), MISSING) is value:
-            return
-        impure.refuse(value, text, location)
-        if self._is_in_users_code() and (what := impure.frozen(value)) is not None:
-            self.cannot_guard(f"what {text} says about {what}")
-        elif callable(value):
-            self._harmless[id(value)] = value
+    def store_global(self, view: Activation, site: Site, mapping: Any) -> None:
+        if id(mapping) in self.steady and is_a(mapping, dict):
+            self._view, self._site = view, site
+            self.note_write(Place("item", mapping, site.value, site.value), mapping.get(site.value, MISSING))
 
-    def _is_own_namespace(self, frame: FrameType) -> bool:
-        """Whether the globals of a frame are a dict that the function made for ``exec``."""
-        outer = frame.f_back
-        shared = outer is not None and outer.f_globals is frame.f_globals
-        return is_module_frame(frame) and not shared and id(frame.f_globals) not in self.steady
+    def store_cell(self, view: Activation, site: Site) -> None:
+        cell = self._cell(view, site.value)
+        if cell is not None:
+            self._view, self._site = view, site
+            place = Place("cell", cell, None, site.value)
+            self.note_write(place, place.get_or(MISSING))
 
-    def _read_attribute(self, owner: Any, name: str, access: Access) -> None:
-        if isinstance(owner, Tensor):
-            self._read_tensor_attribute(owner, name, access)
-            return
-        if isinstance(owner, types.ModuleType) and is_library_module(owner.__name__):
-            value = vars(owner).get(name)
-            self._refuse(value, f"{owner.__name__}.{name}", self._line)
-            if isinstance(value, list | dict):  # as sys.argv
-                self._keep(Place("attribute", owner, name, f"{owner.__name__}.{name}"), value, access, steady=True)
-            return
-        if isinstance(owner, type) and is_library_module(owner.__module__):
-            self._refuse(getattr(owner, name, None), f"{owner.__name__}.{name}", self._line)
-            return
-        if access.method and is_container(owner):
-            self._keep_contents(owner, str(access.target.owner))
-            if not isinstance(getattr(type(owner), name, None), types.FunctionType):
-                return
-        kind, place_owner, value = self.look_up(owner, name)
-        text = f"{self._texts.get(id(owner), access.target.owner or type(owner).__name__)}.{name}"
-        if kind == "method":
-            if isinstance(value, types.FunctionType) and is_followed(value.__code__.co_filename):
-                self._know(value)
-                home = place_owner if id(owner) in self._fresh else owner
-                self._keep(Place("attribute", home, name, text), value, access, steady=True, method=True)
-            else:
-                self._refuse(getattr(owner, name, None), text, self._line)
-        elif kind == "data":
-            steady = id(owner) in self.steady or isinstance(owner, types.ModuleType)
-            if not steady and not self._is_own(owner) and is_users(owner):
-                self.cannot_guard(f"which object {access.target.owner!s} is, whose {name!r} is read")
-            place = Place("attribute", owner, name, text)
-            if id(owner) not in self._keyed:
-                self._keep(place, value, access, steady=steady)
-            elif place.identity not in self.writes and name not in _step_names(owner):
-                self._keep_attribute(place, plain_of(value))
-        elif kind == "missing" and id(owner) in self.steady and id(owner) not in self._fresh:
-            place = Place("attribute", owner, name, text)
-            if place.identity not in self.writes and place.get_or(MISSING) is MISSING:
-                self.reads.setdefault(place.identity, Read(place, MISSING, self._line, False, True))
+    def imported(self, view: Activation, site: Site, module: Any) -> None:
+        self._view, self._site = view, site
+        name = getattr(module, "__name__", None)
+        if is_a(module, types.ModuleType) and isinstance(name, str):
+            self.settle(module, name)
+            if not view.in_package and not is_library_module(name) and sys.modules.get(name) is module:
+                self.keep(Place("item", sys.modules, name, f"sys.modules[{name!r}]"), module)
 
-    def _keep_attribute(self, place: Place, value: Any) -> None:
-        """An attribute of an argument that is no part of its tree, as one that ``__post_init__`` sets."""
-        if value is not None and (is_container(value) or tree.container_of(value) is not None):
-            self.cannot_guard(f"what is in {place.text}, which is no field of the argument")
-        predicate = self.objects.same(value) if isinstance(value, Tensor) else self.objects.value(value)
-        self.attributes.setdefault((id(place.owner), place.key), Assumption(place, predicate, self._line))
+    def all_names(self, view: Activation, site: Site, module: Any) -> None:
+        self._view, self._site = view, site
+        if is_a(module, types.ModuleType) and not is_library_module(module.__name__):
+            self.settle(vars(module), module.__name__)
+            self.keep_contents(vars(module), module.__name__, soft=True)
 
-    def _read_item(self, owner: Any, key: Any, access: Access) -> None:
+    # --- attributes and items ---------------------------------------------------------------------------------------
+
+    def attribute(self, view: Activation, site: Site, owner: Any, name: str) -> Finish | None:
+        if type(owner) in SIMPLE:
+            return None
+        self._view, self._site = view, site
+        return self.look_up(owner, name)
+
+    def inherited(self, view: Activation, site: Site, kind: Any, owner: Any, name: str) -> Finish | None:
+        self._view, self._site = view, site
+        return self.inherit(kind, owner, name)
+
+    def item(self, view: Activation, site: Site, owner: Any, key: Any) -> Finish | None:
+        if type(owner) in SIMPLE or is_a(owner, Tensor):
+            return None
+        self._view, self._site = view, site
+        return self.read_item(owner, key)
+
+    def read_item(self, owner: Any, key: Any, *, plainly: bool = False) -> Finish | None:
+        if is_a(owner, np.ndarray):
+            if not _is_view(owner, key):
+                self.by_numpy.add(id(owner))
+            return None
+        if is_a(owner, types.MappingProxyType) and id(owner) in self.instances:
+            self.find(self.instances[id(owner)], key)
+            return None
+        if not is_container(owner):
+            self._item_of_object(owner)
+            return None
+        self.special(owner, "getitem")
+        if id(owner) not in self.steady or id(owner) in self.keyed:
+            self.special(key, "hash" if is_a(owner, dict) else "number")
+            return self._default_item(owner, key) if id(owner) in self.steady else None
+        if is_a(owner, tuple):
+            self._settle_elements(owner)
+            return None
+        if not _is_plain_key(key):
+            self.special(key, "hash" if is_a(owner, dict) else "number")
+            self.keep_contents(owner)
+            return None
         try:
-            hash(key)
             value = item_of(owner, key)
-        except LookupError:
-            self._keep_contents(owner, str(access.target.owner))
-            return
-        except TypeError:
-            return
-        if id(owner) in self.steady and id(owner) not in self._keyed and not isinstance(key, slice | Tensor):
-            self._keep(self._place_of(owner, key, str(access.target)), value, access, steady=True)
-        elif isinstance(key, slice) and id(owner) in self.steady:
-            self._keep_contents(owner, str(access.target.owner))
+        except (LookupError, TypeError):
+            value = MISSING
+        place = self.entry(owner, _plain(key), f"{self.text_of(owner)}[{key!r}]")
+        self.keep(place, value)
+        if value is not MISSING:
+            return self.expect(value) if not plainly else None
+        return None if plainly else self._default_item(owner, key)
 
-    def _keep(self, place: Place, value: Any, access: Access, *, steady: bool, method: bool = False) -> None:
-        value = plain_of(value)
-        if type(value) in GETTERS and not access.called:
-            self.cannot_guard(f"what {place.text} reads where it is handed on")
-        self._refuse(value, place.text, self._line)
-        identity = place.identity
-        if identity in self.writes:
-            return
-        known = self.reads.get(identity)
-        if known is None:
-            known = self.reads[identity] = Read(place, value, self._line, False, steady, method)
-            if steady:
-                impure.refuse_iterator(value, place.text, self._line)
-                self._settle(value, place.text)
-        if self._is_in_users_code():
-            known.by_user = True
-        if access.whole and not known.whole:
-            known.whole = True
-            if steady and known.value is value and is_container(value):
-                self._keep_contents(value, place.text)
+    def _default_item(self, owner: Any, key: Any) -> Finish | None:
+        """A mapping with defaults puts one in."""
+        if not is_a(owner, defaultdict) or key in owner or id(owner) in self.keyed:
+            return None
+        self.keep(
+            Place("attribute", owner, "default_factory", f"{self.text_of(owner)}.default_factory"),
+            owner.default_factory,
+        )
+        place = self.entry(owner, key, f"{self.text_of(owner)}[{key!r}]")
 
-    def _place_of(self, container: Any, key: Any, text: str) -> Place:
-        """``container[key]``; in the ``__dict__`` of an object that is the attribute."""
-        if id(container) in self.instances and isinstance(key, str):
-            text = text.replace(f".__dict__[{key!r}]", f".{key}")
-            return Place("attribute", self.instances[id(container)], key, text)
-        return Place("item", container, key, text)
+        def finish(after: Activation | None) -> None:
+            if after is not FAILED:
+                self.note_write(place, MISSING)
 
-    def _settle(self, value: Any, text: str) -> None:
-        """``value`` is reached by guarded steps, so what is read from it later is, too."""
-        if type(value) is not SymbolicNumber and not isinstance(value, Tensor):
-            foreign.refuse(value, text, self._line)
-        if isinstance(value, np.ndarray) and id(value) not in self._arrays:
-            foreign.require_plain(value, text)
-            self._arrays[id(value)] = value, text, self._line, fingerprint(value)
-        if id(value) not in self._fresh and not isinstance(value, Tensor | int | float | str | bytes):
-            self.steady[id(value)] = value
-            self._texts.setdefault(id(value), text)
-            self._know(value)
+        return finish
 
-    def _keep_contents(self, container: Any, text: str) -> None:
-        """The extent and the elements of a container that is used as a whole."""
-        if id(container) in self._contents or id(container) in self._keyed or id(container) not in self.steady:
-            return
-        contents = self._contents[id(container)] = Contents.of(container)
-        if type(container) in (list, dict, set) and container is not self._keyed.get(id(container)):
-            self._put_back.append((container, keeper(container)))
-        place = Place("object", container, None, text)
-        self._contents_read[id(container)] = (place, contents, self._line)
-        if len(container) > MAX_ELEMENTS:
-            self.cannot_guard(f"the {len(container)} elements of {text} one by one (their number is)")
-            return
-        if isinstance(container, set | frozenset):
-            return
-        pairs = list(container.items() if isinstance(container, dict) else enumerate(container))
-        for key, element in pairs:
-            where = self._place_of(container, key, f"{text}[{key!r}]")
-            if where.identity not in self.writes and where.identity not in self.reads:
-                self.reads[where.identity] = Read(where, element, self._line, True, True)
-                self._settle(element, where.text)
-                if is_container(element):
-                    self._keep_contents(element, where.text)
+    def _settle_elements(self, owner: tuple[Any, ...]) -> None:
+        text = self.text_of(owner)
+        for index, element in enumerate(owner):
+            if id(element) not in self.steady:
+                self.settle(element, f"{text}[{index}]")
 
-    def _write(self, access: Access, frame: FrameType) -> None:
-        target = access.target
-        if isinstance(target, Name):
-            self._write_name(target, frame)
+    def _item_of_object(self, owner: Any) -> None:
+        if is_a(owner, type):
+            self.special(owner, "getitem")
+            self.find(owner, "__class_getitem__")
+        elif (
+            not self.special(owner, "getitem")
+            or not is_a(_entry(owner, "__getitem__"), types.FunctionType)
+            or not is_followed(_entry(owner, "__getitem__").__code__.co_filename)
+        ):
+            self.keep_whole(owner)
+
+    def iterate(self, view: Activation, site: Site, owner: Any) -> None:
+        if type(owner) not in SIMPLE and not is_a(owner, Tensor):
+            self._view, self._site = view, site
+            self.iteration(owner)
+
+    def iteration(self, owner: Any) -> None:
+        if type(owner) in SIMPLE or is_a(owner, Tensor | range):
             return
-        owner = self.evaluate(target.owner, frame)
-        if isinstance(owner, Tensor) and isinstance(target, Attr):
-            self._write_tensor_attribute(owner, str(target.name), str(target))
-        if owner is UNKNOWN or isinstance(owner, Tensor) or id(owner) in self._fresh:
+        if is_a(owner, np.ndarray):
+            self.by_numpy.add(id(owner))
+        elif is_container(owner):
+            self.keep_contents(owner)
+        else:
+            self._object_whole(owner, "iter", "__iter__")
+
+    def _object_whole(self, owner: Any, operation: str, name: str) -> None:
+        """An object takes part in an operation: by code of its own, which is followed, or else as a whole."""
+        self.special(owner, operation)
+        entry = _entry(owner, name)
+        if is_a(entry, types.FunctionType) and is_followed(entry.__code__.co_filename):
             return
-        if isinstance(target, Attr):
-            assert isinstance(target.name, str)
-            kind, _, before = self.look_up(owner, target.name)
-            if kind in ("data", "missing"):
-                present = kind == "data" and _in_instance(owner, target.name)
-                self._note_write(Place("attribute", owner, target.name, str(target)), before if present else MISSING)
-        elif is_container(owner) and id(owner) in self.steady:
-            key = _plain_key(owner, self.evaluate(target.key, frame)) if target.key is not None else UNKNOWN
-            if key is UNKNOWN:
-                self._keep_contents(owner, str(target.owner))
+        if not is_a(owner, type | types.FunctionType):
+            self.keep_whole(owner)
+
+    def advance(self, view: Activation, site: Site, iterator: Any) -> None:
+        if self.is_steady(iterator) or may_change(type(iterator)):
+            self._view, self._site = view, site
+            self.advancing(iterator)
+
+    # --- operators --------------------------------------------------------------------------------------------------
+
+    def operate(self, view: Activation, site: Site, operation: str, operands: Sequence[Any]) -> None:
+        for operand in operands:
+            if type(operand) not in SIMPLE and (type(operand) is not Tensor or operation in _OF_TENSORS):
+                self._view, self._site = view, site
+                self.operation(operation, operands)
                 return
-            place = Place("item", owner, key, str(target))
-            self._note_write(place, place.get_or(MISSING))
+            if type(operand) is SymbolicNumber and operation == "is":
+                self._view, self._site = view, site
+                self._compare_identity(operands)
+                return
 
-    def _write_tensor_attribute(self, owner: Tensor, name: str, text: str) -> None:
-        if hasattr(type(owner), name) or not isinstance(owner._value, EagerValue):
+    def operation(self, operation: str, operands: Sequence[Any]) -> None:
+        if operation == "is":
+            self._compare_identity(operands)
             return
+        if operation == "in" and self._is_entry(*operands):
+            return
+        for operand in operands:
+            if type(operand) in SIMPLE:
+                continue
+            if is_a(operand, Tensor):
+                if operation in ("format", "str") and not self.in_package:
+                    self.cannot_guard(f"the text of {self.text_of(operand)}, which is not computed yet")
+            elif is_a(operand, np.ndarray):
+                self._of_array(operation, operand, operands)
+            elif is_container(operand):
+                self.special(operand, operation)
+                self._of_container(operation, operand)
+            else:
+                self._of_object(operation, operand)
+
+    def _of_container(self, operation: str, operand: Any) -> None:
+        if operation in ("bool", "len", "matched"):
+            self.keep_extent(operand)
+        elif operation == "hash":
+            self.keep_whole(operand)
+        elif operation in ("mapping", "iter", "reversed"):
+            self.keep_contents(operand)
+        else:
+            self.keep_whole(operand)
+
+    def _of_object(self, operation: str, operand: Any) -> None:
+        """An operand with special methods of the user's, which are followed, or of a library's."""
+        if is_a(operand, type):
+            self.special(operand, operation)
+            return
+        users = self.special(operand, operation)
+        if operation in ("hash", "matched", "bool", "with", "async with", "await", "aiter") or users:
+            return
+        if operation in ("format", "str", "repr", "==", "!=") and is_a(operand, types.FunctionType | types.ModuleType):
+            return
+        self.keep_whole(operand)
+
+    def _of_array(self, operation: str, operand: Any, operands: Sequence[Any]) -> None:
+        if operation in ("bool", "in", "number", "format", "str", "repr") or not any(
+            is_a(other, Tensor) for other in operands
+        ):
+            self.by_numpy.add(id(operand))
+
+    def _is_entry(self, item: Any, container: Any) -> bool:
+        """Whether ``item in container`` asks for one entry of a mapping alone."""
+        if not is_a(container, dict) or not is_container(container) or not _is_plain_key(item):
+            return False
+        if id(container) in self.steady and id(container) not in self.keyed:
+            self.special(container, "in")
+            value = dict.get(container, _plain(item), MISSING)
+            self.keep(self.entry(container, _plain(item), f"{self.text_of(container)}[{item!r}]"), value)
+        return True
+
+    def _compare_identity(self, operands: Sequence[Any]) -> None:
+        """``is``: a number that varies has no identity, and tensors from outside have to stay who they are."""
+        a, b = operands
+        if self.numbers is not None:
+            self.numbers.compared(a, b)
+        for one, other in ((a, b), (b, a)):
+            if is_a(one, Tensor) and is_a(other, Tensor):
+                self.with_attributes[id(one)] = one
+
+    # --- patterns ---------------------------------------------------------------------------------------------------
+
+    def match_class(self, view: Activation, site: Site, subject: Any, kind: Any, names: Sequence[str]) -> None:
+        self._view, self._site = view, site
+        if not is_a(kind, type):
+            return
+        self.is_instance(subject, kind)
+        positional: Sequence[str] = ()
+        if site.argument:
+            self.look_up(kind, "__match_args__")
+            positional = getattr(kind, "__match_args__", ())[: site.argument]
+        for name in (*positional, *names):
+            self.look_up(subject, name)
+
+    def match_keys(self, view: Activation, site: Site, subject: Any, keys: Any) -> None:
+        self._view, self._site = view, site
+        for key in keys:
+            self.read_item(subject, key, plainly=True)
+
+    # --- calls ------------------------------------------------------------------------------------------------------
+
+    def called(
+        self, view: Activation, site: Site, function: Any, arguments: Sequence[Any], names: Sequence[str]
+    ) -> Finish | None:
+        self._view, self._site = view, site
+        found = self._stands_for.get(id(function))
+        if found is not None:
+            function = found[1]
+        if _is_callee(function) and arguments:
+            return self._staged(arguments[0])
+        if self.numbers is not None:
+            self.numbers.passed_to(function, arguments)
+        return self.call_of(function, arguments, names)
+
+    def _staged(self, function: Any) -> Finish:
+        """A script asks what to call in place of ``function``."""
+
+        if not callable(function) or not is_a(function, (types.FunctionType, types.MethodType, type)):
+            self.special(function, "call")
+
+        def finish(after: Activation | None) -> None:
+            if after is not FAILED:
+                self._stand_for(after.at(-1), function)
+
+        return finish
+
+    def _stand_for(self, made: Any, function: Any) -> None:
+        if made is function:
+            return
+        self._stands_for[id(made)] = made, function
+        inner = getattr(function, "__func__", None)
+        if is_a(made, types.MethodType):
+            call = inner if inner is not None else _entry(function, "__call__")
+            self._stand_for(made.__func__, call)
+        elif is_a(made, types.FunctionType) and id(function) in self._made:
+            self._made[id(made)] = made
+
+    def call_unpacked(
+        self, view: Activation, site: Site, function: Any, arguments: Any, keywords: Any
+    ) -> Finish | None:
+        self._view, self._site = view, site
+        if not is_a(arguments, tuple):
+            self.iteration(arguments)
+        elif self.is_steady(arguments):
+            self._settle_elements(arguments)
+        if not is_a(arguments, tuple | list):
+            arguments = ()
+        if is_a(keywords, Mapping):
+            if is_container(keywords):
+                self.keep_contents(keywords)
+            return self.called(view, site, function, (*arguments, *keywords.values()), tuple(keywords))
+        return self.called(view, site, function, arguments, ())
+
+    def raised(self, view: Activation, site: Site, error: Any) -> None:
+        if is_a(error, type) and may_change(error):
+            self._view, self._site = view, site
+            self.call_of(error, (), ())
+
+    # --- writes -----------------------------------------------------------------------------------------------------
+
+    def store_attribute(self, view: Activation, site: Site, owner: Any, name: str) -> None:
+        self._view, self._site = view, site
+        self.sets_attribute(owner, name)
+
+    def sets_attribute(self, owner: Any, name: Any) -> Finish | None:
+        if not is_a(name, str):
+            return None
+        if not is_a(owner, Tensor):
+            for special in ("__setattr__", "__delattr__"):
+                found = self.find(type(owner), special)
+                if found is not None and is_a(found[1], types.FunctionType):
+                    return None  # it runs, and is followed
+        self.set_attribute(owner, name)
+        return None
+
+    def set_attribute(self, owner: Any, name: str) -> None:
+        if is_a(owner, Tensor):
+            self._set_tensor_attribute(owner, name)
+            return
+        text = f"{self.text_of(owner)}.{name}"
+        if is_a(owner, type):
+            self._set_class_attribute(owner, name)
+            return
+        if is_a(owner, types.ModuleType) and type(owner) is types.ModuleType:
+            self.settle(vars(owner), owner.__name__)
+            self.note_write(Place("item", vars(owner), name, text), vars(owner).get(name, MISSING))
+            return
+        if id(owner) not in self.steady:
+            return
+        self.keep_kind(owner)
+        if name == "__class__":
+            self.note_write(Place("type", owner, None, f"type({self.text_of(owner)})"), type(owner))
+            return
+        found = self.find(type(owner), name)
+        if found is not None and hasattr(type(found[1]), "__set__"):
+            self.answered_by(found[1])
+            if not is_a(found[1], types.MemberDescriptorType | types.GetSetDescriptorType):
+                return  # a property or a descriptor of the user's, which is followed
+            before = getattr(owner, name, MISSING)
+        else:
+            storage = self.storage(owner)
+            before = MISSING if storage is None else storage.get(name, MISSING)
+        place = Place("attribute", owner, name, text)
+        if isinstance(before, dict) and name == "__dict__":
+            before = dict(before)
+        self.note_write(place, before)
+
+    def _set_class_attribute(self, owner: type, name: str) -> None:
+        self.forget_classes()
+        if owner in self.made_classes:
+            return
+        found = self.find(type(owner), name)
+        if found is not None and is_a(found[1], property):
+            return
+        text = f"{self.texts.get(id(owner), owner.__qualname__)}.{name}"
+        self.note_write(Place("class", owner, name, text), vars(owner).get(name, MISSING))
+
+    def _set_tensor_attribute(self, owner: Tensor, name: str) -> None:
+        if hasattr(type(owner), name) or not is_a(owner._value, EagerValue):
+            return
+        text = f"{self.text_of(owner)}.{name}"
         if id(owner) not in self.sources():
             raise TraceError(
                 f"{text} is set on a tensor among the arguments, which no later call repeats",
-                location=self._line,
+                location=self.line,
                 hint="return the value, or keep it on an object",
             )
-        self._with_attributes[id(owner)] = owner
-        self._note_write(Place("attribute", owner, name, text), vars(owner).get(name, MISSING))
+        self.with_attributes[id(owner)] = owner
+        self.note_write(Place("attribute", owner, name, text), vars(owner).get(name, MISSING))
 
-    def _write_name(self, target: Name, frame: FrameType) -> None:
-        if target.scope == "global":
-            if (is_module_frame(frame) and frame.f_locals is not frame.f_globals) or self._is_own_namespace(frame):
-                return
-            place = Place("item", frame.f_globals, target.name, target.name)
-            self._note_write(place, frame.f_globals.get(target.name, MISSING))
-        elif target.scope == "free":
-            for function in self._owners(frame.f_code, target.name):
-                cell = (function.__closure__ or ())[function.__code__.co_freevars.index(target.name)]
-                place = Place("cell", cell, None, target.name)
-                self._note_write(place, place.get_or(MISSING))
+    def store_item(self, view: Activation, site: Site, owner: Any, key: Any) -> None:
+        self._view, self._site = view, site
+        self.set_item(owner, key, removes=site.name.startswith("DELETE"))
 
-    def _owners(self, code: CodeType, name: str) -> list[types.FunctionType]:
-        """The known functions with this code (before it was rewritten) that have ``name`` from an enclosing one."""
-        found = self._functions.get(original_of(code)[0], ())
-        return [function for function in found if name in function.__code__.co_freevars]
-
-    def _note_write(self, place: Place, before: Any) -> None:
-        write = Write(place, plain_of(before), self._line)
-        for written in (self.writes, *self._watches):
-            written.setdefault(place.identity, write)
-
-    def _know(self, value: Any) -> None:
-        """Remember a function by its code, so that its cells can be found when a frame of it reads them."""
-        seen = 0
-        while seen < 8:
-            seen += 1
-            if isinstance(value, types.MethodType):
-                self.steady.setdefault(id(value.__self__), value.__self__)
-                value = value.__func__
-            elif isinstance(value, partial):
-                self._know_partial(value, "partial")
-                value = value.func
-            elif isinstance(value, types.FunctionType):
-                functions = self._functions.setdefault(value.__code__, [])
-                if not any(value is known for known in functions):
-                    functions.append(value)
-                    for default in (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()):
-                        self.steady.setdefault(id(default), default)
-                value = getattr(value, "__wrapped__", None)
-            elif hasattr(type(value), "__wrapped__") or "__wrapped__" in getattr(value, "__dict__", ()):
-                value = value.__wrapped__
-            else:
-                return
-
-    def cannot_guard(self, what: str) -> None:
-        """Note what no guard can see, with the line being run."""
-        self.unguarded.setdefault(what, self._line)
-
-    # --- the end of the trace ---------------------------------------------------------------------------------------
-
-    def is_steady(self, value: Any) -> bool:
-        """Whether ``value`` was reached by guarded steps, or is an argument."""
-        return id(value) in self.steady or id(value) in self._keyed
-
-    def is_outside(self, value: Any) -> bool:
-        """Whether ``value`` was reached by guarded steps, and is no container of the arguments."""
-        return id(value) in self.steady and id(value) not in self._keyed
-
-    def is_fresh(self, value: Any) -> bool:
-        """Whether ``value`` is an instance that the function made."""
-        return id(value) in self._fresh
-
-    def outside(self) -> tuple[Any, ...]:
-        """Every object from outside that the function reached."""
-        return (*self.steady.values(), *self._keyed.values())
-
-    def release(self, mapping: Any, key: Any) -> None:
-        """Guard ``mapping[key]`` no more where it is read by this package alone: it is an input."""
-        self._released.add(Place("item", mapping, key, "").identity)
-
-    def assumptions(self, lifted: Collection[int] = ()) -> list[Assumption]:
-        """What must be true of what was read; TraceError where the function changed it in a way not seen.
-
-        ``lifted`` are the ids of arrays that are inputs. Elements that Python or NumPy used are guarded where they are
-        few.
-        """
-        found: list[Assumption] = []
-        for given, text, location, before in self._arrays.values():
-            if fingerprint(given) != before:
-                raise _changed(text, location)
-        for identity, read in self.reads.items():
-            if id(read.place.owner) in self._fresh or (identity in self._released and not read.by_user):
-                continue
-            if type(read.value) is SymbolicNumber:  # read again at each call
-                if identity not in self.writes and read.place.get_or(None) is not read.value:
-                    raise _changed(read.place.text, read.location)
-                continue
-            if isinstance(read.value, Tensor) and identity in self.writes and not read.steady:
-                raise TraceError(
-                    f"{read.place.text} is read and set, but how later calls find its owner is not known",
-                    location=read.location,
-                    hint="reach the object by a variable, an attribute or an argument",
-                )
-            predicate: Predicate = Absent() if read.value is MISSING else self.objects.value(read.value)
-            assumption = Assumption(read.place, predicate, read.location, read.method)
-            if isinstance(read.value, np.ndarray) and (
-                id(read.value) not in lifted or id(read.value) in self._by_numpy
-            ):
-                if read.value.nbytes <= MAX_BYTES:
-                    found.append(assumption._replace(predicate=HasContents.of(read.value)))
-                else:
-                    self._line = read.location
-                    self.cannot_guard(f"the {read.value.nbytes} bytes of the array {read.place.text}, used by NumPy")
-            if identity not in self.writes and not assumption.holds(self.objects.values):
-                if read.steady:
-                    raise _changed(read.place.text, read.location)
-                continue
-            found.append(assumption)
-        for write in self.writes.values():
-            after = write.place.get_or(MISSING)
-            if after is write.before and not _is_value(after) and not self._is_own(write.place.owner):
-                predicate = Absent() if after is MISSING else self.objects.same(after)
-                found.append(Assumption(write.place, predicate, write.location))
-        for place, handle in self.tensor_places():
-            if id(handle) in self._with_attributes:
-                found.append(Assumption(place, self.objects.same(handle), self.reads[place.identity].location))
-        for place, contents, location in self._contents_read.values():
-            before = self._before(contents)
-            if before is contents and not contents.unchanged():
-                raise _changed(place.text, location)
-            extent = self.objects.extent(contents.container) if before is contents else self.objects.keys(before.keys)
-            found.append(Assumption(place, extent, location))
-        return [*found, *self.attributes.values()]
-
-    def _before(self, contents: Contents) -> Contents:
-        """The extent of a container without the keys, or attributes, that the function itself added."""
-        container = contents.container
-        if not isinstance(container, dict):
-            return contents
-        owner = self.instances.get(id(container), container)
-        added = {write.place.key for write in self.writes.values() if write.place.owner is owner and write.is_new}
-        keys = tuple(key for key in contents.keys if key not in added)
-        now = tuple(key for key in container if key not in added)
-        return Contents(container, keys) if keys == now else contents
-
-    def sources(self) -> dict[int, Place]:
-        """For each tensor handle that was read at a guarded place (by id), where it stood."""
-        found: dict[int, Place] = {}
-        for read in self.reads.values():
-            if isinstance(read.value, Tensor) and read.steady:
-                found.setdefault(id(read.value), read.place)
-        return found
-
-    def tensor_places(self) -> list[tuple[Place, Tensor]]:
-        """Every guarded place at which a tensor was read."""
-        return [
-            (read.place, read.value) for read in self.reads.values() if isinstance(read.value, Tensor) and read.steady
-        ]
-
-    @contextmanager
-    def watching(self) -> Iterator[list[Write]]:
-        """What is written in the block to objects from outside of it, filled in at its end."""
-        seen: dict[tuple[Any, ...], Write] = {}
-        found: list[Write] = []
-        self._watches.append(seen)
-        before = frozenset(self._fresh)
-        try:
-            yield found
-        finally:
-            self._watches.remove(seen)
-        own = self._fresh.keys() - before
-        found += [write for write in seen.values() if id(write.place.owner) not in own]
-
-    def know_arguments(self, containers: Iterable[Any]) -> None:
-        """Say that these are containers of the arguments, whose changes are seen without this."""
-        self._keyed |= {id(container): container for container in containers}
-
-    def _is_own(self, owner: Any) -> bool:
-        """Whether an object was made by the call, or is a container of its arguments."""
-        return id(owner) in self._fresh or id(owner) in self._keyed
-
-    def effects(self) -> list[tuple[Write, Any]]:
-        """The places of outer objects that hold something new now, with what they hold (``MISSING`` for nothing)."""
-        found = []
-        for write in self.writes.values():
-            if self._is_own(write.place.owner):
-                continue
-            after = write.place.get_or(MISSING)
-            if after is not write.before or _is_value(after):  # what it held already, too: a later call may differ
-                found.append((write, after))
-        return found
-
-    def undo(self) -> None:
-        """Put back what the function rebound."""
-        for used, _, _, contents in self._arrays.values():
-            restore(used, contents)
-        for write in self.writes.values():
-            if write.before is MISSING:
-                write.place.remove()
-            else:
-                write.place.set(write.before)
-        assigned = {id(write.place.owner) for write in self.writes.values()}
-        for container, put_back in self._put_back:
-            owner = self.instances.get(id(container), container)
-            if id(owner) not in assigned:  # else it was looked at after an assignment, perhaps
-                put_back(container)
+    def set_item(self, owner: Any, key: Any, *, removes: bool = False) -> None:
+        if is_a(owner, Tensor | np.ndarray):
+            return
+        self.special(owner, "setitem")
+        if not is_container(owner) or id(owner) not in self.steady or id(owner) in self.keyed:
+            return
+        if not _is_plain_key(key) or is_a(key, slice) or (removes and not is_a(owner, dict)):
+            self.keep_contents(owner)
+            return
+        place = self.entry(owner, _plain(key), f"{self.text_of(owner)}[{key!r}]")
+        self.note_write(place, place.get_or(MISSING))
 
 
-@lru_cache(maxsize=4096)
-def _table(code: CodeType) -> dict[int, tuple[Access, ...]]:
-    """``accesses``; of the calls in this package's own code those of ``type`` alone."""
-    found = accesses(code)
-    if not code.co_filename.startswith(PACKAGE):
-        return found
-    kept = {at: tuple(a for a in group if a.kind != "call" or _is_type_call(a)) for at, group in found.items()}
-    return {at: group for at, group in kept.items() if group}
+_OF_TENSORS: Final = frozenset({"format", "str", "is"})
 
 
-def _is_type_call(access: Access) -> bool:
-    return bool(access.target.function == Name("global", "type"))
-
-
-def _is_of_tensors(name: str) -> bool:
-    """Whether tensors have an attribute of that name, which is then most likely meant."""
-    return name != "__dict__" and hasattr(Tensor, name)
-
-
-def _plain_key(owner: Any, key: Any) -> Any:
-    """A key as the container is asked for it: a number that varies is held to its value."""
-    if type(key) is tuple and numbers_in(key):
-        return tuple([_plain_key(owner, part) for part in key])
-    if type(key) is not SymbolicNumber:
-        return key
-    return key.refuse("{} as the key of a dict") if isinstance(owner, dict) else key.hold("{} as an index")
-
-
-def _is_opaque(owner: Any) -> bool:
-    """Whether an object of a library answers ``owner[key]`` from something that is not seen here."""
-    plain: Any = str | bytes | bytearray | range | np.ndarray | np.generic | type | types.GenericAlias | Tensor
-    return not isinstance(owner, (plain, array)) and not is_container(owner) and not is_users(owner)
-
-
-def _is_view(array: NDArray[Any], key: Any) -> bool:
-    """Whether ``array[key]`` reads no element: indices that are slices, None, ``...`` and fewer ints than axes."""
-    keys = key if isinstance(key, tuple) else (key,)
-    if not all(isinstance(k, slice | int | np.integer | types.EllipsisType | None) and k is not True for k in keys):
+def _is_followed(frame: FrameType) -> bool:
+    code = frame.f_code
+    if code.co_name == "<module>" and not code.co_filename.startswith("<"):  # no state of the call
         return False
-    return sum(isinstance(k, int | np.integer) for k in keys) < array.ndim
+    if not is_followed(code.co_filename):
+        return False
+    if code.co_filename.startswith("<"):  # code made by dataclass, namedtuple, exec
+        name = frame.f_globals.get("__name__", "__main__")
+        return not (is_library_module(name) or str(name).startswith("namedtuple_"))
+    return True
 
 
-def _computes_at_once(function: Any) -> bool:
-    """Whether a function reads the elements of an array among its arguments: one of NumPy or of Python itself."""
-    module = getattr(function, "__module__", None) if callable(function) else None
-    return isinstance(module, str) and module.partition(".")[0] in ("numpy", "builtins", "math", "operator")
+def _handles_a_signal(code: CodeType) -> bool:
+    """Whether code is that of a handler of signals, which runs between any two instructions."""
+    return any(getattr(signal.getsignal(number), "__code__", None) is code for number in signal.valid_signals())
 
 
-def _step_names(container: Any) -> set[Any]:
-    """The keys and names under which a container of the arguments holds what is in the key of a call."""
-    kind = tree.container_of(container)
-    return set() if kind is None else {step[0] for step in kind.take_apart(container).steps}
+def _is_callee(function: Any) -> bool:
+    """Whether a function is the one by which a script finds out what to call."""
+    return is_a(function, types.FunctionType) and (function.__module__, function.__name__) == _CALLEE
 
 
-def _is_value(value: Any) -> bool:
-    """Whether setting a place to ``value`` again makes no other object of it."""
-    return value is None or isinstance(value, bool | int | float | complex | str | bytes | enum.Enum)
+def _entry(owner: Any, name: str) -> Any:
+    return next((vars(base)[name] for base in type(owner).__mro__ if name in vars(base)), None)
 
 
-def _in_instance(owner: Any, name: str) -> bool:
-    own = getattr(owner, "__dict__", None)
-    return name in own if own is not None else hasattr(owner, name)
+def _plain(key: Any) -> Any:
+    return key.plain if type(key) is SymbolicNumber else key
 
 
-def _changed(text: str, location: Location) -> TraceError:
-    return TraceError(
-        f"{text} was changed while the function was traced, by more than an assignment; no later call repeats that",
-        location=location,
-        hint="return the new value instead, or change it outside of the traced function",
+def _is_plain_key(key: Any) -> bool:
+    """Whether looking up a key runs no code of the user's."""
+    if is_a(key, tuple):
+        return all(map(_is_plain_key, key))
+    return (
+        type(key) in SIMPLE
+        or is_a(key, type | types.FunctionType)
+        or (is_a(key, _PLAIN_KEYS) and not may_change(type(key)))
     )
+
+
+def _is_view(array: Any, key: Any) -> bool:
+    """Whether ``array[key]`` reads no element: indices that are slices, None, ``...`` and fewer ints than axes."""
+    keys = key if is_a(key, tuple) else (key,)
+    if not all(is_a(k, slice | int | np.integer | types.EllipsisType | None) and k is not True for k in keys):
+        return False
+    return bool(sum(is_a(k, int | np.integer) for k in keys) < array.ndim)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _STATEFUL: Final = tuple(os.path.join(PACKAGE, name) + os.sep for name in ("nn", "optim"))
+_STAGING: Final = os.path.join(PACKAGE, "tracing", "script", "staging.py")  # does what the user's code would do
 _LIBRARIES: Final = tuple(
     {
         os.path.realpath(path) + os.sep
@@ -28,7 +29,7 @@ def is_followed(file: str) -> bool:
         return not file.startswith(("<frozen", "<jitgraph", "<attrs", "<__array_function__"))
     path = os.path.realpath(file)
     if path.startswith(PACKAGE):
-        return path.startswith(_STATEFUL)
+        return path.startswith(_STATEFUL) or path == _STAGING
     return not path.startswith(_LIBRARIES) and "site-packages" not in path
 
 
@@ -55,7 +56,9 @@ def is_library_module(name: str) -> bool:
     if module is None:
         return name.startswith("namedtuple_")  # what the standard library writes for a named tuple
     file = getattr(module, "__file__", None)
-    return name != "__main__" and (file is None or not is_followed(file))
+    if name == "__main__" or (file is None and getattr(module, "__spec__", None) is None):
+        return False  # a module that nobody imported was made by the user
+    return file is None or not is_followed(file)
 
 
 def original_of(code: CodeType) -> tuple[CodeType, bool]:

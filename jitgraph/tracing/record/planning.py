@@ -18,8 +18,9 @@ from jitgraph.errors import TraceError
 from jitgraph.location import Location
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.arguments import Arguments, LeafKey, guards_of, sources_of
-from jitgraph.tracing.capture.capture import Capture, Write
-from jitgraph.tracing.capture.evaluation import MISSING
+from jitgraph.tracing.capture.capture import Capture
+from jitgraph.tracing.capture.kinds import MISSING
+from jitgraph.tracing.capture.state import Write
 from jitgraph.tracing.guard import (
     Assumption,
     Distinct,
@@ -73,7 +74,7 @@ class Planning:
             self.provenance.reach(box.value, source)
         for read in self.capture.reads.values() if self.capture is not None else ():
             source = self.provenance.at(read.place)
-            self.provenance.reach(read.value, source.then("func") if _is_bound(read.place, read.method) else source)
+            self.provenance.reach(read.value, source)
         self._fresh: list[Fresh] = []
         self._fresh_of: dict[int, int] = {}
         self._remade_of: dict[int, int | None] = {}
@@ -207,10 +208,10 @@ class Planning:
 
     def _of_state(self, assumptions: Sequence[Assumption], elsewhere: set[Source]) -> Iterator[Guard]:
         """What was read; tensors at the sources ``elsewhere`` have guards of their own."""
-        for place, predicate, location, is_method in assumptions:
+        for place, predicate, location in assumptions:
             source = self.provenance.at(place)
             if not (isinstance(predicate, IsTensor) and source in elsewhere):
-                yield Guard(source.then("func") if _is_bound(place, is_method) else source, predicate, location)
+                yield Guard(source, predicate, location)
 
     def _of_numbers(self) -> Iterator[Guard]:
         numbers = self.trace.numbers
@@ -417,11 +418,6 @@ class Planning:
         if number is not None and trace.taken[number].kind == "slot":
             return Computed("input", number, differentiable)
         return Computed("output", trace.output_number(value.ir), differentiable)
-
-
-def _is_bound(place: Place, is_method: bool) -> bool:
-    """Whether a method that was read is bound where it stands."""
-    return is_method and isinstance(place.get_or(None), types.MethodType)
 
 
 def _whole(leaf: Leaf) -> Template:

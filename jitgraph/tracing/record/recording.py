@@ -174,7 +174,7 @@ class Recording:
         traced = rebuilt(arguments, leaves, values)
         boxes = boxes_of(arguments.structure.children, traced, self.binder.names)
         twice = aliases(boxes) != aliases(boxes_of(arguments.structure.children, values, self.binder.names))
-        capture.know_arguments(box.value for box in boxes)
+        capture.know_arguments((box.value, box.text) for box in boxes)
         args, keywords = self.binder.unbind(traced)
 
         def put_all_back() -> None:

@@ -112,6 +112,8 @@ def _method(method: MethodType) -> Any:
 def _builtin(function: Any) -> Any:
     if function is BUILTIN_PRINT:
         return traced_print
+    if function is globals:
+        return function  # it asks for those of the frame that calls it
     if any(function is setter for setter in _SETTERS):
         return functools.partial(_set, function)
     owner = function.__self__

@@ -58,13 +58,13 @@ def can_stand_in(place: Place) -> bool:
 def _setter(place: Place) -> Callable[[Any], None] | None:
     """What puts a value at a place and runs no code of the user's; None where that cannot be."""
     owner, key = place.owner, place.key
-    if place.kind == "cell":
+    if place.kind in ("cell", "class"):
         return place.set
+    if place.kind in ("type", "cached"):
+        return None
     if place.kind == "item":
         return place.set if type(owner) in (dict, list, OrderedDict) else None
     own = getattr(owner, "__dict__", None)
-    if isinstance(owner, type):
-        return (lambda value: type.__setattr__(owner, key, value)) if key in vars(owner) else None
     if isinstance(owner, types.ModuleType) or type(own) is dict:
         return (lambda value: own.__setitem__(key, value)) if own is not None and key in own else None
     slot = getattr(type(owner), str(key), None)

@@ -1,0 +1,460 @@
+"""Calls: what a callable that is not followed reads of its arguments.
+
+The functions of Python that look something up have a model here; of any other the arguments, and the object that a
+method is bound to, are guarded as a whole.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import operator
+import types
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from jitgraph.tensor import Tensor
+from jitgraph.tracing.capture import impure
+from jitgraph.tracing.capture.contents import ContentsKept
+from jitgraph.tracing.capture.events import FAILED, Activation, Finish
+from jitgraph.tracing.capture.followed import PACKAGE, is_followed
+from jitgraph.tracing.capture.kinds import (
+    GETTERS,
+    LRU_CACHE,
+    MISSING,
+    OPERATIONS,
+    SIMPLE,
+    is_a,
+    is_iterator,
+    may_change,
+)
+from jitgraph.tracing.capture.layout import cell_of
+from jitgraph.tracing.source import Place
+from jitgraph.tracing.state import MAX_ELEMENTS, is_container
+from jitgraph.tracing.symbolic.number import SymbolicNumber
+
+_SHALLOW: Final = (list, tuple, enumerate, zip, reversed, map, filter)
+_SILENT: Final = frozenset(
+    [
+        *(super, object, slice, range, property, staticmethod, classmethod, globals, locals, vars, dir, type, next, id),
+        *(functools.partial, types.SimpleNamespace, types.MethodType, weakref.ref, *GETTERS),
+    ]
+)  # they keep what they are given, and look at nothing in it
+_MUTATORS: Final = frozenset({"__setattr__", "__delattr__"})
+_READERS: Final = {"__getitem__", "get"}
+_METHODS = (
+    types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType,
+    types.ClassMethodDescriptorType,
+)  # fmt: skip
+
+
+class Calls(ContentsKept):
+    """Says what a call reads, before it is made."""
+
+    def call_of(self, function: Any, arguments: Sequence[Any], names: Sequence[str]) -> Finish | None:
+        """``function`` is about to be called; the last ``arguments`` are given by ``names``."""
+        kind = type(function)
+        if kind is types.MethodType:
+            self._method_parts(function)
+            return self.call_of(function.__func__, (function.__self__, *arguments), names)
+        if kind is types.FunctionType:
+            return self._of_function(function, arguments, names)
+        if kind in _METHODS:
+            return self._of_builtin(function, arguments, names)
+        if is_a(function, type):
+            return self._of_class_called(function, arguments, names)
+        if kind is functools.partial:
+            self.keep_partial(function)
+            keywords = dict(function.keywords)
+            given = [*function.args, *arguments[: len(arguments) - len(names)], *keywords.values()]
+            given += arguments[len(arguments) - len(names) :]
+            return self.call_of(function.func, given, (*keywords, *names))
+        if kind in GETTERS:
+            return self.get(function, arguments[0]) if len(arguments) == 1 else None
+        if kind is LRU_CACHE:
+            return self._of_cached(function, arguments, names)
+        return self._of_instance_called(function, arguments, names)
+
+    # --- functions --------------------------------------------------------------------------------------------------
+
+    def _of_function(
+        self, function: types.FunctionType, arguments: Sequence[Any], names: Sequence[str]
+    ) -> Finish | None:
+        code = function.__code__
+        if is_followed(code.co_filename):
+            return None  # what it reads is seen in its own frame
+        if code.co_filename.startswith(PACKAGE):
+            self._keep_for_package(arguments)
+            return None
+        self.refuse(function, getattr(function, "__qualname__", "a function"))
+        if code.co_filename == functools.__file__ and hasattr(function, "registry"):
+            self._of_dispatch(function)
+        return self._of_opaque(function, arguments)
+
+    def _keep_for_package(self, arguments: Sequence[Any]) -> None:
+        """Containers that are handed to this package's own functions."""
+        self.for_package = True
+        for value in arguments:
+            self.keep_whole(value, objects=False)
+        self.for_package = False
+
+    def _of_dispatch(self, function: Any) -> None:
+        """A function of ``singledispatch``: what is registered."""
+        registry = cell_of(cell_of(function, "dispatch").cell_contents, "registry").cell_contents
+        self.settle(registry, f"{function.__name__}.registry")
+        self.keep_contents(registry, f"{function.__name__}.registry")
+
+    def _of_opaque(self, function: Any, arguments: Sequence[Any]) -> Finish | None:
+        """A callable of which nothing is known but what it is given."""
+        count = len(self.unguarded)
+        if _computes_at_once(function):
+            self.by_numpy.update(id(value) for value in arguments if is_a(value, np.ndarray))
+        self._hand_on(arguments)
+        for value in arguments:
+            self.keep_whole(value)
+        return self._of_unknown_origin() if len(self.unguarded) > count else None
+
+    def _of_unknown_origin(self) -> Finish:
+        """What a call gives that depends on what is not seen may be older than the trace, and is changed with care."""
+
+        def finish(after: Activation | None) -> None:
+            if after is not FAILED:
+                value = after.at(-1)
+                if id(value) not in self.fresh and any(map(may_change, type(value).__mro__)):
+                    self.settle(value, self.text_of(value))
+
+        return finish
+
+    def _hand_on(self, arguments: Sequence[Any]) -> None:
+        """What ``attrgetter`` and the like will read of the elements of the other arguments."""
+        for getter in arguments:
+            if type(getter) in GETTERS:
+                rest = [value for value in arguments if type(value) not in GETTERS]
+                for value in rest:
+                    for element in self._elements_of(value):
+                        self.get(getter, element)
+
+    def _elements_of(self, value: Any) -> list[Any]:
+        if not is_container(value) or len(value) > MAX_ELEMENTS:
+            if type(value) not in SIMPLE and not callable(value):
+                self.cannot_guard(f"what a getter reads of the elements of a {type(value).__name__}")
+            return []
+        self.keep_contents(value)
+        return list(value)
+
+    def _handed_on(self, getter: Any) -> None:
+        """The elements that it reads were looked up with the call."""
+
+    def get(self, getter: Any, owner: Any) -> Finish | None:
+        """What an ``attrgetter``, ``itemgetter`` or ``methodcaller`` is about to read."""
+        if type(getter) not in GETTERS:
+            return self.call_of(getter, [owner], ())
+        names = getter.__reduce__()[1]
+        if is_a(getter, operator.methodcaller):
+            self.look_up(owner, str(names[0]))
+        elif is_a(getter, operator.itemgetter):
+            for key in names:
+                self.read_item(owner, key)
+        else:
+            for path in names:
+                value = owner
+                for name in path.split("."):
+                    self.look_up(value, name)
+                    value = self.stored(value, name)
+        return None
+
+    def stored(self, owner: Any, name: str) -> Any:
+        """``owner.name`` where it is plainly stored, else None."""
+        found = next((vars(base)[name] for base in type(owner).__mro__ if name in vars(base)), MISSING)
+        storage = self.storage(owner)
+        if storage is not None and name in storage:
+            return storage[name]
+        return getattr(owner, name, None) if is_a(found, types.MemberDescriptorType) else None
+
+    def _of_cached(self, function: Any, arguments: Sequence[Any], names: Sequence[str]) -> Finish | None:
+        """A function with ``lru_cache``: the same for as long as it gives the same for these arguments."""
+        name = getattr(function, "__name__", "a cached function")
+        if names or any(is_a(value, Tensor) for value in arguments):
+            self.cannot_guard(f"what {name} has cached")
+            return None
+        for value in arguments:
+            self.special(value, "hash")
+        key = tuple(value.plain if type(value) is SymbolicNumber else value for value in arguments)
+        place = Place("cached", function, key, f"{name}({', '.join(map(repr, key))})")
+
+        def finish(after: Activation | None) -> None:
+            if after is not FAILED:
+                self.keep(place, after.at(-1))
+
+        return finish
+
+    # --- classes and objects ----------------------------------------------------------------------------------------
+
+    def _of_class_called(self, kind: Any, arguments: Sequence[Any], names: Sequence[str]) -> Finish | None:
+        if kind in OPERATIONS and len(arguments) >= 1:
+            self.operation(OPERATIONS[kind], arguments[:1])
+            return None
+        if kind is type and len(arguments) == 1:
+            self._type_of(arguments[0])
+            return None
+        if kind in _SILENT or (issubclass(kind, BaseException) and not may_change(kind)):
+            for value in arguments if kind is range else ():
+                self.special(value, "number")
+            return None
+        if kind in _SHALLOW:
+            self._hand_on(arguments)
+            if kind in (map, filter) and arguments and not _runs_as_followed(arguments[0]):
+                return self._of_opaque(kind, arguments)
+            for value in arguments[kind in (map, filter) :]:
+                self.iteration(value)
+            return None
+        if any(map(may_change, type(kind).__mro__)):
+            self.special(kind, "call")
+        self.keep_bases(kind)
+        for name in ("__new__", "__init__"):
+            found = self.find(kind, name)
+            if found is not None and not is_a(found[1], types.FunctionType | staticmethod):
+                self.answered_by(found[1])
+        if not any(map(may_change, kind.__mro__)) and not kind.__module__.startswith("jitgraph"):
+            self._of_opaque(kind, arguments)
+        elif not is_a(kind.__init__, types.FunctionType) or not is_followed(kind.__init__.__code__.co_filename):
+            self._keep_for_package(arguments)
+
+        def finish(after: Activation | None) -> None:
+            if after is not FAILED:
+                value = after.at(-1)
+                if is_a(value, type):
+                    self.made_classes.add(value)
+                elif id(value) not in self.steady and is_a(value, kind) and any(map(may_change, kind.__mro__)):
+                    self.fresh[id(value)] = value
+
+        return finish
+
+    def _type_of(self, value: Any) -> None:
+        if id(value) in self.steady:
+            self.keep_kind(value)
+        self.settle(type(value), f"type({self.text_of(value)})")
+
+    def _of_instance_called(self, function: Any, arguments: Sequence[Any], names: Sequence[str]) -> Finish | None:
+        self.special(function, "call")
+        found = self.find(type(function), "__call__")
+        entry: Any = MISSING if found is None else found[1]
+        if is_a(entry, types.FunctionType):
+            code = entry.__code__
+            if is_followed(code.co_filename):
+                return None
+            if code.co_filename.startswith(PACKAGE):
+                return self._of_function(entry, arguments, names)
+        if entry is not MISSING and not is_a(entry, types.FunctionType | types.WrapperDescriptorType):
+            return self.call_of(entry, arguments, names) if callable(entry) else None
+        self.refuse(function, self.text_of(function))
+        return self._of_opaque(function, [function, *arguments])
+
+    # --- what is written in C ---------------------------------------------------------------------------------------
+
+    def _of_builtin(self, function: Any, arguments: Sequence[Any], names: Sequence[str]) -> Finish | None:
+        owner = getattr(function, "__self__", None)
+        name = function.__name__
+        if is_a(function, types.MethodDescriptorType | types.WrapperDescriptorType):
+            if not arguments:
+                return None
+            owner, arguments = arguments[0], arguments[1:]
+        elif owner is None or is_a(owner, types.ModuleType):
+            self.refuse(function, f"{function.__module__}.{name}" if function.__module__ != "builtins" else name)
+            return self._of_free_function(function, arguments)
+        else:
+            self.refuse(function, f"{self.text_of(owner)}.{name}")
+        return self._of_method(owner, name, arguments)
+
+    def _of_method(self, owner: Any, name: str, arguments: Sequence[Any]) -> Finish | None:
+        count = len(arguments)
+        if name in _MUTATORS and count and is_a(arguments[0], str):
+            self.set_attribute(owner, arguments[0])
+            return None
+        if name == "__getattribute__" and count == 1 and is_a(arguments[0], str):
+            self._seen.pop((id(owner), arguments[0], self.in_package), None)
+            return self.look_up(owner, arguments[0])
+        if name in _READERS and count and (is_a(owner, dict) or name == "__getitem__"):
+            return self.read_item(owner, arguments[0], plainly=name == "get")
+        if name in ("__setitem__", "__delitem__") and count:
+            self.set_item(owner, arguments[0], removes=name == "__delitem__")
+            return None
+        if name == "__contains__" and count == 1:
+            self.operation("in", (arguments[0], owner))
+            return None
+        if name == "__next__" or (name == "send" and is_iterator(owner)):
+            self.advancing(owner)
+            return None
+        if is_container(owner):
+            self.keep_contents(owner)
+        elif is_a(owner, np.ndarray):
+            self.by_numpy.add(id(owner))
+        elif type(owner) not in SIMPLE and not is_a(owner, type):
+            self.keep_whole(owner)
+        return self._of_opaque(None, arguments)
+
+    def _of_free_function(self, function: Any, arguments: Sequence[Any]) -> Finish | None:
+        count = len(arguments)
+        model = _MODELS.get(function)
+        if model is not None and count:
+            return model(self, arguments)
+        if function in OPERATIONS and count:
+            operation = OPERATIONS[function]
+            if operation == "contains":
+                self.operation("in", arguments[::-1])
+            elif function is hash:
+                self.identity_of("hash", arguments[0])
+            else:
+                self.operation(operation, arguments)
+            return None
+        if function is globals and self._view is not None:
+            names = self._view.frame.f_globals
+            self.steady.setdefault(id(names), names)
+            return None
+        if function in _SILENT:
+            return None
+        if function is builtins.__build_class__:
+            for base in arguments[2:]:
+                if is_a(base, type):
+                    self.keep_bases(base)
+
+            def finish(after: Activation | None) -> None:
+                if after is not FAILED and is_a(after.at(-1), type):
+                    self.made_classes.add(after.at(-1))
+
+            return finish
+        return self._of_opaque(function, arguments)
+
+    def identity_of(self, function: str, value: Any) -> None:
+        """``id`` and ``hash`` of a tensor differ from call to call."""
+        if self.in_package:
+            return
+        if is_a(value, Tensor) or (function == "id" and type(value) not in SIMPLE and not self.is_steady(value)):
+            self.cannot_guard(f"{function}({self.text_of(value)})")
+        elif function == "hash":
+            self.operation("hash", (value,))
+
+    # --- given by the other parts -----------------------------------------------------------------------------------
+
+    def operation(self, operation: str, operands: Sequence[Any]) -> None:
+        """An operator is about to be applied."""
+        raise NotImplementedError
+
+    def iteration(self, owner: Any) -> None:
+        """The elements of ``owner`` are about to be taken."""
+        raise NotImplementedError
+
+    def advancing(self, iterator: Any) -> None:
+        """The next element of an iterator is about to be taken."""
+        if self.is_steady(iterator):
+            impure.refuse_iterator(iterator, self.text_of(iterator), self.line)
+            self.special(iterator, "next")
+        else:
+            self.special(iterator, "next")
+
+    def set_attribute(self, owner: Any, name: str) -> None:
+        """``owner.name`` is about to be set or deleted, in the way of ``object``."""
+        raise NotImplementedError
+
+    def set_item(self, owner: Any, key: Any, *, removes: bool = False) -> None:
+        """``owner[key]`` is about to be set or deleted."""
+        raise NotImplementedError
+
+    def read_item(self, owner: Any, key: Any, *, plainly: bool = False) -> Finish | None:
+        """``owner[key]``; ``plainly`` leaves out what a mapping does where the key is missing."""
+        raise NotImplementedError
+
+    def asks_attribute(self, owner: Any, name: Any) -> Finish | None:
+        """``getattr(owner, name)``."""
+        if is_a(name, str):
+            return self.look_up(owner, name)
+        return None
+
+    def has_attribute(self, owner: Any, name: Any) -> Finish | None:
+        """``hasattr(owner, name)``."""
+        if is_a(name, str):
+            self.look_up(owner, name)
+        return None
+
+    def is_callable(self, value: Any) -> Finish | None:
+        """``callable(value)``."""
+        self.special(value, "call")
+        return None
+
+    def namespace_of(self, owner: Any) -> Finish | None:
+        """``vars(owner)``."""
+        return self.look_up(owner, "__dict__")
+
+    def names_of(self, owner: Any) -> Finish | None:
+        """``dir(owner)``."""
+        self.special(owner, "dir")
+        self.keep_class(type(owner))
+        if is_a(owner, type):
+            self.keep_class(owner)
+        self.look_up(owner, "__dict__")
+        storage = self.storage(owner)
+        if storage is not None:
+            self.keep_extent(storage)
+        return None
+
+    def sets_attribute(self, owner: Any, name: Any) -> Finish | None:
+        """``setattr(owner, name, value)``."""
+        raise NotImplementedError
+
+    def is_instance(self, value: Any, kinds: Any) -> Finish | None:
+        """``isinstance(value, kinds)``."""
+        if id(value) in self.steady:
+            self.keep_kind(value)
+        for kind in kinds if is_a(kinds, tuple) else (kinds,):
+            if is_a(kind, type):
+                self.keep_bases(kind)
+                self.special(kind, "instance")
+                self.special(kind, "subclass")
+        return None
+
+    def is_subclass(self, kind: Any, kinds: Any) -> Finish | None:
+        """``issubclass(kind, kinds)``."""
+        if is_a(kind, type):
+            self.keep_bases(kind)
+        return self.is_instance(None, kinds)
+
+    def next_of(self, iterator: Any) -> Finish | None:
+        """``next(iterator)``."""
+        self.advancing(iterator)
+        return None
+
+
+_Model = Callable[[Any, Sequence[Any]], Finish | None]
+_MODELS: Final[dict[Any, _Model]] = {
+    getattr: lambda c, a: c.asks_attribute(*a[:2]) if len(a) > 1 else None,
+    hasattr: lambda c, a: c.has_attribute(*a[:2]),
+    setattr: lambda c, a: c.sets_attribute(*a[:2]),
+    delattr: lambda c, a: c.sets_attribute(*a[:2]),
+    vars: lambda c, a: c.namespace_of(a[0]),
+    dir: lambda c, a: c.names_of(a[0]),
+    iter: lambda c, a: c.iteration(a[0]),
+    next: lambda c, a: c.next_of(a[0]),
+    id: lambda c, a: c.identity_of("id", a[0]),
+    isinstance: lambda c, a: c.is_instance(*a) if len(a) == 2 else None,
+    issubclass: lambda c, a: c.is_subclass(*a) if len(a) == 2 else None,
+    callable: lambda c, a: c.is_callable(a[0]),
+    operator.getitem: lambda c, a: c.read_item(*a) if len(a) == 2 else None,
+    operator.setitem: lambda c, a: c.set_item(*a[:2]),
+    operator.delitem: lambda c, a: c.set_item(*a[:2], removes=True),
+}
+"""What the functions of Python that look something up read."""
+
+
+def _runs_as_followed(function: Any) -> bool:
+    """Whether the frames of a callable are followed, so that what it reads is seen there."""
+    function = function.__func__ if is_a(function, types.MethodType) else function
+    return is_a(function, types.FunctionType) and is_followed(function.__code__.co_filename)
+
+
+def _computes_at_once(function: Any) -> bool:
+    """Whether a function reads the elements of an array among its arguments: one of NumPy or of Python itself."""
+    module = getattr(function, "__module__", None) if callable(function) else None
+    return isinstance(module, str) and module.partition(".")[0] in ("numpy", "builtins", "math", "operator")

@@ -1,0 +1,186 @@
+"""What is used as a whole: containers, and objects that are handed to code that is not followed."""
+
+from __future__ import annotations
+
+import types
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+from jitgraph import tree
+from jitgraph.tensor import Tensor
+from jitgraph.tracing.capture import impure
+from jitgraph.tracing.capture.kinds import (
+    GETTERS,
+    LRU_CACHE,
+    MISSING,
+    SIMPLE,
+    is_a,
+    is_constant,
+    is_iterator,
+    is_own_class,
+    may_change,
+    slots_of,
+)
+from jitgraph.tracing.capture.lookup import Lookup
+from jitgraph.tracing.capture.state import Kept
+from jitgraph.tracing.source import Place, entries_of
+from jitgraph.tracing.state import MAX_ELEMENTS, Contents, elements_of, is_container, keeper
+
+MOST_ELEMENTS: Final = 1 << 16  # of a container whose elements are guarded by their identity, all at once
+MOST_LEAVES: Final = 64  # of what is handed to code that is not followed
+_UNINTERESTING: Final = frozenset(
+    ["__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__static_attributes__", "__firstlineno__"]
+)
+
+
+class ContentsKept(Lookup):
+    """Guards the extents and elements of containers, and all that an object holds."""
+
+    def keep_contents(self, container: Any, text: str = "", *, soft: bool = False) -> None:
+        """The extent and the elements of a container that is used as a whole, and of those inside it."""
+        if id(container) in self.keyed:
+            return
+        if id(container) not in self.steady:
+            self._keep_inside(container, set())
+            return
+        if (id(container), Contents) in self.contents:
+            return
+        text = text or self.text_of(container)
+        many = len(container) > MAX_ELEMENTS
+        by_identity = MAX_ELEMENTS < len(container) <= MOST_ELEMENTS and not is_a(container, set | frozenset)
+        elements = elements_of(container) if by_identity else None
+        self.contents[id(container), Contents] = Kept(Contents.of(container), text, self.line, soft, elements)
+        if type(container) in (list, dict, set):
+            self.put_back.append((container, keeper(container)))
+        if len(container) > MOST_ELEMENTS:
+            self.cannot_guard(f"the {len(container)} elements of {text} one by one (their number is)")
+            return
+        pairs = list(container.items() if is_a(container, dict) else enumerate(container))
+        for key, element in pairs:
+            named = f"{text}[{key!r}]"
+            if is_a(container, tuple | set | frozenset) or many:
+                self.settle(element, named)
+            else:
+                place = self.entry(container, key, named)
+                self.keep(place, element, soft=soft)
+            if is_container(element):
+                self.keep_contents(element, named, soft=soft)
+
+    def keep_extent(self, container: Any) -> None:
+        """How many elements a container has, or which keys."""
+        if id(container) in self.steady and id(container) not in self.keyed and not is_a(container, tuple):
+            if (id(container), Contents) in self.contents or (id(container), int) in self.contents:
+                return
+            self.contents[id(container), int] = Kept(Contents.of(container), self.text_of(container), self.line)
+            if type(container) in (list, dict, set):
+                self.put_back.append((container, keeper(container)))
+
+    def _keep_inside(self, container: Any, walked: set[int]) -> None:
+        """Containers from outside that stand in a container which the function made."""
+        walked.add(id(container))
+        if len(container) > MOST_ELEMENTS:
+            return
+        for element in list(container.values() if is_a(container, dict) else container):
+            if is_container(element) and id(element) not in walked:
+                if id(element) in self.steady:
+                    self.keep_contents(element)
+                else:
+                    self._keep_inside(element, walked)
+
+    # --- everything that an object holds ----------------------------------------------------------------------------
+
+    def keep_whole(self, value: Any, *, objects: bool = True) -> None:
+        """All that code which is not followed may read in ``value``; without ``objects`` of containers alone."""
+        self._walking: set[int] = set()
+        self._leaves = 0
+        self._keep_whole(value, objects, "")
+
+    def _keep_whole(self, value: Any, objects: bool, text: str) -> None:
+        kind = type(value)
+        if kind in SIMPLE or is_a(value, Tensor) or id(value) in self._walking:
+            return
+        self._walking.add(id(value))
+        if is_a(value, np.ndarray):
+            self.by_numpy.add(id(value))
+        elif is_container(value):
+            self._whole_container(value, objects, text)
+        elif is_a(value, partial):
+            self.keep_partial(value)
+            for part in (value.func, value.args, value.keywords):
+                self._keep_whole(part, objects, text)
+        elif is_a(value, types.MethodType):
+            self.settle(value.__self__, text or self.text_of(value))
+            self._keep_whole(value.__self__, objects, text)
+        elif is_a(value, types.BuiltinFunctionType):
+            if value.__self__ is not None and not is_a(value.__self__, types.ModuleType):
+                self._keep_whole(value.__self__, objects, text)
+        elif is_iterator(value):
+            if self.is_steady(value):
+                impure.refuse_iterator(value, text or self.text_of(value), self.line)
+        elif kind in GETTERS:
+            if self.is_steady(value) or objects:
+                self._handed_on(value)
+        elif not is_a(value, type | LRU_CACHE) and not is_constant(kind):
+            self._whole_object(value, objects, text or self.text_of(value))
+
+    def keep_partial(self, function: Any) -> None:
+        """What a ``partial`` brings along."""
+        if not self.is_steady(function):
+            return
+        text = self.text_of(function)
+        for name in ("func", "args", "keywords"):
+            self.keep(Place("attribute", function, name, f"{text}.{name}"), getattr(function, name))
+        self.keep_contents(function.keywords, f"{text}.keywords")
+        for value in function.args:
+            self.settle(value, f"{text}.args")
+
+    def _handed_on(self, getter: Any) -> None:
+        self.cannot_guard(f"what {self.text_of(getter)} reads where it is handed on")
+
+    def _whole_container(self, value: Any, objects: bool, text: str) -> None:
+        walking, self._walking = self._walking, set()
+        self.keep_contents(value, text)
+        self._walking = walking
+        if objects and len(value) <= MOST_ELEMENTS:
+            for element in list(value.values() if is_a(value, dict) else value):
+                self._keep_whole(element, objects, "")
+
+    def _whole_object(self, value: Any, objects: bool, text: str) -> None:
+        """An instance with attributes, or one whose inside nobody sees."""
+        kind, storage = type(value), self.storage(value)
+        if is_own_class(kind) or (not objects and tree.container_of(value) is None):
+            return
+        steady = id(value) in self.steady and id(value) not in self.keyed
+        if storage is None and not slots_of(kind):
+            if steady and not may_change(kind):
+                self.cannot_guard(f"the inside of {text}, a {kind.__name__}")
+            return
+        self._leaves += len(storage or ()) + 1
+        if self._leaves > MOST_LEAVES:
+            self.cannot_guard(f"more than {MOST_LEAVES} values in {text}, which is handed to code that is not followed")
+            return
+        soft = not may_change(kind)
+        self.keep_class(kind)
+        if steady:
+            self.keep_kind(value)
+            if storage is not None:
+                self.instances[id(storage)] = value
+                self.settle(storage, f"{text}.__dict__")
+                self.keep_contents(storage, f"{text}.__dict__", soft=soft)
+            for name in slots_of(kind):
+                self.keep(Place("attribute", value, name, f"{text}.{name}"), getattr(value, name, MISSING), soft=soft)
+        for part in [*(storage or {}).values(), *(getattr(value, name, None) for name in slots_of(kind))]:
+            self._keep_whole(part, objects, "")
+
+    def keep_class(self, kind: type) -> None:
+        """All that a class of the user's holds."""
+        for base in kind.__mro__:
+            if may_change(base) and base not in self._whole_classes:
+                self._whole_classes.add(base)
+                entries = entries_of(base)
+                for name, value in list(entries.items()):
+                    if name not in _UNINTERESTING:
+                        self.keep_entry(base, name, value)
+                self.contents[id(base), Contents] = Kept(Contents.of(entries), base.__qualname__, self.line, True)

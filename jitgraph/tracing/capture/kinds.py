@@ -1,0 +1,128 @@
+"""What kind of object it is: plain, the user's, a library's; and which special methods an operator looks up."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import operator
+import sys
+import types
+from array import array
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+
+from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_library_module
+from jitgraph.tracing.symbolic.number import SymbolicNumber
+
+MISSING: Final = object()
+"""Nothing stands at a place."""
+
+SIMPLE: Final[frozenset[type]] = frozenset(
+    [int, float, bool, complex, str, bytes, type(None), type(...), type(NotImplemented), SymbolicNumber]
+)
+"""Classes whose instances hold nothing that could be another later."""
+
+_CONSTANT: Final = (
+    *(int, float, complex, str, bytes, range, slice, enum.Enum, np.generic, np.dtype, types.CodeType, BaseException),
+    *(types.GenericAlias, types.UnionType, property, types.BuiltinFunctionType, types.MethodDescriptorType),
+    *(types.WrapperDescriptorType, types.ClassMethodDescriptorType, types.FunctionType, types.ModuleType),
+    *(types.CellType, types.MethodWrapperType, array, bytearray),
+)
+_CONSTANT_BY_NAME: Final = frozenset(
+    [
+        *("datetime.date", "datetime.time", "datetime.timedelta", "datetime.tzinfo", "decimal.Decimal", "uuid.UUID"),
+        *("fractions.Fraction", "pathlib.PurePath", "re.Pattern", "re.Match"),
+    ]
+)
+
+LRU_CACHE: Final = functools._lru_cache_wrapper
+GETTERS: Final = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
+_HEAP: Final = 1 << 9
+_IMMUTABLE: Final = 1 << 8
+
+_ARITHMETIC: Final = {
+    "+": "add", "-": "sub", "*": "mul", "@": "matmul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow",
+    "<<": "lshift", ">>": "rshift", "&": "and", "|": "or", "^": "xor",
+}  # fmt: skip
+SPECIAL: Final[dict[str, tuple[str, ...]]] = {
+    **{symbol: (f"__{name}__", f"__r{name}__") for symbol, name in _ARITHMETIC.items()},
+    **{f"{symbol}=": (f"__i{name}__", f"__{name}__", f"__r{name}__") for symbol, name in _ARITHMETIC.items()},
+    "==": ("__eq__",), "!=": ("__ne__", "__eq__"), "<": ("__lt__", "__gt__"), ">": ("__gt__", "__lt__"),
+    "<=": ("__le__", "__ge__"), ">=": ("__ge__", "__le__"), "in": ("__contains__", "__iter__", "__getitem__", "__eq__"),
+    "bool": ("__bool__", "__len__"), "len": ("__len__",), "hash": ("__hash__", "__eq__"), "is": (),
+    "neg": ("__neg__",), "pos": ("__pos__",), "invert": ("__invert__",), "abs": ("__abs__",),
+    "number": ("__float__", "__int__", "__index__", "__trunc__", "__round__", "__floor__", "__ceil__", "__complex__"),
+    "format": ("__format__", "__str__", "__repr__"), "str": ("__str__", "__repr__"), "repr": ("__repr__",),
+    "iter": ("__iter__", "__getitem__", "__len__", "__next__", "__length_hint__"), "next": ("__next__",),
+    "getitem": ("__getitem__", "__missing__", "__class_getitem__"), "setitem": ("__setitem__", "__delitem__"),
+    "with": ("__enter__", "__exit__"), "async with": ("__aenter__", "__aexit__"), "call": ("__call__",),
+    "aiter": ("__aiter__", "__anext__"), "await": ("__await__",), "mapping": ("keys", "__getitem__"), "matched": (),
+    "reversed": ("__reversed__", "__len__", "__getitem__"), "dir": ("__dir__",), "bytes": ("__bytes__",),
+    "instance": ("__instancecheck__",), "subclass": ("__subclasscheck__",), "path": ("__fspath__",),
+}  # fmt: skip
+"""The special methods that an operation looks up on the classes of its operands."""
+
+OPERATIONS: Final[dict[Any, str]] = {
+    len: "len", bool: "bool", hash: "hash", abs: "abs", repr: "repr", str: "str", ascii: "repr", format: "format",
+    int: "number", float: "number", complex: "number", round: "number", divmod: "//", pow: "**", bytes: "bytes",
+    operator.truth: "bool", operator.not_: "bool", operator.neg: "neg", operator.pos: "pos", operator.abs: "abs",
+    operator.invert: "invert", operator.index: "number", operator.contains: "contains", operator.concat: "+",
+    operator.eq: "==", operator.ne: "!=", operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=",
+    operator.is_: "is", operator.is_not: "is",
+    **{getattr(operator, f"{name.strip('_')}{'_' if name in ('and', 'or') else ''}"): symbol
+       for symbol, name in _ARITHMETIC.items()},
+    **{getattr(operator, f"i{name}"): f"{symbol}=" for symbol, name in _ARITHMETIC.items()},
+}  # fmt: skip
+"""Functions that do what an operator does."""
+
+
+def _remember(question: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lru_cache(maxsize=4096)(question)
+
+
+def is_a(value: Any, kinds: Any) -> bool:
+    """Whether the class of ``value`` is one of ``kinds``, or derives from one; no code of the user's is asked."""
+    return issubclass(type(value), kinds)
+
+
+@_remember
+def is_constant(kind: Any) -> bool:
+    """Whether instances of a class do not change after they were made, or are guarded in another way."""
+    names = {f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__}
+    return issubclass(kind, _CONSTANT) or not names.isdisjoint(_CONSTANT_BY_NAME)
+
+
+@_remember
+def may_change(kind: Any) -> bool:
+    """Whether a class is the user's, who may change what it holds."""
+    flags = kind.__flags__
+    if not flags & _HEAP or flags & _IMMUTABLE:
+        return False
+    module = kind.__module__
+    if not isinstance(module, str) or module == "builtins":  # a class made by ``exec`` in a bare namespace
+        return True
+    if is_library_module(module):
+        return False
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return file is None or not file.startswith(PACKAGE)
+
+
+@_remember
+def is_own_class(kind: Any) -> bool:
+    """Whether a class is this package's own, and holds no state of the user's."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
+    return file.startswith(PACKAGE) and not is_followed(file)
+
+
+def is_iterator(value: Any) -> bool:
+    """Whether it is an iterator whose position is not seen: a generator, or one that is not written in Python."""
+    return is_a(value, Iterator) and not is_a(type(value).__next__, types.FunctionType)
+
+
+def slots_of(kind: type) -> list[str]:
+    """The names of the slots of a class that is written in Python."""
+    bases = [vars(base) for base in kind.__mro__ if "__slots__" in vars(base)]
+    return [name for base in bases for name, value in base.items() if type(value) is types.MemberDescriptorType]

@@ -1,0 +1,397 @@
+"""Attribute look-up by storage: what Python finds, in which class or instance it stands, and where nothing stands.
+
+No code of the user's runs here. What is read on the way is kept: the class of an instance, the entry of each class of
+the user's up to the one that answers, and the entry of the instance.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from jitgraph import tree
+from jitgraph.eager import EagerValue
+from jitgraph.once import cached_property
+from jitgraph.tensor import Tensor
+from jitgraph.tracing.capture.events import FAILED, Activation, Finish
+from jitgraph.tracing.capture.followed import is_followed, is_library_module
+from jitgraph.tracing.capture.kinds import MISSING, SIMPLE, SPECIAL, is_a, may_change
+from jitgraph.tracing.capture.state import State
+from jitgraph.tracing.guard import Assumption
+from jitgraph.tracing.source import Place, entries_of, storage_of
+from jitgraph.tracing.state import is_container
+from jitgraph.tracing.symbolic.number import plain_of
+
+_OF_VIEWS = frozenset(
+    [
+        *("T", "mT", "reshape", "view", "swapaxes", "transpose", "squeeze", "diagonal", "real", "imag"),
+        *("shape", "dtype", "ndim", "size", "nbytes", "itemsize", "strides", "flags", "base"),
+    ]
+)  # of a NumPy array: what says nothing about its elements
+_OF_ANY_CLASS = frozenset(["__name__", "__qualname__", "__module__", "__doc__", "__mro__", "__bases__", "__dict__"])
+_OF_FUNCTIONS = frozenset(["__defaults__", "__kwdefaults__", "__code__", "__name__", "__qualname__", "__doc__"])
+
+
+class Lookup(State):
+    """Looks attributes up and keeps what was read on the way."""
+
+    def __init__(self, known: Iterable[Any], arguments: Iterable[Any]) -> None:
+        super().__init__(known, arguments)
+        self.made_classes: set[type] = set()
+        self._whole_classes: set[type] = set()
+        self._walking: set[int] = set()
+        self._found: dict[tuple[type, str], tuple[type, Any] | None] = {}
+        self._seen: dict[tuple[int, str, bool], Any] = {}  # attributes that were looked up, with their owners
+        self._specials: dict[tuple[type, str], bool] = {}  # and whether code that is not followed answers
+        self._kinds: set[int] = set()
+
+    # --- classes ----------------------------------------------------------------------------------------------------
+
+    def keep_entry(self, kind: type, name: str, value: Any) -> None:
+        """What stands under ``name`` in a class itself; ``MISSING`` for nothing."""
+        if may_change(kind) and kind not in self.made_classes:
+            self.keep(Place("class", kind, name, f"{self.texts.get(id(kind), kind.__qualname__)}.{name}"), value)
+
+    def keep_kind(self, owner: Any) -> None:
+        """The class of a steady object, and the order of its bases."""
+        kind = type(owner)
+        if may_change(kind) and id(owner) not in self._kinds and id(owner) not in self.keyed:
+            self._kinds.add(id(owner))
+            self.keep(Place("type", owner, None, f"type({self.text_of(owner)})"), kind)
+            self.keep_bases(kind)
+
+    def keep_bases(self, kind: type) -> None:
+        """The order in which a class of the user's looks things up in its bases."""
+        if may_change(kind) and kind not in self.made_classes:
+            self.keep(Place("attribute", kind, "__mro__", f"{kind.__qualname__}.__mro__"), kind.__mro__)
+
+    def find(self, kind: type, name: str, after: type | None = None) -> tuple[type, Any] | None:
+        """The class in whose entries ``name`` is found, and the entry; ``after`` is where ``super()`` begins."""
+        if after is None and (kind, name) in self._found:
+            return self._found[kind, name]
+        classes = kind.__mro__
+        if after is not None:
+            classes = classes[classes.index(after) + 1 :] if after in classes else ()
+        found = None
+        for base in classes:
+            entry = entries_of(base).get(name, MISSING)
+            self.keep_entry(base, name, entry)
+            if entry is not MISSING:
+                found = base, entry
+                break
+        if after is None:
+            self._found[kind, name] = found
+        return found
+
+    def forget_classes(self) -> None:
+        """A class was changed by the function: what is found from now on may be something else."""
+        self._found.clear()
+        self._seen.clear()
+        self._specials.clear()
+
+    def special(self, value: Any, operation: str) -> bool:
+        """The special methods that an operation looks up on the class of ``value``; whether that is the user's."""
+        kind = type(value)
+        if id(value) in self.steady:
+            self.keep_kind(value)
+        if not any(map(may_change, kind.__mro__)):
+            return False
+        if (kind, operation) not in self._specials:
+            self._specials[kind, operation] = False
+            for name in SPECIAL[operation]:
+                found = self.find(kind, name)
+                if found is None or found[1] is None:
+                    continue
+                if not is_a(found[1], types.FunctionType):
+                    self.answered_by(found[1])
+                elif not is_followed(found[1].__code__.co_filename) and found[1].__module__ != "dataclasses":
+                    self._specials[kind, operation] = True
+        if self._specials[kind, operation]:
+            self.keep_whole(value)
+        return True
+
+    def keep_whole(self, value: Any, *, objects: bool = True) -> None:
+        """All that code which is not followed may read in ``value``."""
+        raise NotImplementedError
+
+    def answered_by(self, entry: Any) -> None:
+        """An entry of a class that takes part in a look-up by ``__get__`` or is called."""
+        kind = type(entry)
+        if kind in SIMPLE or kind.__module__ == "builtins" or is_a(entry, Tensor):
+            return
+        if may_change(kind):
+            self.settle(entry, self.text_of(entry))
+            for name in ("__get__", "__set__", "__delete__", "__call__"):
+                self.find(kind, name)
+        elif is_a(entry, functools.singledispatchmethod | functools.partialmethod):
+            self.settle(entry, self.text_of(entry))
+            self.keep_descriptor(entry)
+
+    def keep_descriptor(self, entry: Any) -> None:
+        """What a descriptor of the standard library holds of the user's."""
+
+    # --- attributes -------------------------------------------------------------------------------------------------
+
+    def look_up(self, owner: Any, name: str) -> Finish | None:
+        """Keep what ``owner.name`` reads; the value found by storage is compared with what Python finds."""
+        kind = type(owner)
+        if kind in SIMPLE:
+            return None
+        seen = id(owner), name, self.in_package
+        if seen in self._seen and id(owner) in self.steady:
+            return None
+        if is_a(owner, Tensor):
+            self._of_tensor(owner, name)
+            return None
+        if is_a(owner, np.ndarray):
+            if name not in _OF_VIEWS:
+                self.by_numpy.add(id(owner))
+            return None
+        if id(owner) in self.steady:
+            self._seen[seen] = owner
+        if is_a(owner, super):
+            start: Any = owner.__self__ if is_a(owner.__self__, type) else type(owner.__self__)
+            return self.inherit(owner.__thisclass__, owner.__self__, name) if start is not type(None) else None
+        if is_a(owner, types.ModuleType) and kind is types.ModuleType:
+            return self._of_module(owner, name)
+        if is_a(owner, type):
+            return self._of_class(owner, name)
+        if kind is types.MethodType:
+            self._method_parts(owner)
+            return None if name in ("__self__", "__func__") else self.look_up(owner.__func__, name)
+        return self._of_instance(owner, name)
+
+    def inherit(self, kind: Any, owner: Any, name: str) -> Finish | None:
+        """``super(kind, owner).name``."""
+        start = owner if is_a(owner, type) and issubclass(owner, kind) else type(owner)
+        if id(owner) in self.steady:
+            self.keep_kind(owner)
+        self.keep_bases(start)
+        found = self.find(start, name, kind)
+        if found is not None:
+            self.answered_by(found[1])
+        return None
+
+    def _of_instance(self, owner: Any, name: str) -> Finish | None:
+        kind, steady = type(owner), id(owner) in self.steady
+        if steady:
+            self.keep_kind(owner)
+        getter = self.find(kind, "__getattribute__")
+        if getter is not None and is_a(getter[1], types.FunctionType):
+            return None  # the user's code runs, and is followed
+        if name == "__dict__" and (storage := self.storage(owner)) is not None:
+            self.instances[id(storage)] = owner
+            if steady:
+                self.settle(storage, f"{self.text_of(owner)}.__dict__")
+                self.keep(Place("attribute", owner, name, f"{self.text_of(owner)}.__dict__"), storage)
+            return None
+        if name == "__class__":
+            self.settle(kind, f"type({self.text_of(owner)})")
+            return None
+        found = self.find(kind, name)
+        entry = MISSING if found is None else found[1]
+        if entry is not MISSING and _is_data_descriptor(entry):
+            return self._by_descriptor(owner, name, entry)
+        storage = self.storage(owner)
+        if storage is not None and name in storage:
+            return self._own_attribute(owner, name, storage[name])
+        if steady and storage is not None and id(owner) not in self.keyed and not self._is_library_function(owner):
+            self._keep_absence(owner, name)
+        if found is None:
+            return self._fall_back(owner, name)
+        return self._by_entry(owner, name, entry)
+
+    def _is_library_function(self, owner: Any) -> bool:
+        return is_a(owner, types.FunctionType) and not is_followed(owner.__code__.co_filename)
+
+    def _keep_absence(self, owner: Any, name: str) -> None:
+        if Place("attribute", owner, name, "").identity not in self.writes:
+            self.keep(Place("own", owner, name, f"{self.text_of(owner)}.{name}"), MISSING)
+
+    def _by_descriptor(self, owner: Any, name: str, entry: Any) -> Finish | None:
+        """A property, a slot or another descriptor that goes before what the instance holds."""
+        if is_a(entry, property):
+            if entry.fget is not None and not is_a(entry.fget, types.FunctionType):
+                return self.get(entry.fget, owner)
+            return None
+        if is_a(entry, types.MemberDescriptorType):
+            return self._own_attribute(owner, name, getattr(owner, name, MISSING))
+        if is_a(entry, types.GetSetDescriptorType):
+            if is_a(owner, types.FunctionType) and name in _OF_FUNCTIONS and id(owner) in self.steady:
+                self.keep(Place("attribute", owner, name, f"{self.text_of(owner)}.{name}"), getattr(owner, name))
+            return None
+        if type(entry).__name__ == "_tuplegetter":
+            value = getattr(owner, name, MISSING)
+            if self.is_steady(owner):
+                self.settle(value, f"{self.text_of(owner)}.{name}")
+            return None
+        self.answered_by(entry)
+        return None
+
+    def get(self, getter: Any, owner: Any) -> Finish | None:
+        """What a property reads whose function is not written in Python."""
+        return None
+
+    def _own_attribute(self, owner: Any, name: str, value: Any) -> Finish | None:
+        """An attribute that the instance itself holds."""
+        text = f"{self.text_of(owner)}.{name}"
+        place = Place("attribute", owner, name, text)
+        if id(owner) in self.keyed:
+            if place.identity not in self.writes and name not in _step_names(owner) and value is not MISSING:
+                self._keep_attribute(place, plain_of(value))
+            return None
+        if id(owner) not in self.steady:
+            return None
+        self.keep(place, value)
+        return self.expect(value) if value is not MISSING else None
+
+    def _keep_attribute(self, place: Place, value: Any) -> None:
+        """An attribute of an argument that is no part of its tree, as one that ``__post_init__`` sets."""
+        if value is not None and (is_container(value) or tree.container_of(value) is not None):
+            self.cannot_guard(f"what is in {place.text}, which is no field of the argument")
+        by_identity = is_a(value, Tensor | np.ndarray)
+        predicate = self.objects.same(value) if by_identity else self.objects.value(value)
+        self.attributes.setdefault((id(place.owner), place.key), Assumption(place, predicate, self.line))
+
+    def _by_entry(self, owner: Any, name: str, entry: Any) -> Finish | None:
+        """What the class has: a method, a value, or a descriptor that the instance could shadow."""
+        if is_a(entry, functools.cached_property | cached_property) and id(owner) in self.steady:
+            place = Place("attribute", owner, name, f"{self.text_of(owner)}.{name}")
+
+            def finish(after: Activation | None) -> None:
+                if after is not FAILED:
+                    self.note_write(place, MISSING)
+
+            return finish
+        if not is_a(entry, types.FunctionType | staticmethod | classmethod):
+            self.answered_by(entry)
+            if hasattr(type(entry), "__get__") or not any(map(may_change, type(owner).__mro__)):
+                return None
+            return self.expect(entry)
+        return None
+
+    def _fall_back(self, owner: Any, name: str) -> Finish | None:
+        """Neither the instance nor its class has it: ``__getattr__`` is asked."""
+        found = self.find(type(owner), "__getattr__")
+        if found is None:
+            return None
+        if is_a(owner, dict) and found[1] in (dict.__getitem__, dict.get):
+            return self.read_item(owner, name)
+        self.answered_by(found[1])
+        return None
+
+    def read_item(self, owner: Any, key: Any) -> Finish | None:
+        """``owner[key]`` of a container."""
+        return None
+
+    # --- of modules, classes and tensors ----------------------------------------------------------------------------
+
+    def _of_module(self, owner: types.ModuleType, name: str) -> Finish | None:
+        names = vars(owner)
+        if name == "__dict__":
+            self.settle(names, f"vars({owner.__name__})")
+            return None
+        value, text = names.get(name, MISSING), f"{owner.__name__}.{name}"
+        if is_library_module(owner.__name__):
+            if value is not MISSING:
+                self.refuse(value, text)
+            if is_a(value, list | dict):  # as sys.argv
+                self.keep(Place("item", names, name, text), value)
+            return None
+        self.settle(names, f"vars({owner.__name__})")
+        if self.in_package and callable(value):
+            return None
+        self.keep(Place("item", names, name, f"{self.texts.get(id(owner), owner.__name__)}.{name}"), value)
+        if value is MISSING and "__getattr__" in names:
+            self.keep(Place("item", names, "__getattr__", f"{owner.__name__}.__getattr__"), names["__getattr__"])
+        return self.expect(value) if value is not MISSING else None
+
+    def _of_class(self, owner: type, name: str) -> Finish | None:
+        if is_library_module(owner.__module__) and not may_change(owner):
+            self.refuse(getattr(owner, name, None), f"{owner.__name__}.{name}")
+        of_meta = self.find(type(owner), name)
+        if of_meta is not None and _is_data_descriptor(of_meta[1]):
+            if name in ("__mro__", "__bases__"):
+                self.keep_bases(owner)
+            elif name == "__dict__" and may_change(owner):
+                return self._proxy_of(owner)
+            elif name in _OF_ANY_CLASS and may_change(owner):
+                self.keep(Place("attribute", owner, name, f"{owner.__qualname__}.{name}"), getattr(owner, name))
+            self.answered_by(of_meta[1])
+            return None
+        self.keep_bases(owner)
+        found = self.find(owner, name)
+        if found is not None:
+            self.answered_by(found[1])
+            return None if hasattr(type(found[1]), "__get__") else self.expect(found[1])
+        if of_meta is not None:
+            self.answered_by(of_meta[1])
+        elif (fallback := self.find(type(owner), "__getattr__")) is not None:
+            self.answered_by(fallback[1])
+        return None
+
+    def _proxy_of(self, owner: type) -> Finish | None:
+        def finish(after: Activation | None) -> None:
+            if after is not FAILED:
+                for value in (after.at(-1), after.at(-2)):
+                    if is_a(value, types.MappingProxyType):
+                        self.instances[id(value)] = owner
+                        self.steady[id(value)] = value
+
+        return finish
+
+    def _of_tensor(self, owner: Tensor, name: str) -> None:
+        """An attribute that the user put on a tensor: it belongs to the handle, so that has to stay the same."""
+        if is_a(getattr(owner, "__dict__", None), dict) and name in vars(owner):
+            text = f"{self.text_of(owner)}.{name}"
+            if id(owner) not in self.sources():
+                if is_a(owner._value, EagerValue):
+                    self.cannot_guard(f"{text}, an attribute of a tensor among the arguments")
+                return
+            self.with_attributes[id(owner)] = owner
+            self.keep(Place("attribute", owner, name, text), vars(owner)[name])
+        elif type(owner) is not Tensor and may_change(type(owner)):
+            self.find(type(owner), name)
+
+    def _method_parts(self, method: types.MethodType) -> None:
+        if self.is_steady(method):
+            self.settle(method.__self__, self.text_of(method))
+            self.settle(method.__func__, self.text_of(method))
+
+    # --- what was found ---------------------------------------------------------------------------------------------
+
+    def storage(self, owner: Any) -> dict[str, Any] | None:
+        """The attributes that an instance itself has, or None where it has no place for any."""
+        try:
+            found = storage_of(owner)
+        except (AttributeError, TypeError):
+            return None
+        return found if type(found) is dict else None
+
+    def expect(self, value: Any) -> Finish:
+        """Compares what was found by storage with what Python finds; where they differ, nothing is known."""
+        name = self._site.value if self._site is not None else "a value"
+        what = f"{name}, which is found in another way than by storage"
+
+        def finish(after: Activation | None) -> None:
+            if after is FAILED:
+                return
+            if after.at(-1) is not value and after.at(-2) is not value:
+                self.cannot_guard(what)
+
+        return finish
+
+
+def _is_data_descriptor(entry: Any) -> bool:
+    kind = type(entry)
+    return hasattr(kind, "__set__") or hasattr(kind, "__delete__")
+
+
+def _step_names(container: Any) -> set[Any]:
+    """The keys and names under which a container of the arguments holds what is in the key of a call."""
+    kind = tree.container_of(container)
+    return set() if kind is None else {step[0] for step in kind.take_apart(container).steps}

@@ -1,0 +1,348 @@
+"""What one trace has read and changed: the places, their values, and the guards and effects that follow from them."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jitgraph import foreign
+from jitgraph.errors import TraceError
+from jitgraph.location import Location
+from jitgraph.records import dataclass
+from jitgraph.tensor import Tensor
+from jitgraph.tracing.capture import impure
+from jitgraph.tracing.capture.events import Activation, Site
+from jitgraph.tracing.capture.followed import PACKAGE
+from jitgraph.tracing.capture.kinds import MISSING, is_a
+from jitgraph.tracing.guard import Absent, Assumption, HasContents, Objects, Predicate
+from jitgraph.tracing.source import Place
+from jitgraph.tracing.state import MAX_BYTES, Contents, elements_of, fingerprint, restore
+from jitgraph.tracing.symbolic.number import SymbolicNumber, plain_of
+
+
+@dataclass(slots=True)
+class Read:
+    """A value found at a place when it was first read; ``MISSING`` for nothing."""
+
+    place: Place
+    value: Any
+    location: Location
+    by_user: bool = False  # read by code outside of this package, too
+    soft: bool = False  # library code may change it for its own purposes: then the recording serves once
+
+
+@dataclass(slots=True)
+class Write:
+    """A place that the function rebinds, with what stood there before (``MISSING`` for nothing)."""
+
+    place: Place
+    before: Any
+    location: Location
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing stood there before."""
+        return self.before is MISSING
+
+
+class Kept(NamedTuple):
+    """A container of which the extent is kept, and where there are many, the very elements."""
+
+    contents: Contents
+    text: str
+    location: Location
+    soft: bool = False
+    elements: tuple[Any, ...] | None = None
+
+
+class State:
+    """Objects by where they come from, and what was read of them and written to them.
+
+    An object is steady where guarded steps lead to it, keyed where it is a container among the arguments, whose
+    contents are in the key of a call, and made by the function otherwise.
+    """
+
+    def __init__(self, known: Iterable[Any], arguments: Iterable[Any]) -> None:
+        self.objects = Objects()
+        self.reads: dict[tuple[Any, ...], Read] = {}
+        self.writes: dict[tuple[Any, ...], Write] = {}
+        self.unguarded: dict[str, Location] = {}
+        self.steady: dict[int, Any] = {id(value): value for value in known}
+        self.keyed: dict[int, Any] = {id(value): value for value in arguments}
+        self.fresh: dict[int, Any] = {}  # instances of classes that the function made
+        self.instances: dict[int, Any] = {}  # owners of ``__dict__``s, by the id of that
+        self.attributes: dict[tuple[int, str], Assumption] = {}  # of containers among the arguments
+        self.by_numpy: set[int] = set()  # ids of arrays whose elements Python or NumPy read
+        self.texts: dict[int, str] = {}  # how an object was reached first
+        self.with_attributes: dict[int, Tensor] = {}  # handles that have to stay the same
+        self.contents: dict[tuple[int, type], Kept] = {}
+        self.put_back: list[tuple[Any, Callable[[Any], None]]] = []
+        self._watches: list[dict[tuple[Any, ...], Write]] = []
+        self._arrays: dict[int, tuple[Any, str, Location, Any]] = {}
+        self._harmless: dict[int, Any] = {}  # callables that were looked at
+        self._released: set[tuple[Any, ...]] = set()
+        self._view: Activation | None = None
+        self._site: Site | None = None
+        self.for_package = False  # what is read now is read by this package
+
+    # --- where the function is --------------------------------------------------------------------------------------
+
+    @property
+    def line(self) -> Location:
+        """The line of the user's code that is being run."""
+        if self._view is None or self._site is None:
+            return Location("", 0)
+        if not self._view.in_package:
+            return Location(self._view.frame.f_code.co_filename, self._site.line)
+        frame = self._view.frame.f_back
+        while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+            frame = frame.f_back
+        if frame is None:
+            return Location(self._view.frame.f_code.co_filename, self._site.line)
+        return Location(frame.f_code.co_filename, frame.f_lineno)
+
+    @property
+    def in_package(self) -> bool:
+        """Whether the code being run is this package's own."""
+        return self._view is not None and self._view.in_package
+
+    def text_of(self, value: Any) -> str:
+        """How people would write an object."""
+        found = self.texts.get(id(value))
+        if found is not None:
+            return found
+        names = self._view.frame.f_locals if self._view is not None else {}
+        return next((name for name, local in names.items() if local is value), type(value).__name__)
+
+    def cannot_guard(self, what: str) -> None:
+        """Note what no guard can see, with the line being run: the recording serves this call alone."""
+        self.unguarded.setdefault(what, self.line)
+
+    # --- reads and writes -------------------------------------------------------------------------------------------
+
+    def keep(self, place: Place, value: Any, *, soft: bool = False) -> None:
+        """``value`` was found at a place of a steady object."""
+        value = plain_of(value)
+        identity = place.identity
+        if identity in self.writes:
+            return
+        known = self.reads.get(identity)
+        if known is None:
+            if value is not MISSING:
+                self.refuse(value, place.text)
+                impure.refuse_iterator(value, place.text, self.line)
+            known = self.reads[identity] = Read(place, value, self.line, False, soft)
+            if value is not MISSING:
+                self.settle(value, place.text)
+        known.by_user = known.by_user or not (self.in_package or self.for_package)
+
+    def settle(self, value: Any, text: str) -> None:
+        """``value`` is reached by guarded steps, so what is read from it later is, too."""
+        if type(value) in (int, float, str, bytes, bool, type(None)):
+            return
+        if type(value) is not SymbolicNumber and not is_a(value, Tensor):
+            foreign.refuse(value, text, self.line)
+        if is_a(value, np.ndarray) and id(value) not in self._arrays:
+            foreign.require_plain(value, text)
+            self._arrays[id(value)] = value, text, self.line, fingerprint(value)
+        if id(value) not in self.fresh and not is_a(value, Tensor | int | float | str | bytes):
+            self.steady[id(value)] = value
+            self.texts.setdefault(id(value), text)
+
+    def refuse(self, value: Any, text: str) -> None:
+        """TraceError for what gives something new at each call; what asks of the world outside is not guarded."""
+        if self._harmless.get(id(value), MISSING) is value:
+            return
+        impure.refuse(value, text, self.line)
+        if not self.in_package and (what := impure.frozen(value)) is not None:
+            self.cannot_guard(f"what {text} says about {what}")
+        elif callable(value):
+            self._harmless[id(value)] = value
+
+    def note_write(self, place: Place, before: Any) -> None:
+        """A place of a steady object is about to be set or cleared."""
+        write = Write(place, plain_of(before), self.line)
+        for written in (self.writes, *self._watches):
+            written.setdefault(place.identity, write)
+
+    def entry(self, container: Any, key: Any, text: str) -> Place:
+        """``container[key]``; in the ``__dict__`` of an object that is the attribute."""
+        if id(container) in self.instances and is_a(key, str):
+            text = text.replace(f".__dict__[{key!r}]", f".{key}")
+            return Place("attribute", self.instances[id(container)], key, text)
+        return Place("item", container, key, text)
+
+    def release(self, mapping: Any, key: Any) -> None:
+        """Guard ``mapping[key]`` no more where it is read by this package alone: it is an input."""
+        self._released.add(Place("item", mapping, key, "").identity)
+
+    # --- what objects are -------------------------------------------------------------------------------------------
+
+    def is_steady(self, value: Any) -> bool:
+        """Whether ``value`` was reached by guarded steps, or is an argument."""
+        return id(value) in self.steady or id(value) in self.keyed
+
+    def is_outside(self, value: Any) -> bool:
+        """Whether ``value`` was reached by guarded steps, and is no container of the arguments."""
+        return id(value) in self.steady and id(value) not in self.keyed
+
+    def is_fresh(self, value: Any) -> bool:
+        """Whether ``value`` is an instance that the function made."""
+        return id(value) in self.fresh
+
+    def is_own(self, owner: Any) -> bool:
+        """Whether an object was made by the call, or is a container of its arguments."""
+        return id(owner) in self.fresh or id(owner) in self.keyed
+
+    def outside(self) -> tuple[Any, ...]:
+        """Every object from outside that the function reached."""
+        return (*self.steady.values(), *self.keyed.values())
+
+    def know_arguments(self, containers: Iterable[tuple[Any, str]]) -> None:
+        """Say that these are containers of the arguments, by these names: their changes are seen without this."""
+        for container, text in containers:
+            self.keyed[id(container)] = container
+            self.texts.setdefault(id(container), text)
+
+    @contextmanager
+    def watching(self) -> Iterator[list[Write]]:
+        """What is written in the block to objects from outside of it, filled in at its end."""
+        seen: dict[tuple[Any, ...], Write] = {}
+        found: list[Write] = []
+        self._watches.append(seen)
+        before = frozenset(self.fresh)
+        try:
+            yield found
+        finally:
+            self._watches.remove(seen)
+        own = self.fresh.keys() - before
+        found += [write for write in seen.values() if id(write.place.owner) not in own]
+
+    # --- the end of the trace ---------------------------------------------------------------------------------------
+
+    def assumptions(self, lifted: Collection[int] = ()) -> list[Assumption]:
+        """What must be true of what was read; TraceError where the function changed it in a way not seen.
+
+        ``lifted`` are the ids of arrays that are inputs. Elements that Python or NumPy used are guarded where they are
+        few.
+        """
+        found: list[Assumption] = []
+        for used, text, location, before in self._arrays.values():
+            if fingerprint(used) != before:
+                raise _changed(text, location)
+        for identity, read in self.reads.items():
+            if identity not in self._released or read.by_user:
+                found += self._of_read(read, identity in self.writes, lifted)
+        for write in self.writes.values():
+            after = write.place.get_or(MISSING)
+            if after is write.before and not _is_value(after) and not self.is_own(write.place.owner):
+                predicate: Predicate = Absent() if after is MISSING else self.objects.same(after)
+                found.append(Assumption(write.place, predicate, write.location))
+        for place, handle in self.tensor_places():
+            if id(handle) in self.with_attributes:
+                found.append(Assumption(place, self.objects.same(handle), self.reads[place.identity].location))
+        for kept in self.contents.values():
+            found += self._of_contents(kept)
+        return [*found, *self.attributes.values()]
+
+    def _of_read(self, read: Read, written: bool, lifted: Collection[int]) -> Iterator[Assumption]:
+        place, value, location = read.place, read.value, read.location
+        if type(value) is SymbolicNumber:  # read again at each call
+            if not written and place.get_or(None) is not value:
+                raise _changed(place.text, location)
+            return
+        predicate = Absent() if value is MISSING else self.objects.value(value)
+        assumption = Assumption(place, predicate, location)
+        if issubclass(type(value), np.ndarray) and (id(value) not in lifted or id(value) in self.by_numpy):
+            if value.nbytes <= MAX_BYTES:
+                yield assumption._replace(predicate=HasContents.of(value))
+            else:
+                what = f"the {value.nbytes} bytes of the array {place.text}, used by NumPy"
+                self.unguarded.setdefault(what, location)
+        if written or assumption.holds(self.objects.values):
+            yield assumption
+        elif not read.soft:
+            raise _changed(place.text, location)
+        else:
+            self.unguarded.setdefault(f"what library code keeps in {place.text}", location)
+
+    def _of_contents(self, kept: Kept) -> Iterator[Assumption]:
+        contents, container = kept.contents, kept.contents.container
+        expected = self._before(contents)
+        if expected is contents and not contents.unchanged():
+            if not kept.soft:
+                raise _changed(kept.text, kept.location)
+            self.unguarded.setdefault(f"what library code keeps in {kept.text}", kept.location)
+            return
+        place = Place("object", container, None, kept.text)
+        extent = self.objects.extent(container) if expected is contents else self.objects.keys(expected.keys)
+        yield Assumption(place, extent, kept.location)
+        if kept.elements is not None:
+            if any(a is not b for a, b in zip(kept.elements, elements_of(container), strict=True)):
+                raise _changed(kept.text, kept.location)
+            yield Assumption(place, self.objects.elements(container), kept.location)
+
+    def _before(self, contents: Contents) -> Contents:
+        """The extent of a container without the keys, or attributes, that the function itself added."""
+        container = contents.container
+        if not isinstance(container, dict):
+            return contents
+        owner = self.instances.get(id(container), container)
+        added = {write.place.key for write in self.writes.values() if write.place.owner is owner and write.is_new}
+        keys = tuple(key for key in contents.keys if key not in added)
+        now = tuple(key for key in container if key not in added)
+        return Contents(container, keys) if keys == now and added else contents
+
+    def sources(self) -> dict[int, Place]:
+        """For each tensor handle that was read at a guarded place (by id), where it stood."""
+        found: dict[int, Place] = {}
+        for place, handle in self.tensor_places():
+            found.setdefault(id(handle), place)
+        return found
+
+    def tensor_places(self) -> list[tuple[Place, Tensor]]:
+        """Every guarded place at which a tensor was read."""
+        return [(read.place, read.value) for read in self.reads.values() if is_a(read.value, Tensor)]
+
+    def effects(self) -> list[tuple[Write, Any]]:
+        """The places of outer objects that hold something new now, with what they hold (``MISSING`` for nothing)."""
+        found = []
+        for write in self.writes.values():
+            if self.is_own(write.place.owner):
+                continue
+            after = write.place.get_or(MISSING)
+            if after is not write.before or _is_value(after):  # what it held already, too: a later call may differ
+                found.append((write, after))
+        return found
+
+    def undo(self) -> None:
+        """Put back what the function rebound."""
+        for used, _, _, contents in self._arrays.values():
+            restore(used, contents)
+        for write in self.writes.values():
+            if write.before is MISSING:
+                write.place.remove()
+            else:
+                write.place.set(write.before)
+        assigned = {id(write.place.owner) for write in self.writes.values()}
+        for container, put_back in self.put_back:
+            owner = self.instances.get(id(container), container)
+            if id(owner) not in assigned:  # else it was looked at after an assignment, perhaps
+                put_back(container)
+
+
+def _is_value(value: Any) -> bool:
+    """Whether setting a place to ``value`` again makes no other object of it."""
+    return value is None or is_a(value, bool | int | float | complex | str | bytes | enum.Enum)
+
+
+def _changed(text: str, location: Location) -> TraceError:
+    return TraceError(
+        f"{text} was changed while the function was traced, by more than an assignment; no later call repeats that",
+        location=location,
+        hint="return the new value instead, or change it outside of the traced function",
+    )

@@ -1,0 +1,34 @@
+"""All rules, by kind of source."""
+
+from __future__ import annotations
+
+from capture.arguments import ARGUMENTS
+from capture.attributes import ATTRIBUTES
+from capture.calls import CALLS
+from capture.effects import EFFECTS
+from capture.items import ITEMS
+from capture.places import PLACES
+from capture.rule import ANY, Rule
+from capture.special import SPECIAL
+from capture.syntax import SYNTAX
+from capture.uses import USES
+
+KINDS: dict[str, tuple[Rule, ...]] = {
+    "variable": PLACES,
+    "attribute": ATTRIBUTES,
+    "item": ITEMS,
+    "call": CALLS,
+    "special method": SPECIAL,
+    "use": USES,
+    "effect": EFFECTS,
+    "syntax": SYNTAX,
+    "argument": ARGUMENTS,
+}
+RULES: tuple[Rule, ...] = tuple(rule for rules in KINDS.values() for rule in rules)
+BY_NAME: dict[str, Rule] = {rule.name: rule for rule in RULES}
+KIND_OF: dict[str, str] = {rule.name: kind for kind, rules in KINDS.items() for rule in rules}
+
+
+def giving(kind: str) -> list[Rule]:
+    """The rules that give a value of a type."""
+    return [rule for rule in RULES if rule.gives in (kind, ANY)]

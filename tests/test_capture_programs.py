@@ -1,0 +1,43 @@
+"""Random programs of several rules of reading Python state: traced, scripted and plain agree at every call.
+
+Between the calls what they read is changed. 200 programs run by default, ``CAPTURE_PROGRAMS=5000 pytest
+tests/test_capture_programs.py`` runs as many as it says, and ``CAPTURE_SEED`` draws others. A program that fails is made
+smaller and printed as a script that stands alone.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from capture.draw import COUNT, draw
+from capture.shrink import shrunk
+from capture.table import Table
+from capture.worlds import run
+
+COUNTED = min(max(COUNT, 200), 400)  # programs that the tables count
+
+
+@pytest.fixture(autouse=True)
+def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JITGRAPH_INTERPRET", "1")
+
+
+@pytest.mark.parametrize("index", range(COUNT))
+def test_a_random_program(index: int, tmp_path: Path) -> None:
+    program = draw(index)
+    failure = run(program, tmp_path).failure
+    if failure:
+        program, failure = shrunk(program, failure)
+        pytest.fail(f"{failure}\n{', '.join(program.rules)}\n{program.script()}", pytrace=False)
+
+
+def test_every_rule_and_every_instruction_is_in_a_program(tmp_path: Path) -> None:
+    table = Table()
+    for index in range(COUNTED):
+        folder = tmp_path / str(index)
+        folder.mkdir()
+        program = draw(index)
+        table.add(program.rules, run(program, folder, ()).codes)
+    print(*table.lines(), sep="\n")
+    assert not table.missing()

@@ -1,8 +1,8 @@
 """Random programs of several rules of reading Python state: traced, scripted and plain agree at every call.
 
 Between the calls what they read is changed. 200 programs run by default, ``CAPTURE_PROGRAMS=5000 pytest
-tests/test_capture_programs.py`` runs as many as it says, and ``CAPTURE_SEED`` draws others. A program that fails is made
-smaller and printed as a script that stands alone.
+tests/test_capture_programs.py`` runs as many as it says, and ``CAPTURE_SEED`` draws others. A program that fails is
+made smaller and printed as a script that stands alone.
 """
 
 from __future__ import annotations

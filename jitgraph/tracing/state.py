@@ -16,7 +16,7 @@ import numpy as np
 from jitgraph.records import dataclass
 
 MAX_ELEMENTS: Final = 64  # of a container that is guarded element by element
-MAX_BYTES: Final = 4 << 10  # of an array whose contents are guarded, where NumPy and not a graph used it
+MAX_BYTES: Final = 1 << 20  # of an array whose contents are guarded, where NumPy and not a graph used it
 MAX_COPIED: Final = 1 << 20  # bytes of an array whose contents can be put back after a trace
 
 

@@ -42,7 +42,11 @@ ARGUMENTS: tuple[Rule, ...] = (
     _argument("sorted", "sorted([3, n, 1])[0]"),
     _argument("sum", "sum([n, n])"),
     _argument("is None", "(1 if n is None else n)"),
-    _argument("match", "r$n_", lines="match n:\n    case 0:\n        r$n_ = 4\n    case bool():\n        r$n_ = 5\n    case int():\n        r$n_ = 6\n    case _:\n        r$n_ = 7"),
+    _argument(
+        "match",
+        "r$n_",
+        lines="match n:\n    case 0:\n        r$n_ = 4\n    case bool():\n        r$n_ = 5\n    case int():\n        r$n_ = 6\n    case _:\n        r$n_ = 7",
+    ),
     _argument("range", "sum(range(int(n > 1) + 1))"),
     _argument("held by a list", "[n, 1][0]"),
     _argument("held by a box", "Box(a=n).a"),

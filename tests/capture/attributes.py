@@ -196,9 +196,7 @@ B$n = C$n()""",
         lines="try:\n    r$n = B$n.w\nexcept AttributeError:\n    r$n = $old",
         state="B$n = Box()",
     ),
-    place(
-        "object.__getattribute__", "object.__getattribute__(B$n, 'v')", "B$n.v = $new", state=_BOX, path="B$n.v"
-    ),
+    place("object.__getattribute__", "object.__getattribute__(B$n, 'v')", "B$n.v = $new", state=_BOX, path="B$n.v"),
     place("attrgetter", "A$n(B$n)", "B$n.v = $new", state="A$n = operator.attrgetter('v')\n" + _BOX, path="B$n.v"),
     place("attrgetter made inside", "operator.attrgetter('v')(B$n)", "B$n.v = $new", state=_BOX, path="B$n.v"),
     place(

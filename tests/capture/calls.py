@@ -19,7 +19,9 @@ CALLS: tuple[Rule, ...] = (
     ),
     place("bound method", "M$n()", "B$n.h = $new", "M$n = lambda: $new", state=_METHOD + "\nM$n = B$n.m", path="B$n.h"),
     place("method of the class", "C$n.m(B$n)", "B$n.h = $new", "C$n.m = lambda self: $new", state=_METHOD),
-    place("methodcaller", "operator.methodcaller('m')(B$n)", "B$n.h = $new", "C$n.m = lambda self: $new", state=_METHOD),
+    place(
+        "methodcaller", "operator.methodcaller('m')(B$n)", "B$n.h = $new", "C$n.m = lambda self: $new", state=_METHOD
+    ),
     place("method by getattr", "getattr(B$n, 'm')()", "B$n.h = $new", "C$n.m = lambda self: $new", state=_METHOD),
     place(
         "method that calls a method",
@@ -126,7 +128,12 @@ class C$n(P$n):
         "C$n.m = lambda self: $new\nP$n = functools.partial(B$n.m)",
         state=_METHOD + "\nP$n = functools.partial(B$n.m)",
     ),
-    place("args of a partial", "P$n.args[0]", "P$n = functools.partial(echo, $new)", state="P$n = functools.partial(echo, $old)"),
+    place(
+        "args of a partial",
+        "P$n.args[0]",
+        "P$n = functools.partial(echo, $new)",
+        state="P$n = functools.partial(echo, $old)",
+    ),
     place(
         "partialmethod",
         "B$n.p()",
@@ -189,8 +196,12 @@ def _(p):
         path="H$n",
     ),
     place(
-        "nullcontext", "r$n", "N$n = contextlib.nullcontext($new)", lines="with N$n as r$n:\n    pass",
-        state="N$n = contextlib.nullcontext($old)", path="N$n.enter_result",
+        "nullcontext",
+        "r$n",
+        "N$n = contextlib.nullcontext($new)",
+        lines="with N$n as r$n:\n    pass",
+        state="N$n = contextlib.nullcontext($old)",
+        path="N$n.enter_result",
     ),
     place(
         "sorted with a key",

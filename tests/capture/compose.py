@@ -189,5 +189,3 @@ def compose(name: str, rules: Sequence[Rule], rng: random.Random, calls: int = 5
         edits = tuple((place, drawn(edit, rng)) for place, edit in chosen)
         steps.append(Step(edits, rng.choice(NUMBERS_GIVEN) if rng.random() < 0.5 else "2"))
     return Program(name, pieces, tuple(steps))
-
-

@@ -13,9 +13,7 @@ def set$n(value):
 
 PLACES: tuple[Rule, ...] = (
     place("global", "G$n", "G$n = $new", state="G$n = $old", path="G$n"),
-    place(
-        "global of another module", "other.g$n", "other.g$n = $new", state="other.g$n = $old", path="other.g$n"
-    ),
+    place("global of another module", "other.g$n", "other.g$n = $new", state="other.g$n = $old", path="other.g$n"),
     place(
         "name imported inside",
         "r$n",
@@ -32,9 +30,7 @@ PLACES: tuple[Rule, ...] = (
         state="other.g$n = $old",
         path="other.g$n",
     ),
-    place(
-        "sys.modules", 'sys.modules["$other"].g$n', "other.g$n = $new", state="other.g$n = $old", path="other.g$n"
-    ),
+    place("sys.modules", 'sys.modules["$other"].g$n', "other.g$n = $new", state="other.g$n = $old", path="other.g$n"),
     place("globals()", 'globals()["G$n"]', "G$n = $new", state="G$n = $old", path="G$n"),
     place("globals().get", 'globals().get("G$n")', "G$n = $new", state="G$n = $old", path="G$n"),
     place("eval", 'eval("G$n")', "G$n = $new", state="G$n = $old", path="G$n"),
@@ -134,9 +130,7 @@ again$n, _ = make$n($new)""",
         state="B$n = Box(v=$old)\ndef call$n(function, *values):\n    return function(*values)",
         path="B$n.v",
     ),
-    place(
-        "generator", "next(g$n())", "G$n = $new", state="G$n = $old\ndef g$n():\n    yield G$n", path="G$n"
-    ),
+    place("generator", "next(g$n())", "G$n = $new", state="G$n = $old\ndef g$n():\n    yield G$n", path="G$n"),
     place(
         "generator that delegates",
         "list(h$n())[0]",

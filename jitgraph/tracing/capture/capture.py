@@ -17,7 +17,7 @@ import sys
 import types
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
 from types import CodeType, FrameType
@@ -31,12 +31,13 @@ from jitgraph.eager import EagerValue
 from jitgraph.errors import TraceError
 from jitgraph.location import Location
 from jitgraph.records import dataclass
-from jitgraph.runtime import collector, forks
+from jitgraph.runtime import collector
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.bytecode import Access, Attr, Call, Const, Index, Match, Name, Result, accesses
 from jitgraph.tracing.capture.evaluation import GETTERS, MISSING, UNKNOWN, Evaluation, is_module_frame, module_local
 from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_library_module, is_users, original_of
+from jitgraph.tracing.capture.instructions import OWN, Instructions
 from jitgraph.tracing.guards import (
     MAX_BYTES,
     MAX_ELEMENTS,
@@ -90,11 +91,6 @@ class Write:
         return self.before is MISSING
 
 
-# From 3.12 on a trace function changes the code of all threads that run it: two threads that switched instruction
-# events on and off at once made CPython 3.12.1 crash. One thread records at a time there, inside a recording too.
-_ALONE: Final = forks.lock(awaited=True) if sys.version_info >= (3, 12) else nullcontext()
-
-
 class Capture(Evaluation):
     """What one trace saw of the functions that it ran by ``call``."""
 
@@ -116,6 +112,7 @@ class Capture(Evaluation):
         self._texts: dict[int, str] = {}  # how an object was reached first
         self._functions: dict[CodeType, list[types.FunctionType]] = {}
         self._tables: dict[CodeType, Any] = {}
+        self._instructions = Instructions()
         self._nested: set[CodeType] = set()
         self._harmless: dict[int, Any] = {}  # callables, by id, that were looked at
         self._line = Location("", 0)
@@ -131,16 +128,18 @@ class Capture(Evaluation):
         """What the function returns; meanwhile all that it reads and changes is noted.
 
         It is no context manager: a signal handler may raise before the first line of an ``__exit__`` in Python, and the
-        lock and the trace function would stay. ``with`` on a lock and ``finally`` leave no such gap.
+        trace function would stay. ``finally`` leaves no such gap before its first call.
         """
-        with _ALONE, collector.PAUSED.inside():
-            previous = sys.gettrace()
+        with collector.PAUSED.inside():
+            tracer, listener = sys.gettrace(), OWN.listener
             try:
-                sys._getframe().f_trace_opcodes = True  # from 3.12 on the first such frame switches its events on
+                OWN.listener = self._on_instruction
                 sys.settrace(self._on_call)
                 return function(*args, **keywords)
             finally:
-                sys.settrace(previous)
+                OWN.listener = listener
+                sys.settrace(tracer)
+                self._instructions.end()
 
     # --- the tracer -------------------------------------------------------------------------------------------------
 
@@ -164,34 +163,43 @@ class Capture(Evaluation):
         if code in self._functions and not code.co_filename.startswith(PACKAGE):
             self._read_defaults(code)
         frame.f_trace_lines = False
-        frame.f_trace = self._on_event  # from 3.13 on the next line does nothing for a frame without it
-        frame.f_trace_opcodes = True
+        self._instructions.follow(frame)
         return self._on_event
 
     def _on_event(self, frame: FrameType, event: str, arg: Any) -> Any:
         if event == "opcode":
             found = self._tables[frame.f_code].get(frame.f_lasti)
             if found is not None:
-                if self._made is not None:
-                    self._note_made(frame)
-                for access in found:
-                    self._line = Location(frame.f_code.co_filename, access.line)
-                    if access.kind == "read":
-                        self._read(access, frame)
-                    elif access.kind == "make":
-                        kind = self.evaluate(access.target.owner.function, frame)
-                        if isinstance(kind, type) and not isinstance(kind.__new__, types.FunctionType):
-                            self._made = frame, access.target.name
-                    elif access.kind == "call":
-                        self._call(access.target, access, frame)
-                    elif access.kind == "match":
-                        self._match(access.target, access, frame)
-                    else:
-                        self._write(access, frame)
+                self._note(found, frame)
         elif event == "return" and not frame.f_code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
             original, whole = original_of(frame.f_code)
             self.returned[original if whole else frame.f_code] = arg
         return self._on_event
+
+    def _on_instruction(self, frame: FrameType, offset: int) -> None:
+        table = self._tables.get(frame.f_code)
+        found = table.get(offset) if table else None
+        if found is not None:
+            self._note(found, frame)
+
+    def _note(self, found: Iterable[Access], frame: FrameType) -> None:
+        """What the next instruction of the frame reads and changes."""
+        if self._made is not None:
+            self._note_made(frame)
+        for access in found:
+            self._line = Location(frame.f_code.co_filename, access.line)
+            if access.kind == "read":
+                self._read(access, frame)
+            elif access.kind == "make":
+                kind = self.evaluate(access.target.owner.function, frame)
+                if isinstance(kind, type) and not isinstance(kind.__new__, types.FunctionType):
+                    self._made = frame, access.target.name
+            elif access.kind == "call":
+                self._call(access.target, access, frame)
+            elif access.kind == "match":
+                self._match(access.target, access, frame)
+            else:
+                self._write(access, frame)
 
     def _note_made(self, frame: FrameType) -> None:
         """The variable that the last instruction but one bound holds an object that was just made."""

@@ -38,21 +38,9 @@ from jitgraph.tracing.capture.bytecode import Access, Attr, Call, Const, Index, 
 from jitgraph.tracing.capture.evaluation import GETTERS, MISSING, UNKNOWN, Evaluation, is_module_frame, module_local
 from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_library_module, is_users, original_of
 from jitgraph.tracing.capture.instructions import OWN, Instructions
-from jitgraph.tracing.guards import (
-    MAX_BYTES,
-    MAX_ELEMENTS,
-    ArrayState,
-    Contents,
-    Guard,
-    GuardKind,
-    Place,
-    fingerprint,
-    guard_for,
-    is_container,
-    item_of,
-    keeper,
-    restore,
-)
+from jitgraph.tracing.guard import Absent, Assumption, HasContents, Objects, Predicate
+from jitgraph.tracing.source import Place, item_of
+from jitgraph.tracing.state import MAX_BYTES, MAX_ELEMENTS, Contents, fingerprint, is_container, keeper, restore
 from jitgraph.tracing.symbolic.number import SymbolicNumber, plain_of
 
 _OF_VIEWS: Final = frozenset(
@@ -98,6 +86,7 @@ class Capture(Evaluation):
         """``known`` are objects whose identity is in the key of the specialisation; ``arguments`` are containers whose
         contents are."""
         super().__init__()
+        self.objects = Objects()
         self.reads: dict[tuple[Any, ...], Read] = {}
         self.writes: dict[tuple[Any, ...], Write] = {}
         self.unguarded: dict[str, Location] = {}
@@ -119,7 +108,7 @@ class Capture(Evaluation):
         self._made: tuple[FrameType, str] | None = None
         self._released: set[tuple[Any, ...]] = set()
         self._with_attributes: dict[int, Tensor] = {}  # handles of which a user's attribute was read
-        self.attributes: dict[tuple[int, str], tuple[Any, Guard]] = {}  # of containers among the arguments
+        self.attributes: dict[tuple[int, str], Assumption] = {}  # of containers among the arguments
         self._by_numpy: set[int] = set()  # ids of arrays whose elements Python or NumPy read
         for function in functions:  # an object that is called is as fixed as a function
             self._settle(function, getattr(function, "__name__", type(function).__name__))
@@ -403,10 +392,8 @@ class Capture(Evaluation):
         """An attribute of an argument that is no part of its tree, as one that ``__post_init__`` sets."""
         if value is not None and (is_container(value) or tree.container_of(value) is not None):
             self.cannot_guard(f"what is in {place.text}, which is no field of the argument")
-        guard = guard_for(place, value, self._line)
-        if guard.kind in ("tensor", "array"):
-            guard = Guard("identity", place, value, self._line)
-        self.attributes.setdefault((id(place.owner), place.key), (place.owner, guard))
+        predicate = self.objects.same(value) if isinstance(value, Tensor) else self.objects.value(value)
+        self.attributes.setdefault((id(place.owner), place.key), Assumption(place, predicate, self._line))
 
     def _read_item(self, owner: Any, key: Any, access: Access) -> None:
         try:
@@ -469,7 +456,7 @@ class Capture(Evaluation):
         contents = self._contents[id(container)] = Contents.of(container)
         if type(container) in (list, dict, set) and container is not self._keyed.get(id(container)):
             self._put_back.append((container, keeper(container)))
-        place = Place("item", [container], 0, text)
+        place = Place("object", container, None, text)
         self._contents_read[id(container)] = (place, contents, self._line)
         if len(container) > MAX_ELEMENTS:
             self.cannot_guard(f"the {len(container)} elements of {text} one by one (their number is)")
@@ -592,15 +579,15 @@ class Capture(Evaluation):
         """Guard ``mapping[key]`` no more where it is read by this package alone: it is an input."""
         self._released.add(Place("item", mapping, key, "").identity)
 
-    def guards(self, lifted: Collection[int] = ()) -> list[Guard]:
-        """The guards that what was read calls for; TraceError where the function changed it in a way not seen.
+    def assumptions(self, lifted: Collection[int] = ()) -> list[Assumption]:
+        """What must be true of what was read; TraceError where the function changed it in a way not seen.
 
         ``lifted`` are the ids of arrays that are inputs. Elements that Python or NumPy used are guarded where they are
         few.
         """
-        found: list[Guard] = []
-        for used, text, location, before in self._arrays.values():
-            if fingerprint(used) != before:
+        found: list[Assumption] = []
+        for given, text, location, before in self._arrays.values():
+            if fingerprint(given) != before:
                 raise _changed(text, location)
         for identity, read in self.reads.items():
             if id(read.place.owner) in self._fresh or (identity in self._released and not read.by_user):
@@ -615,35 +602,36 @@ class Capture(Evaluation):
                     location=read.location,
                     hint="reach the object by a variable, an attribute or an argument",
                 )
-            guard = guard_for(read.place, read.value, read.location)
-            if read.value is MISSING:
-                guard = Guard("absent", read.place, None, read.location)
-            guard = replace(guard, kind="method") if read.method else guard
-            if guard.kind == "array" and (id(read.value) not in lifted or id(read.value) in self._by_numpy):
+            predicate: Predicate = Absent() if read.value is MISSING else self.objects.value(read.value)
+            assumption = Assumption(read.place, predicate, read.location, read.method)
+            if isinstance(read.value, np.ndarray) and (
+                id(read.value) not in lifted or id(read.value) in self._by_numpy
+            ):
                 if read.value.nbytes <= MAX_BYTES:
-                    found.append(Guard("contents", read.place, ArrayState.copy_of(read.value), read.location))
+                    found.append(assumption._replace(predicate=HasContents.of(read.value)))
                 else:
                     self._line = read.location
                     self.cannot_guard(f"the {read.value.nbytes} bytes of the array {read.place.text}, used by NumPy")
-            if identity not in self.writes and not guard.holds():
+            if identity not in self.writes and not assumption.holds(self.objects.values):
                 if read.steady:
                     raise _changed(read.place.text, read.location)
                 continue
-            found.append(guard)
+            found.append(assumption)
         for write in self.writes.values():
             after = write.place.get_or(MISSING)
             if after is write.before and not _is_value(after) and not self._is_own(write.place.owner):
-                kind: GuardKind = "absent" if after is MISSING else "identity"
-                found.append(Guard(kind, write.place, None if after is MISSING else after, write.location))
+                predicate = Absent() if after is MISSING else self.objects.same(after)
+                found.append(Assumption(write.place, predicate, write.location))
         for place, handle in self.tensor_places():
             if id(handle) in self._with_attributes:
-                found.append(Guard("identity", place, handle, self.reads[place.identity].location))
+                found.append(Assumption(place, self.objects.same(handle), self.reads[place.identity].location))
         for place, contents, location in self._contents_read.values():
             before = self._before(contents)
             if before is contents and not contents.unchanged():
                 raise _changed(place.text, location)
-            found.append(Guard("length", place, before, location))
-        return found
+            extent = self.objects.extent(contents.container) if before is contents else self.objects.keys(before.keys)
+            found.append(Assumption(place, extent, location))
+        return [*found, *self.attributes.values()]
 
     def _before(self, contents: Contents) -> Contents:
         """The extent of a container without the keys, or attributes, that the function itself added."""

@@ -53,7 +53,7 @@ def is_library_module(name: str) -> bool:
     """Whether the module of this name is none of the user's."""
     module = sys.modules.get(name)
     if module is None:
-        return False
+        return name.startswith("namedtuple_")  # what the standard library writes for a named tuple
     file = getattr(module, "__file__", None)
     return name != "__main__" and (file is None or not is_followed(file))
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from jitgraph.errors import TraceError
 from jitgraph.location import Location
-from jitgraph.tracing.guards import keeper
+from jitgraph.tracing.state import keeper
 
 _EMPTY: Final = object()
 

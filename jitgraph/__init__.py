@@ -46,6 +46,7 @@ _SUBMODULES: Final = frozenset(
         "runtime",
         "tensor",
         "tree",
+        "weak_ints",
     ]
 )
 

@@ -45,7 +45,7 @@ def _apart(a: DType, b: DType) -> bool:
 
 def _with_int(op: Op, x: TensorLike, number: Any) -> Tensor:
     """An integer tensor with a Python int: one that varies is an int64, as it may leave the tensor's dtype."""
-    if type(number) is not int and hasattr(type(number), "value_in"):
+    if type(number) is not int and lifting.is_varying(number):
         varying = number.value_in(dtypes.int64)
         if varying is not None:
             return compare(op, x, lifting.wrap(varying))

@@ -216,7 +216,7 @@ def _int(item: Any, size: DimLike, axis: int) -> DimLike:
     known = context.constraints()
     if not hasattr(item, "__index__"):
         raise IndexingError(f"an index must be an integer, a slice, ..., None or a tensor, not {type(item).__name__}")
-    if trace is not None and not isinstance(item, int | np.integer):
+    if trace is not None and lifting.is_varying(item):
         place: DimLike = trace.to_dim(item)
         if not isinstance(place, int):
             if not (known.at_least(place, 0) and known.at_least(size, place + 1)):
@@ -267,7 +267,7 @@ def _bound(bound: Any, size: DimLike, default: DimLike) -> DimLike:
     if bound is None:
         return default
     trace = context.current().trace
-    given = trace.to_dim(bound) if trace is not None and not isinstance(bound, int) else int(bound)
+    given = trace.to_dim(bound) if trace is not None and lifting.is_varying(bound) else int(bound)
     number: DimLike = size + given if isinstance(given, int) and given < 0 else given
     known = context.constraints()
     if not (known.at_least(size, number) and known.at_least(number, 0)):

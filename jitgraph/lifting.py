@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from jitgraph import dtypes, foreign, ops
+from jitgraph import dtypes, foreign, ops, weak_ints
 from jitgraph.dtypes import DType
 from jitgraph.eager import EagerValue
 from jitgraph.errors import DTypeError, NumberError, ShapeError
@@ -30,6 +30,16 @@ _SCALARS = frozenset({bool, int, float})
 def is_scalar(x: object) -> bool:
     """True for Python's own bool, int and float, whose dtype is weak; NumPy's scalars have a dtype of their own."""
     return type(x) in _SCALARS or (isinstance(x, int | float) and not isinstance(x, np.generic))
+
+
+def is_varying(x: object) -> bool:
+    """Whether ``x`` is a Python number that may be another at each call of the trace being recorded."""
+    return hasattr(type(x), "value_in")
+
+
+def is_named_size(x: object) -> bool:
+    """Whether ``x`` is a size that is a name, or an expression over names, in the trace being recorded."""
+    return is_varying(x) and x.is_size  # type: ignore[attr-defined]
 
 
 _HANDLE: list[type[Tensor]] = []
@@ -57,15 +67,13 @@ def value_of(x: Any, dtype: DType | None = None) -> Any:
         return EagerValue(own(array))
     if isinstance(x, list | tuple):
         return value_of(_array_of_list(x, dtype))
-    if hasattr(type(x), "value_in"):  # a size that is a name
-        return x.value_in(dtype or x.dtype)
     raise DTypeError(f"expected a tensor, an array or a number, got {type(x).__name__}")
 
 
 def leaf_types(numbers: Any) -> set[type]:
     """The types of what stands in nested lists."""
     if not isinstance(numbers, list | tuple):
-        return {type(numbers)}
+        return {numbers.__class__}  # of a number that varies, what it stands for
     return set().union(*map(leaf_types, numbers))
 
 
@@ -127,7 +135,7 @@ def own(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def constant(scalar: Scalar, dtype: DType, shape: Sequence[DimLike] = ()) -> Any:
     """``scalar`` in ``dtype`` filled to ``shape``; NumberError for an int that ``dtype`` does not hold."""
-    if type(scalar) not in _SCALARS and hasattr(type(scalar), "value_in"):  # a number that varies from call to call
+    if type(scalar) not in _SCALARS and is_varying(scalar):  # a number that varies from call to call
         varying = scalar.value_in(dtype)  # type: ignore[union-attr]
         if varying is not None:
             return broadcast_to(varying, tuple(shape))
@@ -247,6 +255,10 @@ def operands(*xs: TensorLike, dtype: DType | None = None) -> list[Any]:
     if dtype is None and _alike(values):
         return values
     target = dtype or _promoted(xs, values)
+    if any(map(_stands_for_int, xs)) and not all(map(is_weak, xs)):
+        for x, value in zip(xs, values, strict=True):
+            if _stands_for_int(x):
+                weak_ints.require_held(value, target)
     shapes = [value.shape for value in values if value is not None]
     shape = shapes[0] if shapes else ()
     for other in shapes:
@@ -254,14 +266,14 @@ def operands(*xs: TensorLike, dtype: DType | None = None) -> list[Any]:
             shape = broadcast_shapes(*shapes)
             break
     return [
-        _repeated(x, target, shape) if value is None else broadcast_to(_in_dtype(x, value, target), shape)
+        _repeated(x, target, shape) if value is None else broadcast_to(cast(value, target), shape)
         for x, value in zip(xs, values, strict=True)
     ]
 
 
-def _in_dtype(x: Any, value: Any, dtype: DType) -> Any:
-    """The value of x in ``dtype``; a size says itself whether it fits."""
-    return x.value_in(dtype) if hasattr(type(x), "value_in") else cast(value, dtype)
+def _stands_for_int(x: Any) -> bool:
+    """Whether x is a tensor that stands for a Python int."""
+    return isinstance(x, _HANDLE[0]) and x._weak and x.dtype == dtypes.int64
 
 
 def _alike(values: Sequence[Any]) -> bool:
@@ -365,9 +377,11 @@ def elementwise(op: Op, *xs: TensorLike, floating: bool = False) -> Tensor:
     weak = context.current().trace is not None and all(map(is_weak, xs)) and any(isinstance(x, _HANDLE[0]) for x in xs)
     if floating and not dtypes.is_float(common_dtype(*xs)):
         target = dtypes.float64 if weak else dtypes.float32
-    result = wrap(op(*operands(*xs, dtype=target)))
+    values = operands(*xs, dtype=target)
+    result = wrap(op(*values))
     if weak:
         result._weak = True
+        weak_ints.require_no_overflow(op, xs, values, result.value)
     return result
 
 

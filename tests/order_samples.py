@@ -1,6 +1,6 @@
 """The order of a sum as its definition says it, and kernels in text over a dtype T whose reduce loops have one.
 
-SLOTS, CHAIN, PART and WIDTH stand for numbers.
+SLOTS, CHAIN and PART stand for numbers, WIDTH for a number or a size.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ kernel @parts(read x: T[n], readwrite w: T[SLOTS*((n + PART - 1) // PART)], writ
 """
 
 
-def order_sample(text: str, short: str, slots: int, chain: int, part: int = 0, width: int = 0) -> str:
+def order_sample(text: str, short: str, slots: int, chain: int, part: int = 0, width: int | str = 0) -> str:
     """The text of a sample for a dtype and an order."""
     for word, value in (("SLOTS", slots), ("CHAIN", chain), ("PART", part), ("WIDTH", width)):
         text = text.replace(word, str(value))

@@ -25,7 +25,7 @@ FLOORS: list[tuple[int, str]] = [  # the first pattern that fits a module's name
     (6, r"compiler|artifact"),
     (
         7,
-        r"tensor|eager(_kernels)?|lifting|comparing|indexing|functions(\..*)?|autograd(\..*)?|tracing(\..*)?"
+        r"tensor|eager(_kernels)?|lifting|weak_ints|comparing|indexing|functions(\..*)?|autograd(\..*)?|tracing(\..*)?"
         r"|saved(\..*)?|opt|debug",
     ),
     (8, r"nn(\..*)?|optim(\..*)?|data(\..*)?|random|special|amp"),

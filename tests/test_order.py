@@ -31,7 +31,7 @@ def outcomes(text: str, buffers: dict[str, Array], **sizes: int) -> list[Array]:
     verify_kernel(kernel)
     found = []
     ways = [lambda held: execute_kernel(kernel, held, sizes), lambda held: run_native(kernel, held, sizes)]
-    if sizes["n"] < 130:
+    if sizes["n"] * sizes.get("k", 1) < 130:
         ways.append(lambda held: execute_kernel(kernel, held, sizes, vectorise=False))
     for run in ways:
         held = {name: array.copy() for name, array in buffers.items()}
@@ -83,6 +83,23 @@ def test_short_rows(short: str, width: int, slots: int, chain: int) -> None:
         buffers = {"x": x.reshape(-1), "w": w, "y": np.zeros(1, x.dtype)}
         for found in outcomes(text, buffers, n=n):
             assert found.tobytes() == ordered(each, 1, chain).tobytes(), n
+
+
+@pytest.mark.parametrize(("short", "slots", "chain"), [("f32", 64, 32), ("f64", 32, 4)])
+def test_rows_of_named_width(short: str, slots: int, chain: int) -> None:
+    """Rows of which the width decides at run time whether several of them go at once."""
+    text = order_samples.order_sample(order_samples.SHORT_ROWS, short, slots, chain, width="k")
+    text = text.replace("sizes(n)", "sizes(k, n)")
+    for k in (0, 1, 7, 8, 10, 16, 17, 32, 33, 63, 64, 65, 200):
+        for n in (0, 1, 7, 33, 257) if k <= 33 else (9,):
+            x, w = rows(short, n, k), rows(short, 1, n)[0]
+            x[:, :: max(1, k // 2)] = -0.0
+            each = np.array(
+                [ordered(row * weight, slots, chain) - weight for row, weight in zip(x, w, strict=True)], x.dtype
+            )
+            buffers = {"x": x.reshape(-1), "w": w, "y": np.zeros(1, x.dtype)}
+            for found in outcomes(text, buffers, n=n, k=k):
+                assert found.tobytes() == ordered(each, 1, chain).tobytes(), (k, n)
 
 
 @pytest.mark.parametrize(("short", "slots", "chain", "run"), [("f32", 64, 32, 1), ("f32", 8, 4, 4), ("f64", 4, 2, 8)])

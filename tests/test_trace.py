@@ -512,9 +512,11 @@ def test_values_of_traced_tensors_are_refused(use: Any) -> None:
     assert "test_trace.py" in str(error.value)
 
 
-def test_a_decision_on_a_python_float_names_static_argnames() -> None:
-    with pytest.raises(jg.TraceError, match="static_argnames"):
-        jg.trace(lambda x, s: x if s > 1 else -x)(jg.asarray(1.0), 2.0)
+def test_a_decision_on_a_python_float_is_a_guard() -> None:
+    f = jg.trace(lambda x, s: x * s if s > 1 else -x)
+    for s in (2.0, 3.0, 0.5, 1.0, 4.0):
+        assert f(jg.asarray(1.0), s).item() == (s if s > 1 else -1.0)
+    assert f.cache_info().misses == 2
 
 
 def test_wrong_uses_of_the_decorator() -> None:

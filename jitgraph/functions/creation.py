@@ -30,8 +30,7 @@ def shape_of(shape: Any) -> tuple[DimLike, ...]:
     given = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     trace = context.current().trace
     sizes = tuple(
-        trace.to_dim(size) if trace is not None and not isinstance(size, int | np.integer) else _index(size)
-        for size in given
+        trace.to_dim(size) if trace is not None and lifting.is_varying(size) else _index(size) for size in given
     )
     for size in sizes:
         if isinstance(size, int) and size < 0:
@@ -61,7 +60,7 @@ def asarray(
     """
     _device(device)
     target = None if dtype is None else dtypes.canonical(dtype)
-    if hasattr(type(obj), "value_in"):  # an int that varies from call to call, or a size that is a name
+    if lifting.is_varying(obj):  # an int that varies from call to call, or a size that is a name
         obj = lifting.wrap(lifting.value_of(obj, target))
     if isinstance(obj, Tensor):
         value = lifting.settled(obj).value if target is None else lifting.cast(obj.value, target)
@@ -200,7 +199,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, de
     if stop is None:
         start, stop = 0, start
     trace = context.current().trace
-    if trace is not None and not builtins.all(isinstance(x, int | float) for x in (start, stop, step)):
+    if trace is not None and not builtins.all(map(_is_plain_number, (start, stop, step))):
         if start != 0 or step != 1:
             raise JitgraphError("arange over a symbolic size starts at 0 with step 1\n  hint: arange(n) * step + start")
         target = dtypes.int64 if dtype is None else dtypes.canonical(dtype)
@@ -222,6 +221,10 @@ def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, de
     wide = dtypes.int64 if whole else dtypes.float64
     steps = lifting.wrap(ops.iota(shape=(count,), axis=0, dtype=wide))
     return (steps * step + start).astype(target)  # type: ignore[no-any-return]
+
+
+def _is_plain_number(x: Any) -> bool:
+    return isinstance(x, int | float) and not lifting.is_named_size(x)
 
 
 @array_function

@@ -270,7 +270,8 @@ def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = 
         min = None if type(min) is int and min <= least else min  # holds nothing back
         max = None if type(max) is int and max >= greatest else max
     given = [bound for bound in (min, max) if bound is not None]
-    if given and all(lifting.is_scalar(bound) for bound in given) and lifting.common_dtype(x, *given) == dtype:
+    plain = all(lifting.is_scalar(bound) and not lifting.is_varying(bound) for bound in given)
+    if given and plain and lifting.common_dtype(x, *given) == dtype:
         for bound in given:
             lifting.require_representable(bound, dtype)
         return lifting.wrap(ops.clamp(value, low=min, high=max))

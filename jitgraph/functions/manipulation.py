@@ -29,13 +29,14 @@ def _resolve(old: tuple[DimLike, ...], wanted: Sequence[Any]) -> tuple[DimLike, 
     holes = [i for i, size in enumerate(wanted) if isinstance(size, int) and size == -1]
     known = shape_of(tuple(1 if i in holes else size for i, size in enumerate(wanted)))
     total, part = dims.product(old), dims.product(known)
+    shown = tuple(-1 if i in holes else size for i, size in enumerate(known))
     if len(holes) > 1:
-        raise ShapeError(f"reshape to {tuple(wanted)}: only one size may be -1")
+        raise ShapeError(f"reshape to {shown}: only one size may be -1")
     if holes:
-        left = rules.quotient(f"reshape of {old} to {tuple(wanted)}: {total} elements", total, part)
+        left = rules.quotient(f"reshape of {old} to {shown}: {total} elements", total, part)
         return tuple(left if i in holes else size for i, size in enumerate(known))
     if not context.constraints().same(total, part):
-        raise ShapeError(f"reshape of {old} to {tuple(wanted)}: {total} elements against {part}")
+        raise ShapeError(f"reshape of {old} to {shown}: {total} elements against {part}")
     return known
 
 

@@ -77,6 +77,10 @@ class Module:
             result = result if changed is None else changed
         return result
 
+    def _called(self) -> Callable[..., Any]:
+        """What has the parameters of a call: ``forward``, or where hooks see the arguments as given, this call."""
+        return self.__call__ if self._forward_hooks else self.forward
+
     def register_forward_hook(self, hook: Callable[..., Any]) -> Callable[[], None]:
         """Call ``hook(module, args, result)`` after each forward; what it returns replaces the result.
 

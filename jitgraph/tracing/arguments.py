@@ -14,6 +14,7 @@ from jitgraph.errors import ArgumentError, TraceError
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
+from jitgraph.tracing.binding import called, raise_as_python
 from jitgraph.tracing.guard import Equals, Guard, Layout, Objects, Same, Varies
 from jitgraph.tracing.source import Source
 from jitgraph.tracing.values import plain_of
@@ -77,7 +78,8 @@ class Binder:
         self, function: Callable[..., Any], static_names: Sequence[str], static_numbers: Sequence[int]
     ) -> None:
         """TraceError where a static argument is no parameter."""
-        self.signature = inspect.signature(function)
+        self.function = called(function)
+        self.signature = inspect.signature(self.function)
         self.parameters = tuple(self.signature.parameters.values())
         self.names = tuple(parameter.name for parameter in self.parameters)
         positional = [p for p in self.parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
@@ -95,7 +97,11 @@ class Binder:
         """One value for each parameter, defaults included; TypeError as the function itself would raise it."""
         if not kwargs and len(args) == self.plain_count:
             return args
-        bound = self.signature.bind(*args, **kwargs)
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError:
+            raise_as_python(self.function, args, kwargs)
+            raise
         bound.apply_defaults()
         return tuple(
             [Static(bound.arguments[name]) if name in self.static else bound.arguments[name] for name in self.names]
@@ -232,7 +238,7 @@ def guards_of(sources: Sources, keys: Sequence[LeafKey], numbers: Mapping[int, i
             case "tensor" | "array":
                 predicate = Layout(key.kind, key.dtype, tuple(key.shape), key.requires_grad)
             case "float":
-                predicate = objects.kind(float)
+                predicate = Varies("float", numbers[number]) if number in numbers else objects.kind(float)
             case "number":
                 predicate = Varies("int", numbers[number])
             case "identity":

@@ -186,8 +186,8 @@ def lower(function: TracedFunction, args: tuple[Any, ...], kwargs: dict[str, Any
     named, sizes, _ = named_keys(arguments._replace(keys=keys), Family(), function.options.dynamic_shapes)
     names = {size.as_name for key in named for size in key.shape if isinstance(size, Dim)}
     declared = frozenset(name for name in names if name is not None)
-    plan = function.recording.record(arguments, named, values, sizes, declared)
-    return Lowered(function, values, arguments, named, plan)
+    plan, kept = function.recording.portable(arguments, named, values, sizes, declared)
+    return Lowered(function, values, arguments, kept, plan)
 
 
 def fitted(arguments: Arguments, keys: Sequence[LeafKey]) -> tuple[Any, ...]:

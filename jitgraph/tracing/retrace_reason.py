@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from jitgraph.ir.context import Context
+from jitgraph.tensor import Tensor
 from jitgraph.tracing.arguments import Arguments
 from jitgraph.tracing.call_code import first_failing
-from jitgraph.tracing.guard import Relation
+from jitgraph.tracing.guard import Guard, Layout, Relation
 from jitgraph.tracing.plan import CallPlan
-from jitgraph.tracing.source import EXPECTED_ERRORS, Source
+from jitgraph.tracing.source import EXPECTED_ERRORS
 from jitgraph.tracing.specialisation import Specialisation
 
 
@@ -41,15 +44,21 @@ def difference(specialisation: Specialisation, arguments: Arguments, values: Seq
         found = specialisation.world(values).find(guard.source)
     except EXPECTED_ERRORS:
         return f"{guard}{where}, but now nothing is there"
-    differs, why = guard.predicate.difference(found), _why_held(plan, guard.source)
+    differs, why = guard.predicate.difference(found), _why_held(plan, guard, found)
     if guard.location is None:
         return f"{guard.source.text} {differs}{why}"
     return f"{guard} (read at {guard.location}), but now it {differs}{why}"
 
 
-def _why_held(plan: CallPlan, source: Source) -> str:
-    """Why the value of a number is part of the key, where that is known."""
+def _why_held(plan: CallPlan, guard: Guard, found: Any) -> str:
+    """Why the value of a number, or of a size of a tensor, is part of the key, where that is known."""
+    assert guard.source is not None
+    sources, predicate = {guard.source}, guard.predicate
+    if isinstance(predicate, Layout) and isinstance(found, Tensor | np.ndarray) and found.ndim == len(predicate.shape):
+        shape = guard.source.then("attribute", "shape")
+        pairs = enumerate(zip(found.shape, predicate.shape, strict=True))
+        sources |= {shape.then("item", axis) for axis, (size, known) in pairs if size != known}
     for held, what, location in plan.held:
-        if held == source:
+        if held in sources:
             return f"; {what} needs its value ({location}): a tensor, as jg.asarray(...), varies freely"
     return ""

@@ -28,6 +28,24 @@ def lanes_from(env: Environment, x: Scalar, start: int, count: int) -> Scalar:
     return s.make(f"shufflevector {x}, {x.type} poison, <{count} x i32> <{order}>", x.dtype, count)
 
 
+def joined_lanes(env: Environment, vectors: Sequence[Scalar]) -> Scalar:
+    """Vectors of one type, a power of two of them, end to end."""
+    vectors = list(vectors)
+    while len(vectors) > 1:
+        lanes = list(range(2 * vectors[0].lanes))
+        vectors = [shuffled(env, x, y, lanes) for x, y in zip(vectors[::2], vectors[1::2], strict=True)]
+    return vectors[0]
+
+
+def shuffled(env: Environment, x: Scalar, y: Scalar | None, order: list[int]) -> Scalar:
+    """Lanes of ``x`` and ``y``, those of ``y`` being numbered after those of ``x``."""
+    if y is None and order == list(range(x.lanes)):
+        return x
+    other = f"{x.type} poison" if y is None else str(y)
+    lanes = ", ".join(f"i32 {lane}" for lane in order)
+    return env.words.make(f"shufflevector {x}, {other}, <{len(order)} x i32> <{lanes}>", x.dtype, len(order))
+
+
 def memory(env: Environment, like: Scalar, elements: int) -> Scalar:
     """Memory for accumulators such as ``like``."""
     return env.private(uint8 if is_bool(like.dtype) else like.dtype, elements)._replace(dtype=like.dtype)

@@ -6,7 +6,8 @@ What does not depend on the iteration is emitted once, before the loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -92,6 +93,21 @@ def counted(
     if known is not None:
         return results
     return joined(function, (before, carries), (latch, results))
+
+
+@contextmanager
+def only_if(env: Environment, condition: Scalar | None) -> Iterator[None]:
+    """What is emitted inside runs only where ``condition`` holds, or always where that is None."""
+    if condition is None:
+        yield
+        return
+    function, outside = env.function, env.function.known
+    inside, after = function.label("only"), function.label("after")
+    function.branch(condition.name, inside, after)
+    function.start_block(inside, outside)
+    yield
+    function.jump(after)
+    function.start_block(after, outside)
 
 
 def joined(function: Function, one: tuple[str, Sequence[Scalar]], other: tuple[str, Sequence[Scalar]]) -> list[Scalar]:
@@ -229,11 +245,11 @@ def in_lanes(
         return step(env.across(axis, at, count), values)
 
     def masked(at: Scalar, values: list[Scalar]) -> list[Scalar]:
-        return step(env.across(axis, at, count, _first_lanes(env, subtract(env, end, at), count)), values)
+        return step(env.across(axis, at, count, first_lanes(env, subtract(env, end, at), count)), values)
 
     uneven = count > 1 and (known is None or (known % count != 0 and known > count))
     much = length(body) >= VERY_LONG_BODY or (known is None and merges(body))
-    if uneven and much and _can_mask(body, env):
+    if uneven and much and can_mask(body, env):
         return counted(env, begin, end, count, carries, masked)
     if known is not None:
         middle = add(env, begin, integer(known // count * count))
@@ -246,7 +262,7 @@ def in_lanes(
     # LLVM 20 makes of a masked store of truncated values, its mask known to hold one lane alone, a store of a whole
     # wide element, which runs over the next one: so a rest of one is no vector.
     alone = constant_of(left) == 1
-    if not carries and (alone or not _can_mask(body, env)):
+    if not carries and (alone or not can_mask(body, env)):
         return counted(env, middle, end, 1, [], lambda at, values: step(env.across(axis, at, 1), values))
     few = constant_of(left)
     if narrow and few is not None:
@@ -259,7 +275,7 @@ def in_lanes(
     if known is None:
         function.branch(s.cmp("gt", left, integer(0)).name, tail, after)
         function.start_block(tail, outside)
-    mask = _first_lanes(env, left, count)
+    mask = first_lanes(env, left, count)
     results = step(env.across(axis, middle, count, mask), carries)
     if known is not None:
         return results
@@ -269,7 +285,7 @@ def in_lanes(
     return joined(function, (before, carries), (ends, results))
 
 
-def _first_lanes(env: Environment, left: Scalar, count: int) -> Scalar:
+def first_lanes(env: Environment, left: Scalar, count: int) -> Scalar:
     """The mask of the first ``left`` of ``count`` lanes."""
     known = constant_of(left)
     if known is not None:
@@ -281,7 +297,7 @@ def _first_lanes(env: Environment, left: Scalar, count: int) -> Scalar:
     return s.cmp("lt", Scalar(f"<{steps}>", f"<{count} x i32>", int32, count), few)
 
 
-def _can_mask(body: Body, env: Environment) -> bool:
+def can_mask(body: Body, env: Environment) -> bool:
     """Whether the target has masked instructions for each access of ``body``; LLVM branches on each lane elsewhere."""
     if env.target.vector_bits >= 512:
         return True
@@ -289,7 +305,7 @@ def _can_mask(body: Body, env: Environment) -> bool:
         match statement:
             case Load(var=value) | Store(value=value) if value.dtype.itemsize not in _MASKED_BYTES:
                 return False
-        if not all(_can_mask(inner, env) for inner in bodies_of(statement)):
+        if not all(can_mask(inner, env) for inner in bodies_of(statement)):
             return False
     return True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from jitgraph.codegen.kernel import Combine, Loop
-from jitgraph.codegen.llvm import loops, short_rows
+from jitgraph.codegen.llvm import loops, remainder, short_rows
 from jitgraph.codegen.llvm.accumulators import combined, element, lanes_from, memory, read, write
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, least, subtract
@@ -79,18 +79,18 @@ class _Reduction:
         self.width = loop.lanes if env.lanes is None else env.lanes.width
         self.init = [env.words.splat(env[carry.init.name], self.width) for carry in loop.carries]
         self.body = loops.hoist(loop, self.env, self.count)
-        self.several = self._short_rows()
-        self.chunk_steps = loop.lanes * loop.chain * self.several
+        self.short = self._short_rows()
+        self.chunk_steps = loop.lanes * loop.chain * (self.short.together if self.short is not None else 1)
         """Steps of what the tree counts as a chunk: an aligned run of them is a node of the tree."""
 
-    def _short_rows(self) -> int:
-        """How many short rows go at once; 1 where that is not worth it."""
+    def _short_rows(self) -> short_rows.ShortRows | None:
+        """How several short rows go at once; None where that is not worth it."""
         known = constant_of(self.count)
         most = self.loop.span if known is None else known
         if self.loop.lanes > 1 or self.loop.chain <= 1:
-            return 1
-        several = short_rows.rows_at_once(self.body, self.env)
-        return several if most is None or most >= _RUNS * several * self.loop.chain else 1
+            return None
+        short = short_rows.short_rows(self.loop, self.body, self.env)
+        return short if short is None or most is None or most >= _RUNS * short.together * self.loop.chain else None
 
     def emit(self) -> list[Scalar]:
         """The slots after all steps."""
@@ -153,18 +153,25 @@ class _Reduction:
             return [read(env, at, value, value.lanes) for at, value in zip(places, init, strict=True)]
         if is_even(loop, loop.lanes):
             return loops.counted(env, begin, end, loop.lanes, init, self._fold_all_slots)
+        width = vector_lanes(loop, env)
+        if constant_of(subtract(env, end, begin)) is None and width < loop.lanes:
+            middle, slots = begin, init
+            if loop.span is None or loop.span > loop.lanes:
+                middle = add(env, begin, env.words.and_(subtract(env, end, begin), integer(-loop.lanes)))
+                slots = loops.counted(env, begin, middle, loop.lanes, init, self._fold_all_slots)
+            return remainder.fold_remainder(env, loop, self.body, middle, end, slots, width, self.fold)
         return loops.in_lanes(loop.axis, self.body, env, begin, end, loop.lanes, init, self.fold)
 
     def _fold_all_slots(self, first: Scalar, slots: list[Scalar]) -> list[Scalar]:
         """The slots after a step of each."""
         return self.fold(self.env.across(self.loop.axis, first, self.loop.lanes), slots)
 
-    def _rows(self, begin: Scalar, end: Scalar) -> list[Scalar]:
-        """The slot after the steps ``begin .. end``, which are at most ``several`` chunks of short rows.
+    def _rows(self, short: short_rows.ShortRows, begin: Scalar, end: Scalar) -> list[Scalar]:
+        """The slot after the steps ``begin .. end``, which are at most ``short.together`` chunks of rows.
 
         What the rows give goes to memory, several rows at once; the chunks then are chains side by side, and merge.
         """
-        loop, env, several = self.loop, self.env, self.several
+        loop, env, several = self.loop, self.env, short.together
         stores = [memory(env, value, self.chunk_steps) for value in self.init]
 
         def put(place: Scalar, values: list[Scalar]) -> None:
@@ -179,7 +186,7 @@ class _Reduction:
             here = env.across(loop.axis, axis, count)
             if count > 1:
                 short_rows.prefetch(loop, self.body, env.at({loop.axis: axis}), count)
-            here.emit(self.body)
+            here.emit(short.body if count > 1 else self.body)
             put(subtract(env, axis, begin), [here.words.splat(here[carry.next.name], count) for carry in loop.carries])
             return []
 
@@ -196,6 +203,8 @@ class _Reduction:
         whole = env.words.and_(count, integer(-several))
         loops.counted(env, whole, integer(self.chunk_steps), several, [], fill)  # rows that are not there add nothing
         middle = end if is_even(loop, several) else add(env, begin, whole)
+        if short.condition is not None:
+            middle = env.words.select(short.condition, middle, begin)
         loops.counted(env, begin, middle, several, [], lambda axis, _: rows(axis, several))
         if middle is not end:
             loops.counted(env, middle, end, 1, [], lambda axis, _: rows(axis, 1))
@@ -211,11 +220,14 @@ class _Reduction:
 
     def _is_in_memory(self, begin: Scalar, end: Scalar) -> bool:
         """Whether the slots of a chunk of these steps lie in memory at its end."""
-        if self.loop.lanes <= vector_lanes(self.loop, self.env):
+        width = vector_lanes(self.loop, self.env)
+        if self.loop.lanes <= width:
             return False
         if self._is_by_register():
             return True
-        return constant_of(subtract(self.env, end, begin)) is None and not is_even(self.loop, self.loop.lanes)
+        if constant_of(subtract(self.env, end, begin)) is not None or is_even(self.loop, self.loop.lanes):
+            return False
+        return not remainder.is_short(self.body, self.env, self.loop.lanes // width)
 
     def _chunk_in_memory(self, begin: Scalar, end: Scalar, init: list[Scalar], places: list[Scalar]) -> None:
         """As ``_chunk``, with the slots at ``places`` in the end.
@@ -252,37 +264,58 @@ class _Reduction:
         loops.in_lanes(self.loop.axis, self.body, env, begin, end, vector_lanes(self.loop, env), [], step)
 
     def _tree(self, tree: Tree) -> list[Scalar]:
-        """All steps in chunks."""
+        """All steps in chunks; where slots are handed over in memory, one chunk alone does without it."""
         env = self.env
+        in_registers = tree.in_registers or not self._is_in_memory(self.begin, self._stop(self.begin))
+        known = constant_of(self.count)
+        several = None
+        if in_registers and not tree.in_registers and known is None:
+            several = env.words.cmp("gt", self.count, integer(self.chunk_steps))
 
-        def chunk(first: Scalar, slots: list[Scalar]) -> list[Scalar]:
-            following = add(env, first, integer(self.chunk_steps))
+        def chunk(first: Scalar, carried: list[Scalar]) -> list[Scalar]:
             number = tree.number_of(subtract(env, first, self.begin))
             height = tree.height(number)
-            merges = tree.merges(number, height, env.words.cmp("ge", following, self.end))
-            stop = least(env, following, self.end)
+            last = env.words.cmp("ge", add(env, first, integer(self.chunk_steps)), self.end)
+            merges = tree.merges(number, height, last)
             if tree.in_registers:
-                return tree.push(self._one_chunk(first, stop), height, merges)
+                return tree.push(self._one_chunk(first, self._stop(first)), height, merges)
             places = tree.places(height)
-            if self._is_in_memory(first, stop):
-                self._chunk_in_memory(first, stop, self.init, places)
-            else:
-                for at, slot in zip(places, self._one_chunk(first, stop), strict=True):
+            if not in_registers:
+                self._chunk_in_memory(first, self._stop(first), self.init, places)
+                tree.merge_in_memory(height, merges)
+                return []
+            slots = self._one_chunk(first, self._stop(first))
+            with loops.only_if(env, several):
+                for at, slot in zip(places, slots, strict=True):
                     write(env, at, slot)
-            tree.merge_in_memory(height, merges)
-            return []
+                tree.merge_in_memory(height, merges)
+            return slots if several is not None else []
 
         size = self.chunk_steps * max(1, length(self.body) // self.width)
-        carries = self.init if tree.in_registers else []
-        if not tree.in_registers:
+        if tree.in_registers or several is not None:
+            carries = self.init
+        else:
+            carries = []
             tree.clear()
         slots = loops.counted(env, self.begin, self.end, self.chunk_steps, carries, self._polled(tree, chunk, size))
-        return slots if tree.in_registers else tree.bottom()
+        if tree.in_registers:
+            return slots
+        if several is None:
+            return tree.bottom()
+        before = env.function.block
+        with loops.only_if(env, several):
+            bottom = tree.bottom()
+            ends = env.function.block
+        return loops.joined(env.function, (before, slots), (ends, bottom))
+
+    def _stop(self, first: Scalar) -> Scalar:
+        """The step after the last one of the chunk that begins with ``first``."""
+        return least(self.env, add(self.env, first, integer(self.chunk_steps)), self.end)
 
     def _one_chunk(self, begin: Scalar, end: Scalar) -> list[Scalar]:
         """The slots of a chunk, or of a run of chunks that count as one: see ``chunk_steps``."""
-        if self.several > 1:
-            return self._rows(begin, end)
+        if self.short is not None:
+            return self._rows(self.short, begin, end)
         if self.chunk_steps == 1:
             return self.fold(self.env.at({self.loop.axis: begin}), self.init)
         return self._chunk(begin, end, self.init)

@@ -8,15 +8,17 @@ computed from the rows goes on in lanes.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from jitgraph.codegen.index import coefficient
 from jitgraph.codegen.kernel import Body, Combine, IndexValue, Let, Load, Loop
-from jitgraph.codegen.llvm.access import memory_type
-from jitgraph.codegen.llvm.accumulators import combined, lanes_from
+from jitgraph.codegen.llvm import prefetching
+from jitgraph.codegen.llvm.accumulators import combined, joined_lanes, lanes_from, shuffled
 from jitgraph.codegen.llvm.environment import Environment, Names, integer
 from jitgraph.codegen.llvm.index import add, index_value
 from jitgraph.codegen.llvm.index import names as names_of
+from jitgraph.codegen.llvm.remainder import is_short
 from jitgraph.codegen.llvm.scalars import Scalar
 from jitgraph.codegen.llvm.structure import defined
 from jitgraph.dtypes import is_float
@@ -24,32 +26,43 @@ from jitgraph.dtypes import is_float
 _REGISTERS: Final = 2
 """The most registers of slots of a row that goes with others."""
 
-_AHEAD_BYTES: Final = 2048
-_LINE_BYTES: Final = 64
-
 _BLOCK_BYTES: Final = 16
 """Bytes within which shuffles are cheap."""
 
 
-def rows_at_once(body: Body, env: Environment) -> int:
-    """How many steps of a loop go at once where ``body``, one of them, reduces a short row; 1 where it does not."""
+class ShortRows(NamedTuple):
+    """Steps of a loop, ``together`` at a time, each of which reduces a row; ``body`` is one of them.
+
+    Where the length of a row is not known, it is short if ``condition`` holds.
+    """
+
+    together: int
+    body: Body
+    condition: Scalar | None
+
+
+def short_rows(loop: Loop, body: Body, env: Environment) -> ShortRows | None:
+    """How the steps of ``loop`` go at once where ``body``, one of them, reduces a short row; None where it does not."""
     inner = [statement for statement in body if isinstance(statement, Loop)]
     if env.lanes is not None or len(inner) != 1 or not all(isinstance(s, _Plain | Loop) for s in body):
-        return 1
+        return None
     (row,) = inner
     if len(row.carries) != 1 or not is_float(row.carries[0].var.dtype):
-        return 1
+        return None
     several = env.target.vector_bytes // row.carries[0].var.dtype.itemsize
-    short = (
-        row.kind == "reduce"
-        and row.is_whole
-        and row.slots is None
-        and isinstance(row.extent, int)
-        and row.lanes // 2 < row.extent <= row.lanes <= _REGISTERS * several
-        and row.lanes > 1
-        and all(isinstance(statement, _Plain) for statement in row.body)
-    )
-    return several if short else 1
+    most = _REGISTERS * several
+    plain = row.kind == "reduce" and row.is_whole and row.slots is None and row.lanes > 1
+    if not plain or not all(isinstance(statement, _Plain) for statement in row.body):
+        return None
+    if isinstance(row.extent, int):
+        short = row.lanes // 2 < row.extent <= row.lanes <= most
+        return ShortRows(several, body, None) if short else None
+    varying = {loop.axis, *(var.name for var in defined(body))}
+    if row.lanes <= most or not varying.isdisjoint(names_of(row.extent)) or not is_short(row.body, env, _REGISTERS):
+        return None
+    narrow = replace(row, lanes=most, span=most)  # other slots would stay as they begin, and add nothing
+    condition = env.words.cmp("le", index_value(env, row.extent), integer(most))
+    return ShortRows(several, tuple(narrow if statement is row else statement for statement in body), condition)
 
 
 _Plain = Let | Load | IndexValue
@@ -86,7 +99,7 @@ def folded_together(env: Environment, combine: Combine, slots: list[list[Scalar]
     order = [row for side in sides for row in side.rows]
     places = [order.index(row) for row in range(len(slots))]
     return [
-        _shuffled(env, _joined(env, list(vectors)), None, places)
+        shuffled(env, joined_lanes(env, list(vectors)), None, places)
         for vectors in zip(*(side.vectors for side in sides), strict=True)
     ]
 
@@ -111,48 +124,20 @@ def _folded_pair(env: Environment, combine: Combine, x: _Side, y: _Side) -> _Sid
     picked = [
         [lanes * side + start + first + slot for side, start in starts for slot in range(half)] for first in (0, half)
     ]
-    left, right = ([_shuffled(env, a, b, order) for a, b in zip(x.vectors, y.vectors, strict=True)] for order in picked)
+    left, right = ([shuffled(env, a, b, order) for a, b in zip(x.vectors, y.vectors, strict=True)] for order in picked)
     rows = [(x, y)[side].rows[start // x.slots] for side, start in starts]
     return _Side(combined(env, combine, left, right), rows, half)
-
-
-def _joined(env: Environment, vectors: list[Scalar]) -> Scalar:
-    """Vectors of one type, a power of two of them, end to end."""
-    while len(vectors) > 1:
-        lanes = list(range(2 * vectors[0].lanes))
-        vectors = [_shuffled(env, x, y, lanes) for x, y in zip(vectors[::2], vectors[1::2], strict=True)]
-    return vectors[0]
-
-
-def _shuffled(env: Environment, x: Scalar, y: Scalar | None, order: list[int]) -> Scalar:
-    """Lanes of ``x`` and ``y``, those of ``y`` being numbered after those of ``x``."""
-    if y is None and order == list(range(x.lanes)):
-        return x
-    other = f"{x.type} poison" if y is None else str(y)
-    lanes = ", ".join(f"i32 {lane}" for lane in order)
-    return env.words.make(f"shufflevector {x}, {other}, <{len(order)} x i32> <{lanes}>", x.dtype, len(order))
 
 
 def prefetch(loop: Loop, body: Body, env: Environment, rows: int) -> None:
     """Ask for the memory that ``rows`` steps of ``loop`` some turns ahead will read; ``env`` is at the first of these.
 
-    The instructions of a turn are too many for the loads of later ones to be under way meanwhile. Beyond the operand's
-    end the processor ignores what it is asked for.
+    Where the length of a row is not known, each row asks for what it will need (``remainder.py``).
     """
-    inside = {var.name for var in defined(body)}
     (row,) = (statement for statement in body if isinstance(statement, Loop))
-    start = env.at({row.axis: integer(0)})
-    env.module.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\n")
-    for load in row.body:
-        if not isinstance(load, Load) or load.mask is not None or not inside.isdisjoint(names_of(load.index)):
-            continue
-        stride, size = coefficient(load.index, loop.axis), load.var.dtype.itemsize
-        if coefficient(load.index, row.axis) != 1 or not isinstance(stride, int) or stride * size > _LINE_BYTES:
-            continue
-        buffer = env["&" + load.buffer]
-        first = index_value(start, load.index)
-        kind = memory_type(buffer.dtype)
-        address = env.function.emit("ptr", f"getelementptr {kind}, ptr {buffer.name}, {first}")
-        for ahead in range(_AHEAD_BYTES, _AHEAD_BYTES + rows * stride * size, _LINE_BYTES):
-            line = env.function.emit("ptr", f"getelementptr i8, {address}, i64 {ahead}")
-            env.function.do(f"call void @llvm.prefetch.p0({line}, i32 0, i32 3, i32 1)")
+    for load in prefetching.contiguous_loads(row.body, row.axis, body):
+        stride = coefficient(load.index, loop.axis)
+        if isinstance(stride, int) and (each := stride * load.var.dtype.itemsize) <= prefetching.LINE_BYTES:
+            ahead = prefetching.AHEAD_BYTES
+            distances = range(ahead, ahead + rows * each, prefetching.LINE_BYTES)
+            prefetching.prefetch(env.at({row.axis: integer(0)}), load, distances)

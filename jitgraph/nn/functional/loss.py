@@ -222,7 +222,7 @@ def one_hot(tensor: TensorLike, num_classes: int = -1) -> Tensor:
     )
     inside = ops.bitwise_and(ops.ge(labels, zero), ops.lt(labels, end))
     every = ops.reduce_min(inside, axes=tuple(range(len(labels.shape))))
-    ops.check(every, kind="IndexError", message=f"one_hot: a number is not one of {num_classes} classes")
+    ops.check(every, kind="IndexError", message=f"one_hot: a number is not one of {size} classes")
     classes = ops.iota(shape=(*labels.shape, size), axis=len(labels.shape), dtype=dtypes.int64)
     wide = ops.broadcast(labels, shape=classes.shape, axes=tuple(range(len(labels.shape))))
     return lifting.wrap(ops.cast(ops.eq(wide, classes), dtype=dtypes.int64))

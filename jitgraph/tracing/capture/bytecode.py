@@ -9,6 +9,7 @@ one. Serves CPython 3.11 to 3.14, whose instructions differ in spelling alone.
 from __future__ import annotations
 
 import dis
+import operator
 from collections.abc import Callable
 from functools import lru_cache
 from types import CodeType
@@ -163,7 +164,7 @@ _PUSH_UNKNOWN: Final = frozenset(
 )
 _SETATTR: Final = (Name("global", "setattr"), Attr(Name("global", "object"), "__setattr__"))
 _DELATTR: Final = (Name("global", "delattr"), Attr(Name("global", "object"), "__delattr__"))
-_BINARY: Final = frozenset(["COMPARE_OP", "IS_OP", "CONTAINS_OP"])
+_BINARY: Final = frozenset(["COMPARE_OP", "CONTAINS_OP"])
 _UNARY: Final = frozenset(
     ["UNARY_NOT", "UNARY_NEGATIVE", "UNARY_INVERT", "UNARY_POSITIVE", "FORMAT_SIMPLE", "CONVERT_VALUE", "GET_ITER"]
 )
@@ -210,6 +211,10 @@ class _Walker:
         if handler is not None:
             handler(self, instruction)
         elif name in _PUSH_UNKNOWN:
+            self.stack.append(None)
+        elif name == "IS_OP":
+            right, left = self.pop(), self.pop()
+            self.add(Access("call", Call(Const(operator.is_), (left, right)), self.line))
             self.stack.append(None)
         elif name in _BINARY:
             self.consume(2)

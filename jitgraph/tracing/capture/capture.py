@@ -42,6 +42,7 @@ from jitgraph.tracing.guard import Absent, Assumption, HasContents, Objects, Pre
 from jitgraph.tracing.source import Place, item_of
 from jitgraph.tracing.state import MAX_BYTES, MAX_ELEMENTS, Contents, fingerprint, is_container, keeper, restore
 from jitgraph.tracing.symbolic.number import SymbolicNumber, plain_of
+from jitgraph.tracing.symbolic.passing import numbers_in
 
 _OF_VIEWS: Final = frozenset(
     [
@@ -91,6 +92,7 @@ class Capture(Evaluation):
         self.writes: dict[tuple[Any, ...], Write] = {}
         self.unguarded: dict[str, Location] = {}
         self._watches: list[dict[tuple[Any, ...], Write]] = []
+        self.numbers: Any = None  # the Numbers of the trace: they are told what calls are given
         self._put_back: list[tuple[Any, Callable[[Any], None]]] = []
         self._arrays: dict[int, tuple[Any, str, Location, Any]] = {}
         self._contents: dict[int, Contents] = {}
@@ -221,7 +223,7 @@ class Capture(Evaluation):
                 if isinstance(owner, np.ndarray) and name not in _OF_VIEWS:
                     self._by_numpy.add(id(owner))
         else:
-            key = self.evaluate(target.key, frame)
+            key = _plain_key(owner, self.evaluate(target.key, frame))
             if isinstance(owner, np.ndarray):
                 if key is UNKNOWN or not _is_view(owner, key):
                     self._by_numpy.add(id(owner))
@@ -260,10 +262,13 @@ class Capture(Evaluation):
     def _call(self, call: Call, access: Access, frame: FrameType) -> None:
         """What a function that is not written in Python is about to read."""
         function = self.evaluate(call.function, frame)
-        if function is type and len(call.arguments) == 1:
-            if type(number := self.evaluate(call.arguments[0], frame)) is SymbolicNumber:
-                number.numbers.refuse(number.text, f"type({number.text})")
-        elif any(function is known for known in _BY_IDENTITY) and call.arguments and self._is_in_users_code():
+        if self.numbers is not None and self.numbers.are_there:
+            given = [self.evaluate(argument, frame) for argument in call.arguments]
+            if (function is operator.is_ or function is operator.is_not) and len(given) == 2:
+                self.numbers.compared(*[0 if value is UNKNOWN else value for value in given])
+            elif function is not UNKNOWN:
+                self.numbers.passed_to(function, given)
+        if any(function is known for known in _BY_IDENTITY) and call.arguments and self._is_in_users_code():
             value = self.evaluate(call.arguments[0], frame)
             if value is UNKNOWN or isinstance(value, Tensor):
                 self.cannot_guard(f"{function.__name__}({call.arguments[0] or '...'})")
@@ -489,7 +494,7 @@ class Capture(Evaluation):
                 present = kind == "data" and _in_instance(owner, target.name)
                 self._note_write(Place("attribute", owner, target.name, str(target)), before if present else MISSING)
         elif is_container(owner) and id(owner) in self.steady:
-            key = self.evaluate(target.key, frame) if target.key is not None else UNKNOWN
+            key = _plain_key(owner, self.evaluate(target.key, frame)) if target.key is not None else UNKNOWN
             if key is UNKNOWN:
                 self._keep_contents(owner, str(target.owner))
                 return
@@ -724,6 +729,15 @@ def _is_type_call(access: Access) -> bool:
 def _is_of_tensors(name: str) -> bool:
     """Whether tensors have an attribute of that name, which is then most likely meant."""
     return name != "__dict__" and hasattr(Tensor, name)
+
+
+def _plain_key(owner: Any, key: Any) -> Any:
+    """A key as the container is asked for it: a number that varies is held to its value."""
+    if type(key) is tuple and numbers_in(key):
+        return tuple([_plain_key(owner, part) for part in key])
+    if type(key) is not SymbolicNumber:
+        return key
+    return key.refuse("{} as the key of a dict") if isinstance(owner, dict) else key.hold("{} as an index")
 
 
 def _is_opaque(owner: Any) -> bool:

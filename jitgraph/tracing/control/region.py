@@ -51,7 +51,15 @@ class Region(Recorder):
         found = self.captured.get(key)
         if found is None:
             found = self.captured[key] = Captured(outer, Value(outer.type, outer.ir.hint))
+            if key[0] == "value" and outer.ir in self.parent_ends:
+                self.ends[found.inner] = self.parent_ends[outer.ir]
         return self.wrap(found.inner, outer.requires_grad, outer.location)
+
+    @property
+    def parent_ends(self) -> dict[Value, tuple[int, int]]:
+        """The ends of the values outside."""
+        assert self.parent is not None
+        return self.parent.ends
 
     def adopt(self, handle: Tensor) -> TracedValue:
         """A handle from outside gets an input of its own, which becomes a carry where the region rebinds it."""

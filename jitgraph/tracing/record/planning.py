@@ -37,8 +37,8 @@ from jitgraph.tracing.provenance import Provenance
 from jitgraph.tracing.record.argument_mutation import Box, Change, changes, moved
 from jitgraph.tracing.record.values import TracedValue
 from jitgraph.tracing.source import Place, Source, StepKind
-from jitgraph.tracing.symbolic.number import Origin, SymbolicNumber, plain_of, shown_question
-from jitgraph.tracing.symbolic.sizes import SymbolicDim
+from jitgraph.tracing.symbolic.number import SymbolicNumber, plain_of
+from jitgraph.tracing.symbolic.questions import Origin, shown_question, source_of
 from jitgraph.tracing.values import plain_of as plain_data
 from jitgraph.tree import TreeDef
 
@@ -185,12 +185,16 @@ class Planning:
         return Input("number", taken.at)
 
     def _origin(self, origin: Origin) -> Source:
-        return self.sources.leaves[origin.leaf] if origin.place is None else self.provenance.at(origin.place)
+        return source_of(origin, self.sources.leaves) if origin.place is None else self.provenance.at(origin.place)
 
     # --- what is assumed --------------------------------------------------------------------------------------------
 
     def _of_arguments(self) -> list[Guard]:
-        numbers = {origin.leaf: origin.number for origin in self.trace.numbers.origins if origin.place is None}
+        known = self.trace.numbers
+        leaves = [origin for origin in known.origins if origin.place is None and origin.axis < 0]
+        numbers = {
+            o.leaf: o.number for o in leaves if o.number in known.used or self.call.keys[o.leaf].kind == "number"
+        }
         return guards_of(self.sources, self.call.keys, numbers, self.objects)
 
     def _of_sizes(self) -> Iterator[Guard]:
@@ -212,7 +216,8 @@ class Planning:
         numbers = self.trace.numbers
         reads = self.capture.reads if self.capture is not None else {}
         for origin in numbers.origins:
-            if origin.place is not None and (origin.number in numbers.used or origin.place.identity in reads):
+            at_place = origin.place is not None and origin.place.identity in reads
+            if at_place or (origin.number in numbers.used and (origin.place is not None or origin.axis >= 0)):
                 kind: Any = origin.kind.__name__
                 yield Guard(self._origin(origin), Varies(kind, origin.number))
         for question in numbers.questions.values():
@@ -310,9 +315,9 @@ class Planning:
     def _leaf(self, leaf: Any, what: str, location: Location | None = None, *, stays: bool = False) -> Leaf:
         if isinstance(leaf, TracedValue):
             leaf = lifting.wrap(leaf)
-        if isinstance(leaf, SymbolicDim):
-            leaf = int(leaf)
         if type(leaf) is SymbolicNumber and leaf.is_live:
+            if self.trace.numbers.portable:
+                return self._plain(leaf.refuse(what))
             self.trace.numbers.use(leaf.text)
             return Leaf("number", leaf.text)
         leaf = plain_of(leaf)
@@ -329,6 +334,8 @@ class Planning:
                     location=location,
                     hint="put them into tuples, lists, dicts or dataclasses",
                 )
+            for number in self._hidden_numbers(leaf):
+                number.refuse(f"{what}, which holds {{}} inside a {type(leaf).__name__},")
             if (remade := self._remade(leaf)) is not None:
                 return Leaf("copy", remade)
             if stays and not _is_plain(leaf) and not self._is_outside(leaf):
@@ -384,6 +391,14 @@ class Planning:
         if depth == 0 or (self.capture is not None and self.capture.is_steady(value)):
             return False
         return any(self._hides_tensor(element, depth - 1) for element in _inside(value))
+
+    def _hidden_numbers(self, value: Any, depth: int = 3) -> list[SymbolicNumber]:
+        """The numbers that vary in a new object (a set, a closure, an instance), of which each call gets the same."""
+        if type(value) is SymbolicNumber:
+            return [value] if value.is_live else []
+        if depth == 0 or (self.capture is not None and self.capture.is_steady(value)):
+            return []
+        return [number for element in _inside(value) for number in self._hidden_numbers(element, depth - 1)]
 
     def _fresh_handle(self, handle: Tensor) -> int:
         found = self._fresh_of.get(id(handle))

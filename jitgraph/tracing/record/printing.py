@@ -26,7 +26,6 @@ from jitgraph.runtime import forks
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.record.recorder import TRACED, Recorder, text_too_early
 from jitgraph.tracing.symbolic.number import SymbolicNumber
-from jitgraph.tracing.symbolic.sizes import SymbolicDim
 
 _MARK: Final = re.compile("\ue000([0-9]+)\ue001")
 _silent: ContextVar[bool] = ContextVar("jitgraph_silent", default=False)
@@ -111,7 +110,7 @@ class _Formatter(string.Formatter):
     def convert_field(self, value: Any, conversion: str | None) -> Any:
         """The text of a value by ``!r``, ``!s`` or ``!a``."""
         trace = context.current().trace
-        if conversion and trace is not None and isinstance(value, Tensor | SymbolicDim | SymbolicNumber):
+        if conversion and trace is not None and isinstance(value, Tensor | SymbolicNumber):
             return _Converted(value, trace.text)
         return super().convert_field(value, conversion)
 

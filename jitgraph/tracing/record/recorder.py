@@ -24,8 +24,8 @@ from jitgraph.passes.activity import active_outputs
 from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.record.values import TracedValue
-from jitgraph.tracing.symbolic.number import without_numbers
-from jitgraph.tracing.symbolic.sizes import SymbolicDim, TraceConstraints, to_dim
+from jitgraph.tracing.symbolic.number import to_dim, without_numbers
+from jitgraph.tracing.symbolic.sizes import TraceConstraints
 
 if TYPE_CHECKING:
     from jitgraph.tracing.control.journal import Journal
@@ -68,6 +68,7 @@ class Recorder:
         self.leaves: dict[Value, Tensor] = {}
         self.foreign: dict[Value, Tensor] = {}
         self.producers: dict[Value, Node] = {}
+        self.ends: dict[Value, tuple[int, int]] = {}  # of int64 values that stand for Python ints, where known
         self.journal: Journal | None = None  # of the staged body that is recorded, under @jg.script
         self.dropped: dict[str, str] = {}  # variables that a staged statement left undefined: why, and the way out
         self.ended = False
@@ -399,7 +400,12 @@ class Recorder:
     def user_shape(self, shape: Sequence[DimLike]) -> tuple[Any, ...]:
         """A shape as the user sees it."""
         reduced = [self.constraints.reduce(size) for size in shape]
-        return tuple(SymbolicDim(size, self) if isinstance(size, Dim) else size for size in reduced)
+        return tuple(self.number_of(size) if isinstance(size, Dim) else size for size in reduced)
+
+    def number_of(self, size: Dim) -> Any:
+        """A size that is no int as the Python number that the user sees."""
+        assert self.parent is not None
+        return self.parent.number_of(size)
 
     def to_dim(self, size: Any) -> DimLike:
         """The size that an int or a symbolic size means."""

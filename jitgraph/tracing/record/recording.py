@@ -15,18 +15,22 @@ from jitgraph.ir.dims import Dim
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.runtime import forks, recursion
-from jitgraph.tracing.arguments import Arguments, Binder, LeafKey, Static, TensorSpec, containers
+from jitgraph.tracing.arguments import Arguments, Binder, LeafKey, Static, TensorSpec, containers, sources_of
 from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.capture import Capture
+from jitgraph.tracing.guard import Objects
 from jitgraph.tracing.plan import CallPlan
 from jitgraph.tracing.record import printing
 from jitgraph.tracing.record.argument_mutation import aliases, boxes_of, changes, put_back
 from jitgraph.tracing.record.planning import Call, Planning
 from jitgraph.tracing.record.trace import Trace
-from jitgraph.tracing.source import Place, World
+from jitgraph.tracing.source import Place, Source, World
 from jitgraph.tracing.specialisation import Specialisation
-from jitgraph.tracing.symbolic.naming import Family, named_keys
-from jitgraph.tracing.symbolic.number import standing_in
+from jitgraph.tracing.symbolic.naming import Family, Position, named_keys
+from jitgraph.tracing.symbolic.number import EndOfRecording
+from jitgraph.tracing.symbolic.numbers import SizePlace
+from jitgraph.tracing.symbolic.places import standing_in
+from jitgraph.tracing.symbolic.questions import HeldNumber
 from jitgraph.tracing.symbolic.sizes import SizeConflictError
 from jitgraph.tracing.symbolic.varying import Varying
 
@@ -51,6 +55,7 @@ class Recording:
         self.dynamic_shapes = dynamic_shapes
         self.strict = strict
         self.families: dict[Any, Family] = {}
+        self._held: tuple[HeldNumber, ...] = ()  # what the last recording had to hold, also where it failed
 
     def plan(
         self, arguments: Arguments, values: Sequence[Any], known: Sequence[Specialisation] = ()
@@ -60,7 +65,7 @@ class Recording:
         Python numbers whose values differ from those in the specialisations ``known`` are read at each call, where
         Python itself does not need them. Code that takes no name for a size is recorded once more with the size itself.
         """
-        varying = Varying.of(known, arguments, values)
+        varying = Varying.of(known, arguments, values, self._sources(arguments))
         family = self.families.setdefault(Family.key(arguments), Family())
         if len(self.families) > MOST_FAMILIES:
             del self.families[next(iter(self.families))]
@@ -68,7 +73,7 @@ class Recording:
         pinned = dict(family.pinned)
         while True:
             keys, sizes, positions = named_keys(arguments, family, self.dynamic_shapes)
-            keys = varying.keys(keys)
+            keys = varying.keys(keys, arguments)
             declared = frozenset(sizes) - positions.keys()
             try:
                 plan = self.record(arguments, keys, values, sizes, declared, tuple(varying.places.values()))
@@ -78,8 +83,14 @@ class Recording:
                 if not conflict.names & positions.keys():
                     raise
                 continue
-            except Exception as error:  # perhaps code that takes no stand-in: once more with the numbers themselves
-                if varying:
+            except (
+                Exception,
+                EndOfRecording,
+            ) as error:  # perhaps code that takes no stand-in: once more with the numbers themselves
+                if self._held:
+                    self._pin_sizes(family, positions)
+                    varying.hold(self._held)
+                elif varying:
                     varying.hold_all(error)
                 elif positions:
                     for place in positions.values():
@@ -88,12 +99,49 @@ class Recording:
                     family.pinned = pinned
                     raise
                 continue
+            self._pin_sizes(family, positions)
             if varying.settle(plan, World(self.function, values, plan.objects), arguments):
                 continue
             for name, location in _pinned(plan):
                 if name in positions:
                     family.pin(positions[name], location)
             return replace(plan, held=tuple(varying.held.values())), keys
+
+    def _sources(self, arguments: Arguments) -> tuple[Source, ...]:
+        return sources_of(arguments, self.binder.names, Objects()).leaves
+
+    def _pin_sizes(self, family: Family, positions: Mapping[str, Sequence[Position]]) -> None:
+        """Name the sizes no more that the last recording had to hold."""
+        for origin, _, location in self._held:
+            if origin.axis >= 0:
+                position = origin.leaf, origin.axis
+                family.pin(next((places for places in positions.values() if position in places), [position]), location)
+
+    def portable(
+        self,
+        arguments: Arguments,
+        named: Sequence[LeafKey],
+        values: Sequence[Any],
+        sizes: Mapping[str, int] | None,
+        declared: frozenset[str],
+    ) -> tuple[CallPlan, tuple[LeafKey, ...]]:
+        """Record the call for where no Python runs: a float that Python needs is held to its value."""
+        varying = Varying(arguments, self._sources(arguments))
+        while True:
+            keys = varying.keys(named, arguments)
+            try:
+                plan = self.record(arguments, keys, values, sizes, declared, portable=True)
+            except (Exception, EndOfRecording) as error:
+                if self._held:
+                    varying.hold(self._held)
+                elif varying:
+                    varying.hold_all(error)
+                else:
+                    raise
+                continue
+            if not plan.held:
+                return replace(plan, held=tuple(varying.held.values())), keys
+            varying.hold(self._held)
 
     def record(
         self,
@@ -103,18 +151,22 @@ class Recording:
         sizes: Mapping[str, int] | None,
         declared: frozenset[str],
         varying: Sequence[Place] = (),
+        *,
+        portable: bool = False,
     ) -> CallPlan:
         """One trace, with the arguments' sizes as in ``keys``; whatever the function changed is put back.
 
         The Python numbers at the places ``varying`` are read at each call.
         """
+        self._held = ()
         known = [leaf for leaf, key in zip(arguments.leaves, keys, strict=True) if key.kind == "identity"]
         for leaf, text in zip(arguments.leaves, arguments.texts, strict=True):
             impure.refuse_iterator(leaf.value if isinstance(leaf, Static) else leaf, text, None)
         boxes = [box for value in values for box in containers(value)]
         arrays = [leaf for leaf in arguments.leaves if isinstance(leaf, np.ndarray)]
         capture = Capture([self.function], known, [*boxes, *arrays])
-        trace = Trace(self.name, capture, sizes, declared)
+        trace = Trace(self.name, capture, sizes, declared, portable=portable)
+        trace.numbers.sizes = _size_places(keys, arguments.texts)
         leaves = [
             _traced_leaf(trace, *item)
             for item in zip(range(len(keys)), arguments.leaves, keys, arguments.texts, strict=True)
@@ -144,6 +196,7 @@ class Recording:
                     capture.undo()
                     put_back(boxes)
         finally:
+            self._held = tuple(trace.numbers.held.values())
             trace.put_back_flags()
             trace.ended = True
         if twice and changed is not None:
@@ -184,6 +237,17 @@ def _pinned(plan: CallPlan) -> list[tuple[str, Location | None]]:
     return found
 
 
+def _size_places(keys: Sequence[LeafKey], texts: Sequence[str]) -> dict[str, SizePlace]:
+    """For each named size, the first place among the arguments where a call has it."""
+    found: dict[str, SizePlace] = {}
+    for leaf, key in enumerate(keys):
+        for axis, size in enumerate(key.shape):
+            name = size.as_name if isinstance(size, Dim) else None
+            if name is not None:
+                found.setdefault(name, SizePlace(leaf, axis, f"{texts[leaf]}.shape[{axis}]"))
+    return found
+
+
 def _traced_leaf(trace: Trace, number: int, leaf: Any, key: LeafKey, text: str) -> Any:
     """What stands in the function's arguments for a leaf while it is traced."""
     match key.kind:
@@ -197,7 +261,10 @@ def _traced_leaf(trace: Trace, number: int, leaf: Any, key: LeafKey, text: str) 
         case "array":
             return trace.argument_array(number, text, TensorType(key.dtype, key.shape))
         case "float":
-            return trace.argument_float(number, text)
+            found = trace.numbers.at_leaf(number, text, leaf)
+            if trace.numbers.portable:
+                trace.argument_float(trace.numbers.origins[-1])
+            return found
         case "number":
             return trace.numbers.at_leaf(number, text, leaf)
     return leaf.value if isinstance(leaf, Static) else leaf

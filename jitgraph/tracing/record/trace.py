@@ -12,6 +12,7 @@ from jitgraph import dtypes, lifting, ops
 from jitgraph.eager import EagerValue
 from jitgraph.errors import TraceError
 from jitgraph.ir.constant import Constant
+from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.records import dataclass
@@ -20,7 +21,9 @@ from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.values import TracedValue
 from jitgraph.tracing.source import Place
-from jitgraph.tracing.symbolic.number import Numbers, SymbolicNumber, plain_of
+from jitgraph.tracing.symbolic.number import SymbolicNumber, plain_of
+from jitgraph.tracing.symbolic.numbers import Numbers
+from jitgraph.tracing.symbolic.questions import Origin
 from jitgraph.tracing.symbolic.sizes import TraceConstraints
 
 _LARGEST_CONSTANT = 64 << 10  # bytes: a larger array becomes an input, so that the graph stays small
@@ -56,10 +59,14 @@ class Trace(Recorder):
         capture: Capture | None = None,
         sizes: Mapping[str, int] | None = None,
         declared: frozenset[str] = frozenset(),
+        *,
+        portable: bool = False,
     ) -> None:
         super().__init__(name, TraceConstraints(sizes, declared))
         self.capture = capture
-        self.numbers = Numbers(self)
+        self.numbers = Numbers(self, portable=portable)
+        if capture is not None:
+            capture.numbers = self.numbers
         self.slots: list[Slot] = []
         self.taken: list[Taken] = []
         self._arguments: dict[int, tuple[int, str, TensorType]] = {}  # by id of the handle: leaf, text, type
@@ -69,6 +76,7 @@ class Trace(Recorder):
         self._borrowed: dict[int, Tensor] = {}
         self.flags: dict[int, tuple[Tensor, bool]] = {}
         self.arrays: dict[int, tuple[Any, TracedValue]] = {}
+        self._floats: dict[int, Tensor] = {}  # by the leaf of the arguments
         self._host_floats: dict[tuple[int, Any], Tensor] = {}
         self._numbers: dict[tuple[str, Any], TracedValue] = {}
         self._released: set[Value] = set()
@@ -94,11 +102,18 @@ class Trace(Recorder):
         """A handle for an argument that is known by its type alone."""
         return self._input_handle(Taken("argument array", leaf), text, type)
 
-    def argument_float(self, leaf: int, text: str) -> Tensor:
-        """A weak handle for a Python float among the arguments."""
-        handle = self._input_handle(Taken("float", leaf), text, TensorType(dtypes.float64, ()))
-        handle._weak = True
+    def argument_float(self, origin: Origin) -> Tensor:
+        """A weak handle for a Python float among the arguments; the same one each time."""
+        handle = self._floats.get(origin.leaf)
+        if handle is None:
+            handle = self._input_handle(Taken("float", origin.leaf), origin.text, TensorType(dtypes.float64, ()))
+            handle._weak = True
+            self._floats[origin.leaf] = handle
         return handle
+
+    def number_of(self, size: Dim) -> SymbolicNumber:
+        """A size that is no int as the Python number that the user sees."""
+        return self.numbers.of_size(size)
 
     def _input_handle(self, source: Taken, text: str, type: TensorType) -> Tensor:
         value = self._new_input(source, type, text)

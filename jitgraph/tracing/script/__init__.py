@@ -13,16 +13,20 @@ means what it means in Python. On tensors:
   is known and at most 1024; else the error is raised.
 - A Python number that a staged statement changes becomes a 0-d tensor of int64, double or bool. It stays weak: it takes
   the dtype of the first tensor with which it meets, in the body or on the other side of an ``if``. Returned, it is a
-  Python number again.
+  Python number again. Where int64, or the dtype that it meets, does not hold an int, the graph raises OverflowError.
 - A variable that is defined on one side or in a body that may not run cannot be read afterwards; types that differ are
-  errors where the variable is read later.
+  errors where the variable is read later. The variable of a ``for`` whose steps are not known, and one that ``:=``
+  binds in a later operand, may be read: where it has no value, the graph raises UnboundLocalError.
+- An element of a list, deque or dict and an attribute that a staged statement sets is a result of it, as a variable is.
+  What changes the length or keys of an outer container is refused; loops of known length are then unrolled.
 - ``assert`` becomes a check, ``raise`` of a builtin exception with one text, too.
-- Functions and methods of the user that are called are rewritten as well, also where a function of jitgraph or of the
-  standard library calls them as its arguments. ``float``, ``int`` and ``bool`` of a tensor stand for Python numbers.
+- Functions, methods and constructors of the user that are called are rewritten as well, also where a function of
+  jitgraph or of the standard library calls them as its arguments or closes over them. ``float``, ``int`` and ``bool``
+  of a tensor stand for Python numbers.
 
-What raises ScriptError: generators, coroutines; tensor control flow inside ``try``; print of a tensor; in staged
-bodies ``del``, assignment to globals and outer variables, changes of lists, dictionaries and attributes from outside;
-``:=`` in the later operands of ``and``, ``or`` and conditional expressions; recursion under a tensor condition.
+What raises ScriptError: generators, coroutines; tensor control flow inside a ``try`` that has handlers; print of a
+tensor; in staged bodies ``del``, assignment to globals and outer variables; ``:=`` in the later operands of a lambda or
+comprehension; recursion under a tensor condition.
 
 A variable that is rebound in a staged body is a tensor of its own afterwards: ``x += 1`` then does not reach the tensor
 that it held before, where Python would depend on a value to decide it.
@@ -31,21 +35,24 @@ that it held before, where Python would depend on a value to decide it.
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, MethodType
 from typing import Any, Final
+from weakref import WeakSet
 
 from jitgraph.errors import ScriptError, withdraw
 from jitgraph.ir import context
 from jitgraph.location import Location
-from jitgraph.tracing.function import TracedFunction, trace
+from jitgraph.tracing.function import BoundFunction, TracedFunction, trace
 from jitgraph.tracing.record.recorder import ConcretisationError
 from jitgraph.tracing.script import staging
-from jitgraph.tracing.script.functions import rewrite
+from jitgraph.tracing.script.callees import bound_call, staged
 
 __all__ = ["script", "staging"]
 
+_ENTRIES: Final[WeakSet[Callable[..., Any]]] = WeakSet()  # what _entry made
 _NAMED: Final = re.compile(r"variable '(\w+)'|name '(\w+)'")
 
 
@@ -64,7 +71,8 @@ def script(
 ) -> Any:
     """``trace`` that also captures if, while, for, break, return, and, or, not, assert on tensors; the same options.
 
-    ScriptError for a function that has no source, or that holds what cannot be captured.
+    Takes what ``trace`` takes: functions, methods, Modules and other callable objects, partials; also the static and
+    class methods of a class body. ScriptError for a function that has no source, or that holds what cannot be captured.
     """
     options: dict[str, Any] = {
         "dynamic_shapes": dynamic_shapes,
@@ -79,29 +87,39 @@ def script(
     }
     if function is None:
         return lambda f: script(f, **options)
-    original = function.__wrapped__ if isinstance(function, TracedFunction) else function
-    if not isinstance(original, FunctionType | MethodType):
+    if isinstance(function, staticmethod | classmethod):
+        return type(function)(script(function.__func__, **options))
+    original = _unwrapped(function)
+    if not callable(original):
         raise ScriptError(
             f"jg.script takes a function, not {type(original).__name__}", hint="write @jg.script above a def"
         )
     return trace(_entry(original), **options)
 
 
-def _entry(function: FunctionType | MethodType) -> Callable[..., Any]:
-    """The function in a trace rewritten, with errors that say what a script has to do with them; else as it is."""
-    staged: Any
-    if isinstance(function, MethodType):
-        staged = MethodType(rewrite(function.__func__), function.__self__)  # type: ignore[arg-type]
-    else:
-        staged = rewrite(function)
+def _unwrapped(function: Any) -> Any:
+    """What a traced or scripted function was made of."""
+    if isinstance(function, BoundFunction):
+        return MethodType(_unwrapped(function.function), function.instance)
+    if isinstance(function, TracedFunction):
+        return _unwrapped(function.__wrapped__)
+    return (
+        inspect.unwrap(function, stop=lambda f: f not in _ENTRIES) if isinstance(function, FunctionType) else function
+    )
 
-    @functools.wraps(function)
+
+def _entry(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The function in a trace rewritten, with errors that say what a script has to do with them; else as it is."""
+    function = bound_call(original) or original
+    inside = staged(function)
+
+    @functools.wraps(function, updated=("__dict__",) if isinstance(function, FunctionType) else ())
     def call(*args: Any, **kwargs: Any) -> Any:
         recorder = context.current().trace
         if recorder is None:
             return function(*args, **kwargs)
         try:
-            return staged(*args, **kwargs)
+            return inside(*args, **kwargs)
         except NameError as error:
             found = _NAMED.search(str(error))
             name = next((part for part in found.groups() if part), "") if found else ""
@@ -121,7 +139,9 @@ def _entry(function: FunctionType | MethodType) -> Callable[..., Any]:
                 "jg.where, jg.maximum, jg.any compute with them; use range(n), not Python's own functions",
             ) from error
 
+    call.__name__ = getattr(original, "__name__", type(original).__name__)
     call.is_staged = True  # type: ignore[attr-defined]
+    _ENTRIES.add(call)
     return call
 
 

@@ -1,154 +1,91 @@
-"""Python numbers that vary from call to call: expressions that each call works out again, in Python.
+"""SymbolicNumber: a Python number that varies from call to call, or a size that is a name, while a trace records.
 
-A traced function reads counters, epochs and rates as Python ints and floats. One that was seen to vary is replaced,
-while a trace records, by a ``SymbolicNumber``: arithmetic on it gives expressions over what is read at each call, with
-Python's own meaning; beside a tensor it becomes a 0-d input. What Python wants to know about it (a comparison,
-``bool()``, ``range()``, an index, a text) is answered with the number of this call and recorded as a question, so that
-the graph serves only calls with the same answer.
+A traced function reads counters, rates and sizes as Python ints and floats. One that may be another at the next call is
+a ``SymbolicNumber``: arithmetic on it gives expressions over what is read at each call, with Python's own meaning;
+beside a tensor it becomes a 0-d input. What Python wants to know about it (a comparison, ``bool()``, ``range()``, an
+index, a text) is answered with the number of this call and recorded as a question, so that the graph serves only calls
+with the same answer. What needs the object itself (a key of a dict, its type) holds it to its value: the function is
+recorded once more with the plain number.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-import re
-import types
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from jitgraph import dtypes, lifting
-from jitgraph.errors import DTypeError, NumberError
-from jitgraph.ir import context
-from jitgraph.location import Location
-from jitgraph.runtime import forks
+from jitgraph.errors import DTypeError, NumberError, ShapeError, TraceError
+from jitgraph.ir import context, dims
+from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.guard import Equals, Guard
-from jitgraph.tracing.source import Place
-from jitgraph.tracing.symbolic.sizes import SymbolicDim
+from jitgraph.tracing.symbolic.questions import literal
 
 if TYPE_CHECKING:
-    from jitgraph.tracing.record.trace import Trace
+    from jitgraph.tracing.symbolic.numbers import Numbers
 
 _LONGEST: Final = 400  # characters of an expression; a longer one is held to its value
-_MOST_QUESTIONS: Final = 64  # about numbers that vary; then they are held to their values
-_LEAF: Final = re.compile(r"\bn(\d+)\b")
+_LARGEST_POWER: Final = 8  # of a size that is written out as a product
+_PLAIN: Final = frozenset({int, float, bool})
+_NEVER_EQUAL: Final = frozenset({str, bytes, list, tuple, dict, set, frozenset, type, slice, range})
+_COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+_OF_SIZES: Final = frozenset(
+    [operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.pow, operator.neg]
+)
+_OF_GRAPHS: Final = _OF_SIZES | {operator.truediv, abs}  # what a graph computes of floats, too
+_DIVISIONS: Final = frozenset({operator.truediv, operator.floordiv, operator.mod})
+_NEVER_RAISE: Final = frozenset(
+    [operator.add, operator.sub, operator.mul, operator.neg, operator.and_, operator.or_, operator.xor]
+) | {abs, operator.invert}
 
 
-class Origin(NamedTuple):
-    """Where a number is read at each call: at ``place``, or as the leaf ``leaf`` of the arguments; exactly a ``kind``.
-
-    In expressions it is ``n0``, ``n1``, ... by ``number``.
-    """
-
-    number: int
-    place: Place | None
-    leaf: int
-    text: str
-    kind: type
-
-
-class Question(NamedTuple):
-    """An expression with the answer that the graph needs: a bool, a number, or a type for the type of the number."""
-
-    text: str
-    answer: Any
-    what: str
-    location: Location | None
-
-    def condition(self) -> str:
-        """The question as a Python condition; ``same_float`` stands for the function of ``values``."""
-        answer = self.answer
-        if isinstance(answer, type):
-            return f"type({self.text}) is {answer.__name__}"
-        if isinstance(answer, bool):
-            return f"({self.text})" if answer else f"not ({self.text})"
-        if isinstance(answer, float):
-            return f"same_float({self.text}, {_text(answer)})"
-        return f"({self.text}) == {_text(answer)}"
-
-
-class Held(NamedTuple):
-    """A number that was to vary and that Python needs itself: it is part of the key by its value."""
-
-    origin: Origin
-    what: str
-    location: Location | None
-
-
-class Numbers:
-    """The numbers of one trace that vary."""
-
-    def __init__(self, trace: Trace) -> None:
-        self.trace = trace
-        self.origins: list[Origin] = []
-        self.questions: dict[str, Question] = {}
-        self.held: dict[int, Held] = {}
-        self.used: set[int] = set()
-
-    def at_place(self, place: Place, value: int | float) -> SymbolicNumber:
-        """The number that stands at ``place``."""
-        return self._new(place, -1, place.text, value)
-
-    def at_leaf(self, leaf: int, text: str, value: int | float) -> SymbolicNumber:
-        """The number that is a leaf of the arguments."""
-        return self._new(None, leaf, text, value)
-
-    def _new(self, place: Place | None, leaf: int, text: str, value: int | float) -> SymbolicNumber:
-        number = len(self.origins)
-        self.origins.append(Origin(number, place, leaf, text, type(value)))
-        return SymbolicNumber(self, f"n{number}", value)
-
-    def ask(self, text: str, answer: Any, what: str) -> None:
-        """Record a question; one about numbers that are all held says nothing new."""
-        leaves = self.use(text)
-        if leaves <= self.held.keys():
-            return
-        if len(self.questions) >= _MOST_QUESTIONS:
-            self.refuse(text, what)
-            return
-        if not isinstance(answer, bool | type) and f"({text} == {_text(answer)})" in self.questions:
-            return
-        question = Question(text, answer, self.shown(what), Location.of_user())
-        self.questions.setdefault(question.condition(), question)
-        if _LEAF.fullmatch(text) and not isinstance(answer, bool | type):
-            (leaf,) = leaves
-            self.held.setdefault(leaf, Held(self.origins[leaf], self.shown(what), question.location))
-
-    def refuse(self, text: str, what: str) -> None:
-        """Hold all numbers in an expression: ``what`` takes no stand-in."""
-        for leaf in self.use(text):
-            self.held.setdefault(leaf, Held(self.origins[leaf], self.shown(what), Location.of_user()))
-
-    def use(self, text: str) -> set[int]:
-        """Note that the expression is part of the program; the numbers in it."""
-        leaves = {int(leaf) for leaf in _LEAF.findall(text)}
-        self.used |= leaves
-        return leaves
-
-    def shown(self, text: str) -> str:
-        """An expression with the names that the user knows."""
-        return _shown(text, self.origins)
+class EndOfRecording(BaseException):
+    """The recording is of no use: the function is recorded once more with the plain numbers that are held by then."""
 
 
 class SymbolicNumber:
-    """A Python int or float that varies; ``plain`` is its value in the call being traced."""
+    """A Python int or float that varies; ``plain`` is its value in the call being traced.
 
-    __slots__ = ("numbers", "plain", "text")
-    __array_ufunc__ = None  # NumPy's operators leave the work to those below
+    It is an expression over what each call reads, by its ``text``, or a size, by its ``dim``. ``plain`` is None where
+    types alone are traced.
+    """
 
-    def __init__(self, numbers: Numbers, text: str, plain: int | float) -> None:
+    __slots__ = ("_made", "_text", "dim", "kind", "numbers", "plain")
+
+    def __init__(
+        self,
+        numbers: Numbers,
+        kind: type,
+        plain: int | float | None,
+        text: str = "",
+        dim: Dim | None = None,
+        made: tuple[Callable[..., Any], Sequence[Any]] | None = None,
+    ) -> None:
         self.numbers = numbers
-        self.text = text
+        self.kind = kind
         self.plain = plain
+        self.dim = dim
+        self._text = text
+        self._made = made  # the function and the operands, where it is an expression
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
         """As ``isinstance`` sees it, an int or a float."""
-        return type(self.plain)
+        return self.kind
+
+    @property
+    def text(self) -> str:
+        """The expression over what each call reads."""
+        return self._text if self.dim is None else self.numbers.size_text(self.dim)
+
+    @property
+    def _shown(self) -> str:
+        return self._text if self.dim is None else self.numbers.size_shown(self.dim)
 
     @property
     def is_live(self) -> bool:
@@ -160,10 +97,24 @@ class SymbolicNumber:
             trace = getattr(trace, "parent", None)
         return False
 
+    @property
+    def is_size(self) -> bool:
+        """Whether it is a size that is a name, or an expression over names, in the trace being recorded."""
+        return self.dim is not None and self.is_live
+
+    # --- beside tensors ---------------------------------------------------------------------------------------------
+
     def value_in(self, dtype: np.dtype[Any]) -> Any:
         """An input of the graph, in ``dtype``; None where the number itself has to be in the graph."""
-        if dtypes.is_bool(dtype) or not self.is_live:
+        if not self.is_live:
             return None
+        if self.dim is not None:
+            return self._size_in(self.dim, dtype)
+        if dtypes.is_bool(dtype):
+            return None
+        if self.numbers.portable:
+            lifting.require_representable(self.kind(), dtype)
+            return lifting.cast(self._handle().value, dtype)
         try:
             lifting.require_representable(self.plain, dtype)
         except (NumberError, DTypeError):
@@ -172,43 +123,231 @@ class SymbolicNumber:
         self.numbers.use(self.text)
         return self.numbers.trace.number_value(self.text, dtype)
 
+    def _size_in(self, dim: Dim, dtype: np.dtype[Any]) -> Any:
+        """A size as a 0-d value, held to what an integer dtype has room for; floats round it."""
+        if dtypes.is_integer(dtype):
+            (least, greatest), known = dtypes.LIMITS[dtype], self.numbers.trace.constraints
+            small = dtype.itemsize == 8 or known.at_least(greatest, dim)
+            if not small or not known.at_least(dim, least):
+                hint = "cast the tensor to a wider dtype with .astype(...)"
+                raise NumberError(f"the size {dim} does not fit {dtype.name}", hint=hint)
+        return lifting.cast(context.current().trace.size_value(dim), dtype)
+
+    def _handle(self) -> Tensor:
+        """A weak float64 tensor that the graph itself computes."""
+        if self.dim is not None:
+            made = lifting.wrap(self._size_in(self.dim, dtypes.float64))
+            made._weak = True
+        elif self._made is None:
+            made = self.numbers.trace.argument_float(self.numbers.origins[int(self._text[1:])])
+        else:
+            function, operands = self._made
+            made = function(*[x._handle() if type(x) is SymbolicNumber else x for x in operands])
+        return made
+
+    # --- what Python needs to know now ------------------------------------------------------------------------------
+
     def hold(self, what: str) -> Any:
         """The plain number, to which the expression is held from now on."""
+        if not self.is_live:
+            return self._value()
+        if self.dim is not None:
+            return self.numbers.hold_size(self.dim, what.format(self._shown))
+        self.numbers.ask(self._text, self.plain, what.format(self._text))
+        return self._value()
+
+    def refuse(self, what: str) -> Any:
+        """The plain number; the function is recorded once more with it, as ``what`` takes no stand-in."""
         if self.is_live:
-            self.numbers.ask(self.text, self.plain, what.format(self.text))
+            self.numbers.refuse(self.text, what.format(self._shown))
+        return self._value()
+
+    def _value(self) -> Any:
+        if self.plain is None:
+            raise TraceError(
+                f"the size {self._shown} is used outside of its trace, where it has no value",
+                hint="return it from the function, or keep to tensors",
+            )
         return self.plain
 
-    def through(self, name: str) -> Any:
-        """``math.<name>`` of it, as an expression."""
-        return self._apply(f"math.{name}({{}})", getattr(math, name), self)
+    def _compare(self, symbol: str, other: Any) -> Any:
+        function = _COMPARISONS[symbol]
+        if not self.is_live:
+            return function(self._value(), plain_of(other))
+        if self.dim is not None:
+            if _is_size(other):
+                text = f"{self.dim} {symbol} {other.dim if type(other) is SymbolicNumber else other}"
+                return self.numbers.trace.constraints.decide(self.dim, symbol, _dim_of(other), text)
+            if type(other) is float:
+                return self._compare_float(symbol, other)
+        if type(other) not in _PLAIN and type(other) is not SymbolicNumber:
+            return NotImplemented if isinstance(other, Tensor) else function(self.hold("a comparison of {}"), other)
+        text = f"{self.text} {symbol} {_text(other)}"
+        theirs = other.plain if type(other) is SymbolicNumber else other
+        if self.plain is None or theirs is None:
+            self.numbers.refuse(text, text)
+        answer = function(self.plain, theirs)
+        self.numbers.ask(text, answer, text)
+        return answer
+
+    def _compare_float(self, symbol: str, other: float) -> bool:
+        if not math.isfinite(other) or (symbol in ("==", "!=") and not other.is_integer()):
+            return bool(_COMPARISONS[symbol](0.0, other))  # the same for every size
+        return bool(self._compare(symbol, math.floor(other) if symbol in (">", "<=") else math.ceil(other)))
+
+    def __eq__(self, other: object) -> Any:
+        return NotImplemented if other is None or type(other) in _NEVER_EQUAL else self._compare("==", other)
+
+    def __ne__(self, other: object) -> Any:
+        return NotImplemented if other is None or type(other) in _NEVER_EQUAL else self._compare("!=", other)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compare("<", other)
+
+    def __le__(self, other: Any) -> Any:
+        return self._compare("<=", other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._compare(">", other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._compare(">=", other)
+
+    def __bool__(self) -> bool:
+        if self.dim is not None:
+            return bool(self._compare("!=", 0))
+        if self.is_live:
+            self.numbers.ask(f"{self._text} != 0", bool(self.plain), f"bool({self._text})")
+        return bool(self.plain)
+
+    def __hash__(self) -> int:
+        plain = self.refuse("hash({}), as of the key of a dict,")
+        if self.is_live:  # what asks would keep this object: a dict, a set, a cache that outlives the recording
+            raise EndOfRecording
+        return hash(plain)
+
+    def __int__(self) -> int:
+        return int(self.hold("int({})"))
+
+    def __float__(self) -> float:
+        return float(self.hold("float({}), as for a function of math,"))
+
+    def __index__(self) -> int:
+        if self.kind is float:
+            raise TypeError("'float' object cannot be interpreted as an integer")
+        return int(self.hold("{} used as a Python int, as in range(), a shape or an index,"))
+
+    def __complex__(self) -> complex:
+        return complex(self.hold("complex({})"))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.asarray(self.hold("a NumPy array of {}"), dtype=dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        plain = [x.hold(f"numpy.{ufunc.__name__} of {{}}") if type(x) is SymbolicNumber else x for x in inputs]
+        return getattr(ufunc, method)(*plain, **options)
+
+    def __repr__(self) -> str:
+        return self._as_text("r")
+
+    def __str__(self) -> str:
+        return self._as_text("s")
+
+    def __format__(self, spec: str) -> str:
+        return self._as_text("", spec)
+
+    def _as_text(self, conversion: str, form: str = "") -> str:
+        """The text of the plain number; in that of a print what stands for the number at each call."""
+        trace = context.current().trace
+        if self.is_live and trace.text is not None and _fits(self.plain):
+            return str(trace.text.mark(self, conversion, form))
+        return format(self.hold("the text of {}"), form)
+
+    def __getattr__(self, name: str) -> Any:
+        """What ints and floats have besides, such as ``bit_length``."""
+        if not hasattr(self.kind(), name):  # not that of the class, which has a __dict__
+            raise AttributeError(f"{self.kind.__name__!r} object has no attribute {name!r}")
+        return getattr(self.hold(f"{{}}.{name}"), name)
+
+    def __copy__(self) -> SymbolicNumber:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> SymbolicNumber:
+        return self
+
+    def __reduce__(self) -> Any:
+        return self.kind, (self.refuse("pickling {}"),)
 
     # --- arithmetic that stays open ---------------------------------------------------------------------------------
 
     def _apply(self, form: str, function: Callable[..., Any], *operands: Any) -> Any:
         """``function(*operands)`` as an expression; ``form`` is its text with a ``{}`` for each operand."""
-        plain = [x.plain if type(x) is SymbolicNumber else x for x in operands]
         if not self.is_live:
-            return function(*plain)
-        known = all(type(x) in _PLAIN or (type(x) is SymbolicNumber and x.is_live) for x in operands)
-        text = form.format(*map(_text, operands)) if known else ""
+            return function(*map(plain_of, operands))
+        if any(type(x) not in _PLAIN and not (type(x) is SymbolicNumber and x.is_live) for x in operands):
+            return function(*_held(operands))
+        if function in _OF_SIZES and (size := self._size(function, operands)) is not None:
+            return size
+        plain = [x.plain if type(x) is SymbolicNumber else x for x in operands]
+        text = form.format(*map(_text, operands))
+        kind = _kind_of(function, plain, [x.kind if type(x) is SymbolicNumber else type(x) for x in operands])
+        if kind is None or len(text) > _LONGEST or (self.numbers.portable and function not in _OF_GRAPHS):
+            return function(*_held(operands))
+        if None in plain:
+            return SymbolicNumber(self.numbers, kind, None, f"({text})", made=(function, operands))
         try:
             result = function(*plain)
         except ArithmeticError:
-            self._hold_all(operands)
+            for x in operands:
+                if type(x) is SymbolicNumber:
+                    x._settle()
             raise
-        if not known or type(result) not in (int, float) or len(text) > _LONGEST:
-            self._hold_all(operands)
-            return result
-        made = SymbolicNumber(self.numbers, f"({text})", result)
-        if function is operator.pow and not any(type(x) is float for x in plain):
-            self.numbers.ask(made.text, type(result), text)  # 2 ** -1 is a float
+        if type(result) not in (int, float):
+            return function(*_held(operands))
+        made = SymbolicNumber(self.numbers, type(result), result, f"({text})", made=(function, operands))
+        if not self.numbers.portable or kind is int:
+            made._ask_whether_there_is_one(function, operands, text)
         return made
 
-    @staticmethod
-    def _hold_all(operands: Sequence[Any]) -> None:
-        for x in operands:
-            if type(x) is SymbolicNumber:
-                x.hold("an operation on {}")
+    def _ask_whether_there_is_one(self, function: Callable[..., Any], operands: Sequence[Any], what: str) -> None:
+        """Record that the expression raises no error, and what its type is: ``2 ** -1`` is a float."""
+        if function in _DIVISIONS:
+            if type(operands[1]) is SymbolicNumber:
+                text = f"{operands[1].text} != 0"
+                self.numbers.ask(text, True, text)
+        elif function not in _NEVER_RAISE:
+            self.numbers.ask(self._text, self.kind, what)
+
+    def _settle(self) -> None:
+        """Record the value of this call, also that of a size which is declared dynamic: there is no other way here."""
+        if self.dim is None:
+            self.hold("an operation on {}")
+        else:
+            assert self.plain is not None
+            self.numbers.trace.constraints.decide(self.dim, "==", int(self.plain), f"an operation on {self.dim}")
+
+    def _size(self, function: Callable[..., Any], operands: Sequence[Any]) -> Any:
+        """The size that ``function`` gives, where all operands are sizes or ints; None where it is no size."""
+        if not all(map(_is_size, operands)) or all(type(x) in _PLAIN for x in operands):
+            return None
+        terms = list(map(_dim_of, operands))
+        if function is operator.pow:
+            power = terms[1]
+            written = isinstance(power, int) and 0 <= power <= _LARGEST_POWER
+            return self._made_size(dims.product([terms[0]] * power)) if written else None
+        if function in (operator.floordiv, operator.mod):
+            divisor, decide = terms[1], self.numbers.trace.constraints.decide
+            asked = isinstance(divisor, Dim) and not self.numbers.portable
+            if divisor == 0 or (asked and not decide(divisor, "!=", 0, f"a division by {divisor}")):
+                return None
+        return self._made_size(function(*terms))
+
+    def _made_size(self, dim: DimLike) -> Any:
+        return dim if isinstance(dim, int) else self.numbers.of_size(dim)
+
+    def through(self, name: str) -> Any:
+        """``math.<name>`` of it, as an expression."""
+        return self._apply(f"math.{name}({{}})", getattr(math, name), self)
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
@@ -219,7 +358,7 @@ class SymbolicNumber:
     def __pow__(self, other: Any, modulus: Any = None) -> Any:
         if modulus is not None:
             return pow(self.hold("pow({}, ...)"), other, modulus)
-        return NotImplemented if _is_ours(other) else self._apply("{} ** {}", operator.pow, self, other)
+        return NotImplemented if isinstance(other, Tensor) else self._apply("{} ** {}", operator.pow, self, other)
 
     def __neg__(self) -> Any:
         return self._apply("-{}", operator.neg, self)
@@ -228,124 +367,34 @@ class SymbolicNumber:
         return self
 
     def __abs__(self) -> Any:
+        if self.dim is not None:
+            return self if self >= 0 else -self
         return self._apply("abs({})", abs, self)
 
     def __invert__(self) -> Any:
-        return self._apply("~{}", operator.invert, self)
+        return -self - 1 if self.dim is not None else self._apply("~{}", operator.invert, self)
 
     def __round__(self, digits: Any = None) -> Any:
         if digits is None:
-            return self._apply("round({})", round, self)
+            return self if self.dim is not None else self._apply("round({})", round, self)
         return self._apply("round({}, {})", round, self, digits)
 
     def __floor__(self) -> Any:
-        return self._apply("({} // 1).__int__()", math.floor, self)
+        return self if self.dim is not None else self._apply("({} // 1).__int__()", math.floor, self)
 
     def __ceil__(self) -> Any:
-        return self._apply("-(-{} // 1).__int__()", math.ceil, self)
+        return self if self.dim is not None else self._apply("-(-{} // 1).__int__()", math.ceil, self)
 
-    # --- what Python needs to know now ------------------------------------------------------------------------------
-
-    def _compare(self, form: str, function: Callable[[Any, Any], Any], other: Any) -> Any:
-        theirs = other.plain if type(other) is SymbolicNumber else other
-        if type(theirs) not in _PLAIN:
-            return NotImplemented if _is_ours(other) else function(self.hold("a comparison of {}"), theirs)
-        answer = function(self.plain, theirs)
-        if self.is_live:
-            text = form.format(self.text, _text(other))
-            self.numbers.ask(text, answer, text)
-        return answer
-
-    def __eq__(self, other: object) -> Any:
-        if isinstance(other, complex | np.ndarray | np.generic):
-            return self.hold("a comparison of {}") == other
-        return self._compare("{} == {}", operator.eq, other) if _is_number(other) else NotImplemented
-
-    def __ne__(self, other: object) -> Any:
-        if isinstance(other, complex | np.ndarray | np.generic):
-            return self.hold("a comparison of {}") != other
-        return self._compare("{} != {}", operator.ne, other) if _is_number(other) else NotImplemented
-
-    def __lt__(self, other: Any) -> Any:
-        return self._compare("{} < {}", operator.lt, other)
-
-    def __le__(self, other: Any) -> Any:
-        return self._compare("{} <= {}", operator.le, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return self._compare("{} > {}", operator.gt, other)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._compare("{} >= {}", operator.ge, other)
-
-    def __bool__(self) -> bool:
-        answer = bool(self.plain)
-        if self.is_live:
-            self.numbers.ask(f"{self.text} != 0", answer, f"bool({self.text})")
-        return answer
-
-    def __hash__(self) -> int:
-        return hash(self.hold("hash({}), as of the key of a dict,"))
-
-    def __int__(self) -> int:
-        return int(self.hold("int({})"))
-
-    def __float__(self) -> float:
-        return float(self.hold("float({}), as for a function of math,"))
-
-    def __trunc__(self) -> int:
-        return int(self.hold("trunc({})"))
-
-    def __index__(self) -> int:
-        return int(self.hold("{} used as a Python int, as in range(), a shape or an index,"))
-
-    def __complex__(self) -> complex:
-        return complex(self.hold("complex({})"))
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return np.asarray(self.hold("a NumPy array of {}"), dtype=dtype)
-
-    def __repr__(self) -> str:
-        return self._text("r")
-
-    def __str__(self) -> str:
-        return self._text("s")
-
-    def __format__(self, spec: str) -> str:
-        return self._text("", spec)
-
-    def _text(self, conversion: str, form: str = "") -> str:
-        """The text of the plain number; in that of a print what stands for the number at each call."""
-        trace = context.current().trace
-        if self.is_live and trace.text is not None and _fits(self.plain):
-            return str(trace.text.mark(self, conversion, form))
-        return format(self.hold("the text of {}"), form)
-
-    def __getattr__(self, name: str) -> Any:
-        """What ints and floats have besides, such as ``bit_length``."""
-        if name.startswith("_"):
-            raise AttributeError(f"{type(self.plain).__name__!r} object has no attribute {name!r}")
-        return getattr(self.hold(f"{{}}.{name}"), name)
-
-    def __copy__(self) -> SymbolicNumber:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> SymbolicNumber:
-        return self
-
-    def __reduce__(self) -> Any:
-        return type(self.plain), (self.hold("pickling {}"),)
-
-
-_PLAIN: Final = frozenset({int, float, bool})
+    def __trunc__(self) -> Any:
+        return self if self.kind is int else int(self.hold("trunc({})"))
 
 
 def _binary(form: str, function: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
     def forward(self: SymbolicNumber, other: Any) -> Any:
-        return NotImplemented if _is_ours(other) else self._apply(form, function, self, other)
+        return NotImplemented if isinstance(other, Tensor) else self._apply(form, function, self, other)
 
     def backward(self: SymbolicNumber, other: Any) -> Any:
-        return NotImplemented if _is_ours(other) else self._apply(form, function, other, self)
+        return NotImplemented if isinstance(other, Tensor) else self._apply(form, function, other, self)
 
     return forward, backward
 
@@ -360,36 +409,53 @@ for _name, _symbol in {
     setattr(SymbolicNumber, f"__r{_name}__", _backward)
 
 
-def _is_ours(other: Any) -> bool:
-    """Whether the other operand knows how to compute with a number itself."""
-    return isinstance(other, Tensor | SymbolicDim)
+def _kind_of(function: Callable[..., Any], plain: Sequence[Any], kinds: Sequence[type]) -> type | None:
+    """The kind of a result: an int or a float; None where types alone are traced, and the kind needs a value."""
+    if float in kinds or function is operator.truediv:
+        return float
+    if None not in plain:
+        return int
+    negative = function is operator.pow and type(plain[1]) is int and plain[1] < 0
+    return float if negative else None
 
 
-def _is_number(other: Any) -> bool:
-    return type(other) in _PLAIN or type(other) is SymbolicNumber
+def _held(operands: Sequence[Any]) -> list[Any]:
+    """The operands with plain numbers, to which they are held."""
+    return [x.hold("an operation on {}") if type(x) is SymbolicNumber else x for x in operands]
 
 
-def _fits(plain: int | float) -> bool:
-    """Whether an input of the graph can hold the number."""
-    return isinstance(plain, float) or -(2**63) <= plain < 2**63
+def _is_size(x: Any) -> bool:
+    """Whether an operand is a size or a plain int."""
+    return type(x) in (int, bool) or (type(x) is SymbolicNumber and x.dim is not None)
+
+
+def _dim_of(x: Any) -> DimLike:
+    return x.dim if type(x) is SymbolicNumber else int(x)  # type: ignore[return-value]
 
 
 def _text(x: Any) -> str:
-    if type(x) is SymbolicNumber:
-        return x.text
-    if isinstance(x, float) and not math.isfinite(x):
-        return f"float('{x}')"
-    return f"({x!r})" if x < 0 or (x == 0 and math.copysign(1.0, x) < 0) else repr(x)
+    return x.text if type(x) is SymbolicNumber else literal(x)
 
 
-def _shown(text: str, origins: Sequence[Origin]) -> str:
-    names = {origin.number: origin.text for origin in origins}
-    return _LEAF.sub(lambda found: names.get(int(found.group(1)), found.group(0)), text)
+def _fits(plain: int | float | None) -> bool:
+    """Whether an input of the graph can hold the number."""
+    return not isinstance(plain, int) or -(2**63) <= plain < 2**63
+
+
+def to_dim(x: Any) -> DimLike:
+    """The size that ``x`` (an int, a number that varies or a Dim) means; ShapeError for anything else."""
+    if isinstance(x, Dim):
+        return x
+    if lifting.is_named_size(x):
+        return x.dim  # type: ignore[no-any-return]
+    if isinstance(x, bool) or not isinstance(x, int | np.integer):
+        raise ShapeError(f"a size must be an integer, not {x!r}")
+    return int(x)
 
 
 def plain_of(value: Any) -> Any:
     """``value``; of a number of another trace, the number."""
-    return value.plain if type(value) is SymbolicNumber and not value.is_live else value
+    return value._value() if type(value) is SymbolicNumber and not value.is_live else value
 
 
 def without_numbers(value: Any) -> Any:
@@ -399,74 +465,3 @@ def without_numbers(value: Any) -> Any:
     if type(value) is tuple and any(type(x) in (SymbolicNumber, tuple) for x in value):
         return tuple(map(without_numbers, value))
     return value
-
-
-# --- numbers in their places ---------------------------------------------------------------------------------------
-
-
-def is_numeric(guard: Guard) -> bool:
-    """Whether a guard holds a place to the value of a Python int or float."""
-    return isinstance(guard.predicate, Equals) and guard.predicate.plain.kind in ("int", "float")
-
-
-def varies(guard: Guard, place: Place) -> bool:
-    """Whether a number of the same kind and another value stands at the place of the guard now."""
-    predicate, now = guard.predicate, place.get_or(None)
-    return isinstance(predicate, Equals) and type(now).__name__ == predicate.plain.kind and not predicate.holds(now)
-
-
-@contextmanager
-def standing_in(places: Sequence[Place], numbers: Numbers) -> Iterator[None]:
-    """Inside the block, numbers that vary stand at ``places``, where that can be without running code of the user's."""
-    undo: list[tuple[Callable[[Any], None], Place, SymbolicNumber]] = []
-
-    def put_back() -> None:
-        for put, place, number in reversed(undo):
-            if place.get_or(None) is number:
-                put(number.plain)
-
-    with forks.unfinished(put_back):
-        try:
-            for place in places:
-                plain = place.get_or(None)
-                put = _setter(place)
-                if put is not None and type(plain) in (int, float):
-                    number = numbers.at_place(place, plain)
-                    undo.append((put, place, number))
-                    put(number)
-            yield
-        finally:
-            put_back()
-
-
-def can_stand_in(place: Place) -> bool:
-    """Whether a number that varies can take the place."""
-    return _setter(place) is not None
-
-
-def _setter(place: Place) -> Callable[[Any], None] | None:
-    """What puts a value at a place and runs no code of the user's; None where that cannot be."""
-    owner, key = place.owner, place.key
-    if place.kind == "cell":
-        return place.set
-    if place.kind == "item":
-        return place.set if type(owner) in (dict, list, OrderedDict) else None
-    own = getattr(owner, "__dict__", None)
-    if isinstance(owner, type):
-        return (lambda value: type.__setattr__(owner, key, value)) if key in vars(owner) else None
-    if isinstance(owner, types.ModuleType) or type(own) is dict:
-        return (lambda value: own.__setitem__(key, value)) if own is not None and key in own else None
-    slot = getattr(type(owner), str(key), None)
-    if isinstance(slot, types.MemberDescriptorType):
-        return lambda value: slot.__set__(owner, value)
-    return None
-
-
-def shown_question(question: Question, origins: Sequence[Origin]) -> str:
-    """A question with its answer, for people."""
-    text = _shown(question.text, origins)
-    if isinstance(question.answer, type):
-        return f"{text} is {question.answer.__name__}"
-    if isinstance(question.answer, bool):
-        return text if question.answer else f"not {text}"
-    return f"{text} == {question.answer!r}"

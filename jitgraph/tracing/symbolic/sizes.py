@@ -1,29 +1,22 @@
-"""Symbolic sizes as the user sees them in a trace, and what the trace assumes when a program asks about one.
+"""What a trace assumes about sizes when a program asks about one.
 
-``SymbolicDim`` behaves as an int in arithmetic. A comparison, ``bool()``, ``int()`` or ``range()`` needs an answer now:
-it is taken from the sizes of the call being traced, and recorded as a constraint with the user's line, so that the
-graph serves only calls with the same answer. A trace of types alone (``lower(TensorSpec(...))``) has no sizes; there
-the question is an error unless every size gives the same answer.
+A comparison, ``bool()``, ``int()`` or ``range()`` needs an answer now: it is taken from the sizes of the call being
+traced, and recorded as a constraint with the user's line, so that the graph serves only calls with the same answer. A
+trace of types alone (``lower(TensorSpec(...))``) has no sizes; there the question is an error unless every size gives
+the same answer.
 """
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-import numpy as np
-
-from jitgraph import dtypes, lifting
-from jitgraph.errors import JitgraphError, NumberError, ShapeError, TraceError, note
-from jitgraph.ir import context, dims
+from jitgraph.errors import JitgraphError, TraceError, note
+from jitgraph.ir import dims
 from jitgraph.ir.constraints import Constraint, Constraints
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.location import Location
-
-if TYPE_CHECKING:
-    from jitgraph.tracing.record.recorder import Recorder
 
 
 class SizeConflictError(JitgraphError):
@@ -173,9 +166,6 @@ _RELATIONS: Final[dict[str, Any]] = {
 }
 
 
-_COMPARISONS: Final = frozenset(_RELATIONS.values())
-
-
 def _always(difference: Dim, relation: str) -> bool | None:
     """The truth of ``difference relation 0`` where it is the same for all sizes (names are at least 0), else None."""
     not_below, above = dims.is_natural(difference), dims.is_natural(difference - 1)
@@ -189,196 +179,3 @@ def _always(difference: Dim, relation: str) -> bool | None:
         "==": (False, above or below),
     }[relation]
     return True if yes else False if no else None
-
-
-def to_dim(x: Any) -> DimLike:
-    """The size that ``x`` (an int, a SymbolicDim or a Dim) means; ShapeError for anything else."""
-    if isinstance(x, SymbolicDim):
-        return x.dim
-    if isinstance(x, Dim):
-        return x
-    if isinstance(x, bool) or not isinstance(x, int | np.integer):
-        raise ShapeError(f"a size must be an integer, not {x!r}")
-    return int(x)
-
-
-def _is_size(x: Any) -> bool:
-    return isinstance(x, SymbolicDim | np.integer) or (isinstance(x, int) and not isinstance(x, bool))
-
-
-class SymbolicDim:
-    """A size that is a name, or an expression over names, in the trace being recorded."""
-
-    __slots__ = ("dim", "trace")
-    __array_ufunc__ = None
-    dtype = dtypes.int64
-    shape = ()
-    _weak = True  # among operands it stands for a Python int
-
-    def __init__(self, dim: Dim, trace: Recorder) -> None:
-        self.dim = dim
-        self.trace = trace
-
-    def __repr__(self) -> str:
-        return self._text("r")
-
-    def __format__(self, spec: str) -> str:
-        return self._text("", spec)
-
-    def _text(self, conversion: str, form: str = "") -> str:
-        """The expression; in the text of a print what stands for its value at each call."""
-        text = getattr(context.current().trace, "text", None)
-        return format(str(self.dim), form) if text is None else str(text.mark(self, conversion, form))
-
-    def __hash__(self) -> int:
-        return hash(self.dim)
-
-    def value_in(self, dtype: dtypes.DType) -> Any:
-        """The size as a 0-d value of ``dtype``, held to what an integer dtype has room for; floats round it."""
-        if dtypes.is_integer(dtype):
-            (least, greatest), known = dtypes.LIMITS[dtype], self.trace.constraints
-            small = dtype.itemsize == 8 or known.at_least(greatest, self.dim)
-            if not small or not known.at_least(self.dim, least):
-                hint = "cast the tensor to a wider dtype with .astype(...)"
-                raise NumberError(f"the size {self.dim} does not fit {dtype.name}", hint=hint)
-        return lifting.cast(self.trace.size_value(self.dim), dtype)
-
-    # --- arithmetic that stays symbolic -----------------------------------------------------------------------------
-
-    def _made(self, dim: DimLike) -> Any:
-        return dim if isinstance(dim, int) else SymbolicDim(dim, self.trace)
-
-    def _arithmetic(self, name: str, other: Any, *, swapped: bool = False) -> Any:
-        function = getattr(operator, name)
-        if _is_size(other):
-            theirs = to_dim(other)
-            return self._made(function(theirs, self.dim) if swapped else function(self.dim, theirs))
-        return self._as_numbers(function, other, swapped)
-
-    def _as_numbers(self, function: Any, other: Any, swapped: bool) -> Any:
-        """With a tensor or a float the size is a 0-d tensor, weak as a Python number is."""
-        if isinstance(other, float):
-            mine = self._weak_float()
-        elif hasattr(other, "dtype") and hasattr(other, "shape"):
-            compared = function in _COMPARISONS  # exact in int64, whatever the other's dtype
-            dtype = dtypes.int64 if compared or dtypes.is_bool(other.dtype) else other.dtype
-            mine = lifting.wrap(self.value_in(dtype))
-        else:
-            return NotImplemented
-        result = function(other, mine) if swapped else function(mine, other)
-        if isinstance(other, float):
-            result._weak = True
-        return result
-
-    def _weak_float(self) -> Any:
-        handle = lifting.wrap(lifting.cast(self.trace.size_value(self.dim), dtypes.float64))
-        handle._weak = True
-        return handle
-
-    def __add__(self, other: Any) -> Any:
-        return self._arithmetic("add", other)
-
-    def __radd__(self, other: Any) -> Any:
-        return self._arithmetic("add", other, swapped=True)
-
-    def __sub__(self, other: Any) -> Any:
-        return self._arithmetic("sub", other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return self._arithmetic("sub", other, swapped=True)
-
-    def __mul__(self, other: Any) -> Any:
-        if isinstance(other, tuple | list):
-            return other * int(self)
-        return self._arithmetic("mul", other)
-
-    def __rmul__(self, other: Any) -> Any:
-        if isinstance(other, tuple | list):
-            return other * int(self)
-        return self._arithmetic("mul", other, swapped=True)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return self._arithmetic("floordiv", other)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return self._arithmetic("floordiv", other, swapped=True)
-
-    def __mod__(self, other: Any) -> Any:
-        return self._arithmetic("mod", other)
-
-    def __rmod__(self, other: Any) -> Any:
-        return self._arithmetic("mod", other, swapped=True)
-
-    def __divmod__(self, other: Any) -> Any:
-        return self // other, self % other
-
-    def __truediv__(self, other: Any) -> Any:
-        other = float(other) if isinstance(other, int) else other
-        return self._as_numbers(
-            operator.truediv, other._weak_float() if isinstance(other, SymbolicDim) else other, False
-        )
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return self._as_numbers(operator.truediv, float(other) if isinstance(other, int) else other, True)
-
-    def __pow__(self, other: Any) -> Any:
-        if isinstance(other, int) and 0 <= other <= 8:
-            return self._made(dims.product([self.dim] * other))
-        return self._as_numbers(operator.pow, other, False)
-
-    def __rpow__(self, other: Any) -> Any:
-        return self._as_numbers(operator.pow, float(other) if isinstance(other, int) else other, True)
-
-    def __neg__(self) -> Any:
-        return self._made(-self.dim)
-
-    def __pos__(self) -> SymbolicDim:
-        return self
-
-    def __abs__(self) -> Any:
-        return self if self >= 0 else -self
-
-    # --- questions that need an answer now --------------------------------------------------------------------------
-
-    def _compare(self, relation: str, other: Any) -> Any:
-        if issubclass(type(other), float):
-            return self._compare_float(relation, float(other))
-        if not _is_size(other):
-            return self._as_numbers(_RELATIONS[relation], other, False)
-        return self.trace.constraints.decide(self.dim, relation, to_dim(other), f"{self.dim} {relation} {other}")
-
-    def _compare_float(self, relation: str, other: float) -> bool:
-        if not math.isfinite(other) or (relation in ("==", "!=") and not other.is_integer()):
-            return bool(_RELATIONS[relation](0.0, other))  # the same for every size
-        bound = math.floor(other) if relation in (">", "<=") else math.ceil(other)
-        return bool(self._compare(relation, bound))
-
-    def __eq__(self, other: object) -> Any:
-        return self._compare("==", other)
-
-    def __ne__(self, other: object) -> Any:
-        return self._compare("!=", other)
-
-    def __lt__(self, other: Any) -> Any:
-        return self._compare("<", other)
-
-    def __le__(self, other: Any) -> Any:
-        return self._compare("<=", other)
-
-    def __gt__(self, other: Any) -> Any:
-        return self._compare(">", other)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._compare(">=", other)
-
-    def __bool__(self) -> bool:
-        return bool(self._compare("!=", 0))
-
-    def __int__(self) -> int:
-        return self.trace.constraints.value(self.dim, f"int({self.dim})")
-
-    def __index__(self) -> int:
-        return self.trace.constraints.value(self.dim, f"{self.dim} used as a Python int, as in range() or an index,")
-
-    def __float__(self) -> float:
-        return float(self.trace.constraints.value(self.dim, f"float({self.dim})"))

@@ -11,29 +11,36 @@ from jitgraph.tracing.guard import Varies
 from jitgraph.tracing.plan import CallPlan, Held
 from jitgraph.tracing.source import Place, Source, World
 from jitgraph.tracing.specialisation import Specialisation
-from jitgraph.tracing.symbolic.number import can_stand_in, is_numeric, varies
+from jitgraph.tracing.symbolic.places import can_stand_in, is_numeric, varies
+from jitgraph.tracing.symbolic.questions import HeldNumber, source_of
 
 
 class Varying:
     """The numbers that a recording reads at each call: at places and among the leaves of the arguments.
 
-    ``held`` are those that Python needs, which stay part of the key by their values.
+    Ints vary where they were seen to, floats among the arguments from the start. ``held`` are those that Python needs,
+    which stay part of the key by their values.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, arguments: Arguments, sources: Sequence[Source]) -> None:
+        """``sources`` are those of the leaves of the arguments."""
         self.places: dict[Any, Place] = {}
         self.leaves: dict[int, Source] = {}
         self.held: dict[Any, Held] = {}
+        self.floats = {n: sources[n] for n, key in enumerate(arguments.keys) if key.kind == "float"}
+        self._arguments = sources
         self._sources: dict[Any, Source] = {}  # of the places
         self._has_counted = False
 
     def __bool__(self) -> bool:
-        return bool(self.places or self.leaves)
+        return bool(self.places or self.leaves or self.floats)
 
     @staticmethod
-    def of(known: Sequence[Specialisation], arguments: Arguments, values: Sequence[Any]) -> Varying:
+    def of(
+        known: Sequence[Specialisation], arguments: Arguments, values: Sequence[Any], sources: Sequence[Source]
+    ) -> Varying:
         """The numbers that differ now from what the specialisations ``known`` assume, or that vary there already."""
-        found = Varying()
+        found = Varying(arguments, sources)
         for specialisation in known:
             plan, world = specialisation.plan, specialisation.world(values)
             for held in plan.held:
@@ -51,6 +58,7 @@ class Varying:
                 found._compare(specialisation, arguments)
         for identity in found.held:
             found.places.pop(identity, None)
+        found.floats = {number: source for number, source in found.floats.items() if source not in found.held}
         return found
 
     def _add(self, place: Place, source: Source) -> None:
@@ -66,9 +74,14 @@ class Varying:
             if source not in self.held and (expected.kind == "number" or (by_value and expected.value != key.value)):
                 self.leaves[number] = source
 
-    def keys(self, keys: tuple[LeafKey, ...]) -> tuple[LeafKey, ...]:
-        """The keys of leaves, with those that vary by their kind alone."""
-        return tuple(LeafKey("number") if number in self.leaves else key for number, key in enumerate(keys))
+    def keys(self, keys: Sequence[LeafKey], arguments: Arguments) -> tuple[LeafKey, ...]:
+        """The keys of leaves, with those that vary by their kind alone, and floats that are held by their values."""
+        return tuple([self._key(number, key, arguments.leaves[number]) for number, key in enumerate(keys)])
+
+    def _key(self, number: int, key: LeafKey, leaf: Any) -> LeafKey:
+        if number in self.leaves:
+            return LeafKey("number")
+        return LeafKey("static float", value=leaf) if key.kind == "float" and number not in self.floats else key
 
     def settle(self, plan: CallPlan, world: World, arguments: Arguments) -> bool:
         """Take out what ``plan`` had to hold and put in what it counts up; whether to record once more."""
@@ -94,18 +107,26 @@ class Varying:
             if key.kind == "equal" and type(key.value) is int
         ]
 
-    def hold_all(self, error: Exception) -> None:
+    def hold(self, numbers: Sequence[HeldNumber]) -> None:
+        """Record these numbers, which a recording had to hold, with their values from now on."""
+        for origin, what, location in numbers:
+            place = origin.place
+            source = source_of(origin, self._arguments) if place is None else self._sources[place.identity]
+            self._hold(Held(source, what, location), source if place is None else place.identity)
+
+    def hold_all(self, error: BaseException) -> None:
         """Give up on all numbers, as recording with them raised ``error``."""
         what = f"code that raised {type(error).__name__}"
         for identity in list(self.places):
             self._hold(Held(self._sources[identity], what, Location.of_user()), identity)
-        for source in list(self.leaves.values()):
+        for source in [*self.leaves.values(), *self.floats.values()]:
             self._hold(Held(source, what, Location.of_user()), source)
 
     def _hold(self, held: Held, identity: Any) -> None:
         self.held[identity] = held
         self.places.pop(identity, None)
         self.leaves = {number: source for number, source in self.leaves.items() if source != identity}
+        self.floats = {number: source for number, source in self.floats.items() if source != identity}
 
     def _is_open(self, place: Place) -> bool:
         return place.identity not in self.held and place.identity not in self.places and can_stand_in(place)

@@ -1,8 +1,8 @@
 """Random programs of several rules of reading Python state: traced, scripted and plain agree at every call.
 
 Between the calls what they read is changed. 200 programs run by default, ``CAPTURE_PROGRAMS=5000 pytest
-tests/test_capture_programs.py`` runs as many as it says, and ``CAPTURE_SEED`` draws others. A program that fails is made
-smaller and printed as a script that stands alone.
+tests/test_capture_programs.py`` runs as many as it says, and ``CAPTURE_SEED`` draws others. A program that fails is
+made smaller and printed as a script that stands alone.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("index", range(COUNT))
 def test_a_random_program(index: int, tmp_path: Path) -> None:
     program = draw(index)
-    failure = run(program, tmp_path).failure
-    if failure:
+    for failure in run(program, tmp_path).failures.values():
         program, failure = shrunk(program, failure)
         pytest.fail(f"{failure}\n{', '.join(program.rules)}\n{program.script()}", pytrace=False)
 

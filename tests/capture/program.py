@@ -23,6 +23,7 @@ class Piece:
     body: str
     state: str
     cells: str
+    parameters: tuple[str, ...]
     edits: tuple[Edit, ...]
     rules: tuple[str, ...]
 
@@ -59,7 +60,9 @@ class Program:
         state = "\n".join(piece.state for piece in pieces if piece.state)
         cells = "\n".join(piece.cells for piece in pieces if piece.cells)
         body = "\n".join(piece.body for piece in pieces)
-        program = f"def program(x, n=1):\n    t = 0\n{indented(body)}\n    return x * t + 1"
+        parameters = [parameter for piece in pieces for parameter in piece.parameters]
+        head = ", ".join(["x", "n=1", *(["*"] if parameters else []), *parameters])
+        program = f"def program({head}):\n    t = 0\n{indented(body)}\n    return x * t + x"
         if cells:
             program = f"def make():\n{indented(cells)}\n{indented(program)}\n    return program\nprogram = make()"
         return f"{HEAD.replace('$other', self.other)}\n{state}\n\n\n{program}\n"

@@ -11,7 +11,9 @@ from types import CodeType
 from capture.catalogue import KIND_OF, KINDS
 
 UNREACHED = {
-    **dict.fromkeys(("CACHE", "EXTENDED_ARG_QUICK", "RESERVED", "INTERPRETER_EXIT", "EXIT_INIT_CHECK"), "never in code"),
+    **dict.fromkeys(
+        ("CACHE", "EXTENDED_ARG_QUICK", "RESERVED", "INTERPRETER_EXIT", "EXIT_INIT_CHECK"), "never in code"
+    ),
     **dict.fromkeys(("LOAD_NAME_", "IMPORT_STAR", "PRINT_EXPR", "LOAD_LOCALS_"), "of modules alone"),
     **dict.fromkeys(("GET_AITER", "GET_ANEXT", "END_ASYNC_FOR", "BEFORE_ASYNC_WITH"), "of coroutines that wait"),
     **dict.fromkeys(("ASYNC_GEN_WRAP",), "of generators that wait"),

@@ -89,7 +89,7 @@ def alone(name: str, case: Case, seed: int) -> Program:
     for edit in edits:
         texts = ((0, drawn(edit, rng)),) if edit is not None else ()
         steps.append(Step(texts, rng.choice(NUMBERS_GIVEN) if case.edit is None else "2"))
-    return Program(name, {0: piece}, tuple(steps))
+    return Program(name, {0: piece}, True, tuple(steps))
 
 
 def _chosen(case: Case, edits: list[Edit], rng: random.Random) -> tuple[Edit | None, list[Edit]]:

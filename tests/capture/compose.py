@@ -194,4 +194,4 @@ def compose(name: str, rules: Sequence[Rule], rng: random.Random, calls: int = 5
         chosen = rng.sample(every, min(len(every), rng.choice((0, 1, 1, 2, 3)))) if call else []
         edits = tuple((place, drawn(edit, rng)) for place, edit in chosen)
         steps.append(Step(edits, rng.choice(NUMBERS_GIVEN) if rng.random() < 0.5 else "2"))
-    return Program(name, pieces, tuple(steps))
+    return Program(name, pieces, rng.random() < 0.5, tuple(steps))

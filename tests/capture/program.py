@@ -42,6 +42,7 @@ class Program:
 
     name: str
     pieces: dict[int, Piece]
+    has_file: bool  # whether its main module says what file it is from
     steps: tuple[Step, ...]
 
     @property
@@ -70,7 +71,8 @@ class Program:
     def script(self) -> str:
         """A script that runs the program by itself, plain, traced and scripted."""
         steps = [([text for _, text in step.edits], step.n) for step in self.steps]
-        return _SCRIPT.format(name=self.name, other=self.other, source=self.source(), steps=steps)
+        known = '"main.py"' if self.has_file else None
+        return _SCRIPT.format(file=known, name=self.name, other=self.other, source=self.source(), steps=steps)
 
 
 _SCRIPT = """\
@@ -79,6 +81,7 @@ import jitgraph as jg
 SOURCE = r'''
 {source}'''
 STEPS = {steps!r}
+FILE = {file}
 os.environ.setdefault("JITGRAPH_INTERPRET", "1")
 warnings.simplefilter("ignore")
 folder = tempfile.mkdtemp()
@@ -89,6 +92,7 @@ def run(text, file, module):
 for way in (lambda f: f, jg.trace, jg.script):
     sys.modules["{other}"] = types.ModuleType("{other}")
     main = sys.modules["{name}"] = types.ModuleType("{name}")
+    main.__file__ = FILE and os.path.join(folder, FILE)
     run(SOURCE, "main.py", main)
     function = way(main.program)
     for number, (edits, n) in enumerate(STEPS):

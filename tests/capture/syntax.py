@@ -27,7 +27,7 @@ SYNTAX: tuple[Rule, ...] = (
     form("call by two mappings", "plus(**{'p': G$n}, **{'q': 2})", _G),
     form("slice with a step", "[1, 2, 3][::2][1] + G$n", _G),
     form("f-string with all parts", "len(f'{G$n!r:>5}{G$n!s}{G$n!a}{G$n}{G$n:{3}}')", "G$n = 10**7", "G$n = 1"),
-    form("constant operators", "(+G$n) + (not G$n) + (G$n is not None) + (~5) + (G$n != 3)", "G$n = 3", "G$n = 0"),
+    form("constant operators", "(+G$n) + (not G$n) + (G$n is not None) + (~G$n) + (G$n != 3)", "G$n = 3", "G$n = 0"),
     form(
         "recursion", "down$n(3)", _G, state="G$n = 2\ndef down$n(k):\n    return G$n if k == 0 else down$n(k - 1) + 1"
     ),

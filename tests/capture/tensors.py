@@ -78,7 +78,7 @@ TENSORS: tuple[Rule, ...] = (
     ),
     _tensor(
         "tensor accumulated",
-        "B$n.w = B$n.w * 0.5 + x",
+        "B$n.w = B$n.w * 0.5 + x\nx = x + B$n.w",
         f"B$n.w = {_OTHER}",
         "B$n = Box(w=jg.zeros((2,)))",
         state=f"B$n = Box(w={_W})",

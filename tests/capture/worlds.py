@@ -49,6 +49,7 @@ class World:
         self.refused_edits: list[str] = []
         self.other = sys.modules[program.other] = types.ModuleType(program.other)
         self.main = sys.modules[program.name] = types.ModuleType(program.name)
+        self.main.__file__ = str(folder / "main.py") if program.has_file else None
         self.execute("main.py", program.source())
         self.function = self.main.program
 

@@ -95,6 +95,7 @@ class TracedFunction:
         self._hits = 0
         self._misses = 0
         self._warned = False
+        self._warned_unguarded = False
         self._bounded = options.max_bytes is not None
         self._lock = forks.lock()
 
@@ -230,6 +231,9 @@ class TracedFunction:
         location = Location.of_user()
         self.ledger.append(Retrace(location, why, 1e3 * (traced - start), 1e3 * (done - traced)))
         self._misses += 1
+        if program.unguarded:
+            self._warn_once(program.unguarded[0])
+            return specialisation  # serves this call alone
         kept = (specialisation, *self._specialisations)
         if len(kept) > MAX_SPECIALISATIONS:
             kept = kept[:MAX_SPECIALISATIONS]
@@ -243,6 +247,17 @@ class TracedFunction:
                 )
         self._specialisations = kept
         return specialisation
+
+    def _warn_once(self, what: str) -> None:
+        """Say that each call is recorded anew, as no guard sees something on which the function depends."""
+        if not self._warned_unguarded:
+            self._warned_unguarded = True
+            warnings.warn(
+                f"each call of {self.__name__} is recorded anew, as it depends on what cannot be guarded: {what}. "
+                "Pass it as an argument, or read it by plain attributes and items; strict=True makes this an error",
+                RuntimeWarning,
+                stacklevel=5,
+            )
 
     def compile(self, graph: Graph, donate: Sequence[tuple[int, int]] = ()) -> backend.Runnable:
         """Code for a graph under this function's options."""
@@ -288,7 +303,7 @@ class TracedFunction:
             self.recording.families.clear()
             self.ledger.clear()
             self._hits = self._misses = 0
-            self._warned = False
+            self._warned = self._warned_unguarded = False
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """One value for each parameter."""

@@ -20,11 +20,21 @@ from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.contents import ContentsKept
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.followed import PACKAGE, is_followed
-from jitgraph.tracing.capture.kinds import GETTERS, LRU_CACHE, MISSING, OPERATIONS, SIMPLE, is_iterator, may_change
+from jitgraph.tracing.capture.kinds import (
+    GETTERS,
+    LRU_CACHE,
+    MISSING,
+    OPERATIONS,
+    SIMPLE,
+    is_a,
+    is_iterator,
+    may_change,
+)
+from jitgraph.tracing.capture.layout import cell_of
 from jitgraph.tracing.guards import MAX_ELEMENTS, Place, is_container
 from jitgraph.tracing.symbolic.number import SymbolicNumber
 
-_SHALLOW: Final = (list, tuple, set, frozenset, enumerate, zip, reversed, iter, dict, map, filter)
+_SHALLOW: Final = (list, tuple, enumerate, zip, reversed, map, filter)
 _SILENT: Final = frozenset(
     [super, object, slice, range, property, staticmethod, classmethod, globals, locals, vars, dir, type, next, id]
 )
@@ -49,15 +59,10 @@ class Calls(ContentsKept):
             return self._of_function(function, arguments, names)
         if kind in _METHODS:
             return self._of_builtin(function, arguments, names)
-        if isinstance(function, type):
+        if is_a(function, type):
             return self._of_class_called(function, arguments, names)
         if kind is functools.partial:
-            if self.is_steady(function):
-                for part in (function.func, function.args, function.keywords):
-                    self.settle(part, self.text_of(function))
-                self.keep_contents(function.keywords, f"{self.text_of(function)}.keywords")
-                for value in function.args:
-                    self.settle(value, f"{self.text_of(function)}.args")
+            self.keep_partial(function)
             keywords = dict(function.keywords)
             given = [*function.args, *arguments[: len(arguments) - len(names)], *keywords.values()]
             given += arguments[len(arguments) - len(names) :]
@@ -93,19 +98,30 @@ class Calls(ContentsKept):
 
     def _of_dispatch(self, function: Any) -> None:
         """A function of ``singledispatch``: what is registered."""
-        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-        registry = cells["registry"].cell_contents
+        registry = cell_of(cell_of(function, "dispatch").cell_contents, "registry").cell_contents
         self.settle(registry, f"{function.__name__}.registry")
         self.keep_contents(registry, f"{function.__name__}.registry")
 
     def _of_opaque(self, function: Any, arguments: Sequence[Any]) -> Finish | None:
         """A callable of which nothing is known but what it is given."""
+        count = len(self.unguarded)
         if _computes_at_once(function):
-            self.by_numpy.update(id(value) for value in arguments if isinstance(value, np.ndarray))
+            self.by_numpy.update(id(value) for value in arguments if is_a(value, np.ndarray))
         self._hand_on(arguments)
         for value in arguments:
             self.keep_whole(value)
-        return None
+        return self._of_unknown_origin() if len(self.unguarded) > count else None
+
+    def _of_unknown_origin(self) -> Finish:
+        """What a call gives that depends on what is not seen may be older than the trace, and is changed with care."""
+
+        def finish(after: Activation | None) -> None:
+            if after is not FAILED:
+                value = after.at(-1)
+                if id(value) not in self.fresh and any(map(may_change, type(value).__mro__)):
+                    self.settle(value, self.text_of(value))
+
+        return finish
 
     def _hand_on(self, arguments: Sequence[Any]) -> None:
         """What ``attrgetter`` and the like will read of the elements of the other arguments."""
@@ -132,9 +148,9 @@ class Calls(ContentsKept):
         if type(getter) not in GETTERS:
             return self.call_of(getter, [owner], ())
         names = getter.__reduce__()[1]
-        if isinstance(getter, operator.methodcaller):
+        if is_a(getter, operator.methodcaller):
             self.look_up(owner, str(names[0]))
-        elif isinstance(getter, operator.itemgetter):
+        elif is_a(getter, operator.itemgetter):
             for key in names:
                 self.read_item(owner, key)
         else:
@@ -151,12 +167,12 @@ class Calls(ContentsKept):
         storage = self.storage(owner)
         if storage is not None and name in storage:
             return storage[name]
-        return getattr(owner, name, None) if isinstance(found, types.MemberDescriptorType) else None
+        return getattr(owner, name, None) if is_a(found, types.MemberDescriptorType) else None
 
     def _of_cached(self, function: Any, arguments: Sequence[Any], names: Sequence[str]) -> Finish | None:
         """A function with ``lru_cache``: the same for as long as it gives the same for these arguments."""
         name = getattr(function, "__name__", "a cached function")
-        if names or any(isinstance(value, Tensor) for value in arguments):
+        if names or any(is_a(value, Tensor) for value in arguments):
             self.cannot_guard(f"what {name} has cached")
             return None
         for value in arguments:
@@ -182,10 +198,14 @@ class Calls(ContentsKept):
             self._type_of(arguments[0])
             return None
         if kind in _SILENT:
+            for value in arguments if kind is range else ():
+                self.special(value, "number")
             return None
         if kind in _SHALLOW:
             self._hand_on(arguments)
-            for value in arguments:
+            if kind in (map, filter) and arguments and not _runs_as_followed(arguments[0]):
+                return self._of_opaque(kind, arguments)
+            for value in arguments[kind in (map, filter) :]:
                 self.iteration(value)
             return None
         if any(map(may_change, type(kind).__mro__)):
@@ -193,19 +213,19 @@ class Calls(ContentsKept):
         self.keep_bases(kind)
         for name in ("__new__", "__init__"):
             found = self.find(kind, name)
-            if found is not None and not isinstance(found[1], types.FunctionType | staticmethod):
+            if found is not None and not is_a(found[1], types.FunctionType | staticmethod):
                 self.answered_by(found[1])
         if not any(map(may_change, kind.__mro__)) and not kind.__module__.startswith("jitgraph"):
             self._of_opaque(kind, arguments)
-        elif not isinstance(kind.__init__, types.FunctionType) or not is_followed(kind.__init__.__code__.co_filename):
+        elif not is_a(kind.__init__, types.FunctionType) or not is_followed(kind.__init__.__code__.co_filename):
             self._keep_for_package(arguments)
 
         def finish(after: Activation | None) -> None:
             if after is not FAILED:
                 value = after.at(-1)
-                if isinstance(value, type):
+                if is_a(value, type):
                     self.made_classes.add(value)
-                elif id(value) not in self.steady and isinstance(value, kind) and any(map(may_change, kind.__mro__)):
+                elif id(value) not in self.steady and is_a(value, kind) and any(map(may_change, kind.__mro__)):
                     self.fresh[id(value)] = value
 
         return finish
@@ -221,28 +241,27 @@ class Calls(ContentsKept):
         self.special(function, "call")
         found = self.find(type(function), "__call__")
         entry = MISSING if found is None else found[1]
-        if isinstance(entry, types.FunctionType):
+        if is_a(entry, types.FunctionType):
             code = entry.__code__
             if is_followed(code.co_filename):
                 return None
             if code.co_filename.startswith(PACKAGE):
                 return self._of_function(entry, arguments, names)
-        if entry is not MISSING and not isinstance(entry, types.FunctionType | types.WrapperDescriptorType):
+        if entry is not MISSING and not is_a(entry, types.FunctionType | types.WrapperDescriptorType):
             return self.call_of(entry, arguments, names) if callable(entry) else None
         self.refuse(function, self.text_of(function))
-        self.keep_whole(function)
-        return self._of_opaque(function, arguments)
+        return self._of_opaque(function, [function, *arguments])
 
     # --- what is written in C ---------------------------------------------------------------------------------------
 
     def _of_builtin(self, function: Any, arguments: Sequence[Any], names: Sequence[str]) -> Finish | None:
         owner = getattr(function, "__self__", None)
         name = function.__name__
-        if isinstance(function, types.MethodDescriptorType | types.WrapperDescriptorType):
+        if is_a(function, types.MethodDescriptorType | types.WrapperDescriptorType):
             if not arguments:
                 return None
             owner, arguments = arguments[0], arguments[1:]
-        elif owner is None or isinstance(owner, types.ModuleType):
+        elif owner is None or is_a(owner, types.ModuleType):
             self.refuse(function, f"{function.__module__}.{name}" if function.__module__ != "builtins" else name)
             return self._of_free_function(function, arguments)
         else:
@@ -251,16 +270,16 @@ class Calls(ContentsKept):
 
     def _of_method(self, owner: Any, name: str, arguments: Sequence[Any]) -> Finish | None:
         count = len(arguments)
-        if name in _MUTATORS and count and isinstance(arguments[0], str):
+        if name in _MUTATORS and count and is_a(arguments[0], str):
             self.set_attribute(owner, arguments[0])
             return None
-        if name == "__getattribute__" and count == 1 and isinstance(arguments[0], str):
+        if name == "__getattribute__" and count == 1 and is_a(arguments[0], str):
             self._seen.pop((id(owner), arguments[0], self.in_package), None)
             return self.look_up(owner, arguments[0])
-        if name in _READERS and count and (isinstance(owner, dict) or name == "__getitem__"):
+        if name in _READERS and count and (is_a(owner, dict) or name == "__getitem__"):
             return self.read_item(owner, arguments[0], plainly=name == "get")
         if name in ("__setitem__", "__delitem__") and count:
-            self.set_item(owner, arguments[0])
+            self.set_item(owner, arguments[0], removes=name == "__delitem__")
             return None
         if name == "__contains__" and count == 1:
             self.operation("in", (arguments[0], owner))
@@ -270,9 +289,9 @@ class Calls(ContentsKept):
             return None
         if is_container(owner):
             self.keep_contents(owner)
-        elif isinstance(owner, np.ndarray):
+        elif is_a(owner, np.ndarray):
             self.by_numpy.add(id(owner))
-        elif type(owner) not in SIMPLE and not isinstance(owner, type):
+        elif type(owner) not in SIMPLE and not is_a(owner, type):
             self.keep_whole(owner)
         return self._of_opaque(None, arguments)
 
@@ -298,11 +317,11 @@ class Calls(ContentsKept):
             return None
         if function is builtins.__build_class__:
             for base in arguments[2:]:
-                if isinstance(base, type):
+                if is_a(base, type):
                     self.keep_bases(base)
 
             def finish(after: Activation | None) -> None:
-                if after is not FAILED and isinstance(after.at(-1), type):
+                if after is not FAILED and is_a(after.at(-1), type):
                     self.made_classes.add(after.at(-1))
 
             return finish
@@ -312,7 +331,7 @@ class Calls(ContentsKept):
         """``id`` and ``hash`` of a tensor differ from call to call."""
         if self.in_package:
             return
-        if isinstance(value, Tensor) or (function == "id" and type(value) not in SIMPLE and not self.is_steady(value)):
+        if is_a(value, Tensor) or (function == "id" and type(value) not in SIMPLE and not self.is_steady(value)):
             self.cannot_guard(f"{function}({self.text_of(value)})")
         elif function == "hash":
             self.operation("hash", (value,))
@@ -339,7 +358,7 @@ class Calls(ContentsKept):
         """``owner.name`` is about to be set or deleted, in the way of ``object``."""
         raise NotImplementedError
 
-    def set_item(self, owner: Any, key: Any) -> None:
+    def set_item(self, owner: Any, key: Any, *, removes: bool = False) -> None:
         """``owner[key]`` is about to be set or deleted."""
         raise NotImplementedError
 
@@ -349,7 +368,7 @@ class Calls(ContentsKept):
 
     def asks_attribute(self, owner: Any, name: Any) -> Finish | None:
         """``getattr(owner, name)``."""
-        if isinstance(name, str):
+        if is_a(name, str):
             return self.look_up(owner, name)
         return None
 
@@ -361,7 +380,7 @@ class Calls(ContentsKept):
         """``dir(owner)``."""
         self.special(owner, "dir")
         self.keep_class(type(owner))
-        if isinstance(owner, type):
+        if is_a(owner, type):
             self.keep_class(owner)
         self.look_up(owner, "__dict__")
         storage = self.storage(owner)
@@ -377,8 +396,8 @@ class Calls(ContentsKept):
         """``isinstance(value, kinds)``."""
         if id(value) in self.steady:
             self.keep_kind(value)
-        for kind in kinds if isinstance(kinds, tuple) else (kinds,):
-            if isinstance(kind, type):
+        for kind in kinds if is_a(kinds, tuple) else (kinds,):
+            if is_a(kind, type):
                 self.keep_bases(kind)
                 self.special(kind, "instance")
                 self.special(kind, "subclass")
@@ -386,7 +405,7 @@ class Calls(ContentsKept):
 
     def is_subclass(self, kind: Any, kinds: Any) -> Finish | None:
         """``issubclass(kind, kinds)``."""
-        if isinstance(kind, type):
+        if is_a(kind, type):
             self.keep_bases(kind)
         return self.is_instance(None, kinds)
 
@@ -412,12 +431,18 @@ _MODELS: Final[dict[Any, _Model]] = {
     callable: lambda c, a: c.special(a[0], "call") and None,
     operator.getitem: lambda c, a: c.read_item(*a) if len(a) == 2 else None,
     operator.setitem: lambda c, a: c.set_item(*a[:2]),
-    operator.delitem: lambda c, a: c.set_item(*a[:2]),
+    operator.delitem: lambda c, a: c.set_item(*a[:2], removes=True),
 }
 """What the functions of Python that look something up read."""
+
+
+def _runs_as_followed(function: Any) -> bool:
+    """Whether the frames of a callable are followed, so that what it reads is seen there."""
+    function = function.__func__ if is_a(function, types.MethodType) else function
+    return is_a(function, types.FunctionType) and is_followed(function.__code__.co_filename)
 
 
 def _computes_at_once(function: Any) -> bool:
     """Whether a function reads the elements of an array among its arguments: one of NumPy or of Python itself."""
     module = getattr(function, "__module__", None) if callable(function) else None
-    return isinstance(module, str) and module.partition(".")[0] in ("numpy", "builtins", "math", "operator")
+    return is_a(module, str) and module.partition(".")[0] in ("numpy", "builtins", "math", "operator")

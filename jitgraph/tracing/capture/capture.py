@@ -29,7 +29,7 @@ from jitgraph.tracing.capture import known_answers
 from jitgraph.tracing.capture.calls import Calls
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish, Site, follow
 from jitgraph.tracing.capture.followed import is_followed, is_library_module, original_of
-from jitgraph.tracing.capture.kinds import MISSING, SIMPLE, may_change
+from jitgraph.tracing.capture.kinds import MISSING, SIMPLE, is_a, may_change
 from jitgraph.tracing.capture.layout import cell_of
 from jitgraph.tracing.guards import Place, is_container, item_of
 from jitgraph.tracing.symbolic.number import SymbolicNumber
@@ -105,7 +105,7 @@ class Capture(Calls):
         self._entered[id(function)] = function
         self.settle(function, getattr(function, "__name__", "a function"))
         original = self._original(function)
-        if isinstance(original, types.FunctionType) and not view.in_package:
+        if is_a(original, types.FunctionType) and not view.in_package:
             self._keep_function(original)
 
     def _original(self, function: Any) -> Any:
@@ -123,25 +123,25 @@ class Capture(Calls):
             value = getattr(function, part)
             if value is not None:
                 self.keep(Place("attribute", function, part, f"{name}.{part}"), value)
-                if isinstance(value, dict):
+                if is_a(value, dict):
                     self.keep_contents(value, f"{name}.{part}")
-                for default in value.values() if isinstance(value, dict) else value:
+                for default in value.values() if is_a(value, dict) else value:
                     self.settle(default, name)
 
     def settle(self, value: Any, text: str) -> None:
         """As the base class; of a function the variables that it closes over and its globals are steady, too."""
         super().settle(value, text)
-        if isinstance(value, types.FunctionType) and id(value) not in self._made:
+        if is_a(value, types.FunctionType) and id(value) not in self._made:
             for cell in value.__closure__ or ():
                 self._cells[id(cell)] = cell
             self._by_code.setdefault(value.__code__, value)
             self.steady.setdefault(id(value.__globals__), value.__globals__)
-        elif isinstance(value, types.MethodType):
+        elif is_a(value, types.MethodType):
             self.settle(value.__self__, text)
             self.settle(value.__func__, text)
-        elif isinstance(value, staticmethod | classmethod):
+        elif is_a(value, staticmethod | classmethod):
             self.settle(value.__func__, text)
-        elif isinstance(value, property):
+        elif is_a(value, property):
             for part in (value.fget, value.fset, value.fdel):
                 self.settle(part, text)
 
@@ -154,7 +154,7 @@ class Capture(Calls):
         name, frame = site.value, view.frame
         names = frame.f_globals
         if mapping is not None and mapping is not names and name in mapping:
-            if id(mapping) not in self.steady or not isinstance(mapping, dict):
+            if id(mapping) not in self.steady or not is_a(mapping, dict):
                 return None
             self._view, self._site = view, site
             return self.read_item(mapping, name)
@@ -195,7 +195,7 @@ class Capture(Calls):
         return cell if id(cell) in self._cells else None
 
     def store_global(self, view: Activation, site: Site, mapping: Any) -> None:
-        if id(mapping) in self.steady and isinstance(mapping, dict):
+        if id(mapping) in self.steady and is_a(mapping, dict):
             self._view, self._site = view, site
             self.note_write(Place("item", mapping, site.value, site.value), mapping.get(site.value, MISSING))
 
@@ -209,14 +209,14 @@ class Capture(Calls):
     def imported(self, view: Activation, site: Site, module: Any) -> None:
         self._view, self._site = view, site
         name = getattr(module, "__name__", None)
-        if isinstance(module, types.ModuleType) and isinstance(name, str):
+        if is_a(module, types.ModuleType) and is_a(name, str):
             self.settle(module, name)
             if not view.in_package and not is_library_module(name) and sys.modules.get(name) is module:
                 self.keep(Place("item", sys.modules, name, f"sys.modules[{name!r}]"), module)
 
     def all_names(self, view: Activation, site: Site, module: Any) -> None:
         self._view, self._site = view, site
-        if isinstance(module, types.ModuleType) and not is_library_module(module.__name__):
+        if is_a(module, types.ModuleType) and not is_library_module(module.__name__):
             self.settle(vars(module), module.__name__)
             self.keep_contents(vars(module), module.__name__, soft=True)
 
@@ -233,17 +233,17 @@ class Capture(Calls):
         return self.inherit(kind, owner, name)
 
     def item(self, view: Activation, site: Site, owner: Any, key: Any) -> Finish | None:
-        if type(owner) in SIMPLE or isinstance(owner, Tensor):
+        if type(owner) in SIMPLE or is_a(owner, Tensor):
             return None
         self._view, self._site = view, site
         return self.read_item(owner, key)
 
     def read_item(self, owner: Any, key: Any, *, plainly: bool = False) -> Finish | None:
-        if isinstance(owner, np.ndarray):
+        if is_a(owner, np.ndarray):
             if not _is_view(owner, key):
                 self.by_numpy.add(id(owner))
             return None
-        if isinstance(owner, types.MappingProxyType) and id(owner) in self.instances:
+        if is_a(owner, types.MappingProxyType) and id(owner) in self.instances:
             self.find(self.instances[id(owner)], key)
             return None
         if not is_container(owner):
@@ -251,12 +251,13 @@ class Capture(Calls):
             return None
         self.special(owner, "getitem")
         if id(owner) not in self.steady or id(owner) in self.keyed:
+            self.special(key, "hash" if is_a(owner, dict) else "number")
             return self._default_item(owner, key) if id(owner) in self.steady else None
-        if isinstance(owner, tuple):
+        if is_a(owner, tuple):
             self._settle_elements(owner)
             return None
         if not _is_plain_key(key):
-            self.operation("hash", (key,))
+            self.special(key, "hash" if is_a(owner, dict) else "number")
             self.keep_contents(owner)
             return None
         try:
@@ -271,7 +272,7 @@ class Capture(Calls):
 
     def _default_item(self, owner: Any, key: Any) -> Finish | None:
         """A mapping with defaults puts one in."""
-        if not isinstance(owner, defaultdict) or key in owner or id(owner) in self.keyed:
+        if not is_a(owner, defaultdict) or key in owner or id(owner) in self.keyed:
             return None
         self.keep(
             Place("attribute", owner, "default_factory", f"{self.text_of(owner)}.default_factory"),
@@ -292,25 +293,25 @@ class Capture(Calls):
                 self.settle(element, f"{text}[{index}]")
 
     def _item_of_object(self, owner: Any) -> None:
-        if isinstance(owner, type):
+        if is_a(owner, type):
             self.special(owner, "getitem")
             self.find(owner, "__class_getitem__")
         elif (
             not self.special(owner, "getitem")
-            or not isinstance(_entry(owner, "__getitem__"), types.FunctionType)
+            or not is_a(_entry(owner, "__getitem__"), types.FunctionType)
             or not is_followed(_entry(owner, "__getitem__").__code__.co_filename)
         ):
             self.keep_whole(owner)
 
     def iterate(self, view: Activation, site: Site, owner: Any) -> None:
-        if type(owner) not in SIMPLE and not isinstance(owner, Tensor):
+        if type(owner) not in SIMPLE and not is_a(owner, Tensor):
             self._view, self._site = view, site
             self.iteration(owner)
 
     def iteration(self, owner: Any) -> None:
-        if type(owner) in SIMPLE or isinstance(owner, Tensor | range):
+        if type(owner) in SIMPLE or is_a(owner, Tensor | range):
             return
-        if isinstance(owner, np.ndarray):
+        if is_a(owner, np.ndarray):
             self.by_numpy.add(id(owner))
         elif is_container(owner):
             self.keep_contents(owner)
@@ -321,9 +322,9 @@ class Capture(Calls):
         """An object takes part in an operation: by code of its own, which is followed, or else as a whole."""
         self.special(owner, operation)
         entry = _entry(owner, name)
-        if isinstance(entry, types.FunctionType) and is_followed(entry.__code__.co_filename):
+        if is_a(entry, types.FunctionType) and is_followed(entry.__code__.co_filename):
             return
-        if not isinstance(owner, type | types.FunctionType):
+        if not is_a(owner, type | types.FunctionType):
             self.keep_whole(owner)
 
     def advance(self, view: Activation, site: Site, iterator: Any) -> None:
@@ -353,10 +354,10 @@ class Capture(Calls):
         for operand in operands:
             if type(operand) in SIMPLE:
                 continue
-            if isinstance(operand, Tensor):
+            if is_a(operand, Tensor):
                 if operation in ("format", "str", "repr") and not self.in_package:
                     self.cannot_guard(f"the text of {self.text_of(operand)}, which is not computed yet")
-            elif isinstance(operand, np.ndarray):
+            elif is_a(operand, np.ndarray):
                 self._of_array(operation, operand, operands)
             elif is_container(operand):
                 self.special(operand, operation)
@@ -376,27 +377,25 @@ class Capture(Calls):
 
     def _of_object(self, operation: str, operand: Any) -> None:
         """An operand with special methods of the user's, which are followed, or of a library's."""
-        if isinstance(operand, type):
+        if is_a(operand, type):
             self.special(operand, operation)
             return
         users = self.special(operand, operation)
         if operation in ("hash", "matched", "bool", "with", "async with", "await", "aiter") or users:
             return
-        if operation in ("format", "str", "repr", "==", "!=") and isinstance(
-            operand, types.FunctionType | types.ModuleType
-        ):
+        if operation in ("format", "str", "repr", "==", "!=") and is_a(operand, types.FunctionType | types.ModuleType):
             return
         self.keep_whole(operand)
 
     def _of_array(self, operation: str, operand: Any, operands: Sequence[Any]) -> None:
         if operation in ("bool", "in", "number", "format", "str", "repr") or not any(
-            isinstance(other, Tensor) for other in operands
+            is_a(other, Tensor) for other in operands
         ):
             self.by_numpy.add(id(operand))
 
     def _is_entry(self, item: Any, container: Any) -> bool:
         """Whether ``item in container`` asks for one entry of a mapping alone."""
-        if not isinstance(container, dict) or not is_container(container) or not _is_plain_key(item):
+        if not is_a(container, dict) or not is_container(container) or not _is_plain_key(item):
             return False
         if id(container) in self.steady and id(container) not in self.keyed:
             self.special(container, "in")
@@ -410,14 +409,14 @@ class Capture(Calls):
         for one, other in ((a, b), (b, a)):
             if type(one) is SymbolicNumber and type(other) in _PLAIN_NUMBERS:
                 one.numbers.refuse(one.text, f"{one.text} is ...")
-            if isinstance(one, Tensor) and isinstance(other, Tensor):
+            if is_a(one, Tensor) and is_a(other, Tensor):
                 self.with_attributes[id(one)] = one
 
     # --- patterns ---------------------------------------------------------------------------------------------------
 
     def match_class(self, view: Activation, site: Site, subject: Any, kind: Any, names: Sequence[str]) -> None:
         self._view, self._site = view, site
-        if not isinstance(kind, type):
+        if not is_a(kind, type):
             return
         self.is_instance(subject, kind)
         positional: Sequence[str] = ()
@@ -448,6 +447,9 @@ class Capture(Calls):
     def _staged(self, function: Any) -> Finish:
         """A script asks what to call in place of ``function``."""
 
+        if not callable(function) or not is_a(function, (types.FunctionType, types.MethodType, type)):
+            self.special(function, "call")
+
         def finish(after: Activation | None) -> None:
             if after is not FAILED:
                 self._stand_for(after.at(-1), function)
@@ -459,30 +461,30 @@ class Capture(Calls):
             return
         self._stands_for[id(made)] = made, function
         inner = getattr(function, "__func__", None)
-        if isinstance(made, types.MethodType):
+        if is_a(made, types.MethodType):
             call = inner if inner is not None else _entry(function, "__call__")
             self._stand_for(made.__func__, call)
-        elif isinstance(made, types.FunctionType) and id(function) in self._made:
+        elif is_a(made, types.FunctionType) and id(function) in self._made:
             self._made[id(made)] = made
 
     def call_unpacked(
         self, view: Activation, site: Site, function: Any, arguments: Any, keywords: Any
     ) -> Finish | None:
         self._view, self._site = view, site
-        if not isinstance(arguments, tuple):
+        if not is_a(arguments, tuple):
             self.iteration(arguments)
         elif self.is_steady(arguments):
             self._settle_elements(arguments)
-        if not isinstance(arguments, tuple | list):
+        if not is_a(arguments, tuple | list):
             arguments = ()
-        if isinstance(keywords, Mapping):
+        if is_a(keywords, Mapping):
             if is_container(keywords):
                 self.keep_contents(keywords)
             return self.call(view, site, function, (*arguments, *keywords.values()), tuple(keywords))
         return self.call(view, site, function, arguments, ())
 
     def raised(self, view: Activation, site: Site, error: Any) -> None:
-        if isinstance(error, type) and may_change(error):
+        if is_a(error, type) and may_change(error):
             self._view, self._site = view, site
             self.call_of(error, (), ())
 
@@ -493,25 +495,25 @@ class Capture(Calls):
         self.sets_attribute(owner, name)
 
     def sets_attribute(self, owner: Any, name: Any) -> Finish | None:
-        if not isinstance(name, str):
+        if not is_a(name, str):
             return None
-        if not isinstance(owner, Tensor):
+        if not is_a(owner, Tensor):
             for special in ("__setattr__", "__delattr__"):
                 found = self.find(type(owner), special)
-                if found is not None and isinstance(found[1], types.FunctionType):
+                if found is not None and is_a(found[1], types.FunctionType):
                     return None  # it runs, and is followed
         self.set_attribute(owner, name)
         return None
 
     def set_attribute(self, owner: Any, name: str) -> None:
-        if isinstance(owner, Tensor):
+        if is_a(owner, Tensor):
             self._set_tensor_attribute(owner, name)
             return
         text = f"{self.text_of(owner)}.{name}"
-        if isinstance(owner, type):
+        if is_a(owner, type):
             self._set_class_attribute(owner, name)
             return
-        if isinstance(owner, types.ModuleType) and type(owner) is types.ModuleType:
+        if is_a(owner, types.ModuleType) and type(owner) is types.ModuleType:
             self.settle(vars(owner), owner.__name__)
             self.note_write(Place("item", vars(owner), name, text), vars(owner).get(name, MISSING))
             return
@@ -524,14 +526,14 @@ class Capture(Calls):
         found = self.find(type(owner), name)
         if found is not None and hasattr(type(found[1]), "__set__"):
             self.answered_by(found[1])
-            if not isinstance(found[1], types.MemberDescriptorType | types.GetSetDescriptorType):
+            if not is_a(found[1], types.MemberDescriptorType | types.GetSetDescriptorType):
                 return  # a property or a descriptor of the user's, which is followed
             before = getattr(owner, name, MISSING)
         else:
             storage = self.storage(owner)
             before = MISSING if storage is None else storage.get(name, MISSING)
         place = Place("attribute", owner, name, text)
-        if isinstance(before, dict) and name == "__dict__":
+        if is_a(before, dict) and name == "__dict__":
             before = dict(before)
         self.note_write(place, before)
 
@@ -540,13 +542,13 @@ class Capture(Calls):
         if owner in self.made_classes:
             return
         found = self.find(type(owner), name)
-        if found is not None and isinstance(found[1], property):
+        if found is not None and is_a(found[1], property):
             return
         text = f"{self.texts.get(id(owner), owner.__qualname__)}.{name}"
         self.note_write(Place("class", owner, name, text), vars(owner).get(name, MISSING))
 
     def _set_tensor_attribute(self, owner: Tensor, name: str) -> None:
-        if hasattr(type(owner), name) or not isinstance(owner._value, EagerValue):
+        if hasattr(type(owner), name) or not is_a(owner._value, EagerValue):
             return
         text = f"{self.text_of(owner)}.{name}"
         if id(owner) not in self.sources():
@@ -560,15 +562,15 @@ class Capture(Calls):
 
     def store_item(self, view: Activation, site: Site, owner: Any, key: Any) -> None:
         self._view, self._site = view, site
-        self.set_item(owner, key)
+        self.set_item(owner, key, removes=site.name.startswith("DELETE"))
 
-    def set_item(self, owner: Any, key: Any) -> None:
-        if isinstance(owner, Tensor | np.ndarray):
+    def set_item(self, owner: Any, key: Any, *, removes: bool = False) -> None:
+        if is_a(owner, Tensor | np.ndarray):
             return
         self.special(owner, "setitem")
         if not is_container(owner) or id(owner) not in self.steady or id(owner) in self.keyed:
             return
-        if not _is_plain_key(key):
+        if not _is_plain_key(key) or is_a(key, slice) or (removes and not is_a(owner, dict)):
             self.keep_contents(owner)
             return
         place = self.entry(owner, _plain(key), f"{self.text_of(owner)}[{key!r}]")
@@ -592,7 +594,7 @@ def _is_followed(frame: FrameType) -> bool:
 
 def _is_callee(function: Any) -> bool:
     return (
-        isinstance(function, types.FunctionType)
+        is_a(function, types.FunctionType)
         and function.__module__ == "jitgraph.tracing.script.functions"
         and function.__name__ == "callee"
     )
@@ -608,18 +610,18 @@ def _plain(key: Any) -> Any:
 
 def _is_plain_key(key: Any) -> bool:
     """Whether looking up a key runs no code of the user's."""
-    if isinstance(key, tuple):
+    if is_a(key, tuple):
         return all(map(_is_plain_key, key))
     return (
         type(key) in SIMPLE
-        or isinstance(key, type | types.FunctionType)
-        or (isinstance(key, _PLAIN_KEYS) and not may_change(type(key)))
+        or is_a(key, type | types.FunctionType)
+        or (is_a(key, _PLAIN_KEYS) and not may_change(type(key)))
     )
 
 
 def _is_view(array: Any, key: Any) -> bool:
     """Whether ``array[key]`` reads no element: indices that are slices, None, ``...`` and fewer ints than axes."""
-    keys = key if isinstance(key, tuple) else (key,)
-    if not all(isinstance(k, slice | int | np.integer | types.EllipsisType | None) and k is not True for k in keys):
+    keys = key if is_a(key, tuple) else (key,)
+    if not all(is_a(k, slice | int | np.integer | types.EllipsisType | None) and k is not True for k in keys):
         return False
-    return sum(isinstance(k, int | np.integer) for k in keys) < array.ndim
+    return sum(is_a(k, int | np.integer) for k in keys) < array.ndim

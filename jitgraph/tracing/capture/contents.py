@@ -16,6 +16,7 @@ from jitgraph.tracing.capture.kinds import (
     LRU_CACHE,
     MISSING,
     SIMPLE,
+    is_a,
     is_constant,
     is_iterator,
     may_change,
@@ -53,10 +54,10 @@ class ContentsKept(Lookup):
         if len(container) > MOST_ELEMENTS:
             self.cannot_guard(f"the {len(container)} elements of {text} one by one (their number is)")
             return
-        pairs = list(container.items() if isinstance(container, dict) else enumerate(container))
+        pairs = list(container.items() if is_a(container, dict) else enumerate(container))
         for key, element in pairs:
             named = f"{text}[{key!r}]"
-            if isinstance(container, tuple | set | frozenset) or many:
+            if is_a(container, tuple | set | frozenset) or many:
                 self.settle(element, named)
             else:
                 place = self.entry(container, key, named)
@@ -66,7 +67,7 @@ class ContentsKept(Lookup):
 
     def keep_extent(self, container: Any) -> None:
         """How many elements a container has, or which keys."""
-        if id(container) in self.steady and id(container) not in self.keyed and not isinstance(container, tuple):
+        if id(container) in self.steady and id(container) not in self.keyed and not is_a(container, tuple):
             if (id(container), Contents) in self.contents or (id(container), int) in self.contents:
                 return
             place = Place("item", [container], 0, self.text_of(container))
@@ -79,7 +80,7 @@ class ContentsKept(Lookup):
         walked.add(id(container))
         if len(container) > MOST_ELEMENTS:
             return
-        for element in list(container.values() if isinstance(container, dict) else container):
+        for element in list(container.values() if is_a(container, dict) else container):
             if is_container(element) and id(element) not in walked:
                 if id(element) in self.steady:
                     self.keep_contents(element)
@@ -96,28 +97,42 @@ class ContentsKept(Lookup):
 
     def _keep_whole(self, value: Any, objects: bool, text: str) -> None:
         kind = type(value)
-        if kind in SIMPLE or isinstance(value, Tensor) or id(value) in self._walking:
+        if kind in SIMPLE or is_a(value, Tensor) or id(value) in self._walking:
             return
         self._walking.add(id(value))
-        if isinstance(value, np.ndarray):
+        if is_a(value, np.ndarray):
             self.by_numpy.add(id(value))
         elif is_container(value):
             self._whole_container(value, objects, text)
-        elif isinstance(value, partial):
+        elif is_a(value, partial):
+            self.keep_partial(value)
             for part in (value.func, value.args, value.keywords):
-                self.settle(part, text or self.text_of(value))
                 self._keep_whole(part, objects, text)
-        elif isinstance(value, types.MethodType):
+        elif is_a(value, types.MethodType):
             self.settle(value.__self__, text or self.text_of(value))
             self._keep_whole(value.__self__, objects, text)
+        elif is_a(value, types.BuiltinFunctionType):
+            if value.__self__ is not None and not is_a(value.__self__, types.ModuleType):
+                self._keep_whole(value.__self__, objects, text)
         elif is_iterator(value):
             if self.is_steady(value):
                 impure.refuse_iterator(value, text or self.text_of(value), self.line)
         elif kind in GETTERS:
             if self.is_steady(value) or objects:
                 self._handed_on(value)
-        elif not isinstance(value, type | LRU_CACHE) and not is_constant(kind):
+        elif not is_a(value, type | LRU_CACHE) and not is_constant(kind):
             self._whole_object(value, objects, text or self.text_of(value))
+
+    def keep_partial(self, function: Any) -> None:
+        """What a ``partial`` brings along."""
+        if not self.is_steady(function):
+            return
+        text = self.text_of(function)
+        for name in ("func", "args", "keywords"):
+            self.keep(Place("attribute", function, name, f"{text}.{name}"), getattr(function, name))
+        self.keep_contents(function.keywords, f"{text}.keywords")
+        for value in function.args:
+            self.settle(value, f"{text}.args")
 
     def _handed_on(self, getter: Any) -> None:
         self.cannot_guard(f"what {self.text_of(getter)} reads where it is handed on")
@@ -127,7 +142,7 @@ class ContentsKept(Lookup):
         self.keep_contents(value, text)
         self._walking = walking
         if objects and len(value) <= MOST_ELEMENTS:
-            for element in list(value.values() if isinstance(value, dict) else value):
+            for element in list(value.values() if is_a(value, dict) else value):
                 self._keep_whole(element, objects, "")
 
     def _whole_object(self, value: Any, objects: bool, text: str) -> None:

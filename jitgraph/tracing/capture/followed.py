@@ -56,7 +56,9 @@ def is_library_module(name: str) -> bool:
     if module is None:
         return False
     file = getattr(module, "__file__", None)
-    return name != "__main__" and (file is None or not is_followed(file))
+    if name == "__main__" or (file is None and getattr(module, "__spec__", None) is None):
+        return False  # a module that nobody imported was made by the user
+    return file is None or not is_followed(file)
 
 
 def original_of(code: CodeType) -> tuple[CodeType, bool]:

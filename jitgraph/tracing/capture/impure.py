@@ -46,11 +46,11 @@ _NOW: Final = frozenset({"now", "today", "utcnow"})
 
 def refuse(value: Any, text: str, location: Location | None) -> None:
     """TraceError where ``value``, read as ``text`` in a function being traced, gives something new at each call."""
-    if isinstance(value, type | int | float | str | tuple | list | dict | None):
+    if issubclass(type(value), type | int | float | str | tuple | list | dict | None):
         return
     owner = value.__self__ if hasattr(type(value), "__self__") else None  # no __getattr__ of the user's is asked
     generators = (*_loaded("random", "Random"), *_loaded("numpy.random", "RandomState", "Generator"))
-    if isinstance(owner, generators) or isinstance(value, generators) or value is sys.modules.get("numpy.random"):
+    if issubclass(type(owner), generators) or issubclass(type(value), generators) or value is sys.modules.get("numpy.random"):
         _raise(text, "a random number drawn while tracing", "jg.random, whose stream goes on at each call", location)
     if any(value is draw for draw in (os.urandom, *_loaded("uuid", "uuid1", "uuid4"))):
         _raise(text, "a random number drawn while tracing", "draw it outside and pass it as an argument", location)
@@ -62,7 +62,7 @@ def refuse(value: Any, text: str, location: Location | None) -> None:
         _raise(
             text, "an environment variable read while tracing", "read it outside and pass it as an argument", location
         )
-    if isinstance(value, ContextVar):
+    if issubclass(type(value), ContextVar):
         _raise(text, "a context variable read while tracing", "read it outside and pass it as an argument", location)
     if value is _INPUT:
         _raise(text, "input read while tracing", "read it outside and pass it as an argument", location)
@@ -76,7 +76,7 @@ def _loaded(module: str, *names: str) -> tuple[Any, ...]:
 
 def frozen(value: Any) -> str | None:
     """What a function, read while tracing, asks of the world outside that no guard sees; None where that is nothing."""
-    if not callable(value) or isinstance(value, type) or hasattr(type(value), "__getattr__"):
+    if not callable(value) or issubclass(type(value), type) or hasattr(type(value), "__getattr__"):
         return None
     name, module = getattr(value, "__name__", ""), getattr(value, "__module__", None) or ""
     if value is builtins.open:
@@ -92,7 +92,7 @@ def frozen(value: Any) -> str | None:
 
 def refuse_iterator(value: Any, text: str, location: Location | None) -> None:
     """TraceError where ``value`` is an iterator whose position no guard can see: one not written in Python."""
-    if isinstance(value, Iterator) and not isinstance(type(value).__next__, types.FunctionType):
+    if issubclass(type(value), Iterator) and not isinstance(type(value).__next__, types.FunctionType):
         way = "take the element outside and pass it as an argument, or read a list"
         _raise(text, "what an iterator gives while tracing", way, location)
 

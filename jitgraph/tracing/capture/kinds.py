@@ -80,6 +80,11 @@ OPERATIONS: Final[dict[Any, str]] = {
 """Functions that do what an operator does."""
 
 
+def is_a(value: Any, kinds: Any) -> bool:
+    """Whether the class of ``value`` is one of ``kinds``, or derives from one; no code of the user's is asked."""
+    return issubclass(type(value), kinds)
+
+
 @lru_cache(maxsize=4096)
 def is_constant(kind: type) -> bool:
     """Whether instances of a class do not change after they were made, or are guarded in another way."""
@@ -104,7 +109,7 @@ def may_change(kind: type) -> bool:
 
 def is_iterator(value: Any) -> bool:
     """Whether it is an iterator whose position is not seen: a generator, or one that is not written in Python."""
-    return isinstance(value, Iterator) and not isinstance(type(value).__next__, types.FunctionType)
+    return is_a(value, Iterator) and not is_a(type(value).__next__, types.FunctionType)
 
 
 def slots_of(kind: type) -> list[str]:

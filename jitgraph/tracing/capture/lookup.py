@@ -19,7 +19,7 @@ from jitgraph.once import cached_property
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.followed import is_followed, is_library_module
-from jitgraph.tracing.capture.kinds import MISSING, SIMPLE, SPECIAL, may_change
+from jitgraph.tracing.capture.kinds import MISSING, SIMPLE, SPECIAL, is_a, may_change
 from jitgraph.tracing.capture.state import State
 from jitgraph.tracing.guards import Guard, Place, entries_of, guard_for, is_container, storage_of
 from jitgraph.tracing.symbolic.number import plain_of
@@ -44,7 +44,7 @@ class Lookup(State):
         self._walking: set[int] = set()
         self._found: dict[tuple[type, str], tuple[type, Any] | None] = {}
         self._seen: dict[tuple[int, str, bool], Any] = {}  # attributes that were looked up, with their owners
-        self._specials: set[tuple[type, str]] = set()
+        self._specials: dict[tuple[type, str], bool] = {}  # and whether code that is not followed answers
         self._kinds: set[int] = set()
 
     # --- classes ----------------------------------------------------------------------------------------------------
@@ -96,27 +96,36 @@ class Lookup(State):
         kind = type(value)
         if id(value) in self.steady:
             self.keep_kind(value)
-        if (kind, operation) in self._specials:
-            return True
         if not any(map(may_change, kind.__mro__)):
             return False
-        self._specials.add((kind, operation))
-        for name in SPECIAL[operation]:
-            found = self.find(kind, name)
-            if found is not None and not isinstance(found[1], types.FunctionType | type(None)):
-                self.answered_by(found[1])
+        if (kind, operation) not in self._specials:
+            self._specials[kind, operation] = False
+            for name in SPECIAL[operation]:
+                found = self.find(kind, name)
+                if found is None or found[1] is None:
+                    continue
+                if not is_a(found[1], types.FunctionType):
+                    self.answered_by(found[1])
+                elif not is_followed(found[1].__code__.co_filename) and found[1].__module__ != "dataclasses":
+                    self._specials[kind, operation] = True
+        if self._specials[kind, operation]:
+            self.keep_whole(value)
         return True
+
+    def keep_whole(self, value: Any, *, objects: bool = True) -> None:
+        """All that code which is not followed may read in ``value``."""
+        raise NotImplementedError
 
     def answered_by(self, entry: Any) -> None:
         """An entry of a class that takes part in a look-up by ``__get__`` or is called."""
         kind = type(entry)
-        if kind in SIMPLE or kind.__module__ == "builtins" or isinstance(entry, Tensor):
+        if kind in SIMPLE or kind.__module__ == "builtins" or is_a(entry, Tensor):
             return
         if may_change(kind):
             self.settle(entry, self.text_of(entry))
             for name in ("__get__", "__set__", "__delete__", "__call__"):
                 self.find(kind, name)
-        elif isinstance(entry, functools.singledispatchmethod | functools.partialmethod):
+        elif is_a(entry, functools.singledispatchmethod | functools.partialmethod):
             self.settle(entry, self.text_of(entry))
             self.keep_descriptor(entry)
 
@@ -133,21 +142,21 @@ class Lookup(State):
         seen = id(owner), name, self.in_package
         if seen in self._seen and id(owner) in self.steady:
             return None
-        if isinstance(owner, Tensor):
+        if is_a(owner, Tensor):
             self._of_tensor(owner, name)
             return None
-        if isinstance(owner, np.ndarray):
+        if is_a(owner, np.ndarray):
             if name not in _OF_VIEWS:
                 self.by_numpy.add(id(owner))
             return None
         if id(owner) in self.steady:
             self._seen[seen] = owner
-        if isinstance(owner, super):
-            start: Any = owner.__self__ if isinstance(owner.__self__, type) else type(owner.__self__)
+        if is_a(owner, super):
+            start: Any = owner.__self__ if is_a(owner.__self__, type) else type(owner.__self__)
             return self.inherit(owner.__thisclass__, owner.__self__, name) if start is not type(None) else None
-        if isinstance(owner, types.ModuleType) and kind is types.ModuleType:
+        if is_a(owner, types.ModuleType) and kind is types.ModuleType:
             return self._of_module(owner, name)
-        if isinstance(owner, type):
+        if is_a(owner, type):
             return self._of_class(owner, name)
         if kind is types.MethodType:
             self._method_parts(owner)
@@ -156,7 +165,7 @@ class Lookup(State):
 
     def inherit(self, kind: Any, owner: Any, name: str) -> Finish | None:
         """``super(kind, owner).name``."""
-        start = owner if isinstance(owner, type) and issubclass(owner, kind) else type(owner)
+        start = owner if is_a(owner, type) and issubclass(owner, kind) else type(owner)
         if id(owner) in self.steady:
             self.keep_kind(owner)
         self.keep_bases(start)
@@ -170,10 +179,9 @@ class Lookup(State):
         if steady:
             self.keep_kind(owner)
         getter = self.find(kind, "__getattribute__")
-        if getter is not None and isinstance(getter[1], types.FunctionType):
+        if getter is not None and is_a(getter[1], types.FunctionType):
             return None  # the user's code runs, and is followed
-        storage = self.storage(owner)
-        if name == "__dict__" and storage is not None:
+        if name == "__dict__" and (storage := self.storage(owner)) is not None:
             self.instances[id(storage)] = owner
             if steady:
                 self.settle(storage, f"{self.text_of(owner)}.__dict__")
@@ -186,6 +194,7 @@ class Lookup(State):
         entry = MISSING if found is None else found[1]
         if entry is not MISSING and _is_data_descriptor(entry):
             return self._by_descriptor(owner, name, entry)
+        storage = self.storage(owner)
         if storage is not None and name in storage:
             return self._own_attribute(owner, name, storage[name])
         if steady and storage is not None and id(owner) not in self.keyed and not self._is_library_function(owner):
@@ -195,7 +204,7 @@ class Lookup(State):
         return self._by_entry(owner, name, entry)
 
     def _is_library_function(self, owner: Any) -> bool:
-        return isinstance(owner, types.FunctionType) and not is_followed(owner.__code__.co_filename)
+        return is_a(owner, types.FunctionType) and not is_followed(owner.__code__.co_filename)
 
     def _keep_absence(self, owner: Any, name: str) -> None:
         if Place("attribute", owner, name, "").identity not in self.writes:
@@ -203,15 +212,14 @@ class Lookup(State):
 
     def _by_descriptor(self, owner: Any, name: str, entry: Any) -> Finish | None:
         """A property, a slot or another descriptor that goes before what the instance holds."""
-        if isinstance(entry, property):
-            if entry.fget is not None and not isinstance(entry.fget, types.FunctionType):
+        if is_a(entry, property):
+            if entry.fget is not None and not is_a(entry.fget, types.FunctionType):
                 return self.get(entry.fget, owner)
             return None
-        if isinstance(entry, types.MemberDescriptorType):
-            value = getattr(owner, name, MISSING)
-            return self._own_attribute(owner, name, value)
-        if isinstance(entry, types.GetSetDescriptorType):
-            if isinstance(owner, types.FunctionType) and name in _OF_FUNCTIONS and id(owner) in self.steady:
+        if is_a(entry, types.MemberDescriptorType):
+            return self._own_attribute(owner, name, getattr(owner, name, MISSING))
+        if is_a(entry, types.GetSetDescriptorType):
+            if is_a(owner, types.FunctionType) and name in _OF_FUNCTIONS and id(owner) in self.steady:
                 self.keep(Place("attribute", owner, name, f"{self.text_of(owner)}.{name}"), getattr(owner, name))
             return None
         if type(entry).__name__ == "_tuplegetter":
@@ -250,7 +258,7 @@ class Lookup(State):
 
     def _by_entry(self, owner: Any, name: str, entry: Any) -> Finish | None:
         """What the class has: a method, a value, or a descriptor that the instance could shadow."""
-        if isinstance(entry, functools.cached_property | cached_property) and id(owner) in self.steady:
+        if is_a(entry, functools.cached_property | cached_property) and id(owner) in self.steady:
             place = Place("attribute", owner, name, f"{self.text_of(owner)}.{name}")
 
             def finish(after: Activation | None) -> None:
@@ -258,7 +266,7 @@ class Lookup(State):
                     self.note_write(place, MISSING)
 
             return finish
-        if not isinstance(entry, types.FunctionType | staticmethod | classmethod):
+        if not is_a(entry, types.FunctionType | staticmethod | classmethod):
             self.answered_by(entry)
             if hasattr(type(entry), "__get__") or not any(map(may_change, type(owner).__mro__)):
                 return None
@@ -270,7 +278,7 @@ class Lookup(State):
         found = self.find(type(owner), "__getattr__")
         if found is None:
             return None
-        if isinstance(owner, dict) and found[1] in (dict.__getitem__, dict.get):
+        if is_a(owner, dict) and found[1] in (dict.__getitem__, dict.get):
             return self.read_item(owner, name)
         self.answered_by(found[1])
         return None
@@ -290,7 +298,7 @@ class Lookup(State):
         if is_library_module(owner.__name__):
             if value is not MISSING:
                 self.refuse(value, text)
-            if isinstance(value, list | dict):  # as sys.argv
+            if is_a(value, list | dict):  # as sys.argv
                 self.keep(Place("item", names, name, text), value)
             return None
         self.settle(names, f"vars({owner.__name__})")
@@ -329,7 +337,7 @@ class Lookup(State):
         def finish(after: Activation | None) -> None:
             if after is not FAILED:
                 for value in (after.at(-1), after.at(-2)):
-                    if isinstance(value, types.MappingProxyType):
+                    if is_a(value, types.MappingProxyType):
                         self.instances[id(value)] = owner
                         self.steady[id(value)] = value
 
@@ -337,10 +345,10 @@ class Lookup(State):
 
     def _of_tensor(self, owner: Tensor, name: str) -> None:
         """An attribute that the user put on a tensor: it belongs to the handle, so that has to stay the same."""
-        if isinstance(getattr(owner, "__dict__", None), dict) and name in vars(owner):
+        if is_a(getattr(owner, "__dict__", None), dict) and name in vars(owner):
             text = f"{self.text_of(owner)}.{name}"
             if id(owner) not in self.sources():
-                if isinstance(owner._value, EagerValue):
+                if is_a(owner._value, EagerValue):
                     self.cannot_guard(f"{text}, an attribute of a tensor among the arguments")
                 return
             self.with_attributes[id(owner)] = owner

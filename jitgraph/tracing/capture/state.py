@@ -17,7 +17,7 @@ from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.events import Activation, Site
 from jitgraph.tracing.capture.followed import PACKAGE
-from jitgraph.tracing.capture.kinds import GETTERS, MISSING
+from jitgraph.tracing.capture.kinds import MISSING, is_a
 from jitgraph.tracing.guards import (
     MAX_BYTES,
     ArrayState,
@@ -141,12 +141,12 @@ class State:
         """``value`` is reached by guarded steps, so what is read from it later is, too."""
         if type(value) in (int, float, str, bytes, bool, type(None)):
             return
-        if type(value) is not SymbolicNumber and not isinstance(value, Tensor):
+        if type(value) is not SymbolicNumber and not is_a(value, Tensor):
             foreign.refuse(value, text, self.line)
-        if isinstance(value, np.ndarray) and id(value) not in self._arrays:
+        if is_a(value, np.ndarray) and id(value) not in self._arrays:
             foreign.require_plain(value, text)
             self._arrays[id(value)] = value, text, self.line, fingerprint(value)
-        if id(value) not in self.fresh and not isinstance(value, Tensor | int | float | str | bytes):
+        if id(value) not in self.fresh and not is_a(value, Tensor | int | float | str | bytes):
             self.steady[id(value)] = value
             self.texts.setdefault(id(value), text)
 
@@ -168,7 +168,7 @@ class State:
 
     def entry(self, container: Any, key: Any, text: str) -> Place:
         """``container[key]``; in the ``__dict__`` of an object that is the attribute."""
-        if id(container) in self.instances and isinstance(key, str):
+        if id(container) in self.instances and is_a(key, str):
             text = text.replace(f".__dict__[{key!r}]", f".{key}")
             return Place("attribute", self.instances[id(container)], key, text)
         return Place("item", container, key, text)
@@ -275,7 +275,7 @@ class State:
     def _before(self, contents: Contents) -> Contents:
         """The extent of a container without the keys, or attributes, that the function itself added."""
         container = contents.container
-        if not isinstance(container, dict):
+        if not is_a(container, dict):
             return contents
         owner = self.instances.get(id(container), container)
         added = {write.place.key for write in self.writes.values() if write.place.owner is owner and write.is_new}
@@ -292,7 +292,7 @@ class State:
 
     def tensor_places(self) -> list[tuple[Place, Tensor]]:
         """Every guarded place at which a tensor was read."""
-        return [(read.place, read.value) for read in self.reads.values() if isinstance(read.value, Tensor)]
+        return [(read.place, read.value) for read in self.reads.values() if is_a(read.value, Tensor)]
 
     def effects(self) -> list[tuple[Write, Any]]:
         """The places of outer objects that hold something new now, with what they hold (``MISSING`` for nothing)."""
@@ -323,7 +323,7 @@ class State:
 
 def _is_value(value: Any) -> bool:
     """Whether setting a place to ``value`` again makes no other object of it."""
-    return value is None or isinstance(value, bool | int | float | complex | str | bytes | enum.Enum)
+    return value is None or is_a(value, bool | int | float | complex | str | bytes | enum.Enum)
 
 
 def _changed(text: str, location: Location) -> TraceError:

@@ -45,6 +45,13 @@ CALLS: tuple[Rule, ...] = (
         path="B$n.h",
     ),
     place(
+        "lru_cache that was warm",
+        "c$n()",
+        "H$n = $new\nc$n.cache_clear()\nc$n()",
+        state="H$n = $old\n@functools.lru_cache\ndef c$n():\n    return H$n\nc$n()",
+        refuses="what a cache holds is not seen",
+    ),
+    place(
         "lru_cache",
         "c$n()",
         "H$n = $new\nc$n.cache_clear()",

@@ -31,6 +31,13 @@ PLACES: tuple[Rule, ...] = (
         path="other.g$n",
     ),
     place("sys.modules", 'sys.modules["$other"].g$n', "other.g$n = $new", state="other.g$n = $old", path="other.g$n"),
+    place(
+        "name among the builtins",
+        "u$n",
+        "builtins.u$n = $new",
+        "u$n = $new",
+        state="builtins.u$n = $old",
+    ),
     place("globals()", 'globals()["G$n"]', "G$n = $new", state="G$n = $old", path="G$n"),
     place("globals().get", 'globals().get("G$n")', "G$n = $new", state="G$n = $old", path="G$n"),
     place("eval", 'eval("G$n")', "G$n = $new", state="G$n = $old", path="G$n"),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from capture.rule import FN, INDEX, NAME, OBJ, SEQ, TABLE, Rule, rule
 
+_TWO_CLASSES = "class C$n:\n    pass\nclass D$n:\n    pass\nB$n = C$n()"
+_TURNS = ("B$n.__class__ = D$n", "B$n.__class__ = C$n")
+
 USES: tuple[Rule, ...] = (
     rule("attribute of an object", "$obj.a"),
     rule("getattr of a computed name", "getattr($obj, $name)"),
@@ -33,6 +36,15 @@ match $obj:
         "Q$n = P$n",
         "P$n = Q$n = Box(a=2)",
         state="P$n = Box(a=1)\nQ$n = P$n",
+    ),
+    rule("isinstance of an object of another class", "(1 if isinstance(B$n, C$n) else 2)", *_TURNS, state=_TWO_CLASSES),
+    rule("type of an object of another class", "(1 if type(B$n) is C$n else 2)", *_TURNS, state=_TWO_CLASSES),
+    rule(
+        "match of an object of another class",
+        "r$n",
+        *_TURNS,
+        lines="match B$n:\n    case C$n():\n        r$n = 1\n    case _:\n        r$n = 2",
+        state=_TWO_CLASSES,
     ),
     rule("one list or two", "(1 if P$n is Q$n else 2)", "Q$n = [1]", "Q$n = P$n", state="P$n = [1]\nQ$n = P$n"),
     rule("sum of attributes", "sum(vars($obj).values())"),

@@ -8,11 +8,13 @@ import os
 import random
 import subprocess
 import sys
+import threading
 import time
 import types
 import uuid
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -21,7 +23,8 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-
+from jitgraph.runtime import collector
+from jitgraph.tracing.capture import capture as capturing
 from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.capture.followed import is_followed
 
@@ -43,8 +46,7 @@ def test_long_jumps_and_many_names() -> None:
     namespace: dict[str, Any] = {"BOX": types.SimpleNamespace(**dict.fromkeys(names, 1))}
     exec(compile(source, __file__, "exec"), namespace)
     capture = Capture([namespace["f"]])
-    with capture:
-        assert namespace["f"](0) == 300
+    assert capture.call(namespace["f"], 0) == 300
     assert {read.place.text for read in capture.reads.values()} == {
         *("BOX", "f.__code__"),
         *(f"BOX.{name}" for name in names),
@@ -61,8 +63,7 @@ def test_reads_and_writes_of_a_call() -> None:
         return box.n
 
     capture = Capture([f])
-    with capture:
-        assert f() == 2
+    assert capture.call(f) == 2
     assert {read.place.text: read.value for read in capture.reads.values()}["box.n"] == 1
     effects = {write.place.text: (write.before, after) for write, after in capture.effects()}
     assert effects["box.n"] == (1, 2) and effects["box.table['k']"] == (1, 7) and effects["box.new"][1] == 5
@@ -71,12 +72,47 @@ def test_reads_and_writes_of_a_call() -> None:
 
 
 def test_an_exception_puts_the_tracer_back() -> None:
-    import sys
-
     before = sys.gettrace()
-    with pytest.raises(ZeroDivisionError), Capture([]):
-        _ = 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        Capture([]).call(lambda: 1 / 0)
     assert sys.gettrace() is before
+
+
+class _Interrupted:
+    """A module of which one function does what it does, and then a signal handler raises."""
+
+    def __init__(self, module: types.ModuleType, name: str) -> None:
+        self.module, self.name = module, name
+
+    def __getattr__(self, name: str) -> Any:
+        def interrupted(*args: Any) -> Any:
+            getattr(self.module, name)(*args)
+            raise KeyboardInterrupt
+
+        return interrupted if name == self.name else getattr(self.module, name)
+
+
+@pytest.mark.parametrize("name", ["isenabled", "disable", "enable", "gettrace", "_getframe", "settrace"])
+def test_an_interrupt_at_the_edge_of_a_recording_leaves_nothing_behind(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other threads may record, the collector runs, and no trace function stays."""
+    user, module = (collector, gc) if hasattr(gc, name) else (capturing, sys)
+    alone, before = threading.RLock(), sys.gettrace()
+    monkeypatch.setattr(capturing, "_ALONE", alone)
+    monkeypatch.setattr(user, module.__name__, _Interrupted(module, name))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Capture([]).call(lambda: None)
+        traced = sys.gettrace()
+    finally:
+        sys.settrace(before)
+        monkeypatch.undo()
+        enabled = gc.isenabled()
+        gc.enable()
+    assert traced is before and enabled and not collector.PAUSED._inside
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(alone.acquire, blocking=False).result(), "the lock stays held"
 
 
 def test_libraries_are_not_followed() -> None:
@@ -157,7 +193,12 @@ def test_what_cannot_be_guarded_is_listed_and_refused_when_strict() -> None:
         part: Any = reference()
         return x * part.k
 
-    assert jg.trace(f)(jg.ones(2))[0].item() == 2
+    traced = jg.trace(f)
+    with pytest.warns(RuntimeWarning, match=r"recorded anew[\s\S]*test_capture.py") as warned:
+        assert traced(jg.ones(2))[0].item() == 2
+        Part.k = 3
+        assert traced(jg.ones(2))[0].item() == 3
+    assert len(warned) == 1 and traced.cache_info() == (0, 2, 0)
     assert "not guarded" in jg.explain(f, jg.ones(2))
     with pytest.raises(jg.TraceError, match=r"cannot be guarded[\s\S]*test_capture.py"):
         jg.trace(f, strict=True)(jg.ones(2))
@@ -203,10 +244,15 @@ WORLD = [
 
 
 @pytest.mark.parametrize("name", WORLD)
-def test_what_the_world_outside_says_is_listed(name: str, tmp_path: Any) -> None:
+def test_what_the_world_outside_says_is_asked_at_each_call(name: str, tmp_path: Any) -> None:
     f = world(tmp_path)[name]
     if name not in ("id", "hash"):
-        np.testing.assert_array_equal(jg.trace(f)(jg.ones(2)).numpy(), f(jg.ones(2)).numpy())
+        traced = jg.trace(f)
+        with pytest.warns(RuntimeWarning, match="recorded anew"):
+            np.testing.assert_array_equal(traced(jg.ones(2)).numpy(), f(jg.ones(2)).numpy())
+        (tmp_path / "number.txt").write_text("5")
+        (tmp_path / "another").touch()
+        np.testing.assert_array_equal(traced(jg.ones(2)).numpy(), f(jg.ones(2)).numpy())
     assert "not guarded" in jg.explain(f, jg.ones(2))
     with pytest.raises(jg.TraceError, match="cannot be guarded"):
         jg.trace(f, strict=True)(jg.ones(2))

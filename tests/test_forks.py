@@ -138,6 +138,7 @@ class _State:
 
 
 @SOUND_TRACING
+@pytest.mark.filterwarnings("ignore:each call of counted is recorded anew")
 def test_a_child_forked_while_another_thread_records() -> None:
     """The same function, its lock held by a thread that is gone, with state that the recording had changed."""
     state, weight = _State(), jg.asarray(np.ones(3, np.float32))

@@ -17,9 +17,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plans import check_of
 
 import jitgraph as jg
-from jitgraph.tracing.guards import Guard, Place, compile_guards, guard_for, same_float
+from jitgraph.tracing.guard import Absent, Guard, Objects
+from jitgraph.tracing.source import Place, Source
+from jitgraph.tracing.values import same_float
 
 
 @pytest.fixture(autouse=True)
@@ -385,23 +388,25 @@ def test_module_and_optimiser_state() -> None:
     ],
 )
 def test_a_guard_holds_for_its_value_and_no_other(value: Any) -> None:
-    box = types.SimpleNamespace(v=value)
-    guard = guard_for(Place("attribute", box, "v", "box.v"), value, None)
-    fast = compile_guards([guard])
-    assert guard.holds() and fast()
+    box, objects = types.SimpleNamespace(v=value), Objects()
+    source = Source("object", objects.number(box), "box").then("attribute", "v")
+    predicate = objects.value(value)
+    holds = check_of([Guard(source, predicate)], objects)
+    assert predicate.holds(value, objects.values) and holds()
     for other in (0.0, 1, 1.0, True, "1", None, 2, float("inf")):
         box.v = other
         same = other is value or (type(other) is type(value) and other == value and not isinstance(value, float))
         same = same or (isinstance(value, float) and same_float(other, value))
-        assert guard.holds() == fast() == same, (other, value)
+        assert predicate.holds(other, objects.values) == holds() == same, (other, value)
     del box.v
-    assert not guard.holds() and not fast()
+    assert not holds() and check_of([Guard(source, Absent())], objects)()
 
 
 def test_same_float() -> None:
     assert same_float(math.nan, math.nan) and same_float(0.0, 0.0)
     assert not same_float(0.0, -0.0) and not same_float(1, 1.0)
-    assert "box.v == 1.5" in str(Guard("float", Place("attribute", None, "v", "box.v"), 1.5))
+    source = Source("object", 0, "box").then("attribute", "v")
+    assert "box.v == 1.5" in str(Guard(source, Objects().value(1.5)))
 
 
 class Bunch(dict[str, Any]):
@@ -606,7 +611,7 @@ def test_rare_ways_to_read_state(name: str) -> None:
     for edit in edits:
         edit()
         assert traced(x).tolist() == use(x).tolist()
-    assert not [what for program in traced.programs for what in program.unguarded]
+    assert not [what for plan in traced.plans for what in plan.unguarded]
 
 
 def test_attributes_set_by_name_or_on_a_tensor() -> None:

@@ -38,7 +38,7 @@ class Told:
                 self.told[index] += ("failed",) if after is None else ("gave", after.at(-1))
 
             index = len(self.told) - 1
-            return finish if name in ("attribute", "item", "global_", "cell", "inherited", "call") else None
+            return finish if name in ("attribute", "item", "global_", "cell", "inherited", "called") else None
 
         return tell
 
@@ -127,7 +127,7 @@ def test_operands_of_indirect_reads() -> None:
     (result, told), total = run(f, 1), 7 + 11 + 9 + 10 + 15 + 7
     assert result == 2 * total + 3
     for expected in [
-        ("call", getattr, [A, "v"], (), "gave", 7),
+        ("called", getattr, [A, "v"], (), "gave", 7),
         ("attribute", A.inner, "v", "gave", 5),
         ("item", CONFIG, "name", "gave", "v"),
         ("attribute", A, "k", "gave", 3),
@@ -136,7 +136,7 @@ def test_operands_of_indirect_reads() -> None:
         ("store_attribute", A, "count"),
         ("store_item", CONFIG, "last"),
         ("cell", None, "get", "gave", get),
-        ("call", Box.method, [A, total, 2], ("by",), "gave", 2 * total),
+        ("called", Box.method, [A, total, 2], ("by",), "gave", 2 * total),
     ]:
         assert expected in told, expected
     assert next(entry for entry in told if entry[0] == "call_unpacked")[1:4] == (A.method, [1], {"by": 3})
@@ -193,7 +193,7 @@ def test_the_method_of_a_base_class() -> None:
     child = Child()
     result, told = run(lambda: child.m(3))
     assert result == ("base", 3)
-    called = [entry[1:3] for entry in told if entry[0] == "call"]
+    called = [entry[1:3] for entry in told if entry[0] == "called"]
     assert (Base.m, [child, 3]) in called or any(f == Base.m.__get__(child) and args == [3] for f, args in called)
     if sys.version_info >= (3, 12):
         assert any(entry[:4] == ("inherited", Child, child, "m") for entry in told)

@@ -219,7 +219,7 @@ def test_what_a_size_must_be_is_a_constraint(name: str, tmp_path: Path) -> None:
             assert [a.shape for a in found] == [a.shape for a in due]
             for mine, expected in zip(found, due, strict=True):
                 np.testing.assert_allclose(mine, expected, rtol=1e-5, atol=1e-5)
-    (graph,) = [program.graph for program in traced.programs]
+    (graph,) = [program.graph for program in traced.plans]
     assert not condition or condition in map(str, graph.constraints)
     assert jg.ir.parse(str(graph)).constraints == graph.constraints
     jg.save(traced, tmp_path / "f.jg", example_inputs=(np.ones((fitting[0], 6), np.float32),))

@@ -22,7 +22,8 @@ from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.types import TensorType
 from jitgraph.passes.autodiff import expand_grads
 from jitgraph.tracing.lowered import Lowered
-from jitgraph.tracing.program import Leaf, Slot, Source
+from jitgraph.tracing.plan import Computed, Handle, Leaf
+from jitgraph.tracing.source import World
 from jitgraph.tree import Item, TreeDef
 
 CONSTANT: Final = "constant."
@@ -60,14 +61,16 @@ def entry_of(lowered: Lowered) -> Entry:
 class _Assembly:
     def __init__(self, lowered: Lowered) -> None:
         self.lowered = lowered
-        self.program = lowered.program
-        self.graph = lowered.program.graph
+        self.plan = lowered.plan
+        self.graph = lowered.plan.graph
+        self.leaves = {source: number for number, source in enumerate(self.plan.arguments)}
+        self.world = World(lowered.function.__wrapped__, lowered.values, self.plan.objects)
         self.defaults: list[float | None] = []
         self.arguments: list[Value] = []
         self.state: dict[Any, State] = {}
         self.outputs: list[Value] = []
         self.name = lowered.function.__name__
-        if self.program.effects or self.program.changes or self.program.flags:
+        if self.plan.state_effects:
             self._refuse("it changes Python state besides tensors", "keep that state in tensors")
 
     def _refuse(self, reason: str, hint: str) -> None:
@@ -76,8 +79,8 @@ class _Assembly:
     def entry(self) -> Entry:
         self._take_arguments()
         self._take_state()
-        structure = self._structure(self.program.result.structure, iter(self.program.result.leaves))
-        writes = tuple(self._write(slot, source) for slot, source in self.program.writes)
+        structure = self._structure(self.plan.result.structure, iter(self.plan.result.leaves))
+        writes = tuple(self._write(handle, value) for handle, value in self.plan.rebound)
         order = list(self.state.values())
         inputs = (*self.arguments, *(state.value for state in order))
         whole = Graph(inputs, self.graph.nodes, tuple(self.outputs), self.graph.constraints, self.name)
@@ -86,11 +89,10 @@ class _Assembly:
     def _take_arguments(self) -> None:
         """One input for each tensor, array or float among the arguments, used or not."""
         used: dict[int, Value] = {}
-        for source, value in zip(self.program.inputs, self.graph.inputs, strict=True):
-            if source.kind == "slot" and self.program.slots[source.at].kind == "argument":
-                used[self.program.slots[source.at].at] = value
-            elif source.kind in ("argument array", "float"):
-                used[source.at] = value
+        for given, value in zip(self.plan.inputs, self.graph.inputs, strict=True):
+            source = self.plan.handles[given.at].source if given.kind == "handle" else given.at
+            if source in self.leaves:
+                used[self.leaves[source]] = value
         names: set[str] = set()
         for number, key in enumerate(self.lowered.keys):
             if key.kind not in ("tensor", "array", "float"):
@@ -102,11 +104,11 @@ class _Assembly:
             name = _unique(_argument_name(self.lowered.arguments.texts[number]), names)
             self.arguments.append(self._named(found, type, name))
             self.defaults.append(None)
-        for source, value in zip(self.program.inputs, self.graph.inputs, strict=True):
-            if source.kind == "host float":
-                mapping, key = source.at
-                self.arguments.append(self._named(value, value.tensor, _unique(_argument_name(str(key)), names)))
-                self.defaults.append(float(mapping[key]))
+        for given, value in zip(self.plan.inputs, self.graph.inputs, strict=True):
+            if given.kind == "float" and given.at not in self.leaves:
+                name = _argument_name(str(given.at.steps[-1].key))
+                self.arguments.append(self._named(value, value.tensor, _unique(name, names)))
+                self.defaults.append(float(self.world.find(given.at)))
 
     def _named(self, value: Value | None, type: TensorType, name: str) -> Value:
         """An input called ``name``: the graph's own value renamed, or a new one that nobody reads."""
@@ -117,19 +119,19 @@ class _Assembly:
 
     def _take_state(self) -> None:
         names: set[str] = set()
-        for number, (source, value) in enumerate(zip(self.program.inputs, self.graph.inputs, strict=True)):
-            if source.kind == "array":
-                self._keep(("array", number), "constant", np.asarray(source.at), value, names)
-            elif source.kind == "slot" and self.program.slots[source.at].kind != "argument":
-                slot = self.program.slots[source.at]
-                self._keep(("slot", source.at), slot.text, self._array(slot), value, names)
-        for at, _ in self.program.writes:
-            slot = self.program.slots[at]
-            if slot.kind == "argument":
-                self._refuse(f"it rebinds its argument {slot.text}", "return the new value instead")
-            if ("slot", at) not in self.state:
-                array = self._array(slot)
-                self._keep(("slot", at), slot.text, array, Value(TensorType(array.dtype, array.shape)), names)
+        for number, (given, value) in enumerate(zip(self.plan.inputs, self.graph.inputs, strict=True)):
+            if given.kind == "array" and given.at not in self.leaves:
+                self._keep(("array", number), "constant", np.asarray(self.world.find(given.at)), value, names)
+            elif given.kind == "handle" and self.plan.handles[given.at].source not in self.leaves:
+                handle = self.plan.handles[given.at]
+                self._keep(("handle", given.at), handle.text, self._array(handle), value, names)
+        for at, _ in self.plan.rebound:
+            handle = self.plan.handles[at]
+            if handle.source in self.leaves:
+                self._refuse(f"it rebinds its argument {handle.text}", "return the new value instead")
+            if ("handle", at) not in self.state:
+                array = self._array(handle)
+                self._keep(("handle", at), handle.text, array, Value(TensorType(array.dtype, array.shape)), names)
 
     def _keep(self, at: Any, text: str, array: NDArray[Any], value: Value, names: set[str]) -> None:
         key = _unique(re.sub(r"[^\w.]+", ".", text).strip("."), names)
@@ -137,32 +139,21 @@ class _Assembly:
         self.graph = _replaced(self.graph, value, fresh)
         self.state[at] = State(key, array, fresh)
 
-    def _array(self, slot: Slot) -> NDArray[Any]:
-        handle = self._handle(slot)
-        value = handle._value
+    def _array(self, handle: Handle) -> NDArray[Any]:
+        value = self.world.find(handle.source)._value
         assert isinstance(value, EagerValue)
         return value.array
 
-    def _handle(self, slot: Slot) -> Any:
-        match slot.kind:
-            case "handle":
-                return slot.at
-            case "place":
-                return slot.at.get()
-            case "grad":
-                return self._handle(self.program.slots[slot.at])._grad
-        return self.lowered.arguments.leaves[slot.at]
-
     # --- results ---
 
-    def _output(self, source: Source) -> int:
-        """The number of the file's output that is the value of ``source``."""
-        values: tuple[Value, ...] = self.graph.outputs if source.kind == "output" else self.graph.inputs
-        self.outputs.append(values[source.number])
+    def _output(self, computed: Computed) -> int:
+        """The number of the file's output that is this value."""
+        values: tuple[Value, ...] = self.graph.outputs if computed.kind == "output" else self.graph.inputs
+        self.outputs.append(values[computed.number])
         return len(self.outputs) - 1
 
-    def _write(self, slot: int, source: Source) -> tuple[int, int]:
-        return self._output(source), list(self.state).index(("slot", slot))
+    def _write(self, handle: int, value: Computed) -> tuple[int, int]:
+        return self._output(value), list(self.state).index(("handle", handle))
 
     def _structure(self, structure: TreeDef, leaves: Any) -> Any:
         if structure.kind is None:
@@ -178,23 +169,25 @@ class _Assembly:
         return None
 
     def _leaf(self, leaf: Leaf) -> Any:
+        at: Any = leaf.at
         if leaf.kind == "fresh":
-            return self._output(self.program.fresh[leaf.at].source)
-        if leaf.kind == "slot":
-            return self._output(self._value_after(leaf.at))
-        if isinstance(leaf.at, bool | int | float | str):
-            return {"value": leaf.at}
-        returned = leaf.at.value if leaf.kind == "copy" else leaf.at
+            return self._output(self.plan.fresh[at].value)
+        if leaf.kind == "handle":
+            return self._output(self._value_after(at))
+        returned = at.value if leaf.kind == "plain" else at if leaf.kind == "number" else self.plan.objects[at]
+        if isinstance(returned, bool | int | float | str):
+            return {"value": returned}
+        returned = returned.value if leaf.kind == "copy" else returned
         self._refuse(f"it returns a {type(returned).__name__}", "return tensors and plain numbers")
         return None
 
-    def _value_after(self, slot: int) -> Source:
-        for written, source in self.program.writes:
-            if written == slot:
-                return source
-        for number, given in enumerate(self.program.inputs):
-            if given.kind == "slot" and given.at == slot:
-                return Source("input", number, False)
+    def _value_after(self, handle: int) -> Computed:
+        for written, value in self.plan.rebound:
+            if written == handle:
+                return value
+        for number, given in enumerate(self.plan.inputs):
+            if given.kind == "handle" and given.at == handle:
+                return Computed("input", number, False)
         self._refuse("it returns a tensor that it does not read", "return x + 0, or read it outside")
         raise AssertionError
 

@@ -14,7 +14,10 @@ from jitgraph.errors import ArgumentError, TraceError
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
-from jitgraph.tree import TreeDef
+from jitgraph.tracing.guard import Equals, Guard, Layout, Objects, Same, Varies
+from jitgraph.tracing.source import Source
+from jitgraph.tracing.values import plain_of
+from jitgraph.tree import Item, TreeDef
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +178,70 @@ def _key(number: int, leaf: Any, first: dict[int, int], text: str) -> LeafKey:
         foreign.refuse(leaf, text)
         return LeafKey("identity", value=leaf)
     return LeafKey("equal", value=leaf)
+
+
+class Sources(NamedTuple):
+    """Where the arguments are found again: the containers, each before those inside it, and the leaves.
+
+    ``nothings`` are where None stands.
+    """
+
+    containers: tuple[tuple[Source, TreeDef], ...]
+    leaves: tuple[Source, ...]
+    nothings: tuple[Source, ...]
+
+
+def sources_of(arguments: Arguments, names: Sequence[str], objects: Objects) -> Sources:
+    """The sources in the arguments of a function with these parameters."""
+    containers: list[tuple[Source, TreeDef]] = []
+    leaves: list[Source] = []
+    nothings: list[Source] = []
+
+    def walk(structure: TreeDef, source: Source) -> None:
+        if structure.kind is None:
+            is_static = isinstance(arguments.leaves[len(leaves)], Static)
+            leaves.append(source.then("static") if is_static else source)
+            return
+        if structure.kind is type(None):
+            nothings.append(source)
+            return
+        containers.append((source, structure))
+        for step, child in zip(structure.steps, structure.children, strict=True):
+            walk(child, source.then("item" if isinstance(step, Item) else "attribute", objects.key(step[0])))
+
+    for number, (name, structure) in enumerate(zip(names, arguments.structure.children, strict=True)):
+        walk(structure, Source("argument", number, name))
+    return Sources(tuple(containers), tuple(leaves), tuple(nothings))
+
+
+def guards_of(sources: Sources, keys: Sequence[LeafKey], numbers: Mapping[int, int], objects: Objects) -> list[Guard]:
+    """The guards of arguments with these keys; ``numbers`` gives for leaves that vary what conditions call them."""
+    nothing = objects.same(None)
+    found = [Guard(source, nothing) for source in sources.nothings]
+    for source, structure in sources.containers:
+        assert structure.kind is not None
+        found.append(Guard(source, objects.kind(structure.kind)))
+        if issubclass(structure.kind, dict):
+            found.append(Guard(source, objects.keys(step[0] for step in structure.steps)))
+        elif issubclass(structure.kind, tuple | list):
+            found.append(Guard(source, objects.extent(structure.steps)))
+    for number, (source, key) in enumerate(zip(sources.leaves, keys, strict=True)):
+        match key.kind:
+            case "tensor" if key.first != number:
+                predicate: Any = Same(sources.leaves[key.first])
+            case "tensor" | "array":
+                predicate = Layout(key.kind, key.dtype, tuple(key.shape), key.requires_grad)
+            case "float":
+                predicate = objects.kind(float)
+            case "number":
+                predicate = Varies("int", numbers[number])
+            case "identity":
+                predicate = objects.same(key.value)
+            case _:
+                plain = plain_of(key.value)
+                predicate = Equals(plain) if plain is not None else objects.equal(key.value)
+        found.append(Guard(source, predicate))
+    return found
 
 
 def native(leaf: Any) -> Any:

@@ -19,21 +19,20 @@ from jitgraph.eager import EagerValue
 from jitgraph.errors import JitgraphError
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import forks
-from jitgraph.tracing.program import Program
+from jitgraph.tracing.plan import CallPlan
 
 
-def candidates(program: Program) -> tuple[tuple[int, int], ...]:
+def candidates(plan: CallPlan) -> tuple[tuple[int, int], ...]:
     """The pairs (output, input) of state that is rebound to a value of the same type; each output and input once."""
-    kept = {fresh.source.number for fresh in program.fresh if fresh.source.kind == "input"}
-    kept |= {source.number for _, source in program.writes if source.kind == "input"}
-    of_slot = {source.at: i for i, source in enumerate(program.inputs) if source.kind == "slot"}
+    kept = {value.number for value in plan.computed if value.kind == "input"}
+    of_handle = {given.at: i for i, given in enumerate(plan.inputs) if given.kind == "handle"}
     found: dict[int, int] = {}
-    for slot, source in program.writes:
-        i = of_slot.get(slot)
-        if i is None or i in kept or source.kind != "output" or source.number in found:
+    for handle, value in plan.rebound:
+        i = of_handle.get(handle)
+        if i is None or i in kept or value.kind != "output" or value.number in found:
             continue
-        if program.graph.inputs[i].type == program.graph.outputs[source.number].type:
-            found[source.number] = i
+        if plan.graph.inputs[i].type == plan.graph.outputs[value.number].type:
+            found[value.number] = i
     return tuple(found.items())
 
 

@@ -11,9 +11,9 @@ from jitgraph.passes.autodiff import expand_grads
 from jitgraph.passes.fuse import fuse_with_reasons
 from jitgraph.tracing.cost import cost
 from jitgraph.tracing.function import BoundFunction, TracedFunction, trace
+from jitgraph.tracing.guard import Guard, Varies
 from jitgraph.tracing.lowered import Lowered, Text, memory, sizes_of
-from jitgraph.tracing.program import Program
-from jitgraph.tracing.symbolic.number import shown_question
+from jitgraph.tracing.plan import CallPlan
 
 _MOST = 20  # lines of one list
 
@@ -26,27 +26,34 @@ def explain(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Text:
 
 
 def _report(lowered: Lowered) -> Iterator[str]:
-    program, graph = lowered.program, lowered.graph
+    plan, graph = lowered.plan, lowered.graph
     yield f"{lowered.function.__name__}: {graph.name}({', '.join(_signature(graph))})"
-    yield from _section("captured", [f"{slot.text}: {slot.type}" for slot in program.slots if slot.kind != "argument"])
-    yield from _section("written back", [program.slots[slot].text for slot, _ in program.writes])
-    yield from _section("set again at each call", [place.text for place, _ in program.effects])
-    yield from _section("changed in the arguments", list(dict.fromkeys(change.text for change, _ in program.changes)))
-    yield from _section("guards", list(map(str, program.guards)))
-    yield from _section("sizes held", [f"{pin.constraint} by {pin.what} at {pin.location}" for pin in program.pins])
-    yield from _numbers(lowered.function.programs)
-    yield from _section("not guarded", list(program.unguarded))
+    captured = [handle for handle in plan.handles if handle.source.kind != "argument"]
+    yield from _section("captured", [f"{handle.text}: {handle.type}" for handle in captured])
+    yield from _section("written back", [plan.handles[number].text for number, _ in plan.rebound])
+    yield from _section("changed at each call", list(dict.fromkeys(effect.text for effect in plan.state_effects)))
+    yield from _section("guards", [str(guard) for guard in plan.guards if _is_of_state(guard)])
+    held = [f"{size.shown} by {size.what} at {location}" for size, location in plan.relations("sizes") if size.what]
+    yield from _section("sizes held", held)
+    yield from _numbers(lowered.function.plans)
+    yield from _section("not guarded", list(plan.unguarded))
     yield from _compiled(lowered)
     yield from _section("ledger", list(map(str, lowered.function.ledger)))
 
 
-def _numbers(programs: Sequence[Program]) -> Iterator[str]:
-    """The Python numbers that vary in the program used last, and those that some program holds."""
-    for program in programs[:1]:
-        yield from _section("numbers read at each call", [origin.text for origin in program.numbers])
-        asked = [f"{shown_question(q, program.numbers)} at {q.location}" for q in program.questions]
+def _is_of_state(guard: Guard) -> bool:
+    """Whether a guard is about what the function reached by itself."""
+    return guard.source is not None and guard.source.kind != "argument" and not isinstance(guard.predicate, Varies)
+
+
+def _numbers(plans: Sequence[CallPlan]) -> Iterator[str]:
+    """The Python numbers that vary in the plan used last, and those that some plan holds."""
+    for plan in plans[:1]:
+        read = [guard.source.text for guard in plan.guards if guard.source and isinstance(guard.predicate, Varies)]
+        yield from _section("numbers read at each call", read)
+        asked = [f"{number.shown} at {location}" for number, location in plan.relations("numbers")]
         yield from _section("asked about them", asked)
-    held = [f"{h.origin.text} by {h.what} at {h.location}" for program in programs for h in program.held]
+    held = [f"{h.source.text} by {h.what} at {h.location}" for plan in plans for h in plan.held]
     yield from _section("numbers held", list(dict.fromkeys(held)))
 
 
@@ -61,7 +68,7 @@ def _compiled(lowered: Lowered) -> Iterator[str]:
     yield f"kernels: {_kernels(optimized)} before fusion, {_kernels(fused)} after"
     yield from _section("fused", [_members(node) for node in fused.nodes if node.op.name == "fused"])
     yield from _section("kept apart", list(dict.fromkeys(map(str, apart))))
-    yield f"cost: {cost(expand_grads(lowered.graph), sizes_of(lowered.program))}"
+    yield f"cost: {cost(expand_grads(lowered.graph), sizes_of(lowered.plan))}"
     yield from memory(lowered)
     times = ", ".join(f"{stage} {ms:.1f}" for stage, ms in stages.milliseconds.items())
     yield f"compile ms: {times}"

@@ -32,7 +32,7 @@ from jitgraph.tracing.arguments import (
     native,
     shapes_by_name,
 )
-from jitgraph.tracing.program import Program
+from jitgraph.tracing.plan import CallPlan
 from jitgraph.tracing.record.argument_mutation import apply, boxes_of, changes
 from jitgraph.tracing.record.recording import Recording, rebuilt
 from jitgraph.tracing.retrace_reason import difference, reason
@@ -180,7 +180,7 @@ class TracedFunction:
             boxes_of(arguments.structure.children, tree, self._binder.names) for tree in (given, values)
         )
         args, named = self._binder.unbind(given)
-        with recursion.DEEPER:
+        with recursion.DEEPER.inside():
             result = self.__wrapped__(*args, **named)
         for box, own in zip(boxes, own_boxes, strict=True):
             for change in changes([box]) if box.value is not own.value else ():
@@ -203,7 +203,7 @@ class TracedFunction:
                 if match is None:
                     raise TraceError(
                         f"what the trace of {self.__name__} assumes does not hold right after it: "
-                        f"{difference(specialisation, self._binder.describe(values))}",
+                        f"{self.difference(specialisation, values)}",
                         hint="the function changes Python state on which it depends; keep that state in tensors",
                     )
         assert match is not None
@@ -221,18 +221,18 @@ class TracedFunction:
 
     def _specialise(self, values: tuple[Any, ...], ambient: Context) -> Specialisation:
         arguments = self._binder.describe(values)
-        why = reason(self._specialisations, arguments, ambient)
+        why = reason(self._specialisations, arguments, values, ambient)
         start = time.perf_counter()
-        program, keys = self.recording.program(arguments, values, self._specialisations)
+        plan, keys = self.recording.plan(arguments, values, self._specialisations)
         traced = time.perf_counter()
-        specialisation = Specialisation(arguments.structure, keys, program, ambient, self.compile)
+        specialisation = Specialisation(self.__wrapped__, arguments.structure, keys, plan, ambient, self.compile)
         specialisation.forward  # noqa: B018 - compiled now, under the lock
         done = time.perf_counter()
         location = Location.of_user()
         self.ledger.append(Retrace(location, why, 1e3 * (traced - start), 1e3 * (done - traced)))
         self._misses += 1
-        if program.unguarded:
-            self._warn_once(program.unguarded[0])
+        if plan.unguarded:
+            self._warn_once(plan.unguarded[0])
             return specialisation  # serves this call alone
         kept = (specialisation, *self._specialisations)
         if len(kept) > MAX_SPECIALISATIONS:
@@ -269,7 +269,7 @@ class TracedFunction:
         limit = self.options.max_bytes
         if limit is None:
             return
-        graph = specialisation.program.graph
+        graph = specialisation.plan.graph
         sizes = bind_sizes([value.type for value in graph.inputs], [operand.shape for operand in operands])
         needed = backend.workspace_bytes(specialisation.forward, sizes) + backend.output_bytes(graph, sizes)
         if needed > limit:
@@ -286,9 +286,9 @@ class TracedFunction:
         return run_verified(self, specialisation, values, lambda: self.__wrapped__(*args, **named), boxes)
 
     @property
-    def programs(self) -> tuple[Program, ...]:
-        """What the specialisations held now run, the last used first."""
-        return tuple(specialisation.program for specialisation in self._specialisations)
+    def plans(self) -> tuple[CallPlan, ...]:
+        """The plans of the specialisations held now, the last used first."""
+        return tuple(specialisation.plan for specialisation in self._specialisations)
 
     # --- the public face --------------------------------------------------------------------------------------------
 
@@ -322,7 +322,7 @@ class TracedFunction:
 
     def difference(self, specialisation: Specialisation, values: Sequence[Any]) -> str:
         """In what bound arguments, or the state now, differ from what a specialisation assumes."""
-        return difference(specialisation, self.describe(values))
+        return difference(specialisation, self.describe(values), values)
 
     def lower(self, /, *args: Any, **kwargs: Any) -> Any:
         """The program for these arguments (tensors, arrays, or ``jg.TensorSpec``) without running it."""

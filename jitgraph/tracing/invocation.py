@@ -1,8 +1,8 @@
 """One call of native code on eager values: where each result lies, and what of the state it overwrites.
 
 What does not depend on the call is settled once: the plan of shapes, which results may take over which state
-(``donation.py``), and the memory of small results. The arguments were checked by the matcher (``dispatch.py``), so the
-code is entered without a second look at them.
+(``donation.py``), and the memory of small results. The arguments were checked (``call_code.py``), so the code is
+entered without a second look at them.
 """
 
 from __future__ import annotations
@@ -16,11 +16,9 @@ import numpy as np
 
 from jitgraph.eager import EagerValue
 from jitgraph.runtime import loader
+from jitgraph.tracing.call_code import entry_code
 from jitgraph.tracing.donation import InPlaceCall
 from jitgraph.tracing.operands import native_type, placed
-
-_Enter = Callable[[loader.Plan, Sequence[EagerValue], Sequence[EagerValue]], None]
-_Assemble = Callable[[loader.Plan, Sequence[EagerValue]], list[EagerValue]]
 
 _MOST_BYTES: Final = 64 << 10  # of one result that is kept; above, allocating is no longer what counts
 _MOST_KEPT: Final = 4 << 20  # of all results of one specialisation
@@ -52,7 +50,7 @@ class Invocation:
         if recycle and self._plan is not None:
             fresh = [result for result in results if result.number not in self._outputs]
             _recycle(fresh, [self._plan.outputs[result.number][2] for result in fresh])
-        self._enter, self._assemble = _unrolled(entry, results, self._outputs)
+        self._enter, self._assemble = entry_code(entry, [result.take for result in results], self._outputs)
 
     def __call__(self, handles: Sequence[Any], operands: list[EagerValue]) -> list[EagerValue]:
         """The values of the outputs. State is overwritten in place where nobody else sees it."""
@@ -88,27 +86,6 @@ class Invocation:
                 if call.end(handles):
                     self._calls.append(call)
         return results
-
-
-def _unrolled(entry: loader.Entry, results: Sequence[Result], outputs: Sequence[int]) -> tuple[_Enter, _Assemble]:
-    """Two loops that each call takes, written out: the addresses of operands and results go to the code; the results
-    are those taken over, which are numbered ``outputs``, and others."""
-    inputs = [f"i{n}" for n in range(len(entry.signature.parameters))]
-    given = [f"o{n}" for n in range(len(results))]
-    addresses = ", ".join(f"{name}.address" for name in (*inputs, *given))
-    made = [f"t[{outputs.index(n)}]" if n in outputs else f"take{n}(plan)" for n in range(len(results))]
-    source = (
-        f"def enter(plan, operands, results):\n"
-        f"    [{', '.join(inputs)}] = operands\n"
-        f"    [{', '.join(given)}] = results\n"
-        f"    call(plan, pack({addresses}))\n"
-        f"def assemble(plan, t):\n"
-        f"    return [{', '.join(made)}]\n"
-    )
-    names: dict[str, Any] = {"call": entry.call, "pack": entry.pack}
-    names |= {f"take{result.number}": result.take for result in results}
-    exec(compile(source, "<jitgraph invocation>", "exec"), names)
-    return names["enter"], names["assemble"]
 
 
 def _recycle(results: Sequence[Result], sizes: Sequence[int]) -> None:

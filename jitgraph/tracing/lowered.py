@@ -19,7 +19,7 @@ from jitgraph.tensor import Tensor
 from jitgraph.tracing import backend, donation
 from jitgraph.tracing.arguments import Arguments, LeafKey, TensorSpec, native
 from jitgraph.tracing.cost import Cost, cost
-from jitgraph.tracing.program import Program
+from jitgraph.tracing.plan import CallPlan
 from jitgraph.tracing.specialisation import Specialisation
 from jitgraph.tracing.symbolic.naming import Family, named_keys
 
@@ -40,12 +40,18 @@ class Lowered:
     """One recorded call. Its stages are made when they are first asked for."""
 
     def __init__(
-        self, function: TracedFunction, arguments: Arguments, keys: Sequence[LeafKey], program: Program
+        self,
+        function: TracedFunction,
+        values: Sequence[Any],
+        arguments: Arguments,
+        keys: Sequence[LeafKey],
+        plan: CallPlan,
     ) -> None:
         self.function = function
+        self.values = tuple(values)
         self.arguments = arguments
         self.keys = tuple(keys)
-        self.program = program
+        self.plan = plan
 
     def __repr__(self) -> str:
         return f"<lowered {self.function.__name__}: {len(self.graph.nodes)} nodes>"
@@ -53,19 +59,19 @@ class Lowered:
     @property
     def graph(self) -> Graph:
         """The graph as recorded; ``str()`` of it is text that ``jg.ir.parse`` reads back."""
-        return self.program.graph
+        return self.plan.graph
 
     @cached_property
     def runnable(self) -> Any:
         """The compiled graph."""
-        return self.function.compile(self.graph, donation.candidates(self.program))
+        return self.function.compile(self.graph, donation.candidates(self.plan))
 
     @property
     def stages(self) -> Any:
         """The compiler's own record of its stages; JitgraphError under JITGRAPH_INTERPRET=1."""
         found = getattr(self.runnable, "stages", None)
         if found is None:
-            raise JitgraphError("nothing is compiled under JITGRAPH_INTERPRET=1, or for a graph that prints")
+            raise JitgraphError("nothing is compiled under JITGRAPH_INTERPRET=1")
         return found
 
     @property
@@ -115,7 +121,12 @@ class Compiled:
     def __init__(self, lowered: Lowered) -> None:
         self.lowered = lowered
         self._specialisation = Specialisation(
-            lowered.arguments.structure, lowered.keys, lowered.program, context.current(), lowered.function.compile
+            lowered.function.__wrapped__,
+            lowered.arguments.structure,
+            lowered.keys,
+            lowered.plan,
+            context.current(),
+            lowered.function.compile,
         )
         if not self._specialisation.taped:
             self._specialisation.adopt(lowered.runnable)
@@ -152,13 +163,13 @@ class Compiled:
     def cost(self) -> Cost:
         """Floating-point operations and bytes, for the sizes that were lowered with (named ones count as 1)."""
         graph = expand_grads(self.lowered.graph)
-        return cost(graph, sizes_of(self.lowered.program))
+        return cost(graph, sizes_of(self.lowered.plan))
 
 
-def sizes_of(program: Program) -> dict[str, int]:
-    """A value for each named size of a program: that of the call recorded, or 1."""
-    names = {name for value in program.graph.inputs for size in value.shape for name in dims.names(size)}
-    return {name: program.sizes.get(name, 1) for name in names}
+def sizes_of(plan: CallPlan) -> dict[str, int]:
+    """A value for each named size of a plan: that of the call recorded, or 1."""
+    names = {name for value in plan.graph.inputs for size in value.shape for name in dims.names(size)}
+    return {name: plan.sizes.get(name, 1) for name in names}
 
 
 def lower(function: TracedFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowered:
@@ -175,8 +186,8 @@ def lower(function: TracedFunction, args: tuple[Any, ...], kwargs: dict[str, Any
     named, sizes, _ = named_keys(arguments._replace(keys=keys), Family(), function.options.dynamic_shapes)
     names = {size.as_name for key in named for size in key.shape if isinstance(size, Dim)}
     declared = frozenset(name for name in names if name is not None)
-    program = function.recording.record(arguments, named, values, sizes, declared)
-    return Lowered(function, arguments, named, program)
+    plan = function.recording.record(arguments, named, values, sizes, declared)
+    return Lowered(function, values, arguments, named, plan)
 
 
 def fitted(arguments: Arguments, keys: Sequence[LeafKey]) -> tuple[Any, ...]:
@@ -194,7 +205,7 @@ def fitted(arguments: Arguments, keys: Sequence[LeafKey]) -> tuple[Any, ...]:
 
 def memory(lowered: Lowered) -> Iterator[str]:
     """Lines that say what memory a call needs."""
-    sizes = sizes_of(lowered.program)
+    sizes = sizes_of(lowered.plan)
     with_plan, without = backend.arena_bytes(lowered.runnable, sizes)
     yield f"temporaries: {with_plan} bytes with the plan, {without} without"
     yield f"scratch memory of a thread: {backend.workspace_bytes(lowered.runnable, sizes) - with_plan} bytes"

@@ -5,99 +5,51 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jitgraph.ir import dims
 from jitgraph.ir.context import Context
-from jitgraph.ir.dims import Dim
-from jitgraph.tracing.arguments import Arguments, LeafKey
-from jitgraph.tracing.guards import Guard, brief
-from jitgraph.tracing.program import Program
+from jitgraph.tracing.arguments import Arguments
+from jitgraph.tracing.call_code import first_failing
+from jitgraph.tracing.guard import Relation
+from jitgraph.tracing.plan import CallPlan
+from jitgraph.tracing.source import EXPECTED_ERRORS, Source
 from jitgraph.tracing.specialisation import Specialisation
-from jitgraph.tracing.symbolic.number import first_broken, is_numeric
 
 
-def reason(known: Sequence[Specialisation], arguments: Arguments, ambient: Context) -> str:
+def reason(known: Sequence[Specialisation], arguments: Arguments, values: Sequence[Any], ambient: Context) -> str:
     """Why none of the specialisations ``known``, the last used first, fits a call."""
     if not known:
         return "the first call"
     same = [s for s in known if s.ambient.fingerprint == ambient.fingerprint]
     if not same:
         return "the surroundings differ (gradient mode, autocast, anomaly detection, device or random stream)"
-    return difference(same[0], arguments)
+    return difference(same[0], arguments, values)
 
 
-def difference(specialisation: Specialisation, arguments: Arguments) -> str:
+def difference(specialisation: Specialisation, arguments: Arguments, values: Sequence[Any]) -> str:
     """The first thing in which a call differs from what a specialisation assumes."""
     if specialisation.structure != arguments.structure:
         return f"the structure of the arguments is {arguments.structure}, not {specialisation.structure}"
-    found: dict[str, int] = {}
-    for text, key, expected in zip(arguments.texts, arguments.keys, specialisation.keys, strict=True):
-        if (difference := _key_difference(key, expected, found)) is not None:
-            return f"{text} {difference}{_why_held(specialisation.program, text)}"
-    failing = first_failing(specialisation.program.guards)
-    program = specialisation.program
-    if failing is not None:
-        now = failing.place.get_or(None)
-        found_at = f"{failing} (read at {failing.location}), but now it is {brief(now)}"
-        return found_at + (_why_held(program, failing.place.identity) if is_numeric(failing) else "")
-    if (broken := first_broken(program.numbers, program.questions, arguments.leaves)) is not None:
-        return broken
-    for constraint in specialisation.program.graph.constraints:
-        if dims.names(constraint.left) | dims.names(constraint.right) <= found.keys() and not constraint.holds(found):
-            lines = [pin.location for pin in specialisation.program.pins if pin.constraint == constraint]
-            where = f" (assumed at {lines[0]})" if lines and lines[0] else ""
-            return f"the sizes break {constraint}{where}"
-    read = [guard.place.text for _, guard in specialisation.program.attributes]
-    other = f", or {', '.join(read)} another value" if read else ""
-    return f"a captured tensor has another shape, dtype, gradient or identity{other}"
+    plan = specialisation.plan
+    guard = first_failing(plan, specialisation.function, tuple(values))
+    if guard is None:
+        return "an operand of the graph cannot be made from what is found"
+    where = f" (needed at {guard.location})" if guard.location is not None else ""
+    if isinstance(guard.predicate, Relation):
+        return f"{guard.predicate.shown}{where} no longer holds"
+    if guard.source is None:
+        return f"{guard} no longer holds"
+    try:
+        found = specialisation.world(values).find(guard.source)
+    except EXPECTED_ERRORS:
+        return f"{guard}{where}, but now nothing is there"
+    differs, why = guard.predicate.difference(found), _why_held(plan, guard.source)
+    if guard.location is None:
+        return f"{guard.source.text} {differs}{why}"
+    return f"{guard} (read at {guard.location}), but now it {differs}{why}"
 
 
-def _why_held(program: Program, which: Any) -> str:
-    """Why a number (a place by its identity, or an argument by its text) is part of the key, where that is known."""
-    for origin, what, location in program.held:
-        if which == (origin.text if origin.place is None else origin.place.identity):
+def _why_held(plan: CallPlan, source: Source) -> str:
+    """Why the value of a number is part of the key, where that is known."""
+    for held, what, location in plan.held:
+        if held == source:
             return f"; {what} needs its value ({location}): a tensor, as jg.asarray(...), varies freely"
     return ""
-
-
-def first_failing(guards: Sequence[Guard]) -> Guard | None:
-    """The first guard that does not hold, or None."""
-    return next((guard for guard in guards if not guard.holds()), None)
-
-
-def _key_difference(key: LeafKey, expected: LeafKey, sizes: dict[str, int]) -> str | None:
-    if expected.kind == "number" and key.kind == "equal" and type(key.value) is int:
-        return None
-    if key.kind != expected.kind:
-        return f"is {_kind_text(key)}, not {_kind_text(expected)}"
-    if key.kind in ("tensor", "array"):
-        if key.dtype != expected.dtype:
-            return f"has dtype {key.dtype}, not {expected.dtype}"
-        if len(key.shape) != len(expected.shape):
-            return f"has rank {len(key.shape)}, not {len(expected.shape)}"
-        for axis, (size, known) in enumerate(zip(key.shape, expected.shape, strict=True)):
-            assert isinstance(size, int)
-            if isinstance(known, Dim):
-                name = known.as_name
-                assert name is not None
-                if sizes.setdefault(name, size) != size:
-                    return f"has size {size} on axis {axis}, where {name} is {sizes[name]}"
-            elif size != known:
-                return f"has size {size} on axis {axis}, not {known}"
-        if key.requires_grad != expected.requires_grad:
-            return "requires a gradient" if key.requires_grad else "does not require a gradient"
-        if key.first != expected.first:
-            return "is the same tensor as another argument, or no longer is"
-        return None
-    if key.kind == "float":
-        return None
-    same = key.value is expected.value if key.kind == "identity" else key.value == expected.value
-    return (
-        None
-        if same and type(key.value) is type(expected.value)
-        else f"is {brief(key.value)}, not {brief(expected.value)}"
-    )
-
-
-def _kind_text(key: LeafKey) -> str:
-    names = {"tensor": "a tensor", "array": "a NumPy array", "float": "a float", "number": "an int"}
-    return names.get(key.kind) or brief(key.value)

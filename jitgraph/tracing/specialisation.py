@@ -1,4 +1,4 @@
-"""A specialisation: one program, compiled, with the check that it fits a call and what happens after the graph ran."""
+"""A specialisation: one plan, compiled, with the check that it fits a call and what happens after the graph ran."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from jitgraph.runtime.executable import Executable
 from jitgraph.tracing import backend, donation
 from jitgraph.tracing.arguments import LeafKey
 from jitgraph.tracing.backend import Runnable
-from jitgraph.tracing.epilogue import build_epilogue
+from jitgraph.tracing.call_code import Match, call_code
 from jitgraph.tracing.invocation import Alias, Invocation
-from jitgraph.tracing.match import Match, build_matcher
 from jitgraph.tracing.operands import arrays_of
-from jitgraph.tracing.program import Program
+from jitgraph.tracing.plan import CallPlan
 from jitgraph.tracing.record.replay import GradientRecord, gradients_by_ops
+from jitgraph.tracing.source import World
 from jitgraph.tree import TreeDef
 
 Compile = Callable[[Graph, Sequence[tuple[int, int]]], Runnable]
@@ -49,31 +49,42 @@ class Retrace:
 
 
 class Specialisation:
-    """One compiled program. ``compile`` turns a graph into something that runs; gradients are compiled when needed."""
+    """One compiled plan of ``function``. ``compile`` turns a graph into something that runs; gradients are compiled
+    when needed."""
 
     def __init__(
-        self, structure: TreeDef, keys: Sequence[LeafKey], program: Program, ambient: Context, compile: Compile
+        self,
+        function: Callable[..., Any],
+        structure: TreeDef,
+        keys: Sequence[LeafKey],
+        plan: CallPlan,
+        ambient: Context,
+        compile: Compile,
     ) -> None:
+        self.function = function
         self.structure = structure
         self.keys = tuple(keys)
-        self.program = program
+        self.plan = plan
         self.ambient = ambient
         self.compile = compile
-        self.match = build_matcher(structure, keys, program)
-        self.taped = program.differentiable and ambient.grad_enabled
-        self._epilogue = build_epilogue(program)
+        self.match, self._conclude = call_code(plan, function)
+        self.taped = plan.differentiable and ambient.grad_enabled
         self._invoke: Invoke | None = None
         self._in_place: tuple[Alias, ...] = ()  # state that may be overwritten
+
+    def world(self, values: Sequence[Any] = ()) -> World:
+        """Where the sources of the plan are found, for bound arguments."""
+        return World(self.function, values, self.plan.objects)
 
     @cached_property
     def vjp(self) -> Vjp:
         """The forward graph with residuals and the backward graph, for a caller who may ask for gradients."""
-        graph, program = self.program.graph, self.program
+        graph, plan = self.plan.graph, self.plan
         wrt = [
             i
-            for i, source in enumerate(program.inputs)
-            if source.kind == "slot"
-            and program.slots[source.at].requires_grad
+            for i, given in enumerate(plan.inputs)
+            if given.kind == "handle"
+            and plan.handles[given.at].requires_grad
             and graph.inputs[i].dtype.kind not in "biu"
         ]
         with faults_reported(graph, "gradient"):
@@ -84,11 +95,11 @@ class Specialisation:
         """What a call runs. State is updated in place only where no gradient may need its old value."""
         if self.taped:
             return self.adopt(self.compile(self.vjp.forward, ()))
-        return self.adopt(self.compile(self.program.graph, donation.candidates(self.program)))
+        return self.adopt(self.compile(self.plan.graph, donation.candidates(self.plan)))
 
     def adopt(self, made: Runnable) -> Runnable:
-        """Take code that was compiled for the program's graph with its donations."""
-        self._in_place = tuple(Alias(o, i, self.program.inputs[i].at) for o, i in backend.aliases(made))
+        """Take code that was compiled for the plan's graph with its donations."""
+        self._in_place = tuple(Alias(o, i, self.plan.inputs[i].at) for o, i in backend.aliases(made))
         if isinstance(made, Executable):
             self._invoke = Invocation(made.entry, self._in_place, recycle=not self.taped)
         else:
@@ -103,22 +114,21 @@ class Specialisation:
 
     def run(self, match: Match) -> Any:
         """Run the graph and then, after success, write back and build the result."""
-        handles, operands, numbers = match
+        handles, operands, extra = match
         if self._invoke is None:
             self.forward  # noqa: B018 - compiled now
             assert self._invoke is not None
         outputs = self._invoke(handles, operands)
         if self.taped:
             self._record(handles, operands, outputs)
-        return self._epilogue(handles, operands, outputs, numbers)
+        return self._conclude(handles, operands, outputs, extra)
 
     def _record(self, handles: Sequence[Any], operands: Sequence[EagerValue], outputs: list[EagerValue]) -> None:
         """Put the outputs through which gradients flow on the tape."""
         record = CallRecord(self, handles, arrays_of(operands), arrays_of(outputs))
-        program = self.program
-        for source in (*[fresh.source for fresh in program.fresh], *[source for _, source in program.writes]):
-            if source.kind == "output" and source.differentiable and outputs[source.number].record is not record:
-                outputs[source.number] = EagerValue(outputs[source.number].array, record, source.number)
+        for value in self.plan.computed:
+            if value.kind == "output" and value.differentiable and outputs[value.number].record is not record:
+                outputs[value.number] = EagerValue(outputs[value.number].array, record, value.number)
 
 
 def _by_arrays(made: Runnable, handles: Sequence[Any], operands: Sequence[EagerValue]) -> list[EagerValue]:
@@ -134,11 +144,11 @@ class CallRecord(Record):
     def __init__(
         self, owner: Specialisation, handles: Sequence[Any], buffers: Sequence[Any], outputs: Sequence[Any]
     ) -> None:
-        program, vjp = owner.program, owner.vjp
-        values = tuple(handles[program.inputs[i].at].value for i in vjp.wrt)
-        count = len(program.graph.outputs)
+        plan, vjp = owner.plan, owner.vjp
+        values = tuple(handles[plan.inputs[i].at].value for i in vjp.wrt)
+        count = len(plan.graph.outputs)
         super().__init__(values, tuple(outputs[:count]))
-        self.name = program.graph.name
+        self.name = plan.graph.name
         self.owner = owner
         self.buffers: Sequence[Any] = buffers
         self.saved: Sequence[Any] = outputs[count:]
@@ -167,7 +177,7 @@ class CallRecord(Record):
 
     def _by_ops(self, inputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         """Gradients that can be differentiated again: the graph runs once more, op by op, on a tape of its own."""
-        vjp, graph = self.owner.vjp, self.owner.program.graph
+        vjp, graph = self.owner.vjp, self.owner.plan.graph
         variables = [ops.reshape(value, shape=value.shape) for value in inputs]
         operands: list[Any] = [EagerValue(np.asarray(buffer)) for buffer in self.buffers]
         for number, variable in zip(vjp.wrt, variables, strict=True):

@@ -22,10 +22,12 @@ from jitgraph.ir.op import Op
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.passes.autodiff import expand_grads
+from jitgraph.passes.silence import silence
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture.capture import Capture
-from jitgraph.tracing.program import Program
+from jitgraph.tracing.plan import CallPlan
 from jitgraph.tracing.record.argument_mutation import Box, put_back
+from jitgraph.tracing.record.printing import quietly
 from jitgraph.tracing.specialisation import Specialisation
 
 _TOLERANCE: Final = {dtypes.float16: 2e-2, dtypes.bfloat16: 1e-1, dtypes.float32: 2e-4, dtypes.float64: 1e-9}
@@ -74,8 +76,8 @@ def run_verified(
     before = [(handle, handle._value, handle._grad) for handle in handles if handle is not None]
     log, capture = _Log(), Capture([function.__wrapped__])
     try:
-        with capture, context.using(emitter=log):
-            expected = eagerly()
+        with quietly(), context.using(emitter=log):  # what the compiled call prints is enough
+            expected = capture.call(eagerly)
         after = [handle._value for handle, _, _ in before]
         leaves, structure = tree.flatten(expected)
         wanted = [leaf.detach().numpy() if isinstance(leaf, Tensor) else leaf for leaf in leaves]
@@ -85,7 +87,7 @@ def run_verified(
         for handle, value, grad in before:
             handle._value, handle._grad = value, grad
     if not getattr(function.__wrapped__, "is_staged", False):  # a script records other ops than eager applies
-        _compare_ops(specialisation.program, arrays, log.applied)
+        _compare_ops(specialisation.plan, arrays, log.applied)
     del log
     result = specialisation.run(match)
     found, shape = tree.flatten(result)
@@ -103,12 +105,12 @@ def run_verified(
     return result
 
 
-def _compare_ops(program: Program, arrays: Sequence[Any], applied: Sequence[Applied]) -> None:
-    graph, numbers = program.graph, _python_numbers(program)
+def _compare_ops(plan: CallPlan, arrays: Sequence[Any], applied: Sequence[Applied]) -> None:
+    graph, numbers = plan.graph, _python_numbers(plan)
     nodes = [node for node in graph.nodes if node.op.name not in _SILENT and _is_plain(node)]
     nodes = [node for node in nodes if numbers.isdisjoint(node.outputs)]
     outputs = tuple(value for node in nodes for value in node.outputs)
-    results = iter(interpret(expand_grads(replace(graph, outputs=outputs)), arrays))
+    results = iter(interpret(silence(expand_grads(replace(graph, outputs=outputs))), arrays))
     pending = iter(applied)
     for node in nodes:
         mine = [next(results) for _ in node.outputs]
@@ -125,11 +127,10 @@ def _compare_ops(program: Program, arrays: Sequence[Any], applied: Sequence[Appl
                 )
 
 
-def _python_numbers(program: Program) -> set[Value]:
+def _python_numbers(plan: CallPlan) -> set[Value]:
     """Values that are computed from Python floats alone: eagerly that is Python's own arithmetic."""
-    graph = program.graph
-    given = zip(program.inputs, graph.inputs, strict=True)
-    found = {value for source, value in given if source.kind in ("float", "host float")}
+    graph = plan.graph
+    found = {value for given, value in zip(plan.inputs, graph.inputs, strict=True) if given.kind == "float"}
     constants = {value for node in graph.nodes if not node.inputs for value in node.outputs}
     for node in graph.nodes:
         if node.inputs and found.issuperset(set(node.inputs) - constants) and not found.isdisjoint(node.inputs):

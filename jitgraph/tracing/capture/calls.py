@@ -10,6 +10,7 @@ import builtins
 import functools
 import operator
 import types
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -31,13 +32,17 @@ from jitgraph.tracing.capture.kinds import (
     may_change,
 )
 from jitgraph.tracing.capture.layout import cell_of
-from jitgraph.tracing.guards import MAX_ELEMENTS, Place, is_container
+from jitgraph.tracing.source import Place
+from jitgraph.tracing.state import MAX_ELEMENTS, is_container
 from jitgraph.tracing.symbolic.number import SymbolicNumber
 
 _SHALLOW: Final = (list, tuple, enumerate, zip, reversed, map, filter)
 _SILENT: Final = frozenset(
-    [super, object, slice, range, property, staticmethod, classmethod, globals, locals, vars, dir, type, next, id]
-)
+    [
+        *(super, object, slice, range, property, staticmethod, classmethod, globals, locals, vars, dir, type, next, id),
+        *(functools.partial, types.SimpleNamespace, types.MethodType, weakref.ref, *GETTERS),
+    ]
+)  # they keep what they are given, and look at nothing in it
 _MUTATORS: Final = frozenset({"__setattr__", "__delattr__"})
 _READERS: Final = {"__getitem__", "get"}
 _METHODS = (
@@ -190,14 +195,14 @@ class Calls(ContentsKept):
 
     # --- classes and objects ----------------------------------------------------------------------------------------
 
-    def _of_class_called(self, kind: type, arguments: Sequence[Any], names: Sequence[str]) -> Finish | None:
+    def _of_class_called(self, kind: Any, arguments: Sequence[Any], names: Sequence[str]) -> Finish | None:
         if kind in OPERATIONS and len(arguments) >= 1:
             self.operation(OPERATIONS[kind], arguments[:1])
             return None
         if kind is type and len(arguments) == 1:
             self._type_of(arguments[0])
             return None
-        if kind in _SILENT:
+        if kind in _SILENT or (issubclass(kind, BaseException) and not may_change(kind)):
             for value in arguments if kind is range else ():
                 self.special(value, "number")
             return None
@@ -240,7 +245,7 @@ class Calls(ContentsKept):
     def _of_instance_called(self, function: Any, arguments: Sequence[Any], names: Sequence[str]) -> Finish | None:
         self.special(function, "call")
         found = self.find(type(function), "__call__")
-        entry = MISSING if found is None else found[1]
+        entry: Any = MISSING if found is None else found[1]
         if is_a(entry, types.FunctionType):
             code = entry.__code__
             if is_followed(code.co_filename):
@@ -372,6 +377,17 @@ class Calls(ContentsKept):
             return self.look_up(owner, name)
         return None
 
+    def has_attribute(self, owner: Any, name: Any) -> Finish | None:
+        """``hasattr(owner, name)``."""
+        if is_a(name, str):
+            self.look_up(owner, name)
+        return None
+
+    def is_callable(self, value: Any) -> Finish | None:
+        """``callable(value)``."""
+        self.special(value, "call")
+        return None
+
     def namespace_of(self, owner: Any) -> Finish | None:
         """``vars(owner)``."""
         return self.look_up(owner, "__dict__")
@@ -418,7 +434,7 @@ class Calls(ContentsKept):
 _Model = Callable[[Any, Sequence[Any]], Finish | None]
 _MODELS: Final[dict[Any, _Model]] = {
     getattr: lambda c, a: c.asks_attribute(*a[:2]) if len(a) > 1 else None,
-    hasattr: lambda c, a: c.asks_attribute(*a[:2]) and None,
+    hasattr: lambda c, a: c.has_attribute(*a[:2]),
     setattr: lambda c, a: c.sets_attribute(*a[:2]),
     delattr: lambda c, a: c.sets_attribute(*a[:2]),
     vars: lambda c, a: c.namespace_of(a[0]),
@@ -428,7 +444,7 @@ _MODELS: Final[dict[Any, _Model]] = {
     id: lambda c, a: c.identity_of("id", a[0]),
     isinstance: lambda c, a: c.is_instance(*a) if len(a) == 2 else None,
     issubclass: lambda c, a: c.is_subclass(*a) if len(a) == 2 else None,
-    callable: lambda c, a: c.special(a[0], "call") and None,
+    callable: lambda c, a: c.is_callable(a[0]),
     operator.getitem: lambda c, a: c.read_item(*a) if len(a) == 2 else None,
     operator.setitem: lambda c, a: c.set_item(*a[:2]),
     operator.delitem: lambda c, a: c.set_item(*a[:2], removes=True),
@@ -445,4 +461,4 @@ def _runs_as_followed(function: Any) -> bool:
 def _computes_at_once(function: Any) -> bool:
     """Whether a function reads the elements of an array among its arguments: one of NumPy or of Python itself."""
     module = getattr(function, "__module__", None) if callable(function) else None
-    return is_a(module, str) and module.partition(".")[0] in ("numpy", "builtins", "math", "operator")
+    return isinstance(module, str) and module.partition(".")[0] in ("numpy", "builtins", "math", "operator")

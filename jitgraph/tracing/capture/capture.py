@@ -11,10 +11,11 @@ The standard library, installed packages and jitgraph itself are not followed, e
 from __future__ import annotations
 
 import inspect
+import signal
 import sys
 import types
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from types import CodeType, FrameType
 from typing import Any, Final
@@ -31,10 +32,12 @@ from jitgraph.tracing.capture.events import FAILED, Activation, Finish, Site, fo
 from jitgraph.tracing.capture.followed import is_followed, is_library_module, original_of
 from jitgraph.tracing.capture.kinds import MISSING, SIMPLE, is_a, may_change
 from jitgraph.tracing.capture.layout import cell_of
-from jitgraph.tracing.guards import Place, is_container, item_of
+from jitgraph.tracing.source import Place, item_of
+from jitgraph.tracing.state import is_container
 from jitgraph.tracing.symbolic.number import SymbolicNumber
 
 STAGING: Final = "__jg__"  # the variable of rewritten functions that holds the staging functions
+_CALLEE: Final = ("jitgraph.tracing.script.callees", "callee")
 _PLAIN_KEYS: Final = (int, str, bytes, float, complex, type(None), type)
 _PLAIN_NUMBERS: Final = (int, float, SymbolicNumber)
 
@@ -44,51 +47,65 @@ _ALONE: Final = forks.lock(awaited=True) if sys.version_info >= (3, 12) else nul
 
 
 class Capture(Calls):
-    """What one trace saw. Use as a context around the call of the function."""
+    """What one trace saw of the functions that it ran by ``call``."""
 
     def __init__(self, functions: Iterable[Any], known: Iterable[Any] = (), arguments: Iterable[Any] = ()) -> None:
         """``known`` are objects whose identity is in the key of the specialisation; ``arguments`` are containers whose
         contents are."""
         super().__init__(known, arguments)
         known_answers.require()
-        self._followed: dict[CodeType, bool] = {}
+        self._followed: dict[CodeType, bool | None] = {}
+        self._interrupted = False
         self._entered: dict[int, Any] = {}
         self._made: dict[int, Any] = {}  # functions that the function made
         self._cells: dict[int, Any] = {}  # cells of functions that are older than the call
         self._globals: dict[tuple[int, str], Any] = {}
         self._stands_for: dict[int, tuple[Any, Any]] = {}  # what a script calls in place of a function
         self._by_code: dict[CodeType, types.FunctionType] = {}
-        self._previous: Any = None
         for function in functions:  # an object that is called is as fixed as a function
             while function is not None:
                 self.settle(function, getattr(function, "__name__", type(function).__name__))
                 function = getattr(function, "__dict__", {}).get("__wrapped__")
 
-    def __enter__(self) -> Capture:
-        _ALONE.__enter__()
-        collector.PAUSED.__enter__()
-        self._previous = sys.gettrace()
-        sys._getframe().f_trace_opcodes = True  # from 3.12 on the first such frame switches instruction events on
-        sys.settrace(self._on_call)
-        return self
+    def call(self, function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Any:
+        """What the function returns; meanwhile all that it reads and changes is noted.
 
-    def __exit__(self, *_: object) -> None:
-        sys.settrace(self._previous)
-        self._view = self._site = None
-        collector.PAUSED.__exit__()
-        _ALONE.__exit__(None, None, None)
+        It is no context manager: a signal handler may raise before the first line of an ``__exit__`` in Python, and the
+        lock and the trace function would stay. ``with`` on a lock and ``finally`` leave no such gap.
+        """
+        with _ALONE, collector.PAUSED.inside():
+            previous = sys.gettrace()
+            try:
+                sys._getframe().f_trace_opcodes = True  # from 3.12 on the first such frame switches its events on
+                sys.settrace(self._on_call)
+                return function(*args, **keywords)
+            finally:
+                sys.settrace(previous)
+                self._view = self._site = None
 
     # --- frames -----------------------------------------------------------------------------------------------------
 
     def _on_call(self, frame: FrameType, event: str, arg: Any) -> Any:
+        if self._interrupted:
+            return None
         followed = self._followed.get(frame.f_code)
         if followed is None:
             followed = self._followed[frame.f_code] = _is_followed(frame)
+            if followed and _handles_a_signal(frame.f_code):
+                self._interrupted, self._followed[frame.f_code] = True, None
+                frame.f_trace_lines = False
+                return self._until_return
         if not followed:
             return None
         view = Activation(frame, self)
         self._enter(view)
         return follow(frame, view)
+
+    def _until_return(self, frame: FrameType, event: str, arg: Any) -> Any:
+        """What the handler of a signal does is no part of the function that it interrupts."""
+        if event == "return":
+            self._interrupted = False
+        return self._until_return
 
     def _enter(self, view: Activation) -> None:
         """A function begins to run, or goes on: one that is older than the call is guarded from here."""
@@ -209,7 +226,7 @@ class Capture(Calls):
     def imported(self, view: Activation, site: Site, module: Any) -> None:
         self._view, self._site = view, site
         name = getattr(module, "__name__", None)
-        if is_a(module, types.ModuleType) and is_a(name, str):
+        if is_a(module, types.ModuleType) and isinstance(name, str):
             self.settle(module, name)
             if not view.in_package and not is_library_module(name) and sys.modules.get(name) is module:
                 self.keep(Place("item", sys.modules, name, f"sys.modules[{name!r}]"), module)
@@ -355,7 +372,7 @@ class Capture(Calls):
             if type(operand) in SIMPLE:
                 continue
             if is_a(operand, Tensor):
-                if operation in ("format", "str", "repr") and not self.in_package:
+                if operation in ("format", "str") and not self.in_package:
                     self.cannot_guard(f"the text of {self.text_of(operand)}, which is not computed yet")
             elif is_a(operand, np.ndarray):
                 self._of_array(operation, operand, operands)
@@ -433,7 +450,7 @@ class Capture(Calls):
 
     # --- calls ------------------------------------------------------------------------------------------------------
 
-    def call(
+    def called(
         self, view: Activation, site: Site, function: Any, arguments: Sequence[Any], names: Sequence[str]
     ) -> Finish | None:
         self._view, self._site = view, site
@@ -480,8 +497,8 @@ class Capture(Calls):
         if is_a(keywords, Mapping):
             if is_container(keywords):
                 self.keep_contents(keywords)
-            return self.call(view, site, function, (*arguments, *keywords.values()), tuple(keywords))
-        return self.call(view, site, function, arguments, ())
+            return self.called(view, site, function, (*arguments, *keywords.values()), tuple(keywords))
+        return self.called(view, site, function, arguments, ())
 
     def raised(self, view: Activation, site: Site, error: Any) -> None:
         if is_a(error, type) and may_change(error):
@@ -533,7 +550,7 @@ class Capture(Calls):
             storage = self.storage(owner)
             before = MISSING if storage is None else storage.get(name, MISSING)
         place = Place("attribute", owner, name, text)
-        if is_a(before, dict) and name == "__dict__":
+        if isinstance(before, dict) and name == "__dict__":
             before = dict(before)
         self.note_write(place, before)
 
@@ -577,7 +594,7 @@ class Capture(Calls):
         self.note_write(place, place.get_or(MISSING))
 
 
-_OF_TENSORS: Final = frozenset({"format", "str", "repr", "is"})
+_OF_TENSORS: Final = frozenset({"format", "str", "is"})
 
 
 def _is_followed(frame: FrameType) -> bool:
@@ -592,12 +609,14 @@ def _is_followed(frame: FrameType) -> bool:
     return True
 
 
+def _handles_a_signal(code: CodeType) -> bool:
+    """Whether code is that of a handler of signals, which runs between any two instructions."""
+    return any(getattr(signal.getsignal(number), "__code__", None) is code for number in signal.valid_signals())
+
+
 def _is_callee(function: Any) -> bool:
-    return (
-        is_a(function, types.FunctionType)
-        and function.__module__ == "jitgraph.tracing.script.functions"
-        and function.__name__ == "callee"
-    )
+    """Whether a function is the one by which a script finds out what to call."""
+    return is_a(function, types.FunctionType) and (function.__module__, function.__name__) == _CALLEE
 
 
 def _entry(owner: Any, name: str) -> Any:
@@ -624,4 +643,4 @@ def _is_view(array: Any, key: Any) -> bool:
     keys = key if is_a(key, tuple) else (key,)
     if not all(is_a(k, slice | int | np.integer | types.EllipsisType | None) and k is not True for k in keys):
         return False
-    return sum(is_a(k, int | np.integer) for k in keys) < array.ndim
+    return bool(sum(is_a(k, int | np.integer) for k in keys) < array.ndim)

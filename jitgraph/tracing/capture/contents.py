@@ -19,11 +19,14 @@ from jitgraph.tracing.capture.kinds import (
     is_a,
     is_constant,
     is_iterator,
+    is_own_class,
     may_change,
     slots_of,
 )
 from jitgraph.tracing.capture.lookup import Lookup
-from jitgraph.tracing.guards import MAX_ELEMENTS, Contents, Elements, Place, entries_of, is_container, keeper
+from jitgraph.tracing.capture.state import Kept
+from jitgraph.tracing.source import Place, entries_of
+from jitgraph.tracing.state import MAX_ELEMENTS, Contents, elements_of, is_container, keeper
 
 MOST_ELEMENTS: Final = 1 << 16  # of a container whose elements are guarded by their identity, all at once
 MOST_LEAVES: Final = 64  # of what is handed to code that is not followed
@@ -46,9 +49,9 @@ class ContentsKept(Lookup):
             return
         text = text or self.text_of(container)
         many = len(container) > MAX_ELEMENTS
-        contents = Elements.of(container) if many and len(container) <= MOST_ELEMENTS else Contents.of(container)
-        place = Place("item", [container], 0, text)
-        self.contents[id(container), Contents] = place, contents, self.line, soft
+        by_identity = MAX_ELEMENTS < len(container) <= MOST_ELEMENTS and not is_a(container, set | frozenset)
+        elements = elements_of(container) if by_identity else None
+        self.contents[id(container), Contents] = Kept(Contents.of(container), text, self.line, soft, elements)
         if type(container) in (list, dict, set):
             self.put_back.append((container, keeper(container)))
         if len(container) > MOST_ELEMENTS:
@@ -70,8 +73,7 @@ class ContentsKept(Lookup):
         if id(container) in self.steady and id(container) not in self.keyed and not is_a(container, tuple):
             if (id(container), Contents) in self.contents or (id(container), int) in self.contents:
                 return
-            place = Place("item", [container], 0, self.text_of(container))
-            self.contents[id(container), int] = place, Contents.of(container), self.line, False
+            self.contents[id(container), int] = Kept(Contents.of(container), self.text_of(container), self.line)
             if type(container) in (list, dict, set):
                 self.put_back.append((container, keeper(container)))
 
@@ -148,7 +150,7 @@ class ContentsKept(Lookup):
     def _whole_object(self, value: Any, objects: bool, text: str) -> None:
         """An instance with attributes, or one whose inside nobody sees."""
         kind, storage = type(value), self.storage(value)
-        if not objects and tree.container_of(value) is None:
+        if is_own_class(kind) or (not objects and tree.container_of(value) is None):
             return
         steady = id(value) in self.steady and id(value) not in self.keyed
         if storage is None and not slots_of(kind):
@@ -181,5 +183,4 @@ class ContentsKept(Lookup):
                 for name, value in list(entries.items()):
                     if name not in _UNINTERESTING:
                         self.keep_entry(base, name, value)
-                place = Place("item", [entries], 0, base.__qualname__)
-                self.contents[id(base), Contents] = place, Contents.of(entries), self.line, True
+                self.contents[id(base), Contents] = Kept(Contents.of(entries), base.__qualname__, self.line, True)

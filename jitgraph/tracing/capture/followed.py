@@ -54,7 +54,7 @@ def is_library_module(name: str) -> bool:
     """Whether the module of this name is none of the user's."""
     module = sys.modules.get(name)
     if module is None:
-        return False
+        return name.startswith("namedtuple_")  # what the standard library writes for a named tuple
     file = getattr(module, "__file__", None)
     if name == "__main__" or (file is None and getattr(module, "__spec__", None) is None):
         return False  # a module that nobody imported was made by the user

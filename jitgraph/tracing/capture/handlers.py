@@ -112,7 +112,7 @@ def _super_attribute(sink: Sink, view: Activation, site: Site) -> Finish | None:
     function, kind, owner = view.at(-3), view.at(-2), view.at(-1)
     if view.same(function, builtins.super):
         return sink.inherited(view, site, kind, owner, site.value)
-    return sink.call(view, site, function, (kind, owner) if site.argument & _TWO_ARGUMENTS else (), ())
+    return sink.called(view, site, function, (kind, owner) if site.argument & _TWO_ARGUMENTS else (), ())
 
 
 @_handles("STORE_ATTR", "DELETE_ATTR")
@@ -291,7 +291,7 @@ def _called(sink: Sink, view: Activation, site: Site, above: int) -> Finish | No
         function, first = first, NULL
     if first is not NULL:
         given.insert(0, first)
-    return sink.call(view, site, function, given, site.names)
+    return sink.called(view, site, function, given, site.names)
 
 
 @_handles("CALL_FUNCTION_EX")

@@ -50,7 +50,8 @@ def refuse(value: Any, text: str, location: Location | None) -> None:
         return
     owner = value.__self__ if hasattr(type(value), "__self__") else None  # no __getattr__ of the user's is asked
     generators = (*_loaded("random", "Random"), *_loaded("numpy.random", "RandomState", "Generator"))
-    if issubclass(type(owner), generators) or issubclass(type(value), generators) or value is sys.modules.get("numpy.random"):
+    drawn = issubclass(type(owner), generators) or issubclass(type(value), generators)
+    if drawn or value is sys.modules.get("numpy.random"):
         _raise(text, "a random number drawn while tracing", "jg.random, whose stream goes on at each call", location)
     if any(value is draw for draw in (os.urandom, *_loaded("uuid", "uuid1", "uuid4"))):
         _raise(text, "a random number drawn while tracing", "draw it outside and pass it as an argument", location)

@@ -8,13 +8,13 @@ import operator
 import sys
 import types
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 
-from jitgraph.tracing.capture.followed import PACKAGE, is_library_module
+from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_library_module
 from jitgraph.tracing.symbolic.number import SymbolicNumber
 from jitgraph.tracing.symbolic.sizes import SymbolicDim
 
@@ -80,20 +80,24 @@ OPERATIONS: Final[dict[Any, str]] = {
 """Functions that do what an operator does."""
 
 
+def _remember(question: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lru_cache(maxsize=4096)(question)
+
+
 def is_a(value: Any, kinds: Any) -> bool:
     """Whether the class of ``value`` is one of ``kinds``, or derives from one; no code of the user's is asked."""
     return issubclass(type(value), kinds)
 
 
-@lru_cache(maxsize=4096)
-def is_constant(kind: type) -> bool:
+@_remember
+def is_constant(kind: Any) -> bool:
     """Whether instances of a class do not change after they were made, or are guarded in another way."""
     names = {f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__}
     return issubclass(kind, _CONSTANT) or not names.isdisjoint(_CONSTANT_BY_NAME)
 
 
-@lru_cache(maxsize=4096)
-def may_change(kind: type) -> bool:
+@_remember
+def may_change(kind: Any) -> bool:
     """Whether a class is the user's, who may change what it holds."""
     flags = kind.__flags__
     if not flags & _HEAP or flags & _IMMUTABLE:
@@ -105,6 +109,13 @@ def may_change(kind: type) -> bool:
         return False
     file = getattr(sys.modules.get(module), "__file__", None)
     return file is None or not file.startswith(PACKAGE)
+
+
+@_remember
+def is_own_class(kind: Any) -> bool:
+    """Whether a class is this package's own, and holds no state of the user's."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
+    return file.startswith(PACKAGE) and not is_followed(file)
 
 
 def is_iterator(value: Any) -> bool:

@@ -144,7 +144,7 @@ def differing() -> list[str]:
     space |= {"d": {"k": 1006}, "kind": _Object, "error": ValueError()}
     answers, previous = _Answers(), sys.gettrace()
     sys._getframe().f_trace_opcodes = True  # from 3.12 on the first such frame switches instruction events on
-    with collector.PAUSED:
+    with collector.PAUSED.inside():
         sys.settrace(answers.on_call)
         try:
             exec(compile(_SOURCE, _FILE, "exec"), space)
@@ -170,7 +170,7 @@ def _expected(a: Any, o: Any, f: Any, i: Any, j: Any, l: Any, e: Any, t: Any, d:
         ("operate", None, "in", (i, l)), ("iterate", None, l), ("iterate", None, t), ("operate", None, "mapping", (d,)),
         *(("operate", None, name, (x,)) for name, x in (("neg", o), ("bool", l), ("hash", o), ("with", o))),
         *(("operate", None, name, (i,)) for name in ("format", "repr")),
-        ("call", None, f, (a,), ()), ("call", None, f, (a, e), ("name",)), ("call_unpacked", None, f, t, None),
+        ("called", None, f, (a,), ()), ("called", None, f, (a, e), ("name",)), ("call_unpacked", None, f, t, None),
         ("raised", None, error), ("operate", None, "matched", (d,)), ("operate", None, "len", (l,)),
     ]  # fmt: skip
     if sys.version_info >= (3, 12):  # before, a slice is made first, and super is called

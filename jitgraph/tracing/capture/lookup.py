@@ -21,7 +21,9 @@ from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.followed import is_followed, is_library_module
 from jitgraph.tracing.capture.kinds import MISSING, SIMPLE, SPECIAL, is_a, may_change
 from jitgraph.tracing.capture.state import State
-from jitgraph.tracing.guards import Guard, Place, entries_of, guard_for, is_container, storage_of
+from jitgraph.tracing.guard import Assumption
+from jitgraph.tracing.source import Place, entries_of, storage_of
+from jitgraph.tracing.state import is_container
 from jitgraph.tracing.symbolic.number import plain_of
 
 _OF_VIEWS = frozenset(
@@ -251,10 +253,9 @@ class Lookup(State):
         """An attribute of an argument that is no part of its tree, as one that ``__post_init__`` sets."""
         if value is not None and (is_container(value) or tree.container_of(value) is not None):
             self.cannot_guard(f"what is in {place.text}, which is no field of the argument")
-        guard = guard_for(place, value, self.line)
-        if guard.kind in ("tensor", "array"):
-            guard = Guard("identity", place, value, self.line)
-        self.attributes.setdefault((id(place.owner), place.key), (place.owner, guard))
+        by_identity = is_a(value, Tensor | np.ndarray)
+        predicate = self.objects.same(value) if by_identity else self.objects.value(value)
+        self.attributes.setdefault((id(place.owner), place.key), Assumption(place, predicate, self.line))
 
     def _by_entry(self, owner: Any, name: str, entry: Any) -> Finish | None:
         """What the class has: a method, a value, or a descriptor that the instance could shadow."""

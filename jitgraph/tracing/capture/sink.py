@@ -38,7 +38,7 @@ class Sink(Protocol):
     def operate(self, view: Activation, site: Site, operation: str, operands: Sequence[Any]) -> None:
         """An operator, ``len``, ``bool``, ``hash``, ``format``, ``with`` and the like, of these operands."""
 
-    def call(
+    def called(
         self, view: Activation, site: Site, function: Any, arguments: Sequence[Any], names: Sequence[str]
     ) -> Finish | None:
         """``function`` is called; the last ``arguments`` are given by ``names``."""

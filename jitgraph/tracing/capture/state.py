@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,17 +18,9 @@ from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.events import Activation, Site
 from jitgraph.tracing.capture.followed import PACKAGE
 from jitgraph.tracing.capture.kinds import MISSING, is_a
-from jitgraph.tracing.guards import (
-    MAX_BYTES,
-    ArrayState,
-    Contents,
-    Guard,
-    GuardKind,
-    Place,
-    fingerprint,
-    guard_for,
-    restore,
-)
+from jitgraph.tracing.guard import Absent, Assumption, HasContents, Objects, Predicate
+from jitgraph.tracing.source import Place
+from jitgraph.tracing.state import MAX_BYTES, Contents, elements_of, fingerprint, restore
 from jitgraph.tracing.symbolic.number import SymbolicNumber, plain_of
 
 
@@ -57,6 +49,16 @@ class Write:
         return self.before is MISSING
 
 
+class Kept(NamedTuple):
+    """A container of which the extent is kept, and where there are many, the very elements."""
+
+    contents: Contents
+    text: str
+    location: Location
+    soft: bool = False
+    elements: tuple[Any, ...] | None = None
+
+
 class State:
     """Objects by where they come from, and what was read of them and written to them.
 
@@ -65,6 +67,7 @@ class State:
     """
 
     def __init__(self, known: Iterable[Any], arguments: Iterable[Any]) -> None:
+        self.objects = Objects()
         self.reads: dict[tuple[Any, ...], Read] = {}
         self.writes: dict[tuple[Any, ...], Write] = {}
         self.unguarded: dict[str, Location] = {}
@@ -72,11 +75,11 @@ class State:
         self.keyed: dict[int, Any] = {id(value): value for value in arguments}
         self.fresh: dict[int, Any] = {}  # instances of classes that the function made
         self.instances: dict[int, Any] = {}  # owners of ``__dict__``s, by the id of that
-        self.attributes: dict[tuple[int, str], tuple[Any, Guard]] = {}  # of containers among the arguments
+        self.attributes: dict[tuple[int, str], Assumption] = {}  # of containers among the arguments
         self.by_numpy: set[int] = set()  # ids of arrays whose elements Python or NumPy read
         self.texts: dict[int, str] = {}  # how an object was reached first
         self.with_attributes: dict[int, Tensor] = {}  # handles that have to stay the same
-        self.contents: dict[tuple[int, type], tuple[Place, Contents, Location, bool]] = {}
+        self.contents: dict[tuple[int, type], Kept] = {}
         self.put_back: list[tuple[Any, Callable[[Any], None]]] = []
         self._watches: list[dict[tuple[Any, ...], Write]] = []
         self._arrays: dict[int, tuple[Any, str, Location, Any]] = {}
@@ -221,61 +224,72 @@ class State:
 
     # --- the end of the trace ---------------------------------------------------------------------------------------
 
-    def guards(self, lifted: Collection[int] = ()) -> list[Guard]:
-        """The guards that what was read calls for; TraceError where the function changed it in a way not seen.
+    def assumptions(self, lifted: Collection[int] = ()) -> list[Assumption]:
+        """What must be true of what was read; TraceError where the function changed it in a way not seen.
 
         ``lifted`` are the ids of arrays that are inputs. Elements that Python or NumPy used are guarded where they are
         few.
         """
-        found: list[Guard] = []
+        found: list[Assumption] = []
         for used, text, location, before in self._arrays.values():
             if fingerprint(used) != before:
                 raise _changed(text, location)
         for identity, read in self.reads.items():
             if identity not in self._released or read.by_user:
-                found += self._guards_of(read, identity in self.writes, lifted)
+                found += self._of_read(read, identity in self.writes, lifted)
         for write in self.writes.values():
             after = write.place.get_or(MISSING)
             if after is write.before and not _is_value(after) and not self.is_own(write.place.owner):
-                kind: GuardKind = "absent" if after is MISSING else "identity"
-                found.append(Guard(kind, write.place, None if after is MISSING else after, write.location))
+                predicate: Predicate = Absent() if after is MISSING else self.objects.same(after)
+                found.append(Assumption(write.place, predicate, write.location))
         for place, handle in self.tensor_places():
             if id(handle) in self.with_attributes:
-                found.append(Guard("identity", place, handle, self.reads[place.identity].location))
-        for place, contents, location, soft in self.contents.values():
-            expected = self._before(contents)
-            if expected is contents and not contents.unchanged():
-                if not soft:
-                    raise _changed(place.text, location)
-                self.unguarded.setdefault(f"what library code keeps in {place.text}", location)
-                continue
-            found.append(Guard("length", place, expected, location))
-        return found
+                found.append(Assumption(place, self.objects.same(handle), self.reads[place.identity].location))
+        for kept in self.contents.values():
+            found += self._of_contents(kept)
+        return [*found, *self.attributes.values()]
 
-    def _guards_of(self, read: Read, written: bool, lifted: Collection[int]) -> Iterator[Guard]:
+    def _of_read(self, read: Read, written: bool, lifted: Collection[int]) -> Iterator[Assumption]:
         place, value, location = read.place, read.value, read.location
         if type(value) is SymbolicNumber:  # read again at each call
             if not written and place.get_or(None) is not value:
                 raise _changed(place.text, location)
             return
-        guard = Guard("absent", place, None, location) if value is MISSING else guard_for(place, value, location)
-        if guard.kind == "array" and (id(value) not in lifted or id(value) in self.by_numpy):
+        predicate = Absent() if value is MISSING else self.objects.value(value)
+        assumption = Assumption(place, predicate, location)
+        if issubclass(type(value), np.ndarray) and (id(value) not in lifted or id(value) in self.by_numpy):
             if value.nbytes <= MAX_BYTES:
-                yield Guard("contents", place, ArrayState.copy_of(value), location)
+                yield assumption._replace(predicate=HasContents.of(value))
             else:
                 what = f"the {value.nbytes} bytes of the array {place.text}, used by NumPy"
                 self.unguarded.setdefault(what, location)
-        if written or guard.holds():
-            yield guard
+        if written or assumption.holds(self.objects.values):
+            yield assumption
         elif not read.soft:
             raise _changed(place.text, location)
         else:
             self.unguarded.setdefault(f"what library code keeps in {place.text}", location)
 
+    def _of_contents(self, kept: Kept) -> Iterator[Assumption]:
+        contents, container = kept.contents, kept.contents.container
+        expected = self._before(contents)
+        if expected is contents and not contents.unchanged():
+            if not kept.soft:
+                raise _changed(kept.text, kept.location)
+            self.unguarded.setdefault(f"what library code keeps in {kept.text}", kept.location)
+            return
+        place = Place("object", container, None, kept.text)
+        extent = self.objects.extent(container) if expected is contents else self.objects.keys(expected.keys)
+        yield Assumption(place, extent, kept.location)
+        if kept.elements is not None:
+            if any(a is not b for a, b in zip(kept.elements, elements_of(container), strict=True)):
+                raise _changed(kept.text, kept.location)
+            yield Assumption(place, self.objects.elements(container), kept.location)
+
     def _before(self, contents: Contents) -> Contents:
         """The extent of a container without the keys, or attributes, that the function itself added."""
         container = contents.container
-        if not is_a(container, dict):
+        if not isinstance(container, dict):
             return contents
         owner = self.instances.get(id(container), container)
         added = {write.place.key for write in self.writes.values() if write.place.owner is owner and write.is_new}

@@ -9,16 +9,18 @@ from typing import Any, Final
 
 from jitgraph.errors import TraceError
 from jitgraph.location import Location
-from jitgraph.tracing.guards import keeper
+from jitgraph.tracing.control.journal import Journal
+from jitgraph.tracing.state import keeper
 
 _EMPTY: Final = object()
 
 
 @contextmanager
-def unchanged(name: str, trace: Any, function: Any) -> Iterator[None]:
+def unchanged(name: str, trace: Any, function: Any, journal: Journal | None = None) -> Iterator[None]:
     """TraceError where the block, which records ``function`` as a body of ``name``, leaves Python state changed.
 
-    That is what the trace sees being written, and the variables and containers that the function closes over.
+    That is what the trace sees being written, but for what ``journal`` covers, and the variables and containers that
+    the function closes over. It is put back.
     """
     while getattr(trace, "parent", None) is not None:
         trace = trace.parent
@@ -27,15 +29,40 @@ def unchanged(name: str, trace: Any, function: Any) -> Iterator[None]:
     if capture is None:
         yield
     else:
-        with capture.watching() as written:
-            yield
-        for write in written:
-            if not _same(write.place.get_or(_EMPTY), _EMPTY if write.is_new else write.before):
-                raise _changed(write.place.text, name, write.location)
+        failed = True
+        try:
+            with capture.watching() as written:
+                yield
+            failed = False
+        finally:
+            left = [write for write in written if not _is_covered(write, journal) and not _is_put_back(write)]
+            for write in reversed(left):
+                write.place.remove() if write.is_new else write.place.set(write.before)
+            if left and not failed:
+                raise _changed(left[0].place.text, name, left[0].location)
     for text, is_changed, put_back in cells:
         if is_changed():
             put_back()
             raise _changed(text, name, Location.of_user())
+
+
+def watched(name: str, trace: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function``, whose calls ``unchanged`` looks at."""
+
+    def call(*args: Any) -> Any:
+        with unchanged(name, trace, function):
+            return function(*args)
+
+    return call
+
+
+def _is_covered(write: Any, journal: Journal | None) -> bool:
+    place = write.place
+    return journal is not None and journal.covers(place.owner, place.key, attribute=place.kind == "attribute")
+
+
+def _is_put_back(write: Any) -> bool:
+    return _same(write.place.get_or(_EMPTY), _EMPTY if write.is_new else write.before)
 
 
 def _changed(text: str, name: str, location: Location | None) -> TraceError:

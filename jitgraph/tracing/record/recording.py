@@ -18,10 +18,12 @@ from jitgraph.runtime import forks, recursion
 from jitgraph.tracing.arguments import Arguments, Binder, LeafKey, Static, TensorSpec, containers
 from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.capture import Capture
-from jitgraph.tracing.guards import Place
-from jitgraph.tracing.program import Program
-from jitgraph.tracing.record.argument_mutation import aliases, boxes_of, put_back
+from jitgraph.tracing.plan import CallPlan
+from jitgraph.tracing.record import printing
+from jitgraph.tracing.record.argument_mutation import aliases, boxes_of, changes, put_back
+from jitgraph.tracing.record.planning import Call, Planning
 from jitgraph.tracing.record.trace import Trace
+from jitgraph.tracing.source import Place, World
 from jitgraph.tracing.specialisation import Specialisation
 from jitgraph.tracing.symbolic.naming import Family, named_keys
 from jitgraph.tracing.symbolic.number import standing_in
@@ -50,15 +52,15 @@ class Recording:
         self.strict = strict
         self.families: dict[Any, Family] = {}
 
-    def program(
+    def plan(
         self, arguments: Arguments, values: Sequence[Any], known: Sequence[Specialisation] = ()
-    ) -> tuple[Program, tuple[LeafKey, ...]]:
+    ) -> tuple[CallPlan, tuple[LeafKey, ...]]:
         """Record the call; sizes that varied are named, and a name that cannot be one is given up.
 
         Python numbers whose values differ from those in the specialisations ``known`` are read at each call, where
         Python itself does not need them. Code that takes no name for a size is recorded once more with the size itself.
         """
-        varying = Varying.of(known, arguments)
+        varying = Varying.of(known, arguments, values)
         family = self.families.setdefault(Family.key(arguments), Family())
         if len(self.families) > MOST_FAMILIES:
             del self.families[next(iter(self.families))]
@@ -69,7 +71,7 @@ class Recording:
             keys = varying.keys(keys)
             declared = frozenset(sizes) - positions.keys()
             try:
-                program = self.record(arguments, keys, values, sizes, declared, tuple(varying.places.values()))
+                plan = self.record(arguments, keys, values, sizes, declared, tuple(varying.places.values()))
             except SizeConflictError as conflict:
                 for name in conflict.names & positions.keys():
                     family.pin(positions[name], conflict.location)
@@ -86,12 +88,12 @@ class Recording:
                     family.pinned = pinned
                     raise
                 continue
-            if varying.settle(program, arguments):
+            if varying.settle(plan, World(self.function, values, plan.objects), arguments):
                 continue
-            for name, location in _pinned(program):
+            for name, location in _pinned(plan):
                 if name in positions:
                     family.pin(positions[name], location)
-            return replace(program, held=tuple(varying.held.values())), keys
+            return replace(plan, held=tuple(varying.held.values())), keys
 
     def record(
         self,
@@ -101,7 +103,7 @@ class Recording:
         sizes: Mapping[str, int] | None,
         declared: frozenset[str],
         varying: Sequence[Place] = (),
-    ) -> Program:
+    ) -> CallPlan:
         """One trace, with the arguments' sizes as in ``keys``; whatever the function changed is put back.
 
         The Python numbers at the places ``varying`` are read at each call.
@@ -129,31 +131,32 @@ class Recording:
             trace.put_back_flags()
 
         try:
-            with forks.unfinished(put_all_back), recursion.DEEPER, standing_in(varying, trace.numbers):
+            with forks.unfinished(put_all_back), recursion.DEEPER.inside(), standing_in(varying, trace.numbers):
                 try:
                     with context.using(emitter=trace, trace=trace, constraints=trace.constraints):
-                        with noting() as noted, capture:
-                            result = self.function(*args, **keywords)
+                        with noting() as noted, printing.intercepting():
+                            result = capture.call(self.function, *args, **keywords)
                         _raise_refusal(noted, shapes=trace.constraints.denied)
-                        program = trace.finish(result, boxes)
+                        call = Call(self.function, self.binder.names, arguments, keys)
+                        plan = Planning(trace, call, boxes).plan(result)
+                        changed = next(changes(boxes), None)
                 finally:
                     capture.undo()
                     put_back(boxes)
         finally:
             trace.put_back_flags()
             trace.ended = True
-        if twice and program.changes:
-            change = program.changes[0][0]
+        if twice and changed is not None:
             raise TraceError(
-                f"{self.name} changes {change.text}, and a container stands more than once among the arguments",
+                f"{self.name} changes {changed.text}, and a container stands more than once among the arguments",
                 hint="pass each container once, or return the new value instead",
             )
-        if self.strict and program.unguarded:
+        if self.strict and plan.unguarded:
             raise TraceError(
-                f"under strict=True, {self.name} depends on what cannot be guarded: {program.unguarded[0]}",
+                f"under strict=True, {self.name} depends on what cannot be guarded: {plan.unguarded[0]}",
                 hint="pass it as an argument, or read it by plain attributes and items",
             )
-        return program
+        return plan
 
 
 def _raise_refusal(noted: Sequence[JitgraphError], *, shapes: bool) -> None:
@@ -167,20 +170,17 @@ def _raise_refusal(noted: Sequence[JitgraphError], *, shapes: bool) -> None:
             raise error
 
 
-def _pinned(program: Program) -> list[tuple[str, Location | None]]:
+def _pinned(plan: CallPlan) -> list[tuple[str, Location | None]]:
     """Names that the program's constraints hold to one int, with the line that did it."""
     from jitgraph.ir.constraints import Constraints
 
-    known = Constraints(program.graph.constraints)
+    known = Constraints(plan.graph.constraints)
+    lines = {relation.shown: location for relation, location in plan.relations("sizes")}
     found = []
-    for name in program.sizes:
+    for name in plan.sizes:
         if isinstance(known.reduce(Dim.name(name)), int):
-            lines = [
-                p.location
-                for p in program.pins
-                if name in dims.names(p.constraint.left) | dims.names(p.constraint.right)
-            ]
-            found.append((name, lines[0] if lines else None))
+            about = [c for c in plan.graph.constraints if name in dims.names(c.left) | dims.names(c.right)]
+            found.append((name, lines[str(about[0])] if about else None))
     return found
 
 

@@ -26,7 +26,8 @@ from jitgraph.ir import context
 from jitgraph.location import Location
 from jitgraph.runtime import forks
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.guards import Guard, Place, brief, same_float
+from jitgraph.tracing.guard import Equals, Guard
+from jitgraph.tracing.source import Place
 from jitgraph.tracing.symbolic.sizes import SymbolicDim
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 _LONGEST: Final = 400  # characters of an expression; a longer one is held to its value
 _MOST_QUESTIONS: Final = 64  # about numbers that vary; then they are held to their values
 _LEAF: Final = re.compile(r"\bn(\d+)\b")
-_ERRORS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 class Origin(NamedTuple):
@@ -60,7 +60,7 @@ class Question(NamedTuple):
     location: Location | None
 
     def condition(self) -> str:
-        """The question as a Python condition; ``same_float`` stands for the function of ``guards``."""
+        """The question as a Python condition; ``same_float`` stands for the function of ``values``."""
         answer = self.answer
         if isinstance(answer, type):
             return f"type({self.text}) is {answer.__name__}"
@@ -306,13 +306,20 @@ class SymbolicNumber:
         return np.asarray(self.hold("a NumPy array of {}"), dtype=dtype)
 
     def __repr__(self) -> str:
-        return repr(self.hold("the text of {}"))
+        return self._text("r")
 
     def __str__(self) -> str:
-        return str(self.hold("the text of {}"))
+        return self._text("s")
 
     def __format__(self, spec: str) -> str:
-        return format(self.hold("the text of {}"), spec)
+        return self._text("", spec)
+
+    def _text(self, conversion: str, form: str = "") -> str:
+        """The text of the plain number; in that of a print what stands for the number at each call."""
+        trace = context.current().trace
+        if self.is_live and trace.text is not None and _fits(self.plain):
+            return str(trace.text.mark(self, conversion, form))
+        return format(self.hold("the text of {}"), form)
 
     def __getattr__(self, name: str) -> Any:
         """What ints and floats have besides, such as ``bit_length``."""
@@ -362,6 +369,11 @@ def _is_number(other: Any) -> bool:
     return type(other) in _PLAIN or type(other) is SymbolicNumber
 
 
+def _fits(plain: int | float) -> bool:
+    """Whether an input of the graph can hold the number."""
+    return isinstance(plain, float) or -(2**63) <= plain < 2**63
+
+
 def _text(x: Any) -> str:
     if type(x) is SymbolicNumber:
         return x.text
@@ -394,12 +406,13 @@ def without_numbers(value: Any) -> Any:
 
 def is_numeric(guard: Guard) -> bool:
     """Whether a guard holds a place to the value of a Python int or float."""
-    return guard.kind in ("equal", "float") and type(guard.expected) in (int, float)
+    return isinstance(guard.predicate, Equals) and guard.predicate.plain.kind in ("int", "float")
 
 
-def varies(guard: Guard) -> bool:
-    """Whether a number of the same kind and another value stands there now."""
-    return is_numeric(guard) and type(guard.place.get_or(None)) is type(guard.expected) and not guard.holds()
+def varies(guard: Guard, place: Place) -> bool:
+    """Whether a number of the same kind and another value stands at the place of the guard now."""
+    predicate, now = guard.predicate, place.get_or(None)
+    return isinstance(predicate, Equals) and type(now).__name__ == predicate.plain.kind and not predicate.holds(now)
 
 
 @contextmanager
@@ -446,24 +459,6 @@ def _setter(place: Place) -> Callable[[Any], None] | None:
     slot = getattr(type(owner), str(key), None)
     if isinstance(slot, types.MemberDescriptorType):
         return lambda value: slot.__set__(owner, value)
-    return None
-
-
-def first_broken(origins: Sequence[Origin], questions: Sequence[Question], leaves: Sequence[Any]) -> str | None:
-    """The first question with another answer now, in words; None where there is none."""
-    names: dict[str, Any] = {"same_float": same_float, "math": math}
-    for origin in origins:
-        now = leaves[origin.leaf] if origin.place is None else origin.place.get_or(None)
-        if type(now) is not origin.kind:
-            return f"{origin.text} was {origin.kind.__name__}, but now it is {brief(now)}"
-        names[f"n{origin.number}"] = now
-    for question in questions:
-        try:
-            holds = bool(eval(question.condition(), dict(names)))
-        except _ERRORS:
-            holds = False
-        if not holds:
-            return f"{shown_question(question, origins)} (needed at {question.location}) no longer holds"
     return None
 
 

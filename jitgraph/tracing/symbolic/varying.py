@@ -7,10 +7,11 @@ from typing import Any
 
 from jitgraph.location import Location
 from jitgraph.tracing.arguments import Arguments, LeafKey, Static
-from jitgraph.tracing.guards import Guard, Place
-from jitgraph.tracing.program import Program
+from jitgraph.tracing.guard import Varies
+from jitgraph.tracing.plan import CallPlan, Held
+from jitgraph.tracing.source import Place, Source, World
 from jitgraph.tracing.specialisation import Specialisation
-from jitgraph.tracing.symbolic.number import Held, Origin, can_stand_in, is_numeric, varies
+from jitgraph.tracing.symbolic.number import can_stand_in, is_numeric, varies
 
 
 class Varying:
@@ -21,96 +22,104 @@ class Varying:
 
     def __init__(self) -> None:
         self.places: dict[Any, Place] = {}
-        self.leaves: dict[int, str] = {}
+        self.leaves: dict[int, Source] = {}
         self.held: dict[Any, Held] = {}
+        self._sources: dict[Any, Source] = {}  # of the places
         self._has_counted = False
 
     def __bool__(self) -> bool:
         return bool(self.places or self.leaves)
 
     @staticmethod
-    def of(known: Sequence[Specialisation], arguments: Arguments) -> Varying:
+    def of(known: Sequence[Specialisation], arguments: Arguments, values: Sequence[Any]) -> Varying:
         """The numbers that differ now from what the specialisations ``known`` assume, or that vary there already."""
         found = Varying()
         for specialisation in known:
-            program = specialisation.program
-            for held in program.held:
-                found.held.setdefault(_identity(held.origin), held)
-            for origin in program.numbers:
-                if origin.place is not None:
-                    found.places[origin.place.identity] = origin.place
-            for guard in program.guards:
-                if varies(guard) and can_stand_in(guard.place):
-                    found.places[guard.place.identity] = guard.place
+            plan, world = specialisation.plan, specialisation.world(values)
+            for held in plan.held:
+                found.held.setdefault(_identity(held.source, world), held)
+            for guard in plan.guards:
+                if guard.source is None or guard.source.kind == "argument":
+                    continue
+                if isinstance(guard.predicate, Varies) or is_numeric(guard):
+                    place = world.place(guard.source)
+                    if place is not None and (
+                        isinstance(guard.predicate, Varies) or (varies(guard, place) and can_stand_in(place))
+                    ):
+                        found._add(place, guard.source)
             if specialisation.structure == arguments.structure:
-                found._compare(specialisation.keys, arguments)
+                found._compare(specialisation, arguments)
         for identity in found.held:
             found.places.pop(identity, None)
         return found
 
-    def _compare(self, keys: Sequence[LeafKey], arguments: Arguments) -> None:
-        for number, (expected, key, leaf) in enumerate(zip(keys, arguments.keys, arguments.leaves, strict=True)):
+    def _add(self, place: Place, source: Source) -> None:
+        self.places[place.identity] = place
+        self._sources[place.identity] = source
+
+    def _compare(self, known: Specialisation, arguments: Arguments) -> None:
+        for number, (expected, key, leaf) in enumerate(zip(known.keys, arguments.keys, arguments.leaves, strict=True)):
             if isinstance(leaf, Static) or key.kind != "equal" or type(key.value) is not int:
                 continue
             by_value = expected.kind == "equal" and type(expected.value) is int
-            text = arguments.texts[number]
-            if text not in self.held and (expected.kind == "number" or (by_value and expected.value != key.value)):
-                self.leaves[number] = text
+            source = known.plan.arguments[number]
+            if source not in self.held and (expected.kind == "number" or (by_value and expected.value != key.value)):
+                self.leaves[number] = source
 
     def keys(self, keys: tuple[LeafKey, ...]) -> tuple[LeafKey, ...]:
         """The keys of leaves, with those that vary by their kind alone."""
         return tuple(LeafKey("number") if number in self.leaves else key for number, key in enumerate(keys))
 
-    def settle(self, program: Program, arguments: Arguments) -> bool:
-        """Take out what ``program`` had to hold and put in what it counts up; whether to record once more."""
-        for held in program.held:
-            self._hold(held)
-        numbers = [] if program.held else self._counted_leaves(program, arguments)
+    def settle(self, plan: CallPlan, world: World, arguments: Arguments) -> bool:
+        """Take out what ``plan`` had to hold and put in what it counts up; whether to record once more."""
+        for held in plan.held:
+            self._hold(held, _identity(held.source, world))
+        numbers = [] if plan.held else self._counted_leaves(plan, arguments)
         for number in numbers:
-            self.leaves[number] = arguments.texts[number]
-        look = not program.held and not self._has_counted  # once: the places may be other ones in each recording
+            self.leaves[number] = plan.arguments[number]
+        look = not plan.held and not self._has_counted  # once: the places may be other ones in each recording
         self._has_counted |= look
-        counted = [] if not look else [guard for guard in _counted(program) if self._is_open(guard.place)]
-        for guard in counted:
-            self.places[guard.place.identity] = guard.place
-        return bool(program.held or counted or numbers)
+        counted = [] if not look else [(p, s) for p, s in _counted(plan, world) if self._is_open(p)]
+        for place, source in counted:
+            self._add(place, source)
+        return bool(plan.held or counted or numbers)
 
-    def _counted_leaves(self, program: Program, arguments: Arguments) -> list[int]:
-        """Ints in containers of the arguments that the program itself sets to something else."""
-        found = []
-        for change, template in program.changes:
-            number = change.box.leaves.get(change.key, -1)
-            if number < 0 or template is None or number in self.leaves or arguments.texts[number] in self.held:
-                continue
-            key = arguments.keys[number]
-            if key.kind == "equal" and type(key.value) is int:
-                found.append(number)
-        return found
+    def _counted_leaves(self, plan: CallPlan, arguments: Arguments) -> list[int]:
+        """Ints in containers of the arguments that the plan itself sets to something else."""
+        set_to = {effect.source for effect in plan.effects if effect.operation == "set"}
+        return [
+            number
+            for number, (source, key) in enumerate(zip(plan.arguments, arguments.keys, strict=True))
+            if source in set_to and number not in self.leaves and source not in self.held
+            if key.kind == "equal" and type(key.value) is int
+        ]
 
     def hold_all(self, error: Exception) -> None:
         """Give up on all numbers, as recording with them raised ``error``."""
         what = f"code that raised {type(error).__name__}"
-        origins = [Origin(-1, place, -1, place.text, int) for place in self.places.values()]
-        origins += [Origin(-1, None, leaf, text, int) for leaf, text in self.leaves.items()]
-        for origin in origins:
-            self._hold(Held(origin, what, Location.of_user()))
+        for identity in list(self.places):
+            self._hold(Held(self._sources[identity], what, Location.of_user()), identity)
+        for source in list(self.leaves.values()):
+            self._hold(Held(source, what, Location.of_user()), source)
 
-    def _hold(self, held: Held) -> None:
-        self.held[_identity(held.origin)] = held
-        if held.origin.place is None:
-            self.leaves.pop(held.origin.leaf, None)
-        else:
-            self.places.pop(held.origin.place.identity, None)
+    def _hold(self, held: Held, identity: Any) -> None:
+        self.held[identity] = held
+        self.places.pop(identity, None)
+        self.leaves = {number: source for number, source in self.leaves.items() if source != identity}
 
     def _is_open(self, place: Place) -> bool:
         return place.identity not in self.held and place.identity not in self.places and can_stand_in(place)
 
 
-def _identity(origin: Origin) -> Any:
-    return origin.text if origin.place is None else origin.place.identity
+def _identity(source: Source, world: World) -> Any:
+    """What a number is known by from one recording to the next: its place, or its source among the arguments."""
+    place = None if source.kind == "argument" else world.place(source)
+    return source if place is None else place.identity
 
 
-def _counted(program: Program) -> list[Guard]:
-    """Guards on numbers that the program itself sets to something else."""
-    set_to = {place.identity: template for place, template in program.effects}
-    return [guard for guard in program.guards if is_numeric(guard) and set_to.get(guard.place.identity) is not None]
+def _counted(plan: CallPlan, world: World) -> list[tuple[Place, Source]]:
+    """Numbers by whose values the plan is guarded and that it itself sets to something else."""
+    set_to = {effect.source for effect in plan.effects if effect.operation == "set"}
+    found = [g.source for g in plan.guards if g.source is not None and g.source in set_to and is_numeric(g)]
+    places = [(world.place(source), source) for source in found if source.kind != "argument"]
+    return [(place, source) for place, source in places if place is not None]

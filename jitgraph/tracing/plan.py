@@ -1,0 +1,199 @@
+"""CallPlan: all that a call needs, as plain data: what must hold, what goes into the graph, and what comes of it.
+
+The check and the conclusion of a call (``call_code``), ``explain``, the ledger's reasons and ``save`` read this table.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import field, fields
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from jitgraph.ir.graph import Graph
+from jitgraph.ir.types import TensorType
+from jitgraph.location import Location
+from jitgraph.records import dataclass
+from jitgraph.tracing.guard import Guard, Relation
+from jitgraph.tracing.source import Source
+from jitgraph.tracing.values import Plain
+from jitgraph.tree import TreeDef
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """A tensor handle from outside: where it is found, and what people call it.
+
+    ``type`` is None where only the handle, and not its value, is used.
+    """
+
+    source: Source
+    text: str
+    type: TensorType | None
+    requires_grad: bool
+
+
+class Input(NamedTuple):
+    """Where an input of the graph comes from: the value of the handle of this number, the array or the float at a
+    source, or an expression over numbers that vary, in a dtype (``(code, dtype)``)."""
+
+    kind: Literal["handle", "array", "float", "number"]
+    at: Any
+
+
+class Computed(NamedTuple):
+    """A value after the call: an output of the graph, or an input that nobody changed. ``differentiable`` values are on
+    the tape of the caller."""
+
+    kind: Literal["output", "input"]
+    number: int
+    differentiable: bool
+
+
+class Fresh(NamedTuple):
+    """A handle that each call makes anew."""
+
+    value: Computed
+    requires_grad: bool
+    weak: bool
+
+
+class Leaf(NamedTuple):
+    """A leaf of a result: the handle of this number, a fresh handle, a plain value, an object of the table, a copy of
+    one (``Remade``), or the value of an expression over numbers that vary."""
+
+    kind: Literal["handle", "fresh", "plain", "object", "copy", "number"]
+    at: int | str | Plain
+
+
+class Remade(NamedTuple):
+    """A Python object that the function made, of which each call gets a copy of its own; ``outside`` stays as it is."""
+
+    value: Any
+    outside: tuple[Any, ...] = ()
+
+    def again(self) -> Any:
+        """A new copy."""
+        if isinstance(self.value, np.ndarray) and not self.value.dtype.hasobject:
+            return self.value.copy(order="K")
+        return deepcopy(self.value, {id(x): x for x in self.outside})
+
+
+class Template(NamedTuple):
+    """A pytree of leaves, rebuilt at each call."""
+
+    structure: TreeDef
+    leaves: tuple[Leaf, ...]
+
+
+Operation: TypeAlias = Literal["set", "delete", "append", "truncate", "add", "discard"]
+
+OPERATIONS: Final[dict[Operation, str]] = {
+    "append": "{owner}.append({value})",
+    "truncate": "del {owner}[{value}:]",
+    "add": "{owner}.add({value})",
+    "discard": "{owner}.discard({value})",
+}
+"""The statements of the operations on containers; those of ``set`` and ``delete`` are in the table of steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What each call does to Python state after its graph has run without an error.
+
+    ``set`` and ``delete`` are about what stands at ``source``, the others about the container there: ``append`` and
+    ``add`` put ``value`` in, ``discard`` takes it out, ``truncate`` leaves as many elements as ``value`` says.
+    """
+
+    source: Source
+    operation: Operation
+    value: Template | Computed | int | None = None
+    location: Location | None = None
+
+    @property
+    def text(self) -> str:
+        """What is changed, as people would write it."""
+        return self.source.text
+
+
+class Held(NamedTuple):
+    """A number that was to vary and that Python needs itself: it is held to its value. ``source`` says which."""
+
+    source: Source
+    what: str
+    location: Location | None
+
+
+@dataclass(frozen=True, slots=True)
+class CallPlan:
+    """What one recorded call gave.
+
+    ``objects`` is the one part that is no plain data: what Refs and numbers stand for. ``arguments`` are the leaves of
+    the arguments. ``guards`` hold in this order, the arguments' first. ``unguarded`` says what no guard can see,
+    ``sizes`` what the names of sizes stood for, ``held`` which numbers could not vary.
+    """
+
+    graph: Graph
+    arguments: tuple[Source, ...]
+    guards: tuple[Guard, ...]
+    handles: tuple[Handle, ...]
+    inputs: tuple[Input, ...]
+    fresh: tuple[Fresh, ...]
+    result: Template
+    effects: tuple[Effect, ...]
+    unguarded: tuple[str, ...] = ()
+    held: tuple[Held, ...] = ()
+    sizes: dict[str, int] = field(default_factory=dict)
+    objects: tuple[Any, ...] = ()
+
+    @property
+    def numbers(self) -> dict[Source, int]:
+        """The numbers of the handles by source."""
+        return {handle.source: number for number, handle in enumerate(self.handles)}
+
+    @property
+    def rebound(self) -> tuple[tuple[int, Computed], ...]:
+        """The numbers of the handles that get a new value, each with that."""
+        numbers = self.numbers
+        return tuple(
+            (numbers[effect.source.owner], effect.value)
+            for effect in self.effects
+            if isinstance(effect.value, Computed)
+        )
+
+    @property
+    def state_effects(self) -> list[Effect]:
+        """The effects on Python state besides the values and gradients of tensors."""
+        steps = [(effect, effect.source.steps[-1:]) for effect in self.effects]
+        return [effect for effect, last in steps if not (last and last[0].kind in ("value", "grad"))]
+
+    @property
+    def computed(self) -> list[Computed]:
+        """The values that fresh handles and rebound ones get."""
+        return [fresh.value for fresh in self.fresh] + [value for _, value in self.rebound]
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether a result is on the tape of the caller."""
+        return any(value.differentiable and value.kind == "output" for value in self.computed)
+
+    def relations(self, about: Literal["sizes", "numbers"]) -> list[tuple[Relation, Location | None]]:
+        """What sizes, or numbers that vary, have to do with each other, with the lines that need it."""
+        found = [(guard.predicate, guard.location) for guard in self.guards]
+        return [(p, location) for p, location in found if isinstance(p, Relation) and p.about == about]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields, with the graph as its text."""
+        from jitgraph.ir.printer import large_constants, print_graph
+
+        state = {known.name: getattr(self, known.name) for known in fields(self)}
+        graph: Graph = state.pop("graph")
+        return {**state, "text": print_graph(graph, locations=False), "constants": large_constants(graph)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        from jitgraph.ir.parser import parse
+
+        object.__setattr__(self, "graph", parse(state["text"], constants=state["constants"]))
+        for known in fields(self)[1:]:
+            object.__setattr__(self, known.name, state[known.name])

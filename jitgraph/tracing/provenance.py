@@ -1,0 +1,101 @@
+"""Provenance: the source of each object that a recorded function reached, by the way on which it was reached first."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+from jitgraph.tracing.guard import Objects
+from jitgraph.tracing.source import Place, Source, StepKind, storage_of
+
+_KEYED = frozenset({"attribute", "item", "entry", "class", "own", "cached"})
+_NAMED_STEPS: dict[str, StepKind] = {"__defaults__": "defaults", "__kwdefaults__": "kwdefaults", "__code__": "code"}
+
+
+class Provenance:
+    """Sources by object. What no step leads to is found by its number in the table of objects."""
+
+    def __init__(self, function: Any, objects: Objects) -> None:
+        self.objects = objects
+        self._sources: dict[int, tuple[Any, Source]] = {}
+        name = getattr(function, "__name__", "")
+        self.reach(function, Source("function", None, name if isinstance(name, str) else ""))
+
+    def arguments(self, found: Iterable[tuple[Any, Source]]) -> None:
+        """Containers among the arguments, with the source of each."""
+        for value, source in found:
+            self.reach(value, source)
+
+    def reach(self, value: Any, source: Source) -> None:
+        """``value`` is found at ``source``; where it was reached on another way before, that stays."""
+        if id(value) in self._sources:
+            return
+        self._sources[id(value)] = value, source
+        if issubclass(type(value), types.FunctionType):
+            self.reach(value.__globals__, self._globals_of(value, source))
+            for index, cell in enumerate(value.__closure__ or ()):
+                self.reach(cell, source.then("closure", (index, value.__code__.co_freevars[index])))
+            for kind, part in (("defaults", value.__defaults__), ("kwdefaults", value.__kwdefaults__)):
+                if part is not None:
+                    self.reach(part, source.then(kind))  # type: ignore[arg-type]
+        elif issubclass(type(value), types.MethodType):
+            self.reach(value.__self__, source.then("self"))
+            self.reach(value.__func__, source.then("func"))
+        elif issubclass(type(value), partial):
+            self.reach(value.func, source.then("partial func"))
+            self.reach(value.args, source.then("partial args"))
+            self.reach(value.keywords, source.then("partial keywords"))
+        elif issubclass(type(value), types.ModuleType):
+            self.reach(vars(value), source.then("namespace"))
+        if not issubclass(type(value), partial) and (wrapped := _wrapped(value)) is not None:
+            self.reach(wrapped, source.then("wrapped"))
+
+    def _globals_of(self, function: types.FunctionType, source: Source) -> Source:
+        module = sys.modules.get(function.__module__ or "")
+        if module is not None and vars(module) is function.__globals__:
+            return Source("module", module.__name__, "").then("namespace")
+        return source.then("globals")
+
+    def of(self, value: Any, name: str) -> Source:
+        """The source of an object; ``name`` is what people call one that no step leads to."""
+        found = self._sources.get(id(value))
+        if found is not None and found[0] is value:
+            return found[1]
+        if type(value) is dict and (module := _module_of(value)) is not None:
+            source = Source("module", module, "").then("namespace")
+        elif isinstance(value, types.ModuleType) and sys.modules.get(value.__name__) is value:
+            source = Source("module", value.__name__, value.__name__)
+        else:
+            source = Source("object", self.objects.number(value), name)
+        self.reach(value, source)
+        return source
+
+    def at(self, place: Place) -> Source:
+        """The source of a place."""
+        if place.kind == "object":
+            return self.of(place.owner, place.text)
+        name = place.text
+        for ending in (f".{place.key}", f"[{place.key!r}]" if isinstance(place.key, int | str) else "[...]"):
+            name = name.removesuffix(ending)
+        owner = self.of(place.owner, "" if name == place.text and place.kind != "cell" else name)
+        kind: StepKind = place.step
+        if kind == "attribute" and isinstance(place.owner, types.FunctionType):
+            kind = _NAMED_STEPS.get(place.key, kind)
+        return owner.then(kind, self.objects.key(place.key) if kind in _KEYED else None)
+
+
+def _wrapped(value: Any) -> Any:
+    """What an object itself holds as ``__wrapped__``, found without code of the user's, or None."""
+    try:
+        return storage_of(value).get("__wrapped__")
+    except (AttributeError, TypeError):
+        return None
+
+
+def _module_of(namespace: dict[str, Any]) -> str | None:
+    name = namespace.get("__name__")
+    module = sys.modules.get(name) if isinstance(name, str) else None
+    return name if module is not None and vars(module) is namespace else None

@@ -1,0 +1,321 @@
+"""Source: where a Python value is found again at a call, as a root and steps from it. Plain data, no live object.
+
+What a step means (how it is read, written and taken away, the code for it and its text for people) stands in one
+table, ``STEPS``. Objects that no name leads to are addressed by their number in the plan's table of objects.
+"""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from jitgraph.once import cached_property
+
+EXPECTED_ERRORS: Final = (AttributeError, LookupError, TypeError, ValueError)
+"""What a step raises where nothing stands."""
+
+_NOTHING: Final = object()
+
+RootKind: TypeAlias = Literal["argument", "function", "module", "builtins", "object"]
+StepKind: TypeAlias = Literal[
+    "attribute", "item", "entry", "cell", "closure", "namespace", "type", "globals", "defaults", "kwdefaults", "code",
+    "self", "func", "wrapped", "partial func", "partial args", "partial keywords", "static", "value", "grad",
+    "requires_grad", "class", "own", "cached",
+]  # fmt: skip
+
+
+class Ref(NamedTuple):
+    """An object by its number in the table of objects."""
+
+    number: int
+
+
+class Step(NamedTuple):
+    """One step from an owner to what stands in it; ``key`` is plain data, or a Ref where it is an object."""
+
+    kind: StepKind
+    key: Any = None
+
+
+class Source(NamedTuple):
+    """A root and steps. ``key`` is the number of an argument, a module's name, or the number of an object.
+
+    ``name`` is what people call the root.
+    """
+
+    kind: RootKind
+    key: Any
+    name: str
+    steps: tuple[Step, ...] = ()
+
+    def then(self, kind: StepKind, key: Any = None) -> Source:
+        """The source one step further."""
+        return self._replace(steps=(*self.steps, Step(kind, key)))
+
+    @property
+    def owner(self) -> Source:
+        """The source without its last step."""
+        return self._replace(steps=self.steps[:-1])
+
+    @property
+    def text(self) -> str:
+        """The source as people would write it."""
+        text = self.name
+        for step in self.steps:
+            text = STEPS[step.kind].shown(text, step.key)
+        return text
+
+    @property
+    def is_storable(self) -> bool:
+        """Whether the source can be found in another process."""
+        return self.kind != "object" and not any(isinstance(step.key, Ref) for step in self.steps)
+
+
+class World(NamedTuple):
+    """What the roots are at a call: the traced function, the bound arguments, and the table of objects."""
+
+    function: Any
+    arguments: Sequence[Any]
+    objects: Sequence[Any]
+
+    def root(self, source: Source) -> Any:
+        """The object at the root of a source."""
+        match source.kind:
+            case "argument":
+                return self.arguments[source.key]
+            case "function":
+                return self.function
+            case "module":
+                return sys.modules[source.key]
+            case "builtins":
+                return builtins
+        return self.objects[source.key]
+
+    def find(self, source: Source) -> Any:
+        """What stands at a source now; one of EXPECTED_ERRORS where nothing does."""
+        found = self.root(source)
+        for step in source.steps:
+            found = STEPS[step.kind].read(found, self.key(step))
+        return found
+
+    def place(self, source: Source) -> Place | None:
+        """The place where a source stands now; None where its owner is not there, or is found by other steps."""
+        if not source.steps or source.steps[-1].kind not in ("attribute", "item", "entry", "cell", "class"):
+            return None
+        step = source.steps[-1]
+        kind: Any = "item" if step.kind == "entry" else step.kind
+        try:
+            return Place(kind, self.find(source.owner), self.key(step), source.text)
+        except EXPECTED_ERRORS:
+            return None
+
+    def key(self, step: Step) -> Any:
+        """The key of a step, as the object that it is."""
+        return self.objects[step.key.number] if isinstance(step.key, Ref) else step.key
+
+
+class Meaning:
+    """What a step is, written as code with ``{owner}``, ``{item}`` (its key) and ``{value}``.
+
+    ``code`` gives what stands there, ``assign`` and ``delete`` change it where that can be, and ``text`` is for people.
+    ``fixed`` says that the same owner gives the same object for as long as it lives.
+    """
+
+    def __init__(self, code: str, text: str, assign: str = "", delete: str = "", *, fixed: bool = False) -> None:
+        self.code = code
+        self.text = text
+        self.assign = assign
+        self.delete = delete
+        self.fixed = fixed
+
+    @cached_property
+    def read(self) -> Callable[[Any, Any], Any]:
+        """What stands at ``(owner, key)``."""
+        return _function(f"return {self.code}")
+
+    @cached_property
+    def write(self) -> Callable[[Any, Any, Any], None]:
+        """Put a value at ``(owner, key)``."""
+        return _function(self.assign)
+
+    @cached_property
+    def remove(self) -> Callable[[Any, Any], None]:
+        """Take away what stands at ``(owner, key)``."""
+        return _function(self.delete)
+
+    def shown(self, owner: str, key: Any) -> str:
+        """The step from ``owner`` as people would write it."""
+        if not owner and self.text in ("{owner}.{key}", "{owner}[{item}]"):
+            return str(key)
+        return self.text.format(owner=owner, key=key, item="..." if isinstance(key, Ref) else repr(key))
+
+    def expression(self, owner: str, key: Any, constant: Callable[[Any], str]) -> str:
+        """The code of the step; ``constant`` gives the name of an object that is no literal."""
+        if self.code == _ATTRIBUTE and _is_name(key):
+            return f"{owner}.{key}"
+        return self.code.format(owner=owner, item=self._item(key, constant))
+
+    def assignment(self, owner: str, key: Any, value: str, constant: Callable[[Any], str]) -> str:
+        """The statement that puts a value there."""
+        return self.assign.format(owner=owner, item=self._item(key, constant), value=value)
+
+    def deletion(self, owner: str, key: Any, constant: Callable[[Any], str]) -> str:
+        """The statement that takes away what stands there."""
+        return self.delete.format(owner=owner, item=self._item(key, constant))
+
+    @staticmethod
+    def _item(key: Any, constant: Callable[[Any], str]) -> str:
+        return repr(key) if key is None or type(key) in (int, str) else constant(key)
+
+
+_ATTRIBUTE: Final = "getattr({owner}, {item})"
+
+
+def _is_name(key: str) -> bool:
+    return key.isidentifier() and not keyword.iskeyword(key)
+
+
+def _function(body: str) -> Callable[..., Any]:
+    text = body.format(owner="owner", item="key", value="value")
+    names: dict[str, Any] = dict(STEP_NAMES)
+    exec(compile(f"def step(owner, key, value=None): {text}", "<jitgraph steps>", "exec"), names)
+    made: Callable[..., Any] = names["step"]
+    return made
+
+
+def item_of(container: Any, key: Any) -> Any:
+    """``container[key]`` without the ``__missing__`` of a mapping, which may put something there; LookupError."""
+    if isinstance(container, dict) and hasattr(type(container), "__missing__"):
+        found = dict.get(container, key, _NOTHING)
+        if found is _NOTHING:
+            raise KeyError(key)
+        return found
+    return container[key]
+
+
+def _member(name: str, text: str, *, fixed: bool = False) -> Meaning:
+    """A part of an object that its class has a member for."""
+    return Meaning(f"{{owner}}.{name}", text, f"{{owner}}.{name} = {{value}}", fixed=fixed)
+
+
+def set_attribute(owner: Any, name: str, value: Any) -> None:
+    """Set an attribute in the way of ``object``: no ``__setattr__`` of the user's is run again."""
+    try:
+        object.__setattr__(owner, name, value)
+    except TypeError:  # the class sets attributes in a way of its own, as classes and what is written in C do
+        setattr(owner, name, value)
+
+
+def delete_attribute(owner: Any, name: str) -> None:
+    """Take away an attribute in the way of ``object``."""
+    try:
+        object.__delattr__(owner, name)
+    except TypeError:
+        delattr(owner, name)
+
+
+_ENTRIES: Final[Any] = type.__dict__["__dict__"].__get__
+
+
+def entries_of(kind: type) -> Mapping[str, Any]:
+    """What stands in a class itself."""
+    entries: Mapping[str, Any] = _ENTRIES(kind)
+    return entries
+
+
+def storage_of(owner: Any) -> dict[str, Any]:
+    """The attributes that an instance itself has, found without code of the user's; AttributeError for none."""
+    found: dict[str, Any] = object.__getattribute__(owner, "__dict__")
+    return found
+
+
+STEP_NAMES: Final[dict[str, Any]] = {
+    function.__name__: function for function in (item_of, set_attribute, delete_attribute, entries_of, storage_of)
+}
+"""What the code of steps may use."""
+
+_ITEM: Final = ("{owner}[{item}]", "{owner}[{item}] = {value}", "del {owner}[{item}]")
+
+_ATTRIBUTE_CHANGES: Final = ("set_attribute({owner}, {item}, {value})", "delete_attribute({owner}, {item})")
+
+STEPS: Final[dict[StepKind, Meaning]] = {
+    "attribute": Meaning(_ATTRIBUTE, "{owner}.{key}", *_ATTRIBUTE_CHANGES),
+    "class": Meaning(
+        "entries_of({owner})[{item}]",
+        "{owner}.{key}",
+        "type.__setattr__({owner}, {item}, {value})",
+        "type.__delattr__({owner}, {item})",
+    ),
+    "own": Meaning("storage_of({owner})[{item}]", "{owner}.{key}", *_ATTRIBUTE_CHANGES),
+    "cached": Meaning("{owner}(*{item})", "{owner}{item}"),
+    "item": Meaning(_ITEM[0], *_ITEM),
+    "entry": Meaning("item_of({owner}, {item})", *_ITEM),
+    "cell": Meaning("{owner}.cell_contents", "{owner}", "{owner}.cell_contents = {value}", "del {owner}.cell_contents"),
+    "closure": Meaning("{owner}.__closure__[{item}[0]]", "{key[1]}", fixed=True),
+    "namespace": Meaning("vars({owner})", "", fixed=True),
+    "type": Meaning("type({owner})", "type({owner})", "set_attribute({owner}, '__class__', {value})"),
+    "globals": _member("__globals__", "", fixed=True),
+    "defaults": _member("__defaults__", "{owner}.__defaults__"),
+    "kwdefaults": _member("__kwdefaults__", "{owner}.__kwdefaults__"),
+    "code": _member("__code__", "{owner}.__code__"),
+    "self": _member("__self__", "{owner}.__self__", fixed=True),
+    "func": _member("__func__", "{owner}", fixed=True),
+    "wrapped": _member("__wrapped__", "{owner}.__wrapped__"),
+    "partial func": _member("func", "{owner}.func", fixed=True),
+    "partial args": _member("args", "{owner}.args", fixed=True),
+    "partial keywords": _member("keywords", "{owner}.keywords", fixed=True),
+    "static": _member("value", "{owner}", fixed=True),
+    "value": _member("_value", "{owner}"),
+    "grad": _member("_grad", "{owner}.grad"),
+    "requires_grad": Meaning("{owner}._requires_grad", "{owner}.requires_grad", "{owner}.requires_grad_({value})"),
+}
+
+
+class Place(NamedTuple):
+    """Where a value stands now, while a function is recorded: a step from a live owner, or an ``object`` itself.
+
+    class: what stands under ``key`` in the class ``owner`` itself. own: what stands in the instance ``owner`` itself,
+    whatever its class has. type: the class of ``owner``. cached: what ``owner``, a cached function, gives for the
+    arguments ``key``.
+    """
+
+    kind: Literal["attribute", "item", "cell", "object", "class", "own", "type", "cached"]
+    owner: Any
+    key: Any
+    text: str
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """Equal for the same place of the same object (not for equal objects)."""
+        return ("attribute" if self.kind == "own" else self.kind, id(self.owner), type(self.key), self.key)
+
+    @property
+    def step(self) -> StepKind:
+        """The kind of step from the owner."""
+        assert self.kind != "object"
+        return "entry" if self.kind == "item" and hasattr(type(self.owner), "__missing__") else self.kind
+
+    def get(self) -> Any:
+        """What stands there now; one of EXPECTED_ERRORS where nothing does."""
+        return self.owner if self.kind == "object" else STEPS[self.step].read(self.owner, self.key)
+
+    def get_or(self, default: Any) -> Any:
+        """What stands there now, or ``default`` where nothing does."""
+        try:
+            return self.get()
+        except EXPECTED_ERRORS:
+            return default
+
+    def set(self, value: Any) -> None:
+        """Put ``value`` there."""
+        STEPS[self.step].write(self.owner, self.key, value)
+
+    def remove(self) -> None:
+        """Take away what stands there, if anything does."""
+        try:
+            STEPS[self.step].remove(self.owner, self.key)
+        except EXPECTED_ERRORS:
+            return

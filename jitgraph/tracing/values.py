@@ -1,0 +1,97 @@
+"""Python values as plain data that tells 1, True and 1.0 apart, and floats by their bits.
+
+A value of a type that ``plain_of`` knows becomes ``Plain(kind, data)``, which is hashable, can be stored, and is equal
+for equal values of the same type alone.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+_LITERAL: Final = frozenset({int, str, bytes})
+_CONSTANTS: Final = (None, True, False, Ellipsis, NotImplemented)
+
+
+class Plain(NamedTuple):
+    """A value by the name of its type and hashable data."""
+
+    kind: str
+    data: Any
+
+    @property
+    def value(self) -> Any:
+        """The value, made anew where it can be changed."""
+        kind, data = self
+        match kind:
+            case "float":
+                return float.fromhex(data)
+            case "complex":
+                return complex(float.fromhex(data[0]), float.fromhex(data[1]))
+            case "range" | "slice":
+                return (range if kind == "range" else slice)(*[part.value for part in data])
+            case "tuple" | "frozenset":
+                return (tuple if kind == "tuple" else frozenset)([part.value for part in data])
+            case "scalar":
+                return np.frombuffer(data[1], data[0])[0]
+            case "bytearray":
+                return bytearray(data)
+            case "array":
+                return array(*data)
+        return data
+
+
+def plain_of(value: Any) -> Plain | None:
+    """The value as plain data; None for an object that has none."""
+    kind = type(value)
+    if kind in _LITERAL:
+        return Plain(kind.__name__, value)
+    if any(value is constant for constant in _CONSTANTS):
+        return Plain("constant", value)
+    if kind is float:
+        return Plain("float", value.hex())
+    if kind is complex:
+        return Plain("complex", (value.real.hex(), value.imag.hex()))
+    if kind in (range, slice):
+        return _of_parts(kind.__name__, (value.start, value.stop, value.step))
+    if kind is tuple:
+        return _of_parts("tuple", value)
+    if kind is frozenset:
+        found = _of_parts("frozenset", value)
+        return None if found is None else Plain("frozenset", frozenset(found.data))
+    if isinstance(value, np.dtype):
+        return Plain("dtype", value)
+    if isinstance(value, np.generic):
+        return None if value.dtype.hasobject else Plain("scalar", (value.dtype, value.tobytes()))
+    if kind is bytearray:
+        return Plain("bytearray", bytes(value))
+    if kind is array:
+        return Plain("array", (value.typecode, value.tobytes()))
+    return None
+
+
+def _of_parts(kind: str, parts: Iterable[Any]) -> Plain | None:
+    found = tuple([plain_of(part) for part in parts])
+    return None if None in found else Plain(kind, found)
+
+
+def mark(value: Any) -> Any:
+    """What tells a value from others: plain data, or the object itself."""
+    found = plain_of(value)
+    return value if found is None else found
+
+
+def marks(values: Iterable[Any]) -> tuple[Any, ...]:
+    """The marks of several values, in order."""
+    return tuple([mark(value) for value in values])
+
+
+def same_float(a: Any, b: float) -> bool:
+    """Whether two floats are the same: NaN equals NaN, -0.0 differs from 0.0."""
+    if type(a) is not type(b):
+        return False
+    return (a == b and math.copysign(1.0, a) == math.copysign(1.0, b)) or (a != a and b != b)

@@ -1,0 +1,112 @@
+"""Plans: what a recorded call needs is data that can be stored, and explain, save and the ledger read it."""
+
+from __future__ import annotations
+
+import pickle
+import types
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitgraph as jg
+from jitgraph.tracing.plan import CallPlan
+
+
+@pytest.fixture(autouse=True)
+def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JITGRAPH_INTERPRET", "1")
+
+
+SETTINGS: dict[str, Any] = {"rate": 0.5, "names": ["a", "b"], "step": 0}
+WEIGHT = jg.asarray([1.0, 2.0])
+LARGE = np.arange(20_000, dtype=np.float32)
+
+
+def helper(x: Any, factor: float = 2.0) -> Any:
+    return x * factor * SETTINGS["rate"]
+
+
+def reading(x: Any) -> Any:
+    return helper(x) + WEIGHT * len(SETTINGS["names"])
+
+
+def writing(x: Any) -> Any:
+    global WEIGHT
+    WEIGHT += x
+    SETTINGS["step"] += 1
+    return {"w": WEIGHT, "n": SETTINGS["step"]}
+
+
+def learning(x: Any) -> Any:
+    w = PARAMETER.w
+    (w * x).sum().backward()
+    w.grad = w.grad * 2
+    return w.grad, float
+
+
+def arguments(batch: Any, n: int, *, mode: str = "train") -> Any:
+    batch["seen"] = n + 1
+    return batch["x"][0] * n if mode == "train" else batch["x"][1]
+
+
+def large(x: Any) -> Any:
+    return x + LARGE.sum() + jg.asarray(LARGE)[0]
+
+
+PARAMETER = types.SimpleNamespace(w=jg.asarray([3.0, 4.0]).requires_grad_())
+X = jg.asarray([1.0, 1.0])
+CALLS: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
+    (reading, (X,), {}),
+    (writing, (X,), {}),
+    (learning, (X,), {}),
+    (arguments, ({"x": (X, np.ones(3))}, 3), {"mode": "test"}),
+    (large, (X,), {}),
+]
+
+
+def plans(function: Any, given: Any, named: Any) -> tuple[CallPlan, ...]:
+    traced = jg.trace(function)
+    for _ in range(2):
+        traced(*given, **named)
+    found: tuple[CallPlan, ...] = traced.plans
+    return found
+
+
+@pytest.mark.parametrize(("function", "given", "named"), CALLS, ids=lambda v: getattr(v, "__name__", ""))
+def test_a_plan_without_its_objects_is_stored_and_read_again(function: Any, given: Any, named: Any) -> None:
+    for plan in plans(function, given, named):
+        stored = replace(plan, objects=())
+        again = pickle.loads(pickle.dumps(stored))
+        for field in fields(CallPlan):
+            assert getattr(again, field.name) == getattr(stored, field.name), field.name
+        assert again == stored
+
+
+@pytest.mark.parametrize(("function", "given", "named"), CALLS, ids=lambda v: getattr(v, "__name__", ""))
+def test_no_source_of_module_level_state_needs_an_object(function: Any, given: Any, named: Any) -> None:
+    for plan in plans(function, given, named):
+        sources = [guard.source for guard in plan.guards if guard.source is not None]
+        sources += [handle.source for handle in plan.handles] + [effect.source for effect in plan.effects]
+        sources += [given.at for given in plan.inputs if given.kind in ("array", "float")]
+        assert sources and all(source.is_storable for source in sources), [s for s in sources if not s.is_storable]
+
+
+def test_the_guards_of_a_plan_say_what_was_read() -> None:
+    (plan,) = plans(reading, (X,), {})
+    texts = [str(guard) for guard in plan.guards]
+    for text in ("x is a tensor of float32 [2]", "helper is helper", "SETTINGS['rate'] == 0.5", "WEIGHT is a tensor"):
+        assert any(text in found for found in texts), (text, texts)
+    assert any("has these 2 elements" in found for found in texts)
+    located = [guard for guard in plan.guards if str(guard).startswith("SETTINGS['rate']")]
+    assert all("test_plan.py" in str(guard.location) for guard in located)
+
+
+def test_effects_say_what_was_done() -> None:
+    found = [(effect.text, effect.operation) for effect in plans(writing, (X,), {})[0].effects]
+    assert ("SETTINGS['step']", "set") in found and ("WEIGHT", "set") in found
+    (plan,) = plans(learning, (X,), {})
+    assert [effect.text for effect in plan.effects] == ["PARAMETER.w.grad"] and not plan.state_effects
+    plan = plans(arguments, ({"x": (X, X)}, 3), {})[-1]
+    assert [(effect.text, effect.operation) for effect in plan.effects] == [("batch['seen']", "set")]

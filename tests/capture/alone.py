@@ -58,7 +58,7 @@ def cases() -> Iterator[Case]:
         if KIND_OF[rule.name] == "argument":
             yield Case(rule, rule.gives, None)
             continue
-        operands = {match[0] for match in SLOT.finditer(rule.lines + rule.text)}
+        operands = {match[0] for match in SLOT.finditer(f"{rule.lines}\n{rule.text}")}
         for edit in range(len(rule.edits) + len(operands)):
             yield Case(rule, NUM if rule.gives == ANY else rule.gives, edit)
         if rule.gives == ANY and rule.path:

@@ -65,7 +65,7 @@ class Composer:
             return Fragment(value(kind, self.rng).text)
         rules = giving(kind)
         if depth <= 0:
-            rules = [rule for rule in rules if not SLOT.search(rule.text + rule.lines)]
+            rules = [rule for rule in rules if not SLOT.search(f"{rule.lines}\n{rule.text}")]
         return self.wrapped(self.instance(self.rng.choice(rules), kind, depth))
 
     def instance(self, rule: Rule, kind: str, depth: int) -> Fragment:

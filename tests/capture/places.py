@@ -40,7 +40,14 @@ PLACES: tuple[Rule, ...] = (
     ),
     place("globals()", 'globals()["G$n"]', "G$n = $new", state="G$n = $old", path="G$n"),
     place("globals().get", 'globals().get("G$n")', "G$n = $new", state="G$n = $old", path="G$n"),
-    place("eval", 'eval("G$n")', "G$n = $new", state="G$n = $old", path="G$n"),
+    place(
+        "eval",
+        'eval("G$n")',
+        "G$n = $new",
+        state="G$n = $old",
+        path="G$n",
+        refuses="a script is rewritten, so that eval would see other variables",
+    ),
     place("cell of the function", "K$n", "set$n($new)", cells=_CELL),
     place(
         "cell of an inner function alone",

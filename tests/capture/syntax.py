@@ -5,8 +5,10 @@ from __future__ import annotations
 from capture.rule import Rule, rule
 
 
-def form(name: str, text: str, *edits: str, lines: str = "", state: str = "G$n = 2", cells: str = "") -> Rule:
-    return rule(name, text, *edits, lines=lines, state=state, cells=cells)
+def form(
+    name: str, text: str, *edits: str, lines: str = "", state: str = "G$n = 2", cells: str = "", refuses: str = ""
+) -> Rule:
+    return rule(name, text, *edits, lines=lines, state=state, cells=cells, refuses=refuses)
 
 
 _G = "G$n = $v"
@@ -65,5 +67,11 @@ SYNTAX: tuple[Rule, ...] = (
         "keyword only argument", "inner$n(value=G$n)", _G, lines="def inner$n(*rest, value, **more):\n    return value"
     ),
     form("local of the same name", "r$n", "G$n = 4", lines="def inner$n(G$n):\n    return G$n\nr$n = inner$n(3) + G$n"),
-    form("locals()", "r$n", _G, lines="def inner$n(p):\n    q = p\n    return locals()['q']\nr$n = inner$n(G$n)"),
+    form(
+        "locals()",
+        "r$n",
+        _G,
+        lines="def inner$n(p):\n    q = p\n    return locals()['q']\nr$n = inner$n(G$n)",
+        refuses="a script is rewritten, so that locals() would give other variables",
+    ),
 )

@@ -5,9 +5,11 @@ from __future__ import annotations
 from capture.arguments import ARGUMENTS
 from capture.attributes import ATTRIBUTES
 from capture.calls import CALLS
+from capture.class_effects import CLASS_EFFECTS
 from capture.classes import CLASSES
 from capture.container_effects import CONTAINER_EFFECTS
 from capture.effects import EFFECTS
+from capture.interruptions import INTERRUPTIONS
 from capture.items import ITEMS
 from capture.methods import METHODS
 from capture.places import PLACES
@@ -28,9 +30,11 @@ KINDS: dict[str, tuple[Rule, ...]] = {
     "special method": SPECIAL,
     "use": USES,
     "effect": EFFECTS,
+    "class effect": CLASS_EFFECTS,
     "container effect": CONTAINER_EFFECTS,
     "syntax": SYNTAX,
     "statement": STATEMENTS,
+    "interruption": INTERRUPTIONS,
     "argument": ARGUMENTS,
     "tensor": TENSORS,
 }

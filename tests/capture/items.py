@@ -68,6 +68,15 @@ ITEMS: tuple[Rule, ...] = (
     _dict("match of a mapping", "r$n", 'match D$n:\n    case {"k": r$n, **rest$n}:\n        pass'),
     _dict("MappingProxyType", 'types.MappingProxyType(D$n)["k"]'),
     place(
+        "match of an attribute",
+        "r$n",
+        "B$n.v = $new",
+        "B$n = Box(v=$new)",
+        lines="match B$n:\n    case Box(v=r$n):\n        pass",
+        state="B$n = Box(v=$old)",
+        path="B$n.v",
+    ),
+    place(
         "dict.get with a default",
         'D$n.get("z", $old)',
         'D$n["z"] = $new',

@@ -43,6 +43,7 @@ class Rule:
     lines: str = ""
     state: str = ""
     cells: str = ""
+    parameter: str = ""  # of the program itself
     edits: tuple[str, ...] = ()
     path: str = ""
     scope: str = "module"
@@ -133,6 +134,8 @@ FUNCTIONS = (
 HEAD = """\
 import builtins, collections, contextlib, copy, dataclasses, enum, functools, itertools, math, operator, sys, types
 import weakref
+import jitgraph as jg
+import numpy as np
 from collections import ChainMap, OrderedDict, UserDict, UserList, defaultdict, deque
 import $other as other
 

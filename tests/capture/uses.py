@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from capture.rule import FN, INDEX, NAME, OBJ, SEQ, TABLE, Rule, rule
 
+_TWO_CLASSES = "class C$n:\n    pass\nclass D$n:\n    pass\nB$n = C$n()"
+_TURNS = ("B$n.__class__ = D$n", "B$n.__class__ = C$n")
+
 USES: tuple[Rule, ...] = (
     rule("attribute of an object", "$obj.a"),
     rule("getattr of a computed name", "getattr($obj, $name)"),
@@ -17,7 +20,14 @@ USES: tuple[Rule, ...] = (
     rule(
         "match of a class",
         "r$n",
-        lines="match $obj:\n    case Box(a=1):\n        r$n = 5\n    case Box(a=r$n, bb=_):\n        pass\n    case _:\n        r$n = 3",
+        lines="""\
+match $obj:
+    case Box(a=1):
+        r$n = 5
+    case Box(a=r$n, bb=_):
+        pass
+    case _:
+        r$n = 3""",
     ),
     rule(
         "one object or two",
@@ -26,6 +36,15 @@ USES: tuple[Rule, ...] = (
         "Q$n = P$n",
         "P$n = Q$n = Box(a=2)",
         state="P$n = Box(a=1)\nQ$n = P$n",
+    ),
+    rule("isinstance of an object of another class", "(1 if isinstance(B$n, C$n) else 2)", *_TURNS, state=_TWO_CLASSES),
+    rule("type of an object of another class", "(1 if type(B$n) is C$n else 2)", *_TURNS, state=_TWO_CLASSES),
+    rule(
+        "match of an object of another class",
+        "r$n",
+        *_TURNS,
+        lines="match B$n:\n    case C$n():\n        r$n = 1\n    case _:\n        r$n = 2",
+        state=_TWO_CLASSES,
     ),
     rule("one list or two", "(1 if P$n is Q$n else 2)", "Q$n = [1]", "Q$n = P$n", state="P$n = [1]\nQ$n = P$n"),
     rule("sum of attributes", "sum(vars($obj).values())"),
@@ -79,7 +98,14 @@ USES: tuple[Rule, ...] = (
     rule(
         "match of a table",
         "r$n",
-        lines='match $table:\n    case {"a": 0 | 1}:\n        r$n = 4\n    case {"a": r$n}:\n        pass\n    case _:\n        r$n = 3',
+        lines="""\
+match $table:
+    case {"a": 0 | 1}:
+        r$n = 4
+    case {"a": r$n}:
+        pass
+    case _:
+        r$n = 3""",
     ),
     rule("object as its attributes", "Box(**$table).a"),
     rule("call of a function", "$fn($num)"),
@@ -122,7 +148,16 @@ USES: tuple[Rule, ...] = (
     rule(
         "match of a number",
         "r$n",
-        lines="match $num:\n    case 0:\n        r$n = 4\n    case int():\n        r$n = 6\n    case _ if $num2:\n        r$n = 7\n    case _:\n        r$n = 8",
+        lines="""\
+match $num:
+    case 0:
+        r$n = 4
+    case int():
+        r$n = 6
+    case _ if $num2:
+        r$n = 7
+    case _:
+        r$n = 8""",
     ),
     rule("round", "round($num, 1)"),
     rule("floor division", "($num // 2)"),

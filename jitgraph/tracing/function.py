@@ -39,6 +39,8 @@ from jitgraph.tracing.retrace_reason import difference, reason
 from jitgraph.tracing.specialisation import Retrace, Specialisation
 
 MAX_SPECIALISATIONS: Final = 8
+LONGEST_LEDGER: Final = 1000
+"""Retraces that a function remembers: one that is recorded anew at each call would fill the memory."""
 _UNITS: Final = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 
 
@@ -230,6 +232,7 @@ class TracedFunction:
         done = time.perf_counter()
         location = Location.of_user()
         self.ledger.append(Retrace(location, why, 1e3 * (traced - start), 1e3 * (done - traced)))
+        del self.ledger[:-LONGEST_LEDGER]
         self._misses += 1
         if plan.unguarded:
             self._warn_once(plan.unguarded[0])

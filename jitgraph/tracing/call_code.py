@@ -17,8 +17,9 @@ from jitgraph.eager import EagerValue
 from jitgraph.runtime import loader
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.guard import NAMES, Absent, Distinct, Guard, Is, Layout, Same, Varies
+from jitgraph.tracing.log import OPERATIONS
 from jitgraph.tracing.operands import array_operand, number_operand, operand, readable, scalar
-from jitgraph.tracing.plan import OPERATIONS, CallPlan, Computed, Effect, Input, Leaf, Template
+from jitgraph.tracing.plan import CallPlan, Computed, Effect, Input, Leaf, Template
 from jitgraph.tracing.source import EXPECTED_ERRORS, STEPS, Ref, Source, World, item_of
 
 Match: TypeAlias = "tuple[tuple[Any, ...], list[EagerValue], tuple[Any, ...]]"

@@ -9,6 +9,8 @@ from __future__ import annotations
 import builtins
 import keyword
 import sys
+import types
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -17,7 +19,8 @@ from jitgraph.once import cached_property
 EXPECTED_ERRORS: Final = (AttributeError, LookupError, TypeError, ValueError)
 """What a step raises where nothing stands."""
 
-_NOTHING: Final = object()
+MISSING: Final = object()
+"""What stands at a place where nothing does."""
 
 RootKind: TypeAlias = Literal["argument", "function", "module", "builtins", "object"]
 StepKind: TypeAlias = Literal[
@@ -191,8 +194,8 @@ def _function(body: str) -> Callable[..., Any]:
 def item_of(container: Any, key: Any) -> Any:
     """``container[key]`` without the ``__missing__`` of a mapping, which may put something there; LookupError."""
     if isinstance(container, dict) and hasattr(type(container), "__missing__"):
-        found = dict.get(container, key, _NOTHING)
-        if found is _NOTHING:
+        found = dict.get(container, key, MISSING)
+        if found is MISSING:
             raise KeyError(key)
         return found
     return container[key]
@@ -260,6 +263,32 @@ class Place(NamedTuple):
         except EXPECTED_ERRORS:
             return default
 
+    def held(self) -> Any:
+        """What the owner itself holds there, so that nothing of its class does; MISSING for nothing."""
+        if self.kind == "attribute":
+            own = getattr(self.owner, "__dict__", None)
+            if own is not None and self.key not in own and not isinstance(_on_class(self), types.MemberDescriptorType):
+                return MISSING
+        return self.get_or(MISSING)
+
+    @property
+    def setter(self) -> Callable[[Any], None] | None:
+        """What puts a value there and runs no code of the user's; None where that cannot be."""
+        owner, key = self.owner, self.key
+        if self.kind == "cell":
+            return self.set
+        if self.kind == "item":
+            return self.set if type(owner) in (dict, list, OrderedDict) else None
+        own = getattr(owner, "__dict__", None)
+        if isinstance(owner, type):
+            return (lambda value: type.__setattr__(owner, key, value)) if key in vars(owner) else None
+        if (isinstance(owner, types.ModuleType) or type(own) is dict) and own is not None and key in own:
+            return lambda value: own.__setitem__(key, value)
+        slot = _on_class(self)
+        if isinstance(slot, types.MemberDescriptorType):
+            return lambda value: slot.__set__(owner, value)
+        return None
+
     def set(self, value: Any) -> None:
         """Put ``value`` there."""
         STEPS[self.step].write(self.owner, self.key, value)
@@ -270,3 +299,7 @@ class Place(NamedTuple):
             STEPS[self.step].remove(self.owner, self.key)
         except EXPECTED_ERRORS:
             return
+
+
+def _on_class(place: Place) -> Any:
+    return getattr(type(place.owner), str(place.key), None)

@@ -16,7 +16,8 @@ import operator
 import sys
 import types
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -35,11 +36,12 @@ from jitgraph.runtime import collector, forks
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.bytecode import Access, Attr, Call, Const, Index, Match, Name, Result, accesses
-from jitgraph.tracing.capture.evaluation import GETTERS, MISSING, UNKNOWN, Evaluation, is_module_frame, module_local
+from jitgraph.tracing.capture.evaluation import GETTERS, UNKNOWN, Evaluation, is_module_frame, module_local
 from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_library_module, is_users, original_of
 from jitgraph.tracing.guard import Absent, Assumption, HasContents, Objects, Predicate
-from jitgraph.tracing.source import Place, item_of
-from jitgraph.tracing.state import MAX_BYTES, MAX_ELEMENTS, Contents, fingerprint, is_container, keeper, restore
+from jitgraph.tracing.log import APPENDS, CHANGERS, Change, Entry, Log
+from jitgraph.tracing.source import MISSING, Place, item_of
+from jitgraph.tracing.state import MAX_BYTES, MAX_ELEMENTS, is_container
 from jitgraph.tracing.symbolic.number import SymbolicNumber, plain_of
 
 _OF_VIEWS: Final = frozenset(
@@ -64,20 +66,6 @@ class Read:
     by_user: bool = False  # read by code outside of this package, too
 
 
-@dataclass(slots=True)
-class Write:
-    """A place that the function rebinds, with what stood there before (``MISSING`` for nothing)."""
-
-    place: Place
-    before: Any
-    location: Location
-
-    @property
-    def is_new(self) -> bool:
-        """Whether nothing stood there before."""
-        return self.before is MISSING
-
-
 # From 3.12 on a trace function changes the code of all threads that run it: two threads that switched instruction
 # events on and off at once made CPython 3.12.1 crash. One thread records at a time there, inside a recording too.
 _ALONE: Final = forks.lock(awaited=True) if sys.version_info >= (3, 12) else nullcontext()
@@ -92,13 +80,14 @@ class Capture(Evaluation):
         super().__init__()
         self.objects = Objects()
         self.reads: dict[tuple[Any, ...], Read] = {}
-        self.writes: dict[tuple[Any, ...], Write] = {}
+        self.log = Log()
+        self.writes: dict[tuple[Any, ...], Entry] = {}  # of the log, those of places that the function rebinds
         self.unguarded: dict[str, Location] = {}
-        self._watches: list[dict[tuple[Any, ...], Write]] = []
-        self._put_back: list[tuple[Any, Callable[[Any], None]]] = []
-        self._arrays: dict[int, tuple[Any, str, Location, Any]] = {}
-        self._contents: dict[int, Contents] = {}
-        self._contents_read: dict[int, tuple[Place, Contents, Location]] = {}
+        self._watches: list[Log] = []
+        self._contents: dict[
+            int, tuple[Any, str, Any, Location]
+        ] = {}  # containers used as a whole, with what they held
+        self._mutated: set[int] = set()  # containers of which a method that changes them was looked up
         self.steady |= {id(value): value for value in known}
         self._keyed: dict[int, Any] = {id(value): value for value in arguments}
         self._fresh: dict[int, Any] = {}
@@ -352,6 +341,8 @@ class Capture(Evaluation):
         if isinstance(owner, type) and is_library_module(owner.__module__):
             self._refuse(getattr(owner, name, None), f"{owner.__name__}.{name}", self._line)
             return
+        if name in CHANGERS and id(owner) in self.steady and self._is_changed_by(owner, name, access):
+            return
         if access.method and is_container(owner):
             self._keep_contents(owner, str(access.target.owner))
             if not isinstance(getattr(type(owner), name, None), types.FunctionType):
@@ -379,6 +370,22 @@ class Capture(Evaluation):
             if place.identity not in self.writes and place.get_or(MISSING) is MISSING:
                 self.reads.setdefault(place.identity, Read(place, MISSING, self._line, False, True))
 
+    def _is_changed_by(self, owner: Any, name: str, access: Access) -> bool:
+        """Whether a method of that name changes a container from outside; what it held is kept then.
+
+        ``append`` and ``extend`` do so whatever a list holds, so that nothing is assumed about it.
+        """
+        if not isinstance(owner, bytearray | array) and not is_container(owner):
+            return False
+        if isinstance(getattr(type(owner), name, None), types.FunctionType) or id(owner) in self._keyed:
+            return False
+        text = str(access.target.owner)
+        self._mutated.add(id(owner))
+        self._touch(owner, text)
+        if name not in APPENDS or type(owner) not in (list, deque):
+            self._keep_contents(owner, text)
+        return True
+
     def _keep_attribute(self, place: Place, value: Any) -> None:
         """An attribute of an argument that is no part of its tree, as one that ``__post_init__`` sets."""
         if value is not None and (is_container(value) or tree.container_of(value) is not None):
@@ -395,7 +402,9 @@ class Capture(Evaluation):
             return
         except TypeError:
             return
-        if id(owner) in self.steady and id(owner) not in self._keyed and not isinstance(key, slice | Tensor):
+        if id(owner) in self._mutated:  # what it held at first is guarded, what it holds now may be the function's own
+            self._keep_contents(owner, str(access.target.owner))
+        elif id(owner) in self.steady and id(owner) not in self._keyed and not isinstance(key, slice | Tensor):
             self._keep(self._place_of(owner, key, str(access.target)), value, access, steady=True)
         elif isinstance(key, slice) and id(owner) in self.steady:
             self._keep_contents(owner, str(access.target.owner))
@@ -432,9 +441,9 @@ class Capture(Evaluation):
         """``value`` is reached by guarded steps, so what is read from it later is, too."""
         if type(value) is not SymbolicNumber and not isinstance(value, Tensor):
             foreign.refuse(value, text, self._line)
-        if isinstance(value, np.ndarray) and id(value) not in self._arrays:
+        if isinstance(value, np.ndarray):
             foreign.require_plain(value, text)
-            self._arrays[id(value)] = value, text, self._line, fingerprint(value)
+            self._touch(value, text)
         if id(value) not in self._fresh and not isinstance(value, Tensor | int | float | str | bytes):
             self.steady[id(value)] = value
             self._texts.setdefault(id(value), text)
@@ -444,17 +453,15 @@ class Capture(Evaluation):
         """The extent and the elements of a container that is used as a whole."""
         if id(container) in self._contents or id(container) in self._keyed or id(container) not in self.steady:
             return
-        contents = self._contents[id(container)] = Contents.of(container)
-        if type(container) in (list, dict, set) and container is not self._keyed.get(id(container)):
-            self._put_back.append((container, keeper(container)))
-        place = Place("object", container, None, text)
-        self._contents_read[id(container)] = (place, contents, self._line)
-        if len(container) > MAX_ELEMENTS:
-            self.cannot_guard(f"the {len(container)} elements of {text} one by one (their number is)")
+        fixed = isinstance(container, tuple | frozenset)
+        before: Any = container if fixed else self._touch(container, text).before
+        self._contents[id(container)] = container, text, before, self._line
+        if len(before) > MAX_ELEMENTS:
+            self.cannot_guard(f"the {len(before)} elements of {text} one by one (their number is)")
             return
-        if isinstance(container, set | frozenset):
+        if isinstance(before, frozenset):
             return
-        pairs = list(container.items() if isinstance(container, dict) else enumerate(container))
+        pairs = list(before.items() if isinstance(before, dict) else enumerate(before))
         for key, element in pairs:
             where = self._place_of(container, key, f"{text}[{key!r}]")
             if where.identity not in self.writes and where.identity not in self.reads:
@@ -475,17 +482,15 @@ class Capture(Evaluation):
             return
         if isinstance(target, Attr):
             assert isinstance(target.name, str)
-            kind, _, before = self.look_up(owner, target.name)
+            kind, _, _ = self.look_up(owner, target.name)
             if kind in ("data", "missing"):
-                present = kind == "data" and _in_instance(owner, target.name)
-                self._note_write(Place("attribute", owner, target.name, str(target)), before if present else MISSING)
+                self._note_write(Place("attribute", owner, target.name, str(target)))
         elif is_container(owner) and id(owner) in self.steady:
             key = self.evaluate(target.key, frame) if target.key is not None else UNKNOWN
             if key is UNKNOWN:
                 self._keep_contents(owner, str(target.owner))
                 return
-            place = Place("item", owner, key, str(target))
-            self._note_write(place, place.get_or(MISSING))
+            self._note_write(Place("item", owner, key, str(target)))
 
     def _write_tensor_attribute(self, owner: Tensor, name: str, text: str) -> None:
         if hasattr(type(owner), name) or not isinstance(owner._value, EagerValue):
@@ -497,29 +502,31 @@ class Capture(Evaluation):
                 hint="return the value, or keep it on an object",
             )
         self._with_attributes[id(owner)] = owner
-        self._note_write(Place("attribute", owner, name, text), vars(owner).get(name, MISSING))
+        self._note_write(Place("attribute", owner, name, text))
 
     def _write_name(self, target: Name, frame: FrameType) -> None:
         if target.scope == "global":
             if (is_module_frame(frame) and frame.f_locals is not frame.f_globals) or self._is_own_namespace(frame):
                 return
-            place = Place("item", frame.f_globals, target.name, target.name)
-            self._note_write(place, frame.f_globals.get(target.name, MISSING))
+            self._note_write(Place("item", frame.f_globals, target.name, target.name))
         elif target.scope == "free":
             for function in self._owners(frame.f_code, target.name):
                 cell = (function.__closure__ or ())[function.__code__.co_freevars.index(target.name)]
-                place = Place("cell", cell, None, target.name)
-                self._note_write(place, place.get_or(MISSING))
+                self._note_write(Place("cell", cell, None, target.name))
 
     def _owners(self, code: CodeType, name: str) -> list[types.FunctionType]:
         """The known functions with this code (before it was rewritten) that have ``name`` from an enclosing one."""
         found = self._functions.get(original_of(code)[0], ())
         return [function for function in found if name in function.__code__.co_freevars]
 
-    def _note_write(self, place: Place, before: Any) -> None:
-        write = Write(place, plain_of(before), self._line)
-        for written in (self.writes, *self._watches):
-            written.setdefault(place.identity, write)
+    def _note_write(self, place: Place) -> None:
+        self.writes.setdefault(place.identity, self._touch(place, place.text))
+
+    def _touch(self, target: Any, text: str) -> Entry:
+        """``target`` is about to be changed, perhaps: what it holds is kept."""
+        for log in self._watches:
+            log.keep(target, text, self._line)
+        return self.log.keep(target, text, self._line)
 
     def _know(self, value: Any) -> None:
         """Remember a function by its code, so that its cells can be found when a frame of it reads them."""
@@ -577,9 +584,6 @@ class Capture(Evaluation):
         few.
         """
         found: list[Assumption] = []
-        for given, text, location, before in self._arrays.values():
-            if fingerprint(given) != before:
-                raise _changed(text, location)
         for identity, read in self.reads.items():
             if id(read.place.owner) in self._fresh or (identity in self._released and not read.by_user):
                 continue
@@ -603,37 +607,33 @@ class Capture(Evaluation):
                 else:
                     self._line = read.location
                     self.cannot_guard(f"the {read.value.nbytes} bytes of the array {read.place.text}, used by NumPy")
-            if identity not in self.writes and not assumption.holds(self.objects.values):
+            owner = id(read.place.owner)  # what was done to a container that is used as a whole is seen at the end
+            own = identity in self.writes or owner in self._mutated or owner in self._contents
+            if not own and not assumption.holds(self.objects.values):
                 if read.steady:
                     raise _changed(read.place.text, read.location)
                 continue
             found.append(assumption)
         for write in self.writes.values():
-            after = write.place.get_or(MISSING)
-            if after is write.before and not _is_value(after) and not self._is_own(write.place.owner):
+            after = write.target.get_or(MISSING)
+            if after is write.before and not _is_value(after) and not self._is_own(write.target.owner):
                 predicate = Absent() if after is MISSING else self.objects.same(after)
-                found.append(Assumption(write.place, predicate, write.location))
+                found.append(Assumption(write.target, predicate, write.location))
         for place, handle in self.tensor_places():
             if id(handle) in self._with_attributes:
                 found.append(Assumption(place, self.objects.same(handle), self.reads[place.identity].location))
-        for place, contents, location in self._contents_read.values():
-            before = self._before(contents)
-            if before is contents and not contents.unchanged():
-                raise _changed(place.text, location)
-            extent = self.objects.extent(contents.container) if before is contents else self.objects.keys(before.keys)
-            found.append(Assumption(place, extent, location))
+        for container, text, before, location in self._contents.values():
+            place = Place("object", container, None, text)
+            found.append(Assumption(place, self.objects.extent(self._without_own(container, before)), location))
         return [*found, *self.attributes.values()]
 
-    def _before(self, contents: Contents) -> Contents:
-        """The extent of a container without the keys, or attributes, that the function itself added."""
-        container = contents.container
-        if not isinstance(container, dict):
-            return contents
+    def _without_own(self, container: Any, before: Any) -> Any:
+        """What a mapping held, without the keys, or attributes, that the function had added before it was used."""
+        if not isinstance(before, dict):
+            return before
         owner = self.instances.get(id(container), container)
-        added = {write.place.key for write in self.writes.values() if write.place.owner is owner and write.is_new}
-        keys = tuple(key for key in contents.keys if key not in added)
-        now = tuple(key for key in container if key not in added)
-        return Contents(container, keys) if keys == now else contents
+        added = {write.target.key for write in self.writes.values() if write.target.owner is owner and _is_new(write)}
+        return {key: value for key, value in before.items() if key not in added}
 
     def sources(self) -> dict[int, Place]:
         """For each tensor handle that was read at a guarded place (by id), where it stood."""
@@ -650,18 +650,16 @@ class Capture(Evaluation):
         ]
 
     @contextmanager
-    def watching(self) -> Iterator[list[Write]]:
-        """What is written in the block to objects from outside of it, filled in at its end."""
-        seen: dict[tuple[Any, ...], Write] = {}
-        found: list[Write] = []
-        self._watches.append(seen)
+    def watching(self) -> Iterator[Log]:
+        """What is changed in the block, as it was at its beginning."""
+        log = Log()
+        self._watches.append(log)
         before = frozenset(self._fresh)
         try:
-            yield found
+            yield log
         finally:
-            self._watches.remove(seen)
-        own = self._fresh.keys() - before
-        found += [write for write in seen.values() if id(write.place.owner) not in own]
+            self._watches.remove(log)
+            log.forget(self._fresh.keys() - before)
 
     def know_arguments(self, containers: Iterable[Any]) -> None:
         """Say that these are containers of the arguments, whose changes are seen without this."""
@@ -671,31 +669,48 @@ class Capture(Evaluation):
         """Whether an object was made by the call, or is a container of its arguments."""
         return id(owner) in self._fresh or id(owner) in self._keyed
 
-    def effects(self) -> list[tuple[Write, Any]]:
+    def effects(self) -> list[tuple[Entry, Any]]:
         """The places of outer objects that hold something new now, with what they hold (``MISSING`` for nothing)."""
         found = []
         for write in self.writes.values():
-            if self._is_own(write.place.owner):
+            if self._is_own(write.target.owner):
                 continue
-            after = write.place.get_or(MISSING)
+            after = write.target.get_or(MISSING)
             if after is not write.before or _is_value(after):  # what it held already, too: a later call may differ
                 found.append((write, after))
         return found
 
+    def changes(self) -> list[tuple[Entry, list[Change]]]:
+        """What was done to containers from outside besides; TraceError where no later call can do that again."""
+        found = []
+        for entry in self.log:
+            target = entry.target
+            if isinstance(target, Place) or self._is_own(target):
+                continue
+            changes = entry.changes()
+            if changes is None:
+                raise _changed(entry.text, entry.location)
+            assigned = self._assigned(target, len(entry.before) if isinstance(target, list) else 0)
+            changes = [change for change in changes if change.step is None or change.step.key not in assigned]
+            if id(target) not in self._contents and any(change.operation != "append" for change in changes):
+                raise _changed(entry.text, entry.location)
+            if changes:
+                found.append((entry, changes))
+        return found
+
+    def _assigned(self, container: Any, length: int) -> set[Any]:
+        """The keys, attributes or indices of a container that the function assigned or deleted by themselves."""
+        owner = self.instances.get(id(container), container)
+        keys = {
+            write.target.key
+            for write in self.writes.values()
+            if write.target.owner is owner or write.target.owner is container
+        }
+        return keys | {key + length for key in keys if length and type(key) is int and key < 0}
+
     def undo(self) -> None:
-        """Put back what the function rebound."""
-        for used, _, _, contents in self._arrays.values():
-            restore(used, contents)
-        for write in self.writes.values():
-            if write.before is MISSING:
-                write.place.remove()
-            else:
-                write.place.set(write.before)
-        assigned = {id(write.place.owner) for write in self.writes.values()}
-        for container, put_back in self._put_back:
-            owner = self.instances.get(id(container), container)
-            if id(owner) not in assigned:  # else it was looked at after an assignment, perhaps
-                put_back(container)
+        """Put back what the function changed."""
+        self.log.undo()
 
 
 @lru_cache(maxsize=4096)
@@ -748,12 +763,12 @@ def _is_value(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float | complex | str | bytes | enum.Enum)
 
 
-def _in_instance(owner: Any, name: str) -> bool:
-    own = getattr(owner, "__dict__", None)
-    return name in own if own is not None else hasattr(owner, name)
+def _is_new(write: Entry) -> bool:
+    """Whether nothing stood there before."""
+    return write.before is MISSING
 
 
-def _changed(text: str, location: Location) -> TraceError:
+def _changed(text: str, location: Location | None) -> TraceError:
     return TraceError(
         f"{text} was changed while the function was traced, by more than an assignment; no later call repeats that",
         location=location,

@@ -15,10 +15,9 @@ from typing import Any, Final
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture.bytecode import Attr, Const, Globals, Import, Index, Name, Result
 from jitgraph.tracing.capture.followed import PACKAGE
-from jitgraph.tracing.source import item_of
+from jitgraph.tracing.source import MISSING, item_of
 from jitgraph.tracing.state import is_container
 
-MISSING: Final = object()
 UNKNOWN: Final = object()
 GETTERS: Final = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
 

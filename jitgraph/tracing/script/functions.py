@@ -15,7 +15,8 @@ from typing import Any, Final
 from jitgraph.errors import ScriptError, trying
 from jitgraph.ir import context
 from jitgraph.tracing.capture.followed import is_followed, is_rewritten, register_rewritten
-from jitgraph.tracing.control.journal import CHANGERS, CONTAINERS
+from jitgraph.tracing.control.journal import CONTAINERS
+from jitgraph.tracing.log import CHANGERS
 from jitgraph.tracing.script import numbers
 from jitgraph.tracing.script.branches import innermost_journal, made_here
 from jitgraph.tracing.script.iterables import make_enumerate, make_range, make_zip

@@ -11,7 +11,7 @@ from jitgraph.tracing.guard import Varies
 from jitgraph.tracing.plan import CallPlan, Held
 from jitgraph.tracing.source import Place, Source, World
 from jitgraph.tracing.specialisation import Specialisation
-from jitgraph.tracing.symbolic.number import can_stand_in, is_numeric, varies
+from jitgraph.tracing.symbolic.number import is_numeric, varies
 
 
 class Varying:
@@ -44,7 +44,7 @@ class Varying:
                 if isinstance(guard.predicate, Varies) or is_numeric(guard):
                     place = world.place(guard.source)
                     if place is not None and (
-                        isinstance(guard.predicate, Varies) or (varies(guard, place) and can_stand_in(place))
+                        isinstance(guard.predicate, Varies) or (varies(guard, place) and place.setter is not None)
                     ):
                         found._add(place, guard.source)
             if specialisation.structure == arguments.structure:
@@ -108,7 +108,7 @@ class Varying:
         self.leaves = {number: source for number, source in self.leaves.items() if source != identity}
 
     def _is_open(self, place: Place) -> bool:
-        return place.identity not in self.held and place.identity not in self.places and can_stand_in(place)
+        return place.identity not in self.held and place.identity not in self.places and place.setter is not None
 
 
 def _identity(source: Source, world: World) -> Any:

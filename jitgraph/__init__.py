@@ -26,6 +26,7 @@ _SUBMODULES: Final = frozenset(
         "compiler",
         "config",
         "data",
+        "debug",
         "dtypes",
         "eager",
         "errors",

@@ -72,7 +72,7 @@ class Compiled(Executable):
 
 
 class Interpreted:
-    """A graph that the NumPy interpreter runs: under JITGRAPH_INTERPRET=1, and where it prints."""
+    """A graph that the NumPy interpreter runs: under JITGRAPH_INTERPRET=1."""
 
     llvm_ir = ""
     asm = ""
@@ -151,9 +151,9 @@ def compile(
 
     ``donate`` lists inputs whose memory outputs may take over, where the memory plan finds that safe. ``fastmath``
     allows contraction and reassociation. CompileError or UnsupportedOp where code cannot be had. Under
-    JITGRAPH_INTERPRET=1, and for graphs that print, the result runs in the interpreter.
+    JITGRAPH_INTERPRET=1 the result runs in the interpreter.
     """
-    if config.INTERPRET.is_on() or any(node.op.effect == "ordered" for node in graph.walk()):
+    if config.INTERPRET.is_on():
         with faults_reported(graph, "passes"):
             return Interpreted(expand_grads(graph))
     target = target or Target.host()
@@ -166,7 +166,7 @@ def compile(
 
 
 def _compile(graph: Graph, target: Target, donate: Sequence[Donation]) -> Compiled:
-    with collector.PAUSED:
+    with collector.PAUSED.inside():
         return _compile_stages(graph, target, donate)
 
 
@@ -247,6 +247,7 @@ def signature_of(graph: Graph, schedule: Schedule | None) -> loader.Signature:
             loader.Check(site.message, site.kind, str(site.location) if site.location else "")
             for site in schedule.checks
         ),
+        prints=schedule.prints,
         name=graph.name,
     )
 

@@ -22,6 +22,7 @@ from jitgraph.errors import DeviceError, DTypeError, JitgraphError, ShapeError, 
 from jitgraph.ir import context
 from jitgraph.lifting import TensorLike, elementwise
 from jitgraph.migration_hints import TENSOR, advice
+from jitgraph.runtime import loader
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,6 +53,9 @@ class HandleStore(Protocol):
 
     def backward(self, loss: Tensor, gradient: Tensor | None, *, retain_graph: bool = False) -> None:
         """Record ``loss.backward(gradient)``."""
+
+    def text_of(self, handle: Tensor, conversion: str, form: str = "") -> str:
+        """The text of the handle by ``repr`` ("r"), ``str`` ("s") or ``format`` ("") inside the trace."""
 
     def concretise(self, handle: Tensor, what: str) -> NoReturn:
         """Refuse ``what`` (such as "bool()"), which needs the value of a traced tensor."""
@@ -225,12 +229,16 @@ class Tensor:
         return (self[i] for i in range(len(self)))
 
     def __repr__(self) -> str:
-        value = self._value
-        if context.current().trace is not None or not isinstance(value, EagerValue):
+        value, trace = self._value, context.current().trace
+        if trace is not None:
+            return str(trace.text_of(self, "r"))
+        if not isinstance(value, EagerValue):
             return f"<traced Tensor {value.type}>"
-        text = np.array2string(value.array, separator=", ", prefix="Tensor(")
-        extra = ", requires_grad=True" if self.requires_grad else ""
-        return f"Tensor({text}, dtype={self.dtype.name}{extra})"
+        return loader.tensor_text(value.array, self.dtype.name, self.requires_grad)
+
+    def __str__(self) -> str:
+        trace = context.current().trace
+        return repr(self) if trace is None else str(trace.text_of(self, "s"))
 
     # --- gradients ---------------------------------------------------------------------------------------------
 
@@ -368,6 +376,9 @@ class Tensor:
     def __format__(self, spec: str) -> str:
         if spec and self.ndim:
             raise TypeError(f"the format {spec!r} of a tensor of rank {self.ndim}; str(x), or one of its elements")
+        trace = context.current().trace
+        if trace is not None:
+            return str(trace.text_of(self, "", spec))
         return format(self.item(), spec) if spec else str(self)
 
     def __round__(self, digits: int | None = None) -> Tensor:

@@ -1,6 +1,6 @@
 """The order of a sum as its definition says it, and kernels in text over a dtype T whose reduce loops have one.
 
-SLOTS, CHAIN and PART stand for numbers.
+SLOTS, CHAIN, PART and WIDTH stand for numbers.
 """
 
 from __future__ import annotations
@@ -66,6 +66,29 @@ kernel @column(read x: T[m*n], write y: T[m]) sizes(m, n) {
 }
 """
 
+SHORT_ROWS = """
+kernel @short_rows(read x: T[WIDTH*n], read w: T[n], write y: T[1]) sizes(n) {
+  _v0: T = const -0.0
+  _v1: T = reduce _i0 < n chain CHAIN carry(_v2: T = _v0) {
+    _v3: T = load w[_i0]
+    _v4: T = reduce _i1 < WIDTH lanes SLOTS chain CHAIN carry(_v5: T = _v0) {
+      _v6: T = load x[WIDTH*_i0 + _i1]
+      _v7: T = mul(_v6, _v3)
+      next _v7
+    } combine(_v8: T with _v9: T) {
+      _v10: T = add(_v8, _v9)
+      next _v10
+    }
+    _v11: T = sub(_v4, _v3)
+    next _v11
+  } combine(_v12: T with _v13: T) {
+    _v14: T = add(_v12, _v13)
+    next _v14
+  }
+  store y[0] = _v1
+}
+"""
+
 PARTS = """
 kernel @parts(read x: T[n], readwrite w: T[SLOTS*((n + PART - 1) // PART)], write y: T[1]) sizes(n) {
   parallel _i0 < (n + PART - 1) // PART {
@@ -99,8 +122,8 @@ kernel @parts(read x: T[n], readwrite w: T[SLOTS*((n + PART - 1) // PART)], writ
 """
 
 
-def order_sample(text: str, short: str, slots: int, chain: int, part: int = 0) -> str:
+def order_sample(text: str, short: str, slots: int, chain: int, part: int = 0, width: int = 0) -> str:
     """The text of a sample for a dtype and an order."""
-    for word, value in (("SLOTS", slots), ("CHAIN", chain), ("PART", part)):
+    for word, value in (("SLOTS", slots), ("CHAIN", chain), ("PART", part), ("WIDTH", width)):
         text = text.replace(word, str(value))
     return text.replace(": T", f": {short}")

@@ -26,7 +26,7 @@ FLOORS: list[tuple[int, str]] = [  # the first pattern that fits a module's name
     (
         7,
         r"tensor|eager(_kernels)?|lifting|comparing|indexing|functions(\..*)?|autograd(\..*)?|tracing(\..*)?"
-        r"|saved(\..*)?|opt",
+        r"|saved(\..*)?|opt|debug",
     ),
     (8, r"nn(\..*)?|optim(\..*)?|data(\..*)?|random|special|amp"),
     (9, r"__init__|onnx|cli"),

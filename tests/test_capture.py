@@ -9,12 +9,14 @@ import os
 import random
 import subprocess
 import sys
+import threading
 import time
 import types
 import uuid
 import weakref
 from collections import ChainMap
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from operator import attrgetter
 from pathlib import Path
 from time import perf_counter
@@ -24,6 +26,8 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
+from jitgraph.runtime import collector
+from jitgraph.tracing.capture import capture as capturing
 from jitgraph.tracing.capture.bytecode import accesses
 from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.capture.followed import is_followed
@@ -80,8 +84,7 @@ def test_long_jumps_and_many_names() -> None:
     namespace: dict[str, Any] = {"BOX": types.SimpleNamespace(**dict.fromkeys(names, 1))}
     exec(compile(source, __file__, "exec"), namespace)
     capture = Capture([namespace["f"]])
-    with capture:
-        assert namespace["f"](0) == 300
+    assert capture.call(namespace["f"], 0) == 300
     assert {read.place.text for read in capture.reads.values()} == {"BOX", *(f"BOX.{name}" for name in names)}
 
 
@@ -95,8 +98,7 @@ def test_reads_and_writes_of_a_call() -> None:
         return box.n
 
     capture = Capture([f])
-    with capture:
-        assert f() == 2
+    assert capture.call(f) == 2
     assert {read.place.text: read.value for read in capture.reads.values()}["box.n"] == 1
     effects = {write.text: (write.before, after) for write, after in capture.effects()}
     assert effects["box.n"] == (1, 2) and effects["box.table['k']"] == (1, 7) and effects["box.new"][1] == 5
@@ -105,12 +107,47 @@ def test_reads_and_writes_of_a_call() -> None:
 
 
 def test_an_exception_puts_the_tracer_back() -> None:
-    import sys
-
     before = sys.gettrace()
-    with pytest.raises(ZeroDivisionError), Capture([]):
-        _ = 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        Capture([]).call(lambda: 1 / 0)
     assert sys.gettrace() is before
+
+
+class _Interrupted:
+    """A module of which one function does what it does, and then a signal handler raises."""
+
+    def __init__(self, module: types.ModuleType, name: str) -> None:
+        self.module, self.name = module, name
+
+    def __getattr__(self, name: str) -> Any:
+        def interrupted(*args: Any) -> Any:
+            getattr(self.module, name)(*args)
+            raise KeyboardInterrupt
+
+        return interrupted if name == self.name else getattr(self.module, name)
+
+
+@pytest.mark.parametrize("name", ["isenabled", "disable", "enable", "gettrace", "_getframe", "settrace"])
+def test_an_interrupt_at_the_edge_of_a_recording_leaves_nothing_behind(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other threads may record, the collector runs, and no trace function stays."""
+    user, module = (collector, gc) if hasattr(gc, name) else (capturing, sys)
+    alone, before = threading.RLock(), sys.gettrace()
+    monkeypatch.setattr(capturing, "_ALONE", alone)
+    monkeypatch.setattr(user, module.__name__, _Interrupted(module, name))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Capture([]).call(lambda: None)
+        traced = sys.gettrace()
+    finally:
+        sys.settrace(before)
+        monkeypatch.undo()
+        enabled = gc.isenabled()
+        gc.enable()
+    assert traced is before and enabled and not collector.PAUSED._inside
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(alone.acquire, blocking=False).result(), "the lock stays held"
 
 
 def test_libraries_are_not_followed() -> None:

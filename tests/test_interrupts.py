@@ -224,3 +224,49 @@ def test_a_handler_that_raises_ends_the_call(path: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert not done.stderr
     assert done.stdout == EXPECTED.get(path, "stopped\n")
+
+
+RECORDINGS = """
+import gc, random, signal, sys, threading
+from concurrent.futures import ThreadPoolExecutor
+from jitgraph.runtime import collector
+from jitgraph.tracing.capture import capture
+
+class Stop(Exception):
+    pass
+
+armed = False
+def stop(*_):
+    global armed
+    if armed:
+        armed = False
+        raise Stop
+
+def is_free(lock):
+    free = lock.acquire(blocking=False)
+    if free:
+        lock.release()
+    return free
+
+signal.signal(signal.SIGALRM, stop)
+capture._ALONE = lock = threading.RLock()
+after, others = random.Random(0), ThreadPoolExecutor(1)
+for _ in range(400):
+    try:
+        armed = True
+        signal.setitimer(signal.ITIMER_REAL, after.uniform(5e-5, 2e-3))
+        while True:
+            capture.Capture([]).call(int)
+    except Stop:
+        pass
+    assert sys.gettrace() is None, "a trace function stays"
+    assert gc.isenabled() and not collector.PAUSED._inside, "the collector stays paused"
+    assert others.submit(is_free, lock).result(), "the lock stays held"
+"""
+
+
+def test_a_handler_that_raises_at_any_moment_of_a_recording_leaves_nothing_behind(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(RECORDINGS)
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr

@@ -61,6 +61,30 @@ def test_columns(short: str, chain: int, m: int) -> None:
             assert found.tobytes() == expected.tobytes(), n
 
 
+@pytest.mark.parametrize(
+    ("short", "width", "slots", "chain"),
+    [
+        ("f32", 10, 16, 32),
+        ("f32", 16, 16, 4),
+        ("f32", 5, 8, 32),
+        ("f32", 3, 4, 8),
+        ("f64", 2, 2, 16),
+        ("f64", 7, 8, 32),
+    ],
+)
+def test_short_rows(short: str, width: int, slots: int, chain: int) -> None:
+    """Rows that fill few registers, computed several at once: each has its weight and its place in the chain."""
+    text = order_samples.order_sample(order_samples.SHORT_ROWS, short, slots, chain, width=width)
+    for n in (0, 1, 7, 31, 33, 64, 257, 513):
+        x, w = rows(short, n, width), rows(short, 1, n)[0]
+        each = np.array(
+            [ordered(row * weight, slots, chain) - weight for row, weight in zip(x, w, strict=True)], x.dtype
+        )
+        buffers = {"x": x.reshape(-1), "w": w, "y": np.zeros(1, x.dtype)}
+        for found in outcomes(text, buffers, n=n):
+            assert found.tobytes() == ordered(each, 1, chain).tobytes(), n
+
+
 @pytest.mark.parametrize(("short", "slots", "chain", "run"), [("f32", 64, 32, 1), ("f32", 8, 4, 4), ("f64", 4, 2, 8)])
 def test_parts_are_nodes_of_the_tree(short: str, slots: int, chain: int, run: int) -> None:
     part = slots * chain * run

@@ -106,8 +106,8 @@ def test_the_collector_waits_for_all_compilations_and_is_left_as_it_was(monkeypa
     gc.enable()
     compiler._compile(None, None, ())  # type: ignore[arg-type]
     assert (seen, gc.isenabled()) == ([False], True)
-    with collector.PAUSED:
-        with collector.PAUSED:
+    with collector.PAUSED.inside():
+        with collector.PAUSED.inside():
             pass
         assert not gc.isenabled()
     assert gc.isenabled()

@@ -494,12 +494,6 @@ def test_what_cannot_be_captured() -> None:
 
     refused(tried, jg.ones(2), text="inside the try statement", at="# here")
 
-    def printed(x: Any) -> Any:
-        print(x)  # here
-        return x
-
-    refused(printed, jg.ones(2), text="print of a tensor", at="# here")
-
     def deleted(x: Any) -> Any:
         y = x
         if x.sum() > 0:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from jitgraph.codegen.aliasing import aliasing_pairs
 from jitgraph.codegen.kernel import Kernel, Load, Loop, Store
-from jitgraph.codegen.schedule import Branch, Launch, Pop, Push, Schedule, Step, While
+from jitgraph.codegen.schedule import Branch, Launch, Pop, Print, Push, Schedule, Step, While
 from jitgraph.codegen.traversal import statements_of
 
 
@@ -89,7 +89,7 @@ def _mentioned(steps: Iterable[Step]) -> Iterator[str]:
     """The buffers that steps use, once for each use."""
     for step in steps:
         match step:
-            case Launch(_, buffers):
+            case Launch(_, buffers) | Print(_, buffers):
                 yield from buffers
             case Branch(predicate, then, otherwise):
                 yield predicate

@@ -23,7 +23,7 @@ from jitgraph.codegen.kernel import (
     Store,
     Var,
 )
-from jitgraph.codegen.schedule import Branch, Buffer, Launch, Pop, Push, Schedule, Step, While
+from jitgraph.codegen.schedule import Branch, Buffer, Launch, Pop, Print, Push, Schedule, Step, While
 from jitgraph.dtypes import SHORT_NAMES
 
 _INDENT = "  "
@@ -61,6 +61,9 @@ def print_schedule(schedule: Schedule) -> str:
     for number, site in enumerate(schedule.checks):
         where = f"  # {site.location}" if site.location else ""
         lines.append(f"{_INDENT}check {number}: {site.kind} {site.message!r}{where}")
+    for number, print_site in enumerate(schedule.prints):
+        where = f"  # {print_site.location}" if print_site.location else ""
+        lines.append(f"{_INDENT}print {number}: {'{}'.join(print_site.texts)!r} to {print_site.stream}{where}")
     if plan := schedule.plan:
         lines.append(f"{_INDENT}arena {plan.arena_bytes} bytes, {plan.unplanned} without the plan")
         lines += [f"{_INDENT}donate {given} for {output}" for output, given in sorted(plan.donations.items())]
@@ -97,6 +100,8 @@ def _steps(steps: Iterable[Step], kernels: list[Kernel]) -> Iterator[str]:
                 yield f"push {stack} <- {name}"
             case Pop(stack, name):
                 yield f"pop {stack} -> {name}"
+            case Print(site, names):
+                yield f"print {site}({', '.join(names)})"
 
 
 def _param(param: Param) -> str:

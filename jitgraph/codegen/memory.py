@@ -17,7 +17,7 @@ from dataclasses import field, replace
 
 from jitgraph.codegen.aliasing import aliasing_pairs
 from jitgraph.codegen.kernel import Check, Kernel
-from jitgraph.codegen.schedule import Branch, Buffer, Launch, MemoryPlan, Pop, Push, Schedule, Step, While
+from jitgraph.codegen.schedule import Branch, Buffer, Launch, MemoryPlan, Pop, Print, Push, Schedule, Step, While
 from jitgraph.codegen.traversal import statements_of
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import dataclass
@@ -47,6 +47,7 @@ class _Flat:
     accesses: list[Access] = field(default_factory=list)
     loops: list[tuple[int, int]] = field(default_factory=list)
     launches: dict[int, Launch] = field(default_factory=dict)
+    prints: list[int] = field(default_factory=list)
     count: int = 0
 
     def walk(self, steps: Iterable[Step]) -> None:
@@ -71,6 +72,11 @@ class _Flat:
                     self._use(self._next(), buffer, True, False)
                 case Pop(_, buffer):
                     self._use(self._next(), buffer, False, True)
+                case Print(_, buffers):
+                    number = self._next()
+                    self.prints.append(number)
+                    for buffer in buffers:
+                        self._use(number, buffer, True, False)
 
     def _next(self) -> int:
         self.count += 1
@@ -109,8 +115,8 @@ def plan_memory(schedule: Schedule, donate: Sequence[int | tuple[int, int]] = ()
     """The schedule with a plan, and with the aliases that the plan uses on its kernels.
 
     ``donate`` lists inputs whose memory an output may take over, by position, or pairs (output, input); those that are
-    not safe are left out: a later step reads the old value, a check can fail or a loop be interrupted once the memory
-    is written, or the kernel cannot work in place.
+    not safe are left out: a later step reads the old value, a check or a print can fail or a loop be interrupted once
+    the memory is written, or the kernel cannot work in place.
     """
     flat = _Flat()
     flat.walk(schedule.steps)
@@ -143,6 +149,7 @@ def _donations(
     by_role = {(buffer.role, buffer.position): buffer.name for buffer in buffers.values()}
     outputs = [buffer.position for buffer in buffers.values() if buffer.role == "output"]
     last_check = max((n for n, launch in flat.launches.items() if _checks(launch.kernel)), default=-1)
+    last_check = max(last_check, *flat.prints) if flat.prints else last_check
     last_loop = max((end for _, end in flat.loops), default=-1)  # loops may be interrupted: nothing is written by then
     donations: dict[str, str] = {}
     for wish in donate:

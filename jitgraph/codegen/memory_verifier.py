@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jitgraph.codegen.kernel import Check
-from jitgraph.codegen.schedule import Branch, Launch, MemoryPlan, Pop, Push, Schedule, Step, While
+from jitgraph.codegen.schedule import Branch, Launch, MemoryPlan, Pop, Print, Push, Schedule, Step, While
 from jitgraph.codegen.traversal import statements_of
 from jitgraph.errors import GraphError
 from jitgraph.ir.dims import DimLike
@@ -103,6 +103,8 @@ class _Checker:
                     turn |= again
             case Push(_, buffer):
                 return live | {buffer}
+            case Print(_, buffers):
+                return live | frozenset(buffers)
             case Pop(_, buffer):
                 self.written("a pop", buffer, (live & made) - {buffer}, frozenset())
                 return live - {buffer}
@@ -126,25 +128,30 @@ class _Checker:
                 raise GraphError(f"{self.name}: {what} writes {buffer} over {other}, whose value is still wanted")
 
     def require_checks_first(self, steps: Sequence[Step], donations: dict[str, str]) -> None:
-        """No check can fail once an input that was given away is written."""
+        """No check or print can fail once an input that was given away is written."""
         written: set[str] = set()
-        for launch in _launches(steps):
-            written |= _written((launch,)) & donations.keys()
-            if written and any(isinstance(statement, Check) for statement in statements_of(launch.kernel.body)):
-                raise GraphError(f"{self.name}: {launch.kernel.name} can fail when {min(written)} is already written")
+        for step in _unrolled(steps):
+            written |= _written((step,)) & donations.keys()
+            what = step.kernel.name if isinstance(step, Launch) else f"print {step.site}"
+            if written and (isinstance(step, Print) or _checks(step)):
+                raise GraphError(f"{self.name}: {what} can fail when {min(written)} is already written")
 
 
-def _launches(steps: Sequence[Step]) -> list[Launch]:
-    """Every launch in order, those of loops twice: what a turn writes is there when the next one checks."""
-    found: list[Launch] = []
+def _checks(launch: Launch) -> bool:
+    return any(isinstance(statement, Check) for statement in statements_of(launch.kernel.body))
+
+
+def _unrolled(steps: Sequence[Step]) -> list[Launch | Print]:
+    """What can fail, in order, that of loops twice: what a turn writes is there when the next one checks."""
+    found: list[Launch | Print] = []
     for step in steps:
         match step:
-            case Launch():
+            case Launch() | Print():
                 found.append(step)
             case Branch(_, then, otherwise):
-                found += _launches(then) + _launches(otherwise)
+                found += _unrolled(then) + _unrolled(otherwise)
             case While(condition, _, body):
-                found += 2 * (_launches(condition) + _launches(body))
+                found += 2 * (_unrolled(condition) + _unrolled(body))
     return found
 
 

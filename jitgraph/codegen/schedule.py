@@ -13,6 +13,7 @@ from jitgraph.ir.dims import DimLike
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.records import dataclass
+from jitgraph.runtime import loader
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,15 @@ class Pop:
     buffer: str
 
 
-Step: TypeAlias = Launch | Branch | While | Push | Pop
+@dataclass(frozen=True, slots=True)
+class Print:
+    """Write the text of the schedule's print number ``site`` with the contents of ``buffers``."""
+
+    site: int
+    buffers: tuple[str, ...]
+
+
+Step: TypeAlias = Launch | Branch | While | Push | Pop | Print
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,3 +123,4 @@ class Schedule:
     checks: tuple[CheckSite, ...] = ()
     stacks: tuple[str, ...] = ()
     plan: MemoryPlan | None = None
+    prints: tuple[loader.Print, ...] = ()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from jitgraph import dtypes
 from jitgraph.codegen.executor import POISON, CheckFailedError, execute_kernel
-from jitgraph.codegen.schedule import Branch, Buffer, Launch, MemoryPlan, Pop, Push, Schedule, Step, While
+from jitgraph.codegen.schedule import Branch, Buffer, Launch, MemoryPlan, Pop, Print, Push, Schedule, Step, While
 from jitgraph.errors import ArgumentError, GraphError
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
@@ -163,6 +163,10 @@ class _Run:
                 if not self.stacks.get(stack):
                     raise GraphError(f"{self.schedule.name}: {stack} is popped while it is empty")
                 self.buffer(name)[...] = self.stacks[stack].pop()
+            case Print(site, names):
+                printed = self.schedule.prints[site]
+                shapes = [[self.size(dims.parse_dim(str(n))) for n in operand.shape] for operand in printed.operands]
+                printed.write([self.buffer(name).reshape(shape) for name, shape in zip(names, shapes, strict=True)])
 
     def buffer(self, name: str) -> Array:
         if name not in self.memory:
@@ -186,4 +190,6 @@ def _mentioned(steps: Iterable[Step]) -> set[str]:
                 found |= {predicate} | _mentioned(condition) | _mentioned(body)
             case Push(_, name) | Pop(_, name):
                 found.add(name)
+            case Print(_, names):
+                found.update(names)
     return found

@@ -10,7 +10,7 @@ from jitgraph.codegen.kernel import Check, Kernel
 from jitgraph.codegen.kernel_text import print_schedule
 from jitgraph.codegen.kernel_verifier import verify_kernel
 from jitgraph.codegen.memory_verifier import verify_plan
-from jitgraph.codegen.schedule import Branch, Buffer, Launch, Pop, Push, Schedule, Step, While
+from jitgraph.codegen.schedule import Branch, Buffer, Launch, Pop, Print, Push, Schedule, Step, While
 from jitgraph.codegen.traversal import statements_of
 from jitgraph.errors import GraphError
 from jitgraph.ir import dims
@@ -86,6 +86,21 @@ class _Verifier:
                 case Pop(stack, name):
                     self.stack(stack)
                     self.write(name, written)
+                case Print():
+                    self.print(step, written)
+
+    def print(self, step: Print, written: set[str]) -> None:
+        if step.site >= len(self.schedule.prints):
+            self.fail(f"print {step.site} is not among the schedule's")
+        operands = self.schedule.prints[step.site].operands
+        if len(operands) != len(step.buffers):
+            self.fail(f"print {step.site} takes {len(operands)} buffers, not {len(step.buffers)}")
+        for operand, name in zip(operands, step.buffers, strict=True):
+            self.read(name, written)
+            type = self.buffer(name).type
+            size = dims.product(dims.parse_dim(str(extent)) for extent in operand.shape)
+            if operand.dtype != type.dtype.name or not self.equal(size, type.size):
+                self.fail(f"print {step.site}: {name} is {type}, not {operand}")
 
     def stack(self, stack: str) -> None:
         if stack not in self.schedule.stacks:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from jitgraph.codegen.forwarding import forward_copies
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder
 from jitgraph.codegen.lower.control import lower_cond, lower_scan, lower_while
 from jitgraph.codegen.lower.families import INLINE, ROOTS, lower_group
 from jitgraph.codegen.lower.recorder import Storage
-from jitgraph.codegen.schedule import Buffer, Pop, Push, Schedule
+from jitgraph.codegen.schedule import Buffer, Pop, Print, Push, Schedule
 from jitgraph.errors import CompileError, UnsupportedOp
 from jitgraph.ir import dims
 from jitgraph.ir.fault import working_on
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.target import Target
-from jitgraph.ir.types import StackType, TensorType
+from jitgraph.ir.types import TensorType
+from jitgraph.ops.effects import print_site
 from jitgraph.passes.rewriter import has_effect
 
 Held = Storage | str  # where a value is: a storage, or the name of a stack (empty for a token)
@@ -44,6 +46,7 @@ def select(graph: Graph, target: Target, *, fastmath: bool = False) -> Schedule:
         graph.constraints,
         tuple(builder.sites.all),
         tuple(builder.stacks),
+        prints=tuple(builder.prints),
     )
     return forward_copies(schedule)
 
@@ -127,10 +130,18 @@ class Selector:
                 self.builder.steps.append(Push(stack, self.whole(self._storage(held, node.inputs[1])).name))
                 held[node.output] = stack
                 return
+            case "print":
+                shown = [self.whole(self._storage(held, value)) for value in node.inputs[1:]]
+                attrs: Any = node.attrs
+                site = print_site([storage.type for storage in shown], location=node.location, **attrs)
+                self.builder.steps.append(Print(len(self.builder.prints), tuple(storage.name for storage in shown)))
+                self.builder.prints.append(site)
+                held[node.output] = ""
+                return
         used = [value for value in node.outputs if value in graph.uses or value in graph.outputs]
         places: list[Held] = []
         for value in node.outputs:
-            if isinstance(value.type, StackType):
+            if not isinstance(value.type, TensorType):
                 places.append("")
             elif value in wanted:
                 places.append(wanted[value][0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -12,11 +13,12 @@ from jitgraph.dtypes import DType
 from jitgraph.errors import DTypeError, GraphError, ShapeError
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import Shape, StackType, TensorType, TokenType, Type
+from jitgraph.location import Location
 from jitgraph.ops import rules
 from jitgraph.ops.numeric import Array
 from jitgraph.ops.sampling import edges
 from jitgraph.records import dataclass
-from jitgraph.runtime.loader import CHECK_KINDS
+from jitgraph.runtime.loader import CHECK_KINDS, LoadError, Print, PrintOperand
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +73,66 @@ token: Op = Op(
 )
 
 
-def _print_type(before: Type, *tensors: Type, format: str) -> TokenType:
+def print_site(
+    types: Sequence[TensorType],
+    *,
+    format: str,
+    styles: tuple[str, ...] = (),
+    end: str = "\n",
+    stream: str = "stdout",
+    flush: bool = False,
+    location: Location | None = None,
+) -> Print:
+    """What a print of operands of these ``types`` with the op's attributes writes; GraphError where they do not fit."""
+    if not all(isinstance(text, str) for text in (format, end, stream)) or not isinstance(styles, tuple):
+        raise GraphError("print: format, end and stream are texts, styles a tuple of them")
+    styles = styles or ("array",) * len(types)
+    try:
+        fields = list(string.Formatter().parse(format))
+    except ValueError as error:
+        raise GraphError(f"print: {format!r:.80} is no format: {error}") from None
+    texts, braces = [""], []
+    for text, name, form, conversion in fields:
+        texts[-1] += text
+        if name is not None:
+            texts.append("")
+            braces.append((name, form or "", conversion or ""))
+    if len(braces) != len(types) or len(styles) != len(types) or any(name or "{" in form for name, form, _ in braces):
+        raise GraphError(f"print: {format!r:.80} and the styles {styles!r:.80} are not for {len(types)} operands")
+    texts[-1] += end
+    site = Print(
+        texts=tuple(texts),
+        operands=tuple(
+            PrintOperand(f"p{i}", type.dtype.name, sizes_text(type.shape), None, style, conversion, form)
+            for i, (type, style, (_, form, conversion)) in enumerate(zip(types, styles, braces, strict=True))
+        ),
+        stream=stream,
+        flush=bool(flush),
+        location=str(location) if location else "",
+    )
+    try:
+        site.verify("print")
+    except LoadError as error:
+        raise GraphError(str(error)) from None
+    if any(operand.style == "number" and operand.shape for operand in site.operands):
+        raise GraphError("print: a Python number is 0-d")
+    return site
+
+
+def sizes_text(shape: Shape) -> tuple[int | str, ...]:
+    """A shape as signatures have it: numbers, and texts of sizes with names."""
+    return tuple(extent if isinstance(extent, int) else str(extent) for extent in shape)
+
+
+def _print_type(before: Type, *tensors: Type, **attrs: Any) -> TokenType:
     if not isinstance(before, TokenType):
         raise DTypeError(f"print takes a token first, not {before}")
-    for tensor in tensors:
-        rules.require_tensor("print", tensor)
+    print_site([rules.require_tensor("print", tensor) for tensor in tensors], **attrs)
     return TokenType()
 
 
-def _print(before: Token, *arrays: Array, format: str) -> Token:
-    print(format.format(*(np.array2string(x, threshold=1000) for x in arrays)))
+def _print(before: Token, *arrays: Array, **attrs: Any) -> Token:
+    print_site([TensorType(x.dtype, x.shape) for x in arrays], **attrs).write(arrays)
     return before
 
 
@@ -95,7 +147,7 @@ print_: Op = Op(
         Sample((Token(), edges(dtype)[:2]), {"format": "{}"}),
         Sample((Token(),), {"format": "line"}),
     ],
-    doc="Writes format.format(*tensors) and a newline to standard output.",
+    doc="Writes format, with a {}, {!r} or {:form} for each tensor, then end to stream; styles say how tensors look.",
 )
 
 

@@ -164,6 +164,7 @@ class _Plan:
         self.apart: list[Apart] = []
         self.position = {node: i for i, node in enumerate(graph.nodes)}
         self.group: dict[Node, _Group] = {}
+        self.behind = _order_of_effects(graph.nodes)
         for node in graph.nodes:
             if is_free(node):
                 continue
@@ -285,23 +286,35 @@ class _Plan:
         return False
 
     def _reads(self, group: _Group) -> set[_Group]:
-        """The groups that a group reads, through movement ops too."""
-        return {self.group[edge.producer] for edges in group.edges.values() for edge in edges}
+        """The groups that a group reads, through movement ops too, and those whose effects come before its own."""
+        read = {self.group[edge.producer] for edges in group.edges.values() for edge in edges}
+        if self.behind:
+            read.update(self.group[first] for node in group.members for first in self.behind.get(node, ()))
+        return read
 
     # --- the new graph
 
     def build(self) -> Graph:
         """The graph with a fused node for each group of more than one node, in an order that keeps checks in theirs."""
-        units = self._units()
-        nodes = list(_in_order(units))
+        groups = list(dict.fromkeys(self.group.values()))
+        units = self._units(groups)
+        nodes = list(_in_order(units, self._effects_before(groups)))
         if all(node in self.position for node in nodes) and len(nodes) == len(self.graph.nodes):
             return self.graph
         graph = self.graph
         return Graph(graph.inputs, tuple(nodes), graph.outputs, graph.constraints, graph.name)
 
-    def _units(self) -> list[tuple[int, Node]]:
-        """The nodes of the new graph, each with a number that says how late it may come."""
-        groups = list(dict.fromkeys(self.group.values()))
+    def _effects_before(self, groups: list[_Group]) -> dict[int, set[int]]:
+        """For the groups with effects, by number, those whose effects come before."""
+        number = {id(group): i for i, group in enumerate(groups)}
+        found: dict[int, set[int]] = {}
+        for node, firsts in self.behind.items():
+            own = number[id(self.group[node])]
+            found.setdefault(own, set()).update({number[id(self.group[first])] for first in firsts} - {own})
+        return found
+
+    def _units(self, groups: list[_Group]) -> list[tuple[int, Node]]:
+        """The nodes of the new graph, those of the groups first, each with a number that says how late it may come."""
         inputs = {id(group): _outer_inputs(self.graph, group) for group in groups}
         wanted = set(self.graph.outputs).union(*inputs.values())
         alone: list[Node] = []
@@ -428,13 +441,45 @@ def _node_of(graph: Graph, group: _Group, wanted: set[Value]) -> Node:
     return Node(fused, inputs, {}, tuple(outputs), (region,), location)
 
 
-def _in_order(units: list[tuple[int, Node]]) -> Iterable[Node]:
-    """The units so that values stand before their uses, those that come first in the old graph first."""
+def _order_of_effects(nodes: Iterable[Node]) -> dict[Node, tuple[Node, ...]]:
+    """For prints and what can raise, in a graph with both: the nodes that stay before, beside those that they read.
+
+    What raises does so behind the prints before it and before those behind it, as in the program.
+    """
+    found: dict[Node, tuple[Node, ...]] = {}
+    since: list[Node] = []  # the last print, and what can raise behind it
+    printed = False
+    for node in nodes:
+        if _prints(node):
+            found[node] = tuple(since)
+            since, printed = [node], True
+        elif not is_free(node) and _can_raise(node):
+            found[node] = (since[0],) if printed else ()
+            since.append(node)
+    return found if printed else {}
+
+
+def _prints(node: Node) -> bool:
+    return node.op.effect == "ordered" or any(_prints(inner) for region in node.regions for inner in region.nodes)
+
+
+def _can_raise(node: Node) -> bool:
+    """Whether a node is a check, or reads at indices that may be out of range."""
+    if node.op.effect == "check" or node.op.kind == "indexing":
+        return True
+    return any(_can_raise(inner) for region in node.regions for inner in region.nodes)
+
+
+def _in_order(units: list[tuple[int, Node]], behind: Mapping[int, set[int]]) -> Iterable[Node]:
+    """The units so that values stand before their uses, those that come first in the old graph first.
+
+    ``behind`` gives for units, by number, others that stand before them.
+    """
     maker = {output: i for i, (_, node) in enumerate(units) for output in node.outputs}
     waiting = []
     readers: dict[int, list[int]] = {}
     for i, (_, node) in enumerate(units):
-        before = {maker[value] for value in node.inputs if value in maker}
+        before = {maker[value] for value in node.inputs if value in maker} | behind.get(i, set())
         waiting.append(len(before))
         for j in before:
             readers.setdefault(j, []).append(i)

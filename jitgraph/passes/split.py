@@ -15,6 +15,7 @@ from jitgraph.ir.types import Type
 from jitgraph.location import Location
 from jitgraph.passes.partition import Joint, ResidualStack, choose, cost, dependents, late_nodes
 from jitgraph.passes.rewriter import has_effect, is_tensor
+from jitgraph.passes.silence import silenced
 from jitgraph.records import dataclass
 
 
@@ -85,12 +86,14 @@ def split(
     The free inputs and outputs, by number, are at hand in the backward part without being saved. With ``with_stacks``,
     stacks that loops fill come in from outside and go out again, for a joint computation that is the body of a loop.
     Without, both halves stand alone: backward keeps inputs that tell it the sizes that it and ``constraints`` name.
+    Prints are in the forward half alone: what backward computes again, it computes in silence.
     """
+    audible, joint = joint, replace(joint, nodes=silenced(joint.nodes))
     late = dependents(joint.nodes, joint.cotangents)
     needed = late_nodes(joint, late)
     read = {value for node in needed for value in node.inputs}
     residual_stacks = tuple(stack for stack in joint.residual_stacks if stack.end in read) if with_stacks else ()
-    joint = replace(joint, residual_stacks=residual_stacks)
+    joint, audible = (replace(one, residual_stacks=residual_stacks) for one in (joint, audible))
     numbers = {joint.outputs[i]: (1, i) for i in sorted(free_outputs, reverse=True)}
     numbers |= {joint.inputs[i]: (0, i) for i in free_inputs}
     saved = choose(joint, free=numbers, stable=[joint.inputs[i] for i in stable], with_stacks=with_stacks)
@@ -111,7 +114,7 @@ def split(
         tuple(builder.inputs), tuple(builder.nodes), tuple(env[value] for value in outputs), (), f"{name}_backward"
     )
     return Split(
-        forward=_forward(joint, residual_stacks, saved, late, name),
+        forward=_forward(audible, residual_stacks, saved, late, name),
         backward=backward,
         kept_inputs=tuple(i for (side, i), _ in kept if side == 0),
         kept_outputs=tuple(i for (side, i), _ in kept if side == 1),

@@ -23,7 +23,8 @@ class _Paused(Shared):
         gc.disable()
 
     def end(self) -> None:
-        if self._was_enabled:
+        was_enabled, self._was_enabled = self._was_enabled, False
+        if was_enabled:
             gc.enable()
 
 

@@ -1,6 +1,6 @@
 /* The loader of loader.h. It follows loader.py, which explains the format: errors; the ABI; numbers and memory; hashes;
    JSON; dtypes; size expressions; signatures; the zip; the weights; the image; the processor; the model; threads; the
-   file; calls; state and queries.
+   file; calls; printing; state and queries.
 
    Nothing read from a file is trusted: each offset, length and count is compared with the bytes that are there before
    it is used. What a call may report gives false after filling a jg_error; a step of loading that finds a fault leaves
@@ -67,7 +67,7 @@ static jg_error *cleared(jg_error *error) {
 
 /* --- the ABI: structures shared with native code, equal to those of loader.py ------------------------------------ */
 
-enum { ABI_VERSION = 3, SCRATCH_BYTES = 2 << 20 };
+enum { ABI_VERSION = 4, SCRATCH_BYTES = 2 << 20 };
 enum { OK, CHECK_FAILED, INTERRUPTED, OUT_OF_MEMORY, SIZE_OVERFLOW, CALLBACK_FAILED, SIZES_REFUSED };
 static const char *const CODE_NAMES[] = {"ok", "check failed", "interrupted", "out of memory", "size overflow",
                                          "callback failed", "sizes refused"};
@@ -86,7 +86,8 @@ struct jg_host { /* what native code may ask of the process */
     jg_pool *pool; /* NULL: everything runs on the calling thread */
     int32_t (*callback)(const jg_host *, jg_call *, int64_t, void *const *, const int64_t *);
     void *driver;
-    int64_t reserved[7];
+    int32_t (*print)(const jg_host *, jg_call *); /* what print_site numbers */
+    int64_t reserved[6];
 };
 
 typedef struct jg_error_record {
@@ -108,7 +109,9 @@ struct jg_call { /* what belongs to one running call */
     void *stream;
     int64_t last_poll;
     jg_error_record error;
-    int64_t reserved[6];
+    int64_t print_site; /* which of the entry's prints is asked for */
+    void *const *print_operands;
+    int64_t reserved[4];
 };
 
 struct jg_pool { /* the state of the threads, a cache line for each group of fields; native code runs it */
@@ -884,6 +887,22 @@ typedef struct Check {
     const char *message, *kind, *location;
 } Check;
 
+typedef enum Style { ARRAY_STYLE, TENSOR_STYLE, LEAF_STYLE, NUMBER_STYLE, STYLE_COUNT } Style;
+static const char *const STYLES[] = {"array", "tensor", "leaf", "number"};
+
+typedef struct Operand { /* of a print */
+    Spec spec;
+    Style style;
+    const char *conversion, *form;
+} Operand;
+
+typedef struct Print { /* texts before, between and behind the operands */
+    const char **texts;
+    Operand *operands;
+    size_t operand_count;
+    bool errors, flush; /* to standard error */
+} Print;
+
 static const char *const CHECK_KINDS[] = {
     "ArithmeticError", "AssertionError", "FloatingPointError", "IndexError", "OverflowError",
     "RuntimeError", "TypeError", "ValueError", "ZeroDivisionError",
@@ -915,6 +934,8 @@ typedef struct Entry {
     size_t constraint_count;
     Check *checks;
     size_t check_count;
+    Print *prints;
+    size_t print_count;
     uint8_t *image; /* mapped for execution */
     size_t image_bytes;
     EntryFunction *run;
@@ -1089,6 +1110,45 @@ static void read_checks(Loading *l, const Json *source, Entry *entry, const char
     }
 }
 
+enum { MAX_FORM = 64 };
+
+static void read_operand(Loading *l, const Json *source, const Index *dims, const Entry *entry, Operand *operand,
+                         const char *where) {
+    read_spec(l, source, dims, entry, &operand->spec, where);
+    const char *style = get_text(l, source, "style", where);
+    operand->conversion = get_text(l, source, "conversion", where);
+    operand->form = get_text(l, source, "form", where);
+    operand->style = STYLE_COUNT;
+    for (int i = 0; i < STYLE_COUNT; i++)
+        if (strcmp(style, STYLES[i]) == 0) operand->style = (Style)i;
+    bool converted = strcmp(operand->conversion, "r") == 0 || strcmp(operand->conversion, "s") == 0;
+    if (operand->style == STYLE_COUNT || (*operand->conversion && !converted))
+        refuse(l, "%s: the style '%.40s' or conversion '%.40s' is not known", where, style, operand->conversion);
+    bool whole = operand->spec.shown.rank > 0 && !converted;
+    if (strlen(operand->form) > MAX_FORM || (*operand->form && whole) || (operand->style == NUMBER_STYLE && whole))
+        refuse(l, "%s: the format '%.80s' of a tensor of rank %d", where, operand->form, operand->spec.shown.rank);
+}
+
+static void read_prints(Loading *l, const Json *source, Entry *entry, const Index *dims, const char *where) {
+    const Json *list = get(l, source, "prints", A_LIST, where);
+    entry->prints = make(l, l->kept, list->count, sizeof *entry->prints);
+    for (const Json *child = list->first; child; child = child->next) {
+        Print *print = &entry->prints[entry->print_count++];
+        size_t texts = 0;
+        print->texts = read_texts(l, child, "texts", &texts, where);
+        const Json *operands = get(l, child, "operands", A_LIST, where);
+        const char *stream = get_text(l, child, "stream", where);
+        print->flush = get(l, child, "flush", ABOOL, where)->integer != 0;
+        print->errors = strcmp(stream, "stderr") == 0;
+        get_text(l, child, "location", where);
+        if (texts != operands->count + 1 || (!print->errors && strcmp(stream, "stdout") != 0))
+            refuse(l, "%s: %zu texts around %zu operands to '%.40s'", where, texts, operands->count, stream);
+        print->operands = make(l, l->kept, operands->count, sizeof *print->operands);
+        for (const Json *operand = operands->first; operand; operand = operand->next)
+            read_operand(l, operand, dims, entry, &print->operands[print->operand_count++], where);
+    }
+}
+
 static bool same_type(const Spec *a, const Spec *b) {
     bool same = a->shown.dtype == b->shown.dtype && a->shown.rank == b->shown.rank;
     for (int32_t i = 0; same && i < a->shown.rank; i++)
@@ -1149,6 +1209,7 @@ static void read_signature(Loading *l, const Json *source, Entry *entry, const T
     for (size_t i = 0; i < entry->constraint_count; i++)
         entry->constraints[i] = compile_expression(l, texts[i], true, &dims, entry->dims, where);
     read_checks(l, source, entry, where);
+    read_prints(l, source, entry, &dims, where);
     const Spec *state = entry->parameters + entry->input_count;
     entry->written = read_pairs(l, source, "writes", entry, state, entry->state_count, where);
     read_pairs(l, source, "aliases", entry, entry->parameters, entry->parameter_count, where); /* for checks alone */
@@ -1686,6 +1747,8 @@ static void read_model(Loading *l, jg_model *model) {
     if (!model->main) model->main = model->entries;
 }
 
+static int32_t print_site(const jg_host *host, jg_call *call);
+
 /* Where refuse comes out. */
 static bool loaded(Loading *l, const char *path, jg_model *model) {
     if (setjmp(l->out) != 0) return false;
@@ -1705,7 +1768,8 @@ jg_model *jg_load(const char *path, jg_error *error) {
         return NULL;
     }
     pthread_mutex_init(&model->records_lock, NULL); /* of the default kind it cannot fail */
-    model->serial = (jg_host){.abi_version = ABI_VERSION, .alloc = malloc, .free = free, .syscall = syscall};
+    model->serial = (jg_host){.abi_version = ABI_VERSION, .alloc = malloc, .free = free, .syscall = syscall,
+                              .print = print_site};
     model->host = model->serial;
     l.kept = &model->store;
     bool good = loaded(&l, path, model);
@@ -1735,8 +1799,9 @@ typedef struct Result {
 
 /* Everything that one running call needs; kept for the next one. */
 struct Record {
-    jg_call call;
+    jg_call call; /* first, so that a print finds the rest */
     Record *next;
+    const Entry *entry;
     Store store; /* of what follows */
     void *arena;
     size_t arena_size;
@@ -1762,6 +1827,7 @@ static Record *check_out(jg_model *model, Entry *entry, jg_error *error) {
         out_of_memory(error, sizeof *record);
         return NULL;
     }
+    record->entry = entry;
     record->dims = take(&record->store, entry->dim_count, sizeof *record->dims);
     record->buffers = take(&record->store, entry->parameter_count + entry->output_count, sizeof(void *));
     record->views = take(&record->store, entry->parameter_count, sizeof *record->views);
@@ -1981,6 +2047,435 @@ static bool place(jg_model *model, const Entry *entry, const jg_tensor *outputs,
     return true;
 }
 
+/* --- printing ---------------------------------------------------------------------------------------------------- */
+
+/* Text that grows. */
+typedef struct Out {
+    char *data;
+    size_t used, room;
+    bool failed; /* memory ran out */
+} Out;
+
+static void put(Out *out, const char *text, size_t size) {
+    if (out->room - out->used < size) {
+        size_t room = 2 * out->room + size + 256;
+        char *data = out->failed ? NULL : realloc(out->data, room);
+        out->failed = !data;
+        if (!data) return;
+        out->data = data;
+        out->room = room;
+    }
+    memcpy(out->data + out->used, text, size);
+    out->used += size;
+}
+
+static void put_text(Out *out, const char *text) { put(out, text, strlen(text)); }
+
+static void put_repeated(Out *out, const char *text, size_t size, size_t count) {
+    for (; count > 0 && !out->failed; count--) put(out, text, size);
+}
+
+static bool is_real(jg_dtype dtype) { return DTYPES[dtype].family == FLOATING; }
+
+static double real_at(const uint8_t *data, jg_dtype dtype) {
+    double wide;
+    float single;
+    uint16_t half;
+    if (dtype == JG_FLOAT64) return memcpy(&wide, data, 8), wide;
+    if (dtype == JG_FLOAT32) return memcpy(&single, data, 4), (double)single;
+    memcpy(&half, data, 2);
+    if (dtype == JG_BFLOAT16) {
+        uint32_t bits = (uint32_t)half << 16;
+        return memcpy(&single, &bits, 4), (double)single;
+    }
+    uint64_t exponent = half >> 10 & 31, mantissa = half & 1023, bits = (uint64_t)(half >> 15) << 63;
+    if (exponent == 0) return (half >> 15 ? -0x1p-24 : 0x1p-24) * (double)mantissa;
+    bits |= (exponent == 31 ? 2047 : exponent + 1008) << 52 | mantissa << 42;
+    return memcpy(&wide, &bits, 8), wide;
+}
+
+/* An element that is no float: its magnitude, and whether it is negative. */
+static uint64_t whole_at(const uint8_t *data, jg_dtype dtype, bool *negative) {
+    size_t size = DTYPES[dtype].size;
+    uint64_t bits = 0;
+    memcpy(&bits, data, size);
+    *negative = DTYPES[dtype].family == SIGNED && bits >> (8 * size - 1) & 1;
+    if (*negative && size < 8) bits |= ~0ULL << 8 * size;
+    return *negative ? 0 - bits : bits;
+}
+
+static bool reads_back(const char *text, double value, jg_dtype dtype) {
+    if (dtype == JG_FLOAT64) return strtod(text, NULL) == value;
+    if (dtype == JG_FLOAT32) return strtof(text, NULL) == (float)value;
+    if (dtype == JG_FLOAT16) return half_bits(strtod(text, NULL)) == half_bits(value);
+    return bfloat16_bits(strtof(text, NULL)) == bfloat16_bits((float)value);
+}
+
+enum { WORD_SIZE = 512, MOST_DIGITS = 8, LINE_WIDTH = 75, SUMMARY_ABOVE = 1000, EDGE_ITEMS = 3, MOST_PRECISION = 60 };
+
+/* Digits behind the point of the shortest "d.ddde+xx" that reads back as the finite value; its exponent of ten. */
+static int shortest(double value, jg_dtype dtype, int *exponent) {
+    char text[WORD_SIZE];
+    int digits = 0;
+    do snprintf(text, sizeof text, "%.*e", digits, value);
+    while (!reads_back(text, value, dtype) && ++digits < 17);
+    *exponent = (int)strtol(strchr(text, 'e') + 1, NULL, 10);
+    return digits;
+}
+
+static bool is_finite(double value) { return value - value == 0; }
+
+static const char *unusual(double value) { return value != value ? "nan" : value < 0 ? "-inf" : "inf"; }
+
+/* As Python's repr. */
+static void python_float(double value, char text[WORD_SIZE]) {
+    int exponent;
+    if (!is_finite(value)) {
+        strcpy(text, unusual(value));
+        return;
+    }
+    int digits = shortest(value, JG_FLOAT64, &exponent), behind = digits > exponent ? digits - exponent : 0;
+    if (exponent < -4 || exponent >= 16) snprintf(text, WORD_SIZE, "%.*e", digits, value);
+    else snprintf(text, WORD_SIZE, "%.*f", behind ? behind : 1, value);
+}
+
+/* The text of a finite float in an array, without padding: "1.5", "2.", "1.e+10". */
+static void array_float(double value, jg_dtype dtype, bool scientific, char text[WORD_SIZE]) {
+    int exponent, digits = shortest(value, dtype, &exponent);
+    int behind = scientific ? digits : digits - exponent;
+    bool cut = behind > MOST_DIGITS;
+    behind = behind < 0 ? 0 : cut ? MOST_DIGITS : behind;
+    snprintf(text, WORD_SIZE, scientific ? "%#.*e" : "%#.*f", behind, value);
+    if (!cut) return;
+    char *end = scientific ? strchr(text, 'e') : text + strlen(text), *kept = end;
+    while (kept[-1] == '0') kept--;
+    memmove(kept, end, strlen(end) + 1);
+}
+
+typedef struct Shown { /* an array, and what all its words have in common */
+    const uint8_t *data;
+    jg_dtype dtype;
+    int32_t rank;
+    const int64_t *shape;
+    const char *separator;
+    size_t prefix; /* characters before it on its first line */
+    bool summary, scientific, unusual, minus; /* whether there are NaNs or infinities, and an infinity below zero */
+    double least, most; /* of the magnitudes that are not zero */
+    size_t left, right, digits, exponent; /* characters before and behind the point, and in the exponent */
+} Shown;
+
+static void larger(size_t *known, size_t found) {
+    if (found > *known) *known = found;
+}
+
+/* The place on an axis that is shown after this one; three dots stand for those that are skipped. */
+static int64_t next_shown(const Shown *shown, int32_t axis, int64_t index) {
+    int64_t extent = shown->shape[axis];
+    return shown->summary && extent > 2 * EDGE_ITEMS && index == EDGE_ITEMS - 1 ? extent - EDGE_ITEMS : index + 1;
+}
+
+static void each_shown(Shown *shown, int32_t axis, size_t offset, void (*look)(Shown *, const uint8_t *)) {
+    if (axis == shown->rank) {
+        look(shown, shown->data + offset * DTYPES[shown->dtype].size);
+        return;
+    }
+    for (int64_t i = 0; i < shown->shape[axis]; i = next_shown(shown, axis, i))
+        each_shown(shown, axis + 1, offset * (size_t)shown->shape[axis] + (size_t)i, look);
+}
+
+static void find_range(Shown *shown, const uint8_t *element) {
+    double value = real_at(element, shown->dtype), size = value < 0 ? -value : value;
+    if (!is_finite(value)) {
+        shown->unusual = true;
+        shown->minus |= value < 0;
+    } else if (size != 0) {
+        if (size > shown->most) shown->most = size;
+        if (shown->least == 0 || size < shown->least) shown->least = size;
+    }
+}
+
+static void measure_float(Shown *shown, const uint8_t *element) {
+    char text[WORD_SIZE];
+    double value = real_at(element, shown->dtype);
+    if (!is_finite(value)) return;
+    array_float(value, shown->dtype, shown->scientific, text);
+    const char *point = strchr(text, '.'), *end = shown->scientific ? strchr(text, 'e') : text + strlen(text);
+    larger(&shown->left, (size_t)(point - text));
+    larger(&shown->digits, (size_t)(end - point - 1));
+    if (shown->scientific) larger(&shown->exponent, strlen(end) - 2);
+}
+
+static void whole_text(const uint8_t *element, jg_dtype dtype, char text[WORD_SIZE]) {
+    bool negative;
+    uint64_t value = whole_at(element, dtype, &negative);
+    snprintf(text, WORD_SIZE, "%s%llu", negative ? "-" : "", (unsigned long long)value);
+}
+
+static void measure_whole(Shown *shown, const uint8_t *element) {
+    char text[WORD_SIZE];
+    whole_text(element, shown->dtype, text);
+    larger(&shown->left, strlen(text));
+}
+
+static void measure(Shown *shown) {
+    if (shown->dtype == JG_BFLOAT16) return; /* as ml_dtypes has it: without padding */
+    if (!is_real(shown->dtype)) {
+        if (shown->dtype == JG_BOOL && shown->rank) shown->left = strlen("False");
+        if (shown->dtype != JG_BOOL) each_shown(shown, 0, 0, measure_whole);
+        return;
+    }
+    each_shown(shown, 0, 0, find_range);
+    double limit = shown->dtype == JG_FLOAT16 ? 1e3 : shown->dtype == JG_FLOAT32 ? 1e6 : 1e8;
+    shown->scientific = shown->least != 0 &&
+                        (shown->most >= limit || shown->least < 1e-4 || shown->most / shown->least > 1000);
+    each_shown(shown, 0, 0, measure_float);
+    shown->right = shown->scientific ? shown->digits + shown->exponent + 2 : shown->digits;
+    size_t word = !shown->unusual ? 0 : shown->minus ? 4 : 3;
+    if (word > shown->right + 1) larger(&shown->left, word - shown->right - 1);
+}
+
+/* The words of an array's elements all have one width, bfloat16 apart. */
+static void put_word(Out *out, const Shown *shown, const uint8_t *element) {
+    char text[WORD_SIZE];
+    size_t width = shown->left;
+    if (shown->dtype == JG_BOOL) {
+        strcpy(text, *element ? "True" : "False");
+    } else if (!is_real(shown->dtype)) {
+        whole_text(element, shown->dtype, text);
+    } else if (shown->dtype == JG_BFLOAT16) {
+        snprintf(text, sizeof text, "%g", real_at(element, shown->dtype));
+    } else if (!is_finite(real_at(element, shown->dtype))) {
+        strcpy(text, unusual(real_at(element, shown->dtype)));
+        width += shown->right + 1;
+    } else {
+        array_float(real_at(element, shown->dtype), shown->dtype, shown->scientific, text);
+        const char *point = strchr(text, '.'), *end = shown->scientific ? strchr(text, 'e') : text + strlen(text);
+        put_repeated(out, " ", 1, shown->left - (size_t)(point - text));
+        put(out, text, (size_t)(end - text));
+        size_t missing = shown->digits - (size_t)(end - point - 1);
+        put_repeated(out, shown->scientific ? "0" : " ", 1, missing);
+        if (!shown->scientific) return;
+        put(out, end, 2);
+        put_repeated(out, "0", 1, shown->exponent - (strlen(end) - 2));
+        put_text(out, end + 2);
+        return;
+    }
+    if (width > strlen(text)) put_repeated(out, " ", 1, width - strlen(text));
+    put_text(out, text);
+}
+
+/* Ends a word of a row that began at start: where the line grew too long, the word goes to the next one. */
+static void end_word(Out *out, const Shown *shown, size_t start, size_t *column) {
+    size_t indent = shown->prefix + (size_t)shown->rank, size = out->used - start;
+    if (*column + size > (size_t)(LINE_WIDTH - shown->rank) && *column > indent && !out->failed) {
+        char word[WORD_SIZE];
+        memcpy(word, out->data + start, size);
+        out->used = start;
+        while (out->data[out->used - 1] == ' ') out->used--; /* of the separator */
+        put_text(out, "\n");
+        put_repeated(out, " ", 1, indent);
+        put(out, word, size);
+        *column = indent;
+    }
+    *column += size + strlen(shown->separator);
+}
+
+static void put_row(Out *out, const Shown *shown, size_t offset) {
+    int64_t extent = shown->shape[shown->rank - 1];
+    size_t column = shown->prefix + (size_t)shown->rank;
+    for (int64_t i = 0, next; i < extent && !out->failed; i = next) {
+        size_t start = out->used;
+        put_word(out, shown, shown->data + (offset * (size_t)extent + (size_t)i) * DTYPES[shown->dtype].size);
+        end_word(out, shown, start, &column);
+        next = next_shown(shown, shown->rank - 1, i);
+        if (next > i + 1) {
+            put_text(out, shown->separator);
+            start = out->used;
+            put_text(out, "...");
+            end_word(out, shown, start, &column);
+        }
+        if (next < extent) put_text(out, shown->separator);
+    }
+}
+
+static void put_axis(Out *out, const Shown *shown, int32_t axis, size_t offset) {
+    put_text(out, "[");
+    if (axis == shown->rank - 1) put_row(out, shown, offset);
+    for (int64_t i = 0, next; axis < shown->rank - 1 && i < shown->shape[axis]; i = next) {
+        put_axis(out, shown, axis + 1, offset * (size_t)shown->shape[axis] + (size_t)i);
+        next = next_shown(shown, axis, i);
+        for (int lines = next > i + 1 ? 2 : next < shown->shape[axis]; lines > 0; lines--) {
+            put(out, shown->separator, strcmp(shown->separator, " ") == 0 ? 0 : 1);
+            put_repeated(out, "\n", 1, (size_t)(shown->rank - axis - 1));
+            put_repeated(out, " ", 1, shown->prefix + (size_t)axis + 1);
+            if (lines == 2) put_text(out, "...");
+        }
+    }
+    put_text(out, "]");
+}
+
+/* As NumPy's array2string. */
+static void put_array(Out *out, Shown *shown) {
+    size_t count = 1;
+    for (int32_t i = 0; i < shown->rank; i++) count *= (size_t)shown->shape[i];
+    if (count == 0) {
+        put_text(out, "[]");
+        return;
+    }
+    shown->summary = count > SUMMARY_ABOVE;
+    measure(shown);
+    if (shown->rank == 0) put_word(out, shown, shown->data);
+    else put_axis(out, shown, 0, 0);
+}
+
+/* "[[fill]align][sign][0][width][.precision][type]" of Python's formats. */
+typedef struct Form {
+    const char *fill;
+    size_t fill_size, width;
+    char align, sign, type;
+    int precision; /* -1: none */
+} Form;
+
+/* False for what is not understood here, such as commas. */
+static bool read_form(const char *text, Form *form) {
+    *form = (Form){.fill = " ", .fill_size = 1, .precision = -1};
+    size_t first = *text ? utf8_size(text, text + strlen(text)) : 0;
+    if (first && text[first] && strchr("<>^=", text[first])) {
+        *form = (Form){.fill = text, .fill_size = first, .align = text[first], .precision = -1};
+        text += first + 1;
+    } else if (*text && strchr("<>^=", *text)) {
+        form->align = *text++;
+    }
+    if (*text && strchr("+- ", *text)) form->sign = *text++;
+    if (*text == '0') {
+        if (!form->align) form->align = '=', form->fill = text, form->fill_size = 1;
+        text++;
+    }
+    while (is_digit(*text) && form->width < 1000000) form->width = 10 * form->width + (size_t)(*text++ - '0');
+    if (*text == '.') {
+        form->precision = 0;
+        for (text++; is_digit(*text) && form->precision < MOST_PRECISION; text++)
+            form->precision = 10 * form->precision + *text - '0';
+    }
+    if (*text) form->type = *text++;
+    return !*text && form->precision <= MOST_PRECISION;
+}
+
+/* The digits of a number and its sign, or false for a type that is not understood here. */
+static bool format_number(const Form *form, const uint8_t *element, jg_dtype dtype, bool *negative,
+                          char text[WORD_SIZE]) {
+    bool real = is_real(dtype), whole_type = !form->type || form->type == 'd';
+    int precision = form->precision < 0 ? 6 : form->precision;
+    uint64_t magnitude = real ? 0 : whole_at(element, dtype, negative);
+    double value = real ? real_at(element, dtype) : *negative ? -(double)magnitude : (double)magnitude;
+    if (!real && whole_type && form->precision < 0) {
+        snprintf(text, WORD_SIZE, "%llu", (unsigned long long)magnitude);
+        return true;
+    }
+    *negative = value < 0 || (value == 0 && 1 / value < 0);
+    double size = *negative ? -value : value, scaled = form->type == '%' ? 100 * size : size;
+    if (!form->type && real && form->precision < 0) {
+        python_float(size, text);
+        return true;
+    }
+    if (!form->type || !strchr("eEfFgG%", form->type)) return false;
+    char type = form->type == '%' ? 'f' : form->type;
+    if (!is_finite(scaled)) strcpy(text, !strchr("EFG", type) ? unusual(scaled) : scaled != scaled ? "NAN" : "INF");
+    else if (type == 'e' || type == 'E')
+        snprintf(text, WORD_SIZE, type == 'e' ? "%.*e" : "%.*E", precision, scaled);
+    else if (type == 'f' || type == 'F') snprintf(text, WORD_SIZE, "%.*f", precision, scaled);
+    else snprintf(text, WORD_SIZE, type == 'g' ? "%.*g" : "%.*G", precision, scaled);
+    if (form->type == '%') strcat(text, "%");
+    return true;
+}
+
+static void put_padded(Out *out, const Form *form, const char *sign, const char *text, size_t size, char usual) {
+    size_t length = strlen(sign);
+    for (size_t i = 0; i < size; i++) length += (text[i] & 0xc0) != 0x80; /* characters of UTF-8 */
+    size_t missing = form->width > length ? form->width - length : 0;
+    char align = form->align ? form->align : usual;
+    size_t before = align == '<' ? 0 : align == '^' ? missing / 2 : missing;
+    if (align == '=') put_text(out, sign);
+    put_repeated(out, form->fill, form->fill_size, before);
+    if (align != '=') put_text(out, sign);
+    put(out, text, size);
+    put_repeated(out, form->fill, form->fill_size, missing - before);
+}
+
+/* The text of an operand without a format, or with one that is not understood. */
+static void put_plain(Out *out, const Operand *operand, const uint8_t *data, const int64_t *shape) {
+    const jg_spec *spec = &operand->spec.shown;
+    char text[WORD_SIZE];
+    bool tensor = operand->style == TENSOR_STYLE || operand->style == LEAF_STYLE;
+    Shown shown = {.data = data, .dtype = spec->dtype, .rank = spec->rank, .shape = shape,
+                   .separator = tensor ? ", " : " ", .prefix = tensor ? strlen("Tensor(") : 0};
+    if (operand->style == NUMBER_STYLE) {
+        if (is_real(spec->dtype)) python_float(real_at(data, spec->dtype), text);
+        else if (spec->dtype == JG_BOOL) strcpy(text, *data ? "True" : "False");
+        else whole_text(data, spec->dtype, text);
+        put_text(out, text);
+        return;
+    }
+    if (tensor) put_text(out, "Tensor(");
+    put_array(out, &shown);
+    if (!tensor) return;
+    put_text(out, ", dtype=");
+    put_text(out, DTYPES[spec->dtype].name);
+    put_text(out, operand->style == LEAF_STYLE ? ", requires_grad=True)" : ")");
+}
+
+static void put_operand(Out *out, const Operand *operand, const uint8_t *data, const int64_t *shape) {
+    Form form;
+    char text[WORD_SIZE];
+    bool negative = false, known = *operand->form && read_form(operand->form, &form);
+    if (known && *operand->conversion) {
+        Out inner = {0};
+        put_plain(&inner, operand, data, shape);
+        out->failed |= inner.failed;
+        if (form.precision >= 0 && (size_t)form.precision < inner.used) inner.used = (size_t)form.precision;
+        put_padded(out, &form, "", inner.data ? inner.data : "", inner.used, '<');
+        free(inner.data);
+    } else if (known && format_number(&form, data, operand->spec.shown.dtype, &negative, text)) {
+        const char *sign = negative ? "-" : form.sign == '+' ? "+" : form.sign == ' ' ? " " : "";
+        put_padded(out, &form, sign, text, strlen(text), '>');
+    } else {
+        put_plain(out, operand, data, shape);
+    }
+}
+
+/* The host's print: what the signature has under the number that the code put into the call. */
+static int32_t print_site(const jg_host *host, jg_call *call) {
+    (void)host;
+    const Record *record = (const Record *)call;
+    if (!within((uint64_t)call->print_site, 1, record->entry->print_count)) return CALLBACK_FAILED;
+    const Print *print = &record->entry->prints[call->print_site];
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0), before = plain ? uselocale(plain) : (locale_t)0;
+    Out out = {0};
+    jg_error unused;
+    put_text(&out, print->texts[0]);
+    for (size_t i = 0; i < print->operand_count && !out.failed; i++) {
+        const Spec *spec = &print->operands[i].spec;
+        int64_t shape[JG_MAX_RANK];
+        for (int32_t axis = 0; axis < spec->shown.rank; axis++) {
+            shape[axis] = spec->shown.sizes[axis];
+            if (shape[axis] < 0 && !evaluate(&spec->expressions[axis], record->dims, &shape[axis], &unused))
+                out.failed = true;
+        }
+        if (!out.failed) put_operand(&out, &print->operands[i], call->print_operands[i], shape);
+        put_text(&out, print->texts[i + 1]);
+    }
+    if (plain) {
+        uselocale(before);
+        freelocale(plain);
+    }
+    FILE *stream = print->errors ? stderr : stdout;
+    bool written = !out.failed && fwrite(out.data, 1, out.used, stream) == out.used;
+    if (print->flush) written &= fflush(stream) == 0;
+    int32_t code = out.failed ? OUT_OF_MEMORY : written ? OK : CALLBACK_FAILED;
+    free(out.data);
+    return code;
+}
+
 /* Copies text with {index} and {bound} filled in. */
 static void fill_in(const char *text, const jg_error_record *record, char *out, size_t room) {
     while (*text && room > 1) {
@@ -2015,6 +2510,8 @@ static bool report(const Entry *entry, int32_t code, const jg_error_record *reco
         return fail(error, JG_BAD_ARGUMENT, "%.40s: the sizes must satisfy condition %d of the compiled code",
                     entry->title, record->check_id);
     }
+    if (code == CALLBACK_FAILED)
+        return fail(error, JG_FAILED, "%.40s: what it prints cannot be written", entry->title);
     if (code != CHECK_FAILED || record->check_id < 0 || (size_t)record->check_id >= entry->check_count)
         return fail(error, JG_FAILED, "%.40s: the compiled code returned %d (%s), check %d", entry->title, code,
                     code >= 0 && code <= SIZES_REFUSED ? CODE_NAMES[code] : "no known meaning", record->check_id);

@@ -22,8 +22,13 @@ constraint in the signature, or behind the constraints the place of a size that 
 
 Interruption: long loops of the calling thread ask ``host.poll(host)`` about every 50 ms by the cycle counter
 (``jg_poll`` of the native runtime) and return ``INTERRUPTED`` where it gives nonzero. No poll may stand behind the
-first write to a donated buffer. ``poll`` runs the handlers of pending signals (``_Poll``); what one raises is kept, and
-raised when the call has returned. Chunks of a parallel loop ask too where the calling thread runs them.
+first write to a donated buffer. ``poll`` runs the handlers of pending signals (``_Guarded``); what one raises is kept,
+and raised when the call has returned. Chunks of a parallel loop ask too where the calling thread runs them.
+
+Printing: where the program prints, the calling thread puts the number of the print and the addresses of its operands
+into ``call.print_site`` and ``call.print_operands`` and calls ``host.print(host, call)``, which writes the text that
+the signature holds under that number; nonzero ends the call with that code, and where the slot is NULL nothing is
+printed. No print may stand behind the first write to a donated buffer. (New in ABI 4.)
 """
 
 from __future__ import annotations
@@ -89,7 +94,7 @@ globals().update({kind.__name__: kind for kind in CHECK_KINDS.values()})  # pick
 
 # --- the ABI: structures shared with native code --------------------------------------------------------------------
 
-ABI_VERSION: Final = 3
+ABI_VERSION: Final = 4
 
 OK: Final = 0
 CHECK_FAILED: Final = 1
@@ -120,7 +125,8 @@ class Host(ctypes.Structure):
         ("pool", ctypes.c_void_p),  # jg_pool *; NULL: everything runs on the calling thread
         ("callback", ctypes.c_void_p),  # int32 callback(host, call, int64 id, void *const *buffers, const int64 *dims)
         ("driver", ctypes.c_void_p),  # table of the accelerator's driver functions
-        ("reserved", ctypes.c_int64 * 7),
+        ("print", ctypes.c_void_p),  # int32 print(const jg_host *, jg_call *): what call.print_site numbers
+        ("reserved", ctypes.c_int64 * 6),
     ]
     abi_version: int
     alloc: int | None
@@ -131,6 +137,7 @@ class Host(ctypes.Structure):
     pool: int | None
     callback: int | None
     driver: int | None
+    print: int | None
 
 
 class ErrorRecord(ctypes.Structure):
@@ -165,7 +172,9 @@ class Call(ctypes.Structure):
         ("stream", ctypes.c_void_p),
         ("last_poll", ctypes.c_int64),  # cycle counter at the last poll; 0: none yet
         ("error", ErrorRecord),
-        ("reserved", ctypes.c_int64 * 6),
+        ("print_site", ctypes.c_int64),  # which of the signature's prints is asked for
+        ("print_operands", ctypes.c_void_p),  # void *const *: the data of its operands, dense and row-major
+        ("reserved", ctypes.c_int64 * 4),
     ]
     arena: int | None
     arena_bytes: int
@@ -173,6 +182,8 @@ class Call(ctypes.Structure):
     stream: int | None
     last_poll: int
     error: ErrorRecord
+    print_site: int
+    print_operands: int
 
 
 class Block(ctypes.Structure):
@@ -233,11 +244,14 @@ HOST_SYSCALL: Final = _offset(Host, "syscall")
 HOST_POOL: Final = _offset(Host, "pool")
 HOST_CALLBACK: Final = _offset(Host, "callback")
 HOST_DRIVER: Final = _offset(Host, "driver")
+HOST_PRINT: Final = _offset(Host, "print")
 CALL_ARENA: Final = _offset(Call, "arena")
 CALL_ARENA_BYTES: Final = _offset(Call, "arena_bytes")
 CALL_BLOCKS: Final = _offset(Call, "blocks")
 CALL_STREAM: Final = _offset(Call, "stream")
 CALL_LAST_POLL: Final = _offset(Call, "last_poll")
+CALL_PRINT_SITE: Final = _offset(Call, "print_site")
+CALL_PRINT_OPERANDS: Final = _offset(Call, "print_operands")
 CALL_ERROR_CODE: Final = _offset(Call, "error") + _offset(ErrorRecord, "code")
 CALL_ERROR_CHECK_ID: Final = _offset(Call, "error") + _offset(ErrorRecord, "check_id")
 CALL_ERROR_INDEX: Final = _offset(Call, "error") + _offset(ErrorRecord, "index")
@@ -267,7 +281,7 @@ POOL_FAILURE: Final = _offset(PoolState, "failure")
 _ENTRY_TYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 _ARENA_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 _WORKER_TYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
-_POLL_TYPE = ctypes.CFUNCTYPE(ctypes.c_int32)
+_ASKED_TYPE = ctypes.CFUNCTYPE(ctypes.c_int32)  # what it is given it need not look at
 _CALLBACK_TYPE = ctypes.CFUNCTYPE(
     ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p
 )
@@ -550,6 +564,109 @@ class Check:
     location: str = ""
 
 
+PRINT_STYLES: Final = ("array", "tensor", "leaf", "number")
+"""How an operand of a print looks: as NumPy prints it, as a tensor does, as a tensor that requires a gradient does, as
+the Python number does that the 0-d operand holds."""
+
+_CONVERSIONS: Final = ("", "r", "s")
+_STREAMS: Final = ("stdout", "stderr")
+_MAX_FORM: Final = 64
+
+
+@dataclass(frozen=True)
+class PrintOperand(TensorSpec):
+    """A tensor that is printed: ``conversion`` and ``form`` are what stands in braces, as in ``{!r:>20}``."""
+
+    style: str = "array"
+    conversion: str = ""
+    form: str = ""
+
+    def to_json(self) -> dict[str, Json]:
+        """The JSON object that ``from_json`` reads."""
+        return {**super().to_json(), "style": self.style, "conversion": self.conversion, "form": self.form}
+
+    @staticmethod
+    def from_json(source: Json, where: str) -> PrintOperand:
+        """Read what ``to_json`` gave; LoadError where it is malformed."""
+        plain = TensorSpec.from_json(source, where)
+        style, conversion, form = (_get(source, key, str, where) for key in ("style", "conversion", "form"))
+        return PrintOperand(plain.name, plain.dtype, plain.shape, style=style, conversion=conversion, form=form)
+
+
+@dataclass(frozen=True)
+class Print:
+    """A print inside the native code: the texts before, between and behind its operands, and where they go."""
+
+    texts: tuple[str, ...]
+    operands: tuple[PrintOperand, ...] = ()
+    stream: str = "stdout"
+    flush: bool = False
+    location: str = ""
+
+    def to_json(self) -> dict[str, Json]:
+        """The JSON object that ``from_json`` reads."""
+        operands = [operand.to_json() for operand in self.operands]
+        return {**vars(self), "texts": list(self.texts), "operands": operands}
+
+    @staticmethod
+    def from_json(source: Json, where: str) -> Print:
+        """Read what ``to_json`` gave; LoadError where it is malformed."""
+        texts = _get(source, "texts", list, where)
+        if not all(isinstance(text, str) for text in texts):
+            raise LoadError(f"{where}: 'texts' holds something that is not a text")
+        return Print(
+            texts=tuple(texts),
+            operands=tuple(PrintOperand.from_json(operand, where) for operand in _get(source, "operands", list, where)),
+            stream=_get(source, "stream", str, where),
+            flush=_get(source, "flush", bool, where),
+            location=_get(source, "location", str, where),
+        )
+
+    def verify(self, where: str) -> None:
+        """LoadError where the parts do not fit together."""
+        if len(self.texts) != len(self.operands) + 1 or self.stream not in _STREAMS:
+            raise LoadError(f"{where}: {len(self.texts)} texts around {len(self.operands)} operands to {self.stream!r}")
+        for operand in self.operands:
+            dtype_named(operand.dtype)
+            if operand.style not in PRINT_STYLES or operand.conversion not in _CONVERSIONS:
+                raise LoadError(f"{where}: {operand!r:.120} has no known style or conversion")
+            if len(operand.form) > _MAX_FORM or (operand.form and operand.shape and not operand.conversion):
+                raise LoadError(f"{where}: the format {operand.form!r:.80} of a tensor of rank {len(operand.shape)}")
+
+    def write(self, arrays: Sequence[Array]) -> None:
+        """Write the text for these values of the operands to where ``print`` would write it now."""
+        stream = sys.stderr if self.stream == "stderr" else sys.stdout
+        parts = [self.texts[0]]
+        for operand, array, text in zip(self.operands, arrays, self.texts[1:], strict=True):
+            parts += [print_text(array, operand), text]
+        if stream is None:  # a process without a console
+            return
+        stream.write("".join(parts))
+        if self.flush:
+            stream.flush()
+
+
+def tensor_text(array: Array, dtype: str, requires_grad: bool = False) -> str:
+    """How a tensor prints."""
+    text = np.array2string(array, separator=", ", prefix="Tensor(")
+    return f"Tensor({text}, dtype={dtype}{', requires_grad=True' if requires_grad else ''})"
+
+
+def print_text(array: Array, operand: PrintOperand) -> str:
+    """The text of one operand; ValueError for a format that does not fit its value."""
+    if array.dtype == np.uint16 and operand.dtype == "bfloat16":  # the same bits, where ml_dtypes is not installed
+        array = (array.astype(np.uint32) << 16).view(np.float32).reshape(array.shape)
+    if operand.style == "number":
+        text = repr(array.item())
+    elif operand.style == "array":
+        text = np.array2string(array, threshold=1000)
+    else:
+        text = tensor_text(array, operand.dtype, operand.style == "leaf")
+    if operand.form and not operand.conversion:
+        return format(array.item(), operand.form)
+    return format(text, operand.form)
+
+
 @dataclass(frozen=True)
 class Signature:
     """What an entry takes and gives: the contract between a graph, its native code and its caller."""
@@ -562,6 +679,7 @@ class Signature:
     dims: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
+    prints: tuple[Print, ...] = ()
     structure: Template = field(default=None, hash=False)
     name: str = "forward"
 
@@ -586,6 +704,7 @@ class Signature:
             "dims": list(self.dims),
             "constraints": list(self.constraints),
             "checks": [{"message": c.message, "kind": c.kind, "location": c.location} for c in self.checks],
+            "prints": [each.to_json() for each in self.prints],
             "structure": self.structure,
         }
 
@@ -623,6 +742,10 @@ class Signature:
             dims=texts("dims"),
             constraints=texts("constraints"),
             checks=checks,
+            prints=tuple(
+                Print.from_json(each, f"{where}, print {number}")
+                for number, each in enumerate(_get(source, "prints", list, where))
+            ),
             structure=source.get("structure"),
             name=_get(source, "name", str, where),
         )
@@ -665,6 +788,11 @@ def _verify_signature(signature: Signature) -> None:
     for check in signature.checks:
         if check.kind not in CHECK_KINDS:
             raise LoadError(f"{where}: a check raises {check.kind!r}; one of {', '.join(CHECK_KINDS)}")
+    for number, each in enumerate(signature.prints):
+        each.verify(f"{where}, print {number}")
+        texts = [size for operand in each.operands for size in operand.shape if isinstance(size, str)]
+        if strange := frozenset[str]().union(*(Expression(text).names for text in texts)) - known:
+            raise LoadError(f"{where}, print {number}: the dims {sorted(strange)} are unknown")
     _verify_pairs(signature.writes, len(signature.outputs), len(signature.state), f"{where}: writes")
     _verify_pairs(signature.aliases, len(signature.outputs), len(signature.parameters), f"{where}: aliases")
     for output, index in signature.writes:
@@ -1028,43 +1156,52 @@ _POLLS: Final = 64
 """How many polls may be under way at once: those of other threads, and of native code that handlers call."""
 
 
-class _Poll:
-    """What runs the handlers of pending signals, and keeps what one raises until its call returns.
+class _Guarded:
+    """Runs ``action`` for native code, and keeps what it raises until the call returns.
 
-    Python runs handlers at the first step of any function, before its ``try``, and what is raised out of a callback is
-    lost. So each poll resumes a generator that already stands inside its ``try``, and all around it is C.
+    Python runs signal handlers at the first step of any function, before its ``try``, and what is raised out of a
+    callback is lost. So each turn resumes a generator that already stands inside its ``try``, and all around it is C.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, action: Callable[[], object], failure: int, ready: int) -> None:
+        """``ready`` turns may be under way at once; one that raises gives the code ``failure``."""
+        self._action = action
+        self._failure = failure
+        self._count = ready
         self._raised: dict[int, BaseException] = {}  # by thread
         self._ready: list[Generator[int, None, None]] = []
         self._fill()
         self.ask: Callable[[], int] = map(next, iter(self._ready.pop, None)).__next__
-        """1 where a handler raised, else 0; to be called by native code."""
+        """0, or the code of the failure where the action raised; to be called by native code."""
 
     def raised(self) -> BaseException | None:
-        """What a handler raised in a call of this thread, which has ended."""
+        """What the action raised in a call of this thread, which has ended."""
         found = self._raised.pop(threading.get_ident(), None)
         self._fill()  # a generator that was interrupted left nobody in its place
         return found
 
     def _fill(self) -> None:
-        while len(self._ready) < _POLLS:
-            self._ready.append(_begun(self._ready, self._raised))
+        while len(self._ready) < self._count:
+            self._ready.append(_begun(self._ready, self._raised, self._action, self._failure))
 
 
-def _begun(ready: list[Generator[int, None, None]], raised: dict[int, BaseException]) -> Generator[int, None, None]:
+def _begun(
+    ready: list[Generator[int, None, None]],
+    raised: dict[int, BaseException],
+    action: Callable[[], object],
+    failure: int,
+) -> Generator[int, None, None]:
     def asking() -> Generator[int, None, None]:
-        code = 0
+        code = OK
         try:
             yield code
-            ready.append(_begun(ready, raised))
-            ctypes.pythonapi.PyErr_CheckSignals()
+            ready.append(_begun(ready, raised, action, failure))
+            action()
         except GeneratorExit:  # the runtime is gone
             return
         except BaseException as error:  # whatever it is, it is raised again when the call returns
             raised[threading.get_ident()] = error
-            code = 1
+            code = failure
         yield code  # nothing before it runs a handler
 
     generator = asking()
@@ -1081,8 +1218,8 @@ class Runtime:
         self._pool: Pool | None = None
         self._lock = threading.RLock()
         self.settled = False
-        self.signals = _Poll()
-        self._poll = _POLL_TYPE(self.signals.ask)
+        self.signals = _Guarded(ctypes.pythonapi.PyErr_CheckSignals, INTERRUPTED, _POLLS)
+        self._poll = _ASKED_TYPE(self.signals.ask)
         self.host = Host(
             abi_version=ABI_VERSION,
             alloc=_address(_libc.malloc),
@@ -1246,7 +1383,7 @@ class Plan(NamedTuple):
 class _CallRecord:
     """A Call with its arena, reused from call to call."""
 
-    __slots__ = ("address", "arena", "capacity", "error", "record")
+    __slots__ = ("address", "arena", "capacity", "error", "printer", "record")
 
     def __init__(self) -> None:
         self.record = Call()
@@ -1254,6 +1391,7 @@ class _CallRecord:
         self.address = ctypes.addressof(self.record)
         self.arena: ctypes.Array[ctypes.c_char] | None = None
         self.capacity = 0
+        self.printer: _Printer | None = None
 
     def prepare(self, arena_bytes: int) -> None:
         record = self.record
@@ -1273,6 +1411,41 @@ class _CallRecord:
             header = Block.from_address(block)
             block, base = header.next, header.base
             _libc.free(base)
+
+
+class _Printer:
+    """Prints what the native code of one call record asks for."""
+
+    def __init__(self, record: Call, signature: Signature) -> None:
+        self._record = record
+        self._names = signature.dims
+        self._sites = [
+            (site, [(dtype_named(operand.dtype), _sizes(operand.shape)) for operand in site.operands])
+            for site in signature.prints
+        ]
+        self._sizes: Iterable[int] = ()
+        self.calls = _Guarded(self._print, CALLBACK_FAILED, 2)
+        self._function = _ASKED_TYPE(self.calls.ask)
+        self._host = Host()
+
+    def host(self, shared: Host, sizes: Iterable[int]) -> int:
+        """The address of a host table like ``shared`` that prints here, for a call with these named sizes."""
+        self._sizes = sizes
+        ctypes.memmove(ctypes.addressof(self._host), ctypes.addressof(shared), ctypes.sizeof(Host))
+        self._host.print = _address(self._function)
+        return ctypes.addressof(self._host)
+
+    def _print(self) -> None:
+        site, types = self._sites[self._record.print_site]
+        dims = dict(zip(self._names, self._sizes, strict=False))
+        addresses = (ctypes.c_void_p * len(types)).from_address(self._record.print_operands) if types else ()
+        arrays = []
+        for (dtype, sizes), address in zip(types, addresses, strict=True):
+            shape = tuple(size if isinstance(size, int) else size.evaluate(dims) for size in sizes)
+            array: Array = np.empty(shape, dtype)
+            ctypes.memmove(address_of(array), address, array.nbytes)
+            arrays.append(array)
+        site.write(arrays)
 
 
 CallbackFunction: TypeAlias = Callable[[int, int, int], None]
@@ -1301,8 +1474,8 @@ class Entry:
         arena = image.export("arena_bytes")
         self._arena_bytes = _ARENA_TYPE(arena) if arena else None
         self._specs = tuple((spec, dtype_named(spec.dtype)) for spec in signature.parameters)
-        self._shapes = tuple(_compiled(spec) for spec in signature.parameters)
-        self._outputs = tuple((spec, dtype_named(spec.dtype), _compiled(spec)) for spec in signature.outputs)
+        self._shapes = tuple(_sizes(spec.shape) for spec in signature.parameters)
+        self._outputs = tuple((spec, dtype_named(spec.dtype), _sizes(spec.shape)) for spec in signature.outputs)
         self._constraints = tuple(Constraint(text) for text in signature.constraints)
         self.pack = struct.Struct(f"{len(self._specs) + len(self._outputs)}P").pack
         """``buffers`` of the ABI from the addresses of parameters and outputs."""
@@ -1315,6 +1488,7 @@ class Entry:
         self._host = self.runtime.host
         self._host_address = ctypes.addressof(self._host)
         self._parallel = bool(image.export("worker"))
+        self._prints = bool(signature.prints)
         self._callback: Any = None
         if callback is not None:
             self._callback = _CALLBACK_TYPE(_guarded(callback, self._raised))
@@ -1451,17 +1625,20 @@ class Entry:
         """
         if self._parallel and not self.runtime.settled:
             self.runtime.attach(self.image)
-        host = self._host_address
+        table, host = self._host, self._host_address
         if self._callback is not None:
-            own = Host.from_buffer_copy(self._host)
-            own.callback = _address(self._callback)
-            host = ctypes.addressof(own)
+            table = Host.from_buffer_copy(table)
+            table.callback = _address(self._callback)
+            host = ctypes.addressof(table)
         try:
             call = self._free.pop()
         except IndexError:
             call = _CallRecord()
         try:
             call.prepare(plan.arena_bytes)
+            if self._prints:
+                printer = call.printer = call.printer or _Printer(call.record, self.signature)
+                host = printer.host(table, plan.dims)
             code = self._function(host, call.address, buffers, plan.dims_address)
             if code != OK:
                 self._fail(code, call)
@@ -1474,6 +1651,8 @@ class Entry:
         name = self.signature.name
         error = call.record.error
         if (raised := self.runtime.signals.raised()) is not None:
+            raise raised
+        if call.printer is not None and (raised := call.printer.calls.raised()) is not None:
             raise raised
         if code == INTERRUPTED:
             raise KeyboardInterrupt
@@ -1523,8 +1702,8 @@ def _overlapping(arrays: Sequence[Array]) -> set[int]:
     return shared
 
 
-def _compiled(spec: TensorSpec) -> tuple[int | Expression, ...]:
-    return tuple(size if isinstance(size, int) else Expression(size) for size in spec.shape)
+def _sizes(shape: Iterable[Size]) -> tuple[int | Expression, ...]:
+    return tuple(size if isinstance(size, int) else Expression(size) for size in shape)
 
 
 def _listed(specs: Sequence[TensorSpec]) -> str:

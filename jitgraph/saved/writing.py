@@ -95,8 +95,7 @@ def _compile(entry: Entry, target: Target) -> Any:
     made = compiler.compile(entry.graph, target, donate=_donations(entry))
     if not isinstance(made, compiler.Compiled):
         raise JitgraphError(
-            f"{entry.graph.name} cannot be saved: it prints, or JITGRAPH_INTERPRET is set\n"
-            "  hint: a file holds native code alone"
+            f"{entry.graph.name} cannot be saved: JITGRAPH_INTERPRET is set\n  hint: a file holds native code alone"
         )
     return made
 

@@ -182,7 +182,7 @@ class TracedFunction:
         log = Log()
         keep(boxes, log)
         args, named = self._binder.unbind(given)
-        with recursion.DEEPER:
+        with recursion.DEEPER.inside():
             result = self.__wrapped__(*args, **named)
         for box, own in zip(boxes, own_boxes, strict=True):
             for _, change in changes([box], log) if box.value is not own.value else ():

@@ -71,7 +71,7 @@ class Lowered:
         """The compiler's own record of its stages; JitgraphError under JITGRAPH_INTERPRET=1."""
         found = getattr(self.runnable, "stages", None)
         if found is None:
-            raise JitgraphError("nothing is compiled under JITGRAPH_INTERPRET=1, or for a graph that prints")
+            raise JitgraphError("nothing is compiled under JITGRAPH_INTERPRET=1")
         return found
 
     @property

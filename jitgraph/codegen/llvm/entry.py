@@ -17,7 +17,7 @@ from jitgraph.codegen.llvm.builder import Function, Module, Value, check
 from jitgraph.codegen.llvm.inlining import Emitted, Inlining, emitted, launches, plan_inlining
 from jitgraph.codegen.llvm.kernel_function import emit_kernel
 from jitgraph.codegen.llvm.sizes import Sizes
-from jitgraph.codegen.schedule import Branch, Buffer, Launch, MemoryPlan, Pop, Push, Schedule, Step, While
+from jitgraph.codegen.schedule import Branch, Buffer, Launch, MemoryPlan, Pop, Print, Push, Schedule, Step, While
 from jitgraph.errors import CompileError
 from jitgraph.ir.constraints import Constraint
 from jitgraph.ir.dims import Dim, DimLike
@@ -305,6 +305,27 @@ class _Entry:
                         f"call i32 @jg_pop({self.stacks[stack]}, ptr {self.places[buffer]},"
                         f" i64 {self.stack_bytes[buffer]})",
                     )
+                case Print():
+                    self._print(step)
+
+    def _print(self, step: Print) -> None:
+        """Ask the host, where it prints, to print: the number of the print and its operands lie in the call."""
+        function = self.function
+        slot = function.emit("ptr", f"getelementptr i8, {self.host}, i64 {loader.HOST_PRINT}")
+        ask, go_on = function.label("print"), function.label("go_on")
+        printer = function.emit("ptr", f"load ptr, {slot}, align 8")
+        function.branch(function.emit("i1", f"icmp ne {printer}, null").name, ask, go_on)
+        function.start_block(ask)
+        operands = function.alloca("ptr", max(1, len(step.buffers)), align=8)
+        for place, name in enumerate(step.buffers):
+            at = function.emit("ptr", f"getelementptr ptr, {operands}, i64 {place}")
+            function.do(f"store ptr {self.places[name]}, {at}, align 8")
+        for value, offset in ((f"i64 {step.site}", loader.CALL_PRINT_SITE), (operands, loader.CALL_PRINT_OPERANDS)):
+            at = function.emit("ptr", f"getelementptr i8, {self.call}, i64 {offset}")
+            function.do(f"store {value}, {at}, align 8")
+        check(function, f"call i32 {printer.name}({self.host}, {self.call})")
+        function.jump(go_on)
+        function.start_block(go_on)
 
     def _launch(self, launch: Launch) -> None:
         self._keep_quiet((launch,))
@@ -394,7 +415,7 @@ def _writes(steps: Sequence[Step], buffers: frozenset[str]) -> bool:
                 found = _writes((*then, *otherwise), buffers)
             case While(condition, _, body):
                 found = _writes((*condition, *body), buffers)
-            case Push():
+            case Push() | Print():
                 found = False
         if found:
             return True

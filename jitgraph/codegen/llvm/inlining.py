@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from jitgraph.codegen.schedule import Branch, Buffer, Launch, Pop, Push, Schedule, Step, While
+from jitgraph.codegen.schedule import Branch, Buffer, Launch, Pop, Print, Push, Schedule, Step, While
 
 MOST_LINES: Final = 80
 """Of a kernel, the math functions that it calls included, for it to be inlined into a loop."""
@@ -80,12 +80,14 @@ def plan_inlining(schedule: Schedule, functions: Mapping[int, Emitted], donated:
             if param.access != "read":
                 written.add(buffer)
     small = {made.name for made in functions.values() if made.is_small}
-    stacked = {step.buffer for step in _all_steps(schedule.steps) if isinstance(step, Push | Pop)}
+    steps = list(_all_steps(schedule.steps))
+    in_memory = {step.buffer for step in steps if isinstance(step, Push | Pop)}
+    in_memory.update(name for step in steps if isinstance(step, Print) for name in step.buffers)
     values = frozenset(
         buffer.name
         for buffer in schedule.buffers
         if _may_be_value(buffer, written, donated)
-        and buffer.name not in stacked
+        and buffer.name not in in_memory
         and readers.get(buffer.name, set()) <= small
         and not readers.get(buffer.name, set()).isdisjoint(wanted)
     )

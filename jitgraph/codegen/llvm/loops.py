@@ -16,13 +16,16 @@ from jitgraph.codegen.llvm.builder import Function, check
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, least, names, subtract
 from jitgraph.codegen.llvm.scalars import Scalar
-from jitgraph.codegen.llvm.structure import defined, length, stored_buffers, turn_length, vector_lanes
+from jitgraph.codegen.llvm.structure import defined, length, merges, stored_buffers, turn_length, vector_lanes
 from jitgraph.codegen.traversal import bodies_of
 from jitgraph.dtypes import bool_, int32, int64
 from jitgraph.errors import CompileError
 
 VERY_LONG_BODY: Final = 90
 """Length from which on a body is emitted once, always masked, rather than for full vectors and again for the rest."""
+
+_UNROLLED_BODY: Final = 24
+"""Length up to which all steps of a serial loop are written out."""
 
 POLL_LENGTH: Final = 4096
 """Instructions of a serial loop between two questions to the host whether to stop."""
@@ -122,9 +125,41 @@ def _emit_serial(loop: Loop, env: Environment, begin: Scalar, end: Scalar) -> No
 
     known = constant_of(count)
     asks = env.lanes is None and (known is None or known * turn_length(loop.body) > POLL_LENGTH)
-    results = counted(inner, begin, end, 1, init, polled(inner, step, turn_length(rest)) if asks else step)
+    few = loop.span if known is None else known
+    if loop.carries and few is not None and few * length(rest) <= _UNROLLED_BODY:
+        results = _written_out(inner, begin, end, few, init, step)
+    else:
+        results = counted(inner, begin, end, 1, init, polled(inner, step, turn_length(rest)) if asks else step)
     for carry, result in zip(loop.carries, results, strict=True):
         env.bind(carry.result.name, result)
+
+
+def _written_out(
+    env: Environment, begin: Scalar, end: Scalar, most: int, init: list[Scalar], step: Emit
+) -> list[Scalar]:
+    """``most`` steps one after another without a loop; a loop where the extent ends before them."""
+    function = env.function
+
+    def steps() -> list[Scalar]:
+        carries = init
+        for turn in range(most):
+            carries = step(add(env, begin, integer(turn)), carries)
+        return carries
+
+    count = subtract(env, end, begin)
+    if constant_of(count) is not None:
+        return steps()
+    whole, part, after = map(function.label, ("whole", "part", "after"))
+    function.branch(env.words.cmp("eq", count, integer(most)).name, whole, part)
+    outside = function.known
+    function.start_block(whole, outside)
+    all_steps, first = steps(), function.block
+    function.jump(after)
+    function.start_block(part, outside)
+    some_steps, second = counted(env, begin, end, 1, init, step), function.block
+    function.jump(after)
+    function.start_block(after, outside)
+    return joined(function, (first, all_steps), (second, some_steps))
 
 
 def polled(env: Environment, step: Emit, size: int) -> Emit:
@@ -183,8 +218,8 @@ def in_lanes(
 
     With ``narrow`` a rest of known length goes in as few lanes as it needs; else in as many as the vectors before it.
 
-    ``body`` is what ``step`` emits. A very long one is emitted once, with a mask all the time; where nothing is
-    carried, a rest of one, and any rest whose accesses the target cannot mask, goes one by one.
+    ``body`` is what ``step`` emits. One that becomes much code is emitted once, with a mask all the time; where nothing
+    is carried, a rest of one, and any rest whose accesses the target cannot mask, goes one by one.
     """
     s, function = env.words, env.function
     total = subtract(env, end, begin)
@@ -197,7 +232,8 @@ def in_lanes(
         return step(env.across(axis, at, count, _first_lanes(env, subtract(env, end, at), count)), values)
 
     uneven = count > 1 and (known is None or (known % count != 0 and known > count))
-    if uneven and length(body) >= VERY_LONG_BODY and _can_mask(body, env):
+    much = length(body) >= VERY_LONG_BODY or (known is None and merges(body))
+    if uneven and much and _can_mask(body, env):
         return counted(env, begin, end, count, carries, masked)
     if known is not None:
         middle = add(env, begin, integer(known // count * count))

@@ -1,33 +1,30 @@
-"""Reduce loops: slots in registers or on the stack, and chunks that merge as a tree (see ``kernel.Loop``).
-
-The tree is a binary counter of chunks: level j holds what 2^j of them make together. A chunk that is added takes up the
-levels that are full, from the lowest on, and in the end the levels merge from the lowest to the highest. So the code is
-the same for every extent, and a chunk costs two merges on average.
-"""
+"""Reduce loops: slots in registers or on the stack, and chunks that merge as a tree (see ``kernel.Loop``)."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from jitgraph.codegen.kernel import Combine, Loop
-from jitgraph.codegen.llvm import loops
+from jitgraph.codegen.llvm import loops, short_rows
+from jitgraph.codegen.llvm.accumulators import combined, element, lanes_from, memory, read, write
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
-from jitgraph.codegen.llvm.index import add, least, multiply, subtract
-from jitgraph.codegen.llvm.scalars import Scalar, lanes_of
-from jitgraph.codegen.llvm.structure import gathers, length, vector_lanes
-from jitgraph.dtypes import is_bool, uint8
+from jitgraph.codegen.llvm.index import add, least, subtract
+from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.codegen.llvm.structure import gathers, is_even, length, vector_lanes
+from jitgraph.codegen.llvm.tree import Tree
 from jitgraph.errors import CompileError
 
 LONG_BODY: Final = 30
 """Length from which on a reduction's body is emitted for one register at a time, with its slots in memory."""
-
-_INDEX_BITS: Final = 63
 
 _SOON: Final = 1 << 22
 """Instructions after which a part of a reduction is over soon enough for nobody to be asked."""
 
 _FEW: Final = 16
 """Chunks of one step whose tree is written out."""
+
+_RUNS: Final = 2
+"""Runs of chunks of short rows from which on code for several rows at once is worth the time to compile it."""
 
 _STRIP: Final = 1 << 14
 """Steps of a loop of any order between two questions to the host whether to stop."""
@@ -38,7 +35,8 @@ def emit_reduce(loop: Loop, env: Environment) -> None:
     if loop.combine is None:
         raise CompileError(f"kernel {env.kernel.name}: the reduce loop {loop.axis} has no combine")
     if loop.lanes > 1 and env.lanes is not None:
-        raise CompileError(f"kernel {env.kernel.name}: the reduce loop {loop.axis} has lanes inside lanes")
+        _emit_short_rows(loop, loop.combine, env)
+        return
     begin, end = loops.window(loop, env)
     with env.scratch.frame():
         slots = _Reduction(loop, loop.combine, env, begin, end).emit()
@@ -51,11 +49,24 @@ def emit_reduce(loop: Loop, env: Environment) -> None:
         return
     half = loop.lanes // 2
     while half:
-        left = [_lanes_from(env, slot, 0, half) for slot in slots]
-        slots = combined(env, loop.combine, left, [_lanes_from(env, slot, half, half) for slot in slots])
+        left = [lanes_from(env, slot, 0, half) for slot in slots]
+        slots = combined(env, loop.combine, left, [lanes_from(env, slot, half, half) for slot in slots])
         half //= 2
     for name, slot in zip(results, slots, strict=True):
         env.bind(name, slot)
+
+
+def _emit_short_rows(loop: Loop, combine: Combine, env: Environment) -> None:
+    """Emit a reduce loop with lanes where rows are lanes: see ``short_rows.py``."""
+    if env.lanes is None or env.lanes.mask is not None or loop.slots is not None:
+        raise CompileError(f"kernel {env.kernel.name}: the reduce loop {loop.axis} has lanes inside lanes")
+    slots = []
+    for row in range(env.lanes.width):
+        here = short_rows.row_environment(env, row)
+        slots.append(_Reduction(loop, combine, here, *loops.window(loop, here)).emit())
+    folded = short_rows.folded_together(env, combine, slots)
+    for carry, value in zip(loop.carries, folded, strict=True):
+        env.bind(carry.result.name, value)
 
 
 class _Reduction:
@@ -68,20 +79,31 @@ class _Reduction:
         self.width = loop.lanes if env.lanes is None else env.lanes.width
         self.init = [env.words.splat(env[carry.init.name], self.width) for carry in loop.carries]
         self.body = loops.hoist(loop, self.env, self.count)
-        self.chunk_steps = loop.lanes * loop.chain
+        self.several = self._short_rows()
+        self.chunk_steps = loop.lanes * loop.chain * self.several
+        """Steps of what the tree counts as a chunk: an aligned run of them is a node of the tree."""
+
+    def _short_rows(self) -> int:
+        """How many short rows go at once; 1 where that is not worth it."""
+        known = constant_of(self.count)
+        most = self.loop.span if known is None else known
+        if self.loop.lanes > 1 or self.loop.chain <= 1:
+            return 1
+        several = short_rows.rows_at_once(self.body, self.env)
+        return several if most is None or most >= _RUNS * several * self.loop.chain else 1
 
     def emit(self) -> list[Scalar]:
         """The slots after all steps."""
         known = constant_of(self.count)
         most = self.loop.span if known is None else known
         if most is not None and most <= (self.chunk_steps or _STRIP):
-            return self._chunk(self.begin, self.end, self.init)
+            return self._one_chunk(self.begin, self.end)
         if not self.chunk_steps:
             return self._strips()
         if self.chunk_steps == 1 and known is not None and known <= _FEW:
             return self._few(known)
         most_chunks = None if most is None else -(-most // self.chunk_steps)
-        return self._tree(_Levels(self, most_chunks))
+        return self._tree(Tree(self.env, self.init, self.combine, self.chunk_steps, most_chunks))
 
     def fold(self, here: Environment, slots: list[Scalar]) -> list[Scalar]:
         """The slots after the step, or the steps in lanes, at which ``here`` is."""
@@ -99,6 +121,10 @@ class _Reduction:
         for step in range(count):
             axis = add(self.env, self.begin, integer(step))
             run.append(self.fold(self.env.at({self.loop.axis: axis}), self.init))
+        return self._merged_pairs(run)
+
+    def _merged_pairs(self, run: list[list[Scalar]]) -> list[Scalar]:
+        """The tree of a few chunks, written out."""
         while len(run) > 1:
             pairs = [combined(self.env, self.combine, *pair) for pair in zip(run[::2], run[1::2], strict=False)]
             run = pairs + run[2 * len(pairs) :]
@@ -121,199 +147,153 @@ class _Reduction:
             return loops.counted(
                 env, begin, end, 1, init, lambda axis, slots: self.fold(env.at({loop.axis: axis}), slots)
             )
-        register = vector_lanes(loop, env)
-        if loop.lanes > register:
-            if length(self.body) >= LONG_BODY or gathers(self.body, loop.axis):
-                return self._in_memory(begin, end, register, init)
-            count = subtract(env, end, begin)
-            if constant_of(count) is None:  # the rest by registers, whose masks are cheap on every machine
-                middle = add(env, begin, env.words.and_(count, integer(-loop.lanes)))
-                slots = loops.counted(
-                    env,
-                    begin,
-                    middle,
-                    loop.lanes,
-                    init,
-                    lambda at, slots: self.fold(env.across(loop.axis, at, loop.lanes), slots),
-                )
-                return self._in_memory(middle, end, register, slots)
+        if self._is_in_memory(begin, end):
+            places = [memory(env, value, value.lanes) for value in init]
+            self._chunk_in_memory(begin, end, init, places)
+            return [read(env, at, value, value.lanes) for at, value in zip(places, init, strict=True)]
+        if is_even(loop, loop.lanes):
+            return loops.counted(env, begin, end, loop.lanes, init, self._fold_all_slots)
         return loops.in_lanes(loop.axis, self.body, env, begin, end, loop.lanes, init, self.fold)
 
-    def _in_memory(self, begin: Scalar, end: Scalar, register: int, init: list[Scalar]) -> list[Scalar]:
-        """As ``_chunk``, with a body that is emitted for one register, not for all slots.
+    def _fold_all_slots(self, first: Scalar, slots: list[Scalar]) -> list[Scalar]:
+        """The slots after a step of each."""
+        return self.fold(self.env.across(self.loop.axis, first, self.loop.lanes), slots)
 
-        That is for a long one, one whose loads gather, and for what is left of a chunk behind its last whole step of
-        all slots. The slots lie on the stack meanwhile; each is needed again ``lanes / register`` steps later, when its
-        store is over.
+    def _rows(self, begin: Scalar, end: Scalar) -> list[Scalar]:
+        """The slot after the steps ``begin .. end``, which are at most ``several`` chunks of short rows.
+
+        What the rows give goes to memory, several rows at once; the chunks then are chains side by side, and merge.
         """
-        env, lanes = self.env, self.loop.lanes
-        memories = [_memory(env, value, value.lanes) for value in init]
-        for memory, value in zip(memories, init, strict=True):
-            _write(env, memory, value)
+        loop, env, several = self.loop, self.env, self.several
+        stores = [memory(env, value, self.chunk_steps) for value in self.init]
+
+        def put(place: Scalar, values: list[Scalar]) -> None:
+            for store, value, init in zip(stores, values, self.init, strict=True):
+                write(env, element(env, store, init, place), value)
+
+        def fill(place: Scalar, _: list[Scalar]) -> list[Scalar]:
+            put(place, [env.words.splat(value, several) for value in self.init])
+            return []
+
+        def rows(axis: Scalar, count: int) -> list[Scalar]:
+            here = env.across(loop.axis, axis, count)
+            if count > 1:
+                short_rows.prefetch(loop, self.body, env.at({loop.axis: axis}), count)
+            here.emit(self.body)
+            put(subtract(env, axis, begin), [here.words.splat(here[carry.next.name], count) for carry in loop.carries])
+            return []
+
+        def step(step: Scalar, slots: list[Scalar]) -> list[Scalar]:
+            following: list[Scalar] = []
+            for chunk in range(several):
+                place = add(env, step, integer(chunk * loop.chain))
+                places = [element(env, store, init, place) for store, init in zip(stores, self.init, strict=True)]
+                elements = [read(env, at, init, 1) for at, init in zip(places, self.init, strict=True)]
+                following += combined(env, self.combine, slots[len(following) :][: len(elements)], elements)
+            return following
+
+        count = subtract(env, end, begin)
+        whole = env.words.and_(count, integer(-several))
+        loops.counted(env, whole, integer(self.chunk_steps), several, [], fill)  # rows that are not there add nothing
+        middle = end if is_even(loop, several) else add(env, begin, whole)
+        loops.counted(env, begin, middle, several, [], lambda axis, _: rows(axis, several))
+        if middle is not end:
+            loops.counted(env, middle, end, 1, [], lambda axis, _: rows(axis, 1))
+        slots = loops.counted(env, integer(0), integer(loop.chain), 1, several * self.init, step)
+        size = len(self.init)
+        run = [slots[start : start + size] for start in range(0, len(slots), size)]
+        return self._merged_pairs(run)
+
+    def _is_by_register(self) -> bool:
+        """Whether the body is emitted for one register, not for all slots: it is long, gathers, or has a loop."""
+        loops_inside = any(isinstance(statement, Loop) for statement in self.body)
+        return loops_inside or length(self.body) >= LONG_BODY or gathers(self.body, self.loop.axis)
+
+    def _is_in_memory(self, begin: Scalar, end: Scalar) -> bool:
+        """Whether the slots of a chunk of these steps lie in memory at its end."""
+        if self.loop.lanes <= vector_lanes(self.loop, self.env):
+            return False
+        if self._is_by_register():
+            return True
+        return constant_of(subtract(self.env, end, begin)) is None and not is_even(self.loop, self.loop.lanes)
+
+    def _chunk_in_memory(self, begin: Scalar, end: Scalar, init: list[Scalar], places: list[Scalar]) -> None:
+        """As ``_chunk``, with the slots at ``places`` in the end.
+
+        Whole steps of all slots are done in registers, unless the body is emitted for one register. The rest goes by
+        registers: their masks are cheap on every machine.
+        """
+        loop, env = self.loop, self.env
+        slots = init
+        if not self._is_by_register():
+            middle = add(env, begin, env.words.and_(subtract(env, end, begin), integer(-loop.lanes)))
+            slots = loops.counted(env, begin, middle, loop.lanes, init, self._fold_all_slots)
+            begin = middle
+        for at, slot in zip(places, slots, strict=True):
+            write(env, at, slot)
+        self._by_register(begin, end, places)
+
+    def _by_register(self, begin: Scalar, end: Scalar, places: list[Scalar]) -> None:
+        """The steps ``begin .. end``, a register of them at a time, added to the slots at ``places``.
+
+        Each slot is needed again ``lanes / register`` steps later, when its store is over.
+        """
+        env, init, lanes = self.env, self.init, self.loop.lanes
 
         def step(here: Environment, _: list[Scalar]) -> list[Scalar]:
             count, first = (here.lanes.width, here.lanes.base) if here.lanes is not None else (1, here[self.loop.axis])
             place = env.words.and_(subtract(env, first, begin), integer(lanes - 1))
-            places = [_element(env, memory, value, place) for memory, value in zip(memories, init, strict=True)]
-            slots = [_read(env, at, value, count) for at, value in zip(places, init, strict=True)]
-            for at, folded in zip(places, self.fold(here, slots), strict=True):
-                _write(env, at, folded)
+            inside = [element(env, at, value, place) for at, value in zip(places, init, strict=True)]
+            slots = [read(env, at, value, count) for at, value in zip(inside, init, strict=True)]
+            for at, folded in zip(inside, self.fold(here, slots), strict=True):
+                write(env, at, folded)
             return []
 
-        loops.in_lanes(self.loop.axis, self.body, env, begin, end, register, [], step)
-        return [_read(env, memory, value, lanes) for memory, value in zip(memories, init, strict=True)]
+        loops.in_lanes(self.loop.axis, self.body, env, begin, end, vector_lanes(self.loop, env), [], step)
 
-    def _tree(self, levels: _Levels) -> list[Scalar]:
+    def _tree(self, tree: Tree) -> list[Scalar]:
         """All steps in chunks."""
         env = self.env
 
-        def chunk(first: Scalar, _: list[Scalar]) -> list[Scalar]:
-            stop = least(env, add(env, first, integer(self.chunk_steps)), self.end)
-            number = _shifted(env, subtract(env, first, self.begin), self.chunk_steps)
-            levels.add(number, self._chunk(first, stop, self.init))
+        def chunk(first: Scalar, slots: list[Scalar]) -> list[Scalar]:
+            following = add(env, first, integer(self.chunk_steps))
+            number = tree.number_of(subtract(env, first, self.begin))
+            height = tree.height(number)
+            merges = tree.merges(number, height, env.words.cmp("ge", following, self.end))
+            stop = least(env, following, self.end)
+            if tree.in_registers:
+                return tree.push(self._one_chunk(first, stop), height, merges)
+            places = tree.places(height)
+            if self._is_in_memory(first, stop):
+                self._chunk_in_memory(first, stop, self.init, places)
+            else:
+                for at, slot in zip(places, self._one_chunk(first, stop), strict=True):
+                    write(env, at, slot)
+            tree.merge_in_memory(height, merges)
             return []
 
         size = self.chunk_steps * max(1, length(self.body) // self.width)
-        loops.counted(env, self.begin, self.end, self.chunk_steps, [], self._polled(chunk, size))
-        steps = env.words.max(self.count, integer(0)) if constant_of(self.count) is None else self.count
-        return levels.merged(_shifted(env, add(env, steps, integer(self.chunk_steps - 1)), self.chunk_steps))
+        carries = self.init if tree.in_registers else []
+        if not tree.in_registers:
+            tree.clear()
+        slots = loops.counted(env, self.begin, self.end, self.chunk_steps, carries, self._polled(tree, chunk, size))
+        return slots if tree.in_registers else tree.bottom()
 
-    def _polled(self, chunk: loops.Emit, size: int) -> loops.Emit:
+    def _one_chunk(self, begin: Scalar, end: Scalar) -> list[Scalar]:
+        """The slots of a chunk, or of a run of chunks that count as one: see ``chunk_steps``."""
+        if self.several > 1:
+            return self._rows(begin, end)
+        if self.chunk_steps == 1:
+            return self.fold(self.env.at({self.loop.axis: begin}), self.init)
+        return self._chunk(begin, end, self.init)
+
+    def _polled(self, tree: Tree, chunk: loops.Emit, size: int) -> loops.Emit:
         """``chunk``, after some of which the host is asked whether to stop, unless all is over soon."""
         if self.loop.span is not None and self.loop.span * (1 + length(self.body)) <= _SOON:
             return chunk
 
         def asking(first: Scalar, carries: list[Scalar]) -> list[Scalar]:
-            number = _shifted(self.env, subtract(self.env, first, self.begin), self.chunk_steps)
+            number = tree.number_of(subtract(self.env, first, self.begin))
             return loops.polled(self.env, lambda _, inside: chunk(first, inside), size)(number, carries)
 
         return asking
-
-
-class _Levels:
-    """The tree of a reduction: for each level the slots of a run of 2^level chunks, in memory."""
-
-    def __init__(self, reduction: _Reduction, most_chunks: int | None) -> None:
-        self.env, self.init, self.combine = reduction.env, reduction.init, reduction.combine
-        self.width = reduction.width
-        bits = _INDEX_BITS - (reduction.chunk_steps.bit_length() - 1)
-        self.count = bits if most_chunks is None else most_chunks.bit_length()
-        self.memories = [_memory(self.env, value, self.count * self.width) for value in self.init]
-
-    def _place(self, level: Scalar) -> list[Scalar]:
-        at = multiply(self.env, level, integer(self.width))
-        return [_element(self.env, memory, value, at) for memory, value in zip(self.memories, self.init, strict=True)]
-
-    def _load(self, places: list[Scalar]) -> list[Scalar]:
-        return [_read(self.env, at, value, self.width) for at, value in zip(places, self.init, strict=True)]
-
-    def add(self, number: Scalar, slots: list[Scalar]) -> None:
-        """Put chunk ``number`` into the tree."""
-        env, function = self.env, self.env.function
-        turn, merge, done = map(function.label, ("level", "merge", "put"))
-        before, known = function.block, function.known
-        function.jump(turn)
-        function.start_block(turn, known)
-        level, bits = function.phi("i64"), function.phi("i64")
-        phis = [function.phi(slot.type) for slot in slots]
-        for phi, value in zip((level, bits, *phis), ("0", number.name, *(slot.name for slot in slots)), strict=True):
-            phi.add(value, before)
-        carried = [slot._replace(name=phi.value.name) for slot, phi in zip(slots, phis, strict=True)]
-        low = function.emit("i64", f"and {bits.value}, 1")
-        full = function.emit("i1", f"icmp ne {low}, 0")
-        places = self._place(integer(0)._replace(name=level.value.name))
-        inside = function.known
-        function.branch(full.name, merge, done)
-        function.start_block(merge, inside)
-        merged = combined(env, self.combine, self._load(places), carried)
-        after = function.emit("i64", f"add nsw {level.value}, 1")
-        rest = function.emit("i64", f"lshr {bits.value}, 1")
-        for phi, value in zip(
-            (level, bits, *phis), (after.name, rest.name, *(slot.name for slot in merged)), strict=True
-        ):
-            phi.add(value, function.block)
-        function.jump(turn)
-        function.start_block(done, inside)
-        for at, slot in zip(places, carried, strict=True):
-            _write(env, at, slot)
-
-    def merged(self, chunks: Scalar) -> list[Scalar]:
-        """All of ``chunks`` chunks together: the identity where there is none."""
-        env, function = self.env, self.env.function
-        known = constant_of(chunks)
-        if known is not None:
-            slots = self.init
-            for level in range(self.count):
-                if known >> level & 1:
-                    slots = combined(env, self.combine, self._load(self._place(integer(level))), slots)
-            return slots
-
-        def step(level: Scalar, slots: list[Scalar]) -> list[Scalar]:
-            bits = function.emit("i64", f"lshr {chunks}, {level.name}")
-            full = env.words.cmp("ne", env.words.and_(chunks._replace(name=bits.name), integer(1)), integer(0))
-            merge, after = function.label("merge"), function.label("next")
-            before, outside = function.block, function.known
-            function.branch(full.name, merge, after)
-            function.start_block(merge, outside)
-            together = combined(env, self.combine, self._load(self._place(level)), slots)
-            ends = function.block
-            function.jump(after)
-            function.start_block(after, outside)
-            return loops.joined(function, (before, slots), (ends, together))
-
-        used = env.words.make(f"call i64 @llvm.ctlz.i64({chunks}, i1 false)", chunks.dtype, 1)
-        return loops.counted(env, integer(0), subtract(env, integer(64), used), 1, self.init, step)
-
-
-def combined(env: Environment, combine: Combine, left: list[Scalar], right: list[Scalar]) -> list[Scalar]:
-    """``combine`` of two sets of accumulators, lane by lane."""
-    scope = env.inner()
-    for var, value in zip((*combine.left, *combine.right), (*left, *right), strict=True):
-        scope.bind(var.name, value)
-    scope.emit(combine.body)
-    return [scope.words.splat(scope[var.name], left[0].lanes) for var in combine.results]
-
-
-def _shifted(env: Environment, x: Scalar, divisor: int) -> Scalar:
-    """``x`` divided by a power of two, for x >= 0."""
-    known = constant_of(x)
-    if known is not None:
-        return integer(known // divisor)
-    return env.words.make(f"lshr {x}, {divisor.bit_length() - 1}", x.dtype, 1)
-
-
-def _lanes_from(env: Environment, x: Scalar, start: int, count: int) -> Scalar:
-    s = env.words
-    if count == 1:
-        return s.make(f"extractelement {x}, i64 {start}", x.dtype, 1)
-    order = ", ".join(f"i32 {lane}" for lane in range(start, start + count))
-    return s.make(f"shufflevector {x}, {x.type} poison, <{count} x i32> <{order}>", x.dtype, count)
-
-
-# --- accumulators in memory, where bools are bytes ---
-
-
-def _memory(env: Environment, like: Scalar, elements: int) -> Scalar:
-    return env.private(uint8 if is_bool(like.dtype) else like.dtype, elements)._replace(dtype=like.dtype)
-
-
-def _element(env: Environment, memory: Scalar, like: Scalar, index: Scalar) -> Scalar:
-    address = env.function.emit("ptr", f"getelementptr {_stored(like)}, {memory}, {index}")
-    return memory._replace(name=address.name)
-
-
-def _stored(like: Scalar) -> str:
-    """The type of one element of ``like`` in memory."""
-    return "i8" if is_bool(like.dtype) else like.type.rpartition(" x ")[2].rstrip(">")
-
-
-def _write(env: Environment, address: Scalar, x: Scalar) -> None:
-    value = env.words.bitcast(x, uint8) if is_bool(x.dtype) else x
-    env.function.do(f"store {value}, ptr {address.name}, align 1")
-
-
-def _read(env: Environment, address: Scalar, like: Scalar, lanes: int) -> Scalar:
-    dtype = like.dtype
-    type = lanes_of(_stored(like), lanes)
-    value = env.words.make(f"load {type}, ptr {address.name}, align 1", uint8 if is_bool(dtype) else dtype, lanes, type)
-    return env.words.bitcast(value, dtype) if is_bool(dtype) else value

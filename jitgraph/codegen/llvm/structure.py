@@ -54,6 +54,29 @@ def length(body: Body) -> int:
     return total
 
 
+def merges(body: Body) -> bool:
+    """Whether a tree in which chunks merge is most of the code of ``body``, and masks are little of its time."""
+    return any(
+        (isinstance(statement, Loop) and statement.kind == "reduce" and _is_mostly_tree(statement))
+        or any(map(merges, bodies_of(statement)))
+        for statement in body
+    )
+
+
+def _is_mostly_tree(loop: Loop) -> bool:
+    return loop.chain == 1 or (loop.chain > 1 and not isinstance(loop.extent, int))
+
+
+def is_even(loop: Loop, steps: int) -> bool:
+    """Whether what ``loop`` runs through is a multiple of ``steps`` long, whatever sizes and axes are."""
+    return all(_is_multiple(dim, steps) for dim in (loop.begin, loop.extent, loop.span or 0))
+
+
+def _is_multiple(dim: DimLike, of: int) -> bool:
+    """Whether ``dim`` is a multiple of ``of``, as far as its terms show it."""
+    return dim % of == 0 if isinstance(dim, int) else all(factor % of == 0 for factor in dim.terms.values())
+
+
 _UNKNOWN_TURNS: Final = 64
 
 

@@ -16,6 +16,7 @@ from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.records import dataclass
+from jitgraph.runtime import loader
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class ScheduleBuilder:
         self.buffers: dict[str, Buffer] = {}
         self.sites = Sites()
         self.stacks: list[str] = []
+        self.prints: list[loader.Print] = []
         self.steps: list[Step] = []
         self.location: Location | None = None  # of the node that is lowered just now
         self._table = table

@@ -25,6 +25,7 @@ _SPAN: Final = 8 * CHAIN  # steps of a part: what it stores is then less than a 
 _WIDE: Final = 64  # columns from which on the order of memory is worth the accumulators' loads and stores
 _TOGETHER: Final = 8  # rows for which an accumulator is loaded and stored once
 _LONG: Final = 1 << 14  # elements of a part of few columns
+_LEAST_PARTS: Final = 4  # where parts can be long enough
 _MOST_PARTS: Final = 1 << 17
 _MOST_BYTES: Final = 192 << 10  # of a part's accumulators
 
@@ -42,6 +43,8 @@ def span_of(form: Rows, axis: int) -> int | None:
     while span > max(most, CHAIN):
         span //= 2
     extent = form.domain[axis]
+    while isinstance(extent, int) and extent < _LEAST_PARTS * span and span // 2 * width >= _LONG and span > CHAIN:
+        span //= 2
     few = not isinstance(extent, int) or extent // span <= _MOST_PARTS  # what has no memory may have any extent
     return span if span <= most and few else None
 
@@ -54,6 +57,7 @@ def reduce_parts(
     *outer, width = (form.domain[kept] for kept in form.kept)
     assert isinstance(width, int)
     chunks = span // CHAIN
+    extent = form.domain[axis]
     around: list[LoopKind] = ["parallel"] * (1 + len(outer))
     with recorder.loops(around, [parts, *outer]) as (part, *row):
         held = {
@@ -81,7 +85,10 @@ def reduce_parts(
                 store_at(values, form.full, at)
                 return tuple(following)
 
-            ends = list(recorder.serial(form.domain[axis], tuple(start), step, begin=begin, span=_TOGETHER))
+            if isinstance(extent, int) and extent % span == 0:
+                ends = list(recorder.serial(_TOGETHER, tuple(start), lambda row, carried: step(begin + row, carried)))
+            else:
+                ends = list(recorder.serial(extent, tuple(start), step, begin=begin, span=_TOGETHER))
             for locals_ in held.values():
                 for local in locals_:
                     recorder.store_local(local, chunk * width + column, ends.pop(0))

@@ -72,7 +72,7 @@ _ALONE: Final = forks.lock(awaited=True) if sys.version_info >= (3, 12) else nul
 
 
 class Capture(Evaluation):
-    """What one trace saw. Use as a context around the call of the function."""
+    """What one trace saw of the functions that it ran by ``call``."""
 
     def __init__(self, functions: Iterable[Any], known: Iterable[Any] = (), arguments: Iterable[Any] = ()) -> None:
         """``known`` are objects whose identity is in the key of the specialisation; ``arguments`` are containers whose
@@ -97,7 +97,6 @@ class Capture(Evaluation):
         self._nested: set[CodeType] = set()
         self._harmless: dict[int, Any] = {}  # callables, by id, that were looked at
         self._line = Location("", 0)
-        self._previous: Any = None
         self._made: tuple[FrameType, str] | None = None
         self._released: set[tuple[Any, ...]] = set()
         self._with_attributes: dict[int, Tensor] = {}  # handles of which a user's attribute was read
@@ -106,18 +105,20 @@ class Capture(Evaluation):
         for function in functions:  # an object that is called is as fixed as a function
             self._settle(function, getattr(function, "__name__", type(function).__name__))
 
-    def __enter__(self) -> Capture:
-        _ALONE.__enter__()
-        collector.PAUSED.__enter__()
-        self._previous = sys.gettrace()
-        sys._getframe().f_trace_opcodes = True  # from 3.12 on the first such frame switches instruction events on
-        sys.settrace(self._on_call)
-        return self
+    def call(self, function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Any:
+        """What the function returns; meanwhile all that it reads and changes is noted.
 
-    def __exit__(self, *_: object) -> None:
-        sys.settrace(self._previous)
-        collector.PAUSED.__exit__()
-        _ALONE.__exit__(None, None, None)
+        It is no context manager: a signal handler may raise before the first line of an ``__exit__`` in Python, and the
+        lock and the trace function would stay. ``with`` on a lock and ``finally`` leave no such gap.
+        """
+        with _ALONE, collector.PAUSED.inside():
+            previous = sys.gettrace()
+            try:
+                sys._getframe().f_trace_opcodes = True  # from 3.12 on the first such frame switches its events on
+                sys.settrace(self._on_call)
+                return function(*args, **keywords)
+            finally:
+                sys.settrace(previous)
 
     # --- the tracer -------------------------------------------------------------------------------------------------
 

@@ -100,8 +100,10 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
     condition, body = _region("cond_fn", trace, values), _region("body_fn", trace, values)
     with unchanged("while_loop", trace, cond_fn):
         test = condition.record(lambda: _predicate(cond_fn(_wrapped(condition.parameters, structure))).value)
-    if condition.written():
+    if any(handle is not trace.order() for handle in condition.written()):
         raise TraceError("while_loop: cond_fn writes to a tensor from outside", hint="write to it in body_fn")
+    if condition.written():
+        return _while_it_prints(cond_fn, body_fn, structure.unflatten(leaves), types)
 
     def run() -> list[Any]:
         after = _next_carry("while_loop", body_fn(_wrapped(body.parameters, structure)), structure, types)
@@ -123,6 +125,23 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
     outputs = _apply(trace, ops.while_, [*values, *outer], attrs, graphs)
     write_back(trace, written, outputs[len(values) :])
     return _wrapped(outputs[: len(values)], structure)
+
+
+def _while_it_prints(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], init: Any, types: list[Type]) -> Any:
+    """A loop whose condition prints, which a region that gives a bool alone cannot order: it is asked before the loop
+    and at the end of each turn."""
+    structure = tree.flatten(init)[1]
+
+    def ask(carry: Any) -> Any:
+        with unchanged("while_loop", context.current().trace, cond_fn):
+            return _predicate(cond_fn(carry))
+
+    def turn(state: Any) -> Any:
+        with unchanged("while_loop", context.current().trace, body_fn):
+            after = structure.unflatten(_next_carry("while_loop", body_fn(state[1]), structure, types))
+        return ask(after), after
+
+    return while_loop(lambda state: state[0], turn, (ask(init), init))[1]
 
 
 def scan(

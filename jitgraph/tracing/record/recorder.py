@@ -29,6 +29,10 @@ from jitgraph.tracing.symbolic.sizes import SymbolicDim, TraceConstraints, to_di
 
 if TYPE_CHECKING:
     from jitgraph.tracing.control.journal import Journal
+    from jitgraph.tracing.record.printing import Text
+
+TRACED: Final = "<traced Tensor"
+"""How the text begins that stands for a traced tensor, for debuggers."""
 
 _SWITCHING_IS_CHEAP: Final = sys.version_info < (3, 12)  # later on it rewrites the instructions of all running code
 
@@ -67,6 +71,8 @@ class Recorder:
         self.journal: Journal | None = None  # of the staged body that is recorded, under @jg.script
         self.dropped: dict[str, str] = {}  # variables that a staged statement left undefined: why, and the way out
         self.ended = False
+        self.text: Text | None = None  # of the print that is being recorded
+        self._order: Tensor | None = None
         self._spent: set[Node] = set()  # through which a gradient passed that kept nothing
         self._differentiable: set[Value] = set()
         self._stopped: dict[Value, TracedValue] = {}
@@ -253,6 +259,15 @@ class Recorder:
         state.grad = grad
         state.grad_written = True
 
+    def order(self) -> Tensor:
+        """The handle of the order of prints: its value is the token that the last print gave."""
+        if self.parent is not None:
+            return self.parent.order()
+        if self._order is None:
+            with context.using(emitter=self, trace=self, constraints=self.constraints):
+                self._order = lifting.wrap(ops.token())
+        return self._order
+
     def is_own(self, handle: Tensor) -> bool:
         """Whether the handle was made here."""
         return isinstance(handle._value, TracedValue) and handle._value.trace is self
@@ -414,6 +429,14 @@ class Recorder:
             hint="use @jg.script for an if or while on tensors, or jg.where; call numpy() and item() outside",
         )
 
+    def text_of(self, handle: Tensor, conversion: str, form: str = "") -> str:
+        """The text of a tensor: a mark in that of a print, else what says that it is traced, or an error."""
+        if self.text is not None:
+            return self.text.mark(handle, conversion, form)
+        if conversion == "r":
+            return f"{TRACED} {handle._value.type}>"
+        raise text_too_early()
+
     def uses_float(self, handle: Tensor) -> bool:
         """Whether a value was computed from a Python float that is an input."""
         return False
@@ -421,6 +444,15 @@ class Recorder:
     def host_float(self, mapping: Any, key: Any) -> Any:
         """``mapping[key]``, a Python float, as a 0-d input that is read again at each call."""
         raise NotImplementedError
+
+
+def text_too_early() -> TraceError:
+    """The error for a text that is made of a traced tensor where no print makes it."""
+    return TraceError(
+        "a text of a traced tensor is made while tracing, but its value is known only when the compiled code runs",
+        hint='let the print make the text: jg.debug.print("loss {}", loss) or print("loss", loss), '
+        'not print(f"loss {loss}")',
+    )
 
 
 def _is_float(value: Value) -> bool:

@@ -19,6 +19,7 @@ from jitgraph.tracing.arguments import Arguments, Binder, LeafKey, Static, Tenso
 from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.plan import CallPlan
+from jitgraph.tracing.record import printing
 from jitgraph.tracing.record.argument_mutation import aliases, boxes_of, changes, keep
 from jitgraph.tracing.record.planning import Call, Planning
 from jitgraph.tracing.record.trace import Trace
@@ -126,11 +127,11 @@ class Recording:
 
         keep(boxes, capture.log)
         try:
-            with forks.unfinished(capture.undo), recursion.DEEPER:
+            with forks.unfinished(capture.undo), recursion.DEEPER.inside():
                 stand_in(varying, trace.numbers, capture.log)
                 with context.using(emitter=trace, trace=trace, constraints=trace.constraints):
-                    with noting() as noted, capture:
-                        result = self.function(*args, **keywords)
+                    with noting() as noted, printing.intercepting():
+                        result = capture.call(self.function, *args, **keywords)
                     _raise_refusal(noted, shapes=trace.constraints.denied)
                     call = Call(self.function, self.binder.names, arguments, keys)
                     plan = Planning(trace, call, boxes).plan(result)

@@ -4,7 +4,6 @@ from __future__ import annotations
 import __future__
 
 import ast
-import builtins
 import functools
 import inspect
 import os
@@ -17,6 +16,7 @@ from jitgraph.ir import context
 from jitgraph.tracing.capture.followed import is_followed, is_rewritten, register_rewritten
 from jitgraph.tracing.control.journal import CONTAINERS
 from jitgraph.tracing.log import CHANGERS
+from jitgraph.tracing.record.printing import BUILTIN_PRINT, traced_print
 from jitgraph.tracing.script import numbers
 from jitgraph.tracing.script.branches import innermost_journal, made_here
 from jitgraph.tracing.script.iterables import make_enumerate, make_range, make_zip
@@ -33,7 +33,6 @@ _BUILTINS: Final[dict[Any, Any]] = {
     range: make_range,
     enumerate: make_enumerate,
     zip: make_zip,
-    builtins.print: numbers.show,
     float: numbers.to_float,
     int: numbers.to_int,
     bool: numbers.to_bool,
@@ -159,8 +158,8 @@ def _method(method: MethodType) -> Any:
 
 
 def _builtin(function: Any) -> Any:
-    if function in (print,):
-        return _BUILTINS[function]
+    if function is BUILTIN_PRINT:
+        return traced_print
     owner = function.__self__
     if isinstance(owner, CONTAINERS) and function.__name__ in CHANGERS:
         journal = innermost_journal()

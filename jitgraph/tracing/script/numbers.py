@@ -1,11 +1,10 @@
-"""Builtins that a script calls on tensors: float, int and bool give what stands for a Python number; print refuses."""
+"""Builtins that a script calls on tensors: float, int and bool give what stands for a Python number."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from jitgraph import dtypes, lifting, tree
-from jitgraph.errors import ScriptError
+from jitgraph import dtypes, lifting
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.script.branches import truth
 
@@ -41,13 +40,3 @@ def to_bool(*args: Any) -> Any:
     if len(args) == 1 and isinstance(args[0], Tensor):
         return _number(truth(args[0]).value, dtypes.bool_)
     return bool(*args)
-
-
-def show(*args: Any, **kwargs: Any) -> None:
-    """``print`` of Python values, while tracing; ScriptError for a tensor."""
-    if any(isinstance(leaf, Tensor) for leaf in tree.flatten(args)[0]):
-        raise ScriptError(
-            "print of a tensor inside a compiled function is not supported: its value is known only when the code runs",
-            hint="return the tensor and print it outside, or set JITGRAPH_DISABLE_JIT=1 while you look",
-        )
-    print(*args, **kwargs)

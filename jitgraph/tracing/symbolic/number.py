@@ -303,13 +303,20 @@ class SymbolicNumber:
         return np.asarray(self.hold("a NumPy array of {}"), dtype=dtype)
 
     def __repr__(self) -> str:
-        return repr(self.hold("the text of {}"))
+        return self._text("r")
 
     def __str__(self) -> str:
-        return str(self.hold("the text of {}"))
+        return self._text("s")
 
     def __format__(self, spec: str) -> str:
-        return format(self.hold("the text of {}"), spec)
+        return self._text("", spec)
+
+    def _text(self, conversion: str, form: str = "") -> str:
+        """The text of the plain number; in that of a print what stands for the number at each call."""
+        trace = context.current().trace
+        if self.is_live and trace.text is not None and _fits(self.plain):
+            return str(trace.text.mark(self, conversion, form))
+        return format(self.hold("the text of {}"), form)
 
     def __getattr__(self, name: str) -> Any:
         """What ints and floats have besides, such as ``bit_length``."""
@@ -357,6 +364,11 @@ def _is_ours(other: Any) -> bool:
 
 def _is_number(other: Any) -> bool:
     return type(other) in _PLAIN or type(other) is SymbolicNumber
+
+
+def _fits(plain: int | float) -> bool:
+    """Whether an input of the graph can hold the number."""
+    return isinstance(plain, float) or -(2**63) <= plain < 2**63
 
 
 def _text(x: Any) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 
 from jitgraph import dtypes, lifting
 from jitgraph.errors import JitgraphError, NumberError, ShapeError, TraceError, note
-from jitgraph.ir import dims
+from jitgraph.ir import context, dims
 from jitgraph.ir.constraints import Constraint, Constraints
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.location import Location
@@ -220,10 +220,15 @@ class SymbolicDim:
         self.trace = trace
 
     def __repr__(self) -> str:
-        return str(self.dim)
+        return self._text("r")
 
     def __format__(self, spec: str) -> str:
-        return format(str(self.dim), spec)
+        return self._text("", spec)
+
+    def _text(self, conversion: str, form: str = "") -> str:
+        """The expression; in the text of a print what stands for its value at each call."""
+        text = getattr(context.current().trace, "text", None)
+        return format(str(self.dim), form) if text is None else str(text.mark(self, conversion, form))
 
     def __hash__(self) -> int:
         return hash(self.dim)

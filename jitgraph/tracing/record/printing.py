@@ -1,0 +1,211 @@
+"""Printing inside a trace: ``jg.debug.print``, and ``print`` itself, write at each call what a traced tensor then is.
+
+A text is made while the function is recorded. Where a value in it is known only when the graph runs, a mark stands for
+it, and the marks become the operands of one ``print`` op. The op threads a token from the print before it: a handle
+whose value is that token (``Recorder.order``) is read and rebound like any tensor, so that loops carry it and branches
+give it back.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import re
+import string
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final, NamedTuple
+
+from jitgraph import dtypes, ops
+from jitgraph.errors import TraceError
+from jitgraph.ir import context
+from jitgraph.ir.graph import Attr
+from jitgraph.runtime import forks
+from jitgraph.tensor import Tensor
+from jitgraph.tracing.record.recorder import TRACED, Recorder, text_too_early
+from jitgraph.tracing.symbolic.number import SymbolicNumber
+from jitgraph.tracing.symbolic.sizes import SymbolicDim
+
+_MARK: Final = re.compile("\ue000([0-9]+)\ue001")
+_silent: ContextVar[bool] = ContextVar("jitgraph_silent", default=False)
+_lock: Final = forks.lock()
+_depth = 0
+
+
+class _Field(NamedTuple):
+    """What a mark stands for."""
+
+    value: Any
+    style: str
+    conversion: str
+    form: str
+
+
+class Text:
+    """The text of one print while it is made."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._fields: list[_Field] = []
+
+    def mark(self, value: Any, conversion: str, form: str) -> str:
+        """What stands in the text for a tensor, a number or a size that is known when the graph runs."""
+        if "{" in form or "}" in form:
+            raise TraceError(f"the format {form!r} has braces in it, which a compiled print cannot hold")
+        operand, style = self._operand(value)
+        if form and not conversion:
+            format(operand.dtype.type(1).item(), form)  # raises now where it would at each call
+        self._fields.append(_Field(operand, style, "r" if conversion else "", form))
+        return f"\ue000{len(self._fields) - 1}\ue001"
+
+    def _operand(self, value: Any) -> tuple[Any, str]:
+        if not isinstance(value, Tensor):
+            dtype = dtypes.float64 if isinstance(value, float) else dtypes.int64
+            return value.value_in(dtype), "number"
+        style = "number" if value._weak and value.ndim == 0 else "leaf" if value.requires_grad else "tensor"
+        return self._recorder.read(value), style
+
+    def record(self, text: str, *, end: str, stream: str, flush: bool) -> None:
+        """Record a print of ``text`` with the values in the places of their marks."""
+        pieces = _MARK.split(text)
+        literals, numbers = pieces[::2], [int(number) for number in pieces[1::2]]
+        if sorted(numbers) != list(range(len(self._fields))) or any(TRACED in literal for literal in literals):
+            raise text_too_early()
+        fields = [self._fields[number] for number in numbers]
+        format = _escaped(literals[0])
+        for field, literal in zip(fields, literals[1:], strict=True):
+            conversion, form = field.conversion and f"!{field.conversion}", field.form and f":{field.form}"
+            format += f"{{{conversion}{form}}}{_escaped(literal)}"
+        styles = tuple(field.style for field in fields)
+        attrs: dict[str, Attr] = {"format": format, "styles": styles, "end": end, "stream": stream, "flush": flush}
+        order = self._recorder.order()
+        operands = [self._recorder.read(order), *(field.value for field in fields)]
+        (after,) = self._recorder.emit(ops.print_, operands, attrs, ())
+        self._recorder.write(order, after)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether no mark was made."""
+        return not self._fields
+
+
+def _escaped(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+@contextmanager
+def _text(trace: Recorder) -> Iterator[Text]:
+    """Tensors that are turned into text in the block leave marks."""
+    before, trace.text = trace.text, Text(trace)
+    try:
+        yield trace.text
+    finally:
+        trace.text = before
+
+
+class _Formatter(string.Formatter):
+    """As ``str.format``; a tensor that is converted leaves the padding to the print, as its text is not known yet."""
+
+    def convert_field(self, value: Any, conversion: str | None) -> Any:
+        """The text of a value by ``!r``, ``!s`` or ``!a``."""
+        trace = context.current().trace
+        if conversion and trace is not None and isinstance(value, Tensor | SymbolicDim | SymbolicNumber):
+            return _Converted(value, trace.text)
+        return super().convert_field(value, conversion)
+
+    def check_unused_args(self, used: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """TypeError for an argument that the format does not mention."""
+        unused: list[Any] = [*({*range(len(args))} - used), *(kwargs.keys() - used)]
+        if unused:
+            raise TypeError(f"the format does not mention the argument {unused[0]!r}; write {{}} where it is to stand")
+
+
+class _Converted:
+    """What is traced, in braces with a conversion."""
+
+    def __init__(self, value: Any, text: Text) -> None:
+        self._value = value
+        self._text = text
+
+    def __format__(self, form: str) -> str:
+        return self._text.mark(self._value, "r", form)
+
+
+def debug_print(format: str, /, *args: Any, **kwargs: Any) -> None:
+    """What ``jg.debug.print`` does."""
+    if not isinstance(format, str):
+        raise TypeError(
+            f'jg.debug.print takes a format first, not a {type(format).__name__}; write jg.debug.print("x = {{}}", x)'
+        )
+    _show(lambda: _Formatter().vformat(format, args, kwargs), "\n", None, False)
+
+
+def _print(*values: Any, sep: Any = None, end: Any = None, file: Any = None, flush: Any = False) -> None:
+    for name, text in (("sep", sep), ("end", end)):
+        if not isinstance(text, str | None):
+            raise TypeError(f"{name} must be None or a string, not {type(text).__name__}")
+    between, last = " " if sep is None else sep, "\n" if end is None else end
+    _show(lambda: between.join(map(str, values)), last, file, bool(flush))
+
+
+def _show(make: Callable[[], str], end: str, file: Any, flush: bool) -> None:
+    trace = context.current().trace
+    if _silent.get():
+        return
+    if trace is None:
+        BUILTIN_PRINT(make(), end=end, file=file, flush=flush)
+        return
+    with _text(trace) as text:
+        made = make()
+    if file is None or file is sys.stdout or file is sys.stderr:
+        stream = "stderr" if file is sys.stderr and file is not sys.stdout else "stdout"
+        text.record(made, end=end, stream=stream, flush=flush)
+    elif text.is_plain and TRACED not in made:
+        BUILTIN_PRINT(made, end=end, file=file, flush=flush)
+    else:
+        raise TraceError(
+            f"print of a traced tensor to a {type(file).__name__}: a compiled function prints to standard output or "
+            "standard error",
+            hint="file=sys.stderr, or return the tensor and print it outside",
+        )
+
+
+BUILTIN_PRINT: Final = builtins.print
+traced_print: Final = functools.wraps(BUILTIN_PRINT)(_print)
+"""What stands for ``print`` while a function is recorded: outside of the trace it is ``print`` itself."""
+
+
+@contextmanager
+def intercepting() -> Iterator[None]:
+    """``print`` of the user's code, which looks the name up among the builtins, is ``traced_print`` in the block."""
+    global _depth
+    with _lock:
+        _depth += 1
+        if builtins.print is BUILTIN_PRINT:
+            builtins.print = traced_print
+    with forks.unfinished(_leave):
+        try:
+            yield
+        finally:
+            _leave()
+
+
+def _leave() -> None:
+    global _depth
+    with _lock:
+        _depth -= 1
+        if not _depth and builtins.print is traced_print:
+            builtins.print = BUILTIN_PRINT
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """What the block prints by ``print`` or ``jg.debug.print`` is not written."""
+    token = _silent.set(True)
+    try:
+        with intercepting():
+            yield
+    finally:
+        _silent.reset(token)

@@ -138,8 +138,8 @@ class _Check:
     def line(self, text: str) -> None:
         self.lines.append(text)
 
-    def require(self, condition: str) -> None:
-        self.lines.append(f"if not ({condition}): return {'at' if self.explains else None}")
+    def require(self, condition: str, indent: int = 0) -> None:
+        self.lines.append(f"{'    ' * indent}if not ({condition}): return {'at' if self.explains else None}")
 
     def operand_of(self, x: str) -> str:
         return self._operands.setdefault(x, self.variable())

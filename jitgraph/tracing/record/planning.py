@@ -17,7 +17,7 @@ from jitgraph import lifting, tree
 from jitgraph.errors import TraceError
 from jitgraph.location import Location
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.arguments import Arguments, LeafKey, guards_of, sources_of
+from jitgraph.tracing.arguments import Arguments, LeafKey, Static, guards_of, sources_of
 from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.guard import (
     Assumption,
@@ -69,6 +69,9 @@ class Planning:
         self.objects = trace.capture.objects if trace.capture is not None else Objects()
         self.sources = sources_of(call.arguments, call.names, self.objects)
         self.provenance = Provenance(call.function, self.objects)
+        for leaf, key, source in zip(call.arguments.leaves, call.keys, self.sources.leaves, strict=True):
+            if key.kind == "identity":
+                self.provenance.reach(leaf.value if isinstance(leaf, Static) else leaf, source)
         for box, (source, _) in zip(boxes, self.sources.containers, strict=True):
             self.provenance.reach(box.value, source)
         for read in self.capture.reads.values() if self.capture is not None else ():

@@ -523,7 +523,7 @@ def test_what_cannot_be_captured() -> None:
     refused(generator, jg.ones(2), text="is a generator", at="def generator")
 
     def named(x: Any) -> Any:
-        return x if x.sum() > 0 else (y := x) + y  # here
+        return (lambda t: t if t.sum() > 0 else (y := t) + y)(x)  # here
 
     refused(named, jg.ones(2), text="an assignment inside an expression", at="# here")
     with pytest.raises(jg.ScriptError, match="takes a function"):

@@ -905,7 +905,7 @@ typedef struct Print { /* texts before, between and behind the operands */
 
 static const char *const CHECK_KINDS[] = {
     "ArithmeticError", "AssertionError", "FloatingPointError", "IndexError", "OverflowError",
-    "RuntimeError", "TypeError", "ValueError", "ZeroDivisionError",
+    "RuntimeError", "TypeError", "UnboundLocalError", "ValueError", "ZeroDivisionError",
 };
 
 typedef struct Tensor { /* of the weights */

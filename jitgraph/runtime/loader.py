@@ -85,6 +85,7 @@ CHECK_KINDS: Final[Mapping[str, type[CheckError]]] = {
         OverflowError,
         RuntimeError,
         TypeError,
+        UnboundLocalError,
         ValueError,
         ZeroDivisionError,
     )
@@ -1072,7 +1073,7 @@ def cpu_flags(path: str = "/proc/cpuinfo") -> frozenset[str]:
             for line in file:
                 if line.startswith("flags"):
                     return frozenset(line.partition(":")[2].split())
-    except OSError:
+    except (FileNotFoundError, PermissionError):  # not what a signal handler raises, such as TimeoutError
         return frozenset()
     return frozenset()
 

@@ -28,6 +28,7 @@ CHANGERS: Final = frozenset(
         *("append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "update", "setdefault", "popitem"),
         *("add", "discard", "appendleft", "popleft", "extendleft", "rotate", "move_to_end"),
         *("difference_update", "intersection_update", "symmetric_difference_update"),
+        *("__setitem__", "__delitem__", "__iadd__", "__ior__", "__imul__", "__isub__", "__iand__", "__ixor__"),
     ]
 )
 """The names of methods that change a container of Python's."""
@@ -195,7 +196,12 @@ def _state_of(target: Any) -> Any:
 
 def _restore(target: Any, before: Any) -> None:
     if isinstance(target, Place):
-        target.remove() if before is MISSING else (target.setter or target.set)(before)
+        if (own := target.storage) is None:
+            target.remove() if before is MISSING else (target.setter or target.set)(before)
+        elif before is not MISSING:
+            own[target.key] = before
+        else:
+            own.pop(target.key, None)
     elif isinstance(target, np.ndarray):
         if isinstance(before, bytes) and not target.dtype.hasobject:
             target[...] = np.frombuffer(before, target.dtype).reshape(target.shape)

@@ -266,10 +266,17 @@ class Place(NamedTuple):
     def held(self) -> Any:
         """What the owner itself holds there, so that nothing of its class does; MISSING for nothing."""
         if self.kind == "attribute":
-            own = getattr(self.owner, "__dict__", None)
-            if own is not None and self.key not in own and not isinstance(_on_class(self), types.MemberDescriptorType):
-                return MISSING
+            own = vars(self.owner) if isinstance(self.owner, type) else self.storage
+            if own is not None:
+                return own.get(self.key, MISSING)
         return self.get_or(MISSING)
+
+    @property
+    def storage(self) -> dict[str, Any] | None:
+        """The dict in which the owner keeps the attribute; None where a slot or a property does, or its class."""
+        own = getattr(self.owner, "__dict__", None) if self.kind == "attribute" else None
+        described = hasattr(getattr(type(self.owner), str(self.key), None), "__set__")
+        return own if type(own) is dict and not described else None
 
     @property
     def setter(self) -> Callable[[Any], None] | None:
@@ -279,12 +286,11 @@ class Place(NamedTuple):
             return self.set
         if self.kind == "item":
             return self.set if type(owner) in (dict, list, OrderedDict) else None
-        own = getattr(owner, "__dict__", None)
         if isinstance(owner, type):
             return (lambda value: type.__setattr__(owner, key, value)) if key in vars(owner) else None
-        if (isinstance(owner, types.ModuleType) or type(own) is dict) and own is not None and key in own:
-            return lambda value: own.__setitem__(key, value)
-        slot = _on_class(self)
+        if (own := self.storage) is not None:
+            return (lambda value: own.__setitem__(key, value)) if key in own else None
+        slot = getattr(type(owner), str(key), None)
         if isinstance(slot, types.MemberDescriptorType):
             return lambda value: slot.__set__(owner, value)
         return None
@@ -299,7 +305,3 @@ class Place(NamedTuple):
             STEPS[self.step].remove(self.owner, self.key)
         except EXPECTED_ERRORS:
             return
-
-
-def _on_class(place: Place) -> Any:
-    return getattr(type(place.owner), str(place.key), None)

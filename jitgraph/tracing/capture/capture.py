@@ -651,13 +651,12 @@ class Capture(Evaluation):
         ]
 
     @contextmanager
-    def watching(self) -> Iterator[Log]:
-        """What is changed in the block, as it was at its beginning."""
-        log = Log()
+    def watching(self, log: Log) -> Iterator[None]:
+        """Note in ``log``, too, what is changed in the block, as it was at its beginning."""
         self._watches.append(log)
         before = frozenset(self._fresh)
         try:
-            yield log
+            yield
         finally:
             self._watches.remove(log)
             log.forget(self._fresh.keys() - before)

@@ -3,36 +3,70 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from jitgraph.errors import TraceError
 from jitgraph.location import Location
-from jitgraph.tracing.log import Log
+from jitgraph.tracing.control.journal import Journal
+from jitgraph.tracing.log import Entry, Log
 from jitgraph.tracing.source import Place
 
 
 @contextmanager
-def unchanged(name: str, trace: Any, function: Any) -> Iterator[None]:
+def unchanged(name: str, trace: Any, function: Any, journal: Journal | None = None) -> Iterator[None]:
     """TraceError where the block, which records ``function`` as a body of ``name``, leaves Python state changed.
 
-    That is what the trace sees being changed, and the variables and containers that the function closes over.
+    That is what the trace sees being changed, but for what ``journal`` covers, and the variables and containers that
+    the function closes over. It is put back.
     """
     while getattr(trace, "parent", None) is not None:
         trace = trace.parent
     capture = getattr(trace, "capture", None)
-    with nullcontext(Log()) if capture is None else capture.watching() as log:
-        if isinstance(function, types.FunctionType):
-            for variable, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-                place = Place("cell", cell, None, variable)
-                log.keep(place, variable)
-                if type(value := place.get_or(None)) in (list, dict, set):
-                    log.keep(value, variable)
-        yield
-    for entry in log.changed():
-        log.undo()
-        raise _changed(entry.text, name, entry.location or Location.of_user())
+    failed = True
+    log = Log()
+    try:
+        with nullcontext(log) if capture is None else capture.watching(log):
+            if isinstance(function, types.FunctionType):
+                _keep_variables(function, log)
+            yield
+        failed = False
+    finally:
+        left = [entry for entry in log.changed() if not _is_covered(entry, journal)]
+        for entry in reversed(left):
+            entry.put_back()
+        if left and not failed:
+            raise _changed(left[0].text, name, left[0].location or Location.of_user())
+
+
+def _keep_variables(function: types.FunctionType, log: Log) -> None:
+    """The variables that a function closes over, and the containers in them, may be changed from now on."""
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        place = Place("cell", cell, None, name)
+        log.keep(place, name)
+        if type(value := place.get_or(None)) in (list, dict, set):
+            log.keep(value, name)
+
+
+def watched(name: str, trace: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function``, whose calls ``unchanged`` looks at."""
+
+    def call(*args: Any) -> Any:
+        with unchanged(name, trace, function):
+            return function(*args)
+
+    return call
+
+
+def _is_covered(entry: Entry, journal: Journal | None) -> bool:
+    """Whether the journal takes care of what was changed."""
+    target = entry.target
+    if journal is None:
+        return False
+    if isinstance(target, Place):
+        return journal.covers(target.owner, target.key, attribute=target.kind == "attribute")
+    return journal.covers(target, None, attribute=False)
 
 
 def _changed(text: str, name: str, location: Location | None) -> TraceError:

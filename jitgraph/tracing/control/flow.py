@@ -19,7 +19,7 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.lifting import TensorLike
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.control.bodies import unchanged
+from jitgraph.tracing.control.bodies import watched
 from jitgraph.tracing.control.region import Key, Region, adopt_written, handles_of, operands_of, write_back
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.trace import Trace
@@ -50,8 +50,7 @@ def cond(pred: TensorLike, true_fn: Callable[..., Any], false_fn: Callable[..., 
         mine = list(leaves)
         for i, parameter in zip(numbers, region.parameters, strict=True):
             mine[i] = lifting.wrap(parameter)
-        with unchanged("cond", trace, function):
-            results.append(region.record(_flattened, function, structure.unflatten(mine)))
+        results.append(region.record(_flattened, watched("cond", trace, function), structure.unflatten(mine)))
         regions.append(region)
     (left, shape), (right, other) = results
     if shape != other:
@@ -95,11 +94,18 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
             after = _next_carry("while_loop", body_fn(carry), structure, [leaf._static.type for leaf in leaves])
             carry = structure.unflatten(after)
         return carry
+    return record_while(watched("while_loop", trace, cond_fn), watched("while_loop", trace, body_fn), leaves, structure)
+
+
+def record_while(
+    cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], leaves: Sequence[Tensor], structure: TreeDef
+) -> Any:
+    """``while_loop`` in a trace, for the leaves of a carry; what the functions do to Python state is not looked at."""
+    trace = context.current().trace
     values = [trace.own(leaf.value) for leaf in leaves]
     types = [value.type for value in values]
     condition, body = _region("cond_fn", trace, values), _region("body_fn", trace, values)
-    with unchanged("while_loop", trace, cond_fn):
-        test = condition.record(lambda: _predicate(cond_fn(_wrapped(condition.parameters, structure))).value)
+    test = condition.record(lambda: _predicate(cond_fn(_wrapped(condition.parameters, structure))).value)
     if any(handle is not trace.order() for handle in condition.written()):
         raise TraceError("while_loop: cond_fn writes to a tensor from outside", hint="write to it in body_fn")
     if condition.written():
@@ -109,8 +115,7 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
         after = _next_carry("while_loop", body_fn(_wrapped(body.parameters, structure)), structure, types)
         return [leaf.value for leaf in after]
 
-    with unchanged("while_loop", trace, body_fn):
-        after = body.record(run)
+    after = body.record(run)
     written = body.written()
     carried: list[Key] = [("handle", id(handle)) for handle in written]
     for handle in written:
@@ -133,15 +138,13 @@ def _while_it_prints(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any
     structure = tree.flatten(init)[1]
 
     def ask(carry: Any) -> Any:
-        with unchanged("while_loop", context.current().trace, cond_fn):
-            return _predicate(cond_fn(carry))
+        return _predicate(cond_fn(carry))
 
     def turn(state: Any) -> Any:
-        with unchanged("while_loop", context.current().trace, body_fn):
-            after = structure.unflatten(_next_carry("while_loop", body_fn(state[1]), structure, types))
+        after = structure.unflatten(_next_carry("while_loop", body_fn(state[1]), structure, types))
         return ask(after), after
 
-    return while_loop(lambda state: state[0], turn, (ask(init), init))[1]
+    return record_while(lambda state: state[0], turn, *_carry((ask(init), init)))[1]
 
 
 def scan(
@@ -158,6 +161,20 @@ def scan(
     steps = _length(tensors, length)
     if trace is None:
         return _eager_scan(f, leaves, structure, tensors, shape, int(steps), reverse)
+    return record_scan(watched("scan", trace, f), leaves, structure, tensors, shape, steps, reverse)
+
+
+def record_scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    leaves: Sequence[Tensor],
+    structure: TreeDef,
+    tensors: Sequence[Tensor],
+    shape: TreeDef,
+    steps: Any,
+    reverse: bool = False,
+) -> tuple[Any, Any]:
+    """``scan`` in a trace, for leaves of a carry and of ``xs``; what ``f`` does to Python state is not looked at."""
+    trace = context.current().trace
     values = [trace.own(leaf.value) for leaf in leaves]
     sliced = [trace.own(tensor.value) for tensor in tensors]
     types = [value.type for value in values]
@@ -174,8 +191,7 @@ def scan(
         after, ys, made = _split("scan", f(carry, x), structure, types)
         return [leaf.value for leaf in after], [_output(body, y) for y in ys], made
 
-    with unchanged("scan", trace, f):
-        after, ys, made = body.record(run)
+    after, ys, made = body.record(run)
     written = body.written()
     for handle in written:
         adopt_written(body, handle)

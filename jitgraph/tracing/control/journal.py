@@ -1,19 +1,82 @@
-"""Journal: the Python objects that the body of a staged statement makes, and the outer ones that it changes.
+"""Journal: the Python objects that the body of a staged statement makes, and the entries of outer ones that it changes.
 
-A graph holds no change of a Python object, so a body that makes one cannot be staged; the change is put back.
+A body is recorded once and runs as often as tensors say, so what it sets is put back when it has been recorded: an
+element of a list or dict, or an attribute, that holds something else afterwards is a result of the statement, as a
+variable is. What changes the extent of a container is no such result and raises.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
 
 from jitgraph.errors import ScriptError
 from jitgraph.location import Location
+from jitgraph.tracing.log import Entry as Kept
 from jitgraph.tracing.log import Log
-from jitgraph.tracing.source import Place
+from jitgraph.tracing.source import MISSING, Place
 
+UNBOUND: Final[Any] = object()  # the value of a variable or entry that has none
 CONTAINERS: Final = (list, dict, set, deque, bytearray)
+
+
+class Entry:
+    """Where a value stands in a Python object: an element of a list, deque or dict, or an attribute."""
+
+    __slots__ = ("attribute", "key", "location", "owner")
+
+    def __init__(self, owner: Any, key: Any, *, attribute: bool, location: Location | None = None) -> None:
+        self.owner = owner
+        self.key = key
+        self.attribute = attribute
+        self.location = location  # of the first change
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Entry) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @property
+    def _identity(self) -> tuple[int, bool, Any]:
+        return id(self.owner), self.attribute, self.key
+
+    def __str__(self) -> str:
+        kind = type(self.owner).__name__
+        return f"the attribute {self.key!r} of a {kind}" if self.attribute else f"the item {self.key!r} of a {kind}"
+
+    def get(self) -> Any:
+        """What stands there, for an attribute also by the class, or UNBOUND."""
+        if self.attribute:
+            return getattr(self.owner, self.key, UNBOUND)
+        if isinstance(self.owner, dict):
+            return dict.get(self.owner, self.key, UNBOUND)
+        return self.owner[self.key] if self.key < len(self.owner) else UNBOUND
+
+    def stored(self) -> Any:
+        """As ``get``, but UNBOUND for an attribute that the object has by its class alone."""
+        own = self._attributes()
+        return self.get() if own is None else own.get(self.key, UNBOUND)
+
+    def _attributes(self) -> dict[str, Any] | None:
+        """The dict in which the object keeps this attribute; None where a slot or a property does."""
+        return Place("attribute", self.owner, self.key, self.key).storage if self.attribute else None
+
+    def put(self, value: Any) -> None:
+        """Set the entry, or with UNBOUND remove it; no ``__setattr__`` of the user's is run."""
+        own = self._attributes() if self.attribute else self.owner
+        if value is not UNBOUND:
+            setattr(self.owner, self.key, value) if own is None else own.__setitem__(self.key, value)
+        elif self.stored() is not UNBOUND:
+            delattr(self.owner, self.key) if own is None else own.__delitem__(self.key)
+
+
+class Changed(NamedTuple):
+    """What stood at an entry before the body, and what stands there after it."""
+
+    before: Any
+    after: Any
 
 
 class Journal:
@@ -29,21 +92,62 @@ class Journal:
 
     def change(self, target: Any, attribute: str | None) -> None:
         """``target`` is about to be changed: its attribute of that name, or its contents."""
-        if id(target) not in self._made:
-            text = f"a {type(target).__name__}" + (f" (its attribute {attribute!r})" if attribute else "")
-            place = target if attribute is None else Place("attribute", target, attribute, text)
-            self._log.keep(place, text, Location.of_user())
+        found = target if attribute is None else Place("attribute", target, attribute, attribute)
+        if id(target) not in self._made and self._log.entry(found) is None:
+            self._log.keep(found, f"a {type(target).__name__}", Location.of_user())
+
+    def set(self, entry: Entry, value: Any) -> None:
+        """Set an entry as the body does."""
+        self.change(entry.owner, entry.key if entry.attribute else None)
+        entry.put(value)
+
+    def covers(self, owner: Any, key: Any, *, attribute: bool) -> bool:
+        """Whether a change of this entry is noted here, or is one of an object that the body made."""
+        return (
+            id(owner) in self._made
+            or self._log.entry(Place("attribute", owner, key, key) if attribute else owner) is not None
+        )
+
+    def changes(self) -> dict[Entry, Changed]:
+        """The entries that hold something else now; ScriptError where a container has another extent."""
+        return {
+            entry: changed
+            for found in self._log
+            for entry, changed in _differences(found)
+            if changed.after is not changed.before
+        }
 
     def undo(self) -> None:
         """Put all changes back."""
         self._log.undo()
 
-    def settle(self) -> None:
-        """Put all changes back; ScriptError at the first where there are any."""
-        self.undo()
-        for change in self._log:
-            raise ScriptError(
-                f"{change.text} from outside is changed by code that runs depending on a tensor, which no graph can do",
-                location=change.location,
-                hint="assign to a variable, write into a tensor (t[...] = value), or collect results with jg.scan",
-            )
+
+def _differences(found: Kept) -> Iterator[tuple[Entry, Changed]]:
+    target, before, location = found.target, found.before, found.location
+    if isinstance(target, Place):
+        entry = Entry(target.owner, target.key, attribute=True, location=location)
+        stood = getattr(type(target.owner), target.key, UNBOUND) if before is MISSING else before
+        yield entry, Changed(stood, entry.get())
+    elif isinstance(target, dict):
+        if [key for key in target if key in before] != list(before):
+            raise _other_extent(found)
+        for key, value in target.items():
+            yield Entry(target, key, attribute=False, location=location), Changed(before.get(key, UNBOUND), value)
+    elif isinstance(target, list | deque):
+        if len(target) != len(before):
+            raise _other_extent(found)
+        for key, value in enumerate(target):
+            yield Entry(target, key, attribute=False, location=location), Changed(before[key], value)
+    elif found.is_changed:
+        raise _other_extent(found)
+
+
+def _other_extent(found: Kept) -> ScriptError:
+    kind = type(found.target).__name__
+    what = "in its elements" if isinstance(found.target, set | bytearray) else "in its length or keys"
+    return ScriptError(
+        f"a {kind} from outside is changed {what} by code that runs depending on a tensor, which no graph can do",
+        location=found.location,
+        hint="set elements that are there already, write into a tensor (t[...] = value), collect results with jg.scan, "
+        "or loop over a Python range, which is unrolled",
+    )

@@ -31,21 +31,24 @@ that it held before, where Python would depend on a value to decide it.
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, MethodType
 from typing import Any, Final
+from weakref import WeakSet
 
 from jitgraph.errors import ScriptError, withdraw
 from jitgraph.ir import context
 from jitgraph.location import Location
-from jitgraph.tracing.function import TracedFunction, trace
+from jitgraph.tracing.function import BoundFunction, TracedFunction, trace
 from jitgraph.tracing.record.recorder import ConcretisationError
 from jitgraph.tracing.script import staging
-from jitgraph.tracing.script.functions import rewrite
+from jitgraph.tracing.script.callees import bound_call, staged
 
 __all__ = ["script", "staging"]
 
+_ENTRIES: Final[WeakSet[Callable[..., Any]]] = WeakSet()  # what _entry made
 _NAMED: Final = re.compile(r"variable '(\w+)'|name '(\w+)'")
 
 
@@ -64,7 +67,8 @@ def script(
 ) -> Any:
     """``trace`` that also captures if, while, for, break, return, and, or, not, assert on tensors; the same options.
 
-    ScriptError for a function that has no source, or that holds what cannot be captured.
+    Takes what ``trace`` takes: functions, methods, Modules and other callable objects, partials; also the static and
+    class methods of a class body. ScriptError for a function that has no source, or that holds what cannot be captured.
     """
     options: dict[str, Any] = {
         "dynamic_shapes": dynamic_shapes,
@@ -79,29 +83,39 @@ def script(
     }
     if function is None:
         return lambda f: script(f, **options)
-    original = function.__wrapped__ if isinstance(function, TracedFunction) else function
-    if not isinstance(original, FunctionType | MethodType):
+    if isinstance(function, staticmethod | classmethod):
+        return type(function)(script(function.__func__, **options))
+    original = _unwrapped(function)
+    if not callable(original):
         raise ScriptError(
             f"jg.script takes a function, not {type(original).__name__}", hint="write @jg.script above a def"
         )
     return trace(_entry(original), **options)
 
 
-def _entry(function: FunctionType | MethodType) -> Callable[..., Any]:
-    """The function in a trace rewritten, with errors that say what a script has to do with them; else as it is."""
-    staged: Any
-    if isinstance(function, MethodType):
-        staged = MethodType(rewrite(function.__func__), function.__self__)  # type: ignore[arg-type]
-    else:
-        staged = rewrite(function)
+def _unwrapped(function: Any) -> Any:
+    """What a traced or scripted function was made of."""
+    if isinstance(function, BoundFunction):
+        return MethodType(_unwrapped(function.function), function.instance)
+    if isinstance(function, TracedFunction):
+        return _unwrapped(function.__wrapped__)
+    return (
+        inspect.unwrap(function, stop=lambda f: f not in _ENTRIES) if isinstance(function, FunctionType) else function
+    )
 
-    @functools.wraps(function)
+
+def _entry(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The function in a trace rewritten, with errors that say what a script has to do with them; else as it is."""
+    function = bound_call(original) or original
+    inside = staged(function)
+
+    @functools.wraps(function, updated=("__dict__",) if isinstance(function, FunctionType) else ())
     def call(*args: Any, **kwargs: Any) -> Any:
         recorder = context.current().trace
         if recorder is None:
             return function(*args, **kwargs)
         try:
-            return staged(*args, **kwargs)
+            return inside(*args, **kwargs)
         except NameError as error:
             found = _NAMED.search(str(error))
             name = next((part for part in found.groups() if part), "") if found else ""
@@ -121,7 +135,9 @@ def _entry(function: FunctionType | MethodType) -> Callable[..., Any]:
                 "jg.where, jg.maximum, jg.any compute with them; use range(n), not Python's own functions",
             ) from error
 
+    call.__name__ = getattr(original, "__name__", type(original).__name__)
     call.is_staged = True  # type: ignore[attr-defined]
+    _ENTRIES.add(call)
     return call
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from jitgraph import dtypes, lifting, ops, tree
 from jitgraph.errors import ScriptError, ShapeError
@@ -11,13 +12,16 @@ from jitgraph.ir import context
 from jitgraph.ir.graph import Node
 from jitgraph.location import Location
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.control.journal import Journal
+from jitgraph.tracing.control.bodies import unchanged
+from jitgraph.tracing.control.journal import UNBOUND, Entry, Journal
 from jitgraph.tracing.control.region import Region, handles_of, operands_of, write_back
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.script.exits import RESULT
+from jitgraph.tracing.script.unsure import Unsure
 from jitgraph.tracing.script.variables import (
-    UNBOUND,
+    Cells,
     Kind,
+    Name,
     describe,
     handle,
     joined,
@@ -29,6 +33,7 @@ from jitgraph.tracing.script.variables import (
 )
 from jitgraph.tree import TreeDef
 
+Results: TypeAlias = "dict[Any, Any]"  # by name or entry
 _LARGEST_INLINE: Final = 16  # ops of a side that is computed in any case rather than only where it is needed
 
 
@@ -52,38 +57,52 @@ def truth(test: Any) -> Tensor:
 
 
 def in_body(region: Recorder, function: Callable[[], Any]) -> Any:
-    """Run the body of a staged statement with its journal."""
+    """Run the body of a staged statement with its journal; what it changes outside is put back."""
     region.journal = journal = Journal()
-    try:
-        result = function()
-    except DeadEnd:
-        journal.settle()
-        raise
-    except BaseException:
-        journal.undo()
-        raise
-    journal.settle()
-    return result
+    with unchanged("an if or loop on a tensor", region, None, journal):
+        try:
+            return function()
+        finally:
+            journal.undo()
+
+
+def _with_entries(journal: Journal, side: Callable[[], Results]) -> Results:
+    """What a side gives, with the entries of outer objects that it sets."""
+    results = side()
+    return {**results, **{entry: changed.after for entry, changed in journal.changes().items()}}
 
 
 def choose(
-    test: Tensor, sides: Sequence[Callable[[], dict[str, Any]]], live: Sequence[str], words: Sequence[str]
+    test: Tensor,
+    sides: Sequence[Callable[[], Results]],
+    live: Sequence[str],
+    words: Sequence[str],
+    lines: Sequence[Mapping[str, Sequence[int]]] = ({}, {}),
+    *,
+    unsure: bool = False,
 ) -> dict[str, Any]:
-    """The results of the first side where ``test`` holds, else of the second; names that only one side has are dropped.
+    """The results of the first side where ``test`` holds, else of the second.
 
-    ScriptError where a name that is read later has types that differ. ``words`` say what the sides are called.
+    Names that only one side has are dropped, or with ``unsure`` checked where they are read.
+    Entries of outer objects that a side sets are set to what is chosen. ScriptError where a name that is read later, or
+    an entry, has types that differ. ``words`` say what the sides are called, ``lines`` where they bind a name.
     """
     trace = context.current().trace
     predicate = trace.own(truth(test).value)
-    regions, found = [], []
+    regions: list[Region] = []
+    found: list[Results | None] = []
     for side, word in zip(sides, words, strict=True):
         region = Region(word, trace, [], [])
         try:
-            found.append(region.record(in_body, region, side))
+            found.append(region.record(in_body, region, lambda side=side: _with_entries(innermost(), side)))
         except DeadEnd:
             found.append(None)
         regions.append(region)
-    results, merges = _merged(regions, found, live, words)
+    entries = [entry for values in found for entry in values or () if isinstance(entry, Entry)]
+    for values in found:
+        if values is not None:
+            values.update({entry: entry.get() for entry in entries if entry not in values})
+    results, merges = _merged(Sides(regions, found, words, lines, unsure), live)
     outputs = [region.record(_lowered, region, merges, values) for region, values in zip(regions, found, strict=True)]
     written = handles_of(regions)
     for region, out in zip(regions, outputs, strict=True):
@@ -94,11 +113,22 @@ def choose(
     if found[0] is None and found[1] is None:
         raise DeadEnd
     write_back(trace, written, made[len(made) - len(written) :])
-    values = iter(made)
+    given = iter(made)
     for name, merge in merges.items():
-        leaves = [handle(next(values), kind) if kind is not None else fixed for kind, fixed in merge.leaves]
+        leaves = [handle(next(given), kind) if kind is not None else fixed for kind, fixed in merge.leaves]
         results[name] = made_here(merge.structure.unflatten(leaves))
+    for entry in dict.fromkeys(entries):
+        set_entry(entry, results.pop(entry))
     return results
+
+
+def set_entry(entry: Entry, value: Any) -> None:
+    """Set an entry of an object, which is noted where that is in the body of a staged statement itself."""
+    journal = innermost_journal()
+    if journal is None:
+        entry.put(value)
+    else:
+        journal.set(entry, value)
 
 
 def made_here(value: Any) -> Any:
@@ -109,6 +139,13 @@ def made_here(value: Any) -> Any:
     return value
 
 
+def innermost() -> Journal:
+    """The journal of the innermost staged body, in one."""
+    journal = innermost_journal()
+    assert journal is not None
+    return journal
+
+
 def innermost_journal() -> Journal | None:
     """The journal of the innermost staged body that is being recorded."""
     recorder = context.current().trace
@@ -117,28 +154,54 @@ def innermost_journal() -> Journal | None:
     return None if recorder is None else recorder.journal
 
 
-def _merged(
-    regions: Sequence[Region], found: Sequence[dict[str, Any] | None], live: Sequence[str], words: Sequence[str]
-) -> tuple[dict[str, Any], dict[str, Merge]]:
+class Sides(NamedTuple):
+    """Both sides of a statement: their regions, what they give (None where it always raises), what they are called,
+    at which lines they bind a name, and whether a name that one side does not bind may be read later."""
+
+    regions: Sequence[Region]
+    found: Sequence[Results | None]
+    words: Sequence[str]
+    lines: Sequence[Mapping[str, Sequence[int]]]
+    unsure: bool
+
+    def where(self, name: Name) -> str:
+        """At which lines a name gets its values, for an error message."""
+        texts = [" or ".join(map(str, side[name])) for side in self.lines if isinstance(name, str) and name in side]
+        return f" (line{'s' if len(texts) > 1 else ''} {' and '.join(texts)})" if texts else ""
+
+
+def _merged(sides: Sides, live: Sequence[str]) -> tuple[Results, dict[Name, Merge]]:
     """The names that are the same on both sides, with their values, and how the others are merged."""
-    left, right = found
-    first, second = regions
+    left, right = sides.found
+    first, second = sides.regions
+    one_raises = left is None or right is None
     if left is None or right is None:
         first = second = second if left is None else first
         left = right = (right if left is None else left) or {}
-    results: dict[str, Any] = {}
-    merges: dict[str, Merge] = {}
+    results: Results = {}
+    merges: dict[Name, Merge] = {}
     for name in left:
         a, b = left[name], right[name]
-        if a is b and None not in found:
+        if a is b and not one_raises:
             results[name] = a
             continue
         if a is UNBOUND or b is UNBOUND:
+            if isinstance(name, Entry) and a is not b:
+                word = sides.words[1] if a is UNBOUND else sides.words[0]
+                raise ScriptError(
+                    f"{name} is there only after the {word} of the statement at {Location.of_user()}",
+                    location=name.location,
+                    hint="set it to a value of the same type before that statement, or on both sides",
+                )
+            if sides.unsure and a is not b and name != RESULT:
+                known, home = (b, second) if a is UNBOUND else (a, first)
+                merges[name] = _unsure(known, home)
+                continue
             if name != RESULT or a is b:
                 results[name] = UNBOUND
                 if a is not b:
-                    word = words[1] if a is UNBOUND else words[0]
-                    _drop(regions[0], name, f"is defined only in the {word} of the statement at {Location.of_user()}")
+                    word = sides.words[1] if a is UNBOUND else sides.words[0]
+                    drop(name, f"is defined only in the {word} of the statement at {Location.of_user()}")
                 continue
             homes = (second, second) if a is UNBOUND else (first, first)
             a = b = b if a is UNBOUND else a
@@ -147,19 +210,21 @@ def _merged(
         merge = _merge(a, b, homes)
         if merge is not None:
             merges[name] = merge
-        elif name in live or not name.isidentifier():
+        elif isinstance(name, Entry) or name in live or not name.isidentifier():
             raise ScriptError(
-                f"{title(name)} is {first.record(describe, a)} in the {words[0]} and "
-                f"{second.record(describe, b)} in the {words[1]}",
+                f"{title(name)} is {first.record(describe, a)} in the {sides.words[0]} and "
+                f"{second.record(describe, b)} in the {sides.words[1]}{sides.where(name)}",
                 hint="give it the same structure, dtype and shape on both sides, as by .astype(...) or jg.zeros(...)",
             )
         else:
             results[name] = UNBOUND
-            _drop(regions[0], name, f"has types that differ between the sides of {Location.of_user()}")
+            drop(name, f"has types that differ between the sides of {Location.of_user()}")
     return results, merges
 
 
 def _merge(a: Any, b: Any, homes: tuple[Region, Region]) -> Merge | None:
+    if isinstance(a, Unsure) or isinstance(b, Unsure):
+        a, b = Unsure.of(a), Unsure.of(b)
     left, structure = tree.flatten(a)
     right, other = tree.flatten(b)
     if structure != other:
@@ -179,10 +244,21 @@ def _merge(a: Any, b: Any, homes: tuple[Region, Region]) -> Merge | None:
     return Merge(structure, tuple(leaves))
 
 
-def _lowered(region: Region, merges: dict[str, Merge], values: dict[str, Any] | None) -> list[Any]:
+def _unsure(value: Any, home: Region) -> Merge:
+    """How a value that the other side does not have is merged with nothing."""
+    merge = _merge(value, value, (home, home))
+    assert merge is not None  # what is the same on both sides needs no choice
+    if isinstance(value, Unsure):
+        return merge
+    return Merge(tree.flatten(Unsure.of(value))[1], (*merge.leaves, (Kind(dtypes.bool_, (), True), None)))
+
+
+def _lowered(region: Region, merges: dict[Name, Merge], values: Results | None) -> list[Any]:
     made = []
     for name, merge in merges.items():
         value = UNBOUND if values is None else values[name]
+        if merge.structure.kind is Unsure and value is not UNBOUND:
+            value = Unsure.of(value)
         leaves = [None] * len(merge.leaves) if value is UNBOUND else tree.flatten(value)[0]
         for leaf, (kind, _) in zip(leaves, merge.leaves, strict=True):
             if kind is not None:
@@ -190,36 +266,56 @@ def _lowered(region: Region, merges: dict[str, Merge], values: dict[str, Any] | 
     return made
 
 
-def _drop(region: Recorder, name: str, why: str) -> None:
-    recorder: Recorder | None = region
+def drop(name: str, why: str) -> None:
+    """Note why a variable has no value any more, for the error that reading it raises."""
+    recorder: Recorder | None = context.current().trace
     while recorder is not None:
         recorder.dropped[name] = why
         recorder = recorder.parent
 
 
-def drop(name: str, why: str) -> None:
-    """Note why a variable has no value any more, for the error that reading it raises."""
+def lazily(test: Tensor, side: Callable[[], Any], cells: Cells, *, conjunction: bool) -> Any:
+    """``test and side()``, or ``test or side()``: one op where the side is cheap and has no effect, else a ``cond``.
+
+    ``cells`` are the variables that the side binds.
+    """
     trace = context.current().trace
-    if trace is not None:
-        _drop(trace, name, why)
+    if not cells and dtypes.is_bool(test.dtype):
+        region = Region("operand", trace, [], [])
+        try:
+            value, changes = region.record(in_body, region, lambda: (side(), innermost().changes()))
+        except DeadEnd:
+            value, changes = None, {}
+        if not changes and _is_cheap(region, value):
+            inlined = _inlined(trace, region, value) if isinstance(value, Tensor) else value
+            other = truth(inlined).value if isinstance(inlined, Tensor) else lifting.value_of(inlined)
+            op = ops.logical_and if conjunction else ops.logical_or
+            both = lifting.wrap(op(truth(test).value, other))
+            both._weak = test._weak and lifting.is_weak(value)
+            return both
+    sides = (side, lambda: test) if conjunction else (lambda: test, side)
+    return choose_value(test, sides, cells, f"the value of {'and' if conjunction else 'or'}")
 
 
-def lazily(test: Tensor, side: Callable[[], Any], *, conjunction: bool) -> Any:
-    """``test and side()``, or ``test or side()``: one op where the side is cheap and has no effect, else a ``cond``."""
-    trace = context.current().trace
-    region = Region("operand", trace, [], [])
+def choose_value(test: Tensor, sides: Sequence[Callable[[], Any]], cells: Cells, name: str) -> Any:
+    """The value, called ``name``, of the first side where ``test`` holds, else of the second.
+
+    ``cells`` are variables that a side may bind.
+    """
+    before = cells.read()
+
+    def run(side: Callable[[], Any]) -> Results:
+        cells.write(before)
+        value = side()
+        return {**cells.read(), name: value}
+
     try:
-        value = region.record(in_body, region, side)
-    except DeadEnd:
-        value = None
-    if _is_cheap(region, value):
-        inlined = _inlined(trace, region, value) if isinstance(value, Tensor) else value
-        other = truth(inlined).value if isinstance(inlined, Tensor) else lifting.value_of(inlined)
-        op = ops.logical_and if conjunction else ops.logical_or
-        return lifting.wrap(op(truth(test).value, other))
-    name = f"the value of {'and' if conjunction else 'or'}"
-    sides = [lambda: {name: side()}, lambda: {name: test}]
-    return choose(test, sides if conjunction else sides[::-1], (), ("left side", "right side"))[name]
+        results = choose(test, [partial(run, side) for side in sides], (), ("left side", "right side"), unsure=True)
+    finally:
+        cells.write(before)
+    value = results.pop(name)
+    cells.write(results)
+    return value
 
 
 def _is_cheap(region: Region, value: Any) -> bool:

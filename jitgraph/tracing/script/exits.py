@@ -189,7 +189,8 @@ def _at(new: ast.If, node: ast.AST) -> ast.If:
 def _set(name: str, value: ast.expr, node: ast.AST) -> ast.stmt:
     if not hasattr(value, "lineno"):
         ast.copy_location(value, node)
-    return ast.copy_location(ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=value), node)
+    target = ast.copy_location(ast.Name(id=name, ctx=ast.Store()), node)
+    return ast.copy_location(ast.Assign(targets=[target], value=value), node)
 
 
 def _none_of(flags: list[str]) -> ast.expr:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
-from jitgraph import dtypes, lifting, tree
+from jitgraph import dtypes, lifting, ops, tree
 from jitgraph.errors import ScriptError, ShapeError, trying
 from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.record.recorder import ConcretisationError
 from jitgraph.tracing.symbolic.sizes import SymbolicDim
+
+_STEP_OF_ZERO: Final = "range() arg 3 must not be zero"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,13 +67,12 @@ def make_range(*args: Any) -> Any:
         if isinstance(bound, Tensor) and (bound.ndim or not dtypes.is_integer(bound.dtype)):
             raise ShapeError(f"range takes 0-d integer tensors, not {bound._static.type}", hint="x.astype(jg.int64)")
     start, stop = (0, args[0]) if len(args) == 1 else args[:2]
-    step = args[2] if len(args) == 3 else 1
-    if isinstance(step, Tensor | SymbolicDim):
-        raise ScriptError("the step of a range depends on a tensor", hint="for i in range(n): ... start + i * step")
-    if step == 0:
-        raise ValueError("range() arg 3 must not be zero")
-    start, stop = _weak(start), _weak(stop)
-    length = (stop - start + (step - 1)) // step if step > 0 else (start - stop + (-step - 1)) // -step
+    start, stop, step = map(_weak, (start, stop, args[2] if len(args) == 3 else 1))
+    if isinstance(step, Tensor):
+        ops.check((step != 0).value, kind="ValueError", message=_STEP_OF_ZERO)
+    elif step == 0:
+        raise ValueError(_STEP_OF_ZERO)
+    length = stop - start if isinstance(step, int) and step == 1 else -((start - stop) // step)
     if isinstance(length, SymbolicDim) and (start != 0 or step != 1) and not length >= 0:
         length = 0
     return Steps(length, None, lambda i, _: start + i * step)
@@ -100,21 +101,37 @@ def make_zip(*iterables: Any, strict: bool = False) -> Any:
     if not any(isinstance(i, Tensor | Steps) for i in iterables) or any(steps is None for steps in found):
         return zip(*iterables, strict=strict)
     parts = [steps for steps in found if steps is not None]
-    lengths = [steps.length for steps in parts]
-    length = lengths[0]
-    for other in lengths[1:]:
-        if strict and not isinstance(other, Tensor) and not isinstance(length, Tensor) and other != length:
-            raise ValueError("zip() arguments have different lengths")
-        if isinstance(other, Tensor) or isinstance(length, Tensor):
-            raise ScriptError("zip over a range whose length depends on a tensor", hint="index: x[i] for i in range(n)")
-        length = other if other < length else length
+    length = parts[0].length
+    for number, steps in enumerate(parts[1:], 2):
+        if strict:
+            _require_same_length(length, steps.length, number)
+        length = _shorter(length, steps.length)
+    if isinstance(length, Tensor):
+        return Steps(length, None, lambda i, _: tuple(steps.at(i) for steps in parts))
     rows = tuple(tree.map_leaves(lambda t: t[:length], steps.rows) for steps in parts)
     return Steps(length, rows, lambda i, row: tuple(s.item(i, r) for s, r in zip(parts, row, strict=True)))
+
+
+def _shorter(a: Any, b: Any) -> Any:
+    if not isinstance(a, Tensor) and not isinstance(b, Tensor):
+        return b if b < a else a
+    return lifting.elementwise(ops.minimum, a, b)
+
+
+def _require_same_length(first: Any, other: Any, number: int) -> None:
+    message = f"zip() argument {number} is of another length than argument 1"
+    same = first == other
+    if isinstance(same, Tensor):
+        ops.check(same.value, kind="ValueError", message=message)
+    elif not same:
+        raise ValueError(message)
 
 
 def reversed_steps(steps: Steps) -> Steps:
     """The same items from the last to the first."""
     last = steps.length - 1
+    if isinstance(last, Tensor):
+        return Steps(steps.length, None, lambda i, _: steps.at(last - i))
     return Steps(
         steps.length, tree.map_leaves(lambda t: t[::-1], steps.rows), lambda i, rows: steps.item(last - i, rows)
     )

@@ -18,13 +18,15 @@ from jitgraph.location import Location
 from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.control import flow
-from jitgraph.tracing.script.branches import drop, in_body, made_here, truth
+from jitgraph.tracing.control.journal import UNBOUND, Changed, Entry
+from jitgraph.tracing.script.branches import drop, in_body, innermost, made_here, set_entry, truth
 from jitgraph.tracing.script.exits import RESULT
 from jitgraph.tracing.script.iterables import Steps
+from jitgraph.tracing.script.unsure import Unsure
 from jitgraph.tracing.script.variables import (
-    UNBOUND,
     Cells,
     Kind,
+    Name,
     Site,
     describe,
     handle,
@@ -42,8 +44,10 @@ _COUNTER = Kind(dtypes.int64, (), True)
 
 
 class _Variable(NamedTuple):
-    """A carried variable: its structure, its leaves before the loop, and each leaf's kind, or None where it stays."""
+    """A carried variable or entry: its value before the loop (UNBOUND for none), the structure, the leaves with which
+    it starts, and each leaf's kind, or None where it stays."""
 
+    start: Any
     structure: TreeDef
     leaves: tuple[Any, ...]
     kinds: tuple[Kind | None, ...]
@@ -51,13 +55,20 @@ class _Variable(NamedTuple):
     @staticmethod
     def of(value: Any) -> _Variable:
         leaves, structure = tree.flatten(value)
-        return _Variable(structure, tuple(leaves), tuple(map(kind_of, leaves)))
+        return _Variable(value, structure, tuple(leaves), tuple(map(kind_of, leaves)))
+
+    @staticmethod
+    def starting_as_zeros(value: Any) -> _Variable:
+        """One that has no value before the loop and becomes as ``value`` in it."""
+        found = _Variable.of(value)
+        pairs = zip(found.leaves, found.kinds, strict=True)
+        return found._replace(start=UNBOUND, leaves=tuple(leaf if kind is None else _ZERO for leaf, kind in pairs))
 
 
 class _ReviseError(Exception):
     """The carry needs other variables or types: what ``name`` is to be."""
 
-    def __init__(self, name: str, variable: _Variable) -> None:
+    def __init__(self, name: Name, variable: _Variable) -> None:
         super().__init__(name)
         self.name = name
         self.variable = variable
@@ -74,7 +85,7 @@ class Loop:
     def record(self, make: Callable[[_Carry], Any]) -> None:
         """Record the loop by ``make`` and bind the variables to what it gives."""
         before = self.cells.read()
-        variables = {
+        variables: dict[Name, _Variable] = {
             name: _Variable.of(value)
             for name, value in before.items()
             if value is not UNBOUND and not (name in self.site.kept and isinstance(value, Tensor))
@@ -91,24 +102,24 @@ class Loop:
                 self.cells.write(before)
             break
         values = carry.rebuilt(outputs)
-        for name in variables:
-            if name not in carry.unchanged:
-                self.cells.set(name, made_here(values[name]))
+        for name in [name for name in variables if name not in carry.unchanged]:
+            value = made_here(values[name])
+            set_entry(name, value) if isinstance(name, Entry) else self.cells.set(name, value)
         line = Location.of_user()
-        for name in carry.undefined:
-            drop(name, f"is defined only in the body of the loop at {line}, which may never run")
+        for dropped in carry.undefined:
+            drop(dropped, f"is defined only in the body of the loop at {line}, which may never run")
 
 
 class _Carry:
     """The carried variables, as a list of tensors and back."""
 
-    def __init__(self, loop: Loop, before: dict[str, Any], variables: dict[str, _Variable]) -> None:
+    def __init__(self, loop: Loop, before: dict[str, Any], variables: dict[Name, _Variable]) -> None:
         self.loop = loop
         self.before = before
         self.variables = variables
-        self.unchanged: set[str] = set()
+        self.unchanged: set[Name] = set()
         self.undefined: set[str] = set()
-        self._entered: dict[str, tuple[Any, list[Any]]] = {}
+        self._entered: dict[Name, tuple[Any, list[Any]]] = {}
 
     def initial(self) -> list[Tensor]:
         """The tensors with which the loop starts."""
@@ -120,7 +131,7 @@ class _Carry:
             if kind is not None
         ]
 
-    def rebuilt(self, tensors: Sequence[Tensor]) -> dict[str, Any]:
+    def rebuilt(self, tensors: Sequence[Tensor]) -> dict[Name, Any]:
         """The variables' values made of a list of tensors."""
         given = iter(tensors)
         values = {}
@@ -135,43 +146,59 @@ class _Carry:
     def enter(self, tensors: Sequence[Tensor]) -> None:
         """Bind the variables for one run of the body."""
         self.loop.cells.write(self.before)
-        values = self.rebuilt(tensors)
-        self.loop.cells.write(values)
-        for name, value in values.items():
+        for name, value in self.rebuilt(tensors).items():
             made_here(value)
+            innermost().set(name, value) if isinstance(name, Entry) else self.loop.cells.set(name, value)
             found = [leaf.value.ir for leaf in tree.flatten(value)[0] if isinstance(leaf, Tensor)]
             self._entered[name] = value, found
 
     def leave(self) -> list[Tensor]:
         """The tensors with which the body ends; ScriptError where they are not as those with which it starts."""
-        after = self.loop.cells.read()
+        after: dict[Any, Any] = self.loop.cells.read()
+        changes = innermost().changes()
         made: list[Tensor] = []
         self.unchanged.clear()
         self.undefined.clear()
         for name, variable in self.variables.items():
-            made += self._next(name, variable, after[name])
+            made += self._next(name, variable, name.get() if isinstance(name, Entry) else after[name])
         for name, value in after.items():
             if name in self.variables or value is self.before[name]:
                 continue
             if self.before[name] is not UNBOUND:
                 raise _ReviseError(name, _Variable.of(self.before[name]))
             self._consider(name, value)
+        for entry, changed in changes.items():
+            if entry not in self.variables:
+                raise _ReviseError(entry, self._entry(entry, changed))
         return made
 
     def _consider(self, name: str, value: Any) -> None:
         """A variable that the body defines: it is carried where it is read later and sure to be defined there."""
-        variable = _Variable.of(value)
         if name == RESULT or (name in self.loop.site.live and self.loop.runs):
-            pairs = zip(variable.leaves, variable.kinds, strict=True)
-            zeros = tuple(leaf if kind is None else _ZERO for leaf, kind in pairs)
-            raise _ReviseError(name, _Variable(variable.structure, zeros, variable.kinds))
+            raise _ReviseError(name, _Variable.starting_as_zeros(value))
+        if name in self.loop.site.targets or isinstance(value, Unsure):
+            raise _ReviseError(name, _Variable.starting_as_zeros(Unsure.of(value)))
         self.undefined.add(name)
 
-    def _next(self, name: str, variable: _Variable, value: Any) -> list[Tensor]:
+    def _entry(self, entry: Entry, changed: Changed) -> _Variable:
+        """The variable for an entry of an outer object that the body sets."""
+        if changed.after is UNBOUND or (changed.before is UNBOUND and not self.loop.runs):
+            raise ScriptError(
+                f"{entry} is {'removed' if changed.after is UNBOUND else 'new'} in the body of a loop on a tensor, "
+                "which may never run",
+                location=entry.location,
+                hint="set it to a value of the same type before the loop",
+            )
+        known = changed.before is not UNBOUND
+        return _Variable.of(changed.before) if known else _Variable.starting_as_zeros(changed.after)
+
+    def _next(self, name: Name, variable: _Variable, value: Any) -> list[Tensor]:
         if value is UNBOUND:
             raise ScriptError(f"{title(name)} has no value any more when the loop's body has run", hint=_WAY)
+        if variable.structure.kind is Unsure:
+            value = Unsure.of(value)
         leaves, structure = tree.flatten(value)
-        start = str(variable.kinds[0]) if self.before[name] is UNBOUND else describe(self.before[name])
+        start = str(variable.kinds[0]) if variable.start is UNBOUND else describe(variable.start)
         if structure != variable.structure:
             raise _mismatch(name, start, value)
         trace = context.current().trace
@@ -194,7 +221,7 @@ class _Carry:
         if tuple(kinds) != variable.kinds:
             raise _ReviseError(name, variable._replace(kinds=tuple(kinds)))
         entered, values = self._entered[name]
-        if value is entered and values == found and self.before[name] is not UNBOUND:
+        if value is entered and values == found and variable.start is not UNBOUND:
             self.unchanged.add(name)
         return made
 
@@ -202,7 +229,7 @@ class _Carry:
 _WAY = "give it a value of the same type before the loop"
 
 
-def _mismatch(name: str, start: str, value: Any) -> ScriptError:
+def _mismatch(name: Name, start: str, value: Any) -> ScriptError:
     return ScriptError(
         f"{title(name)} is {start} when the loop starts and becomes {describe(value)}",
         hint="start with the structure, dtype and shape that the body gives (x.astype(...), jg.zeros(...)), "
@@ -225,9 +252,14 @@ def record_while(site: Site, cells: Cells, first: Tensor, body: Callable[[], Non
             found: list[Tensor] = in_body(context.current().trace, once)
             return found
 
-        return flow.while_loop(lambda state: state[0], run, [truth(first), *carry.initial()])[1:]
+        return _record_while(run, [truth(first), *carry.initial()])[1:]
 
     Loop(site, cells, False).record(make)
+
+
+def _record_while(run: Callable[[list[Tensor]], list[Tensor]], start: list[Tensor]) -> Any:
+    """A while op whose first carry says whether to go on."""
+    return flow.record_while(lambda state: state[0], run, *tree.flatten(start))
 
 
 def record_for(site: Site, cells: Cells, steps: Steps, body: Callable[[Any], None], stopped: Callable[[], Any]) -> None:
@@ -254,7 +286,7 @@ def record_for(site: Site, cells: Cells, steps: Steps, body: Callable[[Any], Non
 
             start = lifting.wrap(lifting.value_of(0))
             going = handle(start.value, _COUNTER) < steps.length
-            return flow.while_loop(lambda state: state[0], run, [going, start, *carry.initial()])[2:]
+            return _record_while(run, [going, start, *carry.initial()])[2:]
 
     else:
 
@@ -269,7 +301,9 @@ def record_for(site: Site, cells: Cells, steps: Steps, body: Callable[[Any], Non
                 return in_body(context.current().trace, once), None
 
             start = lifting.wrap(lifting.value_of(0))
-            state, _ = flow.scan(run, [start, *carry.initial()], steps.rows, length=steps.length)
+            leaves, structure = tree.flatten([start, *carry.initial()])
+            rows, shape = tree.flatten(steps.rows)
+            state, _ = flow.record_scan(run, leaves, structure, rows, shape, steps.length)
             return state[1:]
 
     Loop(site, cells, known and steps.length > 0).record(make)

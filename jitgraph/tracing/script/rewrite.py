@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from typing import Any, Final
 
 from jitgraph.errors import ScriptError
 from jitgraph.location import Location
 from jitgraph.tracing.script.exits import without_exits
-from jitgraph.tracing.script.names import bound, bound_by_assignment, own, reads
+from jitgraph.tracing.script.names import bound, bound_by_assignment, lines_of, own, reads
 
 STAGING: Final = "__jg__"
 _ITEM: Final = "jg_item_"
@@ -32,22 +32,21 @@ _COMPARISONS: Final[dict[type[ast.cmpop], str]] = {
     ast.NotIn: "not in",
 }
 _FRAMES: Final = {"locals": 1, "vars": 1, "dir": 1, "eval": 2, "exec": 2}  # with fewer arguments they read their frame
-_MUTABLE: Final = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 
 
 def rewritten(node: ast.FunctionDef | ast.Lambda, file: str) -> ast.FunctionDef | ast.Lambda:
     """A new node for the function; ScriptError at what cannot be captured."""
     node = copy.deepcopy(node)
     if isinstance(node, ast.Lambda):
-        node.body = _Rewriter(node, file).expression(node.body)
+        node.body = _Rewriter(node, file, frozenset()).expression(node.body)
         return node
     node.decorator_list = []
-    return _definition(node, file)
+    return _definition(node, file, frozenset())
 
 
-def _definition(node: ast.FunctionDef, file: str) -> ast.FunctionDef:
+def _definition(node: ast.FunctionDef, file: str, unsure: Set[str]) -> ast.FunctionDef:
     node.body = without_exits(node, file)
-    rewriter = _Rewriter(node, file)
+    rewriter = _Rewriter(node, file, unsure)
     free = sorted(bound(node.body) - rewriter.declared)
     node.body = rewriter.block(node.body)
     if free:  # never run: it makes the variables the function's own, so that inner functions can bind them
@@ -65,9 +64,12 @@ def _definition(node: ast.FunctionDef, file: str) -> ast.FunctionDef:
 
 
 class _Rewriter(ast.NodeTransformer):
-    """Rewrites one function; functions inside get rewriters of their own."""
+    """Rewrites one function; functions inside get rewriters of their own.
 
-    def __init__(self, node: ast.FunctionDef | ast.Lambda, file: str) -> None:
+    ``unsure`` are variables of enclosing functions that a ``for``, read outside of it, or a ``:=`` binds.
+    """
+
+    def __init__(self, node: ast.FunctionDef | ast.Lambda, file: str, unsure: Set[str]) -> None:
         self.file = file
         self.first = next((arg.arg for arg in (*node.args.posonlyargs, *node.args.args)), None)
         body: Sequence[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else node.body
@@ -75,6 +77,11 @@ class _Rewriter(ast.NodeTransformer):
         self.shared = {n for s in own(body) if isinstance(s, ast.Nonlocal) for n in s.names}
         self.globals = {n for s in own(body) if isinstance(s, ast.Global) for n in s.names}
         self.declared = self.shared | self.globals
+        loops = [inner for inner in own(body) if isinstance(inner, ast.For)]
+        targets = {name for loop in loops for name in bound([loop.target]) if self.reads[name] > reads([loop])[name]}
+        targets |= {inner.target.id for inner in own(body) if isinstance(inner, ast.NamedExpr)}
+        self.unsure = (unsure - bound([node.args, *body])) | (targets - self.declared)
+        self.pending: list[ast.stmt] | None = None  # functions to be defined before the statement being rewritten
         self.count = 0
         self.attempts = 0
 
@@ -88,16 +95,25 @@ class _Rewriter(ast.NodeTransformer):
         made: ast.Call = _on_first_line(ast.Call(func=function, args=list(args), keywords=[]), at)
         return ast.fix_missing_locations(made)
 
-    def thunk(self, body: ast.expr) -> ast.Lambda:
-        for inner in own([body]):
-            if isinstance(inner, ast.NamedExpr | ast.Yield | ast.Await):
-                raise self.refuse(
-                    "an assignment inside an expression whose evaluation depends on another",
-                    inner,
-                    "assign in a statement of its own",
-                )
-        none = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-        return ast.copy_location(ast.Lambda(args=none, body=body), body)
+    def thunk(self, body: ast.expr) -> ast.expr:
+        """A function of no arguments that gives an expression's value, and says which variables it binds."""
+        names = {n for inner in own([body]) for n in (bound([inner]) if isinstance(inner, ast.NamedExpr) else ())}
+        names |= {name for inner in own([body]) for name in getattr(inner, "jg_bound", ())}
+        if not names:
+            none = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+            return ast.copy_location(ast.Lambda(args=none, body=body), body)
+        if self.pending is None:
+            raise self.refuse(
+                "an assignment inside an expression whose evaluation depends on another, in a lambda or comprehension",
+                body,
+                "assign in a statement of its own",
+            )
+        function = self.inner("value", [ast.copy_location(ast.Return(value=body), body)], names, (), body)
+        self.pending.append(function)
+        listed: Any = tuple(sorted(names - self.declared))
+        made = self.call("binding", self.name(function), ast.Constant(value=listed), at=body)
+        made.jg_bound = names  # type: ignore[attr-defined]
+        return made
 
     def inner(self, kind: str, body: list[ast.stmt], names: set[str], args: Sequence[str], at: ast.AST) -> Any:
         """An inner function that binds ``names`` of this one."""
@@ -117,12 +133,14 @@ class _Rewriter(ast.NodeTransformer):
         return ast.fix_missing_locations(_on_first_line(made, at))
 
     def site(self, at: ast.stmt, names: set[str], kept: Collection[str] = (), stop: Sequence[str] = ()) -> ast.expr:
-        """A constant: the variables that a statement binds; of these, which ones are only changed in place and which
-        ones are read elsewhere; the flags that stop it; the line of a ``try`` around it, or 0."""
+        """A constant with what ``variables.Site`` holds."""
         here = reads([at])
         live = {name for name in names if self.reads[name] > here[name]}
         groups = (names, kept, live)
-        value: Any = (*(tuple(sorted(group)) for group in groups), tuple(stop), self.attempts)
+        sides = [lines_of(side) for side in (at.body, at.orelse)] if isinstance(at, ast.If) else []
+        lines = tuple(tuple((name, tuple(found)) for name, found in side.items() if name in live) for side in sides)
+        targets = tuple(sorted(live & bound([at.target]))) if isinstance(at, ast.For) else ()
+        value: Any = (*(tuple(sorted(group)) for group in groups), tuple(stop), self.attempts, lines, targets)
         return ast.Constant(value=value)
 
     def name(self, function: Any) -> ast.expr:
@@ -135,8 +153,10 @@ class _Rewriter(ast.NodeTransformer):
     def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
         made: list[ast.stmt] = []
         for statement in statements:
+            outside, self.pending = self.pending, []
             new = self.visit(statement)
-            made += new if isinstance(new, list) else [] if new is None else [new]
+            made += [*self.pending, *(new if isinstance(new, list) else [] if new is None else [new])]
+            self.pending = outside
         return made
 
     # --- statements that steer --------------------------------------------------------------------------------------
@@ -173,7 +193,9 @@ class _Rewriter(ast.NodeTransformer):
         return [body, _statement(call, node)]
 
     def visit_Try(self, node: Any) -> Any:
-        outside, self.attempts = self.attempts, self.attempts or node.lineno
+        outside = self.attempts
+        if node.handlers:
+            self.attempts = outside or node.lineno
         node.body, node.orelse = self.block(node.body), self.block(node.orelse)
         for handler in node.handlers:
             handler.type = handler.type and self.expression(handler.type)
@@ -247,7 +269,23 @@ class _Rewriter(ast.NodeTransformer):
             return node
         return self.call("made", node, at=node)
 
-    visit_Dict = visit_Set = visit_ListComp = visit_DictComp = visit_SetComp = visit_List  # noqa: N815
+    visit_Dict = visit_Set = visit_List  # noqa: N815
+
+    def visit_GeneratorExp(self, node: Any) -> Any:
+        outside, self.pending = self.pending, None
+        self.generic_visit(node)
+        self.pending = outside
+        return node
+
+    def visit_ListComp(self, node: Any) -> Any:
+        return self.call("made", self.visit_GeneratorExp(node), at=node)
+
+    visit_SetComp = visit_DictComp = visit_ListComp  # noqa: N815
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        if node.id not in self.unsure or not isinstance(node.ctx, ast.Load):
+            return node
+        return self.call("sure", node, ast.Constant(value=node.id), at=node)
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         self.generic_visit(node)
@@ -256,7 +294,11 @@ class _Rewriter(ast.NodeTransformer):
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         self.generic_visit(node)
         if isinstance(node.target, ast.Name) and node.target.id not in self.declared:
-            changed = ast.Name(id=node.target.id, ctx=ast.Load())
+            changed = ast.copy_location(ast.Name(id=node.target.id, ctx=ast.Load()), node)
+            if node.target.id in self.unsure:
+                target = ast.Name(id=node.target.id, ctx=ast.Store())
+                known = ast.copy_location(ast.Assign(targets=[target], value=self.visit_Name(changed)), node)
+                return [ast.fix_missing_locations(known), node]
             return [_statement(self.call("changing", changed, at=node), node), node]
         return [*self.changes([node.target], node), node]
 
@@ -308,10 +350,10 @@ class _Rewriter(ast.NodeTransformer):
         node.decorator_list = [self.expression(decorator) for decorator in node.decorator_list]
         if any(isinstance(inner, ast.Yield | ast.YieldFrom | ast.Await) for inner in own(node.body)):
             return node
-        return _definition(node, self.file)
+        return _definition(node, self.file, self.unsure)
 
     def visit_Lambda(self, node: ast.Lambda) -> Any:
-        node.body = _Rewriter(node, self.file).expression(node.body)
+        node.body = _Rewriter(node, self.file, self.unsure).expression(node.body)
         return node
 
     def visit_AsyncFunctionDef(self, node: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import FunctionType
 from typing import Any, Final
@@ -13,18 +13,20 @@ from jitgraph.errors import ScriptError, trying
 from jitgraph.ir import context
 from jitgraph.runtime.loader import CHECK_KINDS
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.control.journal import CONTAINERS
-from jitgraph.tracing.script.branches import DeadEnd, choose, innermost_journal, lazily, made_here, truth
-from jitgraph.tracing.script.functions import callee
+from jitgraph.tracing.control.journal import CONTAINERS, UNBOUND
+from jitgraph.tracing.script.branches import DeadEnd, choose, choose_value, innermost_journal, lazily, made_here, truth
+from jitgraph.tracing.script.callees import callee
 from jitgraph.tracing.script.iterables import Steps, steps_of
 from jitgraph.tracing.script.loops import record_for, record_while
-from jitgraph.tracing.script.variables import UNBOUND, Cells, Site
+from jitgraph.tracing.script.unsure import sure
+from jitgraph.tracing.script.variables import Cells, Site
 
 __all__ = [
     "all_",
     "and_",
     "any_",
     "assert_",
+    "binding",
     "callee",
     "changing",
     "choose_",
@@ -35,6 +37,7 @@ __all__ = [
     "not_",
     "or_",
     "raising",
+    "sure",
     "unstaged",
     "while_",
 ]
@@ -69,7 +72,7 @@ def if_(test: Any, then: FunctionType, orelse: FunctionType, place: tuple[Any, .
         return
     site = Site(*place)
     site.require_stageable("an if")
-    _branch(test, then, orelse, site, Cells(then, site.names))
+    _branch(test, then, orelse, site, Cells.of(then, site.names))
 
 
 def _branch(test: Any, then: Callable[[], None], orelse: Callable[[], None], site: Site, cells: Cells) -> None:
@@ -84,7 +87,8 @@ def _branch(test: Any, then: Callable[[], None], orelse: Callable[[], None], sit
         return run
 
     try:
-        results = choose(test, (side(then), side(orelse)), site.live, ("if branch", "else branch"))
+        lines = [dict(bound) for bound in site.lines]
+        results = choose(test, (side(then), side(orelse)), site.live, ("if branch", "else branch"), lines or ({}, {}))
     finally:
         cells.write(before)
     cells.write(results)
@@ -93,7 +97,7 @@ def _branch(test: Any, then: Callable[[], None], orelse: Callable[[], None], sit
 def while_(test: FunctionType, body: FunctionType, place: tuple[Any, ...]) -> None:
     """``while test() and no stop flag: body()``; from the first test that gives a tensor on, as one op."""
     site = Site(*place)
-    cells = Cells(body, site.names)
+    cells = Cells.of(body, site.names)
 
     def again() -> Any:
         flag = _stopped(cells, site)
@@ -116,7 +120,7 @@ def for_(iterable: Any, body: FunctionType, place: tuple[Any, ...]) -> None:
     fails, as because the body needs Python ints, and the length is known and at most 1024, the steps run in Python.
     """
     site = Site(*place)
-    cells = Cells(body, site.names)
+    cells = Cells.of(body, site.names)
     steps = steps_of(iterable, UNROLLED) if context.current().trace is not None else None
     if steps is None:
         _unrolled(iterable, body, site, cells)
@@ -148,7 +152,7 @@ def _short(steps: Steps) -> int:
 
 
 def _unrolled(iterable: Any, body: FunctionType, site: Site, cells: Cells) -> None:
-    every = site._replace(live=site.names)
+    every = site._replace(live=site.names, lines=())
     for item in iterable:
         flag = _stopped(cells, site)
         if _staged(flag):
@@ -209,12 +213,36 @@ def raising(make: Callable[[], Any]) -> None:
 # --- expressions ----------------------------------------------------------------------------------------------------
 
 
+class Binding:
+    """An operand that is evaluated later, and the variables that its evaluation binds."""
+
+    def __init__(self, function: Callable[[], Any], cells: Cells) -> None:
+        self.function = function
+        self.cells = cells
+
+    def __call__(self) -> Any:
+        return self.function()
+
+
+def binding(function: FunctionType, names: Sequence[str]) -> Binding:
+    """An operand whose evaluation binds ``names``."""
+    return Binding(function, Cells.of(function, names))
+
+
+def _bound_by(operands: Sequence[Callable[[], Any]]) -> Cells:
+    cells = Cells({})
+    for operand in operands:
+        if isinstance(operand, Binding):
+            cells = cells | operand.cells
+    return cells
+
+
 def and_(value: Any, *others: Callable[[], Any]) -> Any:
     """``value and other() and ...``."""
     if not others:
         return value
     if _staged(value):
-        return lazily(value, lambda: and_(others[0](), *others[1:]), conjunction=True)
+        return lazily(value, lambda: and_(others[0](), *others[1:]), _bound_by(others), conjunction=True)
     return and_(others[0](), *others[1:]) if value else value
 
 
@@ -223,12 +251,15 @@ def or_(value: Any, *others: Callable[[], Any]) -> Any:
     if not others:
         return value
     if _staged(value):
-        return lazily(value, lambda: or_(others[0](), *others[1:]), conjunction=False)
+        return lazily(value, lambda: or_(others[0](), *others[1:]), _bound_by(others), conjunction=False)
     return value if value else or_(others[0](), *others[1:])
 
 
 def _later(other: Callable[[], Any]) -> Callable[[], Any]:
-    return lambda: _test(other())
+    def test() -> Any:
+        return _test(other())
+
+    return Binding(test, other.cells) if isinstance(other, Binding) else test
 
 
 def _test(value: Any) -> Any:
@@ -246,8 +277,12 @@ def any_(value: Any, *others: Callable[[], Any]) -> Any:
 
 
 def not_(value: Any) -> Any:
-    """``not value``."""
-    return lifting.wrap(ops.logical_not(truth(value).value)) if _staged(value) else not value
+    """``not value``, which is a Python bool, or stands for one."""
+    if not _staged(value):
+        return not value
+    made = lifting.wrap(ops.logical_not(truth(value).value))
+    made._weak = True
+    return made
 
 
 def compare(relations: tuple[str, ...], left: Any, *others: Callable[[], Any]) -> Any:
@@ -256,16 +291,15 @@ def compare(relations: tuple[str, ...], left: Any, *others: Callable[[], Any]) -
     found = _RELATIONS[relations[0]](left, right)
     if len(relations) == 1:
         return found
-    return and_(found, lambda: compare(relations[1:], right, *others[1:]))
+    rest = Binding(lambda: compare(relations[1:], right, *others[1:]), _bound_by(others[1:]))
+    return and_(found, rest)
 
 
 def choose_(test: Any, left: Callable[[], Any], right: Callable[[], Any]) -> Any:
     """``left() if test else right()``."""
     if not _staged(test):
         return left() if test else right()
-    name = "the value of the conditional expression"
-    sides = (lambda: {name: left()}), (lambda: {name: right()})
-    return choose(test, sides, (), ("left side", "right side"))[name]
+    return choose_value(test, (left, right), _bound_by((left, right)), "the value of the conditional expression")
 
 
 # --- Python objects -------------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ tensor with which it meets.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import FunctionType
-from typing import Any, Final, NamedTuple
+from types import CellType, FunctionType
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -17,23 +17,27 @@ from jitgraph import dtypes, lifting, tree
 from jitgraph.errors import ScriptError
 from jitgraph.ir.types import TensorType
 from jitgraph.tensor import Tensor
+from jitgraph.tracing.control.journal import UNBOUND, Entry
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.script.exits import RESULT
 from jitgraph.tracing.symbolic.sizes import SymbolicDim
 
-UNBOUND: Final = object()
+Name: TypeAlias = "str | Entry"  # what a staged statement may give another value
 _INT64: Final = np.iinfo(np.int64)
 
 
 class Site(NamedTuple):
     """A statement: the variables it binds; of these, which are only changed in place and which are read elsewhere; the
-    flags that stop it; the line of a ``try`` around it, or 0."""
+    flags that stop it; the line of a ``try`` around it, or 0; for each side of an ``if`` the variables with the lines
+    that bind them; the variables of a ``for`` that are read after it."""
 
     names: tuple[str, ...]
     kept: tuple[str, ...]
     live: tuple[str, ...]
     stop: tuple[str, ...]
     attempt: int
+    lines: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]
+    targets: tuple[str, ...]
 
     def require_stageable(self, what: str) -> None:
         """ScriptError inside a ``try``, whose handlers cannot be part of a graph."""
@@ -47,9 +51,20 @@ class Site(NamedTuple):
 class Cells:
     """The variables that a statement binds, by the cells that its inner functions share."""
 
-    def __init__(self, function: FunctionType, names: Sequence[str]) -> None:
+    def __init__(self, cells: dict[str, CellType]) -> None:
+        self._cells = cells
+
+    @staticmethod
+    def of(function: FunctionType, names: Sequence[str]) -> Cells:
+        """The cells of variables that ``function`` shares."""
         found = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-        self._cells = {name: found[name] for name in names}
+        return Cells({name: found[name] for name in names})
+
+    def __or__(self, other: Cells) -> Cells:
+        return Cells({**self._cells, **other._cells})
+
+    def __bool__(self) -> bool:
+        return bool(self._cells)
 
     def get(self, name: str) -> Any:
         """The variable's value, or UNBOUND."""
@@ -165,6 +180,8 @@ def describe(value: Any) -> str:
     return f"{structure.kind.__name__} of {len(leaves)} ({shown})"
 
 
-def title(name: str) -> str:
-    """A variable as the user knows it."""
+def title(name: Name) -> str:
+    """A variable or entry as the user knows it."""
+    if isinstance(name, Entry):
+        return str(name)
     return "the returned value" if name == RESULT else f"the variable {name!r}" if name.isidentifier() else name

@@ -1,0 +1,227 @@
+"""What a script calls in place of a function: the user's functions rewritten, some builtins by their staged forms."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import inspect
+import operator
+import os
+import sys
+from types import BuiltinMethodType, CellType, CodeType, FunctionType, MethodType
+from typing import Any, Final
+
+from jitgraph.errors import ScriptError, trying
+from jitgraph.ir import context
+from jitgraph.tensor import Tensor
+from jitgraph.tracing.capture.followed import is_followed, is_rewritten
+from jitgraph.tracing.control.journal import CONTAINERS
+from jitgraph.tracing.log import CHANGERS
+from jitgraph.tracing.record.printing import BUILTIN_PRINT, traced_print
+from jitgraph.tracing.script import numbers
+from jitgraph.tracing.script.branches import innermost_journal, made_here
+from jitgraph.tracing.script.functions import rewrite
+from jitgraph.tracing.script.iterables import make_enumerate, make_range, make_zip
+
+_PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+_MODULES: Final = os.path.join(_PACKAGE, "nn") + os.sep
+_DEEPEST: Final = 16  # calls of a function inside itself, each under a tensor condition
+_SETTERS: Final = (setattr, delattr)
+_BUILTINS: Final[dict[Any, Any]] = {
+    range: make_range,
+    enumerate: make_enumerate,
+    zip: make_zip,
+    float: numbers.to_float,
+    int: numbers.to_int,
+    bool: numbers.to_bool,
+}
+
+
+def is_users(function: Any) -> bool:
+    """Whether a function is written by the user, or is a method of ``jitgraph.nn``, which calls the user's."""
+    if not isinstance(function, FunctionType):
+        return False
+    file = function.__code__.co_filename
+    path = os.path.realpath(file)
+    return is_followed(file) and (not path.startswith(_PACKAGE) or path.startswith(_MODULES))
+
+
+def callee(function: Any) -> Any:
+    """What a script calls in place of ``function``: inside a trace the user's functions with staged control flow."""
+    if context.current().trace is None:
+        return function
+    if isinstance(function, FunctionType):
+        return _function(function)
+    if isinstance(function, MethodType):
+        return _method(function)
+    if isinstance(function, BuiltinMethodType):
+        return _builtin(function)
+    if isinstance(function, type):
+        return _BUILTINS.get(function) or _maker(function)
+    if isinstance(function, functools.partial):
+        return functools.partial(callee(function.func), *function.args, **function.keywords)
+    call = bound_call(function)
+    return _method(call) if call is not None and is_users(call.__func__) else function
+
+
+def staged(function: Any) -> Any:
+    """A callable with its control flow staged; ScriptError where the user's function in it cannot be rewritten."""
+    match function:
+        case FunctionType():
+            return rewrite(function) if is_users(function) else _with_rewritten_cells(function)
+        case MethodType(__func__=FunctionType() as inner):
+            return MethodType(staged(inner), function.__self__)
+        case functools.partial():
+            return functools.partial(staged(function.func), *function.args, **function.keywords)
+    call = bound_call(function)
+    return function if call is None else staged(call)
+
+
+def bound_call(value: Any) -> MethodType | None:
+    """The method that a call of an object runs, where it is written in Python; None for functions and classes."""
+    if isinstance(value, type | FunctionType | MethodType):
+        return None
+    call = inspect.getattr_static(type(value), "__call__", None)
+    return MethodType(call, value) if isinstance(call, FunctionType) else None
+
+
+def _function(function: FunctionType) -> Any:
+    if is_rewritten(function.__code__):
+        return function
+    if not is_users(function):
+        return _with_rewritten_arguments(function)
+    made = _rewritten_or_itself(function)
+    _refuse_endless_recursion(made)
+    return made
+
+
+def _rewritten_or_itself(function: FunctionType) -> FunctionType:
+    try:
+        with trying():
+            return rewrite(function)
+    except ScriptError:
+        return function  # as it is: on Python values it works, on tensors its own error says what to do
+
+
+def _method(method: MethodType) -> Any:
+    function = method.__func__
+    if isinstance(function, FunctionType) and is_users(function):
+        return MethodType(_function(function), method.__self__)
+    return _with_rewritten_arguments(method)
+
+
+def _builtin(function: Any) -> Any:
+    if function is BUILTIN_PRINT:
+        return traced_print
+    if any(function is setter for setter in _SETTERS):
+        return functools.partial(_set, function)
+    owner = function.__self__
+    if isinstance(owner, CONTAINERS) and function.__name__ in CHANGERS:
+        journal = innermost_journal()
+        if journal is not None:
+            journal.change(owner, None)
+        return function
+    if function.__name__ in ("copy", "sorted") and innermost_journal() is not None:
+        return lambda *args, **kwargs: made_here(function(*args, **kwargs))
+    return _with_rewritten_arguments(function)
+
+
+def _set(setter: Any, target: Any, name: str, *value: Any) -> None:
+    """``setattr`` or ``delattr``."""
+    journal = innermost_journal()
+    if journal is not None and not isinstance(target, Tensor):
+        journal.change(target, name)
+    setter(target, name, *value)
+
+
+def _maker(kind: Any) -> Any:
+    """What makes an instance of a class: its own ``__init__`` rewritten, where the user wrote it."""
+    init = inspect.getattr_static(kind, "__init__", None)
+    if is_users(init) and type(kind).__call__ is type.__call__ and kind.__new__ is object.__new__:
+
+        def make(*args: Any, **kwargs: Any) -> Any:
+            instance = made_here(object.__new__(kind))
+            if _function(init)(instance, *args, **kwargs) is not None:
+                raise TypeError("__init__() should return None")
+            return instance
+
+        return make
+    if innermost_journal() is None:
+        return kind if kind is not map and kind is not filter else _with_rewritten_arguments(kind)
+    return lambda *args, **kwargs: made_here(kind(*map(_argument, args), **kwargs))
+
+
+def _with_rewritten_arguments(function: Any) -> Any:
+    """A library's function, which gets the user's functions among its arguments rewritten."""
+    known = _with_rewritten_cells(function) if isinstance(function, FunctionType) else function
+
+    @functools.wraps(function, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return known(*map(_argument, args), **{name: _argument(value) for name, value in kwargs.items()})
+
+    return call
+
+
+def _with_rewritten_cells(function: FunctionType) -> FunctionType:
+    """A library's function, such as a decorator's wrapper, with the user's functions that it closes over rewritten."""
+    cells = function.__closure__ or ()
+    changed = [_with_rewritten_contents(cell) for cell in cells]
+    if all(map(operator.is_, cells, changed)) or _rebinds(function.__code__):
+        return function
+    made = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, tuple(changed)
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    functools.update_wrapper(made, function)
+    return made
+
+
+def _with_rewritten_contents(cell: CellType) -> CellType:
+    try:
+        value = cell.cell_contents
+    except ValueError:
+        return cell
+    new = _argument(value)
+    if new is value and isinstance(value, FunctionType) and not is_users(value):
+        new = _with_rewritten_cells(value)
+    return cell if new is value else CellType(new)
+
+
+def _rebinds(code: CodeType) -> bool:
+    """Whether code sets a variable of an enclosing function, which has to be the same one then."""
+    return any(
+        found.opname in ("STORE_DEREF", "DELETE_DEREF") and found.argval in code.co_freevars
+        for found in dis.get_instructions(code)
+    )
+
+
+def _argument(value: Any) -> Any:
+    match value:
+        case FunctionType() if is_users(value) and not is_rewritten(value.__code__):
+            return _rewritten_or_itself(value)
+        case MethodType(__func__=FunctionType() as function) if is_users(function):
+            rewritten = is_rewritten(function.__code__)
+            return value if rewritten else MethodType(_rewritten_or_itself(function), value.__self__)
+        case functools.partial():
+            func = _argument(value.func)
+            return value if func is value.func else functools.partial(func, *value.args, **value.keywords)
+    return value
+
+
+def _refuse_endless_recursion(function: FunctionType) -> None:
+    """ScriptError where a function has called itself again and again, each time under another tensor condition."""
+    depth, recorder = 0, context.current().trace
+    while recorder is not None:
+        depth += recorder.journal is not None
+        recorder = recorder.parent
+    if depth < _DEEPEST:
+        return
+    frame, count = sys._getframe(), 0
+    while frame is not None:
+        count += frame.f_code is function.__code__
+        frame = frame.f_back  # type: ignore[assignment]
+    if count >= _DEEPEST:
+        raise ScriptError(
+            f"{function.__name__} calls itself under a condition on a tensor, which never ends in a trace",
+            hint="write a while loop, or let a Python number count the depth",
+        )

@@ -1,0 +1,30 @@
+"""Variables that have a value only where tensors say so: that of a ``for`` which may have no steps, that of ``:=`` in
+an operand which may not be evaluated. Reading one is checked when the graph runs, as Python does.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from jitgraph import lifting, ops
+
+
+class Unsure(NamedTuple):
+    """A value, and whether the variable has it: a bool, or a 0-d tensor."""
+
+    value: Any
+    defined: Any
+
+    @staticmethod
+    def of(value: Any) -> Unsure:
+        """``value`` as one that may be missing."""
+        return value if isinstance(value, Unsure) else Unsure(value, True)
+
+
+def sure(value: Any, name: str) -> Any:
+    """The value of a variable that is read; where it has none, the graph raises UnboundLocalError."""
+    if not isinstance(value, Unsure):
+        return value
+    message = f"cannot access local variable '{name}' where it is not associated with a value"
+    ops.check(lifting.value_of(value.defined), kind="UnboundLocalError", message=message)
+    return value.value

@@ -63,6 +63,12 @@ class Source(NamedTuple):
         """The source without its last step."""
         return self._replace(steps=self.steps[:-1])
 
+    def is_inside(self, other: Source) -> bool:
+        """Whether further steps lead from ``other`` to this source."""
+        count = len(other.steps)
+        same = (self.kind, self.key, self.steps[:count]) == (other.kind, other.key, other.steps)
+        return same and len(self.steps) > count
+
     @property
     def text(self) -> str:
         """The source as people would write it."""

@@ -56,6 +56,21 @@ def large(x: Any) -> Any:
     return x + SMALL.sum() + jg.asarray(LARGE)[0]
 
 
+class Model(jg.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = jg.nn.Linear(2, 2)
+        self.scale = 3
+
+    @jg.trace
+    def step(self, x: Any) -> Any:
+        return self.inner(x) * self.scale
+
+    def forward(self, x: Any) -> Any:
+        return self.inner(x) * self.scale
+
+
+MODEL = Model()
 PARAMETER = types.SimpleNamespace(w=jg.asarray([3.0, 4.0]).requires_grad_())
 X = jg.asarray([1.0, 1.0])
 CALLS: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
@@ -92,6 +107,26 @@ def test_no_source_of_module_level_state_needs_an_object(function: Any, given: A
         sources += [handle.source for handle in plan.handles] + [effect.source for effect in plan.effects]
         sources += [given.at for given in plan.inputs if given.kind in ("array", "float")]
         assert sources and all(source.is_storable for source in sources), [s for s in sources if not s.is_storable]
+
+
+@pytest.mark.parametrize("way", ["traced method", "bound method", "module", "function"])
+def test_objects_are_found_from_the_arguments_or_the_function(way: str) -> None:
+    model = Model()
+    ways = {
+        "traced method": (model.step, "self"),
+        "bound method": (jg.trace(model.forward), "forward.__self__"),
+        "module": (jg.trace(model), ""),
+        "function": (jg.trace(lambda x: MODEL(x)), "MODEL"),
+    }
+    traced, root = ways[way]
+    traced(jg.ones((1, 2)))
+    (plan,) = (traced.function if way == "traced method" else traced).plans[:1]
+    prefix = f"{root}." if root else ""
+    assert [handle.source.text for handle in plan.handles[1:]] == [f"{prefix}inner.weight", f"{prefix}inner.bias"]
+    assert all(handle.source.is_storable for handle in plan.handles)
+    report = str(jg.explain(traced, jg.ones((1, 2))))
+    assert "inner.weight: f32[2, 2]" in report and f"{prefix}scale == 3" in report
+    Model.step.cache_clear()
 
 
 def test_the_guards_of_a_plan_say_what_was_read() -> None:

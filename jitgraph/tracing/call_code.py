@@ -17,8 +17,9 @@ from jitgraph.eager import EagerValue
 from jitgraph.runtime import loader
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.guard import NAMES, Absent, Distinct, Guard, Is, Layout, Same, Varies
+from jitgraph.tracing.log import OPERATIONS
 from jitgraph.tracing.operands import array_operand, number_operand, operand, readable, scalar
-from jitgraph.tracing.plan import OPERATIONS, CallPlan, Computed, Effect, Input, Leaf, Template
+from jitgraph.tracing.plan import CallPlan, Computed, Effect, Input, Leaf, Template
 from jitgraph.tracing.source import EXPECTED_ERRORS, STEP_NAMES, STEPS, Ref, Source, World
 
 Match: TypeAlias = "tuple[tuple[Any, ...], list[EagerValue], tuple[Any, ...]]"
@@ -137,8 +138,8 @@ class _Check:
     def line(self, text: str) -> None:
         self.lines.append(text)
 
-    def require(self, condition: str) -> None:
-        self.lines.append(f"if not ({condition}): return {'at' if self.explains else None}")
+    def require(self, condition: str, indent: int = 0) -> None:
+        self.lines.append(f"{'    ' * indent}if not ({condition}): return {'at' if self.explains else None}")
 
     def operand_of(self, x: str) -> str:
         return self._operands.setdefault(x, self.variable())

@@ -28,7 +28,7 @@ def explain(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Text:
 def _report(lowered: Lowered) -> Iterator[str]:
     plan, graph = lowered.plan, lowered.graph
     yield f"{lowered.function.__name__}: {graph.name}({', '.join(_signature(graph))})"
-    captured = [handle for handle in plan.handles if handle.source.kind != "argument"]
+    captured = [handle for handle in plan.handles if handle.source not in plan.arguments]
     yield from _section("captured", [f"{handle.text}: {handle.type}" for handle in captured])
     yield from _section("written back", [plan.handles[number].text for number, _ in plan.rebound])
     yield from _section("changed at each call", list(dict.fromkeys(effect.text for effect in plan.state_effects)))
@@ -42,8 +42,8 @@ def _report(lowered: Lowered) -> Iterator[str]:
 
 
 def _is_of_state(guard: Guard) -> bool:
-    """Whether a guard is about what the function reached by itself."""
-    return guard.source is not None and guard.source.kind != "argument" and not isinstance(guard.predicate, Varies)
+    """Whether a guard is about what the function read by itself, at a line that is known."""
+    return guard.source is not None and guard.location is not None and not isinstance(guard.predicate, Varies)
 
 
 def _numbers(plans: Sequence[CallPlan]) -> Iterator[str]:

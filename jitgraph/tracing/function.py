@@ -32,8 +32,9 @@ from jitgraph.tracing.arguments import (
     native,
     shapes_by_name,
 )
+from jitgraph.tracing.log import Log
 from jitgraph.tracing.plan import CallPlan
-from jitgraph.tracing.record.argument_mutation import apply, boxes_of, changes
+from jitgraph.tracing.record.argument_mutation import boxes_of, changes, keep
 from jitgraph.tracing.record.recording import Recording, rebuilt
 from jitgraph.tracing.retrace_reason import difference, reason
 from jitgraph.tracing.specialisation import Retrace, Specialisation
@@ -181,12 +182,14 @@ class TracedFunction:
         boxes, own_boxes = (
             boxes_of(arguments.structure.children, tree, self._binder.names) for tree in (given, values)
         )
+        log = Log()
+        keep(boxes, log)
         args, named = self._binder.unbind(given)
         with recursion.DEEPER.inside():
             result = self.__wrapped__(*args, **named)
         for box, own in zip(boxes, own_boxes, strict=True):
-            for change in changes([box]) if box.value is not own.value else ():
-                apply(change, own.value)
+            for _, change in changes([box], log) if box.value is not own.value else ():
+                change.apply(own.value)
         return result
 
     def _miss(self, values: tuple[Any, ...], ambient: Context) -> Any:

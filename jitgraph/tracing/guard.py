@@ -26,7 +26,6 @@ from jitgraph.tracing.source import EXPECTED_ERRORS, Place, Ref, Source
 from jitgraph.tracing.values import Plain, mark, marks, plain_of, same_float
 
 NAMES: Final[dict[str, Any]] = {
-    "FunctionType": types.FunctionType,
     "Tensor": Tensor,
     "is_": operator.is_,
     "mark": mark,
@@ -56,7 +55,7 @@ class Writer(Protocol):
         """Write a statement."""
         ...
 
-    def require(self, condition: str) -> None:
+    def require(self, condition: str, indent: int = 0) -> None:
         """Write that the check fails where the condition is false."""
         ...
 
@@ -198,21 +197,6 @@ class Exactly(Predicate):
 
     def __str__(self) -> str:
         return f"is a {self.shown}"
-
-
-@dataclass(frozen=True, slots=True)
-class HasCode(Predicate):
-    """A function with this code; its cells and defaults have guards of their own."""
-
-    number: int
-    shown: str
-    CONDITION = "type({x}) is FunctionType and {x}.__code__ is {code}"
-
-    def operands(self, objects: Sequence[Any]) -> dict[str, Any]:
-        return {"code": objects[self.number]}
-
-    def __str__(self) -> str:
-        return f"is {self.shown}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,8 +347,9 @@ class Layout(Predicate):
         fixed = tuple(size for size in self.shape if isinstance(size, int))
         if len(fixed) == len(self.shape):
             known = writer.constant(native_type(self.dtype, fixed))
-            writer.line(f"if {value}.native is not {known}: {value} = operand({value}, {known})")
-            writer.require(f"{value} is not None")
+            writer.line(f"if {value}.native is not {known}:")
+            writer.line(f"    {value} = operand({value}, {known})")
+            writer.require(f"{value} is not None", indent=1)
             return
         writer.line(f"{value} = readable({value})")
         array = writer.variable()

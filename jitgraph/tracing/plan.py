@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import field, fields
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -88,14 +88,6 @@ class Template(NamedTuple):
 
 
 Operation: TypeAlias = Literal["set", "delete", "append", "truncate", "add", "discard"]
-
-OPERATIONS: Final[dict[Operation, str]] = {
-    "append": "{owner}.append({value})",
-    "truncate": "del {owner}[{value}:]",
-    "add": "{owner}.add({value})",
-    "discard": "{owner}.discard({value})",
-}
-"""The statements of the operations on containers; those of ``set`` and ``delete`` are in the table of steps."""
 
 
 @dataclass(frozen=True, slots=True)

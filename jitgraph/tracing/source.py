@@ -9,6 +9,8 @@ from __future__ import annotations
 import builtins
 import keyword
 import sys
+import types
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -17,7 +19,8 @@ from jitgraph.once import cached_property
 EXPECTED_ERRORS: Final = (AttributeError, LookupError, TypeError, ValueError)
 """What a step raises where nothing stands."""
 
-_NOTHING: Final = object()
+MISSING: Final = object()
+"""What stands at a place where nothing does."""
 
 RootKind: TypeAlias = Literal["argument", "function", "module", "builtins", "object"]
 StepKind: TypeAlias = Literal[
@@ -59,6 +62,12 @@ class Source(NamedTuple):
     def owner(self) -> Source:
         """The source without its last step."""
         return self._replace(steps=self.steps[:-1])
+
+    def is_inside(self, other: Source) -> bool:
+        """Whether further steps lead from ``other`` to this source."""
+        count = len(other.steps)
+        same = (self.kind, self.key, self.steps[:count]) == (other.kind, other.key, other.steps)
+        return same and len(self.steps) > count
 
     @property
     def text(self) -> str:
@@ -189,8 +198,8 @@ def _function(body: str) -> Callable[..., Any]:
 def item_of(container: Any, key: Any) -> Any:
     """``container[key]`` without the ``__missing__`` of a mapping, which may put something there; LookupError."""
     if isinstance(container, dict) and hasattr(type(container), "__missing__"):
-        found = dict.get(container, key, _NOTHING)
-        if found is _NOTHING:
+        found = dict.get(container, key, MISSING)
+        if found is MISSING:
             raise KeyError(key)
         return found
     return container[key]
@@ -308,6 +317,46 @@ class Place(NamedTuple):
             return self.get()
         except EXPECTED_ERRORS:
             return default
+
+    def held(self) -> Any:
+        """What the owner itself holds there, so that nothing of its class does; MISSING for nothing."""
+        if (own := self.storage) is not None:
+            return own.get(self.key, MISSING)
+        return self.get_or(MISSING)
+
+    @property
+    def storage(self) -> dict[str, Any] | None:
+        """The dict in which the owner keeps the attribute; None where a slot or a property does, or its class."""
+        if self.kind not in ("attribute", "own"):
+            return None
+        try:
+            own = storage_of(self.owner)
+        except (AttributeError, TypeError):
+            return None
+        return own if type(own) is dict and not hasattr(type(self._of_class), "__set__") else None
+
+    @property
+    def _of_class(self) -> Any:
+        """What the class of the owner has under the key."""
+        found = (entries_of(base) for base in type(self.owner).__mro__)
+        return next((entries[self.key] for entries in found if self.key in entries), None)
+
+    @property
+    def setter(self) -> Callable[[Any], None] | None:
+        """What puts a value there and runs no code of the user's; None where that cannot be."""
+        owner, key = self.owner, self.key
+        if self.kind in ("cell", "class"):
+            return self.set
+        if self.kind in ("type", "cached"):
+            return None
+        if self.kind == "item":
+            return self.set if type(owner) in (dict, list, OrderedDict) else None
+        if (own := self.storage) is not None:
+            return (lambda value: own.__setitem__(key, value)) if key in own else None
+        slot = self._of_class
+        if isinstance(slot, types.MemberDescriptorType):
+            return lambda value: slot.__set__(owner, value)
+        return None
 
     def set(self, value: Any) -> None:
         """Put ``value`` there."""

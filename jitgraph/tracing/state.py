@@ -1,84 +1,21 @@
-"""What an object holds: containers whose items can be read without running code of the user's, and what puts back
-what they, and arrays, held before a function was recorded.
-"""
+"""Containers whose items can be read without running code of the user's, and how much of them is guarded."""
 
 from __future__ import annotations
 
-import zlib
 from collections import OrderedDict, deque
-from collections.abc import Callable
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
 
-import numpy as np
-
-from jitgraph.records import dataclass
-
 MAX_ELEMENTS: Final = 64  # of a container that is guarded element by element
 MAX_BYTES: Final = 1 << 20  # of an array whose contents are guarded, where NumPy and not a graph used it
-MAX_COPIED: Final = 1 << 20  # bytes of an array whose contents can be put back after a trace
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """A container and what identifies its extent: the keys of a mapping, the members of a set, else the length."""
-
-    container: Any
-    keys: Any
-
-    @staticmethod
-    def of(container: Any) -> Contents:
-        return Contents(container, _extent(container))
-
-    def unchanged(self) -> bool:
-        """Whether the container has the same extent now."""
-        return bool(_extent(self.container) == self.keys)
-
-
-def fingerprint(array: Any) -> bytes | int:
-    """The bytes of an array, or for a large one their checksum."""
-    if array.nbytes <= MAX_COPIED:
-        return array.tobytes()  # type: ignore[no-any-return]
-    return zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data)
-
-
-def restore(array: Any, before: bytes | int) -> None:
-    """Give an array the contents that it had, where they were kept."""
-    if isinstance(before, bytes) and not array.dtype.hasobject and array.tobytes() != before:
-        array[...] = np.frombuffer(before, array.dtype).reshape(array.shape)
-
-
-def keeper(container: Any) -> Callable[[Any], None]:
-    """What puts the elements back that a list, dict or set has now."""
-    before = container.copy()
-
-    def put_back(now: Any) -> None:
-        if isinstance(now, list):
-            if len(now) != len(before) or any(a is not b for a, b in zip(now, before, strict=True)):
-                now[:] = before
-        elif isinstance(now, set):
-            if now != before:
-                now.clear()
-                now.update(before)
-        elif list(now) != list(before) or any(now[key] is not before[key] for key in before):
-            now.clear()
-            now.update(before)
-
-    return put_back
-
-
-def elements_of(container: Any) -> tuple[Any, ...]:
-    """The elements of a container in order; of a mapping its values."""
-    return tuple(container.values() if isinstance(container, dict) else container)
-
-
-def _extent(container: Any) -> Any:
-    if isinstance(container, dict | MappingProxyType):
-        return tuple(container)
-    if isinstance(container, set | frozenset):
-        return frozenset(container)
-    return len(container)
+def same_extent(a: Any, b: Any) -> bool:
+    """Whether two containers have the same keys in order, the same members, or the same length."""
+    if isinstance(a, dict | MappingProxyType):
+        return tuple(a) == tuple(b)
+    return frozenset(a) == frozenset(b) if isinstance(a, set | frozenset) else len(a) == len(b)
 
 
 _PLAIN: Final = (list, tuple, dict, OrderedDict, set, frozenset)

@@ -26,8 +26,9 @@ from jitgraph.passes.silence import silence
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.plan import CallPlan
-from jitgraph.tracing.record.argument_mutation import Box, put_back
+from jitgraph.tracing.record.argument_mutation import Box, keep
 from jitgraph.tracing.record.printing import quietly
+from jitgraph.tracing.source import Place
 from jitgraph.tracing.specialisation import Specialisation
 
 _TOLERANCE: Final = {dtypes.float16: 2e-2, dtypes.bfloat16: 1e-1, dtypes.float32: 2e-4, dtypes.float64: 1e-9}
@@ -73,19 +74,19 @@ def run_verified(
     assert match is not None
     handles, operands, _ = match
     arrays = [np.array(operand.array) for operand in operands]
-    before = [(handle, handle._value, handle._grad) for handle in handles if handle is not None]
     log, capture = _Log(), Capture([function.__wrapped__])
+    keep(boxes, capture.log)
+    for handle in handles:
+        for name in ("_value", "_grad"):
+            capture.log.keep(Place("attribute", handle, name, name), name)
     try:
         with quietly(), context.using(emitter=log):  # what the compiled call prints is enough
             expected = capture.call(eagerly)
-        after = [handle._value for handle, _, _ in before]
+        after = [handle._value for handle in handles]
         leaves, structure = tree.flatten(expected)
         wanted = [leaf.detach().numpy() if isinstance(leaf, Tensor) else leaf for leaf in leaves]
     finally:
         capture.undo()
-        put_back(boxes)
-        for handle, value, grad in before:
-            handle._value, handle._grad = value, grad
     if not getattr(function.__wrapped__, "is_staged", False):  # a script records other ops than eager applies
         _compare_ops(specialisation.plan, arrays, log.applied)
     del log
@@ -97,7 +98,7 @@ def run_verified(
         array = mine.detach().numpy() if isinstance(mine, Tensor) else mine
         if not _agree(array, due):
             raise TraceError(f"verify: result {number} of the compiled call differs from eager: {_shown(array, due)}")
-    for (handle, _, _), value in zip(before, after, strict=True):
+    for handle, value in zip(handles, after, strict=True):
         if not _agree(handle._value.array, value.array):
             raise TraceError(
                 f"verify: a tensor written by the call differs from eager: {_shown(handle._value.array, value.array)}"

@@ -11,6 +11,8 @@ import functools
 import operator
 import types
 import weakref
+from array import array
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -24,7 +26,6 @@ from jitgraph.tracing.capture.followed import PACKAGE, is_followed
 from jitgraph.tracing.capture.kinds import (
     GETTERS,
     LRU_CACHE,
-    MISSING,
     OPERATIONS,
     SIMPLE,
     is_a,
@@ -32,7 +33,8 @@ from jitgraph.tracing.capture.kinds import (
     may_change,
 )
 from jitgraph.tracing.capture.layout import cell_of
-from jitgraph.tracing.source import Place
+from jitgraph.tracing.log import APPENDS, CHANGERS
+from jitgraph.tracing.source import MISSING, Place
 from jitgraph.tracing.state import MAX_ELEMENTS, is_container
 from jitgraph.tracing.symbolic.number import SymbolicNumber
 
@@ -44,6 +46,8 @@ _SILENT: Final = frozenset(
     ]
 )  # they keep what they are given, and look at nothing in it
 _MUTATORS: Final = frozenset({"__setattr__", "__delattr__"})
+_CHANGEABLE: Final = (list, dict, set, deque, bytearray, array)
+_STORES: Final = frozenset({"append", "appendleft"})  # they keep what they are given
 _READERS: Final = {"__getitem__", "get"}
 _METHODS = (
     types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType,
@@ -288,13 +292,30 @@ class Calls(ContentsKept):
         if name == "__next__" or (name == "send" and is_iterator(owner)):
             self.advancing(owner)
             return None
-        if is_container(owner):
+        if name in CHANGERS and is_a(owner, _CHANGEABLE):
+            self.mutate(owner, name)
+            if name in _STORES:
+                return None
+        elif is_container(owner):
             self.keep_contents(owner)
         elif is_a(owner, np.ndarray):
             self.by_numpy.add(id(owner))
         elif type(owner) not in SIMPLE and not is_a(owner, type):
             self.keep_whole(owner)
         return self._of_opaque(None, arguments)
+
+    def mutate(self, owner: Any, name: str) -> None:
+        """A method, or an operator, is about to change a container.
+
+        ``append`` and ``extend`` do so whatever a sequence holds, so that nothing is assumed about it.
+        """
+        if not self.is_outside(owner):
+            return
+        self.mutated[id(owner)] = owner
+        self.touch(owner, self.text_of(owner))
+        plainly = type(owner) is list or (type(owner) is deque and owner.maxlen is None)
+        if is_container(owner) and not (plainly and name in APPENDS and not self.has_written(owner)):
+            self.keep_contents(owner)
 
     def _of_free_function(self, function: Any, arguments: Sequence[Any]) -> Finish | None:
         count = len(arguments)

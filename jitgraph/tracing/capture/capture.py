@@ -14,7 +14,8 @@ import inspect
 import signal
 import sys
 import types
-from collections import defaultdict
+from array import array
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import CodeType, FrameType
 from typing import Any, Final
@@ -29,10 +30,10 @@ from jitgraph.tracing.capture import known_answers
 from jitgraph.tracing.capture.calls import Calls
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish, Site, follow
 from jitgraph.tracing.capture.followed import is_followed, is_library_module, original_of
-from jitgraph.tracing.capture.kinds import MISSING, SIMPLE, is_a, may_change
+from jitgraph.tracing.capture.kinds import SIMPLE, is_a, may_change
 from jitgraph.tracing.capture.layout import cell_of
 from jitgraph.tracing.capture.monitoring import run_watched
-from jitgraph.tracing.source import Place, item_of
+from jitgraph.tracing.source import MISSING, Place, item_of
 from jitgraph.tracing.state import is_container
 from jitgraph.tracing.symbolic.number import SymbolicNumber
 
@@ -269,8 +270,11 @@ class Capture(Calls):
             value = item_of(owner, key)
         except (LookupError, TypeError):
             value = MISSING
+        if id(owner) in self.mutated:  # what it held at first is guarded, what it holds now may be the function's own
+            self.keep_contents(owner)
         place = self.entry(owner, _plain(key), f"{self.text_of(owner)}[{key!r}]")
-        self.keep(place, value)
+        if place.identity in self.reads or not self.is_whole(owner):
+            self.keep(place, value)
         if value is not MISSING:
             return self.expect(value) if not plainly else None
         return None if plainly else self._default_item(owner, key)
@@ -356,7 +360,7 @@ class Capture(Calls):
             return
         if operation == "in" and self._is_entry(*operands):
             return
-        for operand in operands:
+        for index, operand in enumerate(operands):
             if type(operand) in SIMPLE:
                 continue
             if is_a(operand, Tensor):
@@ -366,7 +370,10 @@ class Capture(Calls):
                 self._of_array(operation, operand, operands)
             elif is_container(operand):
                 self.special(operand, operation)
-                self._of_container(operation, operand)
+                if index == 0 and operation in _IN_PLACE and is_a(operand, list | dict | set | deque):
+                    self.mutate(operand, _IN_PLACE[operation])
+                else:
+                    self._of_container(operation, operand)
             else:
                 self._of_object(operation, operand)
 
@@ -404,8 +411,9 @@ class Capture(Calls):
             return False
         if id(container) in self.steady and id(container) not in self.keyed:
             self.special(container, "in")
-            value = dict.get(container, _plain(item), MISSING)
-            self.keep(self.entry(container, _plain(item), f"{self.text_of(container)}[{item!r}]"), value)
+            place = self.entry(container, _plain(item), f"{self.text_of(container)}[{item!r}]")
+            if place.identity in self.reads or not self.is_whole(container):
+                self.keep(place, dict.get(container, _plain(item), MISSING))
         return True
 
     def _compare_identity(self, operands: Sequence[Any]) -> None:
@@ -575,8 +583,14 @@ class Capture(Calls):
         if is_a(owner, Tensor | np.ndarray):
             return
         self.special(owner, "setitem")
-        if not is_container(owner) or id(owner) not in self.steady or id(owner) in self.keyed:
+        if is_a(owner, bytearray | array):
+            self.mutate(owner, "__setitem__")
+        if not is_container(owner) or not self.is_outside(owner):
             return
+        if removes or is_a(owner, list | deque):
+            self.touch(owner, self.text_of(owner))
+            if id(owner) in self.mutated:
+                self.keep_contents(owner)
         if not _is_plain_key(key) or is_a(key, slice) or (removes and not is_a(owner, dict)):
             self.keep_contents(owner)
             return
@@ -585,6 +599,14 @@ class Capture(Calls):
 
 
 _OF_TENSORS: Final = frozenset({"format", "str", "is"})
+_IN_PLACE: Final = {
+    "+=": "extend",
+    "*=": "__imul__",
+    "|=": "__ior__",
+    "&=": "__iand__",
+    "-=": "__isub__",
+    "^=": "__ixor__",
+}
 
 
 def _is_followed(frame: FrameType) -> bool:

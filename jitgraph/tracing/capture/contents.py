@@ -14,7 +14,6 @@ from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.kinds import (
     GETTERS,
     LRU_CACHE,
-    MISSING,
     SIMPLE,
     is_a,
     is_constant,
@@ -25,8 +24,8 @@ from jitgraph.tracing.capture.kinds import (
 )
 from jitgraph.tracing.capture.lookup import Lookup
 from jitgraph.tracing.capture.state import Kept
-from jitgraph.tracing.source import Place, entries_of
-from jitgraph.tracing.state import MAX_ELEMENTS, Contents, elements_of, is_container, keeper
+from jitgraph.tracing.source import MISSING, Place, entries_of
+from jitgraph.tracing.state import MAX_ELEMENTS, is_container
 
 MOST_ELEMENTS: Final = 1 << 16  # of a container whose elements are guarded by their identity, all at once
 MOST_LEAVES: Final = 64  # of what is handed to code that is not followed
@@ -45,37 +44,38 @@ class ContentsKept(Lookup):
         if id(container) not in self.steady:
             self._keep_inside(container, set())
             return
-        if (id(container), Contents) in self.contents:
+        if id(container) in self.whole:
             return
         text = text or self.text_of(container)
-        many = len(container) > MAX_ELEMENTS
-        by_identity = MAX_ELEMENTS < len(container) <= MOST_ELEMENTS and not is_a(container, set | frozenset)
-        elements = elements_of(container) if by_identity else None
-        self.contents[id(container), Contents] = Kept(Contents.of(container), text, self.line, soft, elements)
-        if type(container) in (list, dict, set):
-            self.put_back.append((container, keeper(container)))
-        if len(container) > MOST_ELEMENTS:
-            self.cannot_guard(f"the {len(container)} elements of {text} one by one (their number is)")
+        before = self._held(container, text)
+        many = len(before) > MAX_ELEMENTS
+        by_identity = MAX_ELEMENTS < len(before) <= MOST_ELEMENTS and not is_a(container, set | frozenset)
+        self.whole[id(container)] = Kept(container, before, text, self.line, soft, by_identity)
+        if len(before) > MOST_ELEMENTS:
+            self.cannot_guard(f"the {len(before)} elements of {text} one by one (their number is)")
             return
-        pairs = list(container.items() if is_a(container, dict) else enumerate(container))
+        pairs = list(before.items() if is_a(before, dict) else enumerate(before))
         for key, element in pairs:
             named = f"{text}[{key!r}]"
             if is_a(container, tuple | set | frozenset) or many:
                 self.settle(element, named)
             else:
                 place = self.entry(container, key, named)
-                self.keep(place, element, soft=soft)
+                self.keep(place, element, soft=soft, at_first=self.is_subsumed(container))
             if is_container(element):
                 self.keep_contents(element, named, soft=soft)
 
     def keep_extent(self, container: Any) -> None:
         """How many elements a container has, or which keys."""
-        if id(container) in self.steady and id(container) not in self.keyed and not is_a(container, tuple):
-            if (id(container), Contents) in self.contents or (id(container), int) in self.contents:
-                return
-            self.contents[id(container), int] = Kept(Contents.of(container), self.text_of(container), self.line)
-            if type(container) in (list, dict, set):
-                self.put_back.append((container, keeper(container)))
+        if not self.is_outside(container) or is_a(container, tuple):
+            return
+        if id(container) not in self.whole and id(container) not in self.extents:
+            text = self.text_of(container)
+            self.extents[id(container)] = Kept(container, self._held(container, text), text, self.line)
+
+    def _held(self, container: Any, text: str) -> Any:
+        """What a container held before the function changed it."""
+        return container if is_a(container, tuple | frozenset) else self.touch(container, text).before
 
     def _keep_inside(self, container: Any, walked: set[int]) -> None:
         """Containers from outside that stand in a container which the function made."""
@@ -183,4 +183,4 @@ class ContentsKept(Lookup):
                 for name, value in list(entries.items()):
                     if name not in _UNINTERESTING:
                         self.keep_entry(base, name, value)
-                self.contents[id(base), Contents] = Kept(Contents.of(entries), base.__qualname__, self.line, True)
+                self.whole[id(base)] = Kept(entries, dict(entries), base.__qualname__, self.line, True)

@@ -17,9 +17,6 @@ import numpy as np
 from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_library_module
 from jitgraph.tracing.symbolic.number import SymbolicNumber
 
-MISSING: Final = object()
-"""Nothing stands at a place."""
-
 SIMPLE: Final[frozenset[type]] = frozenset(
     [int, float, bool, complex, str, bytes, type(None), type(...), type(NotImplemented), SymbolicNumber]
 )

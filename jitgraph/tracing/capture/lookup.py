@@ -19,10 +19,10 @@ from jitgraph.once import cached_property
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.followed import is_followed, is_library_module
-from jitgraph.tracing.capture.kinds import MISSING, SIMPLE, SPECIAL, is_a, may_change
+from jitgraph.tracing.capture.kinds import SIMPLE, SPECIAL, is_a, may_change
 from jitgraph.tracing.capture.state import State
 from jitgraph.tracing.guard import Assumption
-from jitgraph.tracing.source import Place, entries_of, storage_of
+from jitgraph.tracing.source import MISSING, Place, entries_of, storage_of
 from jitgraph.tracing.state import is_container
 from jitgraph.tracing.symbolic.number import plain_of
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -17,10 +18,11 @@ from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.events import Activation, Site
 from jitgraph.tracing.capture.followed import PACKAGE
-from jitgraph.tracing.capture.kinds import MISSING, is_a
+from jitgraph.tracing.capture.kinds import is_a
 from jitgraph.tracing.guard import Absent, Assumption, HasContents, Objects, Predicate
-from jitgraph.tracing.source import Place
-from jitgraph.tracing.state import MAX_BYTES, Contents, elements_of, fingerprint, restore
+from jitgraph.tracing.log import Change, Entry, Log, later_keys
+from jitgraph.tracing.source import MISSING, Place, Step
+from jitgraph.tracing.state import MAX_BYTES, same_extent
 from jitgraph.tracing.symbolic.number import SymbolicNumber, plain_of
 
 
@@ -35,28 +37,18 @@ class Read:
     soft: bool = False  # library code may change it for its own purposes: then the recording serves once
 
 
-@dataclass(slots=True)
-class Write:
-    """A place that the function rebinds, with what stood there before (``MISSING`` for nothing)."""
-
-    place: Place
-    before: Any
-    location: Location
-
-    @property
-    def is_new(self) -> bool:
-        """Whether nothing stood there before."""
-        return self.before is MISSING
-
-
 class Kept(NamedTuple):
-    """A container of which the extent is kept, and where there are many, the very elements."""
+    """A container that was used, with what it held at first: its extent is guarded, or all that it held.
 
-    contents: Contents
+    ``by_identity`` says that the very elements are guarded at once, since they are many.
+    """
+
+    container: Any
+    before: Any
     text: str
     location: Location
     soft: bool = False
-    elements: tuple[Any, ...] | None = None
+    by_identity: bool = False
 
 
 class State:
@@ -69,7 +61,8 @@ class State:
     def __init__(self, known: Iterable[Any], arguments: Iterable[Any]) -> None:
         self.objects = Objects()
         self.reads: dict[tuple[Any, ...], Read] = {}
-        self.writes: dict[tuple[Any, ...], Write] = {}
+        self.log = Log()
+        self.writes: dict[tuple[Any, ...], Entry] = {}  # of the log, those of places that the function rebinds
         self.unguarded: dict[str, Location] = {}
         self.steady: dict[int, Any] = {id(value): value for value in known}
         self.keyed: dict[int, Any] = {id(value): value for value in arguments}
@@ -79,10 +72,10 @@ class State:
         self.by_numpy: set[int] = set()  # ids of arrays whose elements Python or NumPy read
         self.texts: dict[int, str] = {}  # how an object was reached first
         self.with_attributes: dict[int, Tensor] = {}  # handles that have to stay the same
-        self.contents: dict[tuple[int, type], Kept] = {}
-        self.put_back: list[tuple[Any, Callable[[Any], None]]] = []
-        self._watches: list[dict[tuple[Any, ...], Write]] = []
-        self._arrays: dict[int, tuple[Any, str, Location, Any]] = {}
+        self.whole: dict[int, Kept] = {}  # containers used as a whole
+        self.extents: dict[int, Kept] = {}  # those of which the extent alone was used
+        self.mutated: dict[int, Any] = {}  # containers that a method changed
+        self._watches: list[Log] = []
         self._harmless: dict[int, Any] = {}  # callables that were looked at
         self._released: set[tuple[Any, ...]] = set()
         self._view: Activation | None = None
@@ -124,11 +117,11 @@ class State:
 
     # --- reads and writes -------------------------------------------------------------------------------------------
 
-    def keep(self, place: Place, value: Any, *, soft: bool = False) -> None:
-        """``value`` was found at a place of a steady object."""
+    def keep(self, place: Place, value: Any, *, soft: bool = False, at_first: bool = False) -> None:
+        """``value`` was found at a place of a steady object; ``at_first`` before the function wrote there."""
         value = plain_of(value)
         identity = place.identity
-        if identity in self.writes:
+        if identity in self.writes and not at_first:
             return
         known = self.reads.get(identity)
         if known is None:
@@ -146,9 +139,9 @@ class State:
             return
         if type(value) is not SymbolicNumber and not is_a(value, Tensor):
             foreign.refuse(value, text, self.line)
-        if is_a(value, np.ndarray) and id(value) not in self._arrays:
+        if is_a(value, np.ndarray) and self.log.entry(value) is None:
             foreign.require_plain(value, text)
-            self._arrays[id(value)] = value, text, self.line, fingerprint(value)
+            self.touch(value, text)
         if id(value) not in self.fresh and not is_a(value, Tensor | int | float | str | bytes):
             self.steady[id(value)] = value
             self.texts.setdefault(id(value), text)
@@ -165,9 +158,27 @@ class State:
 
     def note_write(self, place: Place, before: Any) -> None:
         """A place of a steady object is about to be set or cleared."""
-        write = Write(place, plain_of(before), self.line)
-        for written in (self.writes, *self._watches):
-            written.setdefault(place.identity, write)
+        entry = self.touch(place, place.text, plain_of(before))
+        self.writes.setdefault(place.identity, entry._replace(text=place.text, location=self.line))
+
+    def touch(self, target: Any, text: str, *before: Any) -> Entry:
+        """``target`` is about to be changed, perhaps: what it holds, or ``before``, is kept."""
+        for log in self._watches:
+            log.keep(target, text, self.line, *before)
+        return self.log.keep(target, text, self.line, *before)
+
+    def is_whole(self, container: Any) -> bool:
+        """Whether all that a container held at first is guarded, so that no item of it needs a guard of its own."""
+        kept = self.whole.get(id(container))
+        return kept is not None and (not kept.soft or id(container) in self.mutated)
+
+    def has_written(self, container: Any) -> bool:
+        """Whether the function assigned items of a container by themselves."""
+        return any(write.target.owner is container for write in self.writes.values())
+
+    def is_subsumed(self, container: Any) -> bool:
+        """Whether what was done to a sequence is known from what it held at first, not from its indices."""
+        return is_a(container, list | deque) and self.is_whole(container)
 
     def entry(self, container: Any, key: Any, text: str) -> Place:
         """``container[key]``; in the ``__dict__`` of an object that is the attribute."""
@@ -209,18 +220,15 @@ class State:
             self.texts.setdefault(id(container), text)
 
     @contextmanager
-    def watching(self) -> Iterator[list[Write]]:
-        """What is written in the block to objects from outside of it, filled in at its end."""
-        seen: dict[tuple[Any, ...], Write] = {}
-        found: list[Write] = []
-        self._watches.append(seen)
+    def watching(self, log: Log) -> Iterator[None]:
+        """Note in ``log``, too, what is changed in the block, as it was at its beginning."""
+        self._watches.append(log)
         before = frozenset(self.fresh)
         try:
-            yield found
+            yield
         finally:
-            self._watches.remove(seen)
-        own = self.fresh.keys() - before
-        found += [write for write in seen.values() if id(write.place.owner) not in own]
+            self._watches.remove(log)
+            log.forget(self.fresh.keys() - before)
 
     # --- the end of the trace ---------------------------------------------------------------------------------------
 
@@ -231,21 +239,21 @@ class State:
         few.
         """
         found: list[Assumption] = []
-        for used, text, location, before in self._arrays.values():
-            if fingerprint(used) != before:
-                raise _changed(text, location)
+        whole = {at for at, kept in self.whole.items() if not kept.soft}
+        whole |= {id(self.instances[at]) for at in whole if at in self.instances} | self.mutated.keys()
         for identity, read in self.reads.items():
             if identity not in self._released or read.by_user:
-                found += self._of_read(read, identity in self.writes, lifted)
+                own = identity in self.writes or id(read.place.owner) in whole  # for ``changes`` sees what was done
+                found += self._of_read(read, own, lifted)
         for write in self.writes.values():
-            after = write.place.get_or(MISSING)
-            if after is write.before and not _is_value(after) and not self.is_own(write.place.owner):
+            after = write.target.get_or(MISSING)
+            if after is write.before and not _is_value(after) and not self.is_own(write.target.owner):
                 predicate: Predicate = Absent() if after is MISSING else self.objects.same(after)
-                found.append(Assumption(write.place, predicate, write.location))
+                found.append(Assumption(write.target, predicate, write.location))
         for place, handle in self.tensor_places():
             if id(handle) in self.with_attributes:
                 found.append(Assumption(place, self.objects.same(handle), self.reads[place.identity].location))
-        for kept in self.contents.values():
+        for kept in (*self.whole.values(), *self.extents.values()):
             found += self._of_contents(kept)
         return [*found, *self.attributes.values()]
 
@@ -271,31 +279,24 @@ class State:
             self.unguarded.setdefault(f"what library code keeps in {place.text}", location)
 
     def _of_contents(self, kept: Kept) -> Iterator[Assumption]:
-        contents, container = kept.contents, kept.contents.container
-        expected = self._before(contents)
-        if expected is contents and not contents.unchanged():
-            if not kept.soft:
-                raise _changed(kept.text, kept.location)
-            self.unguarded.setdefault(f"what library code keeps in {kept.text}", kept.location)
-            return
+        container, before = kept.container, self._without_own(kept.container, kept.before)
+        if kept.soft and id(container) not in self.mutated:
+            now = self._without_own(container, container)
+            if not same_extent(now, before):
+                self.unguarded.setdefault(f"what library code keeps in {kept.text}", kept.location)
+                return
         place = Place("object", container, None, kept.text)
-        extent = self.objects.extent(container) if expected is contents else self.objects.keys(expected.keys)
-        yield Assumption(place, extent, kept.location)
-        if kept.elements is not None:
-            if any(a is not b for a, b in zip(kept.elements, elements_of(container), strict=True)):
-                raise _changed(kept.text, kept.location)
-            yield Assumption(place, self.objects.elements(container), kept.location)
+        yield Assumption(place, self.objects.extent(before), kept.location)
+        if kept.by_identity:
+            yield Assumption(place, self.objects.elements(before), kept.location)
 
-    def _before(self, contents: Contents) -> Contents:
-        """The extent of a container without the keys, or attributes, that the function itself added."""
-        container = contents.container
-        if not isinstance(container, dict):
-            return contents
+    def _without_own(self, container: Any, held: Any) -> Any:
+        """What a mapping held, without the keys, or attributes, that the function itself had added."""
+        if not is_a(container, dict) or id(container) in self.mutated:
+            return held
         owner = self.instances.get(id(container), container)
-        added = {write.place.key for write in self.writes.values() if write.place.owner is owner and write.is_new}
-        keys = tuple(key for key in contents.keys if key not in added)
-        now = tuple(key for key in container if key not in added)
-        return Contents(container, keys) if keys == now and added else contents
+        added = {w.target.key for w in self.writes.values() if w.target.owner is owner and w.before is MISSING}
+        return {key: value for key, value in held.items() if key not in added} if added else held
 
     def sources(self) -> dict[int, Place]:
         """For each tensor handle that was read at a guarded place (by id), where it stood."""
@@ -308,31 +309,64 @@ class State:
         """Every guarded place at which a tensor was read."""
         return [(read.place, read.value) for read in self.reads.values() if is_a(read.value, Tensor)]
 
-    def effects(self) -> list[tuple[Write, Any]]:
+    def effects(self) -> list[tuple[Entry, Any]]:
         """The places of outer objects that hold something new now, with what they hold (``MISSING`` for nothing)."""
         found = []
         for write in self.writes.values():
-            if self.is_own(write.place.owner):
+            owner = write.target.owner
+            if self.is_own(owner) or self.is_subsumed(owner):
                 continue
-            after = write.place.get_or(MISSING)
+            after = write.target.get_or(MISSING)
             if after is not write.before or _is_value(after):  # what it held already, too: a later call may differ
                 found.append((write, after))
         return found
 
+    def changes(self) -> list[tuple[Entry, list[Change]]]:
+        """What was done to containers from outside besides; TraceError where no later call can do that again."""
+        found = []
+        for entry in self.log:
+            target = entry.target
+            if isinstance(target, Place) or (self.is_own(target) and not is_a(target, np.ndarray)):
+                continue
+            changes = entry.changes()
+            if changes is None:
+                raise _changed(entry.text, entry.location)
+            moved: list[Change] = []
+            if not self.is_subsumed(target):
+                assigned = self._assigned(target, len(entry.before) if is_a(target, list) else 0)
+                changes = [change for change in changes if change.step is None or change.step.key not in assigned]
+                moved = _moved(target, entry.before) if assigned and is_a(target, dict) else []
+            kept = self.whole.get(id(target))
+            if kept is not None and not self.is_whole(target):
+                continue  # what library code keeps there for its own purposes
+            if kept is None and any(change.operation != "append" for change in changes):
+                raise _changed(entry.text, entry.location)
+            if changes or moved:
+                found.append((entry, changes + moved))
+        return found
+
+    def _assigned(self, container: Any, length: int) -> set[Any]:
+        """The keys, attributes or indices of a container that the function assigned or deleted by themselves."""
+        owner = self.instances.get(id(container), container)
+        writes = [write.target for write in self.writes.values()]
+        keys = {place.key for place in writes if place.owner is owner or place.owner is container}
+        return keys | {key + length for key in keys if length and type(key) is int and key < 0}
+
     def undo(self) -> None:
-        """Put back what the function rebound."""
-        for used, _, _, contents in self._arrays.values():
-            restore(used, contents)
-        for write in self.writes.values():
-            if write.before is MISSING:
-                write.place.remove()
-            else:
-                write.place.set(write.before)
-        assigned = {id(write.place.owner) for write in self.writes.values()}
-        for container, put_back in self.put_back:
-            owner = self.instances.get(id(container), container)
-            if id(owner) not in assigned:  # else it was looked at after an assignment, perhaps
-                put_back(container)
+        """Put back what the function changed."""
+        self.log.undo()
+
+
+def _moved(mapping: dict[Any, Any], before: dict[Any, Any]) -> list[Change]:
+    """What gives keys their places in a mapping, where some were taken out and put in anew."""
+    later = later_keys(mapping, before)
+    if not any(key in before for key in later):
+        return []
+    steps = {key: Step("item", key) for key in later}
+    return [
+        *(Change("delete", step) for step in steps.values()),
+        *(Change("set", step, mapping[key]) for key, step in steps.items()),
+    ]
 
 
 def _is_value(value: Any) -> bool:
@@ -340,7 +374,7 @@ def _is_value(value: Any) -> bool:
     return value is None or is_a(value, bool | int | float | complex | str | bytes | enum.Enum)
 
 
-def _changed(text: str, location: Location) -> TraceError:
+def _changed(text: str, location: Location | None) -> TraceError:
     return TraceError(
         f"{text} was changed while the function was traced, by more than an assignment; no later call repeats that",
         location=location,

@@ -8,21 +8,16 @@ variable is. What changes the extent of a container is no such result and raises
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from jitgraph.errors import ScriptError
 from jitgraph.location import Location
+from jitgraph.tracing.log import Entry as Kept
+from jitgraph.tracing.log import Log
+from jitgraph.tracing.source import MISSING, Place
 
 UNBOUND: Final[Any] = object()  # the value of a variable or entry that has none
-CHANGERS: Final = frozenset(
-    [
-        *("append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "update", "setdefault", "popitem"),
-        *("add", "discard", "appendleft", "popleft", "extendleft", "rotate", "move_to_end"),
-        *("difference_update", "intersection_update", "symmetric_difference_update"),
-        *("__setitem__", "__delitem__", "__iadd__", "__ior__", "__imul__", "__isub__", "__iand__", "__ixor__"),
-    ]
-)
 CONTAINERS: Final = (list, dict, set, deque, bytearray)
 
 
@@ -61,12 +56,16 @@ class Entry:
 
     def stored(self) -> Any:
         """As ``get``, but UNBOUND for an attribute that the object has by its class alone."""
-        own = _attributes(self.owner, self.key) if self.attribute else None
+        own = self._attributes()
         return self.get() if own is None else own.get(self.key, UNBOUND)
+
+    def _attributes(self) -> dict[str, Any] | None:
+        """The dict in which the object keeps this attribute; None where a slot or a property does."""
+        return Place("attribute", self.owner, self.key, self.key).storage if self.attribute else None
 
     def put(self, value: Any) -> None:
         """Set the entry, or with UNBOUND remove it; no ``__setattr__`` of the user's is run."""
-        own = _attributes(self.owner, self.key) if self.attribute else self.owner
+        own = self._attributes() if self.attribute else self.owner
         if value is not UNBOUND:
             setattr(self.owner, self.key, value) if own is None else own.__setitem__(self.key, value)
         elif self.stored() is not UNBOUND:
@@ -80,22 +79,12 @@ class Changed(NamedTuple):
     after: Any
 
 
-class _Object(NamedTuple):
-    """An outer object, or one attribute of it, before its first change; the line of that; and what puts it back."""
-
-    target: Any
-    attribute: str | None
-    before: Any
-    location: Location | None
-    undo: Callable[[], None]
-
-
 class Journal:
     """What one body makes and changes."""
 
     def __init__(self) -> None:
         self._made: dict[int, Any] = {}
-        self._objects: dict[tuple[int, str | None], _Object] = {}
+        self._log = Log()
 
     def make(self, value: Any) -> None:
         """``value`` was made by the body: changing it changes nothing outside."""
@@ -103,17 +92,9 @@ class Journal:
 
     def change(self, target: Any, attribute: str | None) -> None:
         """``target`` is about to be changed: its attribute of that name, or its contents."""
-        key = id(target), attribute
-        if id(target) in self._made or key in self._objects:
-            return
-        if attribute is not None:
-            entry = Entry(target, attribute, attribute=True)
-            stored = entry.stored()
-            found = _Object(target, attribute, entry.get(), Location.of_user(), lambda: entry.put(stored))
-        else:
-            copy = target.copy()
-            found = _Object(target, None, copy, Location.of_user(), lambda: _restore(target, copy))
-        self._objects[key] = found
+        found = target if attribute is None else Place("attribute", target, attribute, attribute)
+        if id(target) not in self._made and self._log.entry(found) is None:
+            self._log.keep(found, f"a {type(target).__name__}", Location.of_user())
 
     def set(self, entry: Entry, value: Any) -> None:
         """Set an entry as the body does."""
@@ -122,42 +103,46 @@ class Journal:
 
     def covers(self, owner: Any, key: Any, *, attribute: bool) -> bool:
         """Whether a change of this entry is noted here, or is one of an object that the body made."""
-        return id(owner) in self._made or (id(owner), key if attribute else None) in self._objects
+        return (
+            id(owner) in self._made
+            or self._log.entry(Place("attribute", owner, key, key) if attribute else owner) is not None
+        )
 
     def changes(self) -> dict[Entry, Changed]:
         """The entries that hold something else now; ScriptError where a container has another extent."""
         return {
-            Entry(found.target, key, attribute=found.attribute is not None, location=found.location): changed
-            for found in self._objects.values()
-            for key, changed in _differences(found)
+            entry: changed
+            for found in self._log
+            for entry, changed in _differences(found)
             if changed.after is not changed.before
         }
 
     def undo(self) -> None:
         """Put all changes back."""
-        for found in reversed(self._objects.values()):
-            found.undo()
+        self._log.undo()
 
 
-def _differences(found: _Object) -> Iterator[tuple[Any, Changed]]:
-    target, before = found.target, found.before
-    if found.attribute is not None:
-        yield found.attribute, Changed(before, Entry(target, found.attribute, attribute=True).get())
+def _differences(found: Kept) -> Iterator[tuple[Entry, Changed]]:
+    target, before, location = found.target, found.before, found.location
+    if isinstance(target, Place):
+        entry = Entry(target.owner, target.key, attribute=True, location=location)
+        stood = getattr(type(target.owner), target.key, UNBOUND) if before is MISSING else before
+        yield entry, Changed(stood, entry.get())
     elif isinstance(target, dict):
         if [key for key in target if key in before] != list(before):
             raise _other_extent(found)
         for key, value in target.items():
-            yield key, Changed(before.get(key, UNBOUND), value)
+            yield Entry(target, key, attribute=False, location=location), Changed(before.get(key, UNBOUND), value)
     elif isinstance(target, list | deque):
         if len(target) != len(before):
             raise _other_extent(found)
         for key, value in enumerate(target):
-            yield key, Changed(before[key], value)
-    elif target != before:
+            yield Entry(target, key, attribute=False, location=location), Changed(before[key], value)
+    elif found.is_changed:
         raise _other_extent(found)
 
 
-def _other_extent(found: _Object) -> ScriptError:
+def _other_extent(found: Kept) -> ScriptError:
     kind = type(found.target).__name__
     what = "in its elements" if isinstance(found.target, set | bytearray) else "in its length or keys"
     return ScriptError(
@@ -166,14 +151,3 @@ def _other_extent(found: _Object) -> ScriptError:
         hint="set elements that are there already, write into a tensor (t[...] = value), collect results with jg.scan, "
         "or loop over a Python range, which is unrolled",
     )
-
-
-def _attributes(target: Any, name: str) -> dict[str, Any] | None:
-    """The dict in which an object keeps this attribute; None where a slot or a property does."""
-    own = getattr(target, "__dict__", None)
-    return own if type(own) is dict and not hasattr(getattr(type(target), name, None), "__set__") else None
-
-
-def _restore(target: Any, before: Any) -> None:
-    target.clear()
-    target.update(before) if isinstance(target, dict | set) else target.extend(before)

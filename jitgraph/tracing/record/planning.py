@@ -17,10 +17,8 @@ from jitgraph import lifting, tree
 from jitgraph.errors import TraceError
 from jitgraph.location import Location
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.arguments import Arguments, LeafKey, guards_of, sources_of
+from jitgraph.tracing.arguments import Arguments, LeafKey, Static, guards_of, sources_of
 from jitgraph.tracing.capture.capture import Capture
-from jitgraph.tracing.capture.kinds import MISSING
-from jitgraph.tracing.capture.state import Write
 from jitgraph.tracing.guard import (
     Assumption,
     Distinct,
@@ -33,11 +31,12 @@ from jitgraph.tracing.guard import (
     Varies,
     size_text,
 )
+from jitgraph.tracing.log import Change, Entry
 from jitgraph.tracing.plan import CallPlan, Computed, Effect, Fresh, Handle, Held, Input, Leaf, Remade, Template
 from jitgraph.tracing.provenance import Provenance
-from jitgraph.tracing.record.argument_mutation import Box, Change, changes, moved
+from jitgraph.tracing.record.argument_mutation import Box, changes, moved
 from jitgraph.tracing.record.values import TracedValue
-from jitgraph.tracing.source import Place, Source, StepKind
+from jitgraph.tracing.source import MISSING, Place, Source
 from jitgraph.tracing.symbolic.number import SymbolicNumber, plain_of
 from jitgraph.tracing.symbolic.questions import Origin, shown_question, source_of
 from jitgraph.tracing.values import plain_of as plain_data
@@ -70,6 +69,9 @@ class Planning:
         self.objects = trace.capture.objects if trace.capture is not None else Objects()
         self.sources = sources_of(call.arguments, call.names, self.objects)
         self.provenance = Provenance(call.function, self.objects)
+        for leaf, key, source in zip(call.arguments.leaves, call.keys, self.sources.leaves, strict=True):
+            if key.kind == "identity":
+                self.provenance.reach(leaf.value if isinstance(leaf, Static) else leaf, source)
         for box, (source, _) in zip(boxes, self.sources.containers, strict=True):
             self.provenance.reach(box.value, source)
         for read in self.capture.reads.values() if self.capture is not None else ():
@@ -89,17 +91,18 @@ class Planning:
         template = self._template(result, "the result")
         rebound, grads, present = self._changed_handles()
         effects = [self._effect(write, after) for write, after in written]
-        effects += [self._change(change) for change in changes(self.boxes)]
-        flags = [
-            (trace.slot_of(h), h._requires_grad) for h, before in trace.flags.values() if h._requires_grad != before
-        ]
+        for entry, done in capture.changes() if capture is not None else ():
+            owner = self.provenance.of(entry.target, entry.text)
+            effects += [self._change(owner, entry.text, change, entry.location) for change in done]
+        for box, change in changes(self.boxes, trace.log):
+            effects.append(self._change(self.sources.containers[box.number][0], box.text, change, None))
+        turned = [entry.target.owner for entry in trace.flags.values() if entry.is_changed]
+        flags = [(trace.slot_of(handle), self._plain(handle._requires_grad)) for handle in turned]
         handles = self._handles()
         sources = [handle.source for handle in handles]
         effects += [Effect(sources[slot].then("value"), "set", value) for slot, value in rebound]
         effects += [Effect(sources[slot].then("grad"), "set", _whole(leaf)) for slot, leaf in grads]
-        effects += [
-            Effect(sources[slot].then("requires_grad"), "set", _whole(self._plain(flag))) for slot, flag in flags
-        ]
+        effects += [Effect(sources[slot].then("requires_grad"), "set", _whole(flag)) for slot, flag in flags]
         inputs = tuple([self._input(taken) for taken in trace.taken])
         ties = self._ties(sources)
         guards = [*self._of_arguments(), *self._of_sizes(), *self._of_state(assumptions, {*sources, *ties})]
@@ -257,7 +260,7 @@ class Planning:
         """Which handles are one object, and where containers of the arguments are changed, which of those are."""
         if len(sources) > 1:
             yield Guard(None, Distinct(tuple(dict.fromkeys(sources))))
-        if not any(True for _ in changes(self.boxes)):
+        if next(changes(self.boxes, self.trace.log), None) is None:
             return
         first: dict[int, Source] = {}
         for box, (source, _) in zip(self.boxes, self.sources.containers, strict=True):
@@ -268,29 +271,28 @@ class Planning:
 
     # --- what was done ----------------------------------------------------------------------------------------------
 
-    def _effect(self, write: Write, after: Any) -> Effect:
-        source = self.provenance.at(write.place)
+    def _effect(self, write: Entry, after: Any) -> Effect:
+        source = self.provenance.at(write.target)
         if after is MISSING:
             return Effect(source, "delete", None, write.location)
-        template = self._template(after, write.place.text, write.location, stays=True)
+        template = self._template(after, write.text, write.location, stays=True)
         return Effect(source, "set", template, write.location)
 
-    def _change(self, change: Change) -> Effect:
-        """What the function did to a container of the arguments."""
-        owner, _ = self.sources.containers[change.box.number]
-        kind: StepKind = "attribute" if "attribute" in change.action else "item"
-        place = owner.then(kind, self.objects.key(change.key))
-        if change.action in ("no item", "no attribute"):
-            return Effect(place, "delete")
-        if change.action == "shorten":
-            return Effect(owner, "truncate", change.key)
+    def _change(self, owner: Source, name: str, change: Change, location: Location | None) -> Effect:
+        """What the function did to a container."""
+        source = owner if change.step is None else owner.then(change.step.kind, self.objects.key(change.step.key))
+        if change.operation == "delete":
+            return Effect(source, "delete", None, location)
+        if change.operation == "truncate":
+            return Effect(source, "truncate", change.value, location)
+        text = change.text(name)
         if (box := moved(change.value, self.boxes)) is not None:
             raise TraceError(
-                f"{change.text} is set to {box.text}, a container among the arguments, which no later call repeats",
+                f"{text} is set to {box.text}, a container among the arguments, which no later call repeats",
+                location=location,
                 hint="return the new value instead, or set it to a copy",
             )
-        template = self._template(change.value, change.text, stays=True)
-        return Effect(owner, "append", template) if change.action == "append" else Effect(place, "set", template)
+        return Effect(source, change.operation, self._template(change.value, text, location, stays=True), location)
 
     # --- values -----------------------------------------------------------------------------------------------------
 

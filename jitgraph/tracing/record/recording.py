@@ -21,7 +21,7 @@ from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.guard import Objects
 from jitgraph.tracing.plan import CallPlan
 from jitgraph.tracing.record import printing
-from jitgraph.tracing.record.argument_mutation import aliases, boxes_of, changes, put_back
+from jitgraph.tracing.record.argument_mutation import aliases, boxes_of, changes, keep
 from jitgraph.tracing.record.planning import Call, Planning
 from jitgraph.tracing.record.trace import Trace
 from jitgraph.tracing.source import Place, Source, World
@@ -29,7 +29,7 @@ from jitgraph.tracing.specialisation import Specialisation
 from jitgraph.tracing.symbolic.naming import Family, Position, named_keys
 from jitgraph.tracing.symbolic.number import EndOfRecording
 from jitgraph.tracing.symbolic.numbers import SizePlace
-from jitgraph.tracing.symbolic.places import standing_in
+from jitgraph.tracing.symbolic.places import stand_in
 from jitgraph.tracing.symbolic.questions import HeldNumber
 from jitgraph.tracing.symbolic.sizes import SizeConflictError
 from jitgraph.tracing.symbolic.varying import Varying
@@ -177,31 +177,25 @@ class Recording:
         capture.know_arguments((box.value, box.text) for box in boxes)
         args, keywords = self.binder.unbind(traced)
 
-        def put_all_back() -> None:
-            capture.undo()
-            put_back(boxes)
-            trace.put_back_flags()
-
+        keep(boxes, capture.log)
         try:
-            with forks.unfinished(put_all_back), recursion.DEEPER.inside(), standing_in(varying, trace.numbers):
-                try:
-                    with context.using(emitter=trace, trace=trace, constraints=trace.constraints):
-                        with noting() as noted, printing.intercepting():
-                            result = capture.call(self.function, *args, **keywords)
-                        _raise_refusal(noted, shapes=trace.constraints.denied)
-                        call = Call(self.function, self.binder.names, arguments, keys)
-                        plan = Planning(trace, call, boxes).plan(result)
-                        changed = next(changes(boxes), None)
-                finally:
-                    capture.undo()
-                    put_back(boxes)
+            with forks.unfinished(capture.undo), recursion.DEEPER.inside():
+                stand_in(varying, trace.numbers, capture.log)
+                with context.using(emitter=trace, trace=trace, constraints=trace.constraints):
+                    with noting() as noted, printing.intercepting():
+                        result = capture.call(self.function, *args, **keywords)
+                    _raise_refusal(noted, shapes=trace.constraints.denied)
+                    call = Call(self.function, self.binder.names, arguments, keys)
+                    plan = Planning(trace, call, boxes).plan(result)
+                    changed = next(changes(boxes, capture.log), None)
         finally:
             self._held = tuple(trace.numbers.held.values())
-            trace.put_back_flags()
+            capture.undo()
             trace.ended = True
         if twice and changed is not None:
             raise TraceError(
-                f"{self.name} changes {changed.text}, and a container stands more than once among the arguments",
+                f"{self.name} changes {changed[1].text(changed[0].text)}, and a container stands more than once among "
+                "the arguments",
                 hint="pass each container once, or return the new value instead",
             )
         if self.strict and plan.unguarded:

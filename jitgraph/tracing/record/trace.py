@@ -18,6 +18,7 @@ from jitgraph.ir.types import TensorType, Type
 from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture.capture import Capture
+from jitgraph.tracing.log import Entry, Log
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.values import TracedValue
 from jitgraph.tracing.source import Place
@@ -74,7 +75,8 @@ class Trace(Recorder):
         self._slot_of: dict[int, int] = {}
         self._grad_owner: dict[int, int] = {}  # id of a grad handle -> slot of its owner
         self._borrowed: dict[int, Tensor] = {}
-        self.flags: dict[int, tuple[Tensor, bool]] = {}
+        self.log = capture.log if capture is not None else Log()
+        self.flags: dict[int, Entry] = {}  # of handles whose requires_grad was changed
         self.arrays: dict[int, tuple[Any, TracedValue]] = {}
         self._floats: dict[int, Tensor] = {}  # by the leaf of the arguments
         self._host_floats: dict[tuple[int, Any], Tensor] = {}
@@ -248,12 +250,7 @@ class Trace(Recorder):
 
     def note_flag(self, handle: Tensor) -> None:
         """Keep the flag with which a handle came, to be put back when the trace ends."""
-        self.flags.setdefault(id(handle), (handle, handle._requires_grad))
-
-    def put_back_flags(self) -> None:
-        """Give all handles the ``requires_grad`` with which they came."""
-        for handle, flag in self.flags.values():
-            handle._requires_grad = flag
+        self.flags[id(handle)] = self.log.keep(Place("attribute", handle, "_requires_grad", "requires_grad"), "")
 
     def outer_grad(self, handle: Tensor) -> Tensor | None:
         """The ``.grad`` of a handle from outside; whether there is one becomes an assumption of the trace."""

@@ -15,7 +15,8 @@ from jitgraph.errors import ScriptError, trying
 from jitgraph.ir import context
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture.followed import is_followed, is_rewritten
-from jitgraph.tracing.control.journal import CHANGERS, CONTAINERS
+from jitgraph.tracing.control.journal import CONTAINERS
+from jitgraph.tracing.log import CHANGERS
 from jitgraph.tracing.record.printing import BUILTIN_PRINT, traced_print
 from jitgraph.tracing.script import numbers
 from jitgraph.tracing.script.branches import innermost_journal, made_here

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import types
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Sequence
 
-from jitgraph.runtime import forks
 from jitgraph.tracing.guard import Equals, Guard
+from jitgraph.tracing.log import Log
 from jitgraph.tracing.source import Place
-from jitgraph.tracing.symbolic.number import SymbolicNumber
 from jitgraph.tracing.symbolic.numbers import Numbers
 
 
@@ -26,48 +21,10 @@ def varies(guard: Guard, place: Place) -> bool:
     return isinstance(predicate, Equals) and type(now).__name__ == predicate.plain.kind and not predicate.holds(now)
 
 
-@contextmanager
-def standing_in(places: Sequence[Place], numbers: Numbers) -> Iterator[None]:
-    """Inside the block, numbers that vary stand at ``places``, where that can be without running code of the user's."""
-    undo: list[tuple[Callable[[Any], None], Place, SymbolicNumber]] = []
-
-    def put_back() -> None:
-        for put, place, number in reversed(undo):
-            if place.get_or(None) is number:
-                put(number.plain)
-
-    with forks.unfinished(put_back):
-        try:
-            for place in places:
-                plain = place.get_or(None)
-                put = _setter(place)
-                if put is not None and type(plain) in (int, float):
-                    number = numbers.at_place(place, plain)
-                    undo.append((put, place, number))
-                    put(number)
-            yield
-        finally:
-            put_back()
-
-
-def can_stand_in(place: Place) -> bool:
-    """Whether a number that varies can take the place."""
-    return _setter(place) is not None
-
-
-def _setter(place: Place) -> Callable[[Any], None] | None:
-    """What puts a value at a place and runs no code of the user's; None where that cannot be."""
-    owner, key = place.owner, place.key
-    if place.kind in ("cell", "class"):
-        return place.set
-    if place.kind in ("type", "cached"):
-        return None
-    if place.kind == "item":
-        return place.set if type(owner) in (dict, list, OrderedDict) else None
-    own = getattr(owner, "__dict__", None)
-    if isinstance(owner, types.ModuleType) or type(own) is dict:
-        return (lambda value: own.__setitem__(key, value)) if own is not None and key in own else None
-    slot = getattr(type(owner), str(key), None)
-    if isinstance(slot, types.MemberDescriptorType):
-        return lambda value: slot.__set__(owner, value)
-    return None
+def stand_in(places: Sequence[Place], numbers: Numbers, log: Log) -> None:
+    """Put numbers that vary at ``places``, where that can be without running code of the user's."""
+    for place in places:
+        plain, put = place.get_or(None), place.setter
+        if put is not None and type(plain) in (int, float):
+            log.keep(place, place.text)
+            put(numbers.at_place(place, plain))

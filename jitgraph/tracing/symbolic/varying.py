@@ -11,7 +11,7 @@ from jitgraph.tracing.guard import Varies
 from jitgraph.tracing.plan import CallPlan, Held
 from jitgraph.tracing.source import Place, Source, World
 from jitgraph.tracing.specialisation import Specialisation
-from jitgraph.tracing.symbolic.places import can_stand_in, is_numeric, varies
+from jitgraph.tracing.symbolic.places import is_numeric, varies
 from jitgraph.tracing.symbolic.questions import HeldNumber, source_of
 
 
@@ -44,14 +44,14 @@ class Varying:
         for specialisation in known:
             plan, world = specialisation.plan, specialisation.world(values)
             for held in plan.held:
-                found.held.setdefault(_identity(held.source, world), held)
+                found.held.setdefault(_identity(held.source, plan, world), held)
             for guard in plan.guards:
-                if guard.source is None or guard.source.kind == "argument":
+                if guard.source is None or _is_argument(guard.source, plan):
                     continue
                 if isinstance(guard.predicate, Varies) or is_numeric(guard):
                     place = world.place(guard.source)
                     if place is not None and (
-                        isinstance(guard.predicate, Varies) or (varies(guard, place) and can_stand_in(place))
+                        isinstance(guard.predicate, Varies) or (varies(guard, place) and place.setter is not None)
                     ):
                         found._add(place, guard.source)
             if specialisation.structure == arguments.structure:
@@ -86,7 +86,7 @@ class Varying:
     def settle(self, plan: CallPlan, world: World, arguments: Arguments) -> bool:
         """Take out what ``plan`` had to hold and put in what it counts up; whether to record once more."""
         for held in plan.held:
-            self._hold(held, _identity(held.source, world))
+            self._hold(held, _identity(held.source, plan, world))
         numbers = [] if plan.held else self._counted_leaves(plan, arguments)
         for number in numbers:
             self.leaves[number] = plan.arguments[number]
@@ -129,12 +129,17 @@ class Varying:
         self.floats = {number: source for number, source in self.floats.items() if source != identity}
 
     def _is_open(self, place: Place) -> bool:
-        return place.identity not in self.held and place.identity not in self.places and can_stand_in(place)
+        return place.identity not in self.held and place.identity not in self.places and place.setter is not None
 
 
-def _identity(source: Source, world: World) -> Any:
+def _is_argument(source: Source, plan: CallPlan) -> bool:
+    """Whether a source is a leaf of the arguments or in one of their containers, and not in an object among them."""
+    return source.kind == "argument" and not any(source.is_inside(leaf) for leaf in plan.arguments)
+
+
+def _identity(source: Source, plan: CallPlan, world: World) -> Any:
     """What a number is known by from one recording to the next: its place, or its source among the arguments."""
-    place = None if source.kind == "argument" else world.place(source)
+    place = None if _is_argument(source, plan) else world.place(source)
     return source if place is None else place.identity
 
 
@@ -142,5 +147,5 @@ def _counted(plan: CallPlan, world: World) -> list[tuple[Place, Source]]:
     """Numbers by whose values the plan is guarded and that it itself sets to something else."""
     set_to = {effect.source for effect in plan.effects if effect.operation == "set"}
     found = [g.source for g in plan.guards if g.source is not None and g.source in set_to and is_numeric(g)]
-    places = [(world.place(source), source) for source in found if source.kind != "argument"]
+    places = [(world.place(source), source) for source in found if not _is_argument(source, plan)]
     return [(place, source) for place, source in places if place is not None]

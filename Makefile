@@ -13,12 +13,13 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-# All that takes too long for each change: 20,000 hostile files, 2,000 random gradient programs, 1,000 random scripts, the
-# planted faults, and the suite on other Pythons, as pyenv or the PATH has them.
+# All that takes too long for each change: 20,000 hostile files, 2,000 random gradient programs, 1,000 random scripts,
+# 5,000 random programs for capture, the planted faults, and the suite on other Pythons, as pyenv or the PATH has them.
 nightly: $(STAMP) $(addprefix nightly-,$(OTHER_PYTHONS))
 	$(BIN)/python -m tests.fuzz --files 20000
 	GRADIENT_PROGRAMS=2000 $(BIN)/python -m pytest -q -n 2 tests/test_gradient_programs.py
 	SCRIPT_PROGRAMS=1000 $(BIN)/python -m pytest -q tests/test_script_programs.py
+	CAPTURE_PROGRAMS=5000 $(BIN)/python -m pytest -q -n 2 tests/test_capture_programs.py
 	$(BIN)/python tests/mutants/run.py
 
 nightly-%:

@@ -37,9 +37,9 @@ def c_library(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """A worker of pytest-xdist hands its counts over."""
-    table = sys.modules.get("coverage_table")
-    if table is not None and hasattr(session.config, "workeroutput"):
-        session.config.workeroutput["coverage_table"] = table.dump()
+    for name in ("coverage_table", "capture.table"):
+        if name in sys.modules and hasattr(session.config, "workeroutput"):
+            session.config.workeroutput[name] = sys.modules[name].dump()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -49,9 +49,18 @@ def pytest_testnodedown(node: Any) -> None:
         import coverage_table
 
         coverage_table.merge(found)
+    if programs := getattr(node, "workeroutput", {}).get("capture.table"):
+        from capture import table
+
+        table.outcomes.update(programs)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    programs = sys.modules.get("capture.table")
+    if programs is not None and programs.outcomes:
+        terminalreporter.section("random programs for capture")
+        for line in programs.summary():
+            terminalreporter.write_line(line)
     table = sys.modules.get("coverage_table")
     if table is None or not table.counts:
         return

@@ -25,9 +25,10 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.runtime import collector
-from jitgraph.tracing.capture import capture as capturing
+from jitgraph.tracing.capture import monitoring
 from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.capture.followed import is_followed
+from jitgraph.tracing.capture.monitoring import OWN
 
 
 @pytest.fixture(autouse=True)
@@ -93,14 +94,13 @@ class _Interrupted:
         return interrupted if name == self.name else getattr(self.module, name)
 
 
-@pytest.mark.parametrize("name", ["isenabled", "disable", "enable", "gettrace", "_getframe", "settrace"])
+@pytest.mark.parametrize("name", ["isenabled", "disable", "enable", "gettrace", "settrace"])
 def test_an_interrupt_at_the_edge_of_a_recording_leaves_nothing_behind(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Other threads may record, the collector runs, and no trace function stays."""
-    user, module = (collector, gc) if hasattr(gc, name) else (capturing, sys)
-    alone, before = threading.RLock(), sys.gettrace()
-    monkeypatch.setattr(capturing, "_ALONE", alone)
+    """The collector runs, and nothing listens to what the thread does next."""
+    user, module = (collector, gc) if hasattr(gc, name) else (monitoring, sys)
+    before = sys.gettrace()
     monkeypatch.setattr(user, module.__name__, _Interrupted(module, name))
     try:
         with pytest.raises(KeyboardInterrupt):
@@ -111,9 +111,88 @@ def test_an_interrupt_at_the_edge_of_a_recording_leaves_nothing_behind(
         monkeypatch.undo()
         enabled = gc.isenabled()
         gc.enable()
-    assert traced is before and enabled and not collector.PAUSED._inside
+    assert traced is before and OWN.watched is None
+    assert enabled and not collector.PAUSED._inside
+
+
+LIMIT = 20.0  # seconds that one thread waits for another, on a busy machine
+
+
+def test_another_thread_in_the_same_code_takes_no_read_away() -> None:
+    """Python 3.13 ends the ``f_trace_opcodes`` of a frame whose code a thread without a trace function runs, too."""
+    reached, leave = threading.Event(), threading.Event()
+
+    def helper(first: bool) -> int:
+        found = BOX.a.b
+        if first:
+            reached.set()
+            assert leave.wait(LIMIT)
+        return int(found + BOX.items[0])
+
+    def other() -> None:
+        assert reached.wait(LIMIT)
+        helper(False)
+        leave.set()
+
+    capture = Capture([helper])
     with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(alone.acquire, blocking=False).result(), "the lock stays held"
+        done = pool.submit(other)
+        capture.call(helper, True)
+        done.result()
+    assert {"BOX.a.b", "BOX.items[0]"} <= {read.place.text for read in capture.reads.values()}
+
+
+def test_a_generator_of_a_recording_goes_on_while_another_thread_records() -> None:
+    """CPython 3.12.1 crashes where its frame still has ``f_trace_opcodes`` and its thread has no trace function."""
+    reached, leave = threading.Event(), threading.Event()
+
+    def numbers() -> Any:
+        yield 1
+        yield BOX.a.b
+
+    def first() -> Any:
+        made = numbers()
+        assert next(made) == 1
+        return made
+
+    def waiting() -> None:
+        reached.set()
+        assert leave.wait(LIMIT)
+
+    made = Capture([first]).call(first)
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(Capture([waiting]).call, waiting)
+        assert reached.wait(LIMIT)
+        assert next(made) == BOX.a.b
+        leave.set()
+        done.result()
+
+
+@pytest.mark.filterwarnings("ignore:each call of outer is recorded anew")  # it waits for a lock
+def test_a_recording_waits_for_the_recording_of_another_thread() -> None:
+    """No lock is held while the user's code runs, but that of the function itself."""
+    given, done = jg.ones(2), threading.Event()
+    inner = jg.trace(lambda x: x * BOX.a.b)
+
+    def other() -> None:
+        np.testing.assert_array_equal(inner(given).numpy(), [3, 3])
+        done.set()
+
+    @jg.trace
+    def outer(x: Any) -> Any:
+        threading.Thread(target=other).start()
+        assert done.wait(LIMIT)
+        return x + 1
+
+    np.testing.assert_array_equal(outer(given).numpy(), [2, 2])
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="Python 3.11 has no sys.monitoring")
+def test_a_recording_without_a_number_of_monitoring_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(monitoring, "_numbers", [])
+    monkeypatch.setattr(sys.monitoring, "get_tool", lambda number: "profiler")  # type: ignore[attr-defined, unused-ignore]
+    with pytest.raises(jg.TraceError, match="no number left"):
+        jg.trace(lambda x: x * 2)(jg.ones(2))
 
 
 def test_libraries_are_not_followed() -> None:

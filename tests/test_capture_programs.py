@@ -1,8 +1,8 @@
 """Random programs of several rules of reading Python state: traced, scripted and plain agree at every call.
 
 Between the calls what they read is changed. 200 programs run by default, ``CAPTURE_PROGRAMS=5000 pytest
-tests/test_capture_programs.py`` runs as many as it says, and ``CAPTURE_SEED`` draws others. A program that fails is made
-smaller and printed as a script that stands alone.
+tests/test_capture_programs.py`` runs as many as it says, and ``CAPTURE_SEED`` draws others. A program that fails is
+made smaller and printed as a script that stands alone.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from capture.draw import COUNT, draw
 from capture.shrink import shrunk
-from capture.table import Table
+from capture.table import Table, note
 from capture.worlds import run
 
-COUNTED = min(max(COUNT, 200), 400)  # programs that the tables count
+COUNTED = 400  # programs that the tables count
 
 
 @pytest.fixture(autouse=True)
@@ -26,8 +26,10 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("index", range(COUNT))
 def test_a_random_program(index: int, tmp_path: Path) -> None:
     program = draw(index)
-    failure = run(program, tmp_path).failure
-    if failure:
+    report = run(program, tmp_path)
+    note(*(f"calls: {way} agreed" for way, calls in report.agreed.items() for _ in range(calls)))
+    note(*(f"programs: {way} refused" for way in report.refusals))
+    for failure in report.failures.values():
         program, failure = shrunk(program, failure)
         pytest.fail(f"{failure}\n{', '.join(program.rules)}\n{program.script()}", pytrace=False)
 
@@ -40,4 +42,5 @@ def test_every_rule_and_every_instruction_is_in_a_program(tmp_path: Path) -> Non
         program = draw(index)
         table.add(program.rules, run(program, folder, ()).codes)
     print(*table.lines(), sep="\n")
+    note(*table.by_kind())
     assert not table.missing()

@@ -26,11 +26,6 @@ pytestmark = [
 ]
 LIMIT = 40.0  # seconds for one child, on a busy machine
 
-SOUND_TRACING = pytest.mark.skipif(
-    sys.version_info[:2] == (3, 12),
-    reason="CPython 3.12.1 crashes in sys.settrace in a child forked while another thread had a trace function",
-)
-
 
 def forked(action: Callable[[], None]) -> int:
     """The process of a child that runs ``action``; its exit status says whether that succeeded."""
@@ -113,7 +108,6 @@ def busy() -> Iterator[threading.Event]:
     assert not failures
 
 
-@SOUND_TRACING
 def test_a_child_forked_at_any_moment_of_another_threads_compilation(busy: threading.Event) -> None:
     ends = []
     for number in range(24):
@@ -122,7 +116,6 @@ def test_a_child_forked_at_any_moment_of_another_threads_compilation(busy: threa
         assert ends[-1] == "exit 0", ends
 
 
-@SOUND_TRACING
 def test_children_of_multiprocessing(busy: threading.Event) -> None:
     context = multiprocessing.get_context("fork")
     for number in range(4):
@@ -137,7 +130,6 @@ class _State:
     turns = 0
 
 
-@SOUND_TRACING
 @pytest.mark.filterwarnings("ignore:each call of counted is recorded anew")
 def test_a_child_forked_while_another_thread_records() -> None:
     """The same function, its lock held by a thread that is gone, with state that the recording had changed."""

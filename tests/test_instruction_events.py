@@ -18,6 +18,7 @@ from jitgraph.tracing.capture import handlers, known_answers, layout
 from jitgraph.tracing.capture.depth import depths
 from jitgraph.tracing.capture.events import Activation, Site, follow, table_of
 from jitgraph.tracing.capture.instructions import CLASSES
+from jitgraph.tracing.capture.monitoring import run_watched
 
 
 class Told:
@@ -50,14 +51,7 @@ class Told:
 
 def run(function: Callable[..., Any], *arguments: Any) -> tuple[Any, list[tuple[Any, ...]]]:
     told = Told()
-    previous = sys.gettrace()
-    sys._getframe().f_trace_opcodes = True
-    sys.settrace(told.on_call)
-    try:
-        result = function(*arguments)
-    finally:
-        sys.settrace(previous)
-    return result, told.told
+    return run_watched(told.on_call, function, *arguments), told.told
 
 
 class Box:
@@ -214,14 +208,8 @@ def test_the_function_and_the_cells_of_a_frame() -> None:
 
     one, two = make(1), make(2)
     told = Seen()
-    sys._getframe().f_trace_opcodes = True
-    previous = sys.gettrace()
-    sys.settrace(told.on_call)
-    try:
-        assert one() + two() == 3
-    finally:
-        sys.settrace(previous)
-    assert functions == [one, two]
+    assert run_watched(told.on_call, lambda: one() + two()) == 3
+    assert functions[1:] == [one, two]
     assert layout.cell_of(two, "k").cell_contents == 2  # type: ignore[arg-type]
 
 

@@ -22,6 +22,7 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
 SETTINGS: dict[str, Any] = {"rate": 0.5, "names": ["a", "b"], "step": 0}
 WEIGHT = jg.asarray([1.0, 2.0])
 LARGE = np.arange(20_000, dtype=np.float32)
+SMALL = np.ones(3)
 
 
 def helper(x: Any, factor: float = 2.0) -> Any:
@@ -52,7 +53,7 @@ def arguments(batch: Any, n: int, *, mode: str = "train") -> Any:
 
 
 def large(x: Any) -> Any:
-    return x + LARGE.sum() + jg.asarray(LARGE)[0]
+    return x + SMALL.sum() + jg.asarray(LARGE)[0]
 
 
 class Model(jg.nn.Module):

@@ -16,7 +16,7 @@ import jitgraph as jg
 from jitgraph.tracing.arguments import Static
 from jitgraph.tracing.guard import Absent, Guard, Objects
 from jitgraph.tracing.provenance import Provenance
-from jitgraph.tracing.source import STEPS, Place, Source, Step, StepKind, World
+from jitgraph.tracing.source import STEP_NAMES, STEPS, Place, Source, Step, StepKind, World
 
 SETTINGS = {"k": 3}
 
@@ -52,6 +52,11 @@ def slotted() -> Slotted:
     return made
 
 
+@functools.lru_cache
+def CACHED(n: int) -> list[int]:  # noqa: N802 - a constant of the cases, as the others
+    return [n]
+
+
 INNER, PARTIAL, OBJECT = outer(), functools.partial(outer, 1, k=2), Plain()
 HANDLE = jg.asarray([1.0]).requires_grad_()
 
@@ -61,6 +66,9 @@ CASES: list[tuple[StepKind, Any, Any, Any, str]] = [
     ("attribute", OBJECT, "kind", "plain", "o.kind"),
     ("attribute", slotted(), "n", 4, "o.n"),
     ("attribute", Plain, "method", Plain.method, "o.method"),
+    ("class", Plain, "kind", "plain", "o.kind"),
+    ("own", OBJECT, "n", 1, "o.n"),
+    ("cached", CACHED, (4,), CACHED(4), "o(4,)"),
     ("item", [1, 2], 1, 2, "o[1]"),
     ("item", {"a": 3}, "a", 3, "o['a']"),
     ("item", {1.5: 3}, 1.5, 3, "o[1.5]"),
@@ -96,7 +104,7 @@ def test_a_step_is_read_and_written_as_code_alike(kind: StepKind, owner: Any, ke
     source = Source("object", objects.number(owner), "o").then(kind, key)
     found = World(None, (), objects.values).find(source)
     assert found is value and source.text == text
-    names: dict[str, Any] = {"item_of": STEPS["entry"].read}
+    names: dict[str, Any] = dict(STEP_NAMES)
 
     def constant(x: Any) -> str:
         names["k"] = x
@@ -128,9 +136,9 @@ def test_places_are_written_and_taken_away(kind: Any) -> None:
         remove()
         assert place.get_or("gone") == "gone"
     names: dict[str, Any] = {}
-    exec(step.assignment("owner", key, "6", lambda x: repr(x)), {"owner": owner}, names)
+    exec(step.assignment("owner", key, "6", lambda x: repr(x)), {**STEP_NAMES, "owner": owner}, names)
     assert place.get() == 6
-    exec(step.deletion("owner", key, lambda x: repr(x)), {"owner": owner}, names)
+    exec(step.deletion("owner", key, lambda x: repr(x)), {**STEP_NAMES, "owner": owner}, names)
     objects = Objects()
     source = Source("object", objects.number(owner), "o").then(kind, key)
     assert check_of([Guard(source, Absent())], objects)()

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 MAX_ELEMENTS: Final = 64  # of a container that is guarded element by element
-MAX_BYTES: Final = 4 << 10  # of an array whose contents are guarded, where NumPy and not a graph used it
+MAX_BYTES: Final = 1 << 20  # of an array whose contents are guarded, where NumPy and not a graph used it
 
 
 def same_extent(a: Any, b: Any) -> bool:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from capture.catalogue import BY_NAME, KIND_OF
 from capture.compose import NUMBERS_GIVEN, Composer, Fragment, drawn
-from capture.program import Edit, Piece, Program, Step
+from capture.program import Edit, Program, Step
 from capture.rule import ANY, FN, INDEX, NAME, NUM, OBJ, SEQ, SLOT, TABLE, Rule
+from capture.worlds import run
 
+TRIES = 40
 _USES = {
     OBJ: "sum of attributes",
     SEQ: "sum",
@@ -32,11 +34,9 @@ class Case:
 
     def __str__(self) -> str:
         if self.edit is None:
-            return f"{self.rule.name}-n"
-        own = self.rule.edits
-        text = own[self.edit] if self.edit < len(own) else f"operand {self.edit - len(own)}"
+            return self.rule.name.replace(" ", "_")
         kind = "" if self.kind == NUM else f"-{self.kind}"
-        return re.sub(r"\$n\b|\$", "", f"{self.rule.name}{kind}-{text}").replace("\n", "; ")
+        return f"{self.rule.name}{kind}-{self.edit}".replace(" ", "_")
 
 
 class Plain(Composer):
@@ -58,11 +58,22 @@ def cases() -> Iterator[Case]:
         if KIND_OF[rule.name] == "argument":
             yield Case(rule, rule.gives, None)
             continue
-        operands = {match[0] for match in SLOT.finditer(rule.lines + rule.text)}
+        operands = {match[0] for match in SLOT.finditer(f"{rule.lines}\n{rule.text}")}
         for edit in range(len(rule.edits) + len(operands)):
             yield Case(rule, NUM if rule.gives == ANY else rule.gives, edit)
         if rule.gives == ANY and rule.path:
             yield Case(rule, OBJ, len(rule.edits))
+
+
+def telling(case: Case, folder: Path) -> Program:
+    """The first program of the case whose edits change what plain calls give."""
+    for seed in range(TRIES):
+        program = alone(f"program_{seed}", case, seed)
+        inner = folder / program.name
+        inner.mkdir()
+        if "effect" in KIND_OF[case.rule.name] or run(program, inner, ()).changed:
+            return program
+    raise AssertionError(f"{case} changes no result:\n{program.script()}")
 
 
 def alone(name: str, case: Case, seed: int) -> Program:
@@ -71,14 +82,14 @@ def alone(name: str, case: Case, seed: int) -> Program:
     composer = Plain(rng, 0, name)
     part = composer.brought_to_number(case.rule, case.kind, 0)
     body = "\n".join([*part.lines, f"t = {part.text}"])
-    piece = Piece(body, "\n".join(composer.state), "\n".join(composer.cells), (), tuple(composer.rules))
+    piece = composer.finished(body, ())
     chosen, others = _chosen(case, composer.edits, rng)
     edits = [None, None, chosen, None, *others, chosen] if chosen is not None else [None] * 6
     steps = []
     for edit in edits:
         texts = ((0, drawn(edit, rng)),) if edit is not None else ()
         steps.append(Step(texts, rng.choice(NUMBERS_GIVEN) if case.edit is None else "2"))
-    return Program(name, {0: piece}, tuple(steps))
+    return Program(name, {0: piece}, True, tuple(steps))
 
 
 def _chosen(case: Case, edits: list[Edit], rng: random.Random) -> tuple[Edit | None, list[Edit]]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from capture.rule import INDEX, NAME, Rule, rule
 
+_FLOATS = "a float among the arguments is an input, whose value a trace does not know"
+
 
 def _argument(name: str, text: str, gives: str = "num", lines: str = "") -> Rule:
-    return rule(f"argument: {name}", text, gives=gives, lines=lines, scope="program")
+    return rule(f"argument: {name}", text, gives=gives, lines=lines, scope="program", refuses=_FLOATS)
 
 
 ARGUMENTS: tuple[Rule, ...] = (
@@ -42,7 +44,20 @@ ARGUMENTS: tuple[Rule, ...] = (
     _argument("sorted", "sorted([3, n, 1])[0]"),
     _argument("sum", "sum([n, n])"),
     _argument("is None", "(1 if n is None else n)"),
-    _argument("match", "r$n_", lines="match n:\n    case 0:\n        r$n_ = 4\n    case bool():\n        r$n_ = 5\n    case int():\n        r$n_ = 6\n    case _:\n        r$n_ = 7"),
+    _argument(
+        "match",
+        "r$n_",
+        lines="""\
+match n:
+    case 0:
+        r$n_ = 4
+    case bool():
+        r$n_ = 5
+    case int():
+        r$n_ = 6
+    case _:
+        r$n_ = 7""",
+    ),
     _argument("range", "sum(range(int(n > 1) + 1))"),
     _argument("held by a list", "[n, 1][0]"),
     _argument("held by a box", "Box(a=n).a"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from capture.catalogue import giving
 from capture.program import Edit, Piece, Program, Step
@@ -51,6 +51,7 @@ class Composer:
         self.names = {"main": name, "other": name + "_other"}
         self.state: list[str] = []
         self.cells: list[str] = []
+        self.parameters: list[str] = []
         self.edits: list[Edit] = []
         self.rules: list[str] = []
 
@@ -64,7 +65,7 @@ class Composer:
             return Fragment(value(kind, self.rng).text)
         rules = giving(kind)
         if depth <= 0:
-            rules = [rule for rule in rules if not SLOT.search(rule.text + rule.lines)]
+            rules = [rule for rule in rules if not SLOT.search(f"{rule.lines}\n{rule.text}")]
         return self.wrapped(self.instance(self.rng.choice(rules), kind, depth))
 
     def instance(self, rule: Rule, kind: str, depth: int) -> Fragment:
@@ -88,6 +89,7 @@ class Composer:
             lines.append(put(rule.lines))
         self.state += [fill(rule.state, **words)] if rule.state else []
         self.cells += [fill(rule.cells, **words)] if rule.cells else []
+        self.parameters += [fill(rule.parameter, **words)] if rule.parameter else []
         fixed = {**self.names, "n": n}
         inner = [edit.replace("$p", rule.path) for edit in held.edits if rule.path]
         self.edits += [Edit(_partly(edit, fixed), kind, rule.name) for edit in (*rule.edits, *inner)]
@@ -155,7 +157,12 @@ class Composer:
                 lines = [*test.lines, f"t = t + {test.text}"] if "{test}" in around else []
                 around = _AROUND[0] if "{test}" in around else around
                 body = "\n".join([*lines, around.format(n=self.number(), body=indented(body))])
-        return Piece(body, "\n".join(self.state), "\n".join(self.cells), tuple(self.edits), tuple(self.rules))
+        return self.finished(body, tuple(self.edits))
+
+    def finished(self, body: str, edits: tuple[Edit, ...]) -> Piece:
+        """A piece with what was collected."""
+        state, cells = "\n".join(self.state), "\n".join(self.cells)
+        return Piece(body, state, cells, tuple(self.parameters), edits, tuple(self.rules))
 
 
 def _partly(template: str, words: dict[str, str]) -> str:
@@ -180,14 +187,11 @@ def compose(name: str, rules: Sequence[Rule], rng: random.Random, calls: int = 5
         first = composer.next
     if rng.random() < 0.2:  # state that nothing reads
         place = rng.randrange(len(rules))
-        unread = pieces[place]
-        pieces[place] = Piece("pass", unread.state, unread.cells, unread.edits, unread.rules)
+        pieces[place] = replace(pieces[place], body="pass")
     every = [(place, edit) for place, piece in pieces.items() for edit in piece.edits]
     steps = []
     for call in range(calls):
         chosen = rng.sample(every, min(len(every), rng.choice((0, 1, 1, 2, 3)))) if call else []
         edits = tuple((place, drawn(edit, rng)) for place, edit in chosen)
         steps.append(Step(edits, rng.choice(NUMBERS_GIVEN) if rng.random() < 0.5 else "2"))
-    return Program(name, pieces, tuple(steps))
-
-
+    return Program(name, pieces, rng.random() < 0.5, tuple(steps))

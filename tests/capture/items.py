@@ -54,7 +54,7 @@ ITEMS: tuple[Rule, ...] = (
     _list("item of a list in a dict", "{0: L$n}[0][0]"),
     _dict("item of dict", 'D$n["k"]'),
     _dict("dict.get", 'D$n.get("k")'),
-    _dict("dict.items", 'list(D$n.items())[0][1]'),
+    _dict("dict.items", "list(D$n.items())[0][1]"),
     _dict("dict.values", "list(D$n.values())[0]"),
     _dict("loop over a dict", "[D$n[e] for e in D$n][0]"),
     _dict("dict of a dict", 'dict(D$n)["k"]'),
@@ -67,6 +67,15 @@ ITEMS: tuple[Rule, ...] = (
     _dict("key from a tuple", 'D$n[("j", "k")[1]]'),
     _dict("match of a mapping", "r$n", 'match D$n:\n    case {"k": r$n, **rest$n}:\n        pass'),
     _dict("MappingProxyType", 'types.MappingProxyType(D$n)["k"]'),
+    place(
+        "match of an attribute",
+        "r$n",
+        "B$n.v = $new",
+        "B$n = Box(v=$new)",
+        lines="match B$n:\n    case Box(v=r$n):\n        pass",
+        state="B$n = Box(v=$old)",
+        path="B$n.v",
+    ),
     place(
         "dict.get with a default",
         'D$n.get("z", $old)',
@@ -161,11 +170,18 @@ B$n = C$n()""",
         'D$n["l"] = $new\nA$n = operator.itemgetter("l")',
         state='A$n = operator.itemgetter("k")\n' + _DICT,
     ),
-    place("array of objects", "A$n.get()", "A$n = Get$n($new)", "A$n.h[0] = $new", state="""\
+    place(
+        "array of objects",
+        "A$n.get()",
+        "A$n = Get$n($new)",
+        "A$n.h[0] = $new",
+        state="""\
 class Get$n:
     def __init__(self, held):
         self.h = [held]
     def get(self, at=0):
         return self.h[at]
-A$n = Get$n($old)""", path="A$n.h[0]"),
+A$n = Get$n($old)""",
+        path="A$n.h[0]",
+    ),
 )

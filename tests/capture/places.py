@@ -13,9 +13,7 @@ def set$n(value):
 
 PLACES: tuple[Rule, ...] = (
     place("global", "G$n", "G$n = $new", state="G$n = $old", path="G$n"),
-    place(
-        "global of another module", "other.g$n", "other.g$n = $new", state="other.g$n = $old", path="other.g$n"
-    ),
+    place("global of another module", "other.g$n", "other.g$n = $new", state="other.g$n = $old", path="other.g$n"),
     place(
         "name imported inside",
         "r$n",
@@ -32,12 +30,24 @@ PLACES: tuple[Rule, ...] = (
         state="other.g$n = $old",
         path="other.g$n",
     ),
+    place("sys.modules", 'sys.modules["$other"].g$n', "other.g$n = $new", state="other.g$n = $old", path="other.g$n"),
     place(
-        "sys.modules", 'sys.modules["$other"].g$n', "other.g$n = $new", state="other.g$n = $old", path="other.g$n"
+        "name among the builtins",
+        "u$n",
+        "builtins.u$n = $new",
+        "u$n = $new",
+        state="builtins.u$n = $old",
     ),
     place("globals()", 'globals()["G$n"]', "G$n = $new", state="G$n = $old", path="G$n"),
     place("globals().get", 'globals().get("G$n")', "G$n = $new", state="G$n = $old", path="G$n"),
-    place("eval", 'eval("G$n")', "G$n = $new", state="G$n = $old", path="G$n"),
+    place(
+        "eval",
+        'eval("G$n")',
+        "G$n = $new",
+        state="G$n = $old",
+        path="G$n",
+        refuses="a script is rewritten, so that eval would see other variables",
+    ),
     place("cell of the function", "K$n", "set$n($new)", cells=_CELL),
     place(
         "cell of an inner function alone",
@@ -98,6 +108,16 @@ again$n, _ = make$n($new)""",
         path='d$n.__kwdefaults__["value"]',
     ),
     place(
+        "default of the function itself",
+        "p$n",
+        'program.__kwdefaults__["p$n"] = $new',
+        'program.__kwdefaults__ = {**program.__kwdefaults__, "p$n": $new}',
+        parameter="p$n=$old",
+        path='program.__kwdefaults__["p$n"]',
+        scope="program",
+        refuses="a float among the arguments is an input, whose value a trace does not know",
+    ),
+    place(
         "code of a helper",
         "h$n()",
         "h$n.__code__ = (lambda: $new).__code__",
@@ -134,9 +154,7 @@ again$n, _ = make$n($new)""",
         state="B$n = Box(v=$old)\ndef call$n(function, *values):\n    return function(*values)",
         path="B$n.v",
     ),
-    place(
-        "generator", "next(g$n())", "G$n = $new", state="G$n = $old\ndef g$n():\n    yield G$n", path="G$n"
-    ),
+    place("generator", "next(g$n())", "G$n = $new", state="G$n = $old\ndef g$n():\n    yield G$n", path="G$n"),
     place(
         "generator that delegates",
         "list(h$n())[0]",

@@ -23,6 +23,7 @@ class Piece:
     body: str
     state: str
     cells: str
+    parameters: tuple[str, ...]
     edits: tuple[Edit, ...]
     rules: tuple[str, ...]
 
@@ -41,6 +42,7 @@ class Program:
 
     name: str
     pieces: dict[int, Piece]
+    has_file: bool  # whether its main module says what file it is from
     steps: tuple[Step, ...]
 
     @property
@@ -59,7 +61,9 @@ class Program:
         state = "\n".join(piece.state for piece in pieces if piece.state)
         cells = "\n".join(piece.cells for piece in pieces if piece.cells)
         body = "\n".join(piece.body for piece in pieces)
-        program = f"def program(x, n=1):\n    t = 0\n{indented(body)}\n    return x * t + 1"
+        parameters = [parameter for piece in pieces for parameter in piece.parameters]
+        head = ", ".join(["x", "n=1", *(["*"] if parameters else []), *parameters])
+        program = f"def program({head}):\n    t = 0\n{indented(body)}\n    return x * t + x"
         if cells:
             program = f"def make():\n{indented(cells)}\n{indented(program)}\n    return program\nprogram = make()"
         return f"{HEAD.replace('$other', self.other)}\n{state}\n\n\n{program}\n"
@@ -67,7 +71,8 @@ class Program:
     def script(self) -> str:
         """A script that runs the program by itself, plain, traced and scripted."""
         steps = [([text for _, text in step.edits], step.n) for step in self.steps]
-        return _SCRIPT.format(name=self.name, other=self.other, source=self.source(), steps=steps)
+        known = '"main.py"' if self.has_file else None
+        return _SCRIPT.format(file=known, name=self.name, other=self.other, source=self.source(), steps=steps)
 
 
 _SCRIPT = """\
@@ -76,6 +81,7 @@ import jitgraph as jg
 SOURCE = r'''
 {source}'''
 STEPS = {steps!r}
+FILE = {file}
 os.environ.setdefault("JITGRAPH_INTERPRET", "1")
 warnings.simplefilter("ignore")
 folder = tempfile.mkdtemp()
@@ -86,6 +92,7 @@ def run(text, file, module):
 for way in (lambda f: f, jg.trace, jg.script):
     sys.modules["{other}"] = types.ModuleType("{other}")
     main = sys.modules["{name}"] = types.ModuleType("{name}")
+    main.__file__ = FILE and os.path.join(folder, FILE)
     run(SOURCE, "main.py", main)
     function = way(main.program)
     for number, (edits, n) in enumerate(STEPS):

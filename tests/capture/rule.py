@@ -43,6 +43,7 @@ class Rule:
     lines: str = ""
     state: str = ""
     cells: str = ""
+    parameter: str = ""  # of the program itself
     edits: tuple[str, ...] = ()
     path: str = ""
     scope: str = "module"
@@ -100,13 +101,22 @@ def value(kind: str, rng: random.Random) -> Value:
     if kind == FN:
         return rng.choice(FUNCTIONS)
     if kind == SEQ:
-        texts = [f"[{a}, {b}, {c}]", f"deque([{a}, {b}, {c}])", f"UserList([{a}, {b}, {c}])", f"({a}, {b}, {c})", "[0, 0, 0]", "[]"]
+        texts = [
+            f"[{a}, {b}, {c}]",
+            f"deque([{a}, {b}, {c}])",
+            f"UserList([{a}, {b}, {c}])",
+            f"({a}, {b}, {c})",
+            "[0, 0, 0]",
+            "[]",
+        ]
         inner = ("if $p:\n    $p[-1] = $v", "$p.append($v)", "$p.reverse()", "$p.insert(0, $v)", "$p.clear()")
         pick = rng.choice([0, 0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 3, 4, 5])
         return Value(texts[pick], inner if pick != 3 else ())
     kinds = ["{}", "{}", "defaultdict(int, {})", "OrderedDict({})", "UserDict({})", "ChainMap({{}}, {})"]
     entries = "{" + f'"a": {a}, "bb": {b}' + "}"
-    return Value(rng.choice(kinds).format(entries), ('$p["a"] = $v', '$p["bb"] = $v', '$p.update(a=$v)', '$p["c"] = $v'))
+    return Value(
+        rng.choice(kinds).format(entries), ('$p["a"] = $v', '$p["bb"] = $v', "$p.update(a=$v)", '$p["c"] = $v')
+    )
 
 
 FUNCTIONS = (
@@ -121,9 +131,11 @@ FUNCTIONS = (
     Value("operator.neg"),
 )
 
-HEAD = '''\
+HEAD = """\
 import builtins, collections, contextlib, copy, dataclasses, enum, functools, itertools, math, operator, sys, types
 import weakref
+import jitgraph as jg
+import numpy as np
 from collections import ChainMap, OrderedDict, UserDict, UserList, defaultdict, deque
 import $other as other
 
@@ -159,4 +171,4 @@ def plus(p, q=1):
 
 def echo(value=0):
     return value
-'''
+"""

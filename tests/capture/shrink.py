@@ -15,7 +15,7 @@ def failure_of(program: Program, way: str) -> str:
     """How the program fails when it is run in a fresh folder; nothing where it does not, or does not run at all."""
     with tempfile.TemporaryDirectory() as folder:
         try:
-            return run(program, Path(folder).resolve(), (way,)).failure
+            return run(program, Path(folder).resolve(), (way,)).failures.get(way, "")
         except NameError:  # a piece or an edit that another one needs
             return ""
 

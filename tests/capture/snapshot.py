@@ -10,7 +10,7 @@ from typing import Any
 
 import jitgraph as jg
 
-_SKIPPED = ("__dict__", "__weakref__", "__doc__", "__module__", "__builtins__", "__annotations__")
+_SKIPPED = ("__dict__", "__weakref__", "__doc__", "__module__", "__builtins__", "__annotations__", "__slotnames__")
 
 
 class Snapshot:

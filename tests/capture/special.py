@@ -6,7 +6,7 @@ from capture.rule import Rule, place, rule
 
 
 def _special(method: str, text: str, body: str, other: str, arguments: str = "self", lines: str = "") -> Rule:
-    """A class whose ``method`` gives ``body``; replaced, it gives ``other``; ``H$n`` and ``B$n.h`` are what it reads."""
+    """A class whose ``method`` gives ``body``, which reads ``H$n`` and ``B$n.h``; replaced, it gives ``other``."""
     return rule(
         f"{method} replaced",
         text,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Iterable
 from types import CodeType
@@ -11,11 +12,34 @@ from types import CodeType
 from capture.catalogue import KIND_OF, KINDS
 
 UNREACHED = {
-    **dict.fromkeys(("CACHE", "EXTENDED_ARG_QUICK", "RESERVED", "INTERPRETER_EXIT", "EXIT_INIT_CHECK"), "never in code"),
-    **dict.fromkeys(("LOAD_NAME_", "IMPORT_STAR", "PRINT_EXPR", "LOAD_LOCALS_"), "of modules alone"),
-    **dict.fromkeys(("GET_AITER", "GET_ANEXT", "END_ASYNC_FOR", "BEFORE_ASYNC_WITH"), "of coroutines that wait"),
-    **dict.fromkeys(("ASYNC_GEN_WRAP",), "of generators that wait"),
+    "never in code as it is compiled": ("CACHE", "RESERVED", "INTERPRETER_EXIT", "EXIT_INIT_CHECK", "ENTER_EXECUTOR"),
+    "of modules alone": ("IMPORT_STAR", "PRINT_EXPR"),
+    "of coroutines and generators that wait": (
+        *("GET_AITER", "GET_ANEXT", "END_ASYNC_FOR", "BEFORE_ASYNC_WITH", "ASYNC_GEN_WRAP"),
+    ),
+    "of type parameters, which Python 3.11 lacks": ("LOAD_FROM_DICT_OR_GLOBALS",),
 }
+
+outcomes: Counter[str] = Counter()  # of the random programs that this run of the tests has tried
+
+
+def note(*found: str) -> None:
+    """A program came out so."""
+    outcomes.update(found)
+
+
+def dump() -> dict[str, int]:
+    """The counts of this process, as plain data."""
+    return dict(outcomes)
+
+
+def summary() -> list[str]:
+    """How random programs came out, and what they hold by kind of source and by instruction."""
+    groups: dict[str, list[str]] = {}
+    for name, count in sorted(outcomes.items()):
+        group, _, rest = name.partition(": ")
+        groups.setdefault(group, []).append(f"{rest} {count}")
+    return [line for group, found in groups.items() for line in textwrap.wrap(f"{group}: {', '.join(found)}", 118)]
 
 
 class Table:
@@ -36,6 +60,13 @@ class Table:
         met = [name for name in KIND_OF if not self.rules[name]]
         return met + [name for name in instructions() if not self.instructions[name]]
 
+    def by_kind(self) -> list[str]:
+        """The counts of ``note`` for this table: each row once, as often as it was met."""
+        kinds = Counter({kind: sum(self.rules[rule.name] for rule in rules) for kind, rules in KINDS.items()})
+        found = [f"source kinds: {kind}" for kind in kinds.elements()]
+        version = ".".join(map(str, sys.version_info[:2]))
+        return found + [f"instructions of Python {version}: {name}" for name in self.instructions.elements()]
+
     def lines(self) -> list[str]:
         """The table as text."""
         found = [f"{'source kind':20} {'rules':>6} {'programs':>9}"]
@@ -49,6 +80,6 @@ class Table:
 
 def instructions() -> list[str]:
     """The instructions that code of functions can have on this Python."""
-    pseudo = getattr(dis, "_all_opmap", dis.opmap).keys() - dis.opmap.keys()
-    kept = [name for name in dis.opmap if name not in pseudo and not name.startswith(("INSTRUMENTED", "<"))]
-    return [name for name in kept if name not in UNREACHED]
+    unreached = {name for names in UNREACHED.values() for name in names}
+    real = [name for name, code in dis.opmap.items() if code < 256 and not name.startswith("INSTRUMENTED")]
+    return [name for name in real if name not in unreached]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from capture.rule import FN, INDEX, NAME, OBJ, SEQ, TABLE, Rule, rule
 
+_TWO_CLASSES = "class C$n:\n    pass\nclass D$n:\n    pass\nB$n = C$n()"
+_TURNS = ("B$n.__class__ = D$n", "B$n.__class__ = C$n")
+
 USES: tuple[Rule, ...] = (
     rule("attribute of an object", "$obj.a"),
     rule("getattr of a computed name", "getattr($obj, $name)"),
@@ -14,7 +17,18 @@ USES: tuple[Rule, ...] = (
     rule("dir", "len([e for e in dir($obj) if len(e) == 1])"),
     rule("isinstance of an object", "(1 if isinstance($obj, Box) else 2)"),
     rule("type of an object compared", "(1 if type($obj) is Box else 2)"),
-    rule("match of a class", "r$n", lines="match $obj:\n    case Box(a=1):\n        r$n = 5\n    case Box(a=r$n, bb=_):\n        pass\n    case _:\n        r$n = 3"),
+    rule(
+        "match of a class",
+        "r$n",
+        lines="""\
+match $obj:
+    case Box(a=1):
+        r$n = 5
+    case Box(a=r$n, bb=_):
+        pass
+    case _:
+        r$n = 3""",
+    ),
     rule(
         "one object or two",
         "(1 if P$n is Q$n else 2)",
@@ -22,6 +36,15 @@ USES: tuple[Rule, ...] = (
         "Q$n = P$n",
         "P$n = Q$n = Box(a=2)",
         state="P$n = Box(a=1)\nQ$n = P$n",
+    ),
+    rule("isinstance of an object of another class", "(1 if isinstance(B$n, C$n) else 2)", *_TURNS, state=_TWO_CLASSES),
+    rule("type of an object of another class", "(1 if type(B$n) is C$n else 2)", *_TURNS, state=_TWO_CLASSES),
+    rule(
+        "match of an object of another class",
+        "r$n",
+        *_TURNS,
+        lines="match B$n:\n    case C$n():\n        r$n = 1\n    case _:\n        r$n = 2",
+        state=_TWO_CLASSES,
     ),
     rule("one list or two", "(1 if P$n is Q$n else 2)", "Q$n = [1]", "Q$n = P$n", state="P$n = [1]\nQ$n = P$n"),
     rule("sum of attributes", "sum(vars($obj).values())"),
@@ -49,8 +72,16 @@ USES: tuple[Rule, ...] = (
     rule("size of a set", "len(set($seq))"),
     rule("size of a set comprehension", "len({e for e in $seq if e})"),
     rule("sum of a for loop", "r$n", lines="r$n = 0\nfor e$n in $seq:\n    r$n += e$n"),
-    rule("for loop with continue", "r$n", lines="r$n = 0\nfor e$n in $seq:\n    if e$n:\n        continue\n    r$n = r$n + 1\nelse:\n    r$n += 2"),
-    rule("while over indices", "r$n", lines="r$n = i$n = 0\nq$n = $seq\nwhile i$n < len(q$n):\n    r$n += q$n[i$n]\n    i$n += 1"),
+    rule(
+        "for loop with continue",
+        "r$n",
+        lines="r$n = 0\nfor e$n in $seq:\n    if e$n:\n        continue\n    r$n = r$n + 1\nelse:\n    r$n += 2",
+    ),
+    rule(
+        "while over indices",
+        "r$n",
+        lines="r$n = i$n = 0\nq$n = $seq\nwhile i$n < len(q$n):\n    r$n += q$n[i$n]\n    i$n += 1",
+    ),
     rule("count of a number", "list($seq).count($num)"),
     rule("equal sequences", "(1 if [bool(e) for e in $seq] == [bool(e) for e in $seq2] else 2)"),
     rule("unpacked into a call", "max(*$seq)"),
@@ -64,7 +95,18 @@ USES: tuple[Rule, ...] = (
     rule("loop over the keys", "sum([len(e) for e in $table])"),
     rule("itemgetter of a computed name", "operator.itemgetter($name)($table)"),
     rule("length of a merged table", 'len({**$table, $name.replace("a", "c"): 1})'),
-    rule("match of a table", "r$n", lines='match $table:\n    case {"a": 0 | 1}:\n        r$n = 4\n    case {"a": r$n}:\n        pass\n    case _:\n        r$n = 3'),
+    rule(
+        "match of a table",
+        "r$n",
+        lines="""\
+match $table:
+    case {"a": 0 | 1}:
+        r$n = 4
+    case {"a": r$n}:
+        pass
+    case _:
+        r$n = 3""",
+    ),
     rule("object as its attributes", "Box(**$table).a"),
     rule("call of a function", "$fn($num)"),
     rule("call with a star", "$fn(*[$num])"),
@@ -103,7 +145,20 @@ USES: tuple[Rule, ...] = (
     rule("repr of a number", "(1 if repr($num) == '1' else 2)"),
     rule("number in an f-string", "len(f'{q$n:>8}{q$n!r}')", lines="q$n = $num"),
     rule("is None", "(1 if $num is None else $num)"),
-    rule("match of a number", "r$n", lines="match $num:\n    case 0:\n        r$n = 4\n    case int():\n        r$n = 6\n    case _ if $num2:\n        r$n = 7\n    case _:\n        r$n = 8"),
+    rule(
+        "match of a number",
+        "r$n",
+        lines="""\
+match $num:
+    case 0:
+        r$n = 4
+    case int():
+        r$n = 6
+    case _ if $num2:
+        r$n = 7
+    case _:
+        r$n = 8""",
+    ),
     rule("round", "round($num, 1)"),
     rule("floor division", "($num // 2)"),
     rule("remainder", "($num % 3)"),

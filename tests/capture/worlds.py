@@ -31,9 +31,9 @@ class Outcome:
 
 @dataclass
 class Report:
-    """``failure`` says how a way differed; ``refusals`` holds the errors with which a trace declined; the calls agreed."""
+    """How a way differed, with what errors ways declined, and how many calls of each agreed."""
 
-    failure: str = ""
+    failures: dict[str, str] = field(default_factory=dict)
     refusals: dict[str, str] = field(default_factory=dict)
     agreed: dict[str, int] = field(default_factory=dict)
     changed: bool = False  # whether the plain results differed from one another
@@ -49,6 +49,7 @@ class World:
         self.refused_edits: list[str] = []
         self.other = sys.modules[program.other] = types.ModuleType(program.other)
         self.main = sys.modules[program.name] = types.ModuleType(program.name)
+        self.main.__file__ = str(folder / "main.py") if program.has_file else None
         self.execute("main.py", program.source())
         self.function = self.main.program
 
@@ -101,7 +102,8 @@ def run(program: Program, folder: Path, ways: tuple[str, ...] = tuple(WAYS)) -> 
         results = [(outcome.result, type(outcome.error), outcome.state) for outcome in due]
         report.changed = len({result[:2] for result in results}) > 1
         for way in ways:
-            report.failure = report.failure or _compare(program, folder, way, due, report)
+            if failure := _compare(program, folder, way, due, report):
+                report.failures[way] = failure
     return report
 
 
@@ -144,7 +146,9 @@ def _compare(program: Program, folder: Path, way: str, due: list[Outcome], repor
                             return f"{where}: refused, but left state changed\n{_lines(before, found.state)}"
                 elif type(found.error) is not type(expected.error):
                     return f"{where}: {found.error!r}, not {expected.error or expected.result!r}"
-                return ""
+                if found.state == expected.state:
+                    continue
+                return ""  # what a plain call had done before its error, or would have done, is not done
             if expected.error is not None:
                 return f"{where}: {found.result}, not {expected.error!r}"
             if found.result != expected.result:

@@ -17,7 +17,6 @@ import types
 from array import array
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from types import CodeType, FrameType
 from typing import Any, Final
 
@@ -25,7 +24,7 @@ import numpy as np
 
 from jitgraph.eager import EagerValue
 from jitgraph.errors import TraceError
-from jitgraph.runtime import collector, forks
+from jitgraph.runtime import collector
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import known_answers
 from jitgraph.tracing.capture.calls import Calls
@@ -33,6 +32,7 @@ from jitgraph.tracing.capture.events import FAILED, Activation, Finish, Site, fo
 from jitgraph.tracing.capture.followed import is_followed, is_library_module, original_of
 from jitgraph.tracing.capture.kinds import SIMPLE, is_a, may_change
 from jitgraph.tracing.capture.layout import cell_of
+from jitgraph.tracing.capture.monitoring import run_watched
 from jitgraph.tracing.source import MISSING, Place, item_of
 from jitgraph.tracing.state import is_container
 from jitgraph.tracing.symbolic.number import SymbolicNumber
@@ -40,10 +40,6 @@ from jitgraph.tracing.symbolic.number import SymbolicNumber
 STAGING: Final = "__jg__"  # the variable of rewritten functions that holds the staging functions
 _CALLEE: Final = ("jitgraph.tracing.script.callees", "callee")
 _PLAIN_KEYS: Final = (int, str, bytes, float, complex, type(None), type)
-
-# From 3.12 on a trace function changes the code of all threads that run it: two threads that switched instruction
-# events on and off at once made CPython 3.12.1 crash. One thread records at a time there, inside a recording too.
-_ALONE: Final = forks.lock(awaited=True) if sys.version_info >= (3, 12) else nullcontext()
 
 
 class Capture(Calls):
@@ -69,19 +65,11 @@ class Capture(Calls):
                 function = getattr(function, "__dict__", {}).get("__wrapped__")
 
     def call(self, function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Any:
-        """What the function returns; meanwhile all that it reads and changes is noted.
-
-        It is no context manager: a signal handler may raise before the first line of an ``__exit__`` in Python, and the
-        lock and the trace function would stay. ``with`` on a lock and ``finally`` leave no such gap.
-        """
-        with _ALONE, collector.PAUSED.inside():
-            previous = sys.gettrace()
+        """What the function returns; meanwhile all that it reads and changes is noted."""
+        with collector.PAUSED.inside():
             try:
-                sys._getframe().f_trace_opcodes = True  # from 3.12 on the first such frame switches its events on
-                sys.settrace(self._on_call)
-                return function(*args, **keywords)
+                return run_watched(self._on_call, function, *args, **keywords)
             finally:
-                sys.settrace(previous)
                 self._view = self._site = None
 
     # --- frames -----------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from jitgraph.tracing.capture.depth import depths
 from jitgraph.tracing.capture.followed import PACKAGE
 from jitgraph.tracing.capture.instructions import CLASSES
 from jitgraph.tracing.capture.layout import WORD, data_of, layout, object_at, slots_of
+from jitgraph.tracing.capture.monitoring import follow_instructions, leave_instructions
 
 if TYPE_CHECKING:
     from jitgraph.tracing.capture.sink import Sink
@@ -136,23 +137,28 @@ class Activation:
     def event(self, frame: FrameType, event: str, argument: Any) -> Any:
         """A local trace function."""
         if event == "opcode":
-            offset = frame.f_lasti
-            if (finish := self._finish) is not None:
-                self._finish = None
-                self.stack = self._base + self._depths[offset] * WORD
-                finish(self)
-            if (site := self._sites.get(offset)) is not None:
-                self.stack = self._base + site.depth * WORD
-                self._finish = site.handler(self.sink, self, site)
+            self.instruction(frame.f_lasti)
         elif event == "exception" and (finish := self._finish) is not None:
             self._finish = None
             finish(FAILED)
+        elif event == "return":
+            leave_instructions(frame)
         return self.event
+
+    def instruction(self, offset: int) -> None:
+        """The frame is about to run the instruction at ``offset``."""
+        if (finish := self._finish) is not None:
+            self._finish = None
+            self.stack = self._base + self._depths[offset] * WORD
+            finish(self)
+        if (site := self._sites.get(offset)) is not None:
+            self.stack = self._base + site.depth * WORD
+            self._finish = site.handler(self.sink, self, site)
 
 
 def follow(frame: FrameType, activation: Activation) -> Any:
     """Let ``activation`` see each instruction of the frame; the local trace function."""
     frame.f_trace_lines = False
-    frame.f_trace = activation.event  # from 3.13 on the next line does nothing for a frame without it
-    frame.f_trace_opcodes = True
+    frame.f_trace = activation.event
+    follow_instructions(frame, activation.instruction)
     return activation.event

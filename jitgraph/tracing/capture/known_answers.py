@@ -18,6 +18,7 @@ from jitgraph.tracing.capture.events import NULL, Activation, Finish, Site, foll
 from jitgraph.tracing.capture.handlers import HANDLERS
 from jitgraph.tracing.capture.instructions import CLASSES
 from jitgraph.tracing.capture.layout import word_at
+from jitgraph.tracing.capture.monitoring import run_watched
 
 _FILE: Final = "<jitgraph known answers>"
 _SOURCE: Final = """
@@ -142,14 +143,9 @@ def differing() -> list[str]:
     space: dict[str, Any] = {name: _Object() for name in "aof"}
     space |= {"i": 1001, "j": 1002, "l": [1001, 1002, 1003], "e": [1004], "t": (1005,), "key": "k", "other": "n"}
     space |= {"d": {"k": 1006}, "kind": _Object, "error": ValueError()}
-    answers, previous = _Answers(), sys.gettrace()
-    sys._getframe().f_trace_opcodes = True  # from 3.12 on the first such frame switches instruction events on
+    answers = _Answers()
     with collector.PAUSED.inside():
-        sys.settrace(answers.on_call)
-        try:
-            exec(compile(_SOURCE, _FILE, "exec"), space)
-        finally:
-            sys.settrace(previous)
+        run_watched(answers.on_call, exec, compile(_SOURCE, _FILE, "exec"), space)
     functions = {id(space[name]) for name in ("names", "attributes", "operators", "elements", "calls", "patterns")}
     wrong = [] if functions <= answers.functions else ["the function of a frame"]
     wrong += [f"{name}, of which no class is known" for name in HANDLERS.keys() - CLASSES.keys()]

@@ -41,6 +41,9 @@ _TAKERS: Final[frozenset[int]] = frozenset(
     )
 )
 _OWNERS: Final = (list, tuple, dict, set, frozenset, str, bytes, bytearray, range, slice, collections.deque)
+_KEEPERS: Final = frozenset({"__setattr__", "__delattr__"})
+"""Slots that keep what they are given and look at nothing in it."""
+
 _GETTERS: Final = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
 
 
@@ -70,6 +73,8 @@ def takes_numbers(function: Any, numbers: Sequence[SymbolicNumber]) -> bool:
         return takes_numbers(function.func, numbers)
     if isinstance(function, types.FunctionType | type):
         return _is_seen(function)
+    if isinstance(function, types.MethodWrapperType | types.WrapperDescriptorType) and function.__name__ in _KEEPERS:
+        return True
     if isinstance(function, types.BuiltinMethodType | types.MethodWrapperType):
         owner = function.__self__
         return isinstance(owner, (*_OWNERS, *_GETTERS)) or (isinstance(owner, type) and issubclass(owner, dict))

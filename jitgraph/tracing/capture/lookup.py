@@ -247,7 +247,7 @@ class Lookup(State):
             return None
         if id(owner) not in self.steady:
             return None
-        if place.identity in self.reads or id(self.storage(owner)) not in self.mutated:
+        if place.identity in self.reads or id(place.storage) not in self.mutated:
             self.keep(place, value)
         return self.expect(value) if value is not MISSING else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import heapq
 import types
 from array import array
 from collections import Counter, OrderedDict, defaultdict, deque
@@ -300,6 +301,158 @@ def test_bodies_of_control_flow_refuse_it(function: Any) -> None:
     with pytest.raises(jg.TraceError, match="is changed in a body of"):
         jg.trace(lambda x: jg.cond(x.sum() > 1, body, lambda y: y, x))(jg.ones(2))
     assert shown(mine) == shown(due)
+
+
+# --- methods and assignments of one container ----------------------------------------------------------------------
+
+
+def last_and_append(s: Any, x: Any) -> Any:
+    s.numbers[-1] = 7
+    s.numbers.append(8)
+    return x * s.numbers[-1] + s.numbers[-2]
+
+
+def last_and_pop(s: Any, x: Any) -> Any:
+    s.numbers[-1] = 7
+    s.numbers.pop()
+    return x * len(s.numbers)
+
+
+def insert_and_set(s: Any, x: Any) -> Any:
+    s.numbers.insert(0, 9)
+    s.numbers[1] = 4
+    return x * s.numbers[0]
+
+
+def set_to_the_same(s: Any, x: Any) -> Any:
+    s.numbers[0] = 3
+    s.numbers.append(1)
+    return x
+
+
+def put_in_anew(s: Any, x: Any) -> Any:
+    del s.table["old"]
+    s.table["new"] = 5
+    s.table["old"] = x
+    return x
+
+
+def add_to_itself(s: Any, x: Any) -> Any:
+    s.numbers += [1]
+    return x
+
+
+def add_to_another(s: Any, x: Any) -> Any:
+    own = [1]
+    own += s.numbers
+    return x * own[-1]
+
+
+def merge(s: Any, x: Any) -> Any:
+    s.table |= {"z": 1}
+    return x
+
+
+def heap_and_set(s: Any, x: Any) -> Any:
+    heapq.heappush(s.numbers, 0)
+    s.numbers[0] = 5
+    return x * s.numbers[0]
+
+
+def unbound(s: Any, x: Any) -> Any:
+    list.append(s.numbers, 4)
+    dict.update(s.table, k=2)
+    return x
+
+
+def set_and_clear(s: Any, x: Any) -> Any:
+    s.table["old"] = 9
+    s.table.clear()
+    s.table["old"] = 1.0
+    return x * len(s.table)
+
+
+def length_and_append(s: Any, x: Any) -> Any:
+    n = len(s.numbers)
+    s.numbers.append(n)
+    return x * n + (5 in s.numbers)
+
+
+def twice_as_long(s: Any, x: Any) -> Any:
+    s.numbers.extend(s.numbers)
+    return x * s.numbers[0]
+
+
+def slice_and_append(s: Any, x: Any) -> Any:
+    s.numbers[0:2] = [8]
+    s.numbers.append(3)
+    return x * s.numbers[0]
+
+
+def namespace(s: Any, x: Any) -> Any:
+    vars(s).update(w=3)
+    s.v = 4
+    return x * s.w
+
+
+def taken_from_the_namespace(s: Any, x: Any) -> Any:
+    s.q = 1
+    vars(s).pop("q")
+    vars(s)["numbers"] = [1]
+    return x * s.numbers[0]
+
+
+MIXED = [last_and_append, last_and_pop, insert_and_set, set_to_the_same, put_in_anew, add_to_itself, add_to_another]
+MIXED += [merge, heap_and_set, unbound, set_and_clear, length_and_append, twice_as_long, slice_and_append, namespace]
+MIXED += [taken_from_the_namespace]
+EDITS: list[Callable[[Any], None]] = [
+    lambda s: None,
+    lambda s: None,
+    lambda s: s.numbers.__setitem__(0, 11),
+    lambda s: s.numbers.append(2),
+    lambda s: setattr(s, "numbers", [5, 6, 7, 8]),
+    lambda s: setattr(s, "table", {"old": 4, "q": 0}),
+]
+
+
+@pytest.mark.parametrize("function", MIXED, ids=lambda f: f.__name__)
+def test_methods_and_assignments_of_one_container_change_it_as_in_eager(function: Any) -> None:
+    mine, due = state(), state()
+    traced = jg.trace(lambda x: function(mine, x))
+    for n, edit in enumerate(EDITS):
+        edit(mine)
+        edit(due)
+        if not due.numbers:  # all were taken
+            break
+        x = jg.asarray([1.0 + n])
+        assert shown(traced(x)) == shown(function(due, x))
+        assert shown(mine) == shown(due)
+
+
+@pytest.mark.parametrize("function", MIXED, ids=lambda f: f.__name__)
+def test_what_was_recorded_is_undone(function: Any) -> None:
+    mine, due = state(), state()
+
+    def fails(x: Any) -> Any:
+        function(mine, x)
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        jg.trace(fails)(jg.ones(1))
+    assert shown(mine) == shown(due)
+
+
+@pytest.mark.parametrize("target", [bytearray(b"ab"), array("i", [1, 2]), deque([1], maxlen=1)], ids=repr)
+def test_what_no_operation_repeats_is_refused(target: Any) -> None:
+    before = copy.copy(target)
+
+    def f(x: Any) -> Any:
+        target.append(3)
+        return x
+
+    with pytest.raises(jg.TraceError, match="target was changed"):
+        jg.trace(f)(jg.ones(1))
+    assert target == before
 
 
 def test_every_changing_method_is_known() -> None:

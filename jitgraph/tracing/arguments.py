@@ -14,7 +14,7 @@ from jitgraph.errors import ArgumentError, TraceError
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.binding import called, raise_as_python
+from jitgraph.tracing.binding import called, defaults_of, raise_as_python, same_defaults
 from jitgraph.tracing.guard import Equals, Guard, Layout, Objects, Same, Varies
 from jitgraph.tracing.source import Source
 from jitgraph.tracing.values import plain_of
@@ -80,6 +80,7 @@ class Binder:
         """TraceError where a static argument is no parameter."""
         self.function = called(function)
         self.signature = inspect.signature(self.function)
+        self._defaults = defaults_of(self.function)
         self.parameters = tuple(self.signature.parameters.values())
         self.names = tuple(parameter.name for parameter in self.parameters)
         positional = [p for p in self.parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
@@ -97,6 +98,8 @@ class Binder:
         """One value for each parameter, defaults included; TypeError as the function itself would raise it."""
         if not kwargs and len(args) == self.plain_count:
             return args
+        if not same_defaults(self._defaults, now := defaults_of(self.function)):
+            self.signature, self._defaults = inspect.signature(self.function), now
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import types
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,6 +14,20 @@ def called(function: Callable[..., Any]) -> Callable[..., Any]:
     """What has the parameters of ``function``: of a module that is its ``forward``."""
     behind = getattr(type(function), "_called", None)
     return function if behind is None else behind(function)
+
+
+def defaults_of(function: Any) -> tuple[Any, ...]:
+    """The defaults that the parameters of ``function`` have now, those of keywords with their names."""
+    function = getattr(function, "__func__", function)
+    if not isinstance(function, types.FunctionType):
+        return ()
+    named = function.__kwdefaults__ or {}
+    return (*(function.__defaults__ or ()), *named, *named.values())
+
+
+def same_defaults(left: tuple[Any, ...], right: tuple[Any, ...]) -> bool:
+    """Whether two answers of ``defaults_of`` are of the same objects."""
+    return len(left) == len(right) and all(map(operator.is_, left, right))
 
 
 def raise_as_python(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:

@@ -209,6 +209,8 @@ def _state_of(target: Any) -> Any:
 def _restore(target: Any, before: Any) -> None:
     if isinstance(target, Place):
         if (own := target.storage) is None:
+            if isinstance(target.owner, list | deque) and target.get_or(MISSING) is MISSING:
+                return  # the sequence is shorter now, so it is kept itself
             target.remove() if before is MISSING else (target.setter or target.set)(before)
         elif before is not MISSING:
             own[target.key] = before

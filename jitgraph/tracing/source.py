@@ -327,13 +327,13 @@ class Place(NamedTuple):
     @property
     def storage(self) -> dict[str, Any] | None:
         """The dict in which the owner keeps the attribute; None where a slot or a property does, or its class."""
-        if self.kind not in ("attribute", "own"):
+        if self.kind not in ("attribute", "own") or hasattr(type(self._of_class), "__set__"):
             return None
         try:
             own = storage_of(self.owner)
         except (AttributeError, TypeError):
             return None
-        return own if type(own) is dict and not hasattr(type(self._of_class), "__set__") else None
+        return own if type(own) is dict else None
 
     @property
     def _of_class(self) -> Any:

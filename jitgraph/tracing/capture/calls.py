@@ -421,8 +421,8 @@ class Calls(ContentsKept):
             self.keep_extent(storage)
         return None
 
-    def sets_attribute(self, owner: Any, name: Any) -> Finish | None:
-        """``setattr(owner, name, value)``."""
+    def sets_attribute(self, owner: Any, name: Any, *, removes: bool = False) -> Finish | None:
+        """``setattr(owner, name, value)``, or ``delattr(owner, name)``."""
         raise NotImplementedError
 
     def is_instance(self, value: Any, kinds: Any) -> Finish | None:
@@ -453,7 +453,7 @@ _MODELS: Final[dict[Any, _Model]] = {
     getattr: lambda c, a: c.asks_attribute(*a[:2]) if len(a) > 1 else None,
     hasattr: lambda c, a: c.has_attribute(*a[:2]),
     setattr: lambda c, a: c.sets_attribute(*a[:2]),
-    delattr: lambda c, a: c.sets_attribute(*a[:2]),
+    delattr: lambda c, a: c.sets_attribute(*a[:2], removes=True),
     vars: lambda c, a: c.namespace_of(a[0]),
     dir: lambda c, a: c.names_of(a[0]),
     iter: lambda c, a: c.iteration(a[0]),

@@ -507,16 +507,15 @@ class Capture(Calls):
 
     def store_attribute(self, view: Activation, site: Site, owner: Any, name: str) -> None:
         self._view, self._site = view, site
-        self.sets_attribute(owner, name)
+        self.sets_attribute(owner, name, removes=site.name == "DELETE_ATTR")
 
-    def sets_attribute(self, owner: Any, name: Any) -> Finish | None:
+    def sets_attribute(self, owner: Any, name: Any, *, removes: bool = False) -> Finish | None:
         if not is_a(name, str):
             return None
         if not is_a(owner, Tensor):
-            for special in ("__setattr__", "__delattr__"):
-                found = self.find(type(owner), special)
-                if found is not None and is_a(found[1], types.FunctionType):
-                    return None  # it runs, and is followed
+            found = self.find(type(owner), "__delattr__" if removes else "__setattr__")
+            if found is not None and is_a(found[1], types.FunctionType):
+                return None  # it runs, and is followed
         self.set_attribute(owner, name)
         return None
 

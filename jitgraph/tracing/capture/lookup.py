@@ -209,7 +209,8 @@ class Lookup(State):
         return is_a(owner, types.FunctionType) and not is_followed(owner.__code__.co_filename)
 
     def _keep_absence(self, owner: Any, name: str) -> None:
-        if Place("attribute", owner, name, "").identity not in self.writes:
+        changed = id(self.storage(owner)) in self.mutated
+        if Place("attribute", owner, name, "").identity not in self.writes and not changed:
             self.keep(Place("own", owner, name, f"{self.text_of(owner)}.{name}"), MISSING)
 
     def _by_descriptor(self, owner: Any, name: str, entry: Any) -> Finish | None:
@@ -246,7 +247,8 @@ class Lookup(State):
             return None
         if id(owner) not in self.steady:
             return None
-        self.keep(place, value)
+        if place.identity in self.reads or id(place.storage) not in self.mutated:
+            self.keep(place, value)
         return self.expect(value) if value is not MISSING else None
 
     def _keep_attribute(self, place: Place, value: Any) -> None:

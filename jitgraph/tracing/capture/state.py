@@ -165,7 +165,21 @@ class State:
         """``target`` is about to be changed, perhaps: what it holds, or ``before``, is kept."""
         for log in self._watches:
             log.keep(target, text, self.line, *before)
+        if is_a(target, dict) and self.log.entry(target) is None:
+            before = (self._at_first(target),)
         return self.log.keep(target, text, self.line, *before)
+
+    def _at_first(self, mapping: dict[Any, Any]) -> dict[Any, Any]:
+        """What a mapping held before the function assigned its keys, or the attributes of its owner."""
+        held, owner = dict(mapping), self.instances.get(id(mapping), mapping)
+        for write in self.writes.values():
+            place = write.target
+            if place.owner is mapping or (place.owner is owner and place.storage is mapping):
+                if write.before is MISSING:
+                    held.pop(place.key, None)
+                else:
+                    held[place.key] = write.before
+        return held
 
     def is_whole(self, container: Any) -> bool:
         """Whether all that a container held at first is guarded, so that no item of it needs a guard of its own."""
@@ -279,24 +293,23 @@ class State:
             self.unguarded.setdefault(f"what library code keeps in {place.text}", location)
 
     def _of_contents(self, kept: Kept) -> Iterator[Assumption]:
-        container, before = kept.container, self._without_own(kept.container, kept.before)
-        if kept.soft and id(container) not in self.mutated:
-            now = self._without_own(container, container)
-            if not same_extent(now, before):
-                self.unguarded.setdefault(f"what library code keeps in {kept.text}", kept.location)
-                return
+        container, before = kept.container, kept.before
+        soft = kept.soft and id(container) not in self.mutated
+        if soft and not same_extent(self._without_own(container), before):
+            self.unguarded.setdefault(f"what library code keeps in {kept.text}", kept.location)
+            return
         place = Place("object", container, None, kept.text)
         yield Assumption(place, self.objects.extent(before), kept.location)
         if kept.by_identity:
             yield Assumption(place, self.objects.elements(before), kept.location)
 
-    def _without_own(self, container: Any, held: Any) -> Any:
-        """What a mapping held, without the keys, or attributes, that the function itself had added."""
-        if not is_a(container, dict) or id(container) in self.mutated:
-            return held
+    def _without_own(self, container: Any) -> Any:
+        """What a mapping holds, without the keys, or attributes, that the function itself added."""
+        if not is_a(container, dict):
+            return container
         owner = self.instances.get(id(container), container)
         added = {w.target.key for w in self.writes.values() if w.target.owner is owner and w.before is MISSING}
-        return {key: value for key, value in held.items() if key not in added} if added else held
+        return {key: value for key, value in container.items() if key not in added} if added else container
 
     def sources(self) -> dict[int, Place]:
         """For each tensor handle that was read at a guarded place (by id), where it stood."""
@@ -335,7 +348,7 @@ class State:
             if not self.is_subsumed(target):
                 assigned = self._assigned(target, len(entry.before) if is_a(target, list) else 0)
                 changes = [change for change in changes if change.step is None or change.step.key not in assigned]
-                moved = _moved(target, entry.before) if assigned and is_a(target, dict) else []
+                moved = _moved(target, entry.before, assigned) if is_a(target, dict) else []
             kept = self.whole.get(id(target))
             if kept is not None and not self.is_whole(target):
                 continue  # what library code keeps there for its own purposes
@@ -357,10 +370,10 @@ class State:
         self.log.undo()
 
 
-def _moved(mapping: dict[Any, Any], before: dict[Any, Any]) -> list[Change]:
-    """What gives keys their places in a mapping, where some were taken out and put in anew."""
+def _moved(mapping: dict[Any, Any], before: dict[Any, Any], assigned: set[Any]) -> list[Change]:
+    """What gives the keys that were assigned by themselves their places among those that were not, or put in anew."""
     later = later_keys(mapping, before)
-    if not any(key in before for key in later):
+    if assigned.isdisjoint(later) or not any(key in before or key not in assigned for key in later):
         return []
     steps = {key: Step("item", key) for key in later}
     return [

@@ -18,7 +18,7 @@ def called(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def defaults_of(function: Any) -> tuple[Any, ...]:
     """The defaults that the parameters of ``function`` have now, those of keywords with their names."""
-    function = getattr(function, "__func__", function)
+    function = inspect.unwrap(getattr(function, "__func__", function))
     if not isinstance(function, types.FunctionType):
         return ()
     named = function.__kwdefaults__ or {}

@@ -7,6 +7,8 @@ from capture.rule import Rule
 
 _LIST = "L$n = [1, 2]"
 _DICT = 'D$n = {"k": 2}'
+_LIBRARY = "what code of a library changes is not seen"
+_DEQUE = "of a deque only growth at its end is repeated"
 
 CONTAINER_EFFECTS: tuple[Rule, ...] = (
     effect("item set", 'D$n["k"] = $num', 'D$n["k"]', 'D$n["k"] = $v', state=_DICT),
@@ -47,7 +49,14 @@ CONTAINER_EFFECTS: tuple[Rule, ...] = (
     effect("list cleared", "r$n = len(L$n)\nL$n.clear()", "r$n", "L$n.append($v)", state=_LIST),
     effect("list reversed", "L$n.reverse()", "L$n[0]", "L$n[0] = $v", state=_LIST),
     effect("list sorted", "L$n.sort()", "L$n[0]", "L$n[0] = $v", state=_LIST),
-    effect("deque turned", "L$n.append($num)\nr$n = L$n.popleft()", "r$n", "L$n[0] = $v", state="L$n = deque([1, 2])"),
+    effect(
+        "deque turned",
+        "L$n.append($num)\nr$n = L$n.popleft()",
+        "r$n",
+        "L$n[0] = $v",
+        state="L$n = deque([1, 2])",
+        refuses=_DEQUE,
+    ),
     effect("set added to", "S$n.add($num)", "len(S$n)", "S$n.clear()", state="S$n = {0}"),
     effect("value before and after", "r$n = L$n[0]\nL$n[0] = $num", "r$n", "L$n[0] = $v", state=_LIST),
     effect("key popped and put back", "D$n['k'] = D$n.pop('k') + 1", "D$n['k']", "D$n['k'] = $v", state=_DICT),
@@ -59,8 +68,17 @@ CONTAINER_EFFECTS: tuple[Rule, ...] = (
         "D$n.clear()",
         state="D$n = {}",
     ),
-    effect("ChainMap set", "D$n['k'] = $num", "D$n['k']", "D$n.maps[0].clear()", state="D$n = ChainMap({}, {'k': 1})"),
-    effect("UserDict counted", "D$n['k'] += 1", "D$n['k']", "D$n['k'] = $v", state="D$n = UserDict(k=1)"),
+    effect(
+        "ChainMap set",
+        "D$n['k'] = $num",
+        "D$n['k']",
+        "D$n.maps[0].clear()",
+        state="D$n = ChainMap({}, {'k': 1})",
+        refuses=_LIBRARY,
+    ),
+    effect(
+        "UserDict counted", "D$n['k'] += 1", "D$n['k']", "D$n['k'] = $v", state="D$n = UserDict(k=1)", refuses=_LIBRARY
+    ),
     effect("effect of a lambda", "(lambda: L$n.append($num))()", "len(L$n)", "L$n.clear()", state=_LIST),
     effect("effect of map", "list(map(L$n.append, [$num]))", "len(L$n)", "L$n.clear()", state=_LIST),
     effect("effect of a comprehension", "[L$n.append(e) for e in ($num, 2)]", "len(L$n)", "L$n.clear()", state=_LIST),

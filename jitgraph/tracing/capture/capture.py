@@ -585,6 +585,8 @@ class Capture(Calls):
         if is_a(owner, bytearray | array):
             self.mutate(owner, "__setitem__")
         if not is_container(owner) or not self.is_outside(owner):
+            if self.is_outside(owner) and not is_a(owner, type):
+                self._refuse_unseen(owner, "__delitem__" if removes else "__setitem__")
             return
         if removes or is_a(owner, list | deque):
             self.touch(owner, self.text_of(owner))
@@ -595,6 +597,18 @@ class Capture(Calls):
             return
         place = self.entry(owner, _plain(key), f"{self.text_of(owner)}[{key!r}]")
         self.note_write(place, place.get_or(MISSING))
+
+    def _refuse_unseen(self, owner: Any, name: str) -> None:
+        """TraceError where the code of a library, which nobody follows, is about to change an object."""
+        entry = _entry(owner, name)
+        is_seen = is_a(entry, types.FunctionType) and is_followed(entry.__code__.co_filename)
+        if entry is not None and not is_seen and not is_a(owner, bytearray | array):
+            raise TraceError(
+                f"{self.text_of(owner)}, a {type(owner).__name__}, is changed by code that is not followed; "
+                "no later call repeats that",
+                location=self.line,
+                hint="keep the state in a list, a dict or an attribute, or change it outside of the traced function",
+            )
 
 
 _OF_TENSORS: Final = frozenset({"format", "str", "is"})

@@ -229,7 +229,7 @@ def test_a_handler_that_raises_ends_the_call(path: str, tmp_path: Path) -> None:
 RECORDINGS = """
 import gc, random, signal, sys
 from jitgraph.runtime import collector
-from jitgraph.tracing.capture import capture, instructions
+from jitgraph.tracing.capture import capture, monitoring
 
 class Stop(Exception):
     pass
@@ -256,7 +256,7 @@ for _ in range(400):
         pass
     assert sys.gettrace() is None, "a trace function stays"
     assert gc.isenabled() and not collector.PAUSED._inside, "the collector stays paused"
-    assert instructions.OWN.listener is None, "the thread is still listened to"
+    assert monitoring.OWN.watched is None, "the thread is still listened to"
 """
 
 

@@ -50,6 +50,7 @@ class Capture(Calls):
         contents are."""
         super().__init__(known, arguments)
         known_answers.require()
+        self.stand_ins: dict[int, Any] = {}  # by id: the builtins in whose places others stand meanwhile
         self.numbers: Any = None  # the Numbers of the trace: they are told what calls are given
         self._followed: dict[CodeType, bool | None] = {}
         self._interrupted = False
@@ -175,6 +176,7 @@ class Capture(Calls):
         self.keep(place, MISSING)
         known = frame.f_builtins
         value = known.get(name, MISSING)
+        value = self.stand_ins.get(id(value), value)
         if value is not MISSING:
             self.refuse(value, name)
         self.keep(Place("item", known, name, f"builtins.{name}"), value)

@@ -82,5 +82,6 @@ SCALE_SIGNATURE = loader.Signature(
     aliases=((1, 0 + 1),),
     dims=("n",),
     checks=(loader.Check("index {index} is out of range for size {bound}", "IndexError", "model.py:3"),),
+    prints=(loader.Print(("s = ", "\n"), (loader.PrintOperand("p", "float32", (), style="tensor", form=".2f"),)),),
     structure={"dict": {"y": 0, "version": {"value": 3}, "none": None}},
 )

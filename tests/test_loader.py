@@ -175,6 +175,14 @@ def signature_with(change: Callable[[dict[str, Any]], object]) -> Callable[[Part
     return manifest_with(lambda manifest: change(manifest["entries"]["forward"]["signature"]))
 
 
+def printing(change: Callable[[dict[str, Any]], object]) -> Callable[[Parts], object]:
+    return signature_with(lambda signature: change(signature["prints"][0]))
+
+
+def operand(**fields: Any) -> Callable[[dict[str, Any]], object]:
+    return lambda printed: printed["operands"][0].update(fields)
+
+
 def weights_with(header: Any, data: bytes = b"", length: int | None = None) -> Callable[[Parts], object]:
     def edit(parts: Parts) -> None:
         text = header if isinstance(header, bytes) else json.dumps(header).encode()
@@ -309,6 +317,23 @@ HOSTILE: dict[str, tuple[Callable[[Parts], object], str]] = {
     "alias twice": (signature_with(setting("aliases", [[1, 1], [1, 1]])), "appears twice"),
     "alias negative": (signature_with(setting("aliases", [[-1, 1]])), "out of range"),
     "check kind": (signature_with(lambda s: s["checks"][0].update(kind="SystemExit")), "a check raises 'SystemExit'"),
+    "prints missing": (signature_with(lambda s: s.pop("prints")), "lacks 'prints'"),
+    "prints a text": (signature_with(setting("prints", "x")), "'prints' is"),
+    "print a text": (signature_with(setting("prints", ["x"])), "not a JSON object"),
+    "print without texts": (printing(lambda p: p.pop("texts")), "lacks 'texts'"),
+    "print texts a number": (printing(setting("texts", ["a", 1])), "'texts' holds"),
+    "print texts too few": (printing(setting("texts", ["a"])), "1 texts around 1 operands"),
+    "print elsewhere": (printing(setting("stream", "/etc/passwd")), "to '/etc/passwd'"),
+    "print flush a number": (printing(setting("flush", 1)), "'flush' is"),
+    "print operand a text": (printing(setting("operands", ["x"])), "not a JSON object"),
+    "print operand dtype": (printing(operand(dtype="object")), "dtype 'object'"),
+    "print operand size": (printing(operand(shape=["exit()"], form="")), "only names, ints"),
+    "print operand dim": (printing(operand(shape=["m"], form="")), r"dims \['m'\]"),
+    "print operand style": (printing(operand(style="code")), "style"),
+    "print operand conversion": (printing(operand(conversion="x")), "conversion"),
+    "print format of a vector": (printing(operand(shape=["n"])), "of a tensor of rank 1"),
+    "print number of a vector": (printing(operand(shape=["n"], style="number", form="")), "of a tensor of rank 1"),
+    "print format long": (printing(operand(form="9" * 65)), "the format '9"),
     "structure index": (signature_with(setting("structure", {"tuple": [2]})), "is no structure"),
     "structure code": (signature_with(setting("structure", {"namedtuple": [0]})), "is no structure"),
     "structure deep": (signature_with(setting("structure", json.loads('{"list":[' * 70 + "]}" * 70))), "nested deeper"),

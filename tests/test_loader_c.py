@@ -457,6 +457,10 @@ WORDS = {
     "unknown dim": "unknown dims 'm'",
     "unbound dim": "no input has the bare size 'm'",
     "constraint of code": "is not a constraint",
+    "prints a text": "'prints' is a string, expected an array",
+    "print texts a number": "'texts' holds an integer, not a string",
+    "print flush a number": "'flush' is an integer",
+    "print operand dim": "unknown dims 'm'",
     "write of another type": "writes: .* cannot share memory",
 }
 """What the C loader says where its words are not those of loader.py."""

@@ -114,8 +114,6 @@ def print_site(
         site.verify("print")
     except LoadError as error:
         raise GraphError(str(error)) from None
-    if any(operand.style == "number" and operand.shape for operand in site.operands):
-        raise GraphError("print: a Python number is 0-d")
     return site
 
 

@@ -258,5 +258,5 @@ def _cannot_save(values: Sequence[Value]) -> UnsupportedOp:
     kinds = sorted({str(value.type) for value in values if not isinstance(value.type, TensorType)})
     return UnsupportedOp(
         f"a gradient needs values of type {', '.join(kinds)} of a loop that cannot be run again",
-        hint="use jg.scan, whose length is known, or take the print out of the while loop",
+        hint="use jg.scan, whose length is known, or take what has the effect out of the while loop",
     )

@@ -1124,8 +1124,8 @@ static void read_operand(Loading *l, const Json *source, const Index *dims, cons
     bool converted = strcmp(operand->conversion, "r") == 0 || strcmp(operand->conversion, "s") == 0;
     if (operand->style == STYLE_COUNT || (*operand->conversion && !converted))
         refuse(l, "%s: the style '%.40s' or conversion '%.40s' is not known", where, style, operand->conversion);
-    bool whole = operand->spec.shown.rank > 0 && !converted;
-    if (strlen(operand->form) > MAX_FORM || (*operand->form && whole) || (operand->style == NUMBER_STYLE && whole))
+    bool array = operand->spec.shown.rank > 0, whole = *operand->form && !converted;
+    if (strlen(operand->form) > MAX_FORM || (array && (whole || operand->style == NUMBER_STYLE)))
         refuse(l, "%s: the format '%.80s' of a tensor of rank %d", where, operand->form, operand->spec.shown.rank);
 }
 

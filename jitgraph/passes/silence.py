@@ -28,6 +28,8 @@ def _is_token_alone(node: Node) -> bool:
 
 
 def _silent(node: Node) -> Node:
+    if node.op.kind == "composite":  # which says what a formula means
+        return node
     inputs, outputs = _without_tokens(node.inputs), _without_tokens(node.outputs)
     regions = tuple(silence(region) for region in node.regions)
     if inputs == node.inputs and all(new is old for new, old in zip(regions, node.regions, strict=True)):

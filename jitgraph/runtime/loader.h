@@ -12,6 +12,8 @@
    spread over a pool of threads of the model: JITGRAPH_NUM_THREADS in all, else one for each processor that the
    process may use. In a forked child everything runs on the calling thread.
 
+   Printing. What the program prints goes to stdout or stderr, from the thread that called jg_run.
+
    The file is read into memory, so that nothing that happens to it later matters. Compile with -DJG_MAP_FILE to have it
    mapped instead: processes then share the weights, but the file must never be changed in place while it is loaded
    (replacing it by rename is fine); one that is cut ends the process by SIGBUS. Linux on x86-64. */

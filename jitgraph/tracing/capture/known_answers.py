@@ -46,7 +46,7 @@ def calls():
     f(a); f(a, name=e); o.m(a, name=e); f(*t); f(*t, **d); (lambda: a)()
     try:
         raise error
-    except Exception:
+    except ValueError:
         pass
 def patterns():
     match o:

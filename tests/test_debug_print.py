@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -593,24 +594,31 @@ def test_a_stream_may_call_the_function_that_prints() -> None:
 
 
 @pytest.fixture
-def recording() -> Iterator[threading.Event]:
-    """Another thread records a function, until the event is set."""
-    inside, leave = threading.Event(), threading.Event()
+def recording() -> Iterator[None]:
+    """Another thread records a function."""
+    inside, leave = threading.Lock(), threading.Lock()
+    inside.acquire()
+    leave.acquire()
 
     def slow(x: Any) -> Any:
-        inside.set()
-        leave.wait(10)
+        inside.release()
+        leave.acquire(timeout=10)
         return x
 
-    other = threading.Thread(target=lambda: jg.trace(slow)(jg.ones(1)))
+    def record() -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # locks cannot be guarded
+            jg.trace(slow)(jg.ones(1))
+
+    other = threading.Thread(target=record)
     other.start()
-    inside.wait(10)
-    yield leave
-    leave.set()
+    assert inside.acquire(timeout=10)
+    yield
+    leave.release()
     other.join()
 
 
-def test_other_threads_print_as_always_while_one_records(recording: threading.Event) -> None:
+def test_other_threads_print_as_always_while_one_records(recording: None) -> None:
     assert text_of(lambda: print("here", jg.ones(1))) == f"here {jg.ones(1)}\n"
     child = os.fork()
     if child == 0:

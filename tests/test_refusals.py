@@ -225,7 +225,7 @@ def test_questions_that_ask_for_no_value_are_harmless() -> None:
                 hasattr(x, name)
         assert callable(getattr(x, "sum", None)) and getattr(x, "nothing", 3) == 3
         assert np.ndim(x) == 1 and len(np.shape(x)) == 1 and not np.isscalar(x)
-        assert repr(x) and str(x.shape[0]) == "n" and f"{x.shape}"
+        assert repr(x)
         y = copy.deepcopy(copy.copy(x))
         with contextlib.suppress(AttributeError, KeyError, TypeError):
             y.nothing  # noqa: B018

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -23,7 +24,10 @@ def test_a_planted_fault_fits(patch: Path, tmp_path: Path) -> None:
     for name in re.findall(r"^\+\+\+ b/(\S+)", text, re.MULTILINE):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
-    done = subprocess.run(["git", "apply", "--check", str(patch)], cwd=tmp_path, capture_output=True, text=True)
+    outside = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)}  # no repository above may be asked
+    done = subprocess.run(
+        ["git", "apply", "--check", str(patch)], cwd=tmp_path, env=outside, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
 
 

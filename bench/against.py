@@ -1,7 +1,7 @@
 """The cases of one measurement in two checkouts, turn by turn: ``python -m bench.against CHECKOUT sums [CASE ...]``.
 
 Each checkout has a process of its own, which runs one case when it is told to; they take turns, so a drift of the
-machine's speed falls on both. The measurement is a module of ``bench`` with ``SHAPES`` and ``case(name)``.
+machine's speed falls on both. The measurement is a module of ``bench`` with ``CASES`` and ``case(name)``.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def main() -> int:
     checkout, module, *wanted = sys.argv[1:]
     here = Path(__file__).resolve().parents[1]
     workers = {"here": _start(here, module), "there": _start(Path(checkout).resolve(), module)}
-    for name in wanted or importlib.import_module(f"bench.{module}").SHAPES:
+    for name in wanted or importlib.import_module(f"bench.{module}").CASES:
         calls = max(1, int(0.005 / max(_ask(workers["here"], name, 1), _ask(workers["here"], name, 3), 1e-7)))
         times: dict[str, list[float]] = {which: [] for which in workers}
         for _ in range(ROUNDS + 1):

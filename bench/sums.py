@@ -13,7 +13,7 @@ import numpy as np
 import jitgraph as jg
 from bench.timing import interleaved, ratio
 
-SHAPES: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
+CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "1e7, all": ((10_000_000,), (0,)),
     "3000 x 3000, all": ((3000, 3000), (0, 1)),
     "1e6 x 10, all": ((1_000_000, 10), (0, 1)),
@@ -38,7 +38,7 @@ def data(shape: tuple[int, ...]) -> np.ndarray:
 
 def case(name: str) -> Callable[[], object]:
     """The compiled sum of a case, ready to be called."""
-    shape, axes = SHAPES[name]
+    shape, axes = CASES[name]
     x = jg.asarray(data(shape))
     compiled = jg.trace(lambda x: x.sum(axis=axes))
     compiled(x)
@@ -46,7 +46,7 @@ def case(name: str) -> Callable[[], object]:
 
 
 def main() -> None:
-    for name, (shape, axes) in SHAPES.items():
+    for name, (shape, axes) in CASES.items():
         x = data(shape)
         calls = max(1, 2_000_000 // x.size)
         flat = x.reshape(-1)

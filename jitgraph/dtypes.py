@@ -80,6 +80,8 @@ def is_bool(dtype: DType) -> bool:
 
 def canonical(dtype: object) -> DType:
     """The supported dtype that ``dtype`` (a dtype, scalar type or name) means; DTypeError where there is none."""
+    if isinstance(dtype, np.dtype) and dtype in SHORT_NAMES and dtype.isnative:
+        return dtype
     try:
         found: DType = bfloat16 if dtype == "bfloat16" else np.dtype(dtype)  # type: ignore[call-overload]
     except TypeError:

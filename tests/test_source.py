@@ -188,3 +188,21 @@ def test_each_object_has_the_source_by_which_it_was_reached_first() -> None:
     assert other.find(provenance.of(bound.__func__, "")) is Plain.method
     assert world.place(settings) == Place("item", globals(), "SETTINGS", "SETTINGS")
     assert world.place(Source("function", None, "f")) is None
+
+
+def test_absence_looks_into_a_mapping_where_there_is_one() -> None:
+    class Slots:
+        __slots__ = ("a",)
+
+    class Plain:
+        pass
+
+    def name(value: Any) -> str:
+        return "k"
+
+    counted: dict[str, int] = defaultdict(int)
+    assert STEPS["item"].absence("x", {"a": 1}, "b", name) == "'b' not in x"
+    assert STEPS["own"].absence("x", Plain(), "b", name) == "'b' not in storage_of(x)"
+    assert STEPS["class"].absence("x", Plain, "b", name) == "'b' not in entries_of(x)"
+    for kind, owner in [("own", Slots()), ("item", counted), ("item", [1]), ("class", 3), ("attribute", Plain())]:
+        assert STEPS[kind].absence("x", owner, "b", name) == ""

@@ -14,7 +14,7 @@ from jitgraph.errors import ArgumentError, TraceError
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.binding import called, defaults_of, raise_as_python, same_defaults
+from jitgraph.tracing.binding import Binding, called
 from jitgraph.tracing.guard import Equals, Guard, Layout, Objects, Same, Varies
 from jitgraph.tracing.source import Source
 from jitgraph.tracing.values import plain_of
@@ -80,7 +80,6 @@ class Binder:
         """TraceError where a static argument is no parameter."""
         self.function = called(function)
         self.signature = inspect.signature(self.function)
-        self._defaults = defaults_of(self.function)
         self.parameters = tuple(self.signature.parameters.values())
         self.names = tuple(parameter.name for parameter in self.parameters)
         positional = [p for p in self.parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
@@ -91,6 +90,7 @@ class Binder:
             if not -len(positional) <= number < len(positional):
                 raise TraceError(f"static_argnums names argument {number} of {len(positional)}")
         self.static = frozenset(static_names) | {positional[number].name for number in static_numbers}
+        self._binding = Binding(self.function, self.static, Static)
         simple = len(positional) == len(self.parameters) and not self.static
         self.plain_count = len(positional) if simple else -1
 
@@ -98,17 +98,7 @@ class Binder:
         """One value for each parameter, defaults included; TypeError as the function itself would raise it."""
         if not kwargs and len(args) == self.plain_count:
             return args
-        if not same_defaults(self._defaults, now := defaults_of(self.function)):
-            self.signature, self._defaults = inspect.signature(self.function), now
-        try:
-            bound = self.signature.bind(*args, **kwargs)
-        except TypeError:
-            raise_as_python(self.function, args, kwargs)
-            raise
-        bound.apply_defaults()
-        return tuple(
-            [Static(bound.arguments[name]) if name in self.static else bound.arguments[name] for name in self.names]
-        )
+        return self._binding(args, kwargs)
 
     def unbind(self, values: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
         """Positional and named arguments for a call of the function."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-import operator
 import types
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Container, Mapping
+from typing import Any, Final
+
+_NONE: Final = object()
 
 
 def called(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -16,21 +17,56 @@ def called(function: Callable[..., Any]) -> Callable[..., Any]:
     return function if behind is None else behind(function)
 
 
-def defaults_of(function: Any) -> tuple[Any, ...]:
-    """The defaults that the parameters of ``function`` have now, those of keywords with their names."""
-    function = inspect.unwrap(getattr(function, "__func__", function))
-    if not isinstance(function, types.FunctionType):
-        return ()
-    named = function.__kwdefaults__ or {}
-    return (*(function.__defaults__ or ()), *named, *named.values())
+class Binding:
+    """Binds arguments as Python does: by a function with the same parameters, which gives their values in order.
+
+    ``function`` has the parameters; those in ``wrapped`` have their values put into ``wrap``. The defaults are those
+    that the function has at the time of the call.
+    """
+
+    def __init__(self, function: Callable[..., Any], wrapped: Container[str], wrap: Callable[[Any], Any]) -> None:
+        behind = inspect.unwrap(getattr(function, "__func__", function))
+        self._behind = behind if isinstance(behind, types.FunctionType) else None
+        self._function = function
+        signature = inspect.signature(function)
+        name = "wrap"
+        while name in signature.parameters:
+            name += "_"
+        values = [f"{name}({parameter})" if parameter in wrapped else parameter for parameter in signature.parameters]
+        names: dict[str, Any] = {name: wrap}
+        exec(f"def bind{_written(signature)}: return ({''.join(f'{value}, ' for value in values)})", names)
+        self._bind = names["bind"]
+        self._take_defaults()
+
+    def __call__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+        """One value for each parameter; TypeError as the function itself would raise it."""
+        behind = self._behind
+        if behind is not None and (
+            behind.__defaults__ is not self._defaults or behind.__kwdefaults__ is not self._named
+        ):
+            self._take_defaults()
+        try:
+            values: tuple[Any, ...] = self._bind(*args, **kwargs)
+        except TypeError:
+            _raise_as_python(self._function, args, kwargs)
+            raise
+        return values
+
+    def _take_defaults(self) -> None:
+        """Give the function that binds the defaults of now; it shares the dict of those that are given by name."""
+        behind = self._behind
+        self._defaults, self._named = (None, None) if behind is None else (behind.__defaults__, behind.__kwdefaults__)
+        parameters = inspect.signature(self._function).parameters.values()
+        named = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is not p.empty}
+        self._bind.__defaults__ = tuple(
+            [p.default for p in parameters if p.kind is not p.KEYWORD_ONLY and p.default is not p.empty]
+        )
+        own = self._named
+        shared = own is not None and all(own.get(name, _NONE) is default for name, default in named.items())
+        self._bind.__kwdefaults__ = own if shared else named
 
 
-def same_defaults(left: tuple[Any, ...], right: tuple[Any, ...]) -> bool:
-    """Whether two answers of ``defaults_of`` are of the same objects."""
-    return len(left) == len(right) and all(map(operator.is_, left, right))
-
-
-def raise_as_python(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+def _raise_as_python(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
     """Raise Python's TypeError for arguments that do not fit, with the name that Python gives the function."""
     while isinstance(function, functools.partial):
         args, kwargs, function = (*function.args, *args), {**function.keywords, **kwargs}, function.func

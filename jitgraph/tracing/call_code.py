@@ -256,13 +256,18 @@ class _Check:
         if source is None:
             predicate.emit(self, "")
         elif isinstance(predicate, Absent):
-            step = source.steps[-1]
-            key = self.constant(self._world.key(step))
-            self.require(f"is_absent({self.found(source.owner)}, {step.kind!r}, {key})")
+            self.require(self._absence(source))
         elif isinstance(predicate, Is):
             predicate.emit(self, self._expression(source))
         else:
             predicate.emit(self, self.found(source))
+
+    def _absence(self, source: Source) -> str:
+        """The code that says whether nothing stands at a source."""
+        step, owner = source.steps[-1], self.found(source.owner)
+        key = self._world.key(step)
+        text = STEPS[step.kind].absence(owner, self.fixed(source.owner), key, self.constant)
+        return text or f"is_absent({owner}, {step.kind!r}, {self.constant(key)})"
 
     def _operand(self, given: Input) -> str:
         match given.kind:

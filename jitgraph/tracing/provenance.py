@@ -21,6 +21,7 @@ class Provenance:
     def __init__(self, function: Any, objects: Objects) -> None:
         self.objects = objects
         self._sources: dict[int, tuple[Any, Source]] = {}
+        self._places: dict[tuple[Any, ...], tuple[Place, Source]] = {}
         name = getattr(function, "__name__", "")
         self.reach(function, Source("function", None, name if isinstance(name, str) else ""))
 
@@ -77,6 +78,13 @@ class Provenance:
         """The source of a place."""
         if place.kind == "object":
             return self.of(place.owner, place.text)
+        identity = place.identity
+        found = self._places.get(identity)
+        if found is None:  # the place is kept with its source, so that the ids in its identity stay those of its parts
+            found = self._places[identity] = place, self._at(place)
+        return found[1]
+
+    def _at(self, place: Place) -> Source:
         name = place.text
         for ending in (f".{place.key}", f"[{place.key!r}]" if isinstance(place.key, int | str) else "[...]"):
             name = name.removesuffix(ending)

@@ -56,12 +56,12 @@ class Source(NamedTuple):
 
     def then(self, kind: StepKind, key: Any = None) -> Source:
         """The source one step further."""
-        return self._replace(steps=(*self.steps, Step(kind, key)))
+        return Source(self.kind, self.key, self.name, (*self.steps, Step(kind, key)))
 
     @property
     def owner(self) -> Source:
         """The source without its last step."""
-        return self._replace(steps=self.steps[:-1])
+        return Source(self.kind, self.key, self.name, self.steps[:-1])
 
     def is_inside(self, other: Source) -> bool:
         """Whether further steps lead from ``other`` to this source."""
@@ -130,15 +130,19 @@ class Meaning:
     """What a step is, written as code with ``{owner}``, ``{item}`` (its key) and ``{value}``.
 
     ``code`` gives what stands there, ``assign`` and ``delete`` change it where that can be, and ``text`` is for people.
-    ``fixed`` says that the same owner gives the same object for as long as it lives.
+    ``fixed`` says that the same owner gives the same object for as long as it lives. ``within`` gives the mapping
+    whose keys say whether something stands there, where there is one.
     """
 
-    def __init__(self, code: str, text: str, assign: str = "", delete: str = "", *, fixed: bool = False) -> None:
+    def __init__(
+        self, code: str, text: str, assign: str = "", delete: str = "", *, fixed: bool = False, within: str = ""
+    ) -> None:
         self.code = code
         self.text = text
         self.assign = assign
         self.delete = delete
         self.fixed = fixed
+        self.within = within
 
     @cached_property
     def read(self) -> Callable[[Any, Any], Any]:
@@ -154,6 +158,10 @@ class Meaning:
     def remove(self) -> Callable[[Any, Any], None]:
         """Take away what stands at ``(owner, key)``."""
         return _function(self.delete)
+
+    @cached_property
+    def _mapping(self) -> Callable[[Any, Any], Any]:
+        return _function(f"return {self.within}")
 
     def shown(self, owner: str, key: Any) -> str:
         """The step from ``owner`` as people would write it."""
@@ -174,6 +182,19 @@ class Meaning:
     def deletion(self, owner: str, key: Any, constant: Callable[[Any], str]) -> str:
         """The statement that takes away what stands there."""
         return self.delete.format(owner=owner, item=self._item(key, constant))
+
+    def absence(self, owner: str, standing: Any, key: Any, constant: Callable[[Any], str]) -> str:
+        """The code that says whether nothing stands there, or "" where that is not a look into a mapping.
+
+        ``standing`` is the object that ``owner`` is the code of.
+        """
+        try:
+            mapping = self._mapping(standing, key) if self.within else None
+        except EXPECTED_ERRORS:
+            return ""
+        if type(mapping) not in (dict, types.MappingProxyType):
+            return ""
+        return f"{self._item(key, constant)} not in {self.within.format(owner=owner)}"
 
     @staticmethod
     def _item(key: Any, constant: Callable[[Any], str]) -> str:
@@ -257,10 +278,11 @@ STEPS: Final[dict[StepKind, Meaning]] = {
         "{owner}.{key}",
         "type.__setattr__({owner}, {item}, {value})",
         "type.__delattr__({owner}, {item})",
+        within="entries_of({owner})",
     ),
-    "own": Meaning("storage_of({owner})[{item}]", "{owner}.{key}", *_ATTRIBUTE_CHANGES),
+    "own": Meaning("storage_of({owner})[{item}]", "{owner}.{key}", *_ATTRIBUTE_CHANGES, within="storage_of({owner})"),
     "cached": Meaning("{owner}(*{item})", "{owner}{item}"),
-    "item": Meaning(_ITEM[0], *_ITEM),
+    "item": Meaning(_ITEM[0], *_ITEM, within="{owner}"),
     "entry": Meaning("item_of({owner}, {item})", *_ITEM),
     "cell": Meaning("{owner}.cell_contents", "{owner}", "{owner}.cell_contents = {value}", "del {owner}.cell_contents"),
     "closure": Meaning("{owner}.__closure__[{item}[0]]", "{key[1]}", fixed=True),

@@ -10,6 +10,7 @@ The standard library, installed packages and jitgraph itself are not followed, e
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # its ``getsignal`` makes no enums, so that it is fast
 import inspect
 import signal
 import sys
@@ -39,6 +40,7 @@ from jitgraph.tracing.symbolic.number import SymbolicNumber
 
 STAGING: Final = "__jg__"  # the variable of rewritten functions that holds the staging functions
 _CALLEE: Final = ("jitgraph.tracing.script.callees", "callee")
+_SIGNALS: Final = tuple(map(int, signal.valid_signals()))
 _PLAIN_KEYS: Final = (int, str, bytes, float, complex, type(None), type)
 
 
@@ -567,7 +569,7 @@ class Capture(Calls):
         if hasattr(type(owner), name) or not is_a(owner._value, EagerValue):
             return
         text = f"{self.text_of(owner)}.{name}"
-        if id(owner) not in self.sources():
+        if id(owner) not in self.sources:
             raise TraceError(
                 f"{text} is set on a tensor among the arguments, which no later call repeats",
                 location=self.line,
@@ -638,7 +640,7 @@ def _is_followed(frame: FrameType) -> bool:
 
 def _handles_a_signal(code: CodeType) -> bool:
     """Whether code is that of a handler of signals, which runs between any two instructions."""
-    return any(getattr(signal.getsignal(number), "__code__", None) is code for number in signal.valid_signals())
+    return any(getattr(_signal.getsignal(number), "__code__", None) is code for number in _SIGNALS)
 
 
 def _is_callee(function: Any) -> bool:

@@ -135,15 +135,16 @@ class Activation:
         return self.word(self._data + layout().function)
 
     def event(self, frame: FrameType, event: str, argument: Any) -> Any:
-        """A local trace function."""
+        """A local trace function; None lets it stay that."""
         if event == "opcode":
-            self.instruction(frame.f_lasti)
+            offset = frame.f_lasti
+            if self._finish is not None or offset in self._sites:
+                self.instruction(offset)
         elif event == "exception" and (finish := self._finish) is not None:
             self._finish = None
             finish(FAILED)
         elif event == "return":
             leave_instructions(frame)
-        return self.event
 
     def instruction(self, offset: int) -> None:
         """The frame is about to run the instruction at ``offset``."""

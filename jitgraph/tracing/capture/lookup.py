@@ -350,7 +350,7 @@ class Lookup(State):
         """An attribute that the user put on a tensor: it belongs to the handle, so that has to stay the same."""
         if is_a(getattr(owner, "__dict__", None), dict) and name in vars(owner):
             text = f"{self.text_of(owner)}.{name}"
-            if id(owner) not in self.sources():
+            if id(owner) not in self.sources:
                 if is_a(owner._value, EagerValue):
                     self.cannot_guard(f"{text}, an attribute of a tensor among the arguments")
                 return

@@ -61,6 +61,8 @@ class State:
     def __init__(self, known: Iterable[Any], arguments: Iterable[Any]) -> None:
         self.objects = Objects()
         self.reads: dict[tuple[Any, ...], Read] = {}
+        self.tensors: list[tuple[Place, Tensor]] = []  # the guarded places at which a tensor was read
+        self.sources: dict[int, Place] = {}  # of them the first of each handle, by the id of that
         self.log = Log()
         self.writes: dict[tuple[Any, ...], Entry] = {}  # of the log, those of places that the function rebinds
         self.unguarded: dict[str, Location] = {}
@@ -131,6 +133,9 @@ class State:
             known = self.reads[identity] = Read(place, value, self.line, False, soft)
             if value is not MISSING:
                 self.settle(value, place.text)
+            if is_a(value, Tensor):
+                self.tensors.append((place, value))
+                self.sources.setdefault(id(value), place)
         known.by_user = known.by_user or not (self.in_package or self.for_package)
 
     def settle(self, value: Any, text: str) -> None:
@@ -264,7 +269,7 @@ class State:
             if after is write.before and not _is_value(after) and not self.is_own(write.target.owner):
                 predicate: Predicate = Absent() if after is MISSING else self.objects.same(after)
                 found.append(Assumption(write.target, predicate, write.location))
-        for place, handle in self.tensor_places():
+        for place, handle in self.tensors:
             if id(handle) in self.with_attributes:
                 found.append(Assumption(place, self.objects.same(handle), self.reads[place.identity].location))
         for kept in (*self.whole.values(), *self.extents.values()):
@@ -310,17 +315,6 @@ class State:
         owner = self.instances.get(id(container), container)
         added = {w.target.key for w in self.writes.values() if w.target.owner is owner and w.before is MISSING}
         return {key: value for key, value in container.items() if key not in added} if added else container
-
-    def sources(self) -> dict[int, Place]:
-        """For each tensor handle that was read at a guarded place (by id), where it stood."""
-        found: dict[int, Place] = {}
-        for place, handle in self.tensor_places():
-            found.setdefault(id(handle), place)
-        return found
-
-    def tensor_places(self) -> list[tuple[Place, Tensor]]:
-        """Every guarded place at which a tensor was read."""
-        return [(read.place, read.value) for read in self.reads.values() if is_a(read.value, Tensor)]
 
     def effects(self) -> list[tuple[Entry, Any]]:
         """The places of outer objects that hold something new now, with what they hold (``MISSING`` for nothing)."""

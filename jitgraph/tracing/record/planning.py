@@ -152,7 +152,7 @@ class Planning:
 
     def _handles(self) -> list[Handle]:
         """The handles from outside: each by a place where it stands, so that another handle put there is seen."""
-        places = self.capture.sources() if self.capture is not None else {}
+        places = self.capture.sources if self.capture is not None else {}
         found: list[Handle] = []
         for slot in self.trace.slots:
             text = slot.text
@@ -250,7 +250,7 @@ class Planning:
     def _ties(self, sources: Sequence[Source]) -> dict[Source, Source]:
         """Further places where handles stood, each with the source of the handle."""
         found: dict[Source, Source] = {}
-        for place, handle in self.capture.tensor_places() if self.capture is not None else ():
+        for place, handle in self.capture.tensors if self.capture is not None else ():
             number = self.trace.known_slot(handle)
             if number is not None and (source := self.provenance.at(place)) != sources[number]:
                 found[source] = sources[number]

@@ -14,7 +14,7 @@ from jitgraph.ir import context, dims
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
-from jitgraph.runtime import forks, recursion
+from jitgraph.runtime import collector, forks, recursion
 from jitgraph.tracing.arguments import Arguments, Binder, LeafKey, Static, TensorSpec, containers, sources_of
 from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.capture import Capture
@@ -158,6 +158,19 @@ class Recording:
 
         The Python numbers at the places ``varying`` are read at each call.
         """
+        with collector.PAUSED.inside():
+            return self._record(arguments, keys, values, sizes, declared, varying, portable)
+
+    def _record(
+        self,
+        arguments: Arguments,
+        keys: Sequence[LeafKey],
+        values: Sequence[Any],
+        sizes: Mapping[str, int] | None,
+        declared: frozenset[str],
+        varying: Sequence[Place],
+        portable: bool,
+    ) -> CallPlan:
         self._held = ()
         known = [leaf for leaf, key in zip(arguments.leaves, keys, strict=True) if key.kind == "identity"]
         for leaf, text in zip(arguments.leaves, arguments.texts, strict=True):

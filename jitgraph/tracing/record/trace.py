@@ -181,7 +181,7 @@ class Trace(Recorder):
         return place.text if place is not None else self.slots[slot].text
 
     def _place_of(self, handle: Tensor) -> Place | None:
-        return None if self.capture is None else self.capture.sources().get(id(handle))
+        return None if self.capture is None else self.capture.sources.get(id(handle))
 
     def lift_eager(self, value: EagerValue) -> TracedValue:
         """A computed value that no handle names: a constant."""

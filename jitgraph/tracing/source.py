@@ -235,6 +235,11 @@ def entries_of(kind: type) -> Mapping[str, Any]:
     return entries
 
 
+def class_entry(kind: type, name: str, default: Any = None) -> Any:
+    """What a class, or the first of its bases that has something under ``name``, holds there itself."""
+    return next((entries[name] for entries in map(entries_of, kind.__mro__) if name in entries), default)
+
+
 def storage_of(owner: Any) -> dict[str, Any]:
     """The attributes that an instance itself has, found without code of the user's; AttributeError for none."""
     found: dict[str, Any] = object.__getattribute__(owner, "__dict__")
@@ -338,8 +343,7 @@ class Place(NamedTuple):
     @property
     def _of_class(self) -> Any:
         """What the class of the owner has under the key."""
-        found = (entries_of(base) for base in type(self.owner).__mro__)
-        return next((entries[self.key] for entries in found if self.key in entries), None)
+        return class_entry(type(self.owner), self.key)
 
     @property
     def setter(self) -> Callable[[Any], None] | None:

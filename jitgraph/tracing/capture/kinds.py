@@ -37,6 +37,7 @@ _CONSTANT_BY_NAME: Final = frozenset(
 
 LRU_CACHE: Final = functools._lru_cache_wrapper
 GETTERS: Final = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
+_PLAIN_KEYS: Final = (int, str, bytes, float, complex, type(None), type)
 _HEAP: Final = 1 << 9
 _IMMUTABLE: Final = 1 << 8
 
@@ -123,3 +124,19 @@ def slots_of(kind: type) -> list[str]:
     """The names of the slots of a class that is written in Python."""
     bases = [vars(base) for base in kind.__mro__ if "__slots__" in vars(base)]
     return [name for base in bases for name, value in base.items() if type(value) is types.MemberDescriptorType]
+
+
+def plain_key(key: Any) -> Any:
+    """A key with the plain number in place of one that varies."""
+    return key.plain if type(key) is SymbolicNumber else key
+
+
+def is_plain_key(key: Any) -> bool:
+    """Whether looking up a key runs no code of the user's."""
+    if is_a(key, tuple):
+        return all(map(is_plain_key, key))
+    return (
+        type(key) in SIMPLE
+        or is_a(key, type | types.FunctionType)
+        or (is_a(key, _PLAIN_KEYS) and not may_change(type(key)))
+    )

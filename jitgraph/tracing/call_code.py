@@ -16,10 +16,11 @@ from typing import Any, NamedTuple, TypeAlias
 from jitgraph.eager import EagerValue
 from jitgraph.runtime import loader
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.guard import NAMES, Absent, Distinct, Guard, Is, Layout, Same, Varies
+from jitgraph.tracing.guard import Distinct, Guard, Layout, Same, Varies
 from jitgraph.tracing.log import OPERATIONS
 from jitgraph.tracing.operands import array_operand, number_operand, operand, readable, scalar
 from jitgraph.tracing.plan import CallPlan, Computed, Effect, Input, Leaf, Template
+from jitgraph.tracing.predicate import NAMES, Absent, Is
 from jitgraph.tracing.source import EXPECTED_ERRORS, STEP_NAMES, STEPS, Ref, Source, World
 
 Match: TypeAlias = "tuple[tuple[Any, ...], list[EagerValue], tuple[Any, ...]]"

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from jitgraph.tracing.guard import Objects
+from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.source import Place, Source, StepKind, storage_of
 
 _KEYED = frozenset({"attribute", "item", "entry", "class", "own", "cached"})

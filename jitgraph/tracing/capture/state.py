@@ -19,8 +19,10 @@ from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.events import Activation, Site
 from jitgraph.tracing.capture.followed import PACKAGE
 from jitgraph.tracing.capture.kinds import is_a
-from jitgraph.tracing.guard import Absent, Assumption, HasContents, Objects, Predicate
+from jitgraph.tracing.guard import Assumption
 from jitgraph.tracing.log import Change, Entry, Log, later_keys
+from jitgraph.tracing.objects import Objects
+from jitgraph.tracing.predicate import Absent, HasContents, Predicate
 from jitgraph.tracing.source import MISSING, Place, Step
 from jitgraph.tracing.state import MAX_BYTES, same_extent
 from jitgraph.tracing.symbolic.number import SymbolicNumber, plain_of

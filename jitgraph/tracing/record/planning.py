@@ -19,20 +19,11 @@ from jitgraph.location import Location
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.arguments import Arguments, LeafKey, Static, guards_of, sources_of
 from jitgraph.tracing.capture.capture import Capture
-from jitgraph.tracing.guard import (
-    Assumption,
-    Distinct,
-    Guard,
-    IsTensor,
-    Layout,
-    Objects,
-    Relation,
-    Same,
-    Varies,
-    size_text,
-)
+from jitgraph.tracing.guard import Assumption, Distinct, Guard, Layout, Relation, Same, Varies, size_text
 from jitgraph.tracing.log import Change, Entry
+from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.plan import CallPlan, Computed, Effect, Fresh, Handle, Held, Input, Leaf, Remade, Template
+from jitgraph.tracing.predicate import IsTensor
 from jitgraph.tracing.provenance import Provenance
 from jitgraph.tracing.record.argument_mutation import Box, changes, moved
 from jitgraph.tracing.record.values import TracedValue

@@ -18,7 +18,7 @@ from jitgraph.runtime import forks, recursion
 from jitgraph.tracing.arguments import Arguments, Binder, LeafKey, Static, TensorSpec, containers, sources_of
 from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.capture import Capture
-from jitgraph.tracing.guard import Objects
+from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.plan import CallPlan
 from jitgraph.tracing.record import printing
 from jitgraph.tracing.record.argument_mutation import aliases, boxes_of, changes, keep

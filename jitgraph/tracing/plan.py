@@ -104,6 +104,11 @@ class Effect:
     location: Location | None = None
 
     @property
+    def owner(self) -> Source:
+        """Where the object stands that is changed."""
+        return self.source.owner if self.operation in ("set", "delete") else self.source
+
+    @property
     def text(self) -> str:
         """What is changed, as people would write it."""
         return self.source.text

@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_library_module
+from jitgraph.tracing.symbolic.arithmetic import BINARY
 from jitgraph.tracing.symbolic.number import SymbolicNumber
 
 SIMPLE: Final[frozenset[type]] = frozenset(
@@ -41,10 +42,7 @@ _PLAIN_KEYS: Final = (int, str, bytes, float, complex, type(None), type)
 _HEAP: Final = 1 << 9
 _IMMUTABLE: Final = 1 << 8
 
-_ARITHMETIC: Final = {
-    "+": "add", "-": "sub", "*": "mul", "@": "matmul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow",
-    "<<": "lshift", ">>": "rshift", "&": "and", "|": "or", "^": "xor",
-}  # fmt: skip
+_ARITHMETIC: Final = {**BINARY, "@": "matmul"}
 SPECIAL: Final[dict[str, tuple[str, ...]]] = {
     **{symbol: (f"__{name}__", f"__r{name}__") for symbol, name in _ARITHMETIC.items()},
     **{f"{symbol}=": (f"__i{name}__", f"__{name}__", f"__r{name}__") for symbol, name in _ARITHMETIC.items()},

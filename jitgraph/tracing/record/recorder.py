@@ -25,7 +25,7 @@ from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.record.gradients import Gradients
 from jitgraph.tracing.record.values import TracedValue
-from jitgraph.tracing.symbolic.number import to_dim, without_numbers
+from jitgraph.tracing.symbolic.parameters import to_dim, without_numbers
 from jitgraph.tracing.symbolic.sizes import TraceConstraints
 
 if TYPE_CHECKING:

@@ -110,6 +110,17 @@ class Calls(BuiltinFunctions):
         self.settle(registry, f"{function.__name__}.registry")
         self.keep_contents(registry, f"{function.__name__}.registry")
 
+    def keep_descriptor(self, entry: Any) -> None:
+        """What a ``singledispatchmethod`` or ``partialmethod`` holds: the functions, and what they are given."""
+        text = self.text_of(entry)
+        names = ("dispatcher",) if is_a(entry, functools.singledispatchmethod) else ("func", "args", "keywords")
+        for name in names:
+            self.keep(Place("attribute", entry, name, f"{text}.{name}"), getattr(entry, name))
+        if is_a(entry, functools.singledispatchmethod):
+            self._of_dispatch(entry.dispatcher)
+        else:
+            self.keep_contents(entry.keywords, f"{text}.keywords")
+
     def _of_opaque(self, function: Any, arguments: Sequence[Any]) -> Finish | None:
         """A callable of which nothing is known but what it is given."""
         count = len(self.unguarded)
@@ -147,9 +158,6 @@ class Calls(BuiltinFunctions):
             return []
         self.keep_contents(value)
         return list(value)
-
-    def _handed_on(self, getter: Any) -> None:
-        """The elements that it reads were looked up with the call."""
 
     def get(self, getter: Any, owner: Any) -> Finish | None:
         """What an ``attrgetter``, ``itemgetter`` or ``methodcaller`` is about to read."""

@@ -32,6 +32,7 @@ MOST_LEAVES: Final = 64  # of what is handed to code that is not followed
 _UNINTERESTING: Final = frozenset(
     ["__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__static_attributes__", "__firstlineno__"]
 )
+_KEPT_BY_CALLS: Final = (type, LRU_CACHE, *GETTERS)  # what these read is kept where they are called
 
 
 class ContentsKept(Lookup):
@@ -119,10 +120,7 @@ class ContentsKept(Lookup):
         elif is_iterator(value):
             if self.is_steady(value):
                 impure.refuse_iterator(value, text or self.text_of(value), self.line)
-        elif kind in GETTERS:
-            if self.is_steady(value) or objects:
-                self._handed_on(value)
-        elif not is_a(value, type | LRU_CACHE) and not is_constant(kind):
+        elif not is_a(value, _KEPT_BY_CALLS) and not is_constant(kind):
             self._whole_object(value, objects, text or self.text_of(value))
 
     def keep_partial(self, function: Any) -> None:
@@ -135,9 +133,6 @@ class ContentsKept(Lookup):
         self.keep_contents(function.keywords, f"{text}.keywords")
         for value in function.args:
             self.settle(value, f"{text}.args")
-
-    def _handed_on(self, getter: Any) -> None:
-        self.cannot_guard(f"what {self.text_of(getter)} reads where it is handed on")
 
     def _whole_container(self, value: Any, objects: bool, text: str) -> None:
         walking, self._walking = self._walking, set()

@@ -132,7 +132,8 @@ class Lookup(State):
             self.keep_descriptor(entry)
 
     def keep_descriptor(self, entry: Any) -> None:
-        """What a descriptor of the standard library holds of the user's."""
+        """What a ``singledispatchmethod`` or ``partialmethod`` holds."""
+        raise NotImplementedError
 
     # --- attributes -------------------------------------------------------------------------------------------------
 

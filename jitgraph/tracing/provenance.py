@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -23,11 +22,6 @@ class Provenance:
         self._sources: dict[int, tuple[Any, Source]] = {}
         name = getattr(function, "__name__", "")
         self.reach(function, Source("function", None, name if isinstance(name, str) else ""))
-
-    def arguments(self, found: Iterable[tuple[Any, Source]]) -> None:
-        """Containers among the arguments, with the source of each."""
-        for value, source in found:
-            self.reach(value, source)
 
     def reach(self, value: Any, source: Source) -> None:
         """``value`` is found at ``source``; where it was reached on another way before, that stays."""

@@ -6,7 +6,6 @@ table, ``STEPS``. Objects that no name leads to are addressed by their number in
 
 from __future__ import annotations
 
-import builtins
 import keyword
 import sys
 import types
@@ -22,7 +21,7 @@ EXPECTED_ERRORS: Final = (AttributeError, LookupError, TypeError, ValueError)
 MISSING: Final = object()
 """What stands at a place where nothing does."""
 
-RootKind: TypeAlias = Literal["argument", "function", "module", "builtins", "object"]
+RootKind: TypeAlias = Literal["argument", "function", "module", "object"]
 StepKind: TypeAlias = Literal[
     "attribute", "item", "entry", "cell", "closure", "namespace", "type", "globals", "defaults", "kwdefaults", "code",
     "self", "func", "wrapped", "partial func", "partial args", "partial keywords", "static", "value", "grad",
@@ -99,8 +98,6 @@ class World(NamedTuple):
                 return self.function
             case "module":
                 return sys.modules[source.key]
-            case "builtins":
-                return builtins
         return self.objects[source.key]
 
     def find(self, source: Source) -> Any:

@@ -93,15 +93,6 @@ class TraceConstraints(Constraints):
     def _note_new(self, before: int, what: str) -> None:
         self.pins.extend(Pin(constraint, Location.of_user(), what) for constraint in self._list[before:])
 
-    def pinned(self) -> dict[str, Pin]:
-        """The names that are held to one int, each with what holds it."""
-        found: dict[str, Pin] = {}
-        for pin in self.pins:
-            for name in dims.names(pin.constraint.left) | dims.names(pin.constraint.right):
-                if isinstance(self.reduce(Dim.name(name)), int):
-                    found.setdefault(name, pin)
-        return found
-
     def decide(self, left: DimLike, relation: str, right: DimLike, what: str) -> bool:
         """The truth of ``left relation right`` in this call, which is recorded as a constraint.
 

@@ -26,13 +26,14 @@ class Conclusion:
         self.lines: list[str] = []
         self._handles = plan.numbers
         self._values: dict[Computed, str] = {}
-        self._copies: dict[int, str] = {}
         self._taped = {value.number for value in plan.computed if value.kind == "output" and value.differentiable}
 
     def write(self) -> None:
         """Write the function."""
         if self.check.names_of_extra:
             self.lines.append(f"{', '.join(self.check.names_of_extra)}, = n")
+        if self.plan.copied is not None:
+            self.lines.append(f"c = {self.code.constant(self.plan.objects[self.plan.copied].copies)}()")
         for number, fresh in enumerate(self.plan.fresh):
             self.lines.append(f"f{number} = new_handle({self._value(fresh.value)}, {fresh.requires_grad})")
             if fresh.weak:
@@ -98,13 +99,5 @@ class Conclusion:
             case "number":
                 return str(at)
             case "copy":
-                return self._copy(at)
+                return f"c[{at}]"
         return f"f{at}._value.array.item()" if self.plan.fresh[at].weak else f"f{at}"
-
-    def _copy(self, number: int) -> str:
-        """The variable with this call's own copy of an object that the function made."""
-        found = self._copies.get(number)
-        if found is None:
-            found = self._copies[number] = f"c{len(self._copies)}"
-            self.lines.append(f"{found} = {self.code.constant(self.plan.objects[number].again)}()")
-        return found

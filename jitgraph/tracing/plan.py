@@ -60,24 +60,31 @@ class Fresh(NamedTuple):
 
 
 class Leaf(NamedTuple):
-    """A leaf of a result: the handle of this number, a fresh handle, a plain value, an object of the table, a copy of
-    one (``Remade``), or the value of an expression over numbers that vary."""
+    """A leaf of a result: the handle of this number, a fresh handle, a plain value, an object of the table, the copy of
+    this number (``CallPlan.copied``), or the value of an expression over numbers that vary."""
 
     kind: Literal["handle", "fresh", "plain", "object", "copy", "number"]
     at: int | str | Plain
 
 
-class Remade(NamedTuple):
-    """A Python object that the function made, of which each call gets a copy of its own; ``outside`` stays as it is."""
+class Copied(NamedTuple):
+    """The Python objects that the function made, of which each call gets copies; ``outside`` stays as it is."""
 
-    value: Any
+    values: tuple[Any, ...]
     outside: tuple[Any, ...] = ()
 
-    def again(self) -> Any:
-        """A new copy."""
-        if isinstance(self.value, np.ndarray) and not self.value.dtype.hasobject:
-            return self.value.copy(order="K")
-        return deepcopy(self.value, {id(x): x for x in self.outside})
+    def copies(self) -> list[Any]:
+        """A copy of each; what several of them hold is one object in the copies, too."""
+        known = {id(x): x for x in self.outside}
+        return [copy_of(value, known) for value in self.values]
+
+
+def copy_of(value: Any, known: dict[int, Any]) -> Any:
+    """A deep copy, as of ``copy.deepcopy``; ``known`` has the copies that there are, by the ids of what they are of."""
+    if type(value) is np.ndarray and not value.dtype.hasobject and id(value) not in known:
+        made = known[id(value)] = value.copy(order="K")
+        return made
+    return deepcopy(value, known)
 
 
 class Template(NamedTuple):
@@ -128,7 +135,8 @@ class CallPlan:
 
     ``objects`` is the one part that is no plain data: what Refs and numbers stand for. ``arguments`` are the leaves of
     the arguments. ``guards`` hold in this order, the arguments' first. ``unguarded`` says what no guard can see,
-    ``sizes`` what the names of sizes stood for, ``held`` which numbers could not vary.
+    ``sizes`` what the names of sizes stood for, ``held`` which numbers could not vary. ``copied`` is the number of the
+    table's ``Copied``, where there is one.
     """
 
     graph: Graph
@@ -141,6 +149,7 @@ class CallPlan:
     effects: tuple[Effect, ...]
     unguarded: tuple[str, ...] = ()
     held: tuple[Held, ...] = ()
+    copied: int | None = None
     sizes: dict[str, int] = field(default_factory=dict)
     objects: tuple[Any, ...] = ()
 

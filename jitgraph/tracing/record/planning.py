@@ -85,6 +85,7 @@ class Planning:
             guards.append(Guard(sources[slot].then("grad"), predicate))
         guards += [Guard(place, Same(source)) for place, source in ties.items()]
         guards += self._partition(sources)
+        copied = self.results.copied()
         trace.ended = True
         unguarded = capture.unguarded if capture is not None else {}
         return CallPlan(
@@ -97,6 +98,7 @@ class Planning:
             result=template,
             effects=tuple(effects),
             unguarded=tuple(f"{what} ({location})" for what, location in unguarded.items()),
+            copied=copied,
             held=tuple(Held(self._origin(h.origin), h.what, h.location) for h in trace.numbers.held.values()),
             sizes=dict(trace.constraints.sizes or {}),
             objects=tuple(self.objects.values),

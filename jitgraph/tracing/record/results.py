@@ -19,7 +19,7 @@ from jitgraph.location import Location
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.objects import Objects
-from jitgraph.tracing.plan import Computed, Fresh, Leaf, Remade, Template
+from jitgraph.tracing.plan import Computed, Copied, Fresh, Leaf, Template, copy_of
 from jitgraph.tracing.record.values import TracedValue
 from jitgraph.tracing.symbolic.number import SymbolicNumber, plain_of
 from jitgraph.tracing.values import plain_of as plain_data
@@ -41,7 +41,9 @@ class Results:
         self._capture = trace.capture
         self._objects = objects
         self._fresh_of: dict[int, int] = {}
-        self._remade_of: dict[int, int | None] = {}
+        self._copies: list[Any] = []
+        self._copy_of: dict[int, int | None] = {}
+        self._known: dict[int, Any] | None = None  # copies, and what is not copied, by the ids of what they are of
         self._kept: list[Any] = []  # so that no other object gets the id of one that is known by it
 
     def template(self, value: Any, what: str, location: Location | None = None, *, stays: bool = False) -> Template:
@@ -104,8 +106,8 @@ class Results:
             )
         for number in self._hidden_numbers(leaf):
             number.refuse(f"{what}, which holds {{}} inside a {type(leaf).__name__},")
-        if (remade := self._remade(leaf)) is not None:
-            return Leaf("copy", remade)
+        if (place := self._copied(leaf)) is not None:
+            return Leaf("copy", place)
         if stays and not _is_plain(leaf) and not self._is_outside(leaf):
             raise TraceError(
                 f"{what} is set to a new {type(leaf).__name__}, which a compiled call cannot make again",
@@ -119,8 +121,15 @@ class Results:
         data = plain_data(value) if type(value) in _PLAIN else None
         return Leaf("object", self._objects.number(value)) if data is None else Leaf("plain", data)
 
-    def _remade(self, leaf: Any) -> int | None:
-        """How an object that the function made is made again at each call, as somebody may change it in place."""
+    def copied(self) -> int | None:
+        """The number of the table's ``Copied``, when all has been given out."""
+        if not self._copies:
+            return None
+        assert self._capture is not None
+        return self._objects.number(Copied(tuple(self._copies), self._capture.outside()))
+
+    def _copied(self, leaf: Any) -> int | None:
+        """The number of the copy of an object that the function made, as somebody may change it in place."""
         if self._capture is None or self._capture.is_steady(leaf):
             return None
         if isinstance(leaf, np.ndarray):
@@ -133,19 +142,22 @@ class Results:
             if not callable(leaf) and hasattr(leaf, "__dict__"):
                 self._capture.cannot_guard(f"a {type(leaf).__name__} that it gives out, the same one at each call")
             return None
-        if id(leaf) not in self._remade_of:
+        if id(leaf) not in self._copy_of:
             self._kept.append(leaf)
-            made = self._copied(leaf, self._capture)
-            self._remade_of[id(leaf)] = None if made is None else self._objects.number(made)
-        return self._remade_of[id(leaf)]
+            self._copy_of[id(leaf)] = self._copy(leaf, self._capture)
+        return self._copy_of[id(leaf)]
 
-    def _copied(self, leaf: Any, capture: Capture) -> Remade | None:
-        made = Remade(leaf, (*capture.outside(), *self._kept[:-1]))
+    def _copy(self, leaf: Any, capture: Capture) -> int | None:
+        """Keep a copy of an object as it is now, in one with those kept before; its number."""
+        if self._known is None:
+            self._known = {id(x): x for x in capture.outside()}
         try:
-            return Remade(made.again(), made.outside)
+            made = copy_of(leaf, self._known)
         except Exception as error:
             capture.cannot_guard(f"a {type(leaf).__name__} that it gives out, of which there is no copy: {error}")
             return None
+        self._copies.append(made)
+        return len(self._copies) - 1
 
     def _hides_tensor(self, value: Any, depth: int = 3) -> bool:
         """Whether a new object (a set, a closure, an instance) holds tensors that are this call's alone."""

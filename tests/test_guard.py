@@ -18,6 +18,7 @@ from plans import check_of
 import jitgraph as jg
 from jitgraph.tracing.guard import Distinct, Guard, Same
 from jitgraph.tracing.objects import Objects
+from jitgraph.tracing.plain import mark, plain_of, same_float
 from jitgraph.tracing.predicate import (
     Absent,
     EqualsObject,
@@ -30,7 +31,6 @@ from jitgraph.tracing.predicate import (
     brief,
 )
 from jitgraph.tracing.source import Source
-from jitgraph.tracing.values import mark, plain_of, same_float
 
 ARGUMENT = Source("argument", 0, "x")
 OTHER = Source("argument", 1, "y")

@@ -17,9 +17,9 @@ from jitgraph.tensor import Tensor
 from jitgraph.tracing.binding import called, defaults_of, raise_as_python, same_defaults
 from jitgraph.tracing.guard import Guard, Layout, Same, Varies
 from jitgraph.tracing.objects import Objects
+from jitgraph.tracing.plain import plain_of
 from jitgraph.tracing.predicate import Equals
 from jitgraph.tracing.source import Source
-from jitgraph.tracing.values import plain_of
 from jitgraph.tree import Item, TreeDef
 
 

@@ -24,7 +24,7 @@ class Conclusion:
         self.plan = plan
         self.check = check
         self.lines: list[str] = []
-        self._handles = plan.numbers
+        self._handles = plan.handle_numbers
         self._values: dict[Computed, str] = {}
         self._taped = {value.number for value in plan.computed if value.kind == "output" and value.differentiable}
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from jitgraph.tensor import Tensor
+from jitgraph.tracing.plain import Plain, plain_of
 from jitgraph.tracing.predicate import Elements, Equals, EqualsObject, Exactly, Extent, Is, IsTensor, Predicate, brief
 from jitgraph.tracing.source import Ref
-from jitgraph.tracing.values import Plain, plain_of
 
 
 class Objects:

@@ -16,8 +16,8 @@ from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.records import dataclass
 from jitgraph.tracing.guard import Guard, Relation
+from jitgraph.tracing.plain import Plain
 from jitgraph.tracing.source import Source
-from jitgraph.tracing.values import Plain
 from jitgraph.tree import TreeDef
 
 
@@ -154,14 +154,14 @@ class CallPlan:
     objects: tuple[Any, ...] = ()
 
     @property
-    def numbers(self) -> dict[Source, int]:
+    def handle_numbers(self) -> dict[Source, int]:
         """The numbers of the handles by source."""
         return {handle.source: number for number, handle in enumerate(self.handles)}
 
     @property
     def rebound(self) -> tuple[tuple[int, Computed], ...]:
         """The numbers of the handles that get a new value, each with that."""
-        numbers = self.numbers
+        numbers = self.handle_numbers
         return tuple(
             (numbers[effect.source.owner], effect.value)
             for effect in self.effects

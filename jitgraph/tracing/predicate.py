@@ -17,8 +17,8 @@ import numpy as np
 from jitgraph import foreign
 from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
+from jitgraph.tracing.plain import Plain, mark, marks, plain_of, same_float
 from jitgraph.tracing.source import EXPECTED_ERRORS, Ref, Source
-from jitgraph.tracing.values import Plain, mark, marks, plain_of, same_float
 
 NAMES: Final[dict[str, Any]] = {
     "Tensor": Tensor,

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from jitgraph.tracing.objects import Objects
-from jitgraph.tracing.source import Place, Source, StepKind, storage_of
+from jitgraph.tracing.source import Place, Source, StepKind, attributes_of
 
 _KEYED = frozenset({"attribute", "item", "entry", "class", "own", "cached"})
 _NAMED_STEPS: dict[str, StepKind] = {"__defaults__": "defaults", "__kwdefaults__": "kwdefaults", "__code__": "code"}
@@ -83,10 +83,7 @@ class Provenance:
 
 def _wrapped(value: Any) -> Any:
     """What an object itself holds as ``__wrapped__``, found without code of the user's, or None."""
-    try:
-        return storage_of(value).get("__wrapped__")
-    except (AttributeError, TypeError):
-        return None
+    return (attributes_of(value) or {}).get("__wrapped__")
 
 
 def _module_of(namespace: dict[str, Any]) -> str | None:

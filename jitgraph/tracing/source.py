@@ -243,6 +243,15 @@ def storage_of(owner: Any) -> dict[str, Any]:
     return found
 
 
+def attributes_of(owner: Any) -> dict[str, Any] | None:
+    """As ``storage_of``; None for an object that keeps no attributes in a dict."""
+    try:
+        found = storage_of(owner)
+    except (AttributeError, TypeError):
+        return None
+    return found if type(found) is dict else None
+
+
 STEP_NAMES: Final[dict[str, Any]] = {
     function.__name__: function for function in (item_of, set_attribute, delete_attribute, entries_of, storage_of)
 }
@@ -331,11 +340,7 @@ class Place(NamedTuple):
         """The dict in which the owner keeps the attribute; None where a slot or a property does, or its class."""
         if self.kind not in ("attribute", "own") or hasattr(type(self._of_class), "__set__"):
             return None
-        try:
-            own = storage_of(self.owner)
-        except (AttributeError, TypeError):
-            return None
-        return own if type(own) is dict else None
+        return attributes_of(self.owner)
 
     @property
     def _of_class(self) -> Any:

@@ -10,6 +10,7 @@ from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture.events import Finish
 from jitgraph.tracing.capture.kinds import SIMPLE, is_a
 from jitgraph.tracing.capture.operators import Operators
+from jitgraph.tracing.source import attributes_of
 
 
 class BuiltinFunctions(Operators):
@@ -43,7 +44,7 @@ class BuiltinFunctions(Operators):
         if is_a(owner, type):
             self.keep_class(owner)
         self.look_up(owner, "__dict__")
-        storage = self.storage(owner)
+        storage = attributes_of(owner)
         if storage is not None:
             self.keep_extent(storage)
         return None

@@ -23,18 +23,19 @@ from jitgraph.tracing.capture.builtin_functions import MODELS, BuiltinFunctions
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.followed import PACKAGE, is_followed
 from jitgraph.tracing.capture.kinds import (
+    ATTRIBUTE_CHANGERS,
     GETTERS,
     LRU_CACHE,
-    OPERATIONS,
+    OPERATOR_FUNCTIONS,
     SIMPLE,
     is_a,
     is_iterator,
     may_change,
 )
 from jitgraph.tracing.capture.layout import cell_of
+from jitgraph.tracing.containers import MAX_ELEMENTS, is_container
 from jitgraph.tracing.log import CHANGERS
-from jitgraph.tracing.source import MISSING, Place
-from jitgraph.tracing.state import MAX_ELEMENTS, is_container
+from jitgraph.tracing.source import MISSING, Place, attributes_of, class_entry
 from jitgraph.tracing.symbolic.number import SymbolicNumber
 
 _SHALLOW: Final = (list, tuple, enumerate, zip, reversed, map, filter)
@@ -44,7 +45,6 @@ _SILENT: Final = frozenset(
         *(functools.partial, types.SimpleNamespace, types.MethodType, weakref.ref, *GETTERS),
     ]
 )  # they keep what they are given, and look at nothing in it
-_MUTATORS: Final = frozenset({"__setattr__", "__delattr__"})
 _CHANGEABLE: Final = (list, dict, set, deque, bytearray, array)
 _STORES: Final = frozenset({"append", "appendleft"})  # they keep what they are given
 _READERS: Final = {"__getitem__", "get"}
@@ -179,8 +179,8 @@ class Calls(BuiltinFunctions):
 
     def stored(self, owner: Any, name: str) -> Any:
         """``owner.name`` where it is plainly stored, else None."""
-        found = next((vars(base)[name] for base in type(owner).__mro__ if name in vars(base)), MISSING)
-        storage = self.storage(owner)
+        found = class_entry(type(owner), name, MISSING)
+        storage = attributes_of(owner)
         if storage is not None and name in storage:
             return storage[name]
         return getattr(owner, name, None) if is_a(found, types.MemberDescriptorType) else None
@@ -205,8 +205,8 @@ class Calls(BuiltinFunctions):
     # --- classes and objects ----------------------------------------------------------------------------------------
 
     def _of_class_called(self, kind: Any, arguments: Sequence[Any], names: Sequence[str]) -> Finish | None:
-        if kind in OPERATIONS and len(arguments) >= 1:
-            self.operation(OPERATIONS[kind], arguments[:1])
+        if kind in OPERATOR_FUNCTIONS and len(arguments) >= 1:
+            self.operation(OPERATOR_FUNCTIONS[kind], arguments[:1])
             return None
         if kind is type and len(arguments) == 1:
             self._type_of(arguments[0])
@@ -282,7 +282,7 @@ class Calls(BuiltinFunctions):
 
     def _of_method(self, owner: Any, name: str, arguments: Sequence[Any]) -> Finish | None:
         count = len(arguments)
-        if name in _MUTATORS and count and is_a(arguments[0], str):
+        if name in ATTRIBUTE_CHANGERS and count and is_a(arguments[0], str):
             self.set_attribute(owner, arguments[0])
             return None
         if name == "__getattribute__" and count == 1 and is_a(arguments[0], str):
@@ -316,8 +316,8 @@ class Calls(BuiltinFunctions):
         model = MODELS.get(function)
         if model is not None and count:
             return model(self, arguments)
-        if function in OPERATIONS and count:
-            operation = OPERATIONS[function]
+        if function in OPERATOR_FUNCTIONS and count:
+            operation = OPERATOR_FUNCTIONS[function]
             if operation == "contains":
                 self.operation("in", arguments[::-1])
             elif function is hash:

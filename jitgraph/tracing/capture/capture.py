@@ -23,15 +23,14 @@ from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import known_answers
 from jitgraph.tracing.capture.calls import Calls
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish, Site, follow
-from jitgraph.tracing.capture.followed import is_followed, is_library_module, original_of
+from jitgraph.tracing.capture.followed import STAGING, is_followed, is_library_module, original_of
 from jitgraph.tracing.capture.kinds import SIMPLE, is_a, may_change
 from jitgraph.tracing.capture.layout import cell_of
 from jitgraph.tracing.capture.monitoring import run_watched
+from jitgraph.tracing.containers import is_container
 from jitgraph.tracing.source import MISSING, Place, class_entry
-from jitgraph.tracing.state import is_container
 from jitgraph.tracing.symbolic.number import SymbolicNumber
 
-STAGING: Final = "__jg__"  # the variable of rewritten functions that holds the staging functions
 _CALLEE: Final = ("jitgraph.tracing.script.callees", "callee")
 
 
@@ -43,7 +42,7 @@ class Capture(Calls):
         contents are."""
         super().__init__(known, arguments)
         known_answers.require()
-        self.stand_ins: dict[int, Any] = {}  # by id: the builtins in whose places others stand meanwhile
+        self.replaced_builtins: dict[int, Any] = {}  # by id: the builtins in whose places others stand meanwhile
         self._followed: dict[CodeType, bool | None] = {}
         self._interrupted = False
         self._entered: dict[int, Any] = {}
@@ -168,7 +167,7 @@ class Capture(Calls):
         self.keep(place, MISSING)
         known = frame.f_builtins
         value = known.get(name, MISSING)
-        value = self.stand_ins.get(id(value), value)
+        value = self.replaced_builtins.get(id(value), value)
         if value is not MISSING:
             self.refuse(value, name)
         self.keep(Place("item", known, name, f"builtins.{name}"), value)

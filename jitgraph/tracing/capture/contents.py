@@ -24,8 +24,8 @@ from jitgraph.tracing.capture.kinds import (
 )
 from jitgraph.tracing.capture.lookup import Lookup
 from jitgraph.tracing.capture.state import Kept
-from jitgraph.tracing.source import MISSING, Place, entries_of
-from jitgraph.tracing.state import MAX_ELEMENTS, is_container
+from jitgraph.tracing.containers import MAX_ELEMENTS, is_container
+from jitgraph.tracing.source import MISSING, Place, attributes_of, entries_of
 
 MOST_ELEMENTS: Final = 1 << 16  # of a container whose elements are guarded by their identity, all at once
 MOST_LEAVES: Final = 64  # of what is handed to code that is not followed
@@ -144,7 +144,7 @@ class ContentsKept(Lookup):
 
     def _whole_object(self, value: Any, objects: bool, text: str) -> None:
         """An instance with attributes, or one whose inside nobody sees."""
-        kind, storage = type(value), self.storage(value)
+        kind, storage = type(value), attributes_of(value)
         if is_own_class(kind) or (not objects and tree.container_of(value) is None):
             return
         steady = id(value) in self.steady and id(value) not in self.keyed

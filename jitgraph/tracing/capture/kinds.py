@@ -39,6 +39,9 @@ _CONSTANT_BY_NAME: Final = frozenset(
 LRU_CACHE: Final = functools._lru_cache_wrapper
 GETTERS: Final = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
 _PLAIN_KEYS: Final = (int, str, bytes, float, complex, type(None), type)
+ATTRIBUTE_CHANGERS: Final = frozenset({"__setattr__", "__delattr__"})
+"""Special methods that set or remove an attribute and look at nothing in what they are given."""
+
 _HEAP: Final = 1 << 9
 _IMMUTABLE: Final = 1 << 8
 
@@ -61,7 +64,7 @@ SPECIAL: Final[dict[str, tuple[str, ...]]] = {
 }  # fmt: skip
 """The special methods that an operation looks up on the classes of its operands."""
 
-OPERATIONS: Final[dict[Any, str]] = {
+OPERATOR_FUNCTIONS: Final[dict[Any, str]] = {
     len: "len", bool: "bool", hash: "hash", abs: "abs", repr: "repr", str: "str", ascii: "repr", format: "format",
     int: "number", float: "number", complex: "number", round: "number", divmod: "//", pow: "**", bytes: "bytes",
     operator.truth: "bool", operator.not_: "bool", operator.neg: "neg", operator.pos: "pos", operator.abs: "abs",

@@ -15,8 +15,8 @@ from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.followed import is_followed
 from jitgraph.tracing.capture.kinds import SIMPLE, is_a, is_plain_key, plain_key
 from jitgraph.tracing.capture.writes import Writes
+from jitgraph.tracing.containers import is_container
 from jitgraph.tracing.source import MISSING, Place, class_entry, item_of
-from jitgraph.tracing.state import is_container
 
 if TYPE_CHECKING:
     from jitgraph.tracing.symbolic.numbers import Numbers

@@ -16,9 +16,9 @@ from jitgraph.tracing.capture.contents import ContentsKept
 from jitgraph.tracing.capture.events import Finish
 from jitgraph.tracing.capture.followed import is_followed
 from jitgraph.tracing.capture.kinds import is_a, is_plain_key, plain_key
+from jitgraph.tracing.containers import is_container
 from jitgraph.tracing.log import APPENDS
-from jitgraph.tracing.source import MISSING, Place, class_entry
-from jitgraph.tracing.state import is_container
+from jitgraph.tracing.source import MISSING, Place, attributes_of, class_entry
 
 
 class Writes(ContentsKept):
@@ -61,7 +61,7 @@ class Writes(ContentsKept):
                 return  # a property or a descriptor of the user's, which is followed
             before = getattr(owner, name, MISSING)
         else:
-            storage = self.storage(owner)
+            storage = attributes_of(owner)
             before = MISSING if storage is None else storage.get(name, MISSING)
         place = Place("attribute", owner, name, text)
         if isinstance(before, dict) and name == "__dict__":

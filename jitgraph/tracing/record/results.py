@@ -19,10 +19,10 @@ from jitgraph.location import Location
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.objects import Objects
+from jitgraph.tracing.plain import plain_of
 from jitgraph.tracing.plan import Computed, Copied, Fresh, Leaf, Template, copy_of
 from jitgraph.tracing.record.values import TracedValue
-from jitgraph.tracing.symbolic.number import SymbolicNumber, plain_of
-from jitgraph.tracing.values import plain_of as plain_data
+from jitgraph.tracing.symbolic.number import SymbolicNumber, resolved
 from jitgraph.tree import TreeDef
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Results:
                 return self.plain(leaf.refuse(what))
             self._trace.numbers.use(leaf.text)
             return Leaf("number", leaf.text)
-        leaf = plain_of(leaf)
+        leaf = resolved(leaf)
         if isinstance(leaf, Tensor):
             return self._of_handle(leaf)
         return self._of_object(leaf, what, location, stays=stays)
@@ -118,7 +118,7 @@ class Results:
 
     def plain(self, value: Any) -> Leaf:
         """A Python value that is given out as it is."""
-        data = plain_data(value) if type(value) in _PLAIN else None
+        data = plain_of(value) if type(value) in _PLAIN else None
         return Leaf("object", self._objects.number(value)) if data is None else Leaf("plain", data)
 
     def copied(self) -> int | None:

@@ -22,7 +22,7 @@ from jitgraph.tracing.log import Entry, Log
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.values import TracedValue
 from jitgraph.tracing.source import Place
-from jitgraph.tracing.symbolic.number import SymbolicNumber, plain_of
+from jitgraph.tracing.symbolic.number import SymbolicNumber, resolved
 from jitgraph.tracing.symbolic.numbers import Numbers
 from jitgraph.tracing.symbolic.questions import Origin
 from jitgraph.tracing.symbolic.sizes import TraceConstraints
@@ -218,7 +218,7 @@ class Trace(Recorder):
         """
         place = Place("item", mapping, key, str(key))
         if type(mapping[key]) is SymbolicNumber or (self.capture is not None and place.identity in self.capture.writes):
-            return plain_of(mapping[key])
+            return resolved(mapping[key])
         found = self._host_floats.get((id(mapping), key))
         if found is None:
             self._kept.append(mapping)

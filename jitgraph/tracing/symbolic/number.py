@@ -171,7 +171,7 @@ class SymbolicNumber:
     def _compare(self, symbol: str, other: Any) -> Any:
         function = COMPARISONS[symbol]
         if not self.is_live:
-            return function(self._value(), plain_of(other))
+            return function(self._value(), resolved(other))
         if self.dim is not None:
             if _is_size(other):
                 text = f"{self.dim} {symbol} {other.dim if type(other) is SymbolicNumber else other}"
@@ -281,7 +281,7 @@ class SymbolicNumber:
     def _apply(self, form: str, function: Callable[..., Any], *operands: Any) -> Any:
         """``function(*operands)`` as an expression; ``form`` is its text with a ``{}`` for each operand."""
         if not self.is_live:
-            return function(*map(plain_of, operands))
+            return function(*map(resolved, operands))
         if any(type(x) not in _PLAIN and not (type(x) is SymbolicNumber and x.is_live) for x in operands):
             return function(*_held(operands))
         if function in OF_SIZES and (size := self._size(function, operands)) is not None:
@@ -427,6 +427,6 @@ def _fits(plain: int | float | None) -> bool:
     return not isinstance(plain, int) or -(2**63) <= plain < 2**63
 
 
-def plain_of(value: Any) -> Any:
-    """``value``; of a number of another trace, the number."""
+def resolved(value: Any) -> Any:
+    """``value``; of a number that varies, but whose trace is not being recorded here, the plain number."""
     return value._value() if type(value) is SymbolicNumber and not value.is_live else value

@@ -8,9 +8,10 @@ from typing import Any
 from jitgraph import tree
 from jitgraph.ir.graph import Graph
 from jitgraph.tracing.call_code import call_code, first_failing
-from jitgraph.tracing.guard import Guard, Objects
+from jitgraph.tracing.guard import Guard
+from jitgraph.tracing.objects import Objects
+from jitgraph.tracing.plain import Plain
 from jitgraph.tracing.plan import CallPlan, Effect, Leaf, Template
-from jitgraph.tracing.values import Plain
 
 NOTHING = Template(tree.LEAF, (Leaf("plain", Plain("constant", None)),))
 

@@ -16,23 +16,21 @@ from hypothesis import strategies as st
 from plans import check_of
 
 import jitgraph as jg
-from jitgraph.tracing.guard import (
+from jitgraph.tracing.guard import Distinct, Guard, Same
+from jitgraph.tracing.objects import Objects
+from jitgraph.tracing.plain import mark, plain_of, same_float
+from jitgraph.tracing.predicate import (
     Absent,
-    Distinct,
     EqualsObject,
     Exactly,
     Extent,
-    Guard,
     HasContents,
     Is,
     IsTensor,
-    Objects,
     Predicate,
-    Same,
     brief,
-)  # fmt: skip
+)
 from jitgraph.tracing.source import Source
-from jitgraph.tracing.values import mark, plain_of, same_float
 
 ARGUMENT = Source("argument", 0, "x")
 OTHER = Source("argument", 1, "y")

@@ -20,9 +20,11 @@ import pytest
 from plans import check_of
 
 import jitgraph as jg
-from jitgraph.tracing.guard import Absent, Guard, Objects
+from jitgraph.tracing.guard import Guard
+from jitgraph.tracing.objects import Objects
+from jitgraph.tracing.plain import same_float
+from jitgraph.tracing.predicate import Absent
 from jitgraph.tracing.source import Place, Source
-from jitgraph.tracing.values import same_float
 
 
 @pytest.fixture(autouse=True)

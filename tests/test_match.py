@@ -13,7 +13,8 @@ from plans import check_of, plan_of
 import jitgraph as jg
 from jitgraph.ir.dims import Dim
 from jitgraph.tracing.call_code import call_code, first_failing
-from jitgraph.tracing.guard import Guard, Layout, Objects, Relation, Varies
+from jitgraph.tracing.guard import Guard, Layout, Relation, Varies
+from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.plan import Handle, Input
 from jitgraph.tracing.source import Source
 

@@ -14,7 +14,9 @@ from plans import check_of
 
 import jitgraph as jg
 from jitgraph.tracing.arguments import Static
-from jitgraph.tracing.guard import Absent, Guard, Objects
+from jitgraph.tracing.guard import Guard
+from jitgraph.tracing.objects import Objects
+from jitgraph.tracing.predicate import Absent
 from jitgraph.tracing.provenance import Provenance
 from jitgraph.tracing.source import STEP_NAMES, STEPS, Place, Source, Step, StepKind, World
 

@@ -774,3 +774,25 @@ def test_state_of_an_object_that_later_calls_cannot_find() -> None:
     with pytest.raises(jg.TraceError, match="cannot be guarded"):
         jg.trace(f.__wrapped__, strict=True)(jg.ones(2))
     assert box.total.tolist() == [2.0, 2.0]
+
+
+class _Held:
+    pass
+
+
+def test_objects_that_share_a_part_share_a_part_of_their_own_at_each_call() -> None:
+    def function(x: Any) -> Any:
+        numbers, array, first, second = {1}, np.ones(2), _Held(), _Held()
+        first.numbers = second.numbers = numbers  # type: ignore[attr-defined]
+        first.other, first.array = second, array  # type: ignore[attr-defined]
+        return {"n": numbers, "a": array, "first": first, "second": second, "x": x}
+
+    traced = jg.trace(function)
+    for _ in range(3):
+        found = traced(jg.asarray([1.0]))
+        first, second = found["first"], found["second"]
+        assert first.numbers is second.numbers is found["n"] and found["n"] == {1}
+        assert first.other is second and first.array is found["a"] and found["a"].tolist() == [1.0, 1.0]
+        found["n"].add(2)
+        found["a"][0] = 5
+    assert traced.cache_info().currsize == 1

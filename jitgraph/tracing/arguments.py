@@ -15,9 +15,11 @@ from jitgraph.ir.dims import DimLike
 from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.binding import Binding, called
-from jitgraph.tracing.guard import Equals, Guard, Layout, Objects, Same, Varies
+from jitgraph.tracing.guard import Guard, Layout, Same, Varies
+from jitgraph.tracing.objects import Objects
+from jitgraph.tracing.plain import plain_of
+from jitgraph.tracing.predicate import Equals
 from jitgraph.tracing.source import Source
-from jitgraph.tracing.values import plain_of
 from jitgraph.tree import Item, TreeDef
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import re
 import sys
 import time
 import warnings
@@ -22,7 +21,6 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.sizes import bind_sizes
 from jitgraph.location import Location
 from jitgraph.once import cached_property
-from jitgraph.records import dataclass
 from jitgraph.runtime import forks, recursion
 from jitgraph.tracing import backend
 from jitgraph.tracing.arguments import (
@@ -33,6 +31,7 @@ from jitgraph.tracing.arguments import (
     shapes_by_name,
 )
 from jitgraph.tracing.log import Log
+from jitgraph.tracing.options import Options, bytes_of
 from jitgraph.tracing.plan import CallPlan
 from jitgraph.tracing.record.argument_mutation import boxes_of, changes, keep
 from jitgraph.tracing.record.recording import Recording, rebuilt
@@ -42,7 +41,6 @@ from jitgraph.tracing.specialisation import Retrace, Specialisation
 MAX_SPECIALISATIONS: Final = 8
 LONGEST_LEDGER: Final = 1000
 """Retraces that a function remembers: one that is recorded anew at each call would fill the memory."""
-_UNITS: Final = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 
 
 class CacheInfo(NamedTuple):
@@ -51,29 +49,6 @@ class CacheInfo(NamedTuple):
     hits: int
     misses: int
     currsize: int
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What ``@jg.trace(...)`` was given."""
-
-    dynamic_shapes: Mapping[str, Mapping[int, str]]
-    strict: bool
-    verify: bool
-    threads: int | None
-    max_bytes: int | None
-    fastmath: bool
-
-
-def bytes_of(text: int | str | None) -> int | None:
-    """A number of bytes from an int or a text such as "64MB"."""
-    if text is None or isinstance(text, int):
-        return text
-    found = re.fullmatch(r"\s*(\d+)\s*([KMG]?B?)\s*", text, re.IGNORECASE)
-    unit = found.group(2).upper() if found else ""
-    if found is None or (unit and unit not in _UNITS):
-        raise TraceError(f"max_bytes={text!r} is no number of bytes", hint='such as "64MB"')
-    return int(found.group(1)) * _UNITS[unit]
 
 
 class TracedFunction:

@@ -16,9 +16,9 @@ import numpy as np
 
 from jitgraph.eager import EagerValue
 from jitgraph.runtime import loader
-from jitgraph.tracing.call_code import entry_code
 from jitgraph.tracing.donation import InPlaceCall
 from jitgraph.tracing.operands import native_type, placed
+from jitgraph.tracing.python_code import PythonCode
 
 _MOST_BYTES: Final = 64 << 10  # of one result that is kept; above, allocating is no longer what counts
 _MOST_KEPT: Final = 4 << 20  # of all results of one specialisation
@@ -86,6 +86,36 @@ class Invocation:
                 if call.end(handles):
                     self._calls.append(call)
         return results
+
+
+class EntryCode(NamedTuple):
+    """Two loops that each call of native code takes, written out."""
+
+    enter: Callable[[loader.Plan, Sequence[EagerValue], Sequence[EagerValue]], None]
+    assemble: Callable[[loader.Plan, Sequence[EagerValue]], list[EagerValue]]
+
+
+def entry_code(
+    entry: loader.Entry, takes: Sequence[Callable[[loader.Plan], EagerValue]], taken_over: Sequence[int]
+) -> EntryCode:
+    """``enter`` gives the addresses of operands and results to the code. ``assemble`` makes the results: those numbered
+    in ``taken_over`` come from the state, the others from ``takes``."""
+    inputs = [f"i{n}" for n in range(len(entry.signature.parameters))]
+    given = [f"o{n}" for n in range(len(takes))]
+    addresses = ", ".join(f"{name}.address" for name in (*inputs, *given))
+    made = [f"t[{taken_over.index(n)}]" if n in taken_over else f"take{n}(plan)" for n in range(len(takes))]
+    code = PythonCode({"call": entry.call, "pack": entry.pack, **{f"take{n}": take for n, take in enumerate(takes)}})
+    code.define(
+        "enter(plan, operands, results)",
+        [
+            f"[{', '.join(inputs)}] = operands",
+            f"[{', '.join(given)}] = results",
+            f"call(plan, pack({addresses}))",
+        ],
+    )
+    code.define("assemble(plan, t)", [f"return [{', '.join(made)}]"])
+    names = code.compiled()
+    return EntryCode(names["enter"], names["assemble"])
 
 
 def _recycle(results: Sequence[Result], sizes: Sequence[int]) -> None:

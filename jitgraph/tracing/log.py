@@ -19,8 +19,8 @@ import numpy as np
 
 from jitgraph import tree
 from jitgraph.location import Location
+from jitgraph.tracing.plain import mark
 from jitgraph.tracing.source import MISSING, STEPS, Place, Step
-from jitgraph.tracing.values import mark
 
 MAX_COPIED: Final = 1 << 20  # bytes of an array whose contents can be put back after a trace
 CHANGERS: Final = frozenset(

@@ -16,8 +16,8 @@ from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.records import dataclass
 from jitgraph.tracing.guard import Guard, Relation
+from jitgraph.tracing.plain import Plain
 from jitgraph.tracing.source import Source
-from jitgraph.tracing.values import Plain
 from jitgraph.tree import TreeDef
 
 
@@ -60,24 +60,31 @@ class Fresh(NamedTuple):
 
 
 class Leaf(NamedTuple):
-    """A leaf of a result: the handle of this number, a fresh handle, a plain value, an object of the table, a copy of
-    one (``Remade``), or the value of an expression over numbers that vary."""
+    """A leaf of a result: the handle of this number, a fresh handle, a plain value, an object of the table, the copy of
+    this number (``CallPlan.copied``), or the value of an expression over numbers that vary."""
 
     kind: Literal["handle", "fresh", "plain", "object", "copy", "number"]
     at: int | str | Plain
 
 
-class Remade(NamedTuple):
-    """A Python object that the function made, of which each call gets a copy of its own; ``outside`` stays as it is."""
+class Copied(NamedTuple):
+    """The Python objects that the function made, of which each call gets copies; ``outside`` stays as it is."""
 
-    value: Any
+    values: tuple[Any, ...]
     outside: tuple[Any, ...] = ()
 
-    def again(self) -> Any:
-        """A new copy."""
-        if isinstance(self.value, np.ndarray) and not self.value.dtype.hasobject:
-            return self.value.copy(order="K")
-        return deepcopy(self.value, {id(x): x for x in self.outside})
+    def copies(self) -> list[Any]:
+        """A copy of each; what several of them hold is one object in the copies, too."""
+        known = {id(x): x for x in self.outside}
+        return [copy_of(value, known) for value in self.values]
+
+
+def copy_of(value: Any, known: dict[int, Any]) -> Any:
+    """A deep copy, as of ``copy.deepcopy``; ``known`` has the copies that there are, by the ids of what they are of."""
+    if type(value) is np.ndarray and not value.dtype.hasobject and id(value) not in known:
+        made = known[id(value)] = value.copy(order="K")
+        return made
+    return deepcopy(value, known)
 
 
 class Template(NamedTuple):
@@ -104,6 +111,11 @@ class Effect:
     location: Location | None = None
 
     @property
+    def owner(self) -> Source:
+        """Where the object stands that is changed."""
+        return self.source.owner if self.operation in ("set", "delete") else self.source
+
+    @property
     def text(self) -> str:
         """What is changed, as people would write it."""
         return self.source.text
@@ -123,7 +135,8 @@ class CallPlan:
 
     ``objects`` is the one part that is no plain data: what Refs and numbers stand for. ``arguments`` are the leaves of
     the arguments. ``guards`` hold in this order, the arguments' first. ``unguarded`` says what no guard can see,
-    ``sizes`` what the names of sizes stood for, ``held`` which numbers could not vary.
+    ``sizes`` what the names of sizes stood for, ``held`` which numbers could not vary. ``copied`` is the number of the
+    table's ``Copied``, where there is one.
     """
 
     graph: Graph
@@ -136,18 +149,19 @@ class CallPlan:
     effects: tuple[Effect, ...]
     unguarded: tuple[str, ...] = ()
     held: tuple[Held, ...] = ()
+    copied: int | None = None
     sizes: dict[str, int] = field(default_factory=dict)
     objects: tuple[Any, ...] = ()
 
     @property
-    def numbers(self) -> dict[Source, int]:
+    def handle_numbers(self) -> dict[Source, int]:
         """The numbers of the handles by source."""
         return {handle.source: number for number, handle in enumerate(self.handles)}
 
     @property
     def rebound(self) -> tuple[tuple[int, Computed], ...]:
         """The numbers of the handles that get a new value, each with that."""
-        numbers = self.numbers
+        numbers = self.handle_numbers
         return tuple(
             (numbers[effect.source.owner], effect.value)
             for effect in self.effects

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from jitgraph.tracing.guard import Objects
-from jitgraph.tracing.source import Place, Source, StepKind, storage_of
+from jitgraph.tracing.objects import Objects
+from jitgraph.tracing.source import Place, Source, StepKind, attributes_of
 
 _KEYED = frozenset({"attribute", "item", "entry", "class", "own", "cached"})
 _NAMED_STEPS: dict[str, StepKind] = {"__defaults__": "defaults", "__kwdefaults__": "kwdefaults", "__code__": "code"}
@@ -24,11 +23,6 @@ class Provenance:
         self._places: dict[tuple[Any, ...], tuple[Place, Source]] = {}
         name = getattr(function, "__name__", "")
         self.reach(function, Source("function", None, name if isinstance(name, str) else ""))
-
-    def arguments(self, found: Iterable[tuple[Any, Source]]) -> None:
-        """Containers among the arguments, with the source of each."""
-        for value, source in found:
-            self.reach(value, source)
 
     def reach(self, value: Any, source: Source) -> None:
         """``value`` is found at ``source``; where it was reached on another way before, that stays."""
@@ -97,10 +91,7 @@ class Provenance:
 
 def _wrapped(value: Any) -> Any:
     """What an object itself holds as ``__wrapped__``, found without code of the user's, or None."""
-    try:
-        return storage_of(value).get("__wrapped__")
-    except (AttributeError, TypeError):
-        return None
+    return (attributes_of(value) or {}).get("__wrapped__")
 
 
 def _module_of(namespace: dict[str, Any]) -> str | None:

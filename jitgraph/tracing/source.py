@@ -6,7 +6,6 @@ table, ``STEPS``. Objects that no name leads to are addressed by their number in
 
 from __future__ import annotations
 
-import builtins
 import keyword
 import sys
 import types
@@ -22,7 +21,7 @@ EXPECTED_ERRORS: Final = (AttributeError, LookupError, TypeError, ValueError)
 MISSING: Final = object()
 """What stands at a place where nothing does."""
 
-RootKind: TypeAlias = Literal["argument", "function", "module", "builtins", "object"]
+RootKind: TypeAlias = Literal["argument", "function", "module", "object"]
 StepKind: TypeAlias = Literal[
     "attribute", "item", "entry", "cell", "closure", "namespace", "type", "globals", "defaults", "kwdefaults", "code",
     "self", "func", "wrapped", "partial func", "partial args", "partial keywords", "static", "value", "grad",
@@ -99,8 +98,6 @@ class World(NamedTuple):
                 return self.function
             case "module":
                 return sys.modules[source.key]
-            case "builtins":
-                return builtins
         return self.objects[source.key]
 
     def find(self, source: Source) -> Any:
@@ -256,10 +253,24 @@ def entries_of(kind: type) -> Mapping[str, Any]:
     return entries
 
 
+def class_entry(kind: type, name: str, default: Any = None) -> Any:
+    """What a class, or the first of its bases that has something under ``name``, holds there itself."""
+    return next((entries[name] for entries in map(entries_of, kind.__mro__) if name in entries), default)
+
+
 def storage_of(owner: Any) -> dict[str, Any]:
     """The attributes that an instance itself has, found without code of the user's; AttributeError for none."""
     found: dict[str, Any] = object.__getattribute__(owner, "__dict__")
     return found
+
+
+def attributes_of(owner: Any) -> dict[str, Any] | None:
+    """As ``storage_of``; None for an object that keeps no attributes in a dict."""
+    try:
+        found = storage_of(owner)
+    except (AttributeError, TypeError):
+        return None
+    return found if type(found) is dict else None
 
 
 STEP_NAMES: Final[dict[str, Any]] = {
@@ -351,17 +362,12 @@ class Place(NamedTuple):
         """The dict in which the owner keeps the attribute; None where a slot or a property does, or its class."""
         if self.kind not in ("attribute", "own") or hasattr(type(self._of_class), "__set__"):
             return None
-        try:
-            own = storage_of(self.owner)
-        except (AttributeError, TypeError):
-            return None
-        return own if type(own) is dict else None
+        return attributes_of(self.owner)
 
     @property
     def _of_class(self) -> Any:
         """What the class of the owner has under the key."""
-        found = (entries_of(base) for base in type(self.owner).__mro__)
-        return next((entries[self.key] for entries in found if self.key in entries), None)
+        return class_entry(type(self.owner), self.key)
 
     @property
     def setter(self) -> Callable[[Any], None] | None:

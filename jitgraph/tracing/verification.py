@@ -32,7 +32,9 @@ from jitgraph.tracing.source import Place
 from jitgraph.tracing.specialisation import Specialisation
 
 _TOLERANCE: Final = {dtypes.float16: 2e-2, dtypes.bfloat16: 1e-1, dtypes.float32: 2e-4, dtypes.float64: 1e-9}
-_SILENT: Final = frozenset({"stop_gradient", "grad", "constant", "full", "cast", "broadcast", "cond", "while", "scan"})
+_NOT_COMPARED: Final = frozenset(
+    {"stop_gradient", "grad", "constant", "full", "cast", "broadcast", "cond", "while", "scan"}
+)
 
 
 class Applied(NamedTuple):
@@ -43,7 +45,7 @@ class Applied(NamedTuple):
     outputs: tuple[Any, ...]
 
 
-class _Log:
+class _AppliedOps:
     """The eager emitter with a list of what it did; what a composite does inside is left out."""
 
     def __init__(self) -> None:
@@ -74,13 +76,13 @@ def run_verified(
     assert match is not None
     handles, operands, _ = match
     arrays = [np.array(operand.array) for operand in operands]
-    log, capture = _Log(), Capture([function.__wrapped__])
+    eager, capture = _AppliedOps(), Capture([function.__wrapped__])
     keep(boxes, capture.log)
     for handle in handles:
         for name in ("_value", "_grad"):
             capture.log.keep(Place("attribute", handle, name, name), name)
     try:
-        with quietly(), context.using(emitter=log):  # what the compiled call prints is enough
+        with quietly(), context.using(emitter=eager):  # what the compiled call prints is enough
             expected = capture.call(eagerly)
         after = [handle._value for handle in handles]
         leaves, structure = tree.flatten(expected)
@@ -88,8 +90,8 @@ def run_verified(
     finally:
         capture.undo()
     if not getattr(function.__wrapped__, "is_staged", False):  # a script records other ops than eager applies
-        _compare_ops(specialisation.plan, arrays, log.applied)
-    del log
+        _compare_ops(specialisation.plan, arrays, eager.applied)
+    del eager
     result = specialisation.run(match)
     found, shape = tree.flatten(result)
     if shape != structure:
@@ -108,7 +110,7 @@ def run_verified(
 
 def _compare_ops(plan: CallPlan, arrays: Sequence[Any], applied: Sequence[Applied]) -> None:
     graph, numbers = plan.graph, _python_numbers(plan)
-    nodes = [node for node in graph.nodes if node.op.name not in _SILENT and _is_plain(node)]
+    nodes = [node for node in graph.nodes if node.op.name not in _NOT_COMPARED and _is_plain(node)]
     nodes = [node for node in nodes if numbers.isdisjoint(node.outputs)]
     outputs = tuple(value for node in nodes for value in node.outputs)
     results = iter(interpret(silence(expand_grads(replace(graph, outputs=outputs))), arrays))

@@ -98,6 +98,31 @@ def _(p):
     return $old""",
     ),
     place(
+        "singledispatchmethod",
+        "B$n.s(0)",
+        "vars(C$n)['s'].register(int)(lambda self, p: $new)",
+        "B$n.h = $new",
+        state="""\
+class C$n:
+    @functools.singledispatchmethod
+    def s(self, p):
+        return self.h"""
+        + _HELD,
+    ),
+    place(
+        "what a partialmethod is given",
+        "B$n.p()",
+        "vars(C$n)['p'].args = ($new,)",
+        "C$n.p = functools.partialmethod(C$n.m, $new)",
+        state="class C$n:\n    def m(self, p):\n        return p\n    p = functools.partialmethod(m, $old)\nB$n = C$n()",
+    ),
+    place(
+        "what a partialmethod is given by name",
+        "B$n.p()",
+        "vars(C$n)['p'].keywords.update(p=$new)",
+        state="class C$n:\n    def m(self, p):\n        return p\n    p = functools.partialmethod(m, p=$old)\nB$n = C$n()",
+    ),
+    place(
         "context manager of a generator",
         "r$n",
         "H$n = $new",

@@ -13,29 +13,29 @@ import types
 import weakref
 from array import array
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.capture import impure
-from jitgraph.tracing.capture.contents import ContentsKept
+from jitgraph.tracing.capture.builtin_functions import MODELS, BuiltinFunctions
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.followed import PACKAGE, is_followed
 from jitgraph.tracing.capture.kinds import (
+    ATTRIBUTE_CHANGERS,
     GETTERS,
     LRU_CACHE,
-    OPERATIONS,
+    OPERATOR_FUNCTIONS,
     SIMPLE,
     is_a,
     is_iterator,
     may_change,
 )
 from jitgraph.tracing.capture.layout import cell_of
-from jitgraph.tracing.log import APPENDS, CHANGERS
-from jitgraph.tracing.source import MISSING, Place
-from jitgraph.tracing.state import MAX_ELEMENTS, is_container
+from jitgraph.tracing.containers import MAX_ELEMENTS, is_container
+from jitgraph.tracing.log import CHANGERS
+from jitgraph.tracing.source import MISSING, Place, attributes_of, class_entry
 from jitgraph.tracing.symbolic.number import SymbolicNumber
 
 _SHALLOW: Final = (list, tuple, enumerate, zip, reversed, map, filter)
@@ -45,7 +45,6 @@ _SILENT: Final = frozenset(
         *(functools.partial, types.SimpleNamespace, types.MethodType, weakref.ref, *GETTERS),
     ]
 )  # they keep what they are given, and look at nothing in it
-_MUTATORS: Final = frozenset({"__setattr__", "__delattr__"})
 _CHANGEABLE: Final = (list, dict, set, deque, bytearray, array)
 _STORES: Final = frozenset({"append", "appendleft"})  # they keep what they are given
 _READERS: Final = {"__getitem__", "get"}
@@ -55,7 +54,7 @@ _METHODS = (
 )  # fmt: skip
 
 
-class Calls(ContentsKept):
+class Calls(BuiltinFunctions):
     """Says what a call reads, before it is made."""
 
     def call_of(self, function: Any, arguments: Sequence[Any], names: Sequence[str]) -> Finish | None:
@@ -111,6 +110,17 @@ class Calls(ContentsKept):
         self.settle(registry, f"{function.__name__}.registry")
         self.keep_contents(registry, f"{function.__name__}.registry")
 
+    def keep_descriptor(self, entry: Any) -> None:
+        """What a ``singledispatchmethod`` or ``partialmethod`` holds: the functions, and what they are given."""
+        text = self.text_of(entry)
+        names = ("dispatcher",) if is_a(entry, functools.singledispatchmethod) else ("func", "args", "keywords")
+        for name in names:
+            self.keep(Place("attribute", entry, name, f"{text}.{name}"), getattr(entry, name))
+        if is_a(entry, functools.singledispatchmethod):
+            self._of_dispatch(entry.dispatcher)
+        else:
+            self.keep_contents(entry.keywords, f"{text}.keywords")
+
     def _of_opaque(self, function: Any, arguments: Sequence[Any]) -> Finish | None:
         """A callable of which nothing is known but what it is given."""
         count = len(self.unguarded)
@@ -149,9 +159,6 @@ class Calls(ContentsKept):
         self.keep_contents(value)
         return list(value)
 
-    def _handed_on(self, getter: Any) -> None:
-        """The elements that it reads were looked up with the call."""
-
     def get(self, getter: Any, owner: Any) -> Finish | None:
         """What an ``attrgetter``, ``itemgetter`` or ``methodcaller`` is about to read."""
         if type(getter) not in GETTERS:
@@ -172,8 +179,8 @@ class Calls(ContentsKept):
 
     def stored(self, owner: Any, name: str) -> Any:
         """``owner.name`` where it is plainly stored, else None."""
-        found = next((vars(base)[name] for base in type(owner).__mro__ if name in vars(base)), MISSING)
-        storage = self.storage(owner)
+        found = class_entry(type(owner), name, MISSING)
+        storage = attributes_of(owner)
         if storage is not None and name in storage:
             return storage[name]
         return getattr(owner, name, None) if is_a(found, types.MemberDescriptorType) else None
@@ -198,8 +205,8 @@ class Calls(ContentsKept):
     # --- classes and objects ----------------------------------------------------------------------------------------
 
     def _of_class_called(self, kind: Any, arguments: Sequence[Any], names: Sequence[str]) -> Finish | None:
-        if kind in OPERATIONS and len(arguments) >= 1:
-            self.operation(OPERATIONS[kind], arguments[:1])
+        if kind in OPERATOR_FUNCTIONS and len(arguments) >= 1:
+            self.operation(OPERATOR_FUNCTIONS[kind], arguments[:1])
             return None
         if kind is type and len(arguments) == 1:
             self._type_of(arguments[0])
@@ -275,7 +282,7 @@ class Calls(ContentsKept):
 
     def _of_method(self, owner: Any, name: str, arguments: Sequence[Any]) -> Finish | None:
         count = len(arguments)
-        if name in _MUTATORS and count and is_a(arguments[0], str):
+        if name in ATTRIBUTE_CHANGERS and count and is_a(arguments[0], str):
             self.set_attribute(owner, arguments[0])
             return None
         if name == "__getattribute__" and count == 1 and is_a(arguments[0], str):
@@ -304,26 +311,13 @@ class Calls(ContentsKept):
             self.keep_whole(owner)
         return self._of_opaque(None, arguments)
 
-    def mutate(self, owner: Any, name: str) -> None:
-        """A method, or an operator, is about to change a container.
-
-        ``append`` and ``extend`` do so whatever a sequence holds, so that nothing is assumed about it.
-        """
-        if not self.is_outside(owner):
-            return
-        self.mutated[id(owner)] = owner
-        self.touch(owner, self.text_of(owner))
-        plainly = type(owner) is list or (type(owner) is deque and owner.maxlen is None)
-        if is_container(owner) and not (plainly and name in APPENDS and not self.has_written(owner)):
-            self.keep_contents(owner)
-
     def _of_free_function(self, function: Any, arguments: Sequence[Any]) -> Finish | None:
         count = len(arguments)
-        model = _MODELS.get(function)
+        model = MODELS.get(function)
         if model is not None and count:
             return model(self, arguments)
-        if function in OPERATIONS and count:
-            operation = OPERATIONS[function]
+        if function in OPERATOR_FUNCTIONS and count:
+            operation = OPERATOR_FUNCTIONS[function]
             if operation == "contains":
                 self.operation("in", arguments[::-1])
             elif function is hash:
@@ -348,125 +342,6 @@ class Calls(ContentsKept):
 
             return finish
         return self._of_opaque(function, arguments)
-
-    def identity_of(self, function: str, value: Any) -> None:
-        """``id`` and ``hash`` of a tensor differ from call to call."""
-        if self.in_package:
-            return
-        if is_a(value, Tensor) or (function == "id" and type(value) not in SIMPLE and not self.is_steady(value)):
-            self.cannot_guard(f"{function}({self.text_of(value)})")
-        elif function == "hash":
-            self.operation("hash", (value,))
-
-    # --- given by the other parts -----------------------------------------------------------------------------------
-
-    def operation(self, operation: str, operands: Sequence[Any]) -> None:
-        """An operator is about to be applied."""
-        raise NotImplementedError
-
-    def iteration(self, owner: Any) -> None:
-        """The elements of ``owner`` are about to be taken."""
-        raise NotImplementedError
-
-    def advancing(self, iterator: Any) -> None:
-        """The next element of an iterator is about to be taken."""
-        if self.is_steady(iterator):
-            impure.refuse_iterator(iterator, self.text_of(iterator), self.line)
-            self.special(iterator, "next")
-        else:
-            self.special(iterator, "next")
-
-    def set_attribute(self, owner: Any, name: str) -> None:
-        """``owner.name`` is about to be set or deleted, in the way of ``object``."""
-        raise NotImplementedError
-
-    def set_item(self, owner: Any, key: Any, *, removes: bool = False) -> None:
-        """``owner[key]`` is about to be set or deleted."""
-        raise NotImplementedError
-
-    def read_item(self, owner: Any, key: Any, *, plainly: bool = False) -> Finish | None:
-        """``owner[key]``; ``plainly`` leaves out what a mapping does where the key is missing."""
-        raise NotImplementedError
-
-    def asks_attribute(self, owner: Any, name: Any) -> Finish | None:
-        """``getattr(owner, name)``."""
-        if is_a(name, str):
-            return self.look_up(owner, name)
-        return None
-
-    def has_attribute(self, owner: Any, name: Any) -> Finish | None:
-        """``hasattr(owner, name)``."""
-        if is_a(name, str):
-            self.look_up(owner, name)
-        return None
-
-    def is_callable(self, value: Any) -> Finish | None:
-        """``callable(value)``."""
-        self.special(value, "call")
-        return None
-
-    def namespace_of(self, owner: Any) -> Finish | None:
-        """``vars(owner)``."""
-        return self.look_up(owner, "__dict__")
-
-    def names_of(self, owner: Any) -> Finish | None:
-        """``dir(owner)``."""
-        self.special(owner, "dir")
-        self.keep_class(type(owner))
-        if is_a(owner, type):
-            self.keep_class(owner)
-        self.look_up(owner, "__dict__")
-        storage = self.storage(owner)
-        if storage is not None:
-            self.keep_extent(storage)
-        return None
-
-    def sets_attribute(self, owner: Any, name: Any, *, removes: bool = False) -> Finish | None:
-        """``setattr(owner, name, value)``, or ``delattr(owner, name)``."""
-        raise NotImplementedError
-
-    def is_instance(self, value: Any, kinds: Any) -> Finish | None:
-        """``isinstance(value, kinds)``."""
-        if id(value) in self.steady:
-            self.keep_kind(value)
-        for kind in kinds if is_a(kinds, tuple) else (kinds,):
-            if is_a(kind, type):
-                self.keep_bases(kind)
-                self.special(kind, "instance")
-                self.special(kind, "subclass")
-        return None
-
-    def is_subclass(self, kind: Any, kinds: Any) -> Finish | None:
-        """``issubclass(kind, kinds)``."""
-        if is_a(kind, type):
-            self.keep_bases(kind)
-        return self.is_instance(None, kinds)
-
-    def next_of(self, iterator: Any) -> Finish | None:
-        """``next(iterator)``."""
-        self.advancing(iterator)
-        return None
-
-
-_Model = Callable[[Any, Sequence[Any]], Finish | None]
-_MODELS: Final[dict[Any, _Model]] = {
-    getattr: lambda c, a: c.asks_attribute(*a[:2]) if len(a) > 1 else None,
-    hasattr: lambda c, a: c.has_attribute(*a[:2]),
-    setattr: lambda c, a: c.sets_attribute(*a[:2]),
-    delattr: lambda c, a: c.sets_attribute(*a[:2], removes=True),
-    vars: lambda c, a: c.namespace_of(a[0]),
-    dir: lambda c, a: c.names_of(a[0]),
-    iter: lambda c, a: c.iteration(a[0]),
-    next: lambda c, a: c.next_of(a[0]),
-    id: lambda c, a: c.identity_of("id", a[0]),
-    isinstance: lambda c, a: c.is_instance(*a) if len(a) == 2 else None,
-    issubclass: lambda c, a: c.is_subclass(*a) if len(a) == 2 else None,
-    callable: lambda c, a: c.is_callable(a[0]),
-    operator.getitem: lambda c, a: c.read_item(*a) if len(a) == 2 else None,
-    operator.setitem: lambda c, a: c.set_item(*a[:2]),
-    operator.delitem: lambda c, a: c.set_item(*a[:2], removes=True),
-}
-"""What the functions of Python that look something up read."""
 
 
 def _runs_as_followed(function: Any) -> bool:

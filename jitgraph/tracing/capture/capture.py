@@ -15,33 +15,25 @@ import inspect
 import signal
 import sys
 import types
-from array import array
-from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import CodeType, FrameType
 from typing import Any, Final
 
-import numpy as np
-
-from jitgraph.eager import EagerValue
-from jitgraph.errors import TraceError
 from jitgraph.runtime import collector
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import known_answers
 from jitgraph.tracing.capture.calls import Calls
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish, Site, follow
-from jitgraph.tracing.capture.followed import is_followed, is_library_module, original_of
+from jitgraph.tracing.capture.followed import STAGING, is_followed, is_library_module, original_of
 from jitgraph.tracing.capture.kinds import SIMPLE, is_a, may_change
 from jitgraph.tracing.capture.layout import cell_of
 from jitgraph.tracing.capture.monitoring import run_watched
-from jitgraph.tracing.source import MISSING, Place, item_of
-from jitgraph.tracing.state import is_container
+from jitgraph.tracing.containers import is_container
+from jitgraph.tracing.source import MISSING, Place, class_entry
 from jitgraph.tracing.symbolic.number import SymbolicNumber
 
-STAGING: Final = "__jg__"  # the variable of rewritten functions that holds the staging functions
 _CALLEE: Final = ("jitgraph.tracing.script.callees", "callee")
 _SIGNALS: Final = tuple(map(int, signal.valid_signals()))
-_PLAIN_KEYS: Final = (int, str, bytes, float, complex, type(None), type)
 
 
 class Capture(Calls):
@@ -52,8 +44,7 @@ class Capture(Calls):
         contents are."""
         super().__init__(known, arguments)
         known_answers.require()
-        self.stand_ins: dict[int, Any] = {}  # by id: the builtins in whose places others stand meanwhile
-        self.numbers: Any = None  # the Numbers of the trace: they are told what calls are given
+        self.replaced_builtins: dict[int, Any] = {}  # by id: the builtins in whose places others stand meanwhile
         self._followed: dict[CodeType, bool | None] = {}
         self._interrupted = False
         self._entered: dict[int, Any] = {}
@@ -178,7 +169,7 @@ class Capture(Calls):
         self.keep(place, MISSING)
         known = frame.f_builtins
         value = known.get(name, MISSING)
-        value = self.stand_ins.get(id(value), value)
+        value = self.replaced_builtins.get(id(value), value)
         if value is not MISSING:
             self.refuse(value, name)
         self.keep(Place("item", known, name, f"builtins.{name}"), value)
@@ -248,97 +239,10 @@ class Capture(Calls):
         self._view, self._site = view, site
         return self.read_item(owner, key)
 
-    def read_item(self, owner: Any, key: Any, *, plainly: bool = False) -> Finish | None:
-        if is_a(owner, np.ndarray):
-            if not _is_view(owner, key):
-                self.by_numpy.add(id(owner))
-            return None
-        if is_a(owner, types.MappingProxyType) and id(owner) in self.instances:
-            self.find(self.instances[id(owner)], key)
-            return None
-        if not is_container(owner):
-            self._item_of_object(owner)
-            return None
-        self.special(owner, "getitem")
-        if id(owner) not in self.steady or id(owner) in self.keyed:
-            self.special(key, "hash" if is_a(owner, dict) else "number")
-            return self._default_item(owner, key) if id(owner) in self.steady else None
-        if is_a(owner, tuple):
-            self._settle_elements(owner)
-            return None
-        if not _is_plain_key(key):
-            self.special(key, "hash" if is_a(owner, dict) else "number")
-            self.keep_contents(owner)
-            return None
-        try:
-            value = item_of(owner, key)
-        except (LookupError, TypeError):
-            value = MISSING
-        if id(owner) in self.mutated:  # what it held at first is guarded, what it holds now may be the function's own
-            self.keep_contents(owner)
-        place = self.entry(owner, _plain(key), f"{self.text_of(owner)}[{key!r}]")
-        if place.identity in self.reads or not self.is_whole(owner):
-            self.keep(place, value)
-        if value is not MISSING:
-            return self.expect(value) if not plainly else None
-        return None if plainly else self._default_item(owner, key)
-
-    def _default_item(self, owner: Any, key: Any) -> Finish | None:
-        """A mapping with defaults puts one in."""
-        if not is_a(owner, defaultdict) or key in owner or id(owner) in self.keyed:
-            return None
-        self.keep(
-            Place("attribute", owner, "default_factory", f"{self.text_of(owner)}.default_factory"),
-            owner.default_factory,
-        )
-        place = self.entry(owner, key, f"{self.text_of(owner)}[{key!r}]")
-
-        def finish(after: Activation | None) -> None:
-            if after is not FAILED:
-                self.note_write(place, MISSING)
-
-        return finish
-
-    def _settle_elements(self, owner: tuple[Any, ...]) -> None:
-        text = self.text_of(owner)
-        for index, element in enumerate(owner):
-            if id(element) not in self.steady:
-                self.settle(element, f"{text}[{index}]")
-
-    def _item_of_object(self, owner: Any) -> None:
-        if is_a(owner, type):
-            self.special(owner, "getitem")
-            self.find(owner, "__class_getitem__")
-        elif (
-            not self.special(owner, "getitem")
-            or not is_a(_entry(owner, "__getitem__"), types.FunctionType)
-            or not is_followed(_entry(owner, "__getitem__").__code__.co_filename)
-        ):
-            self.keep_whole(owner)
-
     def iterate(self, view: Activation, site: Site, owner: Any) -> None:
         if type(owner) not in SIMPLE and not is_a(owner, Tensor):
             self._view, self._site = view, site
             self.iteration(owner)
-
-    def iteration(self, owner: Any) -> None:
-        if type(owner) in SIMPLE or is_a(owner, Tensor | range):
-            return
-        if is_a(owner, np.ndarray):
-            self.by_numpy.add(id(owner))
-        elif is_container(owner):
-            self.keep_contents(owner)
-        else:
-            self._object_whole(owner, "iter", "__iter__")
-
-    def _object_whole(self, owner: Any, operation: str, name: str) -> None:
-        """An object takes part in an operation: by code of its own, which is followed, or else as a whole."""
-        self.special(owner, operation)
-        entry = _entry(owner, name)
-        if is_a(entry, types.FunctionType) and is_followed(entry.__code__.co_filename):
-            return
-        if not is_a(owner, type | types.FunctionType):
-            self.keep_whole(owner)
 
     def advance(self, view: Activation, site: Site, iterator: Any) -> None:
         if self.is_steady(iterator) or may_change(type(iterator)):
@@ -357,77 +261,6 @@ class Capture(Calls):
                 self._view, self._site = view, site
                 self._compare_identity(operands)
                 return
-
-    def operation(self, operation: str, operands: Sequence[Any]) -> None:
-        if operation == "is":
-            self._compare_identity(operands)
-            return
-        if operation == "in" and self._is_entry(*operands):
-            return
-        for index, operand in enumerate(operands):
-            if type(operand) in SIMPLE:
-                continue
-            if is_a(operand, Tensor):
-                if operation in ("format", "str") and not self.in_package:
-                    self.cannot_guard(f"the text of {self.text_of(operand)}, which is not computed yet")
-            elif is_a(operand, np.ndarray):
-                self._of_array(operation, operand, operands)
-            elif is_container(operand):
-                self.special(operand, operation)
-                if index == 0 and operation in _IN_PLACE and is_a(operand, list | dict | set | deque):
-                    self.mutate(operand, _IN_PLACE[operation])
-                else:
-                    self._of_container(operation, operand)
-            else:
-                self._of_object(operation, operand)
-
-    def _of_container(self, operation: str, operand: Any) -> None:
-        if operation in ("bool", "len", "matched"):
-            self.keep_extent(operand)
-        elif operation == "hash":
-            self.keep_whole(operand)
-        elif operation in ("mapping", "iter", "reversed"):
-            self.keep_contents(operand)
-        else:
-            self.keep_whole(operand)
-
-    def _of_object(self, operation: str, operand: Any) -> None:
-        """An operand with special methods of the user's, which are followed, or of a library's."""
-        if is_a(operand, type):
-            self.special(operand, operation)
-            return
-        users = self.special(operand, operation)
-        if operation in ("hash", "matched", "bool", "with", "async with", "await", "aiter") or users:
-            return
-        if operation in ("format", "str", "repr", "==", "!=") and is_a(operand, types.FunctionType | types.ModuleType):
-            return
-        self.keep_whole(operand)
-
-    def _of_array(self, operation: str, operand: Any, operands: Sequence[Any]) -> None:
-        if operation in ("bool", "in", "number", "format", "str", "repr") or not any(
-            is_a(other, Tensor) for other in operands
-        ):
-            self.by_numpy.add(id(operand))
-
-    def _is_entry(self, item: Any, container: Any) -> bool:
-        """Whether ``item in container`` asks for one entry of a mapping alone."""
-        if not is_a(container, dict) or not is_container(container) or not _is_plain_key(item):
-            return False
-        if id(container) in self.steady and id(container) not in self.keyed:
-            self.special(container, "in")
-            place = self.entry(container, _plain(item), f"{self.text_of(container)}[{item!r}]")
-            if place.identity in self.reads or not self.is_whole(container):
-                self.keep(place, dict.get(container, _plain(item), MISSING))
-        return True
-
-    def _compare_identity(self, operands: Sequence[Any]) -> None:
-        """``is``: a number that varies has no identity, and tensors from outside have to stay who they are."""
-        a, b = operands
-        if self.numbers is not None:
-            self.numbers.compared(a, b)
-        for one, other in ((a, b), (b, a)):
-            if is_a(one, Tensor) and is_a(other, Tensor):
-                self.with_attributes[id(one)] = one
 
     # --- patterns ---------------------------------------------------------------------------------------------------
 
@@ -481,7 +314,7 @@ class Capture(Calls):
         self._stands_for[id(made)] = made, function
         inner = getattr(function, "__func__", None)
         if is_a(made, types.MethodType):
-            call = inner if inner is not None else _entry(function, "__call__")
+            call = inner if inner is not None else class_entry(type(function), "__call__")
             self._stand_for(made.__func__, call)
         elif is_a(made, types.FunctionType) and id(function) in self._made:
             self._made[id(made)] = made
@@ -513,117 +346,12 @@ class Capture(Calls):
         self._view, self._site = view, site
         self.sets_attribute(owner, name, removes=site.name == "DELETE_ATTR")
 
-    def sets_attribute(self, owner: Any, name: Any, *, removes: bool = False) -> Finish | None:
-        if not is_a(name, str):
-            return None
-        if not is_a(owner, Tensor):
-            found = self.find(type(owner), "__delattr__" if removes else "__setattr__")
-            if found is not None and is_a(found[1], types.FunctionType):
-                return None  # it runs, and is followed
-        self.set_attribute(owner, name)
-        return None
-
-    def set_attribute(self, owner: Any, name: str) -> None:
-        if is_a(owner, Tensor):
-            self._set_tensor_attribute(owner, name)
-            return
-        text = f"{self.text_of(owner)}.{name}"
-        if is_a(owner, type):
-            self._set_class_attribute(owner, name)
-            return
-        if is_a(owner, types.ModuleType) and type(owner) is types.ModuleType:
-            self.settle(vars(owner), owner.__name__)
-            self.note_write(Place("item", vars(owner), name, text), vars(owner).get(name, MISSING))
-            return
-        if id(owner) not in self.steady:
-            return
-        self.keep_kind(owner)
-        if name == "__class__":
-            self.note_write(Place("type", owner, None, f"type({self.text_of(owner)})"), type(owner))
-            return
-        found = self.find(type(owner), name)
-        if found is not None and hasattr(type(found[1]), "__set__"):
-            self.answered_by(found[1])
-            if not is_a(found[1], types.MemberDescriptorType | types.GetSetDescriptorType):
-                return  # a property or a descriptor of the user's, which is followed
-            before = getattr(owner, name, MISSING)
-        else:
-            storage = self.storage(owner)
-            before = MISSING if storage is None else storage.get(name, MISSING)
-        place = Place("attribute", owner, name, text)
-        if isinstance(before, dict) and name == "__dict__":
-            before = dict(before)
-        self.note_write(place, before)
-
-    def _set_class_attribute(self, owner: type, name: str) -> None:
-        self.forget_classes()
-        if owner in self.made_classes:
-            return
-        found = self.find(type(owner), name)
-        if found is not None and is_a(found[1], property):
-            return
-        text = f"{self.texts.get(id(owner), owner.__qualname__)}.{name}"
-        self.note_write(Place("class", owner, name, text), vars(owner).get(name, MISSING))
-
-    def _set_tensor_attribute(self, owner: Tensor, name: str) -> None:
-        if hasattr(type(owner), name) or not is_a(owner._value, EagerValue):
-            return
-        text = f"{self.text_of(owner)}.{name}"
-        if id(owner) not in self.sources:
-            raise TraceError(
-                f"{text} is set on a tensor among the arguments, which no later call repeats",
-                location=self.line,
-                hint="return the value, or keep it on an object",
-            )
-        self.with_attributes[id(owner)] = owner
-        self.note_write(Place("attribute", owner, name, text), vars(owner).get(name, MISSING))
-
     def store_item(self, view: Activation, site: Site, owner: Any, key: Any) -> None:
         self._view, self._site = view, site
         self.set_item(owner, key, removes=site.name.startswith("DELETE"))
 
-    def set_item(self, owner: Any, key: Any, *, removes: bool = False) -> None:
-        if is_a(owner, Tensor | np.ndarray):
-            return
-        self.special(owner, "setitem")
-        if is_a(owner, bytearray | array):
-            self.mutate(owner, "__setitem__")
-        if not is_container(owner) or not self.is_outside(owner):
-            if self.is_outside(owner) and not is_a(owner, type):
-                self._refuse_unseen(owner, "__delitem__" if removes else "__setitem__")
-            return
-        if removes or is_a(owner, list | deque):
-            self.touch(owner, self.text_of(owner))
-            if id(owner) in self.mutated:
-                self.keep_contents(owner)
-        if not _is_plain_key(key) or is_a(key, slice) or (removes and not is_a(owner, dict)):
-            self.keep_contents(owner)
-            return
-        place = self.entry(owner, _plain(key), f"{self.text_of(owner)}[{key!r}]")
-        self.note_write(place, place.get_or(MISSING))
-
-    def _refuse_unseen(self, owner: Any, name: str) -> None:
-        """TraceError where the code of a library, which nobody follows, is about to change an object."""
-        entry = _entry(owner, name)
-        is_seen = is_a(entry, types.FunctionType) and is_followed(entry.__code__.co_filename)
-        if entry is not None and not is_seen and not is_a(owner, bytearray | array):
-            raise TraceError(
-                f"{self.text_of(owner)}, a {type(owner).__name__}, is changed by code that is not followed; "
-                "no later call repeats that",
-                location=self.line,
-                hint="keep the state in a list, a dict or an attribute, or change it outside of the traced function",
-            )
-
 
 _OF_TENSORS: Final = frozenset({"format", "str", "is"})
-_IN_PLACE: Final = {
-    "+=": "extend",
-    "*=": "__imul__",
-    "|=": "__ior__",
-    "&=": "__iand__",
-    "-=": "__isub__",
-    "^=": "__ixor__",
-}
 
 
 def _is_followed(frame: FrameType) -> bool:
@@ -646,30 +374,3 @@ def _handles_a_signal(code: CodeType) -> bool:
 def _is_callee(function: Any) -> bool:
     """Whether a function is the one by which a script finds out what to call."""
     return is_a(function, types.FunctionType) and (function.__module__, function.__name__) == _CALLEE
-
-
-def _entry(owner: Any, name: str) -> Any:
-    return next((vars(base)[name] for base in type(owner).__mro__ if name in vars(base)), None)
-
-
-def _plain(key: Any) -> Any:
-    return key.plain if type(key) is SymbolicNumber else key
-
-
-def _is_plain_key(key: Any) -> bool:
-    """Whether looking up a key runs no code of the user's."""
-    if is_a(key, tuple):
-        return all(map(_is_plain_key, key))
-    return (
-        type(key) in SIMPLE
-        or is_a(key, type | types.FunctionType)
-        or (is_a(key, _PLAIN_KEYS) and not may_change(type(key)))
-    )
-
-
-def _is_view(array: Any, key: Any) -> bool:
-    """Whether ``array[key]`` reads no element: indices that are slices, None, ``...`` and fewer ints than axes."""
-    keys = key if is_a(key, tuple) else (key,)
-    if not all(is_a(k, slice | int | np.integer | types.EllipsisType | None) and k is not True for k in keys):
-        return False
-    return bool(sum(is_a(k, int | np.integer) for k in keys) < array.ndim)

@@ -24,14 +24,15 @@ from jitgraph.tracing.capture.kinds import (
 )
 from jitgraph.tracing.capture.lookup import Lookup
 from jitgraph.tracing.capture.state import Kept
-from jitgraph.tracing.source import MISSING, Place, entries_of
-from jitgraph.tracing.state import MAX_ELEMENTS, is_container
+from jitgraph.tracing.containers import MAX_ELEMENTS, is_container
+from jitgraph.tracing.source import MISSING, Place, attributes_of, entries_of
 
 MOST_ELEMENTS: Final = 1 << 16  # of a container whose elements are guarded by their identity, all at once
 MOST_LEAVES: Final = 64  # of what is handed to code that is not followed
 _UNINTERESTING: Final = frozenset(
     ["__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__static_attributes__", "__firstlineno__"]
 )
+_KEPT_BY_CALLS: Final = (type, LRU_CACHE, *GETTERS)  # what these read is kept where they are called
 
 
 class ContentsKept(Lookup):
@@ -119,10 +120,7 @@ class ContentsKept(Lookup):
         elif is_iterator(value):
             if self.is_steady(value):
                 impure.refuse_iterator(value, text or self.text_of(value), self.line)
-        elif kind in GETTERS:
-            if self.is_steady(value) or objects:
-                self._handed_on(value)
-        elif not is_a(value, type | LRU_CACHE) and not is_constant(kind):
+        elif not is_a(value, _KEPT_BY_CALLS) and not is_constant(kind):
             self._whole_object(value, objects, text or self.text_of(value))
 
     def keep_partial(self, function: Any) -> None:
@@ -136,9 +134,6 @@ class ContentsKept(Lookup):
         for value in function.args:
             self.settle(value, f"{text}.args")
 
-    def _handed_on(self, getter: Any) -> None:
-        self.cannot_guard(f"what {self.text_of(getter)} reads where it is handed on")
-
     def _whole_container(self, value: Any, objects: bool, text: str) -> None:
         walking, self._walking = self._walking, set()
         self.keep_contents(value, text)
@@ -149,7 +144,7 @@ class ContentsKept(Lookup):
 
     def _whole_object(self, value: Any, objects: bool, text: str) -> None:
         """An instance with attributes, or one whose inside nobody sees."""
-        kind, storage = type(value), self.storage(value)
+        kind, storage = type(value), attributes_of(value)
         if is_own_class(kind) or (not objects and tree.container_of(value) is None):
             return
         steady = id(value) in self.steady and id(value) not in self.keyed

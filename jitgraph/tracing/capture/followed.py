@@ -7,7 +7,7 @@ import sys
 import sysconfig
 from functools import lru_cache
 from types import CodeType
-from typing import Any, Final
+from typing import Final
 
 PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _STATEFUL: Final = tuple(os.path.join(PACKAGE, name) + os.sep for name in ("nn", "optim"))
@@ -19,6 +19,9 @@ _LIBRARIES: Final = tuple(
         if name in ("stdlib", "platstdlib", "purelib", "platlib")
     }
 )
+STAGING: Final = "__jg__"
+"""The variable of rewritten functions that holds the staging functions."""
+
 _REWRITTEN: Final[dict[CodeType, tuple[CodeType, bool]]] = {}  # code made from a user's, and whether it is all of it
 
 
@@ -66,8 +69,7 @@ def original_of(code: CodeType) -> tuple[CodeType, bool]:
     return _REWRITTEN.get(code, (code, True))
 
 
-def is_users(owner: Any) -> bool:
-    """Whether the object's class is the user's or holds the user's state."""
-    kind = owner if isinstance(owner, type) else type(owner)
+def is_users_class(kind: type) -> bool:
+    """Whether a class is the user's or holds the user's state."""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     return kind.__module__ == "__main__" or (file is not None and is_followed(file))

@@ -21,11 +21,9 @@ _CLOCKS: Final = tuple(
         ("time", "perf_counter", "monotonic", "process_time", "thread_time", "clock", "localtime", "gmtime")
     )
     and callable(getattr(time, name))
-    and name != "timezone"
 )
 _INPUT: Final = builtins.input
 _ENVIRONMENT: Final = (os.getenv, os.environ)
-_SEEDED: Final = frozenset({"seed", "getstate", "get_state", "default_rng", "Random", "RandomState", "Generator"})
 _FILE_MODULES: Final = frozenset({"os", "posix", "nt", "io", "_io", "genericpath", "posixpath", "ntpath", "glob"})
 _QUESTIONS: Final = frozenset(
     [

@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_library_module
+from jitgraph.tracing.symbolic.arithmetic import BINARY
 from jitgraph.tracing.symbolic.number import SymbolicNumber
 
 SIMPLE: Final[frozenset[type]] = frozenset(
@@ -37,13 +38,14 @@ _CONSTANT_BY_NAME: Final = frozenset(
 
 LRU_CACHE: Final = functools._lru_cache_wrapper
 GETTERS: Final = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
+_PLAIN_KEYS: Final = (int, str, bytes, float, complex, type(None), type)
+ATTRIBUTE_CHANGERS: Final = frozenset({"__setattr__", "__delattr__"})
+"""Special methods that set or remove an attribute and look at nothing in what they are given."""
+
 _HEAP: Final = 1 << 9
 _IMMUTABLE: Final = 1 << 8
 
-_ARITHMETIC: Final = {
-    "+": "add", "-": "sub", "*": "mul", "@": "matmul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow",
-    "<<": "lshift", ">>": "rshift", "&": "and", "|": "or", "^": "xor",
-}  # fmt: skip
+_ARITHMETIC: Final = {**BINARY, "@": "matmul"}
 SPECIAL: Final[dict[str, tuple[str, ...]]] = {
     **{symbol: (f"__{name}__", f"__r{name}__") for symbol, name in _ARITHMETIC.items()},
     **{f"{symbol}=": (f"__i{name}__", f"__{name}__", f"__r{name}__") for symbol, name in _ARITHMETIC.items()},
@@ -62,7 +64,7 @@ SPECIAL: Final[dict[str, tuple[str, ...]]] = {
 }  # fmt: skip
 """The special methods that an operation looks up on the classes of its operands."""
 
-OPERATIONS: Final[dict[Any, str]] = {
+OPERATOR_FUNCTIONS: Final[dict[Any, str]] = {
     len: "len", bool: "bool", hash: "hash", abs: "abs", repr: "repr", str: "str", ascii: "repr", format: "format",
     int: "number", float: "number", complex: "number", round: "number", divmod: "//", pow: "**", bytes: "bytes",
     operator.truth: "bool", operator.not_: "bool", operator.neg: "neg", operator.pos: "pos", operator.abs: "abs",
@@ -123,3 +125,19 @@ def slots_of(kind: type) -> list[str]:
     """The names of the slots of a class that is written in Python."""
     bases = [vars(base) for base in kind.__mro__ if "__slots__" in vars(base)]
     return [name for base in bases for name, value in base.items() if type(value) is types.MemberDescriptorType]
+
+
+def plain_key(key: Any) -> Any:
+    """A key with the plain number in place of one that varies."""
+    return key.plain if type(key) is SymbolicNumber else key
+
+
+def is_plain_key(key: Any) -> bool:
+    """Whether looking up a key runs no code of the user's."""
+    if is_a(key, tuple):
+        return all(map(is_plain_key, key))
+    return (
+        type(key) in SIMPLE
+        or is_a(key, type | types.FunctionType)
+        or (is_a(key, _PLAIN_KEYS) and not may_change(type(key)))
+    )

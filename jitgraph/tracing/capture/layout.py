@@ -47,11 +47,6 @@ def data_of(frame: FrameType) -> int:
     return word_at(id(frame) + _FRAME)
 
 
-def function_of(frame: FrameType) -> Any:
-    """The function object that the frame runs."""
-    return object_at(data_of(frame) + layout().function)
-
-
 @cache
 def layout() -> Layout:
     """The layout of frames in this interpreter; TraceError for one that is not known."""

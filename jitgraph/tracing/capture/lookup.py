@@ -21,10 +21,10 @@ from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.followed import is_followed, is_library_module
 from jitgraph.tracing.capture.kinds import SIMPLE, SPECIAL, is_a, may_change
 from jitgraph.tracing.capture.state import State
+from jitgraph.tracing.containers import is_container
 from jitgraph.tracing.guard import Assumption
-from jitgraph.tracing.source import MISSING, Place, entries_of, storage_of
-from jitgraph.tracing.state import is_container
-from jitgraph.tracing.symbolic.number import plain_of
+from jitgraph.tracing.source import MISSING, Place, attributes_of, entries_of
+from jitgraph.tracing.symbolic.number import resolved
 
 _OF_VIEWS = frozenset(
     [
@@ -132,7 +132,8 @@ class Lookup(State):
             self.keep_descriptor(entry)
 
     def keep_descriptor(self, entry: Any) -> None:
-        """What a descriptor of the standard library holds of the user's."""
+        """What a ``singledispatchmethod`` or ``partialmethod`` holds."""
+        raise NotImplementedError
 
     # --- attributes -------------------------------------------------------------------------------------------------
 
@@ -183,7 +184,7 @@ class Lookup(State):
         getter = self.find(kind, "__getattribute__")
         if getter is not None and is_a(getter[1], types.FunctionType):
             return None  # the user's code runs, and is followed
-        if name == "__dict__" and (storage := self.storage(owner)) is not None:
+        if name == "__dict__" and (storage := attributes_of(owner)) is not None:
             self.instances[id(storage)] = owner
             if steady:
                 self.settle(storage, f"{self.text_of(owner)}.__dict__")
@@ -196,7 +197,7 @@ class Lookup(State):
         entry = MISSING if found is None else found[1]
         if entry is not MISSING and _is_data_descriptor(entry):
             return self._by_descriptor(owner, name, entry)
-        storage = self.storage(owner)
+        storage = attributes_of(owner)
         if storage is not None and name in storage:
             return self._own_attribute(owner, name, storage[name])
         if steady and storage is not None and id(owner) not in self.keyed and not self._is_library_function(owner):
@@ -209,7 +210,7 @@ class Lookup(State):
         return is_a(owner, types.FunctionType) and not is_followed(owner.__code__.co_filename)
 
     def _keep_absence(self, owner: Any, name: str) -> None:
-        changed = id(self.storage(owner)) in self.mutated
+        changed = id(attributes_of(owner)) in self.mutated
         if Place("attribute", owner, name, "").identity not in self.writes and not changed:
             self.keep(Place("own", owner, name, f"{self.text_of(owner)}.{name}"), MISSING)
 
@@ -243,7 +244,7 @@ class Lookup(State):
         place = Place("attribute", owner, name, text)
         if id(owner) in self.keyed:
             if place.identity not in self.writes and name not in _step_names(owner) and value is not MISSING:
-                self._keep_attribute(place, plain_of(value))
+                self._keep_attribute(place, resolved(value))
             return None
         if id(owner) not in self.steady:
             return None
@@ -365,14 +366,6 @@ class Lookup(State):
             self.settle(method.__func__, self.text_of(method))
 
     # --- what was found ---------------------------------------------------------------------------------------------
-
-    def storage(self, owner: Any) -> dict[str, Any] | None:
-        """The attributes that an instance itself has, or None where it has no place for any."""
-        try:
-            found = storage_of(owner)
-        except (AttributeError, TypeError):
-            return None
-        return found if type(found) is dict else None
 
     def expect(self, value: Any) -> Finish:
         """Compares what was found by storage with what Python finds; where they differ, nothing is known."""

@@ -19,11 +19,13 @@ from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.events import Activation, Site
 from jitgraph.tracing.capture.followed import PACKAGE
 from jitgraph.tracing.capture.kinds import is_a
-from jitgraph.tracing.guard import Absent, Assumption, HasContents, Objects, Predicate
+from jitgraph.tracing.containers import MAX_BYTES, same_extent
+from jitgraph.tracing.guard import Assumption
 from jitgraph.tracing.log import Change, Entry, Log, later_keys
+from jitgraph.tracing.objects import Objects
+from jitgraph.tracing.predicate import Absent, HasContents, Predicate
 from jitgraph.tracing.source import MISSING, Place, Step
-from jitgraph.tracing.state import MAX_BYTES, same_extent
-from jitgraph.tracing.symbolic.number import SymbolicNumber, plain_of
+from jitgraph.tracing.symbolic.number import SymbolicNumber, resolved
 
 
 @dataclass(slots=True)
@@ -121,7 +123,7 @@ class State:
 
     def keep(self, place: Place, value: Any, *, soft: bool = False, at_first: bool = False) -> None:
         """``value`` was found at a place of a steady object; ``at_first`` before the function wrote there."""
-        value = plain_of(value)
+        value = resolved(value)
         identity = place.identity
         if identity in self.writes and not at_first:
             return
@@ -163,7 +165,7 @@ class State:
 
     def note_write(self, place: Place, before: Any) -> None:
         """A place of a steady object is about to be set or cleared."""
-        entry = self.touch(place, place.text, plain_of(before))
+        entry = self.touch(place, place.text, resolved(before))
         self.writes.setdefault(place.identity, entry._replace(text=place.text, location=self.line))
 
     def touch(self, target: Any, text: str, *before: Any) -> Entry:

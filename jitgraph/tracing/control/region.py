@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from jitgraph import ops
 from jitgraph.eager import EagerValue
 from jitgraph.errors import TraceError
 from jitgraph.ir import context
@@ -66,14 +67,12 @@ class Region(Recorder):
         assert self.parent is not None
         value = self._capture(("handle", id(handle)), self.parent.read(handle))
         if handle._requires_grad:
-            self.leaves[value.ir] = handle
+            self.gradients.leaves[value.ir] = handle
         return value
 
     def lift_eager(self, value: EagerValue) -> TracedValue:
         """A computed value that no handle names: a constant."""
-        from jitgraph import ops
-
-        (found,) = self._record(ops.constant, [], {"value": Constant(value.array)}, (), False)
+        (found,) = self.record_op(ops.constant, [], {"value": Constant(value.array)}, (), False)
         return found
 
     def lift(self, array: Any) -> TracedValue:

@@ -2,51 +2,27 @@
 
 from __future__ import annotations
 
-import enum
-import functools
-import inspect
-import types
-from array import array
-from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from jitgraph import lifting, tree
+from jitgraph import tree
 from jitgraph.errors import TraceError
 from jitgraph.location import Location
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.arguments import Arguments, LeafKey, Static, guards_of, sources_of
-from jitgraph.tracing.capture.capture import Capture
-from jitgraph.tracing.guard import (
-    Assumption,
-    Distinct,
-    Guard,
-    IsTensor,
-    Layout,
-    Objects,
-    Relation,
-    Same,
-    Varies,
-    size_text,
-)
+from jitgraph.tracing.guard import Assumption, Distinct, Guard, Layout, Relation, Same, Varies, size_text
 from jitgraph.tracing.log import Change, Entry
-from jitgraph.tracing.plan import CallPlan, Computed, Effect, Fresh, Handle, Held, Input, Leaf, Remade, Template
+from jitgraph.tracing.objects import Objects
+from jitgraph.tracing.plan import CallPlan, Computed, Effect, Handle, Held, Input, Leaf, Template
+from jitgraph.tracing.predicate import IsTensor
 from jitgraph.tracing.provenance import Provenance
 from jitgraph.tracing.record.argument_mutation import Box, changes, moved
-from jitgraph.tracing.record.values import TracedValue
+from jitgraph.tracing.record.results import Results
 from jitgraph.tracing.source import MISSING, Place, Source
-from jitgraph.tracing.symbolic.number import SymbolicNumber, plain_of
 from jitgraph.tracing.symbolic.questions import Origin, shown_question, source_of
-from jitgraph.tracing.values import plain_of as plain_data
-from jitgraph.tree import TreeDef
 
 if TYPE_CHECKING:
     from jitgraph.tracing.record.trace import Taken, Trace
-
-_PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None)})
-_MUTABLE = frozenset({set, bytearray, deque, array, Counter, defaultdict})
 
 
 class Call(NamedTuple):
@@ -77,10 +53,7 @@ class Planning:
         for read in self.capture.reads.values() if self.capture is not None else ():
             source = self.provenance.at(read.place)
             self.provenance.reach(read.value, source)
-        self._fresh: list[Fresh] = []
-        self._fresh_of: dict[int, int] = {}
-        self._remade_of: dict[int, int | None] = {}
-        self._kept: list[Any] = []
+        self.results = Results(trace, self.objects)
 
     def plan(self, result: Any) -> CallPlan:
         """The plan, for what the function returned."""
@@ -88,7 +61,7 @@ class Planning:
         lifted = {id(array) for array, _ in trace.arrays.values()}
         assumptions = capture.assumptions(lifted) if capture is not None else []
         written = capture.effects() if capture is not None else []
-        template = self._template(result, "the result")
+        template = self.results.template(result, "the result")
         rebound, grads, present = self._changed_handles()
         effects = [self._effect(write, after) for write, after in written]
         for entry, done in capture.changes() if capture is not None else ():
@@ -97,7 +70,7 @@ class Planning:
         for box, change in changes(self.boxes, trace.log):
             effects.append(self._change(self.sources.containers[box.number][0], box.text, change, None))
         turned = [entry.target.owner for entry in trace.flags.values() if entry.is_changed]
-        flags = [(trace.slot_of(handle), self._plain(handle._requires_grad)) for handle in turned]
+        flags = [(trace.slot_of(handle), self.results.plain(handle._requires_grad)) for handle in turned]
         handles = self._handles()
         sources = [handle.source for handle in handles]
         effects += [Effect(sources[slot].then("value"), "set", value) for slot, value in rebound]
@@ -112,6 +85,7 @@ class Planning:
             guards.append(Guard(sources[slot].then("grad"), predicate))
         guards += [Guard(place, Same(source)) for place, source in ties.items()]
         guards += self._partition(sources)
+        copied = self.results.copied()
         trace.ended = True
         unguarded = capture.unguarded if capture is not None else {}
         return CallPlan(
@@ -120,10 +94,11 @@ class Planning:
             guards=tuple(dict.fromkeys(guards)),
             handles=tuple(handles),
             inputs=inputs,
-            fresh=tuple(self._fresh),
+            fresh=tuple(self.results.fresh),
             result=template,
             effects=tuple(effects),
             unguarded=tuple(f"{what} ({location})" for what, location in unguarded.items()),
+            copied=copied,
             held=tuple(Held(self._origin(h.origin), h.what, h.location) for h in trace.numbers.held.values()),
             sizes=dict(trace.constraints.sizes or {}),
             objects=tuple(self.objects.values),
@@ -141,11 +116,11 @@ class Planning:
                 continue
             if state.written and state.value is not state.initial:
                 assert state.value is not None
-                rebound.append((slot, self._computed(state.value)))
+                rebound.append((slot, self.results.computed(state.value)))
             if state.grad_read:
                 present.append((slot, None if state.initial_grad is None else trace.slot_of(state.initial_grad)))
             if state.grad_written and not (state.grad_read and state.grad is state.initial_grad):
-                grads.append((slot, self._plain(None) if state.grad is None else self._leaf(state.grad, "a gradient")))
+                grads.append((slot, self.results.leaf(state.grad, "a gradient")))
         return rebound, grads, present
 
     # --- where things are found -------------------------------------------------------------------------------------
@@ -275,7 +250,7 @@ class Planning:
         source = self.provenance.at(write.target)
         if after is MISSING:
             return Effect(source, "delete", None, write.location)
-        template = self._template(after, write.text, write.location, stays=True)
+        template = self.results.template(after, write.text, write.location, stays=True)
         return Effect(source, "set", template, write.location)
 
     def _change(self, owner: Source, name: str, change: Change, location: Location | None) -> Effect:
@@ -292,157 +267,9 @@ class Planning:
                 location=location,
                 hint="return the new value instead, or set it to a copy",
             )
-        return Effect(source, change.operation, self._template(change.value, text, location, stays=True), location)
-
-    # --- values -----------------------------------------------------------------------------------------------------
-
-    def _template(self, value: Any, what: str, location: Location | None = None, *, stays: bool = False) -> Template:
-        leaves: list[Any] = []
-        structure = self._flattened(value, leaves)
-        return Template(structure, tuple(self._leaf(leaf, what, location, stays=stays) for leaf in leaves))
-
-    def _flattened(self, value: Any, leaves: list[Any]) -> TreeDef:
-        """As ``tree.flatten``, with containers from outside as leaves: they are given out as they are."""
-        container = tree.container_of(value)
-        if container is None or self._is_outside(value):
-            leaves.append(value)
-            return tree.LEAF
-        parts = container.take_apart(value)
-        children = tuple([self._flattened(child, leaves) for child in parts.children])
-        return TreeDef(type(value), parts.steps, children, parts.data)
-
-    def _is_outside(self, value: Any) -> bool:
-        """Whether a list, dict or dataclass is an object from outside, and no argument."""
-        return self.capture is not None and not isinstance(value, tuple | None) and self.capture.is_outside(value)
-
-    def _leaf(self, leaf: Any, what: str, location: Location | None = None, *, stays: bool = False) -> Leaf:
-        if isinstance(leaf, TracedValue):
-            leaf = lifting.wrap(leaf)
-        if type(leaf) is SymbolicNumber and leaf.is_live:
-            if self.trace.numbers.portable:
-                return self._plain(leaf.refuse(what))
-            self.trace.numbers.use(leaf.text)
-            return Leaf("number", leaf.text)
-        leaf = plain_of(leaf)
-        if not isinstance(leaf, Tensor):
-            if isinstance(leaf, Iterator) or inspect.isawaitable(leaf):
-                raise TraceError(
-                    f"{what} is a {type(leaf).__name__}, which would be used up after the first call",
-                    location=location,
-                    hint="make a list of it: list(...)",
-                )
-            if self._hides_tensor(leaf):
-                raise TraceError(
-                    f"{what} holds tensors inside a {type(leaf).__name__}, which a compiled call cannot make again",
-                    location=location,
-                    hint="put them into tuples, lists, dicts or dataclasses",
-                )
-            for number in self._hidden_numbers(leaf):
-                number.refuse(f"{what}, which holds {{}} inside a {type(leaf).__name__},")
-            if (remade := self._remade(leaf)) is not None:
-                return Leaf("copy", remade)
-            if stays and not _is_plain(leaf) and not self._is_outside(leaf):
-                raise TraceError(
-                    f"{what} is set to a new {type(leaf).__name__}, which a compiled call cannot make again",
-                    location=location,
-                    hint="set it outside of the traced function, or keep tensors and Python numbers in it",
-                )
-            return self._plain(leaf)
-        if not self.trace.is_own(leaf):
-            if isinstance(leaf._value, TracedValue):
-                raise leaf._value.leaked()
-            return Leaf("handle", self.trace.slot_of(leaf))
-        return Leaf("fresh", self._fresh_handle(leaf))
-
-    def _plain(self, value: Any) -> Leaf:
-        """A Python value that is given out as it is."""
-        data = plain_data(value) if type(value) in _PLAIN else None
-        return Leaf("object", self.objects.number(value)) if data is None else Leaf("plain", data)
-
-    def _remade(self, leaf: Any) -> int | None:
-        """How an object that the function made is made again at each call, as somebody may change it in place."""
-        if self.capture is None or self.capture.is_steady(leaf):
-            return None
-        if isinstance(leaf, np.ndarray):
-            base: Any = leaf
-            while isinstance(base, np.ndarray) and not self.capture.is_steady(base):
-                base = base.base
-            if base is not None or not leaf.flags.writeable:  # it shows memory from outside
-                return None
-        elif not (type(leaf) in _MUTABLE or self.capture.is_fresh(leaf)):
-            if not callable(leaf) and hasattr(leaf, "__dict__"):
-                self.capture.cannot_guard(f"a {type(leaf).__name__} that it gives out, the same one at each call")
-            return None
-        if id(leaf) not in self._remade_of:
-            self._kept.append(leaf)
-            made = self._copied(leaf, self.capture)
-            self._remade_of[id(leaf)] = None if made is None else self.objects.number(made)
-        return self._remade_of[id(leaf)]
-
-    def _copied(self, leaf: Any, capture: Capture) -> Remade | None:
-        made = Remade(leaf, (*capture.outside(), *self._kept[:-1]))
-        try:
-            return Remade(made.again(), made.outside)
-        except Exception as error:
-            capture.cannot_guard(f"a {type(leaf).__name__} that it gives out, of which there is no copy: {error}")
-            return None
-
-    def _hides_tensor(self, value: Any, depth: int = 3) -> bool:
-        """Whether a new object (a set, a closure, an instance) holds tensors that are this call's alone."""
-        if isinstance(value, Tensor):
-            return self.trace.is_argument(value) or isinstance(value._value, TracedValue)
-        if depth == 0 or (self.capture is not None and self.capture.is_steady(value)):
-            return False
-        return any(self._hides_tensor(element, depth - 1) for element in _inside(value))
-
-    def _hidden_numbers(self, value: Any, depth: int = 3) -> list[SymbolicNumber]:
-        """The numbers that vary in a new object (a set, a closure, an instance), of which each call gets the same."""
-        if type(value) is SymbolicNumber:
-            return [value] if value.is_live else []
-        if depth == 0 or (self.capture is not None and self.capture.is_steady(value)):
-            return []
-        return [number for element in _inside(value) for number in self._hidden_numbers(element, depth - 1)]
-
-    def _fresh_handle(self, handle: Tensor) -> int:
-        found = self._fresh_of.get(id(handle))
-        if found is None:
-            self._kept.append(handle)
-            found = self._fresh_of[id(handle)] = len(self._fresh)
-            value = self._computed(self.trace.read(handle))
-            self._fresh.append(Fresh(value, handle._requires_grad, handle._weak))
-        return found
-
-    def _computed(self, value: TracedValue) -> Computed:
-        """Where a value is found after the call; values that are no inputs become outputs of the graph."""
-        trace = self.trace
-        differentiable = trace.is_differentiable(value)
-        number = trace.input_number(value.ir)
-        if number is not None and trace.taken[number].kind == "slot":
-            return Computed("input", number, differentiable)
-        return Computed("output", trace.output_number(value.ir), differentiable)
+        template = self.results.template(change.value, text, location, stays=True)
+        return Effect(source, change.operation, template, location)
 
 
 def _whole(leaf: Leaf) -> Template:
     return Template(tree.LEAF, (leaf,))
-
-
-def _inside(value: Any) -> Iterable[Any]:
-    """What an object that is no pytree holds, as far as that can be seen without running code of the user's."""
-    if isinstance(value, type | types.ModuleType | int | float | str | bytes | np.ndarray):
-        return ()
-    if isinstance(value, types.FunctionType):
-        cells = [cell.cell_contents for cell in value.__closure__ or () if cell != types.CellType()]
-        return (*cells, *(value.__defaults__ or ()))
-    if isinstance(value, types.MethodType):
-        return (value.__self__,)
-    if isinstance(value, functools.partial):
-        return (value.func, *value.args, *value.keywords.values())
-    if isinstance(value, tuple | list | set | frozenset):
-        return value
-    return (value if isinstance(value, dict) else getattr(value, "__dict__", {})).values()
-
-
-def _is_plain(leaf: Any) -> bool:
-    """Whether a value may stand in a place again and again: immutable, or an object that lives on anyway."""
-    values = bool | int | float | complex | str | bytes | enum.Enum | type | np.dtype | np.generic
-    return isinstance(leaf, values) or callable(leaf)

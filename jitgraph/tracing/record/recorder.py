@@ -7,7 +7,7 @@ is written back after the compiled call has succeeded, and dropped where anythin
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from jitgraph import dtypes, lifting, ops
@@ -23,8 +23,9 @@ from jitgraph.location import Location
 from jitgraph.passes.activity import active_outputs
 from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
+from jitgraph.tracing.record.gradients import Gradients
 from jitgraph.tracing.record.values import TracedValue
-from jitgraph.tracing.symbolic.number import to_dim, without_numbers
+from jitgraph.tracing.symbolic.parameters import to_dim, without_numbers
 from jitgraph.tracing.symbolic.sizes import TraceConstraints
 
 if TYPE_CHECKING:
@@ -65,8 +66,7 @@ class Recorder:
         self.builder = GraphBuilder()
         self.builder.constraints = constraints
         self.states: dict[int, HandleState] = {}
-        self.leaves: dict[Value, Tensor] = {}
-        self.foreign: dict[Value, Tensor] = {}
+        self.gradients = Gradients(self)
         self.producers: dict[Value, Node] = {}
         self.ends: dict[Value, tuple[int, int]] = {}  # of int64 values that stand for Python ints, where known
         self.journal: Journal | None = None  # of the staged body that is recorded, under @jg.script
@@ -74,8 +74,6 @@ class Recorder:
         self.ended = False
         self.text: Text | None = None  # of the print that is being recorded
         self._order: Tensor | None = None
-        self._spent: set[Node] = set()  # through which a gradient passed that kept nothing
-        self._differentiable: set[Value] = set()
         self._stopped: dict[Value, TracedValue] = {}
 
     # --- the emitter ------------------------------------------------------------------------------------------------
@@ -88,11 +86,12 @@ class Recorder:
         if not context.current().grad_enabled and not stops:
             operands = [self.stopped(value) if value.requires_grad else value for value in operands]
         needed = grad and any(value.requires_grad for value in operands)
-        return tuple(self._record(op, [value.ir for value in operands], attrs, regions, needed))
+        return tuple(self.record_op(op, [value.ir for value in operands], attrs, regions, needed))
 
-    def _record(
+    def record_op(
         self, op: Op, inputs: Sequence[Value], attrs: Attrs, regions: Sequence[Graph], needed: bool
     ) -> list[TracedValue]:
+        """Append one op on values of this graph; ``needed`` says whether gradients flow through it."""
         tracer = sys.gettrace() if _SWITCHING_IS_CHEAP else None
         if tracer is None:
             return self._append(op, inputs, attrs, regions, needed)
@@ -112,21 +111,21 @@ class Recorder:
         self.producers.update(dict.fromkeys(outputs, node))
         flags = [needed and _is_float(output) for output in outputs]
         if needed and op.kind == "control" and op is not ops.grad:
-            active = active_outputs(node, tuple(value in self._differentiable for value in inputs))
+            active = active_outputs(node, tuple(value in self.gradients.differentiable for value in inputs))
             flags = [a and b for a, b in zip(flags, active, strict=True)]
         return [self.wrap(output, flag, location) for output, flag in zip(outputs, flags, strict=True)]
 
     def wrap(self, ir: Value, requires_grad: bool, location: Location | None) -> TracedValue:
         """A value of this trace."""
         if requires_grad:
-            self._differentiable.add(ir)
+            self.gradients.differentiable.add(ir)
         return TracedValue(ir, requires_grad, self, location)
 
     def stopped(self, value: TracedValue) -> TracedValue:
         """``value`` without its gradient; the same one each time."""
         found = self._stopped.get(value.ir)
         if found is None:
-            (found,) = self._record(ops.stop_gradient, [value.ir], {}, (), False)
+            (found,) = self.record_op(ops.stop_gradient, [value.ir], {}, (), False)
             self._stopped[value.ir] = found
         return found
 
@@ -198,8 +197,8 @@ class Recorder:
 
     def _new_leaf(self, handle: Tensor, value: TracedValue) -> TracedValue:
         """A value of its own at which gradients for ``handle`` end."""
-        (stop,) = self._record(ops.stop_gradient, [value.ir], {}, (), True)
-        self.leaves[stop.ir] = handle
+        (stop,) = self.record_op(ops.stop_gradient, [value.ir], {}, (), True)
+        self.gradients.leaves[stop.ir] = handle
         return stop
 
     def write(self, handle: Tensor, value: Any) -> None:
@@ -274,27 +273,8 @@ class Recorder:
         return isinstance(handle._value, TracedValue) and handle._value.trace is self
 
     def backward(self, loss: Tensor, gradient: Tensor | None, *, retain_graph: bool = False) -> None:
-        """Record the gradient of ``loss`` for every leaf it depends on, and accumulate it into their ``.grad``.
-
-        JitgraphError for a second gradient through the same ops without ``retain_graph``, as in eager.
-        """
-        value = self.read(loss)
-        cotangent = self._cotangent(value, gradient)
-        reached = self._reached([value.ir])
-        for ir, handle in self.foreign.items():
-            if ir in reached:
-                raise TraceError(
-                    f"backward() goes on to a tensor of shape {handle._value.type} that was computed before the trace",
-                    hint="pass x.detach(), or compute it inside the traced function",
-                )
-        self._spend(self._reached([value.ir], through_gradients=False), retain_graph)
-        wrt = [ir for ir in self.leaves if ir in reached]
-        with context.using(grad_enabled=False):
-            for ir, found in zip(wrt, self._grad([value.ir], [cotangent.ir], wrt), strict=True):
-                handle = self.leaves[ir]
-                fresh = lifting.wrap(found)
-                old = self.read_grad(handle)
-                self.write_grad(handle, fresh if old is None else old + fresh)
+        """As ``Gradients.backward``."""
+        self.gradients.backward(loss, gradient, retain_graph=retain_graph)
 
     def grad(
         self,
@@ -306,94 +286,15 @@ class Recorder:
         retain_graph: bool = False,
         allow_unused: bool = False,
     ) -> list[Tensor | None]:
-        """Record gradients of the sum of ``outputs``, weighted by ``grad_outputs``, with respect to ``inputs``.
-
-        JitgraphError for a second gradient through the same ops without ``retain_graph``, as in eager.
-        """
-        values = [self.read(output) for output in outputs]
-        cotangents = [self._cotangent(v, weight) for v, weight in zip(values, grad_outputs, strict=True)]
-        targets = [self.read(x) for x in inputs]
-        reached = self._reached([value.ir for value in values])
-        used = [number for number, target in enumerate(targets) if target.ir in reached]
-        if len(used) < len(targets) and not allow_unused:
-            missing = next(number for number in range(len(targets)) if number not in used)
-            raise JitgraphError(f"outputs do not depend on input {missing}\n  hint: pass allow_unused=True to get None")
-        passed = self._reached([value.ir for value in values], through_gradients=False)
-        self._spend(self._between([targets[i].ir for i in used], passed), retain_graph)
-        found = self._grad(
-            [v.ir for v in values],
-            [ct.ir for ct in cotangents],
-            [targets[i].ir for i in used],
-            differentiable=create_graph,
+        """As ``Gradients.grad``."""
+        return self.gradients.grad(
+            outputs,
+            grad_outputs,
+            inputs,
+            create_graph=create_graph,
+            retain_graph=retain_graph,
+            allow_unused=allow_unused,
         )
-        results: list[Tensor | None] = [None] * len(targets)
-        for number, value in zip(used, found, strict=True):
-            results[number] = lifting.wrap(value)
-        return results
-
-    def _grad(
-        self, outputs: list[Value], cotangents: list[Value], wrt: list[Value], *, differentiable: bool = False
-    ) -> list[TracedValue]:
-        if not wrt:
-            return []
-        attrs = {"num_outputs": len(outputs)}
-        found = self._record(ops.grad, [*outputs, *cotangents, *wrt], attrs, (), differentiable)
-        return found if differentiable else [self.stopped(value) for value in found]
-
-    def _cotangent(self, value: TracedValue, gradient: Tensor | None) -> TracedValue:
-        type = value.type
-        assert isinstance(type, TensorType)
-        if gradient is not None:
-            given = self.read(gradient)
-            if given.type != type:
-                raise JitgraphError(f"the cotangent is {given.type}, the tensor {type}")
-            return given
-        if type.size != 1:
-            raise JitgraphError(
-                f"a gradient without a cotangent needs a scalar; the shape is {type.shape}\n"
-                "  hint: reduce first (loss.mean()) or pass gradient="
-            )
-        one: TracedValue = ops.full(shape=type.shape, value=1.0, dtype=type.dtype)
-        return one
-
-    def _reached(self, outputs: Sequence[Value], *, through_gradients: bool = True) -> set[Value]:
-        """The values on which ``outputs`` depend in a differentiable way.
-
-        A gradient depends on all that its outputs depend on; without ``through_gradients`` it is where the way ends, as
-        which of them it uses is not known before it is written out.
-        """
-        found = {value for value in outputs if value in self._differentiable}
-        pending = list(found)
-        while pending:
-            value = pending.pop()
-            node = self.producers.get(value)
-            if node is None or value in self.leaves or (node.op is ops.grad and not through_gradients):
-                continue
-            for operand in node.inputs:
-                if operand in self._differentiable and operand not in found:
-                    found.add(operand)
-                    pending.append(operand)
-        return found
-
-    def _between(self, targets: Sequence[Value], reached: set[Value]) -> set[Value]:
-        """The values of ``reached`` that depend on ``targets``."""
-        below = set(targets)
-        for node in self.builder.nodes:
-            if not below.isdisjoint(node.inputs):
-                below.update(value for value in node.outputs if value in reached)
-        return below.difference(targets)
-
-    def _spend(self, values: Collection[Value], retain_graph: bool) -> None:
-        """Refuse to pass twice through the nodes that made ``values``; note them unless they are to be kept."""
-        passed = {self.producers[value] for value in values if value in self.producers and value not in self.leaves}
-        if again := self._spent & passed:
-            node = next(node for node in reversed(self.builder.nodes) if node in again)
-            raise JitgraphError(
-                f"backward through <{node.op.name} at {node.location}> a second time; its values are gone\n"
-                "  hint: pass retain_graph=True to the first backward() or grad()"
-            )
-        if not retain_graph:
-            self._spent |= passed
 
     # --- sizes and values that are not there ------------------------------------------------------------------------
 

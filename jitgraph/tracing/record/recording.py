@@ -18,7 +18,7 @@ from jitgraph.runtime import collector, forks, recursion
 from jitgraph.tracing.arguments import Arguments, Binder, LeafKey, Static, TensorSpec, containers, sources_of
 from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.capture import Capture
-from jitgraph.tracing.guard import Objects
+from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.plan import CallPlan
 from jitgraph.tracing.record import printing
 from jitgraph.tracing.record.argument_mutation import aliases, boxes_of, changes, keep
@@ -178,7 +178,7 @@ class Recording:
         boxes = [box for value in values for box in containers(value)]
         arrays = [leaf for leaf in arguments.leaves if isinstance(leaf, np.ndarray)]
         capture = Capture([self.function], known, [*boxes, *arrays])
-        capture.stand_ins[id(printing.traced_print)] = printing.BUILTIN_PRINT
+        capture.replaced_builtins[id(printing.traced_print)] = printing.BUILTIN_PRINT
         trace = Trace(self.name, capture, sizes, declared, portable=portable)
         trace.numbers.sizes = _size_places(keys, arguments.texts)
         leaves = [

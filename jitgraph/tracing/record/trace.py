@@ -22,7 +22,7 @@ from jitgraph.tracing.log import Entry, Log
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.values import TracedValue
 from jitgraph.tracing.source import Place
-from jitgraph.tracing.symbolic.number import SymbolicNumber, plain_of
+from jitgraph.tracing.symbolic.number import SymbolicNumber, resolved
 from jitgraph.tracing.symbolic.numbers import Numbers
 from jitgraph.tracing.symbolic.questions import Origin
 from jitgraph.tracing.symbolic.sizes import TraceConstraints
@@ -171,9 +171,9 @@ class Trace(Recorder):
         found = self.slots[slot]
         found.text, found.type = text, type
         if handle._requires_grad:
-            self.leaves[ir] = handle
+            self.gradients.leaves[ir] = handle
         elif found.requires_grad:
-            self.foreign[ir] = handle
+            self.gradients.foreign[ir] = handle
         return self.wrap(ir, found.requires_grad, None)
 
     def _text_of(self, handle: Tensor, slot: int) -> str:
@@ -190,7 +190,7 @@ class Trace(Recorder):
         return self._constant(value.array)
 
     def _constant(self, array: Any) -> TracedValue:
-        (value,) = self._record(ops.constant, [], {"value": Constant(array)}, (), False)
+        (value,) = self.record_op(ops.constant, [], {"value": Constant(array)}, (), False)
         return value
 
     def lift(self, array: Any) -> TracedValue:
@@ -218,7 +218,7 @@ class Trace(Recorder):
         """
         place = Place("item", mapping, key, str(key))
         if type(mapping[key]) is SymbolicNumber or (self.capture is not None and place.identity in self.capture.writes):
-            return plain_of(mapping[key])
+            return resolved(mapping[key])
         found = self._host_floats.get((id(mapping), key))
         if found is None:
             self._kept.append(mapping)
@@ -269,7 +269,7 @@ class Trace(Recorder):
         """As the base class; what the gradient passed through is no longer on the caller's tape."""
         super().backward(loss, gradient, retain_graph=retain_graph)
         if not retain_graph:
-            self._released |= self._reached([self.read(loss).ir])
+            self._released |= self.gradients.reached([self.read(loss).ir])
 
     def uses_float(self, handle: Tensor) -> bool:
         """Whether a value was computed from a Python float that is an input."""
@@ -306,7 +306,7 @@ class Trace(Recorder):
 
     def is_differentiable(self, value: TracedValue) -> bool:
         """Whether gradients of the caller's go through a value to an input."""
-        reached = self._reached([value.ir]) if value.requires_grad else set()
+        reached = self.gradients.reached([value.ir]) if value.requires_grad else set()
         return any(ir in self._input_numbers for ir in reached) and value.ir not in self._released
 
     def graph(self) -> Graph:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from jitgraph.errors import ScriptError, trying
 from jitgraph.ir import context
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.capture.followed import is_followed, is_rewritten
+from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_rewritten
 from jitgraph.tracing.control.journal import CONTAINERS
 from jitgraph.tracing.log import CHANGERS
 from jitgraph.tracing.record.printing import BUILTIN_PRINT, traced_print
@@ -23,8 +23,7 @@ from jitgraph.tracing.script.branches import innermost_journal, made_here
 from jitgraph.tracing.script.functions import rewrite
 from jitgraph.tracing.script.iterables import make_enumerate, make_range, make_zip
 
-_PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
-_MODULES: Final = os.path.join(_PACKAGE, "nn") + os.sep
+_MODULES: Final = os.path.join(PACKAGE, "nn") + os.sep
 _DEEPEST: Final = 16  # calls of a function inside itself, each under a tensor condition
 _SETTERS: Final = (setattr, delattr)
 _BUILTINS: Final[dict[Any, Any]] = {
@@ -37,13 +36,13 @@ _BUILTINS: Final[dict[Any, Any]] = {
 }
 
 
-def is_users(function: Any) -> bool:
+def is_users_function(function: Any) -> bool:
     """Whether a function is written by the user, or is a method of ``jitgraph.nn``, which calls the user's."""
     if not isinstance(function, FunctionType):
         return False
     file = function.__code__.co_filename
     path = os.path.realpath(file)
-    return is_followed(file) and (not path.startswith(_PACKAGE) or path.startswith(_MODULES))
+    return is_followed(file) and (not path.startswith(PACKAGE) or path.startswith(_MODULES))
 
 
 def callee(function: Any) -> Any:
@@ -61,14 +60,14 @@ def callee(function: Any) -> Any:
     if isinstance(function, functools.partial):
         return functools.partial(callee(function.func), *function.args, **function.keywords)
     call = bound_call(function)
-    return _method(call) if call is not None and is_users(call.__func__) else function
+    return _method(call) if call is not None and is_users_function(call.__func__) else function
 
 
 def staged(function: Any) -> Any:
     """A callable with its control flow staged; ScriptError where the user's function in it cannot be rewritten."""
     match function:
         case FunctionType():
-            return rewrite(function) if is_users(function) else _with_rewritten_cells(function)
+            return rewrite(function) if is_users_function(function) else _with_rewritten_cells(function)
         case MethodType(__func__=FunctionType() as inner):
             return MethodType(staged(inner), function.__self__)
         case functools.partial():
@@ -88,7 +87,7 @@ def bound_call(value: Any) -> MethodType | None:
 def _function(function: FunctionType) -> Any:
     if is_rewritten(function.__code__):
         return function
-    if not is_users(function):
+    if not is_users_function(function):
         return _with_rewritten_arguments(function)
     made = _rewritten_or_itself(function)
     _refuse_endless_recursion(made)
@@ -105,7 +104,7 @@ def _rewritten_or_itself(function: FunctionType) -> FunctionType:
 
 def _method(method: MethodType) -> Any:
     function = method.__func__
-    if isinstance(function, FunctionType) and is_users(function):
+    if isinstance(function, FunctionType) and is_users_function(function):
         return MethodType(_function(function), method.__self__)
     return _with_rewritten_arguments(method)
 
@@ -139,7 +138,7 @@ def _set(setter: Any, target: Any, name: str, *value: Any) -> None:
 def _maker(kind: Any) -> Any:
     """What makes an instance of a class: its own ``__init__`` rewritten, where the user wrote it."""
     init = inspect.getattr_static(kind, "__init__", None)
-    if is_users(init) and type(kind).__call__ is type.__call__ and kind.__new__ is object.__new__:
+    if is_users_function(init) and type(kind).__call__ is type.__call__ and kind.__new__ is object.__new__:
 
         def make(*args: Any, **kwargs: Any) -> Any:
             instance = made_here(object.__new__(kind))
@@ -184,7 +183,7 @@ def _with_rewritten_contents(cell: CellType) -> CellType:
     except ValueError:
         return cell
     new = _argument(value)
-    if new is value and isinstance(value, FunctionType) and not is_users(value):
+    if new is value and isinstance(value, FunctionType) and not is_users_function(value):
         new = _with_rewritten_cells(value)
     return cell if new is value else CellType(new)
 
@@ -199,9 +198,9 @@ def _rebinds(code: CodeType) -> bool:
 
 def _argument(value: Any) -> Any:
     match value:
-        case FunctionType() if is_users(value) and not is_rewritten(value.__code__):
+        case FunctionType() if is_users_function(value) and not is_rewritten(value.__code__):
             return _rewritten_or_itself(value)
-        case MethodType(__func__=FunctionType() as function) if is_users(function):
+        case MethodType(__func__=FunctionType() as function) if is_users_function(function):
             rewritten = is_rewritten(function.__code__)
             return value if rewritten else MethodType(_rewritten_or_itself(function), value.__self__)
         case functools.partial():

@@ -10,8 +10,8 @@ from types import CellType, CodeType, FunctionType
 from typing import Final
 
 from jitgraph.errors import ScriptError
-from jitgraph.tracing.capture.followed import register_rewritten
-from jitgraph.tracing.script.rewrite import STAGING, rewritten
+from jitgraph.tracing.capture.followed import STAGING, register_rewritten
+from jitgraph.tracing.script.rewrite import rewritten
 from jitgraph.tracing.script.source import Found, find
 
 _FLAGS: Final = functools.reduce(

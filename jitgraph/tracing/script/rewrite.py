@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from jitgraph.errors import ScriptError
 from jitgraph.location import Location
+from jitgraph.tracing.capture.followed import STAGING
 from jitgraph.tracing.script.exits import without_exits
 from jitgraph.tracing.script.names import bound, bound_by_assignment, lines_of, own, reads
 
-STAGING: Final = "__jg__"
 _ITEM: Final = "jg_item_"
 _COMPARISONS: Final[dict[type[ast.cmpop], str]] = {
     ast.Eq: "==",

@@ -20,6 +20,7 @@ from jitgraph.tracing.script.iterables import Steps, steps_of
 from jitgraph.tracing.script.loops import record_for, record_while
 from jitgraph.tracing.script.unsure import sure
 from jitgraph.tracing.script.variables import Cells, Site
+from jitgraph.tracing.symbolic.arithmetic import COMPARISONS
 
 __all__ = [
     "all_",
@@ -45,12 +46,7 @@ __all__ = [
 UNROLLED: Final = 8  # a Python range of at most so many steps runs in Python
 LONGEST: Final = 1024  # and one whose body needs Python ints, if it has at most so many
 _RELATIONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
+    **COMPARISONS,
     "is": operator.is_,
     "is not": operator.is_not,
     "in": lambda a, b: a in b,

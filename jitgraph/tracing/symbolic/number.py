@@ -18,10 +18,19 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from jitgraph import dtypes, lifting
-from jitgraph.errors import DTypeError, NumberError, ShapeError, TraceError
+from jitgraph.errors import DTypeError, NumberError, TraceError
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.tensor import Tensor
+from jitgraph.tracing.symbolic.arithmetic import (
+    BINARY,
+    COMPARISONS,
+    DIVISIONS,
+    NEVER_RAISE,
+    OF_GRAPHS,
+    OF_SIZES,
+    kind_of,
+)
 from jitgraph.tracing.symbolic.questions import literal
 
 if TYPE_CHECKING:
@@ -31,17 +40,6 @@ _LONGEST: Final = 400  # characters of an expression; a longer one is held to it
 _LARGEST_POWER: Final = 8  # of a size that is written out as a product
 _PLAIN: Final = frozenset({int, float, bool})
 _NEVER_EQUAL: Final = frozenset({str, bytes, list, tuple, dict, set, frozenset, type, slice, range})
-_COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
-_OF_SIZES: Final = frozenset(
-    [operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.pow, operator.neg]
-)
-_OF_GRAPHS: Final = _OF_SIZES | {operator.truediv, abs}  # what a graph computes of floats, too
-_DIVISIONS: Final = frozenset({operator.truediv, operator.floordiv, operator.mod})
-_NEVER_RAISE: Final = frozenset(
-    [operator.add, operator.sub, operator.mul, operator.neg, operator.and_, operator.or_, operator.xor]
-) | {abs, operator.invert}
 
 
 class EndOfRecording(BaseException):
@@ -171,9 +169,9 @@ class SymbolicNumber:
         return self.plain
 
     def _compare(self, symbol: str, other: Any) -> Any:
-        function = _COMPARISONS[symbol]
+        function = COMPARISONS[symbol]
         if not self.is_live:
-            return function(self._value(), plain_of(other))
+            return function(self._value(), resolved(other))
         if self.dim is not None:
             if _is_size(other):
                 text = f"{self.dim} {symbol} {other.dim if type(other) is SymbolicNumber else other}"
@@ -192,7 +190,7 @@ class SymbolicNumber:
 
     def _compare_float(self, symbol: str, other: float) -> bool:
         if not math.isfinite(other) or (symbol in ("==", "!=") and not other.is_integer()):
-            return bool(_COMPARISONS[symbol](0.0, other))  # the same for every size
+            return bool(COMPARISONS[symbol](0.0, other))  # the same for every size
         return bool(self._compare(symbol, math.floor(other) if symbol in (">", "<=") else math.ceil(other)))
 
     def __eq__(self, other: object) -> Any:
@@ -283,15 +281,15 @@ class SymbolicNumber:
     def _apply(self, form: str, function: Callable[..., Any], *operands: Any) -> Any:
         """``function(*operands)`` as an expression; ``form`` is its text with a ``{}`` for each operand."""
         if not self.is_live:
-            return function(*map(plain_of, operands))
+            return function(*map(resolved, operands))
         if any(type(x) not in _PLAIN and not (type(x) is SymbolicNumber and x.is_live) for x in operands):
             return function(*_held(operands))
-        if function in _OF_SIZES and (size := self._size(function, operands)) is not None:
+        if function in OF_SIZES and (size := self._size(function, operands)) is not None:
             return size
         plain = [x.plain if type(x) is SymbolicNumber else x for x in operands]
         text = form.format(*map(_text, operands))
-        kind = _kind_of(function, plain, [x.kind if type(x) is SymbolicNumber else type(x) for x in operands])
-        if kind is None or len(text) > _LONGEST or (self.numbers.portable and function not in _OF_GRAPHS):
+        kind = kind_of(function, plain, [x.kind if type(x) is SymbolicNumber else type(x) for x in operands])
+        if kind is None or len(text) > _LONGEST or (self.numbers.portable and function not in OF_GRAPHS):
             return function(*_held(operands))
         if None in plain:
             return SymbolicNumber(self.numbers, kind, None, f"({text})", made=(function, operands))
@@ -311,11 +309,11 @@ class SymbolicNumber:
 
     def _ask_whether_there_is_one(self, function: Callable[..., Any], operands: Sequence[Any], what: str) -> None:
         """Record that the expression raises no error, and what its type is: ``2 ** -1`` is a float."""
-        if function in _DIVISIONS:
+        if function in DIVISIONS:
             if type(operands[1]) is SymbolicNumber:
                 text = f"{operands[1].text} != 0"
                 self.numbers.ask(text, True, text)
-        elif function not in _NEVER_RAISE:
+        elif function not in NEVER_RAISE:
             self.numbers.ask(self._text, self.kind, what)
 
     def _settle(self) -> None:
@@ -399,24 +397,11 @@ def _binary(form: str, function: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
     return forward, backward
 
 
-for _name, _symbol in {
-    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
-    "lshift": "<<", "rshift": ">>", "and": "&", "or": "|", "xor": "^",
-}.items():  # fmt: skip
+for _symbol, _name in BINARY.items():
     _forward, _backward = _binary(f"{{}} {_symbol} {{}}", getattr(operator, f"__{_name}__"))
     if _name != "pow":
         setattr(SymbolicNumber, f"__{_name}__", _forward)
     setattr(SymbolicNumber, f"__r{_name}__", _backward)
-
-
-def _kind_of(function: Callable[..., Any], plain: Sequence[Any], kinds: Sequence[type]) -> type | None:
-    """The kind of a result: an int or a float; None where types alone are traced, and the kind needs a value."""
-    if float in kinds or function is operator.truediv:
-        return float
-    if None not in plain:
-        return int
-    negative = function is operator.pow and type(plain[1]) is int and plain[1] < 0
-    return float if negative else None
 
 
 def _held(operands: Sequence[Any]) -> list[Any]:
@@ -442,26 +427,6 @@ def _fits(plain: int | float | None) -> bool:
     return not isinstance(plain, int) or -(2**63) <= plain < 2**63
 
 
-def to_dim(x: Any) -> DimLike:
-    """The size that ``x`` (an int, a number that varies or a Dim) means; ShapeError for anything else."""
-    if isinstance(x, Dim):
-        return x
-    if lifting.is_named_size(x):
-        return x.dim  # type: ignore[no-any-return]
-    if isinstance(x, bool) or not isinstance(x, int | np.integer):
-        raise ShapeError(f"a size must be an integer, not {x!r}")
-    return int(x)
-
-
-def plain_of(value: Any) -> Any:
-    """``value``; of a number of another trace, the number."""
+def resolved(value: Any) -> Any:
+    """``value``; of a number that varies, but whose trace is not being recorded here, the plain number."""
     return value._value() if type(value) is SymbolicNumber and not value.is_live else value
-
-
-def without_numbers(value: Any) -> Any:
-    """An attribute of an op with plain numbers, to which they are held."""
-    if type(value) is SymbolicNumber:
-        return value.hold("{} as a parameter of an operation")
-    if type(value) is tuple and any(type(x) in (SymbolicNumber, tuple) for x in value):
-        return tuple(map(without_numbers, value))
-    return value

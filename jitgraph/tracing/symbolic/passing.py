@@ -18,7 +18,8 @@ import types
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_users
+from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_users_class
+from jitgraph.tracing.capture.kinds import ATTRIBUTE_CHANGERS, GETTERS
 from jitgraph.tracing.symbolic.number import SymbolicNumber
 
 _DEPTH: Final = 4  # of containers inside containers that are searched
@@ -41,10 +42,6 @@ _TAKERS: Final[frozenset[int]] = frozenset(
     )
 )
 _OWNERS: Final = (list, tuple, dict, set, frozenset, str, bytes, bytearray, range, slice, collections.deque)
-_KEEPERS: Final = frozenset({"__setattr__", "__delattr__"})
-"""Slots that keep what they are given and look at nothing in it."""
-
-_GETTERS: Final = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
 
 
 def numbers_in(value: Any, depth: int = _DEPTH) -> list[SymbolicNumber]:
@@ -73,14 +70,17 @@ def takes_numbers(function: Any, numbers: Sequence[SymbolicNumber]) -> bool:
         return takes_numbers(function.func, numbers)
     if isinstance(function, types.FunctionType | type):
         return _is_seen(function)
-    if isinstance(function, types.MethodWrapperType | types.WrapperDescriptorType) and function.__name__ in _KEEPERS:
+    if (
+        isinstance(function, types.MethodWrapperType | types.WrapperDescriptorType)
+        and function.__name__ in ATTRIBUTE_CHANGERS
+    ):
         return True
     if isinstance(function, types.BuiltinMethodType | types.MethodWrapperType):
         owner = function.__self__
-        return isinstance(owner, (*_OWNERS, *_GETTERS)) or (isinstance(owner, type) and issubclass(owner, dict))
+        return isinstance(owner, (*_OWNERS, *GETTERS)) or (isinstance(owner, type) and issubclass(owner, dict))
     if isinstance(function, types.MethodDescriptorType | types.WrapperDescriptorType):
         return issubclass(function.__objclass__, _OWNERS)
-    if isinstance(function, _GETTERS):
+    if isinstance(function, GETTERS):
         return True
     call = type(function).__call__
     return isinstance(call, types.FunctionType) and _is_seen(call)
@@ -89,7 +89,7 @@ def takes_numbers(function: Any, numbers: Sequence[SymbolicNumber]) -> bool:
 def _is_seen(function: Any) -> bool:
     """Whether a Python function or a class is the user's, whose code is followed, or of this package."""
     if isinstance(function, type):
-        return is_users(function) or function.__module__.partition(".")[0] == "jitgraph"
+        return is_users_class(function) or function.__module__.partition(".")[0] == "jitgraph"
     file = function.__code__.co_filename
     return is_followed(file) or file.startswith((PACKAGE, "<"))
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jitgraph.tracing.guard import Equals, Guard
+from jitgraph.tracing.guard import Guard
 from jitgraph.tracing.log import Log
+from jitgraph.tracing.predicate import Equals
 from jitgraph.tracing.source import Place
 from jitgraph.tracing.symbolic.numbers import Numbers
 

@@ -36,7 +36,7 @@ class Question(NamedTuple):
     location: Location | None
 
     def condition(self) -> str:
-        """The question as a Python condition; ``same_float`` stands for the function of ``values``."""
+        """The question as a Python condition; ``same_float`` stands for the function of ``plain.py``."""
         answer = self.answer
         if isinstance(answer, type):
             return f"type({self.text}) is {answer.__name__}"

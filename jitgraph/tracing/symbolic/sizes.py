@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from jitgraph.errors import JitgraphError, TraceError, note
 from jitgraph.ir import dims
 from jitgraph.ir.constraints import Constraint, Constraints
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.location import Location
+from jitgraph.tracing.symbolic.arithmetic import COMPARISONS
 
 
 class SizeConflictError(JitgraphError):
@@ -92,15 +93,6 @@ class TraceConstraints(Constraints):
     def _note_new(self, before: int, what: str) -> None:
         self.pins.extend(Pin(constraint, Location.of_user(), what) for constraint in self._list[before:])
 
-    def pinned(self) -> dict[str, Pin]:
-        """The names that are held to one int, each with what holds it."""
-        found: dict[str, Pin] = {}
-        for pin in self.pins:
-            for name in dims.names(pin.constraint.left) | dims.names(pin.constraint.right):
-                if isinstance(self.reduce(Dim.name(name)), int):
-                    found.setdefault(name, pin)
-        return found
-
     def decide(self, left: DimLike, relation: str, right: DimLike, what: str) -> bool:
         """The truth of ``left relation right`` in this call, which is recorded as a constraint.
 
@@ -109,7 +101,7 @@ class TraceConstraints(Constraints):
         a, b = self.reduce(left), self.reduce(right)
         difference = a - b
         if isinstance(difference, int):
-            return bool(_RELATIONS[relation](difference, 0))
+            return bool(COMPARISONS[relation](difference, 0))
         names = dims.names(difference)
         if self.sizes is None or not names <= self.sizes.keys():
             if (always := _always(difference, relation)) is not None:
@@ -119,7 +111,7 @@ class TraceConstraints(Constraints):
                 hint="lower with concrete arrays, or avoid the question (jg.where works for every size)",
             )
         x, y = dims.evaluate(a, self.sizes), dims.evaluate(b, self.sizes)
-        answer = bool(_RELATIONS[relation](x, y))
+        answer = bool(COMPARISONS[relation](x, y))
         self._assume(left, right, x, y, relation, answer, what)
         return answer
 
@@ -154,16 +146,6 @@ class TraceConstraints(Constraints):
         value = dims.evaluate(reduced, self.sizes)
         self._assume(dim, value, value, value, "==", True, what)
         return value
-
-
-_RELATIONS: Final[dict[str, Any]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 
 
 def _always(difference: Dim, relation: str) -> bool | None:

@@ -1,0 +1,138 @@
+"""Writes: what the function is about to change, kept as it was, or refused where no later call could do it again."""
+
+from __future__ import annotations
+
+import types
+from array import array
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from jitgraph.eager import EagerValue
+from jitgraph.errors import TraceError
+from jitgraph.tensor import Tensor
+from jitgraph.tracing.capture.contents import ContentsKept
+from jitgraph.tracing.capture.events import Finish
+from jitgraph.tracing.capture.followed import is_followed
+from jitgraph.tracing.capture.kinds import is_a, is_plain_key, plain_key
+from jitgraph.tracing.containers import is_container
+from jitgraph.tracing.log import APPENDS
+from jitgraph.tracing.source import MISSING, Place, attributes_of, class_entry
+
+
+class Writes(ContentsKept):
+    """Notes what is set, deleted or changed in place, before that happens."""
+
+    def sets_attribute(self, owner: Any, name: Any, *, removes: bool = False) -> Finish | None:
+        """``setattr(owner, name, value)``, or ``delattr(owner, name)``: a method of the class may do that."""
+        if not is_a(name, str):
+            return None
+        if not is_a(owner, Tensor):
+            found = self.find(type(owner), "__delattr__" if removes else "__setattr__")
+            if found is not None and is_a(found[1], types.FunctionType):
+                return None  # it runs, and is followed
+        self.set_attribute(owner, name)
+        return None
+
+    def set_attribute(self, owner: Any, name: str) -> None:
+        """``owner.name`` is about to be set or deleted, in the way of ``object``."""
+        if is_a(owner, Tensor):
+            self._set_tensor_attribute(owner, name)
+            return
+        text = f"{self.text_of(owner)}.{name}"
+        if is_a(owner, type):
+            self._set_class_attribute(owner, name)
+            return
+        if is_a(owner, types.ModuleType) and type(owner) is types.ModuleType:
+            self.settle(vars(owner), owner.__name__)
+            self.note_write(Place("item", vars(owner), name, text), vars(owner).get(name, MISSING))
+            return
+        if id(owner) not in self.steady:
+            return
+        self.keep_kind(owner)
+        if name == "__class__":
+            self.note_write(Place("type", owner, None, f"type({self.text_of(owner)})"), type(owner))
+            return
+        found = self.find(type(owner), name)
+        if found is not None and hasattr(type(found[1]), "__set__"):
+            self.answered_by(found[1])
+            if not is_a(found[1], types.MemberDescriptorType | types.GetSetDescriptorType):
+                return  # a property or a descriptor of the user's, which is followed
+            before = getattr(owner, name, MISSING)
+        else:
+            storage = attributes_of(owner)
+            before = MISSING if storage is None else storage.get(name, MISSING)
+        place = Place("attribute", owner, name, text)
+        if isinstance(before, dict) and name == "__dict__":
+            before = dict(before)
+        self.note_write(place, before)
+
+    def _set_class_attribute(self, owner: type, name: str) -> None:
+        self.forget_classes()
+        if owner in self.made_classes:
+            return
+        found = self.find(type(owner), name)
+        if found is not None and is_a(found[1], property):
+            return
+        text = f"{self.texts.get(id(owner), owner.__qualname__)}.{name}"
+        self.note_write(Place("class", owner, name, text), vars(owner).get(name, MISSING))
+
+    def _set_tensor_attribute(self, owner: Tensor, name: str) -> None:
+        if hasattr(type(owner), name) or not is_a(owner._value, EagerValue):
+            return
+        text = f"{self.text_of(owner)}.{name}"
+        if id(owner) not in self.sources:
+            raise TraceError(
+                f"{text} is set on a tensor among the arguments, which no later call repeats",
+                location=self.line,
+                hint="return the value, or keep it on an object",
+            )
+        self.with_attributes[id(owner)] = owner
+        self.note_write(Place("attribute", owner, name, text), vars(owner).get(name, MISSING))
+
+    def set_item(self, owner: Any, key: Any, *, removes: bool = False) -> None:
+        """``owner[key]`` is about to be set or deleted."""
+        if is_a(owner, Tensor | np.ndarray):
+            return
+        self.special(owner, "setitem")
+        if is_a(owner, bytearray | array):
+            self.mutate(owner, "__setitem__")
+        if not is_container(owner) or not self.is_outside(owner):
+            if self.is_outside(owner) and not is_a(owner, type):
+                self._refuse_unseen(owner, "__delitem__" if removes else "__setitem__")
+            return
+        if removes or is_a(owner, list | deque):
+            self.touch(owner, self.text_of(owner))
+            if id(owner) in self.mutated:
+                self.keep_contents(owner)
+        if not is_plain_key(key) or is_a(key, slice) or (removes and not is_a(owner, dict)):
+            self.keep_contents(owner)
+            return
+        place = self.entry(owner, plain_key(key), f"{self.text_of(owner)}[{key!r}]")
+        self.note_write(place, place.get_or(MISSING))
+
+    def _refuse_unseen(self, owner: Any, name: str) -> None:
+        """TraceError where the code of a library, which nobody follows, is about to change an object."""
+        entry = class_entry(type(owner), name)
+        is_seen = is_a(entry, types.FunctionType) and is_followed(entry.__code__.co_filename)
+        if entry is not None and not is_seen and not is_a(owner, bytearray | array):
+            raise TraceError(
+                f"{self.text_of(owner)}, a {type(owner).__name__}, is changed by code that is not followed; "
+                "no later call repeats that",
+                location=self.line,
+                hint="keep the state in a list, a dict or an attribute, or change it outside of the traced function",
+            )
+
+    def mutate(self, owner: Any, name: str) -> None:
+        """A method, or an operator, is about to change a container.
+
+        ``append`` and ``extend`` do so whatever a sequence holds, so that nothing is assumed about it.
+        """
+        if not self.is_outside(owner):
+            return
+        self.mutated[id(owner)] = owner
+        self.touch(owner, self.text_of(owner))
+        plainly = type(owner) is list or (type(owner) is deque and owner.maxlen is None)
+        if is_container(owner) and not (plainly and name in APPENDS and not self.has_written(owner)):
+            self.keep_contents(owner)

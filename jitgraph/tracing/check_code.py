@@ -1,0 +1,228 @@
+"""The code of a call's check, ``match``, written from its plan.
+
+Each source is read once; where a guard holds an object to its identity, the code goes on from that object itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final
+
+from jitgraph.tensor import Tensor
+from jitgraph.tracing.guard import Distinct, Guard, Layout, Same, Varies
+from jitgraph.tracing.operands import array_operand, number_operand, operand, readable, scalar
+from jitgraph.tracing.plan import CallPlan, Input
+from jitgraph.tracing.predicate import NAMES, Absent, Is
+from jitgraph.tracing.python_code import PythonCode
+from jitgraph.tracing.source import EXPECTED_ERRORS, STEP_NAMES, STEPS, Source, World
+
+_UNKNOWN: Final = object()
+
+
+def _is_absent(owner: Any, kind: Any, key: Any) -> bool:
+    try:
+        STEPS[kind].read(owner, key)
+    except EXPECTED_ERRORS:
+        return True
+    return False
+
+
+CHECK_NAMES: Final[dict[str, Any]] = {
+    **NAMES,
+    **STEP_NAMES,
+    "array_operand": array_operand,
+    "errors": (ArithmeticError, *EXPECTED_ERRORS),
+    "is_absent": _is_absent,
+    "math": math,
+    "number_operand": number_operand,
+    "operand": operand,
+    "readable": readable,
+    "scalar": scalar,
+}
+"""What the code of a check may use."""
+
+
+class Check:
+    """Writes ``match``; one that ``explains`` gives the number of the guard that does not hold, -1 where all do."""
+
+    def __init__(self, code: PythonCode, plan: CallPlan, world: World, *, explains: bool = False) -> None:
+        self.code = code
+        self.plan = plan
+        self.objects: Sequence[Any] = plan.objects
+        self.explains = explains
+        self.lines: list[str] = []
+        self.world = world
+        self._identities = {g.source: g.predicate.number for g in plan.guards if isinstance(g.predicate, Is)}
+        self._fixed: dict[Source, Any] = {}
+        self._found: dict[Source, str] = {}
+        self._operands: dict[str, str] = {}
+        self._sizes: set[str] = set()
+        self._uses: Counter[Source] = Counter()
+        self.extra: dict[Source, str] = {}  # owners of effects that each call finds anew: their names in ``conclude``
+        self.names_of_extra: list[str] = []
+
+    # --- what predicates ask for ------------------------------------------------------------------------------------
+
+    def constant(self, value: Any) -> str:
+        return self.code.constant(value)
+
+    def variable(self) -> str:
+        return self.code.variable()
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+    def require(self, condition: str, indent: int = 0) -> None:
+        self.lines.append(f"{'    ' * indent}if not ({condition}): return {'at' if self.explains else None}")
+
+    def operand_of(self, x: str) -> str:
+        return self._operands.setdefault(x, self.variable())
+
+    def is_tensor(self, x: str) -> bool:
+        return isinstance(self.code.names.get(x), Tensor)
+
+    def binds(self, name: str) -> bool:
+        known = name in self._sizes
+        self._sizes.add(name)
+        return not known
+
+    def found(self, source: Source) -> str:
+        """What stands at a source: the name of an object or a variable, or an expression that nobody else needs."""
+        known = self._found.get(source)
+        if known is not None:
+            return known
+        fixed = self.fixed(source)
+        if fixed is not _UNKNOWN:
+            found = self._found[source] = self.constant(fixed)
+            return found
+        text = self._expression(source)
+        if self._uses[source] < 2:
+            return text
+        variable = self._found[source] = self.variable()
+        self.line(f"{variable} = {text}")
+        return variable
+
+    def _expression(self, source: Source) -> str:
+        """The code that reads a source from its owner."""
+        if not source.steps:
+            return f"p[{source.key}]" if source.kind == "argument" else self.constant(self.world.root(source))
+        step = source.steps[-1]
+        return STEPS[step.kind].expression(self.found(source.owner), self.world.key(step), self.constant)
+
+    # --- what stays the same ----------------------------------------------------------------------------------------
+
+    def fixed(self, source: Source) -> Any:
+        """The object that stands at a source wherever the guards hold, or _UNKNOWN."""
+        if source not in self._fixed:
+            self._fixed[source] = self._fixed_at(source)
+        return self._fixed[source]
+
+    def _fixed_at(self, source: Source) -> Any:
+        number = self._identities.get(source)
+        if number is not None:
+            return self.objects[number]
+        if not source.steps:
+            return _UNKNOWN if source.kind == "argument" else self.world.root(source)
+        owner, step = self.fixed(source.owner), source.steps[-1]
+        if owner is _UNKNOWN or not (STEPS[step.kind].fixed or (step.kind == "item" and type(owner) is tuple)):
+            return _UNKNOWN
+        return STEPS[step.kind].read(owner, self.world.key(step))
+
+    # --- the check --------------------------------------------------------------------------------------------------
+
+    def write(self) -> None:
+        """Write the function."""
+        plan = self.plan
+        owners = [effect.owner for effect in plan.effects]
+        handles = {handle.source for handle in plan.handles}
+        self._count(handles, owners)
+        for number, guard in enumerate(plan.guards):
+            if self.explains:
+                self.line(f"at = {number}")
+            self._guard(guard)
+        shown = "".join(f"{self.found(handle.source)}, " for handle in plan.handles)
+        operands = [self._operand(source) for source in plan.inputs]
+        numbers = [g.predicate.number for g in plan.guards if isinstance(g.predicate, Varies)]
+        extra = {f"n{number}": f"n{number}" for number in numbers}
+        for owner in dict.fromkeys(owners):
+            if owner not in handles and self.fixed(owner) is _UNKNOWN:
+                name = self.extra[owner] = f"b{len(self.extra)}"
+                extra[name] = self.found(owner)
+        self.names_of_extra = list(extra)
+        end = (
+            "-1"
+            if self.explains
+            else f"({shown}), [{', '.join(operands)}], ({''.join(f'{x}, ' for x in extra.values())})"
+        )
+        self.line(f"return {end}")
+        self.code.define(
+            "match(p)",
+            [
+                *(["at = -1"] if self.explains else []),
+                "try:",
+                *[f"    {line}" for line in self.lines],
+                "except errors:",
+                f"    return {'at' if self.explains else None}",
+            ],
+        )
+
+    def _count(self, handles: set[Source], owners: Sequence[Source]) -> None:
+        """How often each source is needed: as itself, and as the owner of others."""
+        needed: list[Source] = [*handles, *handles, *owners]
+        for guard in self.plan.guards:
+            if guard.source is not None:
+                needed += [guard.source] * (2 if isinstance(guard.predicate, Layout | Varies) else 1)
+            if isinstance(guard.predicate, Distinct):
+                needed += guard.predicate.sources * 2
+            if isinstance(guard.predicate, Same):
+                needed.append(guard.predicate.other)
+        needed += [given.at for given in self.plan.inputs if given.kind in ("array", "float") for _ in range(2)]
+        seen: set[Source] = set()
+        for source in needed:
+            self._uses[source] += 1
+            while source.steps and source not in seen:
+                seen.add(source)
+                source = source.owner
+                self._uses[source] += 1
+
+    def _guard(self, guard: Guard) -> None:
+        source, predicate = guard.source, guard.predicate
+        if source is None:
+            predicate.emit(self, "")
+        elif isinstance(predicate, Absent):
+            self.require(self._absence(source))
+        elif isinstance(predicate, Is):
+            predicate.emit(self, self._expression(source))
+        else:
+            predicate.emit(self, self.found(source))
+
+    def _absence(self, source: Source) -> str:
+        """The code that says whether nothing stands at a source."""
+        step, owner = source.steps[-1], self.found(source.owner)
+        key = self.world.key(step)
+        text = STEPS[step.kind].absence(owner, self.fixed(source.owner), key, self.constant)
+        return text or f"is_absent({owner}, {step.kind!r}, {self.constant(key)})"
+
+    def _operand(self, given: Input) -> str:
+        match given.kind:
+            case "handle":
+                return self._operands[self.found(self.plan.handles[given.at].source)]
+            case "array":
+                found = self.found(given.at)
+                return self._operands.get(found, f"array_operand({found})")
+            case "float":
+                return self._float(self.found(given.at))
+        variable, (text, dtype) = self.variable(), given.at
+        self.line(f"{variable} = number_operand({text}, {self.constant(dtype)})")
+        return variable
+
+    def _float(self, found: str) -> str:
+        """The operand for a float; that of the last call serves again while the float is the same object."""
+        last, value = self.constant([(None, None)]), self.variable()
+        self.line(f"seen, {value} = {last}[0]")
+        self.line(f"if seen is not {found}:")
+        self.line(f"    {value} = scalar({found})")
+        self.line(f"    {last}[0] = ({found}, {value})")
+        return value

@@ -1,0 +1,76 @@
+"""Objects: the table of objects that a plan is made with, and the predicates that name objects by their numbers."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable
+from typing import Any
+
+from jitgraph.tensor import Tensor
+from jitgraph.tracing.plain import Plain, plain_of
+from jitgraph.tracing.predicate import Elements, Equals, EqualsObject, Exactly, Extent, Is, IsTensor, Predicate, brief
+from jitgraph.tracing.source import Ref
+
+
+class Objects:
+    """The table of objects that a plan is made with: each object once."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self._numbers: dict[int, int] = {}
+
+    def number(self, value: Any) -> int:
+        """The number of an object."""
+        found = self._numbers.get(id(value))
+        if found is None:
+            found = self._numbers[id(value)] = len(self.values)
+            self.values.append(value)
+        return found
+
+    def key(self, value: Any) -> Any:
+        """A key of a step: itself where it is plain, else a Ref."""
+        return value if plain_of(value) is not None else Ref(self.number(value))
+
+    def same(self, value: Any) -> Predicate:
+        """The predicate that holds for this very object."""
+        plain = plain_of(value)
+        if plain is not None and plain.kind == "constant":
+            return Equals(plain)
+        return Is(self.number(value), brief(value))
+
+    def value(self, value: Any) -> Predicate:
+        """The predicate that a value calls for that was read: its value where it has one, else its identity."""
+        if isinstance(value, Tensor):
+            return IsTensor()
+        plain = None if type(value) is tuple else plain_of(value)
+        return self.same(value) if plain is None else Equals(plain)
+
+    def equal(self, value: Any) -> Predicate:
+        """The predicate of what is equal to an object and of the same class."""
+        return EqualsObject(self.number(value), brief(value))
+
+    def kind(self, kind: type) -> Predicate:
+        """The predicate of instances of exactly this class."""
+        return Exactly(self.number(kind), kind.__name__)
+
+    def extent(self, container: Any) -> Extent:
+        """The predicate of the extent that a container has now."""
+        if isinstance(container, dict | types.MappingProxyType):
+            return self.keys(container)
+        if isinstance(container, set | frozenset):
+            return Extent("members", len(container), tuple(map(self._mark, container)))
+        return Extent("length", len(container))
+
+    def elements(self, container: Any) -> Elements:
+        """The predicate of these very elements in order."""
+        is_mapping = isinstance(container, dict)
+        found = tuple(container.values() if is_mapping else container)
+        return Elements(self.number(found), len(found), is_mapping)
+
+    def keys(self, keys: Iterable[Any]) -> Extent:
+        """The predicate of a mapping with these keys, in order."""
+        found = tuple(map(self._mark, keys))
+        return Extent("keys", len(found), found)
+
+    def _mark(self, value: Any) -> Plain | Ref:
+        return plain_of(value) or Ref(self.number(value))

@@ -1,0 +1,35 @@
+"""What ``@jg.trace(...)`` is given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from jitgraph.errors import TraceError
+from jitgraph.records import dataclass
+
+_UNITS: Final = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of a traced function, in one form."""
+
+    dynamic_shapes: Mapping[str, Mapping[int, str]]
+    strict: bool
+    verify: bool
+    threads: int | None
+    max_bytes: int | None
+    fastmath: bool
+
+
+def bytes_of(text: int | str | None) -> int | None:
+    """A number of bytes from an int or a text such as "64MB"."""
+    if text is None or isinstance(text, int):
+        return text
+    found = re.fullmatch(r"\s*(\d+)\s*([KMG]?B?)\s*", text, re.IGNORECASE)
+    unit = found.group(2).upper() if found else ""
+    if found is None or (unit and unit not in _UNITS):
+        raise TraceError(f"max_bytes={text!r} is no number of bytes", hint='such as "64MB"')
+    return int(found.group(1)) * _UNITS[unit]

@@ -1,0 +1,155 @@
+"""Gradients of what a trace records: which values they flow through, where they end, and the ops that compute them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+from jitgraph import lifting, ops
+from jitgraph.errors import JitgraphError, TraceError
+from jitgraph.ir import context
+from jitgraph.ir.graph import Node, Value
+from jitgraph.ir.types import TensorType
+from jitgraph.tensor import Tensor
+from jitgraph.tracing.record.values import TracedValue
+
+if TYPE_CHECKING:
+    from jitgraph.tracing.record.recorder import Recorder
+
+
+class Gradients:
+    """The gradients of one recorder.
+
+    ``leaves`` are the values at which gradients end, with the handles that get them; ``foreign`` those that were
+    computed before the trace, on the caller's tape; ``differentiable`` all through which gradients flow.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.leaves: dict[Value, Tensor] = {}
+        self.foreign: dict[Value, Tensor] = {}
+        self.differentiable: set[Value] = set()
+        self._recorder = recorder
+        self._spent: set[Node] = set()  # through which a gradient passed that kept nothing
+
+    def backward(self, loss: Tensor, gradient: Tensor | None, *, retain_graph: bool = False) -> None:
+        """Record the gradient of ``loss`` for every leaf it depends on, and accumulate it into their ``.grad``.
+
+        JitgraphError for a second gradient through the same ops without ``retain_graph``, as in eager.
+        """
+        value = self._recorder.read(loss)
+        cotangent = self._cotangent(value, gradient)
+        reached = self.reached([value.ir])
+        for ir, handle in self.foreign.items():
+            if ir in reached:
+                raise TraceError(
+                    f"backward() goes on to a tensor of shape {handle._value.type} that was computed before the trace",
+                    hint="pass x.detach(), or compute it inside the traced function",
+                )
+        self._spend(self.reached([value.ir], through_gradients=False), retain_graph)
+        wrt = [ir for ir in self.leaves if ir in reached]
+        with context.using(grad_enabled=False):
+            for ir, found in zip(wrt, self._grad([value.ir], [cotangent.ir], wrt), strict=True):
+                handle = self.leaves[ir]
+                fresh = lifting.wrap(found)
+                old = self._recorder.read_grad(handle)
+                self._recorder.write_grad(handle, fresh if old is None else old + fresh)
+
+    def grad(
+        self,
+        outputs: Sequence[Tensor],
+        grad_outputs: Sequence[Tensor | None],
+        inputs: Sequence[Tensor],
+        *,
+        create_graph: bool = False,
+        retain_graph: bool = False,
+        allow_unused: bool = False,
+    ) -> list[Tensor | None]:
+        """Record gradients of the sum of ``outputs``, weighted by ``grad_outputs``, with respect to ``inputs``.
+
+        JitgraphError for a second gradient through the same ops without ``retain_graph``, as in eager.
+        """
+        values = [self._recorder.read(output) for output in outputs]
+        cotangents = [self._cotangent(v, weight) for v, weight in zip(values, grad_outputs, strict=True)]
+        targets = [self._recorder.read(x) for x in inputs]
+        reached = self.reached([value.ir for value in values])
+        used = [number for number, target in enumerate(targets) if target.ir in reached]
+        if len(used) < len(targets) and not allow_unused:
+            missing = next(number for number in range(len(targets)) if number not in used)
+            raise JitgraphError(f"outputs do not depend on input {missing}\n  hint: pass allow_unused=True to get None")
+        passed = self.reached([value.ir for value in values], through_gradients=False)
+        self._spend(self._between([targets[i].ir for i in used], passed), retain_graph)
+        found = self._grad(
+            [v.ir for v in values],
+            [ct.ir for ct in cotangents],
+            [targets[i].ir for i in used],
+            differentiable=create_graph,
+        )
+        results: list[Tensor | None] = [None] * len(targets)
+        for number, value in zip(used, found, strict=True):
+            results[number] = lifting.wrap(value)
+        return results
+
+    def _grad(
+        self, outputs: list[Value], cotangents: list[Value], wrt: list[Value], *, differentiable: bool = False
+    ) -> list[TracedValue]:
+        if not wrt:
+            return []
+        attrs = {"num_outputs": len(outputs)}
+        found = self._recorder.record_op(ops.grad, [*outputs, *cotangents, *wrt], attrs, (), differentiable)
+        return found if differentiable else [self._recorder.stopped(value) for value in found]
+
+    def _cotangent(self, value: TracedValue, gradient: Tensor | None) -> TracedValue:
+        type = value.type
+        assert isinstance(type, TensorType)
+        if gradient is not None:
+            given = self._recorder.read(gradient)
+            if given.type != type:
+                raise JitgraphError(f"the cotangent is {given.type}, the tensor {type}")
+            return given
+        if type.size != 1:
+            raise JitgraphError(
+                f"a gradient without a cotangent needs a scalar; the shape is {type.shape}\n"
+                "  hint: reduce first (loss.mean()) or pass gradient="
+            )
+        one: TracedValue = ops.full(shape=type.shape, value=1.0, dtype=type.dtype)
+        return one
+
+    def reached(self, outputs: Sequence[Value], *, through_gradients: bool = True) -> set[Value]:
+        """The values on which ``outputs`` depend in a differentiable way.
+
+        A gradient depends on all that its outputs depend on; without ``through_gradients`` it is where the way ends, as
+        which of them it uses is not known before it is written out.
+        """
+        found = {value for value in outputs if value in self.differentiable}
+        pending = list(found)
+        while pending:
+            value = pending.pop()
+            node = self._recorder.producers.get(value)
+            if node is None or value in self.leaves or (node.op is ops.grad and not through_gradients):
+                continue
+            for operand in node.inputs:
+                if operand in self.differentiable and operand not in found:
+                    found.add(operand)
+                    pending.append(operand)
+        return found
+
+    def _between(self, targets: Sequence[Value], reached: set[Value]) -> set[Value]:
+        """The values of ``reached`` that depend on ``targets``."""
+        below = set(targets)
+        for node in self._recorder.builder.nodes:
+            if not below.isdisjoint(node.inputs):
+                below.update(value for value in node.outputs if value in reached)
+        return below.difference(targets)
+
+    def _spend(self, values: Collection[Value], retain_graph: bool) -> None:
+        """Refuse to pass twice through the nodes that made ``values``; note them unless they are to be kept."""
+        producers = self._recorder.producers
+        passed = {producers[value] for value in values if value in producers and value not in self.leaves}
+        if again := self._spent & passed:
+            node = next(node for node in reversed(self._recorder.builder.nodes) if node in again)
+            raise JitgraphError(
+                f"backward through <{node.op.name} at {node.location}> a second time; its values are gone\n"
+                "  hint: pass retain_graph=True to the first backward() or grad()"
+            )
+        if not retain_graph:
+            self._spent |= passed

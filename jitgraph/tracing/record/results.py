@@ -1,0 +1,216 @@
+"""Results: what a call gives out or leaves in Python state, as templates that each call fills in."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import inspect
+import types
+from array import array
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from jitgraph import lifting, tree
+from jitgraph.errors import TraceError
+from jitgraph.location import Location
+from jitgraph.tensor import Tensor
+from jitgraph.tracing.capture.capture import Capture
+from jitgraph.tracing.objects import Objects
+from jitgraph.tracing.plain import plain_of
+from jitgraph.tracing.plan import Computed, Copied, Fresh, Leaf, Template, copy_of
+from jitgraph.tracing.record.values import TracedValue
+from jitgraph.tracing.symbolic.number import SymbolicNumber, resolved
+from jitgraph.tree import TreeDef
+
+if TYPE_CHECKING:
+    from jitgraph.tracing.record.trace import Trace
+
+_PLAIN: Final = frozenset({int, float, complex, bool, str, bytes, type(None)})
+_MUTABLE: Final = frozenset({set, bytearray, deque, array, Counter, defaultdict})
+
+
+class Results:
+    """Makes templates of what one trace gives out; ``fresh`` are the handles that each call makes anew."""
+
+    def __init__(self, trace: Trace, objects: Objects) -> None:
+        self.fresh: list[Fresh] = []
+        self._trace = trace
+        self._capture = trace.capture
+        self._objects = objects
+        self._fresh_of: dict[int, int] = {}
+        self._copies: list[Any] = []
+        self._copy_of: dict[int, int | None] = {}
+        self._known: dict[int, Any] | None = None  # copies, and what is not copied, by the ids of what they are of
+        self._kept: list[Any] = []  # so that no other object gets the id of one that is known by it
+
+    def template(self, value: Any, what: str, location: Location | None = None, *, stays: bool = False) -> Template:
+        """What a call makes in place of ``value``, which people call ``what``; TraceError where no call can.
+
+        ``stays``: it is put into Python state, so that a new object would have to be another one at each call.
+        """
+        leaves: list[Any] = []
+        structure = self._flattened(value, leaves)
+        return Template(structure, tuple(self.leaf(leaf, what, location, stays=stays) for leaf in leaves))
+
+    def _flattened(self, value: Any, leaves: list[Any]) -> TreeDef:
+        """As ``tree.flatten``, with containers from outside as leaves: they are given out as they are."""
+        container = tree.container_of(value)
+        if container is None or self._is_outside(value):
+            leaves.append(value)
+            return tree.LEAF
+        parts = container.take_apart(value)
+        children = tuple([self._flattened(child, leaves) for child in parts.children])
+        return TreeDef(type(value), parts.steps, children, parts.data)
+
+    def _is_outside(self, value: Any) -> bool:
+        """Whether a list, dict or dataclass is an object from outside, and no argument."""
+        return self._capture is not None and not isinstance(value, tuple | None) and self._capture.is_outside(value)
+
+    def leaf(self, leaf: Any, what: str, location: Location | None = None, *, stays: bool = False) -> Leaf:
+        """As ``template``, of what is no container."""
+        if isinstance(leaf, TracedValue):
+            leaf = lifting.wrap(leaf)
+        if type(leaf) is SymbolicNumber and leaf.is_live:
+            if self._trace.numbers.portable:
+                return self.plain(leaf.refuse(what))
+            self._trace.numbers.use(leaf.text)
+            return Leaf("number", leaf.text)
+        leaf = resolved(leaf)
+        if isinstance(leaf, Tensor):
+            return self._of_handle(leaf)
+        return self._of_object(leaf, what, location, stays=stays)
+
+    def _of_handle(self, leaf: Tensor) -> Leaf:
+        if not self._trace.is_own(leaf):
+            if isinstance(leaf._value, TracedValue):
+                raise leaf._value.leaked()
+            return Leaf("handle", self._trace.slot_of(leaf))
+        return Leaf("fresh", self._fresh_handle(leaf))
+
+    def _of_object(self, leaf: Any, what: str, location: Location | None, *, stays: bool) -> Leaf:
+        """A Python object: the very one, or a copy that each call makes; TraceError where neither would be right."""
+        if isinstance(leaf, Iterator) or inspect.isawaitable(leaf):
+            raise TraceError(
+                f"{what} is a {type(leaf).__name__}, which would be used up after the first call",
+                location=location,
+                hint="make a list of it: list(...)",
+            )
+        if self._hides_tensor(leaf):
+            raise TraceError(
+                f"{what} holds tensors inside a {type(leaf).__name__}, which a compiled call cannot make again",
+                location=location,
+                hint="put them into tuples, lists, dicts or dataclasses",
+            )
+        for number in self._hidden_numbers(leaf):
+            number.refuse(f"{what}, which holds {{}} inside a {type(leaf).__name__},")
+        if (place := self._copied(leaf)) is not None:
+            return Leaf("copy", place)
+        if stays and not _is_plain(leaf) and not self._is_outside(leaf):
+            raise TraceError(
+                f"{what} is set to a new {type(leaf).__name__}, which a compiled call cannot make again",
+                location=location,
+                hint="set it outside of the traced function, or keep tensors and Python numbers in it",
+            )
+        return self.plain(leaf)
+
+    def plain(self, value: Any) -> Leaf:
+        """A Python value that is given out as it is."""
+        data = plain_of(value) if type(value) in _PLAIN else None
+        return Leaf("object", self._objects.number(value)) if data is None else Leaf("plain", data)
+
+    def copied(self) -> int | None:
+        """The number of the table's ``Copied``, when all has been given out."""
+        if not self._copies:
+            return None
+        assert self._capture is not None
+        return self._objects.number(Copied(tuple(self._copies), self._capture.outside()))
+
+    def _copied(self, leaf: Any) -> int | None:
+        """The number of the copy of an object that the function made, as somebody may change it in place."""
+        if self._capture is None or self._capture.is_steady(leaf):
+            return None
+        if isinstance(leaf, np.ndarray):
+            base: Any = leaf
+            while isinstance(base, np.ndarray) and not self._capture.is_steady(base):
+                base = base.base
+            if base is not None or not leaf.flags.writeable:  # it shows memory from outside
+                return None
+        elif not (type(leaf) in _MUTABLE or self._capture.is_fresh(leaf)):
+            if not callable(leaf) and hasattr(leaf, "__dict__"):
+                self._capture.cannot_guard(f"a {type(leaf).__name__} that it gives out, the same one at each call")
+            return None
+        if id(leaf) not in self._copy_of:
+            self._kept.append(leaf)
+            self._copy_of[id(leaf)] = self._copy(leaf, self._capture)
+        return self._copy_of[id(leaf)]
+
+    def _copy(self, leaf: Any, capture: Capture) -> int | None:
+        """Keep a copy of an object as it is now, in one with those kept before; its number."""
+        if self._known is None:
+            self._known = {id(x): x for x in capture.outside()}
+        try:
+            made = copy_of(leaf, self._known)
+        except Exception as error:
+            capture.cannot_guard(f"a {type(leaf).__name__} that it gives out, of which there is no copy: {error}")
+            return None
+        self._copies.append(made)
+        return len(self._copies) - 1
+
+    def _hides_tensor(self, value: Any, depth: int = 3) -> bool:
+        """Whether a new object (a set, a closure, an instance) holds tensors that are this call's alone."""
+        if isinstance(value, Tensor):
+            return self._trace.is_argument(value) or isinstance(value._value, TracedValue)
+        if depth == 0 or (self._capture is not None and self._capture.is_steady(value)):
+            return False
+        return any(self._hides_tensor(element, depth - 1) for element in _inside(value))
+
+    def _hidden_numbers(self, value: Any, depth: int = 3) -> list[SymbolicNumber]:
+        """The numbers that vary in a new object (a set, a closure, an instance), of which each call gets the same."""
+        if type(value) is SymbolicNumber:
+            return [value] if value.is_live else []
+        if depth == 0 or (self._capture is not None and self._capture.is_steady(value)):
+            return []
+        return [number for element in _inside(value) for number in self._hidden_numbers(element, depth - 1)]
+
+    def _fresh_handle(self, handle: Tensor) -> int:
+        found = self._fresh_of.get(id(handle))
+        if found is None:
+            self._kept.append(handle)
+            found = self._fresh_of[id(handle)] = len(self.fresh)
+            value = self.computed(self._trace.read(handle))
+            self.fresh.append(Fresh(value, handle._requires_grad, handle._weak))
+        return found
+
+    def computed(self, value: TracedValue) -> Computed:
+        """Where a value is found after the call; values that are no inputs become outputs of the graph."""
+        trace = self._trace
+        differentiable = trace.is_differentiable(value)
+        number = trace.input_number(value.ir)
+        if number is not None and trace.taken[number].kind == "slot":
+            return Computed("input", number, differentiable)
+        return Computed("output", trace.output_number(value.ir), differentiable)
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    """What an object that is no pytree holds, as far as that can be seen without running code of the user's."""
+    if isinstance(value, type | types.ModuleType | int | float | str | bytes | np.ndarray):
+        return ()
+    if isinstance(value, types.FunctionType):
+        cells = [cell.cell_contents for cell in value.__closure__ or () if cell != types.CellType()]
+        return (*cells, *(value.__defaults__ or ()))
+    if isinstance(value, types.MethodType):
+        return (value.__self__,)
+    if isinstance(value, functools.partial):
+        return (value.func, *value.args, *value.keywords.values())
+    if isinstance(value, tuple | list | set | frozenset):
+        return value
+    return (value if isinstance(value, dict) else getattr(value, "__dict__", {})).values()
+
+
+def _is_plain(leaf: Any) -> bool:
+    """Whether a value may stand in a place again and again: immutable, or an object that lives on anyway."""
+    values = bool | int | float | complex | str | bytes | enum.Enum | type | np.dtype | np.generic
+    return isinstance(leaf, values) or callable(leaf)

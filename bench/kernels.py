@@ -1,8 +1,8 @@
 """Each kernel of a compiled function alone: its time on one thread beside what arithmetic and memory allow.
 
 ``report(traced.lower(*args))`` prints the table for any function; run as a measurement it shows a training step of the
-digits classifier and some products and rows. The limits: multiply-adds at the measured peak of one core, other words
-at half of it (a math function counts as 20 words, a division as 32), and a copy of as many bytes as the kernel's
+digits classifier and some products and rows. The limits: multiply-adds at the measured peak of one core, other scalar
+ops at half of it (a math function counts as 20 ops, a division as 32), and a copy of as many bytes as the kernel's
 buffers hold, by NumPy and as warm in the caches. A kernel's share is the largest of them over its time.
 """
 
@@ -34,38 +34,38 @@ REPEATS = 16  # launches in one call, so that the call itself does not count
 ROUNDS = 15
 ROUND_SECONDS = 2e-3
 
-_WORDS = {"const": 0.0, "cast": 1.0, "call": 20.0, "div": 32.0, "sqrt": 40.0, "rem": 40.0}
+_WEIGHTS = {"const": 0.0, "cast": 1.0, "call": 20.0, "div": 32.0, "sqrt": 40.0, "rem": 40.0}
 
 
 class Cost(NamedTuple):
-    """What one launch of a kernel takes: multiply-adds, other scalar words, and bytes of its buffers."""
+    """What one launch of a kernel takes: multiply-adds, other scalar ops, and bytes of its buffers."""
 
     multiply_adds: float
-    words: float
+    ops: float
     bytes: float
 
 
 def cost_of(kernel: Kernel, sizes: Mapping[str, int]) -> Cost:
     """The cost of a kernel where its graph's sizes are ``sizes``."""
-    multiply_adds, words = _body_cost(kernel.body, sizes, 1.0)
+    multiply_adds, ops = _body_cost(kernel.body, sizes, 1.0)
     total = sum(int(dims.substitute(param.size, sizes)) * param.dtype.itemsize for param in kernel.params)
-    return Cost(multiply_adds, words, float(total))
+    return Cost(multiply_adds, ops, float(total))
 
 
 def _body_cost(body: Body, sizes: Mapping[str, int], times: float) -> tuple[float, float]:
-    multiply_adds = words = 0.0
+    multiply_adds = ops = 0.0
     for statement in body:
         match statement:
-            case Let(word=word):
-                words += times * _WORDS.get(word, 1.0)
+            case Let(op=op):
+                ops += times * _WEIGHTS.get(op, 1.0)
             case Loop(extent=extent):
                 inner = _body_cost(statement.body, sizes, times * _extent(extent, sizes))
-                multiply_adds, words = multiply_adds + inner[0], words + inner[1]
+                multiply_adds, ops = multiply_adds + inner[0], ops + inner[1]
             case Contract(extents=extents):
                 m, n, k = (_extent(extent, sizes) for extent in extents)
                 multiply_adds += times * m * n * k
-                words += _body_cost(statement.epilogue, sizes, times * m * n)[1]
-    return multiply_adds, words
+                ops += _body_cost(statement.epilogue, sizes, times * m * n)[1]
+    return multiply_adds, ops
 
 
 def _extent(extent: dims.DimLike, sizes: Mapping[str, int]) -> float:
@@ -133,17 +133,17 @@ def report_kernels(launches: Sequence[Launch], sizes: Mapping[str, int] | None =
         cost, seconds = cost_of(kernel, sizes), time_kernel(kernel, sizes)
         limits = {
             "fma": 2 * cost.multiply_adds / peak,
-            "words": cost.words / (peak / 2),
+            "ops": cost.ops / (peak / 2),
             "bytes": _copy_seconds(int(cost.bytes)),
         }
         rows.append((count * seconds, count, seconds, cost, limits, names[kernel]))
     print(f"fma peak of one core {peak / 1e9:.0f} GFLOP/s")
-    print(f"{'us':>9} {'times':>5} {'kflop':>8} {'GFLOP/s':>8} {'kwords':>8} {'kB':>8} {'limit us':>9} share  kernel")
+    print(f"{'us':>9} {'times':>5} {'kflop':>8} {'GFLOP/s':>8} {'kops':>8} {'kB':>8} {'limit us':>9} share  kernel")
     for _, count, seconds, cost, limits, name in sorted(rows, key=lambda row: -row[0]):
         which = max(limits, key=lambda key: limits[key])
         print(
             f"{1e6 * seconds:9.2f} {count:5} {2e-3 * cost.multiply_adds:8.0f}"
-            f" {2e-9 * cost.multiply_adds / seconds:8.1f} {1e-3 * cost.words:8.1f} {1e-3 * cost.bytes:8.1f}"
+            f" {2e-9 * cost.multiply_adds / seconds:8.1f} {1e-3 * cost.ops:8.1f} {1e-3 * cost.bytes:8.1f}"
             f" {1e6 * limits[which]:9.2f} {100 * limits[which] / seconds:4.0f} %  {name} ({which})"
         )
     print(f"{1e6 * sum(row[0] for row in rows):9.2f} us in all")

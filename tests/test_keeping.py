@@ -1,4 +1,4 @@
-"""Rows that a kernel keeps for its own later loops: the same bits as computed again, in fewer words."""
+"""Rows that a kernel keeps for its own later loops: the same bits as computed again, in fewer scalar ops."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def compiled(graph: Graph) -> Compiled:
 def calls(made: Compiled) -> int:
     """The calls of math functions that stand in the kernels."""
     bodies = [launch.kernel.body for launch in made.stages.schedule.steps]  # type: ignore[union-attr]
-    return sum(isinstance(s, Let) and s.word == "call" for body in bodies for s in statements_of(body))
+    return sum(isinstance(s, Let) and s.op == "call" for body in bodies for s in statements_of(body))
 
 
 def locals_of(made: Compiled) -> int:

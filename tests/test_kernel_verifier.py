@@ -33,7 +33,7 @@ BROKEN = [
     (S.SCALE, "store y[_i0] = _v2", "store y[_i0] = _v1\n    }\n    parallel _i0 < n {", "_i0 is defined twice"),
     (S.SCALE, "_v1: f32 = const 1.5", "_v1: f32 = const true", "True is no float32"),
     (S.SCALE, "mul(_v0, _v1)", "mul(_v0)", "mul takes 2 arguments"),
-    (S.SCALE, "mul(_v0, _v1)", "frob(_v0, _v1)", "no word"),
+    (S.SCALE, "mul(_v0, _v1)", "frob(_v0, _v1)", "no scalar op"),
     (S.SCALE, "mul(_v0, _v1)", "and_(_v0, _v1)", "integers and bools"),
     (S.SCALE, "mul(_v0, _v1)", "shl(_v0, _v1)", "integers"),
     (S.SCALE, "mul(_v0, _v1)", "call frob(_v0, _v1)", "no math function frob"),

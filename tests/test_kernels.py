@@ -187,7 +187,7 @@ def test_paired_params_may_share_memory() -> None:
     np.testing.assert_array_equal(x, [1.0, np.inf])
 
 
-def test_words_are_total() -> None:
+def test_scalar_ops_are_total() -> None:
     with np.errstate(all="ignore"):
         s: Any = NumpyScalars(dtypes.int8)
         x = np.array([-128, -128, 7, -7, 7], np.int8)
@@ -209,7 +209,7 @@ def test_words_are_total() -> None:
         assert np.isnan(s.max(zeros, other)[2:]).all()
 
 
-def test_halves_round_after_every_word() -> None:
+def test_halves_round_after_every_scalar_op() -> None:
     s: Any = NumpyScalars(dtypes.float16)
     x = np.array([2048.0], np.float16)
     one = s.const(1.0)

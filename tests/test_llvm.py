@@ -13,7 +13,7 @@ import llvm_samples
 import numpy as np
 import pytest
 from native_kernels import Array, Native, NativeCheckError, run_native, schedule_of
-from test_llvm_words import TARGETS, edge_values, same
+from test_llvm_scalar_ops import TARGETS, edge_values, same
 
 from jitgraph import dtypes
 from jitgraph.codegen.executor import CheckFailedError, execute_kernel
@@ -119,7 +119,7 @@ def test_static_extents(n: int) -> None:
 
 @on_targets("i8", "i16", "u32", "i64", "f16", "bf16", "f32", "f64")
 def test_reductions_by_slots(short: str, target: str) -> None:
-    for lanes, word, text in (
+    for lanes, op, text in (
         (1, "add", llvm_samples.SUM),
         (2, "max", llvm_samples.ROWS),
         (8, "mul", llvm_samples.SUM),
@@ -127,8 +127,8 @@ def test_reductions_by_slots(short: str, target: str) -> None:
         (64, "add", llvm_samples.ROWS),
     ):
         start = "1" if short[0] in "iu" else "1.0"
-        kernel = sample(text.replace("lanes L ", f"lanes {lanes} " if lanes > 1 else ""), T=short, C=start, W=word)
-        check_everywhere(kernel, target, [0, 1, 3, 7, 8, 63, 64, 65, 130], (short, lanes, word))
+        kernel = sample(text.replace("lanes L ", f"lanes {lanes} " if lanes > 1 else ""), T=short, C=start, W=op)
+        check_everywhere(kernel, target, [0, 1, 3, 7, 8, 63, 64, 65, 130], (short, lanes, op))
 
 
 @EACH_TARGET

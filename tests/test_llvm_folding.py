@@ -1,4 +1,4 @@
-"""Words on literals: what is evaluated while it is written, against what the machine would have found."""
+"""Scalar ops on literals: what is evaluated while it is written, against what the machine would have found."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 from native_kernels import Array, run_native, schedule_of
-from test_llvm_words import FLOATS, INTEGERS, Case, edge_values, same
+from test_llvm_scalar_ops import FLOATS, INTEGERS, Case, edge_values, same
 
 from jitgraph.codegen.kernel import Kernel, Let, Load, Loop, LoopKind, Param, Statement, Store, Var
 from jitgraph.codegen.llvm.builder import Function, Module
 from jitgraph.codegen.llvm.math_functions import LIBRARY_LINES, math_function
-from jitgraph.codegen.lower.words import constant_of
+from jitgraph.codegen.lower.scalar_ops import constant_of
 from jitgraph.codegen.math import FUNCTIONS
 from jitgraph.codegen.native import emit_llvm
 from jitgraph.dtypes import SHORT_NAMES, DType, bool_, float32, float64
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.target import Target
 
-WORDS = ("add", "sub", "mul", "and_", "or_", "xor", "shl", "shr", "min", "max")
+OPS = ("add", "sub", "mul", "and_", "or_", "xor", "shl", "shr", "min", "max")
 RELATIONS = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
@@ -30,7 +30,7 @@ def pairs_of(dtype: DType, count: int) -> list[tuple[Any, Any]]:
 
 
 def constant_kernel(cases: list[tuple[Case, tuple[Any, ...]]], result: DType) -> Kernel:
-    """``out[i] = word(literal, ...)`` for the i-th case."""
+    """``out[i] = op(literal, ...)`` for the i-th case."""
     body: list[Statement] = []
     number = 0
     for place, (case, values) in enumerate(cases):
@@ -53,9 +53,9 @@ def check_constants(cases: list[tuple[Case, tuple[Any, ...]]], result: DType) ->
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=SHORT_NAMES.get)
-def test_integer_words_of_literals(dtype: DType) -> None:
+def test_integer_ops_of_literals(dtype: DType) -> None:
     pairs = pairs_of(dtype, 40)
-    check_constants([(Case(word, (dtype, dtype), dtype), pair) for word in WORDS for pair in pairs], dtype)
+    check_constants([(Case(op, (dtype, dtype), dtype), pair) for op in OPS for pair in pairs], dtype)
     check_constants([(Case("cmp", (dtype, dtype), bool_, name), pair) for name in RELATIONS for pair in pairs], bool_)
 
 
@@ -68,8 +68,8 @@ def test_bits_and_sign_of_float_literals(dtype: DType) -> None:
     check_constants([(Case("neg", (dtype,), dtype), (value,)) for value in finite], dtype)
 
 
-def one_sided_kernel(word: str, dtype: DType, values: list[Any], kind: LoopKind) -> Kernel:
-    """``out[2i, j] = word(x[j], values[i])`` and ``out[2i + 1, j] = word(values[i], x[j])``."""
+def one_sided_kernel(op: str, dtype: DType, values: list[Any], kind: LoopKind) -> Kernel:
+    """``out[2i, j] = op(x[j], values[i])`` and ``out[2i + 1, j] = op(values[i], x[j])``."""
     n, axis = Dim.name("n"), Dim.name("_i0")
     x = Var("_v0", dtype)
     body: list[Statement] = [Load(x, "x", axis)]
@@ -79,8 +79,8 @@ def one_sided_kernel(word: str, dtype: DType, values: list[Any], kind: LoopKind)
         number += 3
         body += [
             Let(constant, "const", (), constant_of(value, dtype)),
-            Let(left, word, (x, constant)),
-            Let(right, word, (constant, x)),
+            Let(left, op, (x, constant)),
+            Let(right, op, (constant, x)),
             Store("out", 2 * place * n + axis, left),
             Store("out", (2 * place + 1) * n + axis, right),
         ]
@@ -93,15 +93,15 @@ def one_sided_kernel(word: str, dtype: DType, values: list[Any], kind: LoopKind)
 def test_minimum_and_maximum_with_a_literal(dtype: DType, kind: LoopKind) -> None:
     x = np.ascontiguousarray(edge_values(dtype))
     values = [value for value in edge_values(dtype)[::3] if value == value]
-    for word in ("min", "max"):
+    for op in ("min", "max"):
         found: Array = np.zeros((len(values), 2, x.size), dtype)
-        run_native(one_sided_kernel(word, dtype, values, kind), {"x": x, "out": found.reshape(-1)}, {"n": x.size})
-        case = Case(word, (dtype, dtype), dtype)
+        run_native(one_sided_kernel(op, dtype, values, kind), {"x": x, "out": found.reshape(-1)}, {"n": x.size})
+        case = Case(op, (dtype, dtype), dtype)
         for value, (left, right) in zip(values, found, strict=True):
             many = np.full(x.size, value, dtype)
             with np.errstate(all="ignore"):
-                assert same(left, case.expected([x, many])).all(), (word, value)
-                assert same(right, case.expected([many, x])).all(), (word, value)
+                assert same(left, case.expected([x, many])).all(), (op, value)
+                assert same(right, case.expected([many, x])).all(), (op, value)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -174,8 +174,8 @@ class ApproximateError(Exception):
     """The body calls a math function."""
 
 
-class Words(NumpyScalars):
-    """The vocabulary without math functions, which are approximations with a test of their own."""
+class ExactScalars(NumpyScalars):
+    """The scalar ops without math functions, which are approximations with a test of their own."""
 
     def call(self, function, *args):
         raise ApproximateError(function)
@@ -191,7 +191,7 @@ def test_scalar_body_agrees_with_evaluation(op, dtype):
         arrays = sample.inputs if "storage" in op.traits else tuple(map(widen, sample.inputs))
         with np.errstate(all="ignore"):
             try:
-                got = np.asarray(op.scalar(Words(arrays[0].dtype), *arrays, **sample.attrs)).astype(wanted.dtype)
+                got = np.asarray(op.scalar(ExactScalars(arrays[0].dtype), *arrays, **sample.attrs)).astype(wanted.dtype)
             except ApproximateError:
                 return
         assert same(got, wanted), (sample.attrs, arrays, got, wanted)

@@ -49,7 +49,7 @@ EXTREMES = frozenset({"reduce_max", "reduce_min", "cummax", "cummin"})  # NumPy 
 def calls_math(schedule: Schedule) -> bool:
     """Whether a math function, which has an error bound instead of exact bits, is called anywhere."""
     return any(
-        isinstance(statement, Let) and statement.word == "call"
+        isinstance(statement, Let) and statement.op == "call"
         for step in schedule.steps
         if isinstance(step, Launch)
         for statement in statements_of(step.kernel.body)

@@ -2,7 +2,7 @@
 
 Iterations of parallel, vector and (side-effect free) reduce loops run as whole arrays, in chunks; everything else runs
 step by step. The order of every sum is the documented one, so that the results are those of compiled code, bit for
-bit. ``fastmath`` is ignored: rounding after every word is one of its legal outcomes.
+bit. ``fastmath`` is ignored: rounding after every scalar op is one of its legal outcomes.
 """
 
 from __future__ import annotations
@@ -164,17 +164,17 @@ class _Run:
         dtype = let.var.dtype
         args: list[Any] = [self.get(arg.name) for arg in let.args]
         s: Any = NumpyScalars(let.args[0].dtype if let.args else dtype)
-        match let.word:
+        match let.op:
             case "const":
                 value = s.const(let.param, dtype)
             case "cast" | "bitcast":
-                value = getattr(s, let.word)(*args, dtype)
+                value = getattr(s, let.op)(*args, dtype)
             case "cmp" | "call":
-                value = getattr(s, let.word)(let.param, *args)
-            case word:
-                value = getattr(s, word)(*args)
+                value = getattr(s, let.op)(let.param, *args)
+            case op:
+                value = getattr(s, op)(*args)
         if value.dtype != dtype:
-            raise self.fault(let, f"{let.word} gives {value.dtype.name}, not {dtype.name}")
+            raise self.fault(let, f"{let.op} gives {value.dtype.name}, not {dtype.name}")
         self.values[let.var.name] = np.asarray(value)
 
     # memory

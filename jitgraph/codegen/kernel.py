@@ -25,14 +25,14 @@ class Var:
 
 @dataclass(frozen=True, slots=True)
 class Let:
-    """``var = word(args)`` in the scalar vocabulary (``ir.scalar``).
+    """``var = op(args)`` of a scalar op (``ir.scalar``).
 
-    ``param`` is the word's non-scalar part: the value of ``const``, the relation of ``cmp``, the name of ``call``;
+    ``param`` is the op's non-scalar part: the value of ``const``, the relation of ``cmp``, the name of ``call``;
     ``cast`` and ``bitcast`` take their dtype from ``var``.
     """
 
     var: Var
-    word: str
+    op: str
     args: tuple[Var, ...] = ()
     param: float | int | bool | str | None = None
 

@@ -184,7 +184,7 @@ class _Parser:
             left, right = self.defines(found[1]), self.defines(found[2])
             lets = self.body()
             if not all(isinstance(let, Let) for let in lets):
-                self.fail("only words stand in a combine")
+                self.fail("only scalar ops stand in a combine")
             combine = Combine(left, right, lets, self.next_values())  # type: ignore[arg-type]
         defined = self.defines(results or "")
         slots = None
@@ -226,8 +226,8 @@ class _Parser:
         return Contract(m, n, k, extents, operands[0], operands[1], var, epilogue, int(block_k))
 
 
-def _param_value(word: str, text: str | None) -> float | int | bool | str | None:
-    if text is None or word != "const":
+def _param_value(op: str, text: str | None) -> float | int | bool | str | None:
+    if text is None or op != "const":
         return text
     if text in ("true", "false"):
         return text == "true"

@@ -142,9 +142,9 @@ def _body(body: Body) -> Iterator[Marked]:
 
 def _statement(statement: Statement) -> Iterator[Marked]:
     match statement:
-        case Let(var, word, args, param):
+        case Let(var, op, args, param):
             extra = f" {_literal(param)}" if param is not None else ""
-            yield statement, f"{_define(var)} = {word}{extra}" + (f"({_list(args)})" if args else "")
+            yield statement, f"{_define(var)} = {op}{extra}" + (f"({_list(args)})" if args else "")
         case IndexValue(var, index):
             yield statement, f"{_define(var)} = index {index}"
         case Load(var, buffer, index, mask):

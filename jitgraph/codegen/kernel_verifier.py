@@ -1,4 +1,4 @@
-"""The rules of kernels, checked: scopes, dtypes of every word, what may stand in which loop, access modes and bounds.
+"""The rules of kernels, checked: scopes, dtypes of scalar ops, what may stand in which loop, access modes and bounds.
 
 ``verify_schedule`` of ``codegen.schedule_verifier`` checks how kernels are put together.
 """
@@ -240,7 +240,7 @@ class _Verifier:
     def let(self, let: Let) -> None:
         for arg in let.args:
             self.use(let, arg)
-        why = _word_fault(let)
+        why = _op_fault(let)
         if why is not None:
             self.fail(let, why)
         self.define(let, let.var, *(arg.name for arg in let.args))
@@ -329,7 +329,7 @@ class _Verifier:
                 self.define(loop, var)
             for let in combine.body:
                 if not isinstance(let, Let):
-                    self.fail(loop, "only words stand in a combine")
+                    self.fail(loop, "only scalar ops stand in a combine")
                 self.let(let)
             for var in combine.results:
                 self.use(loop, var)
@@ -363,50 +363,50 @@ class _Verifier:
             self.fail(contract, f"{dtype.name} is not accumulated in {contract.acc.dtype.name}")
 
 
-def _word_fault(let: Let) -> str | None:
-    """What is wrong with a word, its arguments' dtypes, its param and its result's dtype; None where nothing is."""
-    word, param = let.word, let.param
+def _op_fault(let: Let) -> str | None:
+    """What is wrong with a scalar op, its arguments' dtypes, its param or its result's dtype; None: nothing."""
+    op, param = let.op, let.param
     given = [arg.dtype for arg in let.args]
-    if word == "call":
+    if op == "call":
         if param not in FUNCTIONS:
             return f"there is no math function {param}"
         if len(given) != _function_arity(str(param)):
             return f"{param} takes {_function_arity(str(param))} arguments, not {len(given)}"
         fits = all(dtypes.is_float(dtype) and dtype == let.var.dtype for dtype in given)
         return None if fits else f"{param} takes and gives one float dtype"
-    if word not in _ARITY:
-        return f"{word} is no word of the scalar vocabulary"
-    if len(given) != _ARITY[word]:
-        return f"{word} takes {_ARITY[word]} arguments, not {len(given)}"
-    if (param is not None) != (word in ("const", "cmp")):
-        return f"{word} has {'no' if param is not None else 'a'} param"
-    return _dtype_fault(word, given, let.var.dtype, param)
+    if op not in _ARITY:
+        return f"{op} is no scalar op"
+    if len(given) != _ARITY[op]:
+        return f"{op} takes {_ARITY[op]} arguments, not {len(given)}"
+    if (param is not None) != (op in ("const", "cmp")):
+        return f"{op} has {'no' if param is not None else 'a'} param"
+    return _dtype_fault(op, given, let.var.dtype, param)
 
 
-def _dtype_fault(word: str, given: list[DType], result: DType, param: Any) -> str | None:
-    if word == "const":
+def _dtype_fault(op: str, given: list[DType], result: DType, param: Any) -> str | None:
+    if op == "const":
         return None if _holds(result, param) else f"{param!r} is no {result.name}"
-    if word == "cast":
+    if op == "cast":
         return None
-    if word == "bitcast":
+    if op == "bitcast":
         return None if given[0].itemsize == result.itemsize else "a bitcast keeps the width"
-    if word == "cmp":
+    if op == "cmp":
         if param not in _RELATIONS:
             return f"there is no relation {param}"
         return None if given[0] == given[1] and dtypes.is_bool(result) else "cmp takes one dtype and gives bool"
-    if word == "select":
+    if op == "select":
         fits = dtypes.is_bool(given[0]) and given[1] == given[2] == result
         return None if fits else "select takes a bool and two values of its result's dtype"
     if any(dtype != result for dtype in given):
-        return f"{word} takes and gives one dtype, not {', '.join(d.name for d in given)} for {result.name}"
-    if word in _NUMBER and dtypes.is_bool(result):
-        return f"{word} takes numbers"
-    if word in _FLOAT and not dtypes.is_float(result):
-        return f"{word} takes floats"
-    if word in _BITS and dtypes.is_float(result):
-        return f"{word} takes integers and bools"
-    if word in ("shl", "shr") and not dtypes.is_integer(result):
-        return f"{word} takes integers"
+        return f"{op} takes and gives one dtype, not {', '.join(d.name for d in given)} for {result.name}"
+    if op in _NUMBER and dtypes.is_bool(result):
+        return f"{op} takes numbers"
+    if op in _FLOAT and not dtypes.is_float(result):
+        return f"{op} takes floats"
+    if op in _BITS and dtypes.is_float(result):
+        return f"{op} takes integers and bools"
+    if op in ("shl", "shr") and not dtypes.is_integer(result):
+        return f"{op} takes integers"
     return None
 
 

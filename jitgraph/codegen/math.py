@@ -1,6 +1,6 @@
-"""The math functions of the scalar vocabulary's ``call``, by name.
+"""The math functions of the scalar op ``call``, by name.
 
-Each is written once, in words of the vocabulary (``ir.scalar``) alone, without branches or tables in memory, so that
+Each is written once, in scalar ops (``ir.scalar``) alone, without branches or tables in memory, so that
 vectors on a CPU, PTX and the slow executor give the same bits. They take and give float32 or float64; 16-bit floats
 are widened by whoever calls. ``docs/accuracy.md`` has the measured errors.
 """

@@ -1,4 +1,4 @@
-"""What the math functions share: the two float formats, and exact sums and products in the scalar vocabulary.
+"""What the math functions share: the two float formats, and exact sums and products in scalar ops.
 
 Sources: D. E. Knuth (two_sum), T. J. Dekker (fast_two_sum); the product's error is one fma.
 """

@@ -1,7 +1,7 @@
-"""The scalar vocabulary over NumPy arrays: the meaning of each word, bit for bit, that targets are held to.
+"""The scalar ops over NumPy arrays: the meaning of each, bit for bit, that targets are held to.
 
-A scalar is an array of any shape (one element a lane); words broadcast. 16-bit floats compute in float32 and round to
-their dtype after every word. NaN payloads and signs have no meaning.
+A scalar is an array of any shape (one element a lane); arrays broadcast. 16-bit floats compute in float32 and round to
+their dtype after every op. NaN payloads and signs have no meaning.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _array(x: Scalar) -> Array:
 
 
 class NumpyScalars:
-    """``ir.scalar.Scalars`` over arrays. Use it under ``np.errstate(all="ignore")``: no word traps."""
+    """``ir.scalar.Scalars`` over arrays. Use it under ``np.errstate(all="ignore")``: no op traps."""
 
     def __init__(self, dtype: DType) -> None:
         self.dtype = dtype

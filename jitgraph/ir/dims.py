@@ -30,12 +30,12 @@ class FloorDiv:
     """The atom ``floor(numerator / denominator)``, kept where it does not divide evenly."""
 
     __slots__ = ("denominator", "numerator", "text")
-    word = "//"
+    symbol = "//"
 
     def __init__(self, numerator: DimLike, denominator: DimLike) -> None:
         self.numerator = numerator
         self.denominator = denominator
-        self.text = f"({_factor_text(numerator)} {self.word} {_factor_text(denominator)})"
+        self.text = f"({_factor_text(numerator)} {self.symbol} {_factor_text(denominator)})"
         if len(self.text) > MAX_ATOM_TEXT:
             raise GraphError(f"a quotient of sizes is too long to be written: {self.text[:80]}...")
 
@@ -53,7 +53,7 @@ class Mod(FloorDiv):
     """The atom ``numerator - denominator * floor(numerator / denominator)``."""
 
     __slots__ = ()
-    word = "%"
+    symbol = "%"
 
 
 class Dim:

@@ -45,7 +45,7 @@ class Sample:
 class Reduction:
     """How a reduction over axes is computed: start from ``init(dtype)`` and ``combine`` scalars pairwise.
 
-    ``combine`` takes the scalar vocabulary first: ``combine(s, left, right)``, each a scalar, or a tuple of scalars
+    ``combine`` takes the scalar ops first: ``combine(s, left, right)``, each a scalar, or a tuple of scalars
     for a tuple accumulator (argmax: value and index), with ``init`` as identity. ``rounds`` tells that for floats it is
     associative up to rounding alone, so that their order is part of the meaning (``ops/order.py``); else any order
     gives the same bits. ``empty(dtype)`` is the reduction of nothing where that is not ``init``.
@@ -70,13 +70,13 @@ class Op:
         outputs ``ct`` and ``out`` are tuples (a missing ct is None). None: the op has no gradient.
     jvp: ``jvp(tangents, out, *inputs, **attrs)``; where None, the vjp of the vjp serves.
     batch: batching rule, for vmap.
-    scalar: for elementwise ops, ``scalar(s, *scalars, **attrs)`` in the scalar vocabulary (``ir/scalar.py``).
+    scalar: for elementwise ops, ``scalar(s, *scalars, **attrs)`` in scalar ops (``ir/scalar.py``).
     reduction: for reduce ops.
     index_map: for movement ops, ``index_map(index, *types, **attrs)`` gives for an output index (a tuple of DimLike
         over loop axes) the input's index; see ``ops/movement.py`` for ops that read several inputs or pad.
     decompose: for composites, the function over Op calls that defines it: ``decompose(*values, **attrs)``.
     effect: "check" survives dead code elimination, "ordered" threads a token as well.
-    traits: words that passes ask for: commutative, idempotent, view, nondifferentiable, ...
+    traits: names that passes ask for: commutative, idempotent, view, nondifferentiable, ...
     onnx: the ONNX operator's name. samples: ``samples(dtype)`` gives Samples for the generated tests.
     """
 

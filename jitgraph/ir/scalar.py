@@ -1,7 +1,7 @@
-"""The scalar vocabulary: the words in which elementwise ops, reductions and math functions say what they compute.
+"""The scalar ops, in which elementwise ops, reductions and math functions say what they compute.
 
-Every target speaks it (LLVM vectors, PTX, the slow executor), so N ops and M targets need N + M definitions. A scalar
-``S`` is opaque and knows its dtype as ``.dtype``. Every word is total: no trap and no poison for any input.
+Every target has them (LLVM vectors, PTX, the slow executor), so N ops and M targets need N + M definitions. A scalar
+``S`` is opaque and knows its dtype as ``.dtype``. Every op is total: no trap and no poison for any input.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Scalar(Protocol):
 
 
 class Scalars(Protocol):
-    """The vocabulary. ``dtype`` is the dtype of the op's first operand and the default of ``const``."""
+    """The scalar ops. ``dtype`` is the dtype of the op's first operand and the default of ``const``."""
 
     dtype: DType
 

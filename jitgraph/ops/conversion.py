@@ -1,10 +1,10 @@
 """cast, bitcast and stop_gradient.
 
 A cast rounds once, to nearest even; float to integer truncates, saturates and takes NaN to 0; integer to integer
-wraps; to bool it says whether the value is not zero. The scalar body asks the vocabulary only for casts that hardware
-has: those of 16-bit floats from and to float32, and those among bool, integers, float32 and float64. Wider values
-reach 16 bits by way of float32 rounded to odd, which makes the second rounding exact (Boldo and Melquiond, "Emulation
-of FMA and correctly rounded sums", IEEE Trans. Comput. 57, 2008).
+wraps; to bool it says whether the value is not zero. The scalar body uses only casts that hardware has:
+those of 16-bit floats from and to float32, and those among bool, integers, float32 and float64. Wider values reach 16
+bits by way of float32 rounded to odd, which makes the second rounding exact (Boldo and Melquiond, "Emulation of FMA
+and correctly rounded sums", IEEE Trans. Comput. 57, 2008).
 """
 
 from __future__ import annotations

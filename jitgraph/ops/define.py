@@ -4,7 +4,7 @@ Conventions that code generation relies on:
 
 * A ``scalar`` body speaks of values, not of storage: 16-bit float operands are widened to float32 before it, it runs
   with ``s.dtype`` float32, and its result is rounded once to the output's dtype. So an op rounds once however many
-  words its body has. Only ops with the trait "storage" (cast, bitcast) get their operands as they are stored.
+  scalar ops its body has. Only ops with the trait "storage" (cast, bitcast) get their operands as they are stored.
 * A 16-bit float reduction or contraction accumulates in float32 and rounds at the end.
 * Attributes reach ``infer``, ``evaluate``, ``vjp``, ``scalar``, ``index_map`` and ``decompose`` as keywords.
 

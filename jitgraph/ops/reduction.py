@@ -143,13 +143,13 @@ def _extreme(ufunc: np.ufunc, init: Callable[[DType], Any], winner: float) -> Ca
     return evaluate
 
 
-def _extreme_of(s: Any, x: Any, y: Any, word: str, bits: str) -> Any:
+def _extreme_of(s: Any, x: Any, y: Any, op: str, bits: str) -> Any:
     """The greater or smaller of two scalars; of two that compare equal, zeros alone differ, in their sign bit."""
     if not dtypes.is_float(x.dtype):
-        return getattr(s, bits if dtypes.is_bool(x.dtype) else word)(x, y)
+        return getattr(s, bits if dtypes.is_bool(x.dtype) else op)(x, y)
     raw = np.dtype(f"u{x.dtype.itemsize}")
     same = s.bitcast(getattr(s, bits)(s.bitcast(x, raw), s.bitcast(y, raw)), x.dtype)
-    return s.select(s.cmp("eq", x, y), same, getattr(s, word)(x, y))
+    return s.select(s.cmp("eq", x, y), same, getattr(s, op)(x, y))
 
 
 def _prod_vjp(ct: Any, out: Any, x: Any, *, axes: tuple[int, ...]) -> tuple[Any]:

@@ -679,10 +679,10 @@ static bool element_of(const Json *value, jg_dtype dtype, uint8_t *element) {
 enum { MAX_EXPRESSION = 4096, MAX_NESTING = 64, EXPRESSION_STACK = 256 };
 
 /* A size such as "(n + 1)//2", or a comparison of two, in postfix order. */
-typedef enum Word { NUMBER, NAME, NEGATE, ADD, SUBTRACT, MULTIPLY, DIVIDE, MODULO, EQ, NE, LT, LE, GT, GE } Word;
+typedef enum Opcode { NUMBER, NAME, NEGATE, ADD, SUBTRACT, MULTIPLY, DIVIDE, MODULO, EQ, NE, LT, LE, GT, GE } Opcode;
 
 typedef struct Step {
-    Word word;
+    Opcode opcode;
     int64_t value; /* a number, or the place of a name among the dims */
 } Step;
 
@@ -703,10 +703,10 @@ typedef struct SizeParser {
     Step steps[MAX_EXPRESSION + 1];
 } SizeParser;
 
-static bool emit(SizeParser *p, Word word, int64_t value) {
-    p->stack += word <= NAME ? 1 : word == NEGATE ? 0 : -1;
+static bool emit(SizeParser *p, Opcode opcode, int64_t value) {
+    p->stack += opcode <= NAME ? 1 : opcode == NEGATE ? 0 : -1;
     if (p->stack > EXPRESSION_STACK) return false;
-    p->steps[p->count++] = (Step){word, value}; /* no step without a character of its own */
+    p->steps[p->count++] = (Step){opcode, value}; /* no step without a character of its own */
     return true;
 }
 
@@ -768,10 +768,10 @@ static bool parse_term(SizeParser *p) {
     if (!parse_factor(p)) return false;
     for (;;) {
         char c = next_character(p);
-        Word word = c == '*' ? MULTIPLY : c == '%' ? MODULO : c == '/' && p->at[1] == '/' ? DIVIDE : NUMBER;
-        if (word == NUMBER) return true;
-        p->at += word == DIVIDE ? 2 : 1;
-        if (!parse_factor(p) || !emit(p, word, 0)) return false;
+        Opcode opcode = c == '*' ? MULTIPLY : c == '%' ? MODULO : c == '/' && p->at[1] == '/' ? DIVIDE : NUMBER;
+        if (opcode == NUMBER) return true;
+        p->at += opcode == DIVIDE ? 2 : 1;
+        if (!parse_factor(p) || !emit(p, opcode, 0)) return false;
     }
 }
 
@@ -788,7 +788,7 @@ static bool parse_sum(SizeParser *p) {
 static bool parse_comparison(SizeParser *p) {
     static const struct {
         const char *text;
-        Word word;
+        Opcode opcode;
     } relations[] = {{"==", EQ}, {"!=", NE}, {"<=", LE}, {">=", GE}, {"<", LT}, {">", GT}};
     if (!parse_sum(p)) return false;
     next_character(p);
@@ -796,7 +796,7 @@ static bool parse_comparison(SizeParser *p) {
         size_t size = strlen(relations[i].text);
         if (strncmp(p->at, relations[i].text, size) != 0) continue;
         p->at += size;
-        return parse_sum(p) && emit(p, relations[i].word, 0);
+        return parse_sum(p) && emit(p, relations[i].opcode, 0);
     }
     return false;
 }
@@ -832,8 +832,8 @@ static bool divided(int64_t a, int64_t b, bool modulo, int64_t *result) {
     return true;
 }
 
-static bool apply(Word word, int64_t a, int64_t b, int64_t *result) {
-    switch (word) {
+static bool apply(Opcode opcode, int64_t a, int64_t b, int64_t *result) {
+    switch (opcode) {
         case ADD: return !__builtin_add_overflow(a, b, result);
         case SUBTRACT: return !__builtin_sub_overflow(a, b, result);
         case MULTIPLY: return !__builtin_mul_overflow(a, b, result);
@@ -854,16 +854,16 @@ static bool evaluate(const Expression *expression, const int64_t *dims, int64_t 
     int top = 0;
     for (size_t i = 0; i < expression->count; i++) {
         Step step = expression->steps[i];
-        if (step.word <= NAME) {
-            stack[top++] = step.word == NUMBER ? step.value : dims[step.value];
+        if (step.opcode <= NAME) {
+            stack[top++] = step.opcode == NUMBER ? step.value : dims[step.value];
             continue;
         }
-        bool unary = step.word == NEGATE; /* 0 - x */
+        bool unary = step.opcode == NEGATE; /* 0 - x */
         int64_t a = unary ? 0 : stack[top - 2], b = stack[top - 1];
         if (!unary) top--;
-        if ((step.word == DIVIDE || step.word == MODULO) && b == 0)
+        if ((step.opcode == DIVIDE || step.opcode == MODULO) && b == 0)
             return fail(error, JG_BAD_ARGUMENT, "the size '%.80s' divides by zero", expression->text);
-        if (!apply(unary ? SUBTRACT : step.word, a, b, &stack[top - 1]))
+        if (!apply(unary ? SUBTRACT : step.opcode, a, b, &stack[top - 1]))
             return fail(error, JG_BAD_ARGUMENT, "the size '%.80s' leaves 64 bits; use smaller arguments",
                         expression->text);
     }
@@ -1861,7 +1861,7 @@ static const char *facts(const Entry *entry, const Record *record, const Express
     text[0] = '\0';
     for (size_t i = 0; i < expression->count; i++) {
         int64_t dim = expression->steps[i].value;
-        if (expression->steps[i].word != NAME || dim >= 64 || told[dim]) continue;
+        if (expression->steps[i].opcode != NAME || dim >= 64 || told[dim]) continue;
         told[dim] = true;
         for (size_t p = 0; p < entry->parameter_count; p++) {
             const Spec *spec = &entry->parameters[p];

@@ -52,18 +52,18 @@ def _is_varying(mask: Scalar | None) -> bool:
 
 def _to_memory(env: Environment, x: Scalar, dtype: DType) -> Scalar:
     assert x.dtype == dtype, (x, dtype)
-    x = env.words.stored(x)
+    x = env.ops.stored(x)
     memory = memory_type(dtype)
     if is_bool(dtype):
-        return env.words.make(f"zext {x} to {lanes_of('i8', x.lanes)}", uint8, x.lanes)
+        return env.ops.make(f"zext {x} to {lanes_of('i8', x.lanes)}", uint8, x.lanes)
     if dtype == float16:
         type = lanes_of(memory, x.lanes)
-        return env.words.make(f"bitcast {x} to {type}", dtype, x.lanes, type)
+        return env.ops.make(f"bitcast {x} to {type}", dtype, x.lanes, type)
     return x
 
 
 def _from_memory(env: Environment, x: Scalar, dtype: DType) -> Scalar:
-    s = env.words
+    s = env.ops
     if is_bool(dtype):
         return s.make(f"icmp ne {x}, {s.raw(0, x).name}", bool_, x.lanes)
     if dtype == float16:
@@ -84,7 +84,7 @@ def _load_uniform(env: Environment, buffer: Scalar, index: Scalar, mask: Scalar 
     dtype, memory = buffer.dtype, memory_type(buffer.dtype)
     if mask is None:
         address = _element(env, buffer, index)
-        raw = env.words.make(f"load {memory}, ptr {address}, align {dtype.itemsize}", dtype, 1, memory)
+        raw = env.ops.make(f"load {memory}, ptr {address}, align {dtype.itemsize}", dtype, 1, memory)
         return _from_memory(env, raw, dtype)
     function = env.function
     before, read, after = function.block, function.label("read"), function.label("after")
@@ -103,7 +103,7 @@ def _load_uniform(env: Environment, buffer: Scalar, index: Scalar, mask: Scalar 
 
 def _load_shared(env: Environment, buffer: Scalar, load: Load, mask: Scalar | None) -> Scalar:
     """One element for all lanes, of which some may be masked off: read where any is not."""
-    s = env.words
+    s = env.ops
     active = active_mask(env, mask)
     assert active is not None
     value = _load_uniform(env, buffer, index_value(env, load.index), any_lane(s, active))
@@ -112,7 +112,7 @@ def _load_shared(env: Environment, buffer: Scalar, load: Load, mask: Scalar | No
 
 def _load_lanes(env: Environment, buffer: Scalar, load: Load, mask: Scalar | None) -> Scalar:
     assert env.lanes is not None
-    s, count, dtype = env.words, env.lanes.width, buffer.dtype
+    s, count, dtype = env.ops, env.lanes.width, buffer.dtype
     memory = lanes_of(memory_type(dtype), count)
     active = active_mask(env, mask)
     parts = split(env, load.index)
@@ -155,7 +155,7 @@ def _store_uniform(env: Environment, buffer: Scalar, index: Scalar, value: Scala
 
 def _store_lanes(env: Environment, buffer: Scalar, store: Store, value: Scalar, mask: Scalar | None) -> None:
     assert env.lanes is not None
-    s, count, dtype = env.words, env.lanes.width, buffer.dtype
+    s, count, dtype = env.ops, env.lanes.width, buffer.dtype
     value = s.splat(value, count)
     active = active_mask(env, mask)
     parts = split(env, store.index)
@@ -182,7 +182,7 @@ def _store_lanes(env: Environment, buffer: Scalar, store: Store, value: Scalar, 
 
 def _load_private(env: Environment, buffer: Scalar, load: Load, mask: Scalar | None) -> Scalar:
     """From a Local of which each lane has its own: element i of lane j lies at i * lanes + j."""
-    s, count, dtype = env.words, buffer.lanes, buffer.dtype
+    s, count, dtype = env.ops, buffer.lanes, buffer.dtype
     memory = lanes_of(memory_type(dtype), count)
     active = active_mask(env, mask) if mask is not None else None  # its memory is there for every lane
     index = multiply(env, index_value(env, load.index), integer(count))
@@ -208,7 +208,7 @@ def _load_private(env: Environment, buffer: Scalar, load: Load, mask: Scalar | N
 
 
 def _store_private(env: Environment, buffer: Scalar, store: Store, value: Scalar, mask: Scalar | None) -> None:
-    s, count, dtype = env.words, buffer.lanes, buffer.dtype
+    s, count, dtype = env.ops, buffer.lanes, buffer.dtype
     value = s.splat(value, count)
     index = multiply(env, index_value(env, store.index), integer(count))
     active = active_mask(env, mask) if mask is not None or index.lanes > 1 else None
@@ -234,8 +234,8 @@ def active_mask(env: Environment, mask: Scalar | None) -> Scalar | None:
     assert env.lanes is not None
     if mask is None:
         return env.lanes.mask
-    mask = env.words.splat(mask, env.lanes.width)
-    return mask if env.lanes.mask is None else env.words.and_(mask, env.lanes.mask)
+    mask = env.ops.splat(mask, env.lanes.width)
+    return mask if env.lanes.mask is None else env.ops.and_(mask, env.lanes.mask)
 
 
 def _overload(dtype: DType, count: int) -> str:
@@ -244,7 +244,7 @@ def _overload(dtype: DType, count: int) -> str:
 
 
 def _all(env: Environment, count: int) -> Scalar:
-    return env.words.splat(Scalar("true", "i1", bool_, 1), count)
+    return env.ops.splat(Scalar("true", "i1", bool_, 1), count)
 
 
 def _own_lane(count: int) -> Scalar:
@@ -258,7 +258,7 @@ def _first_address(env: Environment, buffer: Scalar, parts: tuple[object, object
     if parts[0] == 1:
         return _element(env, buffer, add(env, rest, env.lanes.base))
     last = add(env, env.lanes.base, integer(env.lanes.width - 1))
-    return _element(env, buffer, env.words.sub(rest, last))
+    return _element(env, buffer, env.ops.sub(rest, last))
 
 
 def _lane_index(env: Environment, index: object, parts: tuple[object, object] | None) -> Scalar:
@@ -271,4 +271,4 @@ def _lane_index(env: Environment, index: object, parts: tuple[object, object] | 
 
 def _reversed(env: Environment, x: Scalar) -> Scalar:
     order = ", ".join(f"i32 {lane}" for lane in reversed(range(x.lanes)))
-    return env.words.make(f"shufflevector {x}, {x.type} poison, <{x.lanes} x i32> <{order}>", x.dtype, x.lanes, x.type)
+    return env.ops.make(f"shufflevector {x}, {x.type} poison, <{x.lanes} x i32> <{order}>", x.dtype, x.lanes, x.type)

@@ -16,12 +16,12 @@ def combined(env: Environment, combine: Combine, left: Sequence[Scalar], right: 
     for var, value in zip((*combine.left, *combine.right), (*left, *right), strict=True):
         scope.bind(var.name, value)
     scope.emit(combine.body)
-    return [scope.words.splat(scope[var.name], left[0].lanes) for var in combine.results]
+    return [scope.ops.splat(scope[var.name], left[0].lanes) for var in combine.results]
 
 
 def lanes_from(env: Environment, x: Scalar, start: int, count: int) -> Scalar:
     """``count`` of the lanes of ``x``."""
-    s = env.words
+    s = env.ops
     if count == 1:
         return s.make(f"extractelement {x}, i64 {start}", x.dtype, 1)
     order = ", ".join(f"i32 {lane}" for lane in range(start, start + count))
@@ -43,7 +43,7 @@ def shuffled(env: Environment, x: Scalar, y: Scalar | None, order: list[int]) ->
         return x
     other = f"{x.type} poison" if y is None else str(y)
     lanes = ", ".join(f"i32 {lane}" for lane in order)
-    return env.words.make(f"shufflevector {x}, {other}, <{len(order)} x i32> <{lanes}>", x.dtype, len(order))
+    return env.ops.make(f"shufflevector {x}, {other}, <{len(order)} x i32> <{lanes}>", x.dtype, len(order))
 
 
 def memory(env: Environment, like: Scalar, elements: int) -> Scalar:
@@ -66,7 +66,7 @@ def _stored(like: Scalar) -> str:
 
 def write(env: Environment, address: Scalar, x: Scalar) -> None:
     """Store ``x``."""
-    value = env.words.bitcast(x, uint8) if is_bool(x.dtype) else x
+    value = env.ops.bitcast(x, uint8) if is_bool(x.dtype) else x
     env.function.do(f"store {value}, ptr {address.name}, align 1")
 
 
@@ -74,5 +74,5 @@ def read(env: Environment, address: Scalar, like: Scalar, lanes: int) -> Scalar:
     """``lanes`` accumulators such as ``like``."""
     dtype = like.dtype
     type = lanes_of(_stored(like), lanes)
-    value = env.words.make(f"load {type}, ptr {address.name}, align 1", uint8 if is_bool(dtype) else dtype, lanes, type)
-    return env.words.bitcast(value, dtype) if is_bool(dtype) else value
+    value = env.ops.make(f"load {type}, ptr {address.name}, align 1", uint8 if is_bool(dtype) else dtype, lanes, type)
+    return env.ops.bitcast(value, dtype) if is_bool(dtype) else value

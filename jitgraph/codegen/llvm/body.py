@@ -44,23 +44,23 @@ def emit_statement(statement: Statement, env: Environment) -> None:
 
 
 def emit_let(let: Let, env: Environment) -> Scalar:
-    """The value of one word."""
-    words: Any = env.words
+    """The value of one scalar op."""
+    ops: Any = env.ops
     args = [env[arg.name] for arg in let.args]
-    match let.word:
+    match let.op:
         case "const":
-            return words.const(let.param, let.var.dtype)  # type: ignore[no-any-return]
+            return ops.const(let.param, let.var.dtype)  # type: ignore[no-any-return]
         case "cast" | "bitcast":
-            return getattr(words, let.word)(*args, let.var.dtype)  # type: ignore[no-any-return]
+            return getattr(ops, let.op)(*args, let.var.dtype)  # type: ignore[no-any-return]
         case "cmp" | "call":
-            return getattr(words, let.word)(let.param, *args)  # type: ignore[no-any-return]
-        case word:
-            return getattr(words, word)(*args)  # type: ignore[no-any-return]
+            return getattr(ops, let.op)(let.param, *args)  # type: ignore[no-any-return]
+        case op:
+            return getattr(ops, op)(*args)  # type: ignore[no-any-return]
 
 
 def emit_check(check: Check, env: Environment) -> None:
     """Return from the function with the error where any lane that is in range fails."""
-    s, function = env.words, env.function
+    s, function = env.ops, env.function
     bad = s.not_(env[check.ok.name])
     if env.lanes is not None and (bad.lanes > 1 or env.lanes.mask is not None):
         active = active_mask(env, bad)
@@ -94,7 +94,7 @@ def _first_lane(env: Environment, bad: Scalar) -> str:
 def _of_lane(env: Environment, x: Scalar, lane: str) -> Scalar:
     if x.lanes == 1:
         return x
-    return env.words.make(f"extractelement {x}, i{x.lanes} {lane}", x.dtype, 1)
+    return env.ops.make(f"extractelement {x}, i{x.lanes} {lane}", x.dtype, 1)
 
 
 def emit_local(local: Local, env: Environment) -> None:

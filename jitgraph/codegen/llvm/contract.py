@@ -91,7 +91,7 @@ def _emit_rows(contract: Contract, env: Environment, begin: Scalar, end: Scalar,
     if known is None or known >= height or begin.name != "0":
         total = subtract(env, end, begin)
         fixed = constant_of(total)
-        whole = integer(fixed // height * height) if fixed is not None else env.words.and_(total, integer(-height))
+        whole = integer(fixed // height * height) if fixed is not None else env.ops.and_(total, integer(-height))
         middle = add(env, begin, whole)
         loops.counted(env, begin, middle, height, [], lambda m, _: _emit_columns(contract, env, m, height))
     loops.counted(env, middle, end, 1, [], lambda m, _: _emit_columns(contract, env, m, 1))
@@ -115,7 +115,7 @@ def _emit_columns(contract: Contract, env: Environment, m: Scalar, rows: int) ->
 
 def _emit_tile(contract: Contract, env: Environment, m: Scalar, rows: int) -> None:
     """``rows`` rows from ``m`` of the columns in lanes (or of one column): their sums, and the epilogue."""
-    s, dtype = env.words, contract.acc.dtype
+    s, dtype = env.ops, contract.acc.dtype
     lanes = env.lanes.width if env.lanes is not None else 1
     places = [add(env, m, integer(row)) for row in range(rows)]
     depth = index_value(env, contract.extents[2])
@@ -158,11 +158,11 @@ def _emit_tile(contract: Contract, env: Environment, m: Scalar, rows: int) -> No
 def _step(contract: Contract, env: Environment, places: list[Scalar], k: Scalar, sums: list[Scalar]) -> list[Scalar]:
     right = _value(contract.right, env.at({contract.k: k}), contract)
     return [
-        env.words.fma(_value(contract.left, env.at({contract.m: m, contract.k: k}), contract), right, total)
+        env.ops.fma(_value(contract.left, env.at({contract.m: m, contract.k: k}), contract), right, total)
         for m, total in zip(places, sums, strict=True)
     ]
 
 
 def _value(operand: Operand, env: Environment, contract: Contract) -> Scalar:
     env.emit(operand.body)
-    return env.words.cast(env[operand.value.name], contract.acc.dtype)
+    return env.ops.cast(env[operand.value.name], contract.acc.dtype)

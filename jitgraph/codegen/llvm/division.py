@@ -1,4 +1,4 @@
-"""Division and remainder of the scalar vocabulary, total and without library calls: integers floor; floats as NumPy."""
+"""The scalar ops ``div`` and ``rem``, total and without library calls: integers floor; floats as NumPy."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from jitgraph.codegen.llvm.builder import Function, Module, Value
 from jitgraph.dtypes import DType, bool_, float32, float64, int64, is_signed
 
 if TYPE_CHECKING:
-    from jitgraph.codegen.llvm.scalars import Scalar, Words
+    from jitgraph.codegen.llvm.scalars import Scalar, ScalarOps
 
 
-def floor_divide(s: Words, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
+def floor_divide(s: ScalarOps, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
     """Quotient rounded down and remainder with the sign of ``y``; both 0 for y == 0; the minimum // -1 wraps."""
     signed = is_signed(x.dtype)
     zero, one = s.raw(0, x), s.raw(1, x)
@@ -31,7 +31,7 @@ def floor_divide(s: Words, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
     return s.select(by_zero, zero, quotient), remainder
 
 
-def _quotient(s: Words, x: Scalar, y: Scalar) -> Scalar:
+def _quotient(s: ScalarOps, x: Scalar, y: Scalar) -> Scalar:
     """The quotient toward zero of safe operands.
 
     There is no vector instruction for it; where a float holds the operands exactly, its quotient lies too far from the
@@ -48,7 +48,7 @@ def _quotient(s: Words, x: Scalar, y: Scalar) -> Scalar:
     return s._float_to_int(exact, x.dtype)
 
 
-def float_remainder(s: Words, x: Scalar, y: Scalar) -> Scalar:
+def float_remainder(s: ScalarOps, x: Scalar, y: Scalar) -> Scalar:
     """``x - floor(x / y) * y`` without intermediate rounding: fmod, plus y where the signs differ; as NumPy's."""
     dtype = x.dtype
     x, y = s.widen(x), s.widen(y)
@@ -73,11 +73,11 @@ def _fmod(module: Module, lanes: int) -> str:
     name = f"fmod_{lanes}"
     if not module.claim(name):
         return name
-    from jitgraph.codegen.llvm.scalars import Words, lanes_of
+    from jitgraph.codegen.llvm.scalars import ScalarOps, lanes_of
 
     type = lanes_of("double", lanes)
     function = Function(module, name, type, attributes="nounwind noinline")
-    s = Words(function, float64)
+    s = ScalarOps(function, float64)
     x, y = (_scalar(function.argument(type), float64, lanes) for _ in range(2))
     inf, zero = s.const(float("inf")), s.const(0.0)
     magnitude, b = s.intrinsic("fabs", x), s.intrinsic("fabs", y)
@@ -115,7 +115,7 @@ def _fmod(module: Module, lanes: int) -> str:
     return name
 
 
-def any_lane(s: Words, x: Scalar) -> Scalar:
+def any_lane(s: ScalarOps, x: Scalar) -> Scalar:
     """Whether a bool is true in any lane, as a uniform bool."""
     if x.lanes == 1:
         return x

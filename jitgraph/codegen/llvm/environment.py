@@ -11,7 +11,7 @@ an environment of its own:
     edge = env.at({"_i3": m}).across("_i5", k0, 16, mask)   # lanes whose bit in ``mask`` is false touch no memory
 
 so an operand's value is ``row.emit(operand.body); row[operand.value.name]``. A value is uniform (``lanes == 1``)
-where it does not depend on the axis over lanes: ``env.words.splat(value, 16)`` widens it. Accumulators are bound before
+where it does not depend on the axis over lanes: ``env.ops.splat(value, 16)`` widens it. Accumulators are bound before
 the epilogue by ``tile.bind(acc.name, scalar)``. Loads are contiguous where the axis has coefficient 1 in the index and
 gathers otherwise. At most one axis runs over lanes. Blocks may be begun and ended freely around and by ``emit``:
 ``env.function.block`` is the block that is open afterwards.
@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 from jitgraph.codegen.kernel import Body, Kernel, Statement
 from jitgraph.codegen.llvm.builder import Function, Module
-from jitgraph.codegen.llvm.scalars import Scalar, Words
+from jitgraph.codegen.llvm.scalars import Scalar, ScalarOps
 from jitgraph.codegen.llvm.scratch import MOST_STACK_BYTES, Scratch
 from jitgraph.dtypes import DType, int64
 from jitgraph.ir.target import Target
@@ -64,7 +64,7 @@ class Names(dict[str, Scalar]):
 
 
 class Environment:
-    """One point of emission: the function written to, the vocabulary over it, names, and the lanes."""
+    """One point of emission: the function written to, the scalar ops over it, names, and the lanes."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Environment:
         self.statement = statement
         self.lanes = lanes
         self.outermost = outermost  # in the kernel's own function, outside every loop: parallel loops may be outlined
-        self.words = Words(function, fastmath=kernel.fastmath)
+        self.ops = ScalarOps(function, fastmath=kernel.fastmath)
 
     @property
     def unaliased(self) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Words on literals, evaluated as they are written: what needs no instruction costs LLVM no time.
+"""Scalar ops on literals, evaluated as they are written: what needs no instruction costs LLVM no time.
 
 Literals are those of ``scalars.Scalar``: a number, or ``splat (type number)`` for all lanes alike. Integers and bools
 alone are folded, and the bits of floats; the arithmetic of floats is left to the machine, whose rounding it is.
@@ -72,9 +72,9 @@ def like(text: str, x: Scalar) -> Scalar:
     return x._replace(name=text if x.lanes == 1 else f"splat ({element_of(x.type)} {text})")
 
 
-def binary(word: str, x: Scalar, y: Scalar) -> Scalar | None:
-    """``word x, y`` of two integer literals, wrapped; None where it takes an instruction."""
-    function = _BINARY.get(word)
+def binary(instruction: str, x: Scalar, y: Scalar) -> Scalar | None:
+    """``instruction x, y`` of two integer literals, wrapped; None where it takes an instruction."""
+    function = _BINARY.get(instruction)
     if function is None:
         return None
     a, b = integer_of(x), integer_of(y)

@@ -59,7 +59,7 @@ def add(env: Environment, x: Scalar, y: Scalar) -> Scalar:
         return integer(a + b)
     if a == 0:
         return y
-    return x if b == 0 else env.words.add(x, y)
+    return x if b == 0 else env.ops.add(x, y)
 
 
 def subtract(env: Environment, x: Scalar, y: Scalar) -> Scalar:
@@ -67,7 +67,7 @@ def subtract(env: Environment, x: Scalar, y: Scalar) -> Scalar:
     a, b = constant_of(x), constant_of(y)
     if a is not None and b is not None:
         return integer(a - b)
-    return x if b == 0 else env.words.sub(x, y)
+    return x if b == 0 else env.ops.sub(x, y)
 
 
 def multiply(env: Environment, x: Scalar, y: Scalar) -> Scalar:
@@ -79,19 +79,19 @@ def multiply(env: Environment, x: Scalar, y: Scalar) -> Scalar:
         return y
     if a == 0 or b == 0:
         return integer(0)
-    return x if b == 1 else env.words.mul(x, y)
+    return x if b == 1 else env.ops.mul(x, y)
 
 
 def least(env: Environment, x: Scalar, y: Scalar) -> Scalar:
     """The smaller of two uniform values, folded where both are literals."""
     a, b = constant_of(x), constant_of(y)
-    return integer(min(a, b)) if a is not None and b is not None else env.words.min(x, y)
+    return integer(min(a, b)) if a is not None and b is not None else env.ops.min(x, y)
 
 
 def axis_lanes(env: Environment) -> Scalar:
     """The axis over lanes as a vector: base + 0, 1, 2, ..."""
     assert env.lanes is not None
-    return env.words.add(env.words.splat(env.lanes.base, env.lanes.width), _steps(env.lanes.width))
+    return env.ops.add(env.ops.splat(env.lanes.base, env.lanes.width), _steps(env.lanes.width))
 
 
 def index_value(env: Environment, dim: DimLike) -> Scalar:
@@ -134,7 +134,7 @@ def _is_natural_atom(atom: Atom) -> bool:
 
 def _divide(env: Environment, atom: FloorDiv) -> tuple[Scalar, Scalar]:
     """Floor quotient and remainder of an atom; a zero divisor counts as one, since nothing may trap."""
-    s = env.words
+    s = env.ops
     natural = _is_natural(atom.numerator) and _is_natural(atom.denominator)
     stepped = _divide_lanes(env, atom) if natural else None
     if stepped is not None:
@@ -157,7 +157,7 @@ def _divide_lanes(env: Environment, atom: FloorDiv) -> tuple[Scalar, Scalar] | N
     first = add(env, index_value(env, parts[1]), lanes.base)
     y = _not_zero(env, index_value(env, atom.denominator))
     quotient, remainder = _binary(env, "udiv", first, y), _binary(env, "urem", first, y)
-    s, known = env.words, constant_of(y)
+    s, known = env.ops, constant_of(y)
     far = _wrap_once(env, remainder, y, lanes.width) if known is None or known >= lanes.width else None
     near = _wrap_often(env, remainder, y, lanes.width) if known is None or known < lanes.width else None
     more, rest = far or near or (y, y)
@@ -169,7 +169,7 @@ def _divide_lanes(env: Environment, atom: FloorDiv) -> tuple[Scalar, Scalar] | N
 
 def _wrap_once(env: Environment, remainder: Scalar, y: Scalar, width: int) -> tuple[Scalar, Scalar]:
     """Quotient and remainder of ``remainder + lane`` by y, where y is at least the number of lanes."""
-    s = env.words
+    s = env.ops
     spread = s.add(remainder, _steps(width))
     wraps = s.cmp("ge", spread, y)
     return s.cast(wraps, int64), s.select(wraps, s.sub(spread, y), spread)
@@ -180,7 +180,7 @@ def _wrap_often(env: Environment, remainder: Scalar, y: Scalar, width: int) -> t
 
     All is below 128, so the quotient of floats, half a step from the next integer, rounds down as it should.
     """
-    s = env.words
+    s = env.ops
     steps = ", ".join(f"i32 {lane}" for lane in range(width))
     small = s.cast(s.min(remainder, integer(width)), int32)
     divisor = s.cast(s.min(y, integer(width)), int32)
@@ -200,8 +200,8 @@ def _steps(width: int) -> Scalar:
 def _not_zero(env: Environment, y: Scalar) -> Scalar:
     if (y.lanes == 1 and constant_of(y) is not None) or y.is_literal:
         return y  # a dim never divides by a literal zero
-    return env.words.select(env.words.cmp("eq", y, env.words.raw(0, y)), env.words.raw(1, y), y)
+    return env.ops.select(env.ops.cmp("eq", y, env.ops.raw(0, y)), env.ops.raw(1, y), y)
 
 
-def _binary(env: Environment, word: str, x: Scalar, y: Scalar) -> Scalar:
-    return env.words.make(f"{word} {x}, {y.name}", int64, x.lanes, x.type)
+def _binary(env: Environment, instruction: str, x: Scalar, y: Scalar) -> Scalar:
+    return env.ops.make(f"{instruction} {x}, {y.name}", int64, x.lanes, x.type)

@@ -70,7 +70,7 @@ def counted(
     before, loop, after = function.block, function.label("loop"), function.label("after")
     outside = function.known
     if known is None:
-        function.branch(env.words.cmp("lt", begin, end).name, loop, after)
+        function.branch(env.ops.cmp("lt", begin, end).name, loop, after)
     else:
         function.jump(loop)
     function.start_block(loop, outside)
@@ -123,7 +123,7 @@ def joined(function: Function, one: tuple[str, Sequence[Scalar]], other: tuple[s
 
 def carried(env: Environment, x: Scalar) -> Scalar:
     """``x`` in the lanes of the loops around: a carried value may differ between lanes after one step."""
-    return x if env.lanes is None else env.words.splat(x, env.lanes.width)
+    return x if env.lanes is None else env.ops.splat(x, env.lanes.width)
 
 
 def _emit_serial(loop: Loop, env: Environment, begin: Scalar, end: Scalar) -> None:
@@ -166,7 +166,7 @@ def _written_out(
     if constant_of(count) is not None:
         return steps()
     whole, part, after = map(function.label, ("whole", "part", "after"))
-    function.branch(env.words.cmp("eq", count, integer(most)).name, whole, part)
+    function.branch(env.ops.cmp("eq", count, integer(most)).name, whole, part)
     outside = function.known
     function.start_block(whole, outside)
     all_steps, first = steps(), function.block
@@ -237,7 +237,7 @@ def in_lanes(
     ``body`` is what ``step`` emits. One that becomes much code is emitted once, with a mask all the time; where nothing
     is carried, a rest of one, and any rest whose accesses the target cannot mask, goes one by one.
     """
-    s, function = env.words, env.function
+    s, function = env.ops, env.function
     total = subtract(env, end, begin)
     known = constant_of(total)
 
@@ -291,7 +291,7 @@ def first_lanes(env: Environment, left: Scalar, count: int) -> Scalar:
     if known is not None:
         bits = ", ".join(f"i1 {'true' if lane < known else 'false'}" for lane in range(count))
         return Scalar(f"<{bits}>", f"<{count} x i1>", bool_, count)
-    s = env.words
+    s = env.ops
     steps = ", ".join(f"i32 {lane}" for lane in range(count))
     few = s.cast(s.min(left, integer(count)), int32)
     return s.cmp("lt", Scalar(f"<{steps}>", f"<{count} x i32>", int32, count), few)
@@ -316,8 +316,8 @@ def can_mask(body: Body, env: Environment) -> bool:
 def hoist(loop: Loop, env: Environment, extent: Scalar) -> Body:
     """Emit what each iteration would compute alike, once, and give the rest of the body.
 
-    Words and indices cannot fault, so they move freely. A load moves where no check, which might have forbidden it,
-    stands before it and nothing in the loop stores to its buffer; it reads only if the loop runs at all.
+    Scalar ops and indices cannot fault, so they move freely. A load moves where no check, which might have forbidden
+    it, stands before it and nothing in the loop stores to its buffer; it reads only if the loop runs at all.
     """
     varying = {loop.axis, *(carry.var.name for carry in loop.carries)}
     written = stored_buffers(loop.body)
@@ -332,7 +332,7 @@ def hoist(loop: Loop, env: Environment, extent: Scalar) -> Body:
             continue
         if isinstance(statement, Load) and runs is None:
             if _RUNS.name not in env.names:
-                env.bind(_RUNS.name, env.words.cmp("gt", extent, integer(0)))
+                env.bind(_RUNS.name, env.ops.cmp("gt", extent, integer(0)))
             statement = replace(statement, mask=_RUNS)
         env.statement(statement, env)
     return tuple(rest)

@@ -9,7 +9,7 @@ from typing import Final, cast
 
 from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.builder import Function, Module, Value
-from jitgraph.codegen.llvm.scalars import Scalar, Words, element_type, lanes_of
+from jitgraph.codegen.llvm.scalars import Scalar, ScalarOps, element_type, lanes_of
 from jitgraph.codegen.math import FUNCTIONS
 from jitgraph.dtypes import BY_SHORT_NAME, SHORT_NAMES, DType
 from jitgraph.ir.target import Target
@@ -42,9 +42,9 @@ def _math_text(name: str, function: str, dtypes: tuple[DType, ...], lanes: int, 
     module = Module("")
     types = [lanes_of(element_type(dtype), lanes) for dtype in dtypes]
     writer = Function(module, name, types[0], linkage=linkage, attributes=attributes)
-    words = Words(writer, dtypes[0])
+    ops = ScalarOps(writer, dtypes[0])
     args = [Scalar(writer.argument(type).name, type, dtype, lanes) for type, dtype in zip(types, dtypes, strict=True)]
-    value = words.splat(cast("Scalar", FUNCTIONS[function](words, *args)), lanes)
+    value = ops.splat(cast("Scalar", FUNCTIONS[function](ops, *args)), lanes)
     assert value.type == types[0], (function, value)
     writer.ret(Value(value.name, value.type))
     writer.finish()

@@ -23,7 +23,7 @@ def block_count(contract: Contract, env: Environment) -> Scalar:
     known = constant_of(depth)
     if known is not None:
         return integer(max(1, -(-known // contract.block_k)))
-    return parallel.ceil_div(env, env.words.max(depth, integer(1)), integer(contract.block_k))
+    return parallel.ceil_div(env, env.ops.max(depth, integer(1)), integer(contract.block_k))
 
 
 def most_waiting(contract: Contract, env: Environment) -> int:
@@ -44,14 +44,14 @@ def waiting(env: Environment, blocks: Scalar) -> Scalar:
     known = constant_of(blocks)
     if known is not None:
         return integer(_waiting(known))
-    zeros = env.words.make(f"call i64 @llvm.ctlz.i64({blocks}, i1 false)", int64, 1)
-    return env.words.max(subtract(env, integer(63), zeros), integer(1))
+    zeros = env.ops.make(f"call i64 @llvm.ctlz.i64({blocks}, i1 false)", int64, 1)
+    return env.ops.max(subtract(env, integer(63), zeros), integer(1))
 
 
 def height(env: Environment, block: Scalar) -> Scalar:
     """How many sums wait before ``block``."""
     known = constant_of(block)
-    return integer(known.bit_count()) if known is not None else env.words.intrinsic("ctpop", block)
+    return integer(known.bit_count()) if known is not None else env.ops.intrinsic("ctpop", block)
 
 
 def merges(env: Environment, block: Scalar, blocks: Scalar) -> Scalar:
@@ -62,4 +62,4 @@ def merges(env: Environment, block: Scalar, blocks: Scalar) -> Scalar:
     ones = subtract(env, add(env, high, integer(1)), height(env, following))
     if known is not None and last is not None:
         return high if known + 1 == last else ones
-    return env.words.select(env.words.cmp("eq", following, blocks), high, ones)
+    return env.ops.select(env.ops.cmp("eq", following, blocks), high, ones)

@@ -165,7 +165,7 @@ def emit_units(contract: Contract, env: Environment, plan: Plan, across: Scalar,
 
 def _rows_of_block(env: Environment, plan: Plan, blocks: Scalar) -> Scalar:
     """As many rows, in whole tiles, as leave room on the stack for the sums that so many blocks of k let wait."""
-    s, waiting, unit = env.words, merging.waiting(env, blocks), plan.tile.rows
+    s, waiting, unit = env.ops, merging.waiting(env, blocks), plan.tile.rows
     known = constant_of(waiting)
     if known is not None:
         return integer(min(plan.rows, max(unit, plan.stacked // known // unit * unit)))
@@ -180,8 +180,8 @@ def _divided(env: Environment, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
         return x, integer(0)
     if a is not None and b is not None:
         return integer(a // b), integer(a % b)
-    y = env.words.max(y, integer(1))
-    return tuple(env.words.make(f"{word} {x}, {y.name}", x.dtype, 1) for word in ("udiv", "urem"))  # type: ignore[return-value]
+    y = env.ops.max(y, integer(1))
+    return tuple(env.ops.make(f"{instruction} {x}, {y.name}", x.dtype, 1) for instruction in ("udiv", "urem"))  # type: ignore[return-value]
 
 
 _Range = tuple[Scalar, Scalar]
@@ -233,7 +233,7 @@ def _emit_depth_block(emission: _Emission, env: Environment, rows: _Range, colum
             return []
         function = env.function
         epilogue, after = function.label("epilogue"), function.label("after")
-        last = env.words.cmp("eq", depths.end, emission.extents[2])
+        last = env.ops.cmp("eq", depths.end, emission.extents[2])
         function.branch(last.name, epilogue, after)
         function.start_block(epilogue)
         _emit_epilogue(emission, env, total, tile_rows, columns)
@@ -295,7 +295,7 @@ def _smallest(env: Environment, wanted: Scalar, counts: tuple[int, ...], names: 
         if known is not None:
             chosen = name if known <= count else chosen
         else:
-            fits = env.words.cmp("le", wanted, integer(count))
+            fits = env.ops.cmp("le", wanted, integer(count))
             chosen = env.function.emit("ptr", f"select {fits}, ptr {name}, ptr {chosen}").name
     return chosen
 

@@ -103,12 +103,12 @@ def _clear_last(env: Environment, panels: Panels) -> None:
     if known is not None and known % width == 0:
         return
     lanes = env.target.lanes(dtype.itemsize)
-    zero = env.words.splat(env.words.const(0, dtype), lanes)
+    zero = env.ops.splat(env.ops.const(0, dtype), lanes)
     size = multiply(env, subtract(env, panels.depths[1], panels.depths[0]), integer(width))
     first = multiply(env, _quotient(env, count, width), size)
     last = add(env, first, size)
     if known is None:
-        s = env.words
+        s = env.ops
         rest = s.sub(count, s.mul(_quotient(env, count, width), integer(width)))
         last = s.select(s.cmp("eq", rest, integer(0)), first, last)
 
@@ -219,15 +219,15 @@ def _pack_along_depth(
     lanes = env.target.lanes(dtype.itemsize)
     transpose = square_function(env, dtype)
     square = env.private(dtype, lanes * lanes)
-    zero = env.words.splat(env.words.const(0, dtype), lanes)
+    zero = env.ops.splat(env.ops.const(0, dtype), lanes)
 
     def clear(at: Scalar, _: list[Scalar]) -> list[Scalar]:
         store_vector(env, square, at, zero)
         return []
 
     # A square that is not full is transposed whole, see _clear_last; where the factor goes on for one, none is copied.
-    goes_on = env.words.cmp("le", add(env, panels.places[1], integer(lanes)), extent)
-    size = env.words.select(goes_on, integer(0), integer(lanes * lanes))
+    goes_on = env.ops.cmp("le", add(env, panels.places[1], integer(lanes)), extent)
+    size = env.ops.select(goes_on, integer(0), integer(lanes * lanes))
     loops.counted(env, integer(0), size, lanes, [], clear)
     source = _plain_load(operand, own, env, dtype)
 
@@ -247,7 +247,7 @@ def _pack_along_depth(
                 count = here.lanes.width if here.lanes is not None else 1
                 origin, stride, copied = square.name, integer(lanes), begin
                 if source is not None and here.lanes is not None and here.lanes.mask is None:
-                    s = env.words
+                    s = env.ops
                     load, between = source
                     inside = s.cmp("le", add(env, begin, integer(lanes)), extent)
                     there = env.at({own: begin, k: base})
@@ -295,20 +295,20 @@ def _quotient(env: Environment, x: Scalar, divisor: int) -> Scalar:
     known = constant_of(x)
     if known is not None:
         return integer(known // divisor)
-    return env.words.make(f"udiv {x}, {divisor}", x.dtype, 1)
+    return env.ops.make(f"udiv {x}, {divisor}", x.dtype, 1)
 
 
 def value_of(operand: Operand, env: Environment, dtype: DType) -> Scalar:
     """The operand's value where ``env`` says, as ``dtype`` and in all lanes."""
     env.emit(operand.body)
-    value = env.words.cast(env[operand.value.name], dtype)
-    return env.words.splat(value, env.lanes.width) if env.lanes is not None else value
+    value = env.ops.cast(env[operand.value.name], dtype)
+    return env.ops.splat(value, env.lanes.width) if env.lanes is not None else value
 
 
 def at_least_one(env: Environment, x: Scalar) -> Scalar:
     """``max(x, 1)``, folded where it is a literal."""
     known = constant_of(x)
-    return integer(max(1, known)) if known is not None else env.words.max(x, integer(1))
+    return integer(max(1, known)) if known is not None else env.ops.max(x, integer(1))
 
 
 def store_vector(env: Environment, buffer: Scalar, index: Scalar, value: Scalar) -> None:
@@ -320,8 +320,8 @@ def store_vector(env: Environment, buffer: Scalar, index: Scalar, value: Scalar)
 def load_vector(env: Environment, buffer: Scalar, index: Scalar, dtype: DType, lanes: int) -> Scalar:
     """``lanes`` elements from ``index`` on of private memory."""
     address = element_address(env, buffer, index)
-    type = env.words.type(dtype, lanes)
-    return env.words.make(f"load {type}, ptr {address}, align {dtype.itemsize}", dtype, lanes)
+    type = env.ops.type(dtype, lanes)
+    return env.ops.make(f"load {type}, ptr {address}, align {dtype.itemsize}", dtype, lanes)
 
 
 def element_address(env: Environment, buffer: Scalar, index: Scalar) -> str:

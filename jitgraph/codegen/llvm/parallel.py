@@ -88,7 +88,7 @@ def _emit_range(env: Environment, nest: Sequence[Loop], begin: Scalar, end: Scal
 
 
 def _emit_blocks(env: Environment, loop: Loop, begin: Scalar, end: Scalar) -> None:
-    s = env.words
+    s = env.ops
     extent = index_value(env, loop.extent)
     stop = s.mul(end, integer(BLOCK))
     loops.emit_vector(loop, env, multiply(env, begin, integer(BLOCK)), s.min(stop, extent))
@@ -96,7 +96,7 @@ def _emit_blocks(env: Environment, loop: Loop, begin: Scalar, end: Scalar) -> No
 
 def _unflatten(env: Environment, flat: Scalar, counts: Sequence[Scalar]) -> list[Scalar]:
     """Indices of ``flat`` in a grid of ``counts``, the last fastest. The range is not empty, so no count is zero."""
-    s = env.words
+    s = env.ops
     indices = []
     for count in reversed(counts[1:]):
         safe = s.max(count, integer(1))
@@ -107,7 +107,7 @@ def _unflatten(env: Environment, flat: Scalar, counts: Sequence[Scalar]) -> list
 
 def _advance(env: Environment, indices: Sequence[Scalar], counts: Sequence[Scalar]) -> list[Scalar]:
     """The indices after ``indices``: the last grows, and wraps into the one before it."""
-    s = env.words
+    s = env.ops
     advanced: list[Scalar] = []
     carry = integer(1)
     for index, count in zip(reversed(indices[1:]), reversed(counts[1:]), strict=True):
@@ -179,7 +179,7 @@ class _Outlined:
         context = outer.alloca("i64", ranges.SLOTS + len(self.captured), align=8)
         for place, value in enumerate(self.captured):
             outer.do(f"store {value}, {_slot(outer, context.name, ranges.SLOTS + place)}")
-        amount = env.words.const(unit_work, float64) if isinstance(unit_work, float) else unit_work
+        amount = env.ops.const(unit_work, float64) if isinstance(unit_work, float) else unit_work
         check(
             outer,
             f"call i32 @jg_range({env['$host']}, {env['$call']}, ptr @{self.name}, {context}, {count}, {amount})",
@@ -223,15 +223,15 @@ def total_work(env: Environment, terms: Work) -> Amount:
         if not values:
             known += factor
             continue
-        product = env.words.const(factor, float64)
+        product = env.ops.const(factor, float64)
         for value in values:
-            product = env.words.mul(product, value)
+            product = env.ops.mul(product, value)
         parts.append(product)
     if not parts:
         return known
-    total = env.words.const(known, float64)
+    total = env.ops.const(known, float64)
     for part in parts:
-        total = env.words.add(total, part)
+        total = env.ops.add(total, part)
     return total
 
 
@@ -243,7 +243,7 @@ def _is_available(env: Environment, extent: DimLike) -> bool:
 
 
 def _as_float(env: Environment, x: Scalar) -> Scalar:
-    return env.words.make(f"sitofp {x} to double", float64, 1)
+    return env.ops.make(f"sitofp {x} to double", float64, 1)
 
 
 def is_worth_sharing(whole: Amount) -> bool:
@@ -256,8 +256,8 @@ def share(env: Environment, whole: Amount, count: Scalar) -> Amount:
     known = constant_of(count)
     if known is not None and isinstance(whole, float):
         return whole / max(1, known)
-    amount = env.words.const(whole, float64) if isinstance(whole, float) else whole
-    return env.words.div(amount, _as_float(env, env.words.max(count, integer(1))))
+    amount = env.ops.const(whole, float64) if isinstance(whole, float) else whole
+    return env.ops.div(amount, _as_float(env, env.ops.max(count, integer(1))))
 
 
 def ceil_div(env: Environment, x: Scalar, y: Scalar) -> Scalar:
@@ -265,6 +265,6 @@ def ceil_div(env: Environment, x: Scalar, y: Scalar) -> Scalar:
     a, b = constant_of(x), constant_of(y)
     if a is not None and b is not None:
         return integer(-(-a // b))
-    s = env.words
+    s = env.ops
     up = s.add(x, integer(b - 1) if b is not None else s.sub(y, integer(1)))
     return s.make(f"udiv {up}, {y.name}", int64, 1)

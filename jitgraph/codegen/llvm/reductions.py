@@ -77,7 +77,7 @@ class _Reduction:
         self.begin, self.end = begin, end
         self.count = subtract(env, end, begin)
         self.width = loop.lanes if env.lanes is None else env.lanes.width
-        self.init = [env.words.splat(env[carry.init.name], self.width) for carry in loop.carries]
+        self.init = [env.ops.splat(env[carry.init.name], self.width) for carry in loop.carries]
         self.body = loops.hoist(loop, self.env, self.count)
         self.short = self._short_rows()
         self.chunk_steps = loop.lanes * loop.chain * (self.short.together if self.short is not None else 1)
@@ -108,12 +108,12 @@ class _Reduction:
     def fold(self, here: Environment, slots: list[Scalar]) -> list[Scalar]:
         """The slots after the step, or the steps in lanes, at which ``here`` is."""
         here.emit(self.body)
-        elements = [here.words.splat(here[carry.next.name], slots[0].lanes) for carry in self.loop.carries]
+        elements = [here.ops.splat(here[carry.next.name], slots[0].lanes) for carry in self.loop.carries]
         folded = combined(here, self.combine, slots, elements)
         mask = here.lanes.mask if here.lanes is not None and self.loop.lanes > 1 else None  # one slot is not left out
         if mask is None:
             return folded
-        return [here.words.select(mask, new, old) for new, old in zip(folded, slots, strict=True)]
+        return [here.ops.select(mask, new, old) for new, old in zip(folded, slots, strict=True)]
 
     def _few(self, count: int) -> list[Scalar]:
         """A few steps that are chunks by themselves: the tree without a counter."""
@@ -157,7 +157,7 @@ class _Reduction:
         if constant_of(subtract(env, end, begin)) is None and width < loop.lanes:
             middle, slots = begin, init
             if loop.span is None or loop.span > loop.lanes:
-                middle = add(env, begin, env.words.and_(subtract(env, end, begin), integer(-loop.lanes)))
+                middle = add(env, begin, env.ops.and_(subtract(env, end, begin), integer(-loop.lanes)))
                 slots = loops.counted(env, begin, middle, loop.lanes, init, self._fold_all_slots)
             return remainder.fold_remainder(env, loop, self.body, middle, end, slots, width, self.fold)
         return loops.in_lanes(loop.axis, self.body, env, begin, end, loop.lanes, init, self.fold)
@@ -179,7 +179,7 @@ class _Reduction:
                 write(env, element(env, store, init, place), value)
 
         def fill(place: Scalar, _: list[Scalar]) -> list[Scalar]:
-            put(place, [env.words.splat(value, several) for value in self.init])
+            put(place, [env.ops.splat(value, several) for value in self.init])
             return []
 
         def rows(axis: Scalar, count: int) -> list[Scalar]:
@@ -187,7 +187,7 @@ class _Reduction:
             if count > 1:
                 short_rows.prefetch(loop, self.body, env.at({loop.axis: axis}), count)
             here.emit(short.body if count > 1 else self.body)
-            put(subtract(env, axis, begin), [here.words.splat(here[carry.next.name], count) for carry in loop.carries])
+            put(subtract(env, axis, begin), [here.ops.splat(here[carry.next.name], count) for carry in loop.carries])
             return []
 
         def step(step: Scalar, slots: list[Scalar]) -> list[Scalar]:
@@ -200,11 +200,11 @@ class _Reduction:
             return following
 
         count = subtract(env, end, begin)
-        whole = env.words.and_(count, integer(-several))
+        whole = env.ops.and_(count, integer(-several))
         loops.counted(env, whole, integer(self.chunk_steps), several, [], fill)  # rows that are not there add nothing
         middle = end if is_even(loop, several) else add(env, begin, whole)
         if short.condition is not None:
-            middle = env.words.select(short.condition, middle, begin)
+            middle = env.ops.select(short.condition, middle, begin)
         loops.counted(env, begin, middle, several, [], lambda axis, _: rows(axis, several))
         if middle is not end:
             loops.counted(env, middle, end, 1, [], lambda axis, _: rows(axis, 1))
@@ -238,7 +238,7 @@ class _Reduction:
         loop, env = self.loop, self.env
         slots = init
         if not self._is_by_register():
-            middle = add(env, begin, env.words.and_(subtract(env, end, begin), integer(-loop.lanes)))
+            middle = add(env, begin, env.ops.and_(subtract(env, end, begin), integer(-loop.lanes)))
             slots = loops.counted(env, begin, middle, loop.lanes, init, self._fold_all_slots)
             begin = middle
         for at, slot in zip(places, slots, strict=True):
@@ -254,7 +254,7 @@ class _Reduction:
 
         def step(here: Environment, _: list[Scalar]) -> list[Scalar]:
             count, first = (here.lanes.width, here.lanes.base) if here.lanes is not None else (1, here[self.loop.axis])
-            place = env.words.and_(subtract(env, first, begin), integer(lanes - 1))
+            place = env.ops.and_(subtract(env, first, begin), integer(lanes - 1))
             inside = [element(env, at, value, place) for at, value in zip(places, init, strict=True)]
             slots = [read(env, at, value, count) for at, value in zip(inside, init, strict=True)]
             for at, folded in zip(inside, self.fold(here, slots), strict=True):
@@ -270,12 +270,12 @@ class _Reduction:
         known = constant_of(self.count)
         several = None
         if in_registers and not tree.in_registers and known is None:
-            several = env.words.cmp("gt", self.count, integer(self.chunk_steps))
+            several = env.ops.cmp("gt", self.count, integer(self.chunk_steps))
 
         def chunk(first: Scalar, carried: list[Scalar]) -> list[Scalar]:
             number = tree.number_of(subtract(env, first, self.begin))
             height = tree.height(number)
-            last = env.words.cmp("ge", add(env, first, integer(self.chunk_steps)), self.end)
+            last = env.ops.cmp("ge", add(env, first, integer(self.chunk_steps)), self.end)
             merges = tree.merges(number, height, last)
             if tree.in_registers:
                 return tree.push(self._one_chunk(first, self._stop(first)), height, merges)

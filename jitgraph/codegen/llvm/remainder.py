@@ -53,7 +53,7 @@ def fold_remainder(
     first = [folded(part) for part in range(min(_FIRST, len(parts)))]
     rest = parts[len(first) :]
     if rest:
-        more = env.words.cmp("gt", left, integer(starts[len(first)]))
+        more = env.ops.cmp("gt", left, integer(starts[len(first)]))
         before = function.block
         with loops.only_if(env, more):
             others = [folded(part) for part in range(len(first), len(parts))]
@@ -65,7 +65,7 @@ def fold_remainder(
 
 def _between(env: Environment, left: Scalar, start: int, width: int, most: int) -> Scalar:
     """The mask of those of ``width`` steps from ``start`` on that are before ``left``, at most ``most``."""
-    s = env.words
+    s = env.ops
     steps = ", ".join(f"i32 {start + lane}" for lane in range(width))
     few = s.splat(s.cast(s.min(left, integer(most)), int32), width)
     return s.cmp("lt", Scalar(f"<{steps}>", f"<{width} x i32>", int32, width), few)

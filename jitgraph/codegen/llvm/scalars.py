@@ -1,7 +1,7 @@
-"""The scalar vocabulary (``ir.scalar``) over LLVM scalars and fixed-width vectors. Every word is total.
+"""The scalar ops (``ir.scalar``) over LLVM scalars and fixed-width vectors. Every op is total.
 
-A ``Scalar`` of one lane is uniform; of more lanes a vector. Words take a mix: a uniform operand is splat beside a
-vector. Bool is ``i1``, float16 ``half``, bfloat16 its bits as ``i16``; words on 16-bit floats compute in float32 and
+A ``Scalar`` of one lane is uniform; of more lanes a vector. Ops take a mix: a uniform operand is splat beside a
+vector. Bool is ``i1``, float16 ``half``, bfloat16 its bits as ``i16``; ops on 16-bit floats compute in float32 and
 round at once, but under ``fastmath`` values of 16-bit floats are kept as ``float`` until they are stored.
 """
 
@@ -92,8 +92,8 @@ def literal(value: float | int | bool, dtype: DType, fastmath: bool = False) -> 
     return f"0x{bits:016X}"
 
 
-class Words:
-    """The vocabulary, writing into ``function``. ``dtype`` is the default of ``const``."""
+class ScalarOps:
+    """The scalar ops, writing into ``function``. ``dtype`` is the default of ``const``."""
 
     def __init__(self, function: Function, dtype: DType = float32, fastmath: bool = False) -> None:
         self.function = function
@@ -257,11 +257,11 @@ class Words:
         dtype = dtype or self.dtype
         return Scalar(literal(value, dtype, self.fastmath), self.type(dtype), dtype, 1)
 
-    def _binary(self, float_word: str, int_word: str, x: Scalar, y: Scalar) -> Scalar:
+    def _binary(self, float_instruction: str, int_instruction: str, x: Scalar, y: Scalar) -> Scalar:
         x, y = self.align(x, y)
         if is_float(x.dtype):
-            return self.narrow(self._same(f"{float_word} {self._flags}", self.widen(x), self.widen(y)), x.dtype)
-        return self._same(int_word, x, y)
+            return self.narrow(self._same(f"{float_instruction} {self._flags}", self.widen(x), self.widen(y)), x.dtype)
+        return self._same(int_instruction, x, y)
 
     def add(self, x: Scalar, y: Scalar) -> Scalar:
         x, y = self.align(x, y)
@@ -402,7 +402,7 @@ class Words:
         return x
 
     def loaded(self, x: Scalar) -> Scalar:
-        """``x`` from memory as this vocabulary keeps it: 16-bit floats widened under fastmath."""
+        """``x`` from memory as these ops keep it: 16-bit floats widened under fastmath."""
         if self.fastmath and x.dtype in (float16, bfloat16):
             wide = self.widen(x)
             return Scalar(wide.name, wide.type, x.dtype, x.lanes)
@@ -417,8 +417,8 @@ class Words:
             return self._float_to_float(x, dtype) if is_float(dtype) else self._float_to_int(self.widen(x), dtype)
         if is_float(dtype):
             wide = float64 if dtype == float64 else float32
-            word = "sitofp" if is_signed(x.dtype) else "uitofp"
-            return self.narrow(self._convert(word, x, element_type(wide), wide), dtype)
+            instruction = "sitofp" if is_signed(x.dtype) else "uitofp"
+            return self.narrow(self._convert(instruction, x, element_type(wide), wide), dtype)
         return self._resize(x, dtype)
 
     def zero_like(self, x: Scalar) -> Scalar:
@@ -430,8 +430,8 @@ class Words:
         source, target = (1 if is_bool(x.dtype) else 8 * x.dtype.itemsize), 8 * dtype.itemsize
         if source == target:
             return Scalar(x.name, x.type, dtype, x.lanes)
-        word = "trunc" if source > target else "sext" if is_signed(x.dtype) else "zext"
-        return self._convert(word, x, f"i{target}", dtype)
+        instruction = "trunc" if source > target else "sext" if is_signed(x.dtype) else "zext"
+        return self._convert(instruction, x, f"i{target}", dtype)
 
     def _float_to_float(self, x: Scalar, dtype: DType) -> Scalar:
         if x.dtype == float64:  # to bfloat16 by way of float32, as ml_dtypes; to float16 in one rounding, as NumPy
@@ -448,8 +448,8 @@ class Words:
         inside = self._pick(self._fcmp("olt", x, limit), x, self.raw(0.0, x))
         inside = self._pick(self._fcmp("ogt", inside, lowest), inside, lowest)
         through = max(32, bits)
-        word = "fptosi" if signed or bits < 32 else "fptoui"
-        value = self._convert(word, inside, f"i{through}", dtype)
+        instruction = "fptosi" if signed or bits < 32 else "fptoui"
+        value = self._convert(instruction, inside, f"i{through}", dtype)
         if through != bits:
             value = self._convert("trunc", value, f"i{bits}", dtype)
         return self._pick(self._fcmp("oge", x, limit), self.raw((1 << (bits - signed)) - 1, value), value)

@@ -61,7 +61,7 @@ def short_rows(loop: Loop, body: Body, env: Environment) -> ShortRows | None:
     if row.lanes <= most or not varying.isdisjoint(names_of(row.extent)) or not is_short(row.body, env, _REGISTERS):
         return None
     narrow = replace(row, lanes=most, span=most)  # other slots would stay as they begin, and add nothing
-    condition = env.words.cmp("le", index_value(env, row.extent), integer(most))
+    condition = env.ops.cmp("le", index_value(env, row.extent), integer(most))
     return ShortRows(several, tuple(narrow if statement is row else statement for statement in body), condition)
 
 

@@ -39,13 +39,13 @@ class Sizes:
             found = bit if found == "false" else self.function.emit("i1", f"or i1 {found}, {bit}").name
         return found
 
-    def _checked(self, word: str, x: str, y: str) -> str:
-        if {"smul": "1", "sadd": "0"}[word] == x:
+    def _checked(self, operation: str, x: str, y: str) -> str:
+        if {"smul": "1", "sadd": "0"}[operation] == x:
             return y
-        if word == "smul" and y == "1":
+        if operation == "smul" and y == "1":
             return x
         function = self.function
-        pair = function.emit("{ i64, i1 }", f"call {{ i64, i1 }} @llvm.{word}.with.overflow.i64(i64 {x}, i64 {y})")
+        pair = function.emit("{ i64, i1 }", f"call {{ i64, i1 }} @llvm.{operation}.with.overflow.i64(i64 {x}, i64 {y})")
         self._overflows.append(function.emit("i1", f"extractvalue {pair}, 1").name)
         return function.emit("i64", f"extractvalue {pair}, 0").name
 

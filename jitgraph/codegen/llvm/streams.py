@@ -64,7 +64,7 @@ def emit_streams(contract: Contract, env: Environment, width: int, begin: Scalar
     # A block's sums grow in the free place on the stack, and merge into the places below it.
     room = merging.most_waiting(contract, env) + 1 if constant_of(blocks) != 1 else 1
     stack = env.private(dtype, room * level)
-    zero = env.words.splat(env.words.const(0, dtype), lanes)
+    zero = env.ops.splat(env.ops.const(0, dtype), lanes)
 
     def over_sums(step: loops.Emit) -> None:
         loops.counted(env, integer(0), integer(level), lanes, [], step)
@@ -94,7 +94,7 @@ def emit_streams(contract: Contract, env: Environment, width: int, begin: Scalar
             over_sums(clear)
             total = subtract(env, stop, at)
             fixed = constant_of(total)
-            whole = integer(fixed // STEPS * STEPS) if fixed is not None else env.words.and_(total, integer(-STEPS))
+            whole = integer(fixed // STEPS * STEPS) if fixed is not None else env.ops.and_(total, integer(-STEPS))
             middle = add(env, at, whole)
             loops.counted(env, at, middle, STEPS, [], steps(STEPS))
             loops.counted(env, middle, stop, 1, [], steps(1))
@@ -108,7 +108,7 @@ def emit_streams(contract: Contract, env: Environment, width: int, begin: Scalar
 
             def step(place: Scalar, _: list[Scalar]) -> list[Scalar]:
                 left, right = (panels.load_vector(env, sums, place, dtype, lanes) for sums in (lower, upper))
-                panels.store_vector(env, lower, place, env.words.add(left, right))
+                panels.store_vector(env, lower, place, env.ops.add(left, right))
                 return []
 
             over_sums(step)
@@ -148,7 +148,7 @@ def _emit_steps(
             at = add(env, place, integer(row * width))
             total = panels.load_vector(env, sums, at, dtype, count)
             for x, y in zip(left[row], right, strict=True):
-                total = env.words.fma(env.words.splat(x, count), y, total)
+                total = env.ops.fma(env.ops.splat(x, count), y, total)
             panels.store_vector(env, sums, at, total)
         return carries
 

@@ -49,7 +49,7 @@ def length(body: Body) -> int:
     """About how many instructions ``body`` becomes; a math function counts as 30."""
     total = 0
     for statement in body:
-        total += 30 if isinstance(statement, Let) and statement.word in ("call", "rem") else 1
+        total += 30 if isinstance(statement, Let) and statement.op in ("call", "rem") else 1
         total += sum(map(length, bodies_of(statement)))
     return total
 
@@ -89,7 +89,7 @@ def turn_length(body: Body) -> int:
             extent = statement.extent if statement.span is None else statement.span
             turns = extent if isinstance(extent, int) else _UNKNOWN_TURNS
             inner = (1 + inner) * turns // (8 if statement.kind == "vector" else 1)
-        total += inner + (30 if isinstance(statement, Let) and statement.word in ("call", "rem") else 1)
+        total += inner + (30 if isinstance(statement, Let) and statement.op in ("call", "rem") else 1)
     return total
 
 
@@ -133,7 +133,7 @@ def _widest(body: Body, env: Environment) -> int:
     for statement in body:
         match statement:
             case Let():
-                widest = max(widest, _register_bytes(statement.var.dtype, computed=statement.word != "const"))
+                widest = max(widest, _register_bytes(statement.var.dtype, computed=statement.op != "const"))
             case Load():
                 widest = max(widest, _register_bytes(statement.var.dtype, computed=False))
             case Store():
@@ -163,8 +163,8 @@ def work(body: Body, env: Environment, extents: tuple[DimLike, ...] = (), lanes:
     terms: Work = []
     for statement in body:
         match statement:
-            case Let(word=word):
-                own += _CALL_WORK if word == "call" else _SLOW_WORK.get(word, 1.0) if word != "const" else 0.0
+            case Let(op=op):
+                own += _CALL_WORK if op == "call" else _SLOW_WORK.get(op, 1.0) if op != "const" else 0.0
             case Load() | Store():
                 own += _ACCESS_WORK
             case Loop():

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.builder import Function, Module, Value
 from jitgraph.codegen.llvm.environment import Environment
-from jitgraph.codegen.llvm.scalars import Scalar, Words
+from jitgraph.codegen.llvm.scalars import Scalar, ScalarOps
 from jitgraph.dtypes import BY_SHORT_NAME, SHORT_NAMES, DType
 from jitgraph.ir.target import Target
 
@@ -123,16 +123,16 @@ def _emit_tile(module: Module, panels: Tile, tile: Tile, dtype: DType) -> None:
     depth, left, right = function.argument("i64"), *(function.argument("ptr", "noalias readonly") for _ in range(2))
     sums = function.argument("ptr", "noalias")
     stride, merges, level = (function.argument("i64") for _ in range(3))
-    words = Words(function, dtype)
-    zero = words.splat(words.const(0, dtype), tile.lanes)
+    ops = ScalarOps(function, dtype)
+    zero = ops.splat(ops.const(0, dtype), tile.lanes)
     totals = [zero] * (tile.rows * tile.vectors)
     any_ = function.emit("i1", f"icmp sgt {merges}, 0")
     below = function.emit("i64", f"sub nsw i64 0, {level.name}")
     nearest = function.emit("i64", f"select i1 {any_.name}, {below}, i64 0")
-    place = function.emit("ptr", f"getelementptr inbounds {words.type(dtype)}, {sums}, {nearest}")
-    for address in _places(words, tile, dtype, place, stride):
-        _fetch(words, address, write=True)
-    totals = _steps(words, panels, tile, dtype, left, right, depth, totals)
+    place = function.emit("ptr", f"getelementptr inbounds {ops.type(dtype)}, {sums}, {nearest}")
+    for address in _places(ops, tile, dtype, place, stride):
+        _fetch(ops, address, write=True)
+    totals = _steps(ops, panels, tile, dtype, left, right, depth, totals)
     before, merge, store = function.block, function.label("merge"), function.label("store")
     function.branch(any_.name, merge, store)
     function.start_block(merge)
@@ -140,12 +140,12 @@ def _emit_tile(module: Module, panels: Tile, tile: Tile, dtype: DType) -> None:
     phis = [function.phi(total.type) for total in totals]
     at.add(sums.name, before)
     left_over.add(merges.name, before)
-    lower = function.emit("ptr", f"getelementptr inbounds {words.type(dtype)}, {at.value}, {below}")
+    lower = function.emit("ptr", f"getelementptr inbounds {ops.type(dtype)}, {at.value}, {below}")
     fewer = function.emit("i64", f"sub nsw {left_over.value}, 1")
     merged = []
-    for phi, total, address in zip(phis, totals, _places(words, tile, dtype, lower, stride), strict=True):
+    for phi, total, address in zip(phis, totals, _places(ops, tile, dtype, lower, stride), strict=True):
         phi.add(total.name, before)
-        merged.append(words.add(_load(words, dtype, address, tile.lanes), total._replace(name=phi.value.name)))
+        merged.append(ops.add(_load(ops, dtype, address, tile.lanes), total._replace(name=phi.value.name)))
         phi.add(merged[-1].name, merge)
     at.add(lower.name, merge)
     left_over.add(fewer.name, merge)
@@ -158,53 +158,53 @@ def _emit_tile(module: Module, panels: Tile, tile: Tile, dtype: DType) -> None:
     for phi, total, new in zip(phis, totals, merged, strict=True):
         phi.add(total.name, before)
         phi.add(new.name, merge)
-    for phi, total, address in zip(phis, totals, _places(words, tile, dtype, to.value, stride), strict=True):
-        _store(words, total._replace(name=phi.value.name), address)
+    for phi, total, address in zip(phis, totals, _places(ops, tile, dtype, to.value, stride), strict=True):
+        _store(ops, total._replace(name=phi.value.name), address)
     function.ret()
     function.finish()
 
 
-def _places(words: Words, tile: Tile, dtype: DType, first: Value, stride: Value) -> Iterator[str]:
+def _places(ops: ScalarOps, tile: Tile, dtype: DType, first: Value, stride: Value) -> Iterator[str]:
     """The addresses of a tile's vectors in memory, row by row from ``first``."""
     row = first
     for number in range(tile.rows):
         for vector in range(tile.vectors):
-            yield _address(words, dtype, row, str(vector * tile.lanes))
+            yield _address(ops, dtype, row, str(vector * tile.lanes))
         if number < tile.rows - 1:
-            row = words.function.emit("ptr", f"getelementptr inbounds {words.type(dtype)}, {row}, {stride}")
+            row = ops.function.emit("ptr", f"getelementptr inbounds {ops.type(dtype)}, {row}, {stride}")
 
 
-def _fetch(words: Words, address: str, *, write: bool = False) -> None:
+def _fetch(ops: ScalarOps, address: str, *, write: bool = False) -> None:
     """Ask for a line of memory that will be used soon; any address will do."""
-    words.function.module.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\n")
-    words.function.do(f"call void @llvm.prefetch.p0(ptr {address}, i32 {int(write)}, i32 3, i32 1)")
+    ops.function.module.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\n")
+    ops.function.do(f"call void @llvm.prefetch.p0(ptr {address}, i32 {int(write)}, i32 3, i32 1)")
 
 
 def _emit_square(module: Module, lanes: int, dtype: DType) -> None:
     function = Function(module, f"jg_square_{SHORT_NAMES[dtype]}", "void", linkage="hidden", attributes="nounwind")
     square, stride = function.argument("ptr", "noalias readonly"), function.argument("i64")
     to, width = function.argument("ptr", "noalias"), function.argument("i64")
-    words = Words(function, dtype)
+    ops = ScalarOps(function, dtype)
     half = lanes // 2
     halves = []
     for row in range(lanes):
-        ends = [_address(words, dtype, square, str(place)) for place in (0, half)]
-        halves.append([_load(words, dtype, end, half) for end in ends])
+        ends = [_address(ops, dtype, square, str(place)) for place in (0, half)]
+        halves.append([_load(ops, dtype, end, half) for end in ends])
         if row < lanes - 1:
-            square = function.emit("ptr", f"getelementptr inbounds {words.type(dtype)}, {square}, {stride}")
+            square = function.emit("ptr", f"getelementptr inbounds {ops.type(dtype)}, {square}, {stride}")
     # Halves of two rows make a register: loading them so spares the first round of exchanges.
     joined = list(range(lanes))
     rows = [
-        _shuffle(words, halves[row][side], halves[row + half][side], joined) for side in (0, 1) for row in range(half)
+        _shuffle(ops, halves[row][side], halves[row + half][side], joined) for side in (0, 1) for row in range(half)
     ]
-    for column in _transposed(words, rows):
-        _store(words, column, to.name)
-        to = function.emit("ptr", f"getelementptr inbounds {words.type(dtype)}, {to}, {width}")
+    for column in _transposed(ops, rows):
+        _store(ops, column, to.name)
+        to = function.emit("ptr", f"getelementptr inbounds {ops.type(dtype)}, {to}, {width}")
     function.ret()
     function.finish()
 
 
-def _transposed(words: Words, rows: list[Scalar]) -> list[Scalar]:
+def _transposed(ops: ScalarOps, rows: list[Scalar]) -> list[Scalar]:
     """The columns of a square, by swapping the off-diagonal quarters of ever smaller blocks.
 
     The largest have been swapped: ``rows`` are the first halves of rows j and j + lanes/2, then the second halves.
@@ -218,27 +218,27 @@ def _transposed(words: Words, rows: list[Scalar]) -> list[Scalar]:
             upper, lower = rows[row], rows[row + block]
             left = [j if not j & block else lanes + j - block for j in range(lanes)]
             right = [j + block if not j & block else lanes + j for j in range(lanes)]
-            rows[row], rows[row + block] = (_shuffle(words, upper, lower, picks) for picks in (left, right))
+            rows[row], rows[row + block] = (_shuffle(ops, upper, lower, picks) for picks in (left, right))
         block //= 2
     return rows
 
 
-def _shuffle(words: Words, x: Scalar, y: Scalar, picks: list[int]) -> Scalar:
+def _shuffle(ops: ScalarOps, x: Scalar, y: Scalar, picks: list[int]) -> Scalar:
     mask = ", ".join(f"i32 {pick}" for pick in picks)
-    return words.make(f"shufflevector {x}, {y}, <{len(picks)} x i32> <{mask}>", x.dtype, len(picks))
+    return ops.make(f"shufflevector {x}, {y}, <{len(picks)} x i32> <{mask}>", x.dtype, len(picks))
 
 
-def _load(words: Words, dtype: DType, address: str, lanes: int) -> Scalar:
-    type = words.type(dtype, lanes)
-    return words.make(f"load {type}, ptr {address}, align {dtype.itemsize}", dtype, lanes)
+def _load(ops: ScalarOps, dtype: DType, address: str, lanes: int) -> Scalar:
+    type = ops.type(dtype, lanes)
+    return ops.make(f"load {type}, ptr {address}, align {dtype.itemsize}", dtype, lanes)
 
 
-def _store(words: Words, value: Scalar, address: str) -> None:
-    words.function.do(f"store {value}, ptr {address}, align {value.dtype.itemsize}")
+def _store(ops: ScalarOps, value: Scalar, address: str) -> None:
+    ops.function.do(f"store {value}, ptr {address}, align {value.dtype.itemsize}")
 
 
 def _steps(
-    words: Words,
+    ops: ScalarOps,
     panels: Tile,
     tile: Tile,
     dtype: DType,
@@ -248,7 +248,7 @@ def _steps(
     totals: list[Scalar],
 ) -> list[Scalar]:
     """``totals`` after all steps of k. Unrolling the loop would gain nothing: a step fills the ports."""
-    function = words.function
+    function = ops.function
     before, loop, after = function.block, function.label("loop"), function.label("after")
     any_ = function.emit("i1", f"icmp sgt {depth}, 0")
     function.branch(any_.name, loop, after)
@@ -259,9 +259,9 @@ def _steps(
     for phi, total in zip(phis, totals, strict=True):
         phi.add(total.name, before)
     current = [total._replace(name=phi.value.name) for phi, total in zip(phis, totals, strict=True)]
-    left_row = _scaled(words, dtype, left, k.value, panels.rows)
-    right_row = _scaled(words, dtype, right, k.value, panels.columns)
-    current = _step(words, panels, tile, dtype, left_row, right_row, current)
+    left_row = _scaled(ops, dtype, left, k.value, panels.rows)
+    right_row = _scaled(ops, dtype, right, k.value, panels.columns)
+    current = _step(ops, panels, tile, dtype, left_row, right_row, current)
     stepped = function.emit("i64", f"add nsw {k.value}, 1")
     k.add(stepped.name, loop)
     for phi, total in zip(phis, current, strict=True):
@@ -279,31 +279,31 @@ def _steps(
 
 
 def _step(
-    words: Words, panels: Tile, tile: Tile, dtype: DType, left: Value, right: Value, totals: list[Scalar]
+    ops: ScalarOps, panels: Tile, tile: Tile, dtype: DType, left: Value, right: Value, totals: list[Scalar]
 ) -> list[Scalar]:
     """One multiply-add of every accumulator."""
     vectors = []
     for vector in range(tile.vectors):
-        _fetch(words, _beyond(words, dtype, right, AHEAD * panels.columns + vector * tile.lanes))
-        vectors.append(_load(words, dtype, _address(words, dtype, right, str(vector * tile.lanes)), tile.lanes))
-    _fetch(words, _beyond(words, dtype, left, AHEAD * panels.rows))
+        _fetch(ops, _beyond(ops, dtype, right, AHEAD * panels.columns + vector * tile.lanes))
+        vectors.append(_load(ops, dtype, _address(ops, dtype, right, str(vector * tile.lanes)), tile.lanes))
+    _fetch(ops, _beyond(ops, dtype, left, AHEAD * panels.rows))
     results = []
     for row in range(tile.rows):
-        spread = words.splat(_load(words, dtype, _address(words, dtype, left, str(row)), 1), tile.lanes)
+        spread = ops.splat(_load(ops, dtype, _address(ops, dtype, left, str(row)), 1), tile.lanes)
         own = totals[row * tile.vectors : (row + 1) * tile.vectors]
-        results += [words.fma(spread, vector, total) for vector, total in zip(vectors, own, strict=True)]
+        results += [ops.fma(spread, vector, total) for vector, total in zip(vectors, own, strict=True)]
     return results
 
 
-def _scaled(words: Words, dtype: DType, base: Value, k: Value, width: int) -> Value:
-    place = words.function.emit("i64", f"mul nsw {k}, {width}")
-    return words.function.emit("ptr", f"getelementptr inbounds {words.type(dtype)}, {base}, {place}")
+def _scaled(ops: ScalarOps, dtype: DType, base: Value, k: Value, width: int) -> Value:
+    place = ops.function.emit("i64", f"mul nsw {k}, {width}")
+    return ops.function.emit("ptr", f"getelementptr inbounds {ops.type(dtype)}, {base}, {place}")
 
 
-def _address(words: Words, dtype: DType, base: Value, offset: str) -> str:
-    return words.function.emit("ptr", f"getelementptr inbounds {words.type(dtype)}, {base}, i64 {offset}").name
+def _address(ops: ScalarOps, dtype: DType, base: Value, offset: str) -> str:
+    return ops.function.emit("ptr", f"getelementptr inbounds {ops.type(dtype)}, {base}, i64 {offset}").name
 
 
-def _beyond(words: Words, dtype: DType, base: Value, offset: int) -> str:
+def _beyond(ops: ScalarOps, dtype: DType, base: Value, offset: int) -> str:
     """An address that may be past the end of its memory: for ``_fetch`` alone."""
-    return words.function.emit("ptr", f"getelementptr {words.type(dtype)}, {base}, i64 {offset}").name
+    return ops.function.emit("ptr", f"getelementptr {ops.type(dtype)}, {base}, i64 {offset}").name

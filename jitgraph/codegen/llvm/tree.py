@@ -45,15 +45,15 @@ class Tree:
         known = constant_of(steps)
         if known is not None:
             return integer(known >> self.chunk_bits)
-        return self.env.words.make(f"lshr {steps}, {self.chunk_bits}", steps.dtype, 1) if self.chunk_bits else steps
+        return self.env.ops.make(f"lshr {steps}, {self.chunk_bits}", steps.dtype, 1) if self.chunk_bits else steps
 
     def height(self, number: Scalar) -> Scalar:
         """How many runs wait before chunk ``number``."""
-        return self.env.words.intrinsic("ctpop", number)
+        return self.env.ops.intrinsic("ctpop", number)
 
     def merges(self, number: Scalar, height: Scalar, last: Scalar) -> Scalar:
         """With how many of them chunk ``number`` merges; ``last`` says whether it is the last one."""
-        s = self.env.words
+        s = self.env.ops
         zeros = s.make(f"xor {number}, -1", number.dtype, 1)
         ones = s.make(f"call i64 @llvm.cttz.i64({zeros}, i1 false)", number.dtype, 1)
         return s.select(last, height, ones)

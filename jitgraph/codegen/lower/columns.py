@@ -14,8 +14,8 @@ from jitgraph.codegen.kernel import LoopKind, Var
 from jitgraph.codegen.lower.recorder import Recorder, Storage
 from jitgraph.codegen.lower.reduction import combine, combiner, element_at, identity
 from jitgraph.codegen.lower.row_group import Rows, store_at
+from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.values import Evaluator
-from jitgraph.codegen.lower.words import Words
 from jitgraph.dtypes import bool_
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node
@@ -67,12 +67,12 @@ def reduce_parts(
 
         def add_rows(chunk: DimLike, group: DimLike, column: DimLike) -> None:
             begin = part * span + chunk * CHAIN + group * _TOGETHER
-            words = Words(recorder, bool_)
-            fresh = words.cmp("eq", recorder.index_value(group), recorder.index_value(0))
+            ops = ScalarOps(recorder, bool_)
+            fresh = ops.cmp("eq", recorder.index_value(group), recorder.index_value(0))
             start: list[Var] = []
             for node, locals_ in held.items():
                 for local, init in zip(locals_, identity(recorder, node), strict=True):
-                    start.append(words.select(fresh, init, recorder.load_local(local, chunk * width + column)))
+                    start.append(ops.select(fresh, init, recorder.load_local(local, chunk * width + column)))
 
             def step(position: DimLike, carried: tuple[Var, ...]) -> tuple[Var, ...]:
                 index = {**dict(zip(form.kept, (*row, column), strict=True)), axis: position}
@@ -81,7 +81,9 @@ def reduce_parts(
                 remaining = list(carried)
                 for node, locals_ in held.items():
                     old, remaining = tuple(remaining[: len(locals_)]), remaining[len(locals_) :]
-                    following += combine(node, Words(recorder, old[0].dtype), old, element_at(values, node, at, None))
+                    following += combine(
+                        node, ScalarOps(recorder, old[0].dtype), old, element_at(values, node, at, None)
+                    )
                 store_at(values, form.full, at)
                 return tuple(following)
 

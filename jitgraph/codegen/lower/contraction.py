@@ -9,8 +9,8 @@ from jitgraph.codegen.kernel import LoopKind, Var
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.movement import at_least, below, both
 from jitgraph.codegen.lower.recorder import Recorder
+from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.values import Evaluator, Index, accumulator
-from jitgraph.codegen.lower.words import Words
 from jitgraph.dtypes import bool_
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
@@ -22,9 +22,9 @@ def _operand(values: Evaluator, value: Value, index: Index, mask: Var | None = N
     """The operand at an index, in the accumulator's dtype; 0 where ``mask`` is false."""
     x = values.at(value, index, mask)
     if mask is not None and not _is_loaded(values, value):
-        words = Words(values.recorder, x.dtype)
-        x = words.select(mask, x, words.const(0))
-    return Words(values.recorder, x.dtype).cast(x, accumulator(x.dtype))
+        ops = ScalarOps(values.recorder, x.dtype)
+        x = ops.select(mask, x, ops.const(0))
+    return ScalarOps(values.recorder, x.dtype).cast(x, accumulator(x.dtype))
 
 
 def _is_loaded(values: Evaluator, value: Value) -> bool:
@@ -40,7 +40,7 @@ def _is_loaded(values: Evaluator, value: Value) -> bool:
 
 def _epilogue(values: Evaluator, node: Node, group: Group, index: Index, acc: Var) -> None:
     """Round the sum to the op's dtype, compute what the group makes of it, and store that."""
-    values.define(node.output, index, Words(values.recorder, acc.dtype).cast(acc, node.output.dtype))
+    values.define(node.output, index, ScalarOps(values.recorder, acc.dtype).cast(acc, node.output.dtype))
     results = [values.at(value, index) for value, _ in group.outputs]
     for result, (value, storage) in zip(results, group.outputs, strict=True):
         values.recorder.store(storage, offset(index, value.shape), result)
@@ -139,9 +139,9 @@ def _source(recorder: Recorder, node: Node, place: Index, taps: list[DimLike]) -
         position = at * stride + tap * dilation - low
         inside = both(recorder, inside, at_least(recorder, position, 0))
         if spread > 1:
-            words = Words(recorder, bool_)
+            ops = ScalarOps(recorder, bool_)
             gap = recorder.index_value(position % spread)
-            inside = both(recorder, inside, words.cmp("eq", gap, recorder.index_value(0)))
+            inside = both(recorder, inside, ops.cmp("eq", gap, recorder.index_value(0)))
             position = position // spread
         inside = both(recorder, inside, below(recorder, position, extent))
         source.append(position)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from jitgraph.codegen.lower.building import ScheduleBuilder
 from jitgraph.codegen.lower.recorder import Recorder, Slot, Storage
-from jitgraph.codegen.lower.words import Words
+from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.schedule import Branch, While
 from jitgraph.dtypes import bool_, int64
 from jitgraph.ir.dims import DimLike
@@ -144,13 +144,13 @@ def _replace(selector: Regions, carries: Sequence[Held], after: Sequence[Held]) 
 
 def _count(builder: ScheduleBuilder, counter: Storage, *, start: bool) -> None:
     recorder = Recorder()
-    words = Words(recorder, int64)
-    recorder.store(counter, 0, words.const(0) if start else words.add(recorder.load(counter, 0), words.const(1)))
+    ops = ScalarOps(recorder, int64)
+    recorder.store(counter, 0, ops.const(0) if start else ops.add(recorder.load(counter, 0), ops.const(1)))
     builder.launch(recorder, "count")
 
 
 def _compare(builder: ScheduleBuilder, counter: Storage, length: DimLike, flag: Storage) -> None:
     recorder = Recorder()
-    below = Words(recorder, int64).cmp("lt", recorder.load(counter, 0), recorder.index_value(length))
+    below = ScalarOps(recorder, int64).cmp("lt", recorder.load(counter, 0), recorder.index_value(length))
     recorder.store(flag, 0, below)
     builder.launch(recorder, "more")

@@ -9,8 +9,8 @@ from jitgraph.codegen.index import offset
 from jitgraph.codegen.kernel import LoopKind, Var
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.recorder import Recorder
+from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.values import accumulator
-from jitgraph.codegen.lower.words import Words
 from jitgraph.ir.dims import DimLike
 
 CUMULATIVE = frozenset({"cumsum", "cumprod", "cummax", "cummin"})
@@ -32,7 +32,7 @@ def lower_cumulative(builder: ScheduleBuilder, group: Group) -> None:
         kinds[-1] = "vector"
     recorder = Recorder()
     values = builder.evaluator(recorder, group)
-    words = Words(recorder, wide)
+    ops = ScalarOps(recorder, wide)
     init = reduction.init(wide)
     if dtypes.is_float(wide) and init == 0:
         init = -0.0  # the identity that keeps the sign of a zero which comes first
@@ -41,10 +41,10 @@ def lower_cumulative(builder: ScheduleBuilder, group: Group) -> None:
         def step(along: DimLike, carried: tuple[Var, ...]) -> tuple[Var, ...]:
             index = (*at[:axis], along, *at[axis:])
             element = values.at(x, index)
-            following = reduction.combine(words, carried[0], words.cast(element, wide))
+            following = reduction.combine(ops, carried[0], ops.cast(element, wide))
             for value, storage in group.outputs:
-                recorder.store(storage, offset(index, value.shape), words.cast(following, x.dtype))
+                recorder.store(storage, offset(index, value.shape), ops.cast(following, x.dtype))
             return (following,)
 
-        recorder.serial(x.shape[axis], (words.const(init),), step)
+        recorder.serial(x.shape[axis], (ops.const(init),), step)
     builder.launch(recorder, group.name)

@@ -15,7 +15,7 @@ import numpy as np
 from jitgraph import dtypes
 from jitgraph.codegen.kernel import Local, Var
 from jitgraph.codegen.lower.recorder import Recorder, Storage
-from jitgraph.codegen.lower.words import Words
+from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.dtypes import DType, bool_, int64
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import dataclass
@@ -42,29 +42,29 @@ class Digits:
     def sort(self, times: DimLike) -> DimLike:
         """Sort where ``times`` is 1, do nothing where it is 0; gives the half in which the elements are then."""
         recorder = self.recorder
-        words = Words(recorder, int64)
+        ops = ScalarOps(recorder, int64)
         counts = recorder.local(int64, self._passes * _DIGITS)
         with recorder.loop("vector", times * (self._passes * _DIGITS)) as at:
-            recorder.store_local(counts, at, words.const(0))
+            recorder.store_local(counts, at, ops.const(0))
         recorder.serial(times * self.extent, (), lambda at, _: self._count(counts, at))
         (half,) = recorder.serial(
-            times * self._passes, (words.const(0),), lambda turn, carried: (self._pass(counts, turn, *carried),)
+            times * self._passes, (ops.const(0),), lambda turn, carried: (self._pass(counts, turn, *carried),)
         )
         return recorder.as_index(half, 2)
 
     def _count(self, counts: Local, at: DimLike) -> tuple[Var, ...]:
         recorder = self.recorder
-        words = Words(recorder, int64)
+        ops = ScalarOps(recorder, int64)
         key = self._key(recorder.load(self.keys, self.row + at, again=True))
         for turn in range(self._passes):
-            place = turn * _DIGITS + self._digit(key, words.const(turn * _BITS))
-            recorder.store_local(counts, place, words.add(recorder.load_local(counts, place), words.const(1)))
+            place = turn * _DIGITS + self._digit(key, ops.const(turn * _BITS))
+            recorder.store_local(counts, place, ops.add(recorder.load_local(counts, place), ops.const(1)))
         return ()
 
     def _pass(self, counts: Local, turn: DimLike, half: Var) -> Var:
         """Move the elements into the order of one digit; gives the half in which they are then."""
         recorder = self.recorder
-        words = Words(recorder, int64)
+        ops = ScalarOps(recorder, int64)
         size = recorder.index_value(self.extent)
 
         def begin(digit: DimLike, carried: tuple[Var, ...]) -> tuple[Var, ...]:
@@ -72,11 +72,11 @@ class Digits:
             place = turn * _DIGITS + digit
             count = recorder.load_local(counts, place)
             recorder.store_local(counts, place, before)
-            return words.add(before, count), words.max(most, count)
+            return ops.add(before, count), ops.max(most, count)
 
-        _, most = recorder.serial(_DIGITS, (words.const(0), words.const(0)), begin)
-        moves = words.cast(words.cmp("lt", most, size), int64)
-        other = words.xor(half, moves)
+        _, most = recorder.serial(_DIGITS, (ops.const(0), ops.const(0)), begin)
+        moves = ops.cast(ops.cmp("lt", most, size), int64)
+        other = ops.xor(half, moves)
         source = self.row + recorder.as_index(half, 2) * self.extent
         target = self.row + recorder.as_index(other, 2) * self.extent
         shift = recorder.index_value(turn * _BITS)
@@ -86,7 +86,7 @@ class Digits:
             origin = recorder.load(self.places, source + at, again=True) if self.places is not None else None
             place = turn * _DIGITS + self._digit(self._key(element), shift)
             to = recorder.load_local(counts, place)
-            recorder.store_local(counts, place, words.add(to, words.const(1)))
+            recorder.store_local(counts, place, ops.add(to, ops.const(1)))
             position = target + recorder.as_index(to, self.extent)
             recorder.store(self.keys, position, element)
             if self.places is not None and origin is not None:
@@ -98,9 +98,9 @@ class Digits:
 
     def _digit(self, key: Var, shift: Var) -> DimLike:
         recorder = self.recorder
-        words = Words(recorder, key.dtype)
-        digit = words.and_(words.shr(key, words.cast(shift, key.dtype)), words.const(_DIGITS - 1))
-        return recorder.as_index(Words(recorder, int64).cast(digit, int64), _DIGITS)
+        ops = ScalarOps(recorder, key.dtype)
+        digit = ops.and_(ops.shr(key, ops.cast(shift, key.dtype)), ops.const(_DIGITS - 1))
+        return recorder.as_index(ScalarOps(recorder, int64).cast(digit, int64), _DIGITS)
 
     def _key(self, x: Var) -> Var:
         """The key of an element; its lowest bits count, as many as the element has."""
@@ -109,28 +109,28 @@ class Digits:
             key = self._key_of_float(x)
         else:
             wide = _word(dtype)
-            key = Words(recorder, wide).cast(x, wide)
-        words = Words(recorder, key.dtype)
+            key = ScalarOps(recorder, wide).cast(x, wide)
+        ops = ScalarOps(recorder, key.dtype)
         flips = 0 if dtype.kind in "ub" else 1 << (8 * dtype.itemsize - 1)
         if self.descending:
             flips ^= (1 << (8 * dtype.itemsize)) - 1
-        return words.xor(key, words.const(flips)) if flips else key
+        return ops.xor(key, ops.const(flips)) if flips else key
 
     def _key_of_float(self, x: Var) -> Var:
         """A signed integer in the order of the floats."""
         recorder, dtype = self.recorder, x.dtype
         bits = np.dtype(f"int{8 * dtype.itemsize}")
         wide = _word(bits)
-        words = Words(recorder, wide)
-        raw = words.cast(words.bitcast(x, bits), wide)
+        ops = ScalarOps(recorder, wide)
+        raw = ops.cast(ops.bitcast(x, bits), wide)
         most = (1 << (8 * dtype.itemsize - 1)) - 1
-        magnitude = words.and_(raw, words.const(most))
-        sign = words.shr(raw, words.const(8 * wide.itemsize - 1))
-        ordered = words.xor(raw, words.and_(sign, words.const(most)))
-        logic = Words(recorder, bool_)
+        magnitude = ops.and_(raw, ops.const(most))
+        sign = ops.shr(raw, ops.const(8 * wide.itemsize - 1))
+        ordered = ops.xor(raw, ops.and_(sign, ops.const(most)))
+        logic = ScalarOps(recorder, bool_)
         infinity = int(np.array(np.inf).astype(dtype).view(bits))
-        ordered = logic.select(words.cmp("eq", magnitude, words.const(0)), words.const(0), ordered)
-        return logic.select(words.cmp("gt", magnitude, words.const(infinity)), words.const(most), ordered)
+        ordered = logic.select(ops.cmp("eq", magnitude, ops.const(0)), ops.const(0), ordered)
+        return logic.select(ops.cmp("gt", magnitude, ops.const(infinity)), ops.const(most), ordered)
 
 
 def _word(dtype: DType) -> DType:

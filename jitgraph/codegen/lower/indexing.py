@@ -9,8 +9,8 @@ from jitgraph.codegen.kernel import Var
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.movement import at_least, below, both
 from jitgraph.codegen.lower.recorder import Recorder
+from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.values import Evaluator, Index, Inline
-from jitgraph.codegen.lower.words import Words
 from jitgraph.codegen.schedule import CheckSite
 from jitgraph.dtypes import bool_, int64
 from jitgraph.ir.dims import DimLike
@@ -25,16 +25,16 @@ def wrapped(values: Evaluator, node: Node, number: Var, extent: DimLike, mask: V
     """
     from_end = node.attrs.get("negative", True)
     recorder = values.recorder
-    words = Words(recorder, int64)
+    ops = ScalarOps(recorder, int64)
     bound = recorder.index_value(extent)
     if check:
         site = CheckSite("IndexError", out_of_range(node.op.name, "{index}", "{bound}"), node.location)
-        least = words.neg(bound) if from_end else words.const(0)
-        fits = words.and_(words.cmp("ge", number, least), words.cmp("lt", number, bound))
-        ok = fits if mask is None else words.or_(fits, words.not_(mask))
+        least = ops.neg(bound) if from_end else ops.const(0)
+        fits = ops.and_(ops.cmp("ge", number, least), ops.cmp("lt", number, bound))
+        ok = fits if mask is None else ops.or_(fits, ops.not_(mask))
         recorder.check(ok, values.sites.number(site), number, bound)
     if from_end:
-        number = words.select(words.cmp("lt", number, words.const(0)), words.add(number, bound), number)
+        number = ops.select(ops.cmp("lt", number, ops.const(0)), ops.add(number, bound), number)
     return recorder.as_index(number, extent)
 
 
@@ -49,9 +49,9 @@ def _gather_at(values: Evaluator, node: Node, output: int, index: Index, mask: V
 
 def clamped(recorder: Recorder, start: Var, extent: DimLike, size: DimLike) -> DimLike:
     """A start along an axis of ``extent``, moved so that ``size`` elements fit."""
-    words = Words(recorder, int64)
+    ops = ScalarOps(recorder, int64)
     room = recorder.index_value(extent - size)
-    inside = words.max(words.min(start, room), words.const(0))
+    inside = ops.max(ops.min(start, room), ops.const(0))
     return recorder.as_index(inside, extent - size + 1)
 
 
@@ -82,9 +82,9 @@ def _dynamic_update_slice_at(values: Evaluator, node: Node, output: int, index: 
     if inside is None:
         return values.at(update, tuple(source), mask)
     new = values.at(update, tuple(source), both(recorder, mask, inside))
-    outside = Words(recorder, bool_).not_(inside)
+    outside = ScalarOps(recorder, bool_).not_(inside)
     old = values.at(x, index, both(recorder, mask, outside))
-    return Words(recorder, new.dtype).select(inside, new, old)
+    return ScalarOps(recorder, new.dtype).select(inside, new, old)
 
 
 def check_indices(builder: ScheduleBuilder, group: Group) -> Group:

@@ -24,7 +24,7 @@ MOST_BYTES: Final = 256 << 10
 
 VECTOR_BYTES: Final = 64  # of an element of all rows that are worked on at once, where neighbouring rows are lanes
 
-_WORTHWHILE: Final = 10.0  # words, from which on keeping a value is cheaper than computing it again
+_WORTHWHILE: Final = 10.0  # scalar ops, from which on keeping a value is cheaper than computing it again
 _WORK: Final = {"const": 0.0, "call": 20.0, "div": 8.0, "rem": 16.0, "sqrt": 8.0}
 
 
@@ -88,13 +88,13 @@ def worth_keeping(graph: Graph, outputs: set[Value], axis: int, shape: tuple[Dim
 
 
 def _work(graph: Graph, node: Node, shape: tuple[DimLike, ...], known: dict[Value, float]) -> float:
-    """The words that one element of a node takes from what is loaded or of a row, which costs a word."""
+    """The scalar ops that one element of a node takes from what is loaded or of a row, which costs one."""
     from jitgraph.codegen.lower.values import apply_scalar
 
     recorder = Recorder()
     apply_scalar(recorder, node, [recorder.var(value.dtype) for value in node.inputs])
-    words = [statement.word for statement in statements_of(recorder.written) if isinstance(statement, Let)]
-    total = sum(_WORK.get(word, 1.0) for word in words)
+    ops = [statement.op for statement in statements_of(recorder.written) if isinstance(statement, Let)]
+    total = sum(_WORK.get(op, 1.0) for op in ops)
     seen = dict(known)
     for value in dict.fromkeys(node.inputs):
         producer = graph.producers.get(value)

@@ -6,8 +6,8 @@ from typing import Any
 
 from jitgraph.codegen.kernel import Var
 from jitgraph.codegen.lower.recorder import Recorder
+from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.values import Evaluator, Index, Inline
-from jitgraph.codegen.lower.words import Words
 from jitgraph.dtypes import bool_
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node
@@ -17,7 +17,7 @@ def both(recorder: Recorder, left: Var | None, right: Var | None) -> Var | None:
     """The conjunction of two masks; None is true everywhere."""
     if left is None or right is None:
         return left if right is None else right
-    return Words(recorder, bool_).and_(left, right)
+    return ScalarOps(recorder, bool_).and_(left, right)
 
 
 def at_least(recorder: Recorder, index: DimLike, bound: DimLike) -> Var | None:
@@ -25,8 +25,8 @@ def at_least(recorder: Recorder, index: DimLike, bound: DimLike) -> Var | None:
     low, _ = recorder.ranges.bounds(index)
     if low is not None and recorder.ranges.nonnegative(low - bound):
         return None
-    words = Words(recorder, bool_)
-    return words.cmp("ge", recorder.index_value(index), recorder.index_value(bound))
+    ops = ScalarOps(recorder, bool_)
+    return ops.cmp("ge", recorder.index_value(index), recorder.index_value(bound))
 
 
 def below(recorder: Recorder, index: DimLike, bound: DimLike) -> Var | None:
@@ -34,8 +34,8 @@ def below(recorder: Recorder, index: DimLike, bound: DimLike) -> Var | None:
     _, high = recorder.ranges.bounds(index)
     if high is not None and recorder.ranges.nonnegative(bound - 1 - high):
         return None
-    words = Words(recorder, bool_)
-    return words.cmp("lt", recorder.index_value(index), recorder.index_value(bound))
+    ops = ScalarOps(recorder, bool_)
+    return ops.cmp("lt", recorder.index_value(index), recorder.index_value(bound))
 
 
 def moved_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var | None) -> Var:
@@ -59,11 +59,11 @@ def moved_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var
         found.append((condition, values.at(operand, source, here)))
         if condition is None:
             break
-        left = both(recorder, left, Words(recorder, bool_).not_(condition))
+        left = both(recorder, left, ScalarOps(recorder, bool_).not_(condition))
     _, result = found.pop()
     for condition, value in reversed(found):
         assert condition is not None
-        result = Words(recorder, value.dtype).select(condition, value, result)
+        result = ScalarOps(recorder, value.dtype).select(condition, value, result)
     return result
 
 

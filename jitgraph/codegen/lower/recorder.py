@@ -35,7 +35,7 @@ from jitgraph.codegen.kernel import (
     Var,
 )
 from jitgraph.codegen.lower.nest import merge_loops, tile_transposed
-from jitgraph.codegen.lower.words import Words
+from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.traversal import dims_of, sizes_of, statements_of
 from jitgraph.dtypes import DType
 from jitgraph.ir import dims
@@ -43,7 +43,7 @@ from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.ir.types import TensorType
 from jitgraph.records import dataclass
 
-Combiner = Callable[["Words", tuple[Var, ...], tuple[Var, ...]], tuple[Var, ...]]
+Combiner = Callable[["ScalarOps", tuple[Var, ...], tuple[Var, ...]], tuple[Var, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,17 +151,17 @@ class Recorder:
     # --- statements
 
     def let(
-        self, dtype: DType, word: str, args: tuple[Var, ...] = (), param: float | int | bool | str | None = None
+        self, dtype: DType, op: str, args: tuple[Var, ...] = (), param: float | int | bool | str | None = None
     ) -> Var:
-        """``word(args)`` as a variable."""
+        """``op(args)`` as a variable."""
         # 0.0 and -0.0 are equal keys but different constants, and so are 1 and True; repr tells them apart.
-        key = (word, args, repr(param), dtype)
+        key = (op, args, repr(param), dtype)
         known = self.recall(key)
         if known is not None:
             return known[0]
         depth = self._home(arg.name for arg in args)
         var = self._at(self.var(dtype), depth)
-        self._write(Let(var, word, args, param), depth)
+        self._write(Let(var, op, args, param), depth)
         self.remember(key, (var,))
         return var
 
@@ -388,7 +388,7 @@ class Recorder:
         apart._count = self._count
         left = tuple(apart.var(var.dtype) for var in init)
         right = tuple(apart.var(var.dtype) for var in init)
-        results = combine(Words(apart, left[0].dtype), left, right)
+        results = combine(ScalarOps(apart, left[0].dtype), left, right)
         self._count = apart._count
         body = tuple(s for s in apart._blocks[0].statements if isinstance(s, Let))
         return Combine(left, right, body, results)

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from jitgraph.codegen.kernel import Var
 from jitgraph.codegen.lower.recorder import Combiner, Recorder
+from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.values import Evaluator, Index, Inline, accumulator
-from jitgraph.codegen.lower.words import Words
 from jitgraph.dtypes import int64, is_float
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
@@ -69,7 +69,7 @@ def reduced_at(values: Evaluator, node: Node, output: int, index: Index, mask: V
 
 def finished(recorder: Recorder, node: Node, folded: tuple[Var, ...]) -> Var:
     """What a reduction gives for its accumulators: the last one, in the output's dtype."""
-    return Words(recorder, folded[-1].dtype).cast(folded[-1], node.output.dtype)
+    return ScalarOps(recorder, folded[-1].dtype).cast(folded[-1], node.output.dtype)
 
 
 def identity(recorder: Recorder, node: Node) -> tuple[Var, ...]:
@@ -77,26 +77,26 @@ def identity(recorder: Recorder, node: Node) -> tuple[Var, ...]:
     assert node.op.reduction is not None
     wide = accumulator(node.inputs[0].dtype)
     init: Any = node.op.reduction.init(wide)
-    words = Words(recorder, wide)
-    return (words.const(init[0]), words.const(init[1], int64)) if isinstance(init, tuple) else (words.const(init),)
+    ops = ScalarOps(recorder, wide)
+    return (ops.const(init[0]), ops.const(init[1], int64)) if isinstance(init, tuple) else (ops.const(init),)
 
 
 def element_at(values: Evaluator, node: Node, index: Index, mask: Var | None) -> tuple[Var, ...]:
     """What one element of the operand contributes: itself, and for a tuple accumulator its position along the axis."""
     x = values.at(node.inputs[0], index, mask)
-    wide = Words(values.recorder, x.dtype).cast(x, accumulator(x.dtype))
+    wide = ScalarOps(values.recorder, x.dtype).cast(x, accumulator(x.dtype))
     if len(identity(values.recorder, node)) == 1:
         return (wide,)
     (axis,) = reduced_axes(node)
     return wide, values.recorder.index_value(index[axis])
 
 
-def combine(node: Node, words: Words, left: tuple[Var, ...], right: tuple[Var, ...]) -> tuple[Var, ...]:
+def combine(node: Node, ops: ScalarOps, left: tuple[Var, ...], right: tuple[Var, ...]) -> tuple[Var, ...]:
     """Two accumulators as one."""
     assert node.op.reduction is not None
     if len(left) == 1:
-        return (node.op.reduction.combine(words, left[0], right[0]),)
-    result = node.op.reduction.combine(words, left, right)
+        return (node.op.reduction.combine(ops, left[0], right[0]),)
+    result = node.op.reduction.combine(ops, left, right)
     return tuple(result)
 
 
@@ -136,7 +136,7 @@ def fold_runs(
 
 def combiner(node: Node) -> Combiner:
     """``combine`` for a reduce loop."""
-    return lambda words, left, right: combine(node, words, left, right)
+    return lambda ops, left, right: combine(node, ops, left, right)
 
 
 def or_empty(recorder: Recorder, node: Node, extent: DimLike, folded: tuple[Var, ...]) -> tuple[Var, ...]:
@@ -145,12 +145,12 @@ def or_empty(recorder: Recorder, node: Node, extent: DimLike, folded: tuple[Var,
     if node.op.reduction.empty is None or not rounds(node) or (isinstance(extent, int) and extent > 0):
         return folded
     (value,) = folded
-    words = Words(recorder, value.dtype)
-    empty = words.const(node.op.reduction.empty(value.dtype))
+    ops = ScalarOps(recorder, value.dtype)
+    empty = ops.const(node.op.reduction.empty(value.dtype))
     if extent == 0:
         return (empty,)
-    none = words.cmp("eq", recorder.index_value(extent), recorder.index_value(0))
-    return (words.select(none, empty, value),)
+    none = ops.cmp("eq", recorder.index_value(extent), recorder.index_value(0))
+    return (ops.select(none, empty, value),)
 
 
 REDUCTION: dict[str, Inline] = {"reduce": reduced_at}

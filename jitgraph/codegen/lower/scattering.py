@@ -13,8 +13,8 @@ from jitgraph.codegen.kernel import LoopKind
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.indexing import wrapped
 from jitgraph.codegen.lower.recorder import Recorder, Storage
+from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.values import accumulator
-from jitgraph.codegen.lower.words import Words
 from jitgraph.ir import dims
 from jitgraph.ir.types import TensorType
 
@@ -40,7 +40,7 @@ def lower_scatter(builder: ScheduleBuilder, group: Group) -> None:
     values = builder.evaluator(recorder, group)
     with recorder.loops(independent(len(shape)), shape) as index:
         start = values.at(x, index)
-        recorder.store(work, offset(index, shape), Words(recorder, dtype).cast(start, wide))
+        recorder.store(work, offset(index, shape), ScalarOps(recorder, dtype).cast(start, wide))
     if not is_empty(updates.tensor):
         others = (*shape[:axis], *shape[axis + 1 :])
         after = axis + len(indices.shape)
@@ -52,10 +52,10 @@ def lower_scatter(builder: ScheduleBuilder, group: Group) -> None:
                 position = wrapped(values, node, number, shape[axis], None, check=node not in group.checked)
                 target = offset((*at[:axis], position, *at[axis:]), shape)
                 new = values.at(updates, (*at[:axis], *place, *at[axis:]))
-                words = Words(recorder, new.dtype)
-                new = words.cast(new, wide)
+                ops = ScalarOps(recorder, new.dtype)
+                new = ops.cast(new, wide)
                 if adds:
-                    new = Words(recorder, wide).add(recorder.load(work, target, again=True), new)
+                    new = ScalarOps(recorder, wide).add(recorder.load(work, target, again=True), new)
                 recorder.store(work, target, new)
                 return ()
 
@@ -73,4 +73,6 @@ def _round(recorder: Recorder, work: Storage, results: list[Storage]) -> None:
     with recorder.loops(independent(len(shape)), shape) as index:
         final = recorder.load(work, offset(index, shape), again=True)
         for target in targets:
-            recorder.store(target, offset(index, shape), Words(recorder, final.dtype).cast(final, target.type.dtype))
+            recorder.store(
+                target, offset(index, shape), ScalarOps(recorder, final.dtype).cast(final, target.type.dtype)
+            )

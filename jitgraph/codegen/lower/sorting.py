@@ -22,8 +22,8 @@ from jitgraph.codegen.kernel import LoopKind, Var
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.digits import Digits
 from jitgraph.codegen.lower.recorder import Recorder, Storage
+from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.values import accumulator
-from jitgraph.codegen.lower.words import Words
 from jitgraph.dtypes import bool_, int64
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
@@ -79,10 +79,10 @@ def _sorted(
         passes = _passes(recorder, extent)
         recorder.serial(passes, (), merge.run_pass)
         return passes % 2
-    words = Words(recorder, int64)
-    long = words.cast(words.cmp("gt", recorder.index_value(extent), words.const(LONGEST_MERGED)), int64)
+    ops = ScalarOps(recorder, int64)
+    long = ops.cast(ops.cmp("gt", recorder.index_value(extent), ops.const(LONGEST_MERGED)), int64)
     is_long = recorder.as_index(long, 2)
-    is_short = recorder.as_index(words.sub(words.const(1), long), 2)
+    is_short = recorder.as_index(ops.sub(ops.const(1), long), 2)
     passes = recorder.as_index(recorder.index_value(_passes(recorder, extent) * is_short), 63)
     recorder.serial(passes, (), merge.run_pass)
     half = digits.sort(is_long)
@@ -93,14 +93,14 @@ def _passes(recorder: Recorder, extent: DimLike) -> DimLike:
     """How often runs double until one holds ``extent`` elements."""
     if isinstance(extent, int):
         return max(extent - 1, 0).bit_length()
-    words = Words(recorder, int64)
+    ops = ScalarOps(recorder, int64)
     size = recorder.index_value(extent)
 
     def doubling(turn: DimLike) -> tuple[Var, ...]:
-        width = words.shl(words.const(1), recorder.index_value(turn))
-        return (words.cast(words.cmp("lt", width, size), int64),)
+        width = ops.shl(ops.const(1), recorder.index_value(turn))
+        return (ops.cast(ops.cmp("lt", width, size), int64),)
 
-    (count,) = recorder.reduce(62, (words.const(0),), doubling, lambda s, x, y: (s.add(x[0], y[0]),), 1)
+    (count,) = recorder.reduce(62, (ops.const(0),), doubling, lambda s, x, y: (s.add(x[0], y[0]),), 1)
     return recorder.as_index(count, 63)
 
 
@@ -116,24 +116,22 @@ class _Merge:
     def run_pass(self, turn: DimLike, carried: tuple[Var, ...]) -> tuple[Var, ...]:
         """Merge neighbouring runs of 2**turn elements."""
         recorder = self.recorder
-        words = Words(recorder, int64)
+        ops = ScalarOps(recorder, int64)
         source = self.row + (turn % 2) * self.extent
         target = self.row + ((turn + 1) % 2) * self.extent
-        width = words.shl(words.const(1), recorder.index_value(turn))
+        width = ops.shl(ops.const(1), recorder.index_value(turn))
         size = recorder.index_value(self.extent)
         with recorder.loop("vector", self.extent) as along:
             place = recorder.index_value(along)
             key = recorder.load(self.keys, source + along, again=True)
             origin = recorder.load(self.places, source + along, again=True) if self.places is not None else None
-            odd = words.cmp(
-                "ne", words.and_(words.shr(place, recorder.index_value(turn)), words.const(1)), words.const(0)
-            )
-            inside = words.and_(place, words.sub(width, words.const(1)))  # the place in its own run
-            own = words.sub(place, inside)
-            other = words.select(odd, words.sub(own, width), words.min(words.add(own, width), size))
-            last = words.select(odd, own, words.min(words.add(other, width), size))
+            odd = ops.cmp("ne", ops.and_(ops.shr(place, recorder.index_value(turn)), ops.const(1)), ops.const(0))
+            inside = ops.and_(place, ops.sub(width, ops.const(1)))  # the place in its own run
+            own = ops.sub(place, inside)
+            other = ops.select(odd, ops.sub(own, width), ops.min(ops.add(own, width), size))
+            last = ops.select(odd, own, ops.min(ops.add(other, width), size))
             before = self._bisect(turn, source, key, odd, other, last)
-            merged = words.add(words.add(words.min(own, other), inside), words.sub(before, other))
+            merged = ops.add(ops.add(ops.min(own, other), inside), ops.sub(before, other))
             # Without a right run ``other`` is the end, nothing comes before, and the run stays where it is.
             position = recorder.as_index(merged, self.extent)
             recorder.store(self.keys, target + position, key)
@@ -144,20 +142,20 @@ class _Merge:
     def _bisect(self, turn: DimLike, source: DimLike, key: Var, odd: Var, first: Var, last: Var) -> Var:
         """The end of the elements in ``first .. last`` that come before ``key``, which is of the other run."""
         recorder = self.recorder
-        words = Words(recorder, int64)
+        ops = ScalarOps(recorder, int64)
 
         def step(_: DimLike, bounds: tuple[Var, ...]) -> tuple[Var, ...]:
             low, high = bounds
-            active = words.cmp("lt", low, high)
-            middle = words.shr(words.add(low, high), words.const(1))
+            active = ops.cmp("lt", low, high)
+            middle = ops.shr(ops.add(low, high), ops.const(1))
             at = source + recorder.as_index(middle, self.extent)
             found = recorder.load(self.keys, at, active, again=True)
-            logic = Words(recorder, bool_)
+            logic = ScalarOps(recorder, bool_)
             # A key of the right run (odd) also comes after its equals in the left one.
             earlier = logic.select(odd, logic.not_(self._less(key, found)), self._less(found, key))
             up = logic.and_(active, earlier)
             down = logic.and_(active, logic.not_(earlier))
-            return words.select(up, words.add(middle, words.const(1)), low), words.select(down, middle, high)
+            return ops.select(up, ops.add(middle, ops.const(1)), low), ops.select(down, middle, high)
 
         low, _ = recorder.serial(turn + 1, (first, last), step)
         return low
@@ -166,10 +164,10 @@ class _Merge:
         """Whether ``x`` comes before ``y`` in the order of the sort, equal ones not."""
         if self.descending:
             x, y = y, x
-        words = Words(self.recorder, x.dtype)
-        x, y = words.cast(x, accumulator(x.dtype)), words.cast(y, accumulator(y.dtype))
-        less = words.cmp("lt", x, y)
+        ops = ScalarOps(self.recorder, x.dtype)
+        x, y = ops.cast(x, accumulator(x.dtype)), ops.cast(y, accumulator(y.dtype))
+        less = ops.cmp("lt", x, y)
         if not dtypes.is_float(x.dtype):
             return less
-        logic = Words(self.recorder, bool_)
-        return logic.or_(less, logic.and_(words.cmp("eq", x, x), words.cmp("ne", y, y)))
+        logic = ScalarOps(self.recorder, bool_)
+        return logic.or_(less, logic.and_(ops.cmp("eq", x, x), ops.cmp("ne", y, y)))

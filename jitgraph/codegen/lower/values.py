@@ -16,7 +16,7 @@ from jitgraph.codegen.index import offset
 from jitgraph.codegen.kernel import Var
 from jitgraph.codegen.lower.keeping import KeptRow
 from jitgraph.codegen.lower.recorder import Recorder, Storage
-from jitgraph.codegen.lower.words import Words
+from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.schedule import CheckSite
 from jitgraph.dtypes import DType
 from jitgraph.errors import UnsupportedOp
@@ -80,7 +80,7 @@ class Evaluator:
         A tensor without elements has none to be read: code that asks for one stands in a loop that never turns.
         """
         if 0 in value.shape:
-            return Words(self.recorder, value.dtype).const(0)
+            return ScalarOps(self.recorder, value.dtype).const(0)
         place = tuple(0 if extent == 1 else dim for dim, extent in zip(index, value.shape, strict=True))
         key = (id(value), place, mask)
         known = self.recorder.recall(key)
@@ -122,12 +122,12 @@ def apply_scalar(recorder: Recorder, node: Node, operands: Sequence[Var]) -> Var
     """The op's scalar body on scalars: 16-bit floats are widened before it and the result is rounded once."""
     scalar: Callable[..., Any] | None = node.op.scalar
     assert scalar is not None
-    plain = Words(recorder, operands[0].dtype)
+    plain = ScalarOps(recorder, operands[0].dtype)
     if "storage" in node.op.traits:
         result = scalar(plain, *operands, **node.attrs)
     else:
         wide = [plain.cast(operand, accumulator(operand.dtype)) for operand in operands]
-        result = plain.cast(scalar(Words(recorder, wide[0].dtype), *wide, **node.attrs), node.output.dtype)
+        result = plain.cast(scalar(ScalarOps(recorder, wide[0].dtype), *wide, **node.attrs), node.output.dtype)
     assert isinstance(result, Var)
     return result
 
@@ -140,7 +140,7 @@ def _full_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var
     value: Any = node.attrs["value"]
     if isinstance(value, Dim):
         return converted(values.recorder, values.recorder.index_value(value), node.output.dtype)
-    return Words(values.recorder, node.output.dtype).const(value)
+    return ScalarOps(values.recorder, node.output.dtype).const(value)
 
 
 def _iota_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var | None) -> Var:
@@ -151,14 +151,14 @@ def _iota_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var
 def _constant_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var | None) -> Var:
     value: Any = node.attrs["value"]
     if value.value.size == 1:
-        return Words(values.recorder, node.output.dtype).const(value.value.reshape(()).item())
+        return ScalarOps(values.recorder, node.output.dtype).const(value.value.reshape(()).item())
     return values.recorder.load(values.constants(node), offset(index, node.output.shape), mask)
 
 
 def converted(recorder: Recorder, number: Var, dtype: DType) -> Var:
     """An int64 scalar in another dtype; 16-bit floats by way of float32."""
-    words = Words(recorder, number.dtype)
-    return words.cast(words.cast(number, dtypes.float32) if dtype in HALF else number, dtype)
+    ops = ScalarOps(recorder, number.dtype)
+    return ops.cast(ops.cast(number, dtypes.float32) if dtype in HALF else number, dtype)
 
 
 def _random_bits_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var | None) -> Var:
@@ -167,7 +167,7 @@ def _random_bits_at(values: Evaluator, node: Node, output: int, index: Index, ma
     position = recorder.index_value(offset(index, node.output.shape))
     seed, counter = values.at(key, (0,)), values.at(key, (1,))
     assert node.op.scalar is not None
-    result = node.op.scalar(Words(recorder, seed.dtype), seed, counter, position)
+    result = node.op.scalar(ScalarOps(recorder, seed.dtype), seed, counter, position)
     assert isinstance(result, Var)
     return result
 

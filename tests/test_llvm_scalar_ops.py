@@ -1,4 +1,4 @@
-"""Every word of the scalar vocabulary in native code, as vectors and as scalars, against its meaning in NumPy."""
+"""Every scalar op in native code, as vectors and as scalars, against its meaning in NumPy."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _N, _AXIS = Dim.name("n"), Dim.name("_i0")
 
 @dataclass(frozen=True)
 class Case:
-    """A word on args of these dtypes."""
+    """A scalar op on args of these dtypes."""
 
-    word: str
+    op: str
     args: tuple[DType, ...]
     result: DType
     param: Any = None
 
     def let(self, var: Var, args: tuple[Var, ...]) -> Let:
-        return Let(var, self.word, args, self.param)
+        return Let(var, self.op, args, self.param)
 
     def expected(self, args: list[Array]) -> Array:
         s: Any = NumpyScalars(self.args[0])
-        if self.word in ("cast", "bitcast"):
-            return np.asarray(getattr(s, self.word)(args[0], self.result))
-        return np.asarray(getattr(s, self.word)(*([self.param] if self.word in ("cmp", "call") else []), *args))
+        if self.op in ("cast", "bitcast"):
+            return np.asarray(getattr(s, self.op)(args[0], self.result))
+        return np.asarray(getattr(s, self.op)(*([self.param] if self.op in ("cmp", "call") else []), *args))
 
 
 def edge_values(dtype: DType) -> Array:
@@ -102,7 +102,7 @@ def kernel_of(cases: list[Case], kind: LoopKind) -> Kernel:
         body += [case.let(result, tuple(loaded)), Store(f"out{place}_{kind}", _AXIS, result)]
         params.append(Param(f"out{place}_{kind}", case.result, _N, "write"))
     loop_body: Body = tuple(body)
-    return Kernel(f"words_{kind}", tuple(params), (Loop("_i0", _N, kind, loop_body),), ("n",))
+    return Kernel(f"scalar_ops_{kind}", tuple(params), (Loop("_i0", _N, kind, loop_body),), ("n",))
 
 
 def same(left: Array, right: Array) -> Array:
@@ -133,7 +133,7 @@ def check(cases: list[Case], target: str) -> None:
                 found = memory[f"out{place}_{kind}"]
                 wrong = np.flatnonzero(~same(found, expected))
                 assert wrong.size == 0, (
-                    f"{case.word} {case.param} {case.args} -> {case.result} {kind}: "
+                    f"{case.op} {case.param} {case.args} -> {case.result} {kind}: "
                     f"{[[a[i] for a in arrays] for i in wrong[:3]]} give {found[wrong[:3]]}, not {expected[wrong[:3]]}"
                 )
 
@@ -143,20 +143,18 @@ def cases_of(dtype: DType) -> list[Case]:
     found = [Case("cmp", two, bool_, relation) for relation in ("eq", "ne", "lt", "le", "gt", "ge")]
     found += [Case("select", (bool_, dtype, dtype), dtype)]
     if dtypes.is_bool(dtype):
-        return found + [Case(word, two, dtype) for word in ("and_", "or_", "xor")] + [Case("not_", one, dtype)]
-    found += [Case(word, two, dtype) for word in ("add", "sub", "mul", "div", "rem", "min", "max")]
-    found += [Case(word, one, dtype) for word in ("neg", "abs")]
+        return found + [Case(op, two, dtype) for op in ("and_", "or_", "xor")] + [Case("not_", one, dtype)]
+    found += [Case(op, two, dtype) for op in ("add", "sub", "mul", "div", "rem", "min", "max")]
+    found += [Case(op, one, dtype) for op in ("neg", "abs")]
     if dtypes.is_float(dtype):
-        found += [Case(word, one, dtype) for word in ("sqrt", "floor", "ceil", "rint", "trunc")]
+        found += [Case(op, one, dtype) for op in ("sqrt", "floor", "ceil", "rint", "trunc")]
         return [*found, Case("fma", (dtype,) * 3, dtype)]
-    return (
-        found + [Case(word, two, dtype) for word in ("and_", "or_", "xor", "shl", "shr")] + [Case("not_", one, dtype)]
-    )
+    return found + [Case(op, two, dtype) for op in ("and_", "or_", "xor", "shl", "shr")] + [Case("not_", one, dtype)]
 
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", DTYPES, ids=SHORT_NAMES.get)
-def test_words(dtype: DType, target: str) -> None:
+def test_scalar_ops(dtype: DType, target: str) -> None:
     check(cases_of(dtype), target)
 
 

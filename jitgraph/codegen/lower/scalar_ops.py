@@ -1,4 +1,4 @@
-"""The scalar vocabulary over a recorder: each word becomes a statement of the kernel being written."""
+"""The scalar ops over a recorder: each becomes a statement of the kernel being written."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from jitgraph.codegen.lower.recorder import Recorder
 
 
-class Words:
-    """The scalar vocabulary over a recorder: each word becomes a ``Let``."""
+class ScalarOps:
+    """The scalar ops over a recorder: each becomes a ``Let``."""
 
     def __init__(self, recorder: Recorder, dtype: DType) -> None:
         self.recorder = recorder
@@ -26,9 +26,9 @@ class Words:
         dtype = dtype if dtype is not None else self.dtype
         return self.recorder.let(dtype, "const", (), constant_of(value, dtype))
 
-    def _same(self, word: str, *args: Scalar) -> Var:
+    def _same(self, op: str, *args: Scalar) -> Var:
         operands = tuple(_var(arg) for arg in args)
-        return self.recorder.let(operands[0].dtype, word, operands)
+        return self.recorder.let(operands[0].dtype, op, operands)
 
     def add(self, x: Scalar, y: Scalar) -> Var:
         return self._same("add", x, y)

@@ -6,9 +6,9 @@ from typing import Final
 
 from jitgraph.codegen.kernel import Combine, Loop
 from jitgraph.codegen.llvm import loops, remainder, short_rows
-from jitgraph.codegen.llvm.accumulators import combined, element, lanes_from, memory, read, write
+from jitgraph.codegen.llvm.accumulators import combined, element, lanes_from, memory, read, shuffled, write
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
-from jitgraph.codegen.llvm.index import add, least, subtract
+from jitgraph.codegen.llvm.index import add, least, multiply, subtract
 from jitgraph.codegen.llvm.scalars import Scalar
 from jitgraph.codegen.llvm.structure import gathers, is_even, length, vector_lanes
 from jitgraph.codegen.llvm.tree import Tree
@@ -169,49 +169,51 @@ class _Reduction:
     def _rows(self, short: short_rows.ShortRows, begin: Scalar, end: Scalar) -> list[Scalar]:
         """The slot after the steps ``begin .. end``, which are at most ``short.together`` chunks of rows.
 
-        What the rows give goes to memory, several rows at once; the chunks then are chains side by side, and merge.
+        Where all the chunks are whole, each is a lane: a step of all of them takes a row of each. Else their slots lie
+        in memory, and rows go one at a time.
         """
         loop, env, several = self.loop, self.env, short.together
-        stores = [memory(env, value, self.chunk_steps) for value in self.init]
-
-        def put(place: Scalar, values: list[Scalar]) -> None:
-            for store, value, init in zip(stores, values, self.init, strict=True):
-                write(env, element(env, store, init, place), value)
-
-        def fill(place: Scalar, _: list[Scalar]) -> list[Scalar]:
-            put(place, [env.ops.splat(value, several) for value in self.init])
-            return []
-
-        def rows(axis: Scalar, count: int) -> list[Scalar]:
-            here = env.across(loop.axis, axis, count)
-            if count > 1:
-                short_rows.prefetch(loop, self.body, env.at({loop.axis: axis}), count)
-            here.emit(short.body if count > 1 else self.body)
-            put(subtract(env, axis, begin), [here.ops.splat(here[carry.next.name], count) for carry in loop.carries])
-            return []
-
-        def step(step: Scalar, slots: list[Scalar]) -> list[Scalar]:
-            following: list[Scalar] = []
-            for chunk in range(several):
-                place = add(env, step, integer(chunk * loop.chain))
-                places = [element(env, store, init, place) for store, init in zip(stores, self.init, strict=True)]
-                elements = [read(env, at, init, 1) for at, init in zip(places, self.init, strict=True)]
-                following += combined(env, self.combine, slots[len(following) :][: len(elements)], elements)
-            return following
-
-        count = subtract(env, end, begin)
-        whole = env.ops.and_(count, integer(-several))
-        loops.counted(env, whole, integer(self.chunk_steps), several, [], fill)  # rows that are not there add nothing
-        middle = end if is_even(loop, several) else add(env, begin, whole)
+        whole = env.ops.cmp("eq", subtract(env, end, begin), integer(self.chunk_steps))
         if short.condition is not None:
-            middle = env.ops.select(short.condition, middle, begin)
-        loops.counted(env, begin, middle, several, [], lambda axis, _: rows(axis, several))
-        if middle is not end:
-            loops.counted(env, middle, end, 1, [], lambda axis, _: rows(axis, 1))
-        slots = loops.counted(env, integer(0), integer(loop.chain), 1, several * self.init, step)
-        size = len(self.init)
-        run = [slots[start : start + size] for start in range(0, len(slots), size)]
-        return self._merged_pairs(run)
+            whole = env.ops.and_(whole, short.condition)
+        apart = short_rows.a_chunk_apart(short.body, loop)
+
+        def side_by_side(step: Scalar, slots: list[Scalar]) -> list[Scalar]:
+            ahead = add(env, begin, multiply(env, step, integer(several)))
+            short_rows.prefetch(loop, self.body, env.at({loop.axis: ahead}), several, self.chunk_steps)
+            here = env.at({loop.axis: add(env, begin, step)}).across(short_rows.CHUNK, integer(0), several)
+            here.emit(apart)
+            elements = [here.ops.splat(here[carry.next.name], several) for carry in loop.carries]
+            return combined(here, self.combine, slots, elements)
+
+        slots = [env.ops.splat(value, several) for value in self.init]
+        steps = env.ops.select(whole, integer(loop.chain), integer(0))
+        slots = loops.counted(env, integer(0), steps, 1, slots, side_by_side)
+        if short.condition is not None or not is_even(loop, self.chunk_steps):
+            first = env.ops.select(whole, end, begin)
+            slots = self._rows_singly(first, end, begin, slots)
+        while slots[0].lanes > 2:
+            pairs = [[shuffled(env, x, None, list(range(odd, x.lanes, 2))) for x in slots] for odd in (0, 1)]
+            slots = combined(env, self.combine, *pairs)
+        return combined(env, self.combine, *[[lanes_from(env, x, lane, 1) for x in slots] for lane in (0, 1)])
+
+    def _rows_singly(self, first: Scalar, end: Scalar, begin: Scalar, slots: list[Scalar]) -> list[Scalar]:
+        """The slots of chunks after the rows ``first .. end``; the first chunk begins with the row ``begin``."""
+        loop, env = self.loop, self.env
+        places = [memory(env, init, slot.lanes) for slot, init in zip(slots, self.init, strict=True)]
+        for at, slot in zip(places, slots, strict=True):
+            write(env, at, slot)
+
+        def row(axis: Scalar, _: list[Scalar]) -> list[Scalar]:
+            chunk = env.ops.make(f"lshr {subtract(env, axis, begin)}, {loop.chain.bit_length() - 1}", axis.dtype, 1)
+            inside = [element(env, at, init, chunk) for at, init in zip(places, self.init, strict=True)]
+            before = [read(env, at, init, 1) for at, init in zip(inside, self.init, strict=True)]
+            for at, folded in zip(inside, self.fold(env.at({loop.axis: axis}), before), strict=True):
+                write(env, at, folded)
+            return []
+
+        loops.counted(env, first, end, 1, [], row)
+        return [read(env, at, init, slot.lanes) for at, slot, init in zip(places, slots, self.init, strict=True)]
 
     def _is_by_register(self) -> bool:
         """Whether the body is emitted for one register, not for all slots: it is long, gathers, or has a loop."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -174,10 +174,13 @@ def innermost() -> Journal:
 
 def innermost_journal() -> Journal | None:
     """The journal of the innermost staged body that is being recorded."""
-    recorder = context.current().trace
-    while recorder is not None and recorder.journal is None:
-        recorder = recorder.parent
-    return None if recorder is None else recorder.journal
+    return next((recorder.journal for recorder in recorders() if recorder.journal is not None), None)
+
+
+def recorders() -> Iterator[Recorder]:
+    """The recorders of this place, from the innermost outwards; none outside of traces."""
+    trace: Recorder | None = context.current().trace
+    return iter(()) if trace is None else trace.outwards()
 
 
 class Sides(NamedTuple):
@@ -294,10 +297,8 @@ def _lowered(region: Region, merges: dict[Name, Merge], values: Results | None) 
 
 def drop(name: str, why: str) -> None:
     """Note why a variable has no value any more, for the error that reading it raises."""
-    recorder: Recorder | None = context.current().trace
-    while recorder is not None:
+    for recorder in recorders():
         recorder.dropped[name] = why
-        recorder = recorder.parent
 
 
 def lazily(test: Tensor, side: Callable[[], Any], cells: Cells, *, conjunction: bool) -> Any:

@@ -291,7 +291,7 @@ class SymbolicNumber:
             return SymbolicNumber(self.numbers, kind, None, f"({text})", made=(function, operands))
         try:
             result = function(*plain)
-        except ArithmeticError:
+        except (ArithmeticError, ValueError, MemoryError):  # what it is about the numbers that raises is not known
             for x in operands:
                 if type(x) is SymbolicNumber:
                     x._settle()

@@ -153,7 +153,7 @@ class State:
         if self._harmless.get(id(value), MISSING) is value:
             return
         impure.refuse(value, text, self.line)
-        if not self.in_package and (what := impure.frozen(value)) is not None:
+        if not self.in_package and (what := impure.outside_state(value)) is not None:
             self.cannot_guard(f"what {text} says about {what}")
         elif callable(value):
             self._harmless[id(value)] = value

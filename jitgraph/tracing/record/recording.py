@@ -155,13 +155,9 @@ class Recording:
         The Python numbers at the places ``varying`` are read at each call. ``held`` gets those that the function needs
         themselves, also where it fails.
         """
-        known = [leaf for leaf, key in zip(arguments.leaves, keys, strict=True) if key.kind == "identity"]
         for leaf, text in zip(arguments.leaves, arguments.texts, strict=True):
             impure.refuse_iterator(leaf.value if isinstance(leaf, Static) else leaf, text, None)
-        boxes = [box for value in values for box in containers(value)]
-        arrays = [leaf for leaf in arguments.leaves if isinstance(leaf, np.ndarray)]
-        capture = Capture([self.function], known, [*boxes, *arrays])
-        capture.replaced_builtins[id(printing.traced_print)] = printing.BUILTIN_PRINT
+        capture = self._capture(arguments, keys, values)
         trace = Trace(self.name, capture, sizes, declared, portable=portable)
         trace.numbers.sizes = _size_places(keys, arguments.texts)
         leaves = [
@@ -195,12 +191,23 @@ class Recording:
                 "the arguments",
                 hint="pass each container once, or return the new value instead",
             )
+        self._check_strict(plan)
+        return plan
+
+    def _capture(self, arguments: Arguments, keys: Sequence[LeafKey], values: Sequence[Any]) -> Capture:
+        """What watches the Python state beside a trace of these arguments."""
+        known = [leaf for leaf, key in zip(arguments.leaves, keys, strict=True) if key.kind == "identity"]
+        arrays = [leaf for leaf in arguments.leaves if isinstance(leaf, np.ndarray)]
+        capture = Capture([self.function], known, [*(box for value in values for box in containers(value)), *arrays])
+        capture.replaced_builtins[id(printing.traced_print)] = printing.BUILTIN_PRINT
+        return capture
+
+    def _check_strict(self, plan: CallPlan) -> None:
         if self.strict and plan.unguarded:
             raise TraceError(
                 f"under strict=True, {self.name} depends on what cannot be guarded: {plan.unguarded[0]}",
                 hint="pass it as an argument, or read it by plain attributes and items",
             )
-        return plan
 
 
 def _raise_refusal(noted: Sequence[JitgraphError], *, shapes: bool) -> None:

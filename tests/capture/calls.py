@@ -98,6 +98,13 @@ def _(p):
     return $old""",
     ),
     place(
+        "an object in a weak dict",
+        "W$n['k'].h",
+        "B$n.h = $new",
+        "del W$n['k']\nB$n = C$n()\nB$n.h = $new\nW$n['k'] = B$n",
+        state="class C$n:\n    pass" + _HELD + "\nW$n = weakref.WeakValueDictionary(k=B$n)",
+    ),
+    place(
         "singledispatchmethod",
         "B$n.s(0)",
         "vars(C$n)['s'].register(int)(lambda self, p: $new)",

@@ -282,7 +282,9 @@ class State:
         predicate = Absent() if value is MISSING else self.objects.value(value)
         assumption = Assumption(place, predicate, location)
         if issubclass(type(value), np.ndarray) and (id(value) not in lifted or id(value) in self.by_numpy):
-            if value.nbytes <= MAX_BYTES:
+            if value.dtype.hasobject:
+                self.unguarded.setdefault(f"the objects in the array {place.text}", location)
+            elif value.nbytes <= MAX_BYTES:
                 yield assumption._replace(predicate=HasContents.of(value))
             else:
                 what = f"the {value.nbytes} bytes of the array {place.text}, used by NumPy"

@@ -152,6 +152,7 @@ def test_roots() -> None:
     assert world.find(Source("argument", 1, "y")) == "b"
     assert world.find(Source("function", None, "f")) is INNER
     assert world.find(Source("module", __name__, "m")) is sys.modules[__name__]
+    assert world.find(Source("module", "builtins", "builtins").then("attribute", "len")) is len
     assert world.find(Source("object", 0, "o")) is SETTINGS
     with pytest.raises(KeyError):
         world.find(Source("object", 0, "o").then("item", "none"))

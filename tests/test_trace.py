@@ -796,3 +796,46 @@ def test_objects_that_share_a_part_share_a_part_of_their_own_at_each_call() -> N
         found["n"].add(2)
         found["a"][0] = 5
     assert traced.cache_info().currsize == 1
+
+
+def test_a_new_container_that_stands_at_several_places_is_one_container() -> None:
+    def function(x: Any, own: dict[str, Any]) -> Any:
+        rows: list[Any] = [x * 2]
+        state.first, state.second, state.both = rows, {"rows": rows}, (rows, rows)
+        history.append(rows)
+        own["rows"] = rows
+        return rows, {"rows": rows, "of": [history]}
+
+    state, history = _Held(), list[Any]()
+    traced = jg.trace(function)
+    for number in range(1, 4):
+        own: dict[str, Any] = {}
+        rows, more = traced(jg.asarray([1.0]), own)
+        places = [state.first, state.second["rows"], *state.both, history[-1], own["rows"], more["rows"]]  # type: ignore[attr-defined]
+        assert all(place is rows for place in places) and [row.tolist() for row in rows] == [[2.0]]
+        assert len({id(kept) for kept in history}) == number and more["of"][0] is history
+        rows.append(0)
+
+
+def test_a_container_that_holds_itself_is_refused() -> None:
+    def function(x: Any) -> Any:
+        own: dict[str, Any] = {"x": x}
+        own["own"] = own
+        return own
+
+    with pytest.raises(jg.errors.TraceError, match="holds a dict that holds itself"):
+        jg.trace(function)(jg.asarray([1.0]))
+
+
+def test_immutable_containers_of_plain_values_are_set_at_each_call() -> None:
+    def function(x: Any) -> Any:
+        state.seen = state.seen | {len(state.seen)}  # type: ignore[attr-defined]
+        state.steps = range(len(state.seen))  # type: ignore[attr-defined]
+        return x * len(state.seen)  # type: ignore[attr-defined]
+
+    state = _Held()
+    state.seen = frozenset()  # type: ignore[attr-defined]
+    traced = jg.trace(function)
+    for count in range(1, 4):
+        assert traced(jg.asarray([1.0])).tolist() == [count]
+        assert state.seen == set(range(count)) and state.steps == range(count)  # type: ignore[attr-defined]

@@ -447,3 +447,28 @@ def test_tensors_made_of_numbers_have_the_dtype_that_they_have_outside_of_traces
             due, found = made(x, number), traced(x, number)
             assert found.dtype == due.dtype
             np.testing.assert_array_equal(found.numpy(), due.numpy())
+
+
+@pytest.mark.parametrize(
+    ("operation", "numbers"),
+    [
+        (lambda n: 1 << n, (-1, -2, -3, 3, 4)),
+        (lambda n: 2**70 >> n, (-1, -2, 69, 68)),
+        (round, (math.nan, 2.5, math.nan, math.inf)),
+        (math.floor, (math.nan, 2.5)),
+        (lambda n: 7 // n, (0, 2, 0, 3)),
+    ],
+    ids=["left shift", "right shift", "round", "floor", "division"],
+)
+def test_an_operation_that_raises_and_is_caught_is_asked_again(operation: Any, numbers: tuple[Any, ...]) -> None:
+    def function(x: Any, n: Any) -> Any:
+        try:
+            found = operation(n)
+        except (ValueError, ArithmeticError):
+            found = -7
+        return x * found
+
+    traced = jg.trace(function)
+    for n in numbers:
+        x = jg.asarray([1.0, 2.0])
+        assert traced(x, n).tolist() == function(x, n).tolist(), n

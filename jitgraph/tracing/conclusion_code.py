@@ -26,6 +26,7 @@ class Conclusion:
         self.lines: list[str] = []
         self._handles = plan.handle_numbers
         self._values: dict[Computed, str] = {}
+        self._containers: dict[int, str] = {}
         self._taped = {value.number for value in plan.computed if value.kind == "output" and value.differentiable}
 
     def write(self) -> None:
@@ -87,6 +88,14 @@ class Conclusion:
             return f"({''.join(f'{leaf}, ' for leaf in leaves)})"
         return f"{self.code.constant(structure.unflatten)}([{', '.join(leaves)}])"
 
+    def _made(self, number: int) -> str:
+        """The variable with a container that stands at several places."""
+        if number not in self._containers:
+            text = self._template(self.plan.made[number])
+            self._containers[number] = f"m{number}"
+            self.lines.append(f"m{number} = {text}")
+        return self._containers[number]
+
     def _leaf(self, leaf: Leaf) -> str:
         at: Any = leaf.at
         match leaf.kind:
@@ -100,4 +109,6 @@ class Conclusion:
                 return str(at)
             case "copy":
                 return f"c[{at}]"
+            case "made":
+                return self._made(at)
         return f"f{at}._value.array.item()" if self.plan.fresh[at].weak else f"f{at}"

@@ -61,9 +61,10 @@ class Fresh(NamedTuple):
 
 class Leaf(NamedTuple):
     """A leaf of a result: the handle of this number, a fresh handle, a plain value, an object of the table, the copy of
-    this number (``CallPlan.copied``), or the value of an expression over numbers that vary."""
+    this number (``CallPlan.copied``), the container of this number (``CallPlan.made``), or the value of an expression
+    over numbers that vary."""
 
-    kind: Literal["handle", "fresh", "plain", "object", "copy", "number"]
+    kind: Literal["handle", "fresh", "plain", "object", "copy", "made", "number"]
     at: int | str | Plain
 
 
@@ -136,7 +137,7 @@ class CallPlan:
     ``objects`` is the one part that is no plain data: what Refs and numbers stand for. ``arguments`` are the leaves of
     the arguments. ``guards`` hold in this order, the arguments' first. ``unguarded`` says what no guard can see,
     ``sizes`` what the names of sizes stood for, ``held`` which numbers could not vary. ``copied`` is the number of the
-    table's ``Copied``, where there is one.
+    table's ``Copied``, where there is one. ``made`` are containers that stand at several places and are made once.
     """
 
     graph: Graph
@@ -150,6 +151,7 @@ class CallPlan:
     unguarded: tuple[str, ...] = ()
     held: tuple[Held, ...] = ()
     copied: int | None = None
+    made: tuple[Template, ...] = ()
     sizes: dict[str, int] = field(default_factory=dict)
     objects: tuple[Any, ...] = ()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import sys
 import types
 from functools import partial
@@ -45,6 +46,9 @@ class Provenance:
             self.reach(value.keywords, source.then("partial keywords"))
         elif issubclass(type(value), types.ModuleType):
             self.reach(vars(value), source.then("namespace"))
+        elif issubclass(type(value), enum.EnumMeta):
+            for name, member in value.__members__.items():
+                self.reach(member, source.then("attribute", name))
         if not issubclass(type(value), partial) and (wrapped := _wrapped(value)) is not None:
             self.reach(wrapped, source.then("wrapped"))
 

@@ -6,6 +6,7 @@ from capture.rule import Rule, place
 
 _HELD = "\nB$n = C$n()\nB$n.h = $old"
 _METHOD = "class C$n:\n    def m(self):\n        return self.h" + _HELD
+_MEMBER = "class E$n(enum.Enum):\n    A = 1\nE$n.A.h = $old"
 
 CALLS: tuple[Rule, ...] = (
     place(
@@ -96,6 +97,30 @@ def s$n(p):
 @s$n.register(C$n)
 def _(p):
     return $old""",
+    ),
+    place(
+        "an object in a weak dict",
+        "W$n['k'].h",
+        "B$n.h = $new",
+        "del W$n['k']\nB$n = C$n()\nB$n.h = $new\nW$n['k'] = B$n",
+        state="class C$n:\n    pass" + _HELD + "\nW$n = weakref.WeakValueDictionary(k=B$n)",
+    ),
+    place(
+        "a variable of a thread",
+        "L$n.v",
+        "L$n.v = $new",
+        state="L$n = threading.local()\nL$n.v = $old",
+    ),
+    place(
+        "an object in an array",
+        "A$n[0].h",
+        "B$n.h = $new",
+        state="class C$n:\n    pass" + _HELD + "\nA$n = np.array([B$n], dtype=object)",
+    ),
+    place("an attribute of a member by its value", "E$n(1).h", "E$n.A.h = $new", state=_MEMBER),
+    place("an attribute of a member by its name", "E$n['A'].h", "E$n.A.h = $new", state=_MEMBER),
+    place(
+        "an attribute of the members", "r$n", "E$n.A.h = $new", lines="for M$n in E$n:\n    r$n = M$n.h", state=_MEMBER
     ),
     place(
         "singledispatchmethod",

@@ -133,6 +133,7 @@ FUNCTIONS = (
 
 HEAD = """\
 import builtins, collections, contextlib, copy, dataclasses, enum, functools, itertools, math, operator, sys, types
+import threading
 import weakref
 import jitgraph as jg
 import numpy as np

@@ -16,10 +16,10 @@ from jitgraph.tracing.source import attributes_of
 class BuiltinFunctions(Operators):
     """Says what ``getattr``, ``isinstance``, ``vars`` and the like are about to read."""
 
-    def asks_attribute(self, owner: Any, name: Any) -> Finish | None:
-        """``getattr(owner, name)``."""
+    def asks_attribute(self, owner: Any, name: Any, *default: Any) -> Finish | None:
+        """``getattr(owner, name, *default)``."""
         if is_a(name, str):
-            return self.look_up(owner, name)
+            return self.look_up(owner, name, *default)
         return None
 
     def has_attribute(self, owner: Any, name: Any) -> Finish | None:
@@ -83,7 +83,7 @@ class BuiltinFunctions(Operators):
 
 _Model = Callable[[BuiltinFunctions, Sequence[Any]], Finish | None]
 MODELS: Final[dict[Any, _Model]] = {
-    getattr: lambda c, a: c.asks_attribute(*a[:2]) if len(a) > 1 else None,
+    getattr: lambda c, a: c.asks_attribute(*a[:3]) if len(a) > 1 else None,
     hasattr: lambda c, a: c.has_attribute(*a[:2]),
     setattr: lambda c, a: c.sets_attribute(*a[:2]),
     delattr: lambda c, a: c.sets_attribute(*a[:2], removes=True),

@@ -11,6 +11,7 @@ The standard library, installed packages and jitgraph itself are not followed, e
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # its ``getsignal`` makes no enums, so that it is fast
+import enum
 import inspect
 import signal
 import sys
@@ -141,6 +142,9 @@ class Capture(Calls):
             self.settle(value.__func__, text)
         elif is_a(value, staticmethod | classmethod):
             self.settle(value.__func__, text)
+        elif is_a(value, enum.EnumMeta) and may_change(value):  # its members may have attributes besides
+            for name, member in value.__members__.items():
+                self.settle(member, f"{text}.{name}")
         elif is_a(value, property):
             for part in (value.fget, value.fset, value.fdel):
                 self.settle(part, text)

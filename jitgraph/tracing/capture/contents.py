@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+import weakref
 from functools import partial
 from typing import Any, Final
 
@@ -120,6 +121,9 @@ class ContentsKept(Lookup):
         elif is_iterator(value):
             if self.is_steady(value):
                 impure.refuse_iterator(value, text or self.text_of(value), self.line)
+        elif is_a(value, weakref.ref):
+            if self.is_steady(value):
+                self.cannot_guard(f"whether the object is alive to which {text or self.text_of(value)} refers")
         elif not is_a(value, _KEPT_BY_CALLS) and not is_constant(kind):
             self._whole_object(value, objects, text or self.text_of(value))
 

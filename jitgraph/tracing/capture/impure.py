@@ -73,7 +73,7 @@ def _loaded(module: str, *names: str) -> tuple[Any, ...]:
     return tuple(getattr(found, name) for name in names if hasattr(found, name))  # None, too, has none of them
 
 
-def frozen(value: Any) -> str | None:
+def outside_state(value: Any) -> str | None:
     """What a function, read while tracing, asks of the world outside that no guard sees; None where that is nothing."""
     if not callable(value) or issubclass(type(value), type) or hasattr(type(value), "__getattr__"):
         return None

@@ -137,8 +137,11 @@ class Lookup(State):
 
     # --- attributes -------------------------------------------------------------------------------------------------
 
-    def look_up(self, owner: Any, name: str) -> Finish | None:
-        """Keep what ``owner.name`` reads; the value found by storage is compared with what Python finds."""
+    def look_up(self, owner: Any, name: str, default: Any = MISSING) -> Finish | None:
+        """Keep what ``owner.name`` reads; the value found by storage is compared with what Python finds.
+
+        Where nothing is found, that is ``default``.
+        """
         kind = type(owner)
         if kind in SIMPLE:
             return None
@@ -164,7 +167,7 @@ class Lookup(State):
         if kind is types.MethodType:
             self._method_parts(owner)
             return None if name in ("__self__", "__func__") else self.look_up(owner.__func__, name)
-        return self._of_instance(owner, name)
+        return self._of_instance(owner, name, default)
 
     def inherit(self, kind: Any, owner: Any, name: str) -> Finish | None:
         """``super(kind, owner).name``."""
@@ -177,7 +180,7 @@ class Lookup(State):
             self.answered_by(found[1])
         return None
 
-    def _of_instance(self, owner: Any, name: str) -> Finish | None:
+    def _of_instance(self, owner: Any, name: str, default: Any) -> Finish | None:
         kind, steady = type(owner), id(owner) in self.steady
         if steady:
             self.keep_kind(owner)
@@ -203,7 +206,7 @@ class Lookup(State):
         if steady and storage is not None and id(owner) not in self.keyed and not self._is_library_function(owner):
             self._keep_absence(owner, name)
         if found is None:
-            return self._fall_back(owner, name)
+            return self._fall_back(owner, name, default)
         return self._by_entry(owner, name, entry)
 
     def _is_library_function(self, owner: Any) -> bool:
@@ -277,11 +280,11 @@ class Lookup(State):
             return self.expect(entry)
         return None
 
-    def _fall_back(self, owner: Any, name: str) -> Finish | None:
+    def _fall_back(self, owner: Any, name: str, default: Any) -> Finish | None:
         """Neither the instance nor its class has it: ``__getattr__`` is asked."""
         found = self.find(type(owner), "__getattr__")
         if found is None:
-            return None
+            return self.expect(default) if id(owner) in self.steady else None  # as of a threading.local
         if is_a(owner, dict) and found[1] in (dict.__getitem__, dict.get):
             return self.read_item(owner, name)
         self.answered_by(found[1])

@@ -158,7 +158,7 @@ class State:
         if self._harmless.get(id(value), MISSING) is value:
             return
         impure.refuse(value, text, self.line)
-        if not self.in_package and (what := impure.frozen(value)) is not None:
+        if not self.in_package and (what := impure.outside_state(value)) is not None:
             self.cannot_guard(f"what {text} says about {what}")
         elif callable(value):
             self._harmless[id(value)] = value
@@ -287,7 +287,9 @@ class State:
         predicate = Absent() if value is MISSING else self.objects.value(value)
         assumption = Assumption(place, predicate, location)
         if issubclass(type(value), np.ndarray) and (id(value) not in lifted or id(value) in self.by_numpy):
-            if value.nbytes <= MAX_BYTES:
+            if value.dtype.hasobject:
+                self.unguarded.setdefault(f"the objects in the array {place.text}", location)
+            elif value.nbytes <= MAX_BYTES:
                 yield assumption._replace(predicate=HasContents.of(value))
             else:
                 what = f"the {value.nbytes} bytes of the array {place.text}, used by NumPy"

@@ -11,19 +11,19 @@ from jitgraph.errors import TraceError
 from jitgraph.location import Location
 from jitgraph.tracing.control.journal import Journal
 from jitgraph.tracing.log import Entry, Log
+from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.source import Place
 
 
 @contextmanager
-def unchanged(name: str, trace: Any, function: Any, journal: Journal | None = None) -> Iterator[None]:
+def unchanged(name: str, trace: Recorder, function: Any, journal: Journal | None = None) -> Iterator[None]:
     """TraceError where the block, which records ``function`` as a body of ``name``, leaves Python state changed.
 
     That is what the trace sees being changed, but for what ``journal`` covers, and the variables and containers that
     the function closes over. It is put back.
     """
-    while getattr(trace, "parent", None) is not None:
-        trace = trace.parent
-    capture = getattr(trace, "capture", None)
+    *_, root = trace.outwards()
+    capture = root.capture
     failed = True
     log = Log()
     try:
@@ -49,7 +49,7 @@ def _keep_variables(function: types.FunctionType, log: Log) -> None:
             log.keep(value, name)
 
 
-def watched(name: str, trace: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+def watched(name: str, trace: Recorder, function: Callable[..., Any]) -> Callable[..., Any]:
     """``function``, whose calls ``unchanged`` looks at."""
 
     def call(*args: Any) -> Any:

@@ -40,7 +40,15 @@ def cond(pred: TensorLike, true_fn: Callable[..., Any], false_fn: Callable[..., 
     if trace is None:
         chosen, made = _flattened(true_fn if bool(test) else false_fn, operands)
         return made.unflatten([_as_tensor(leaf) if _is_number(leaf) else leaf for leaf in chosen])
-    leaves, structure = tree.flatten(operands)
+    return record_cond(test, watched("cond", trace, true_fn), watched("cond", trace, false_fn), operands)
+
+
+def record_cond(
+    test: Tensor, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Sequence[Any]
+) -> Any:
+    """``cond`` in a trace; what the functions do to Python state is not looked at."""
+    trace = context.current().trace
+    leaves, structure = tree.flatten(tuple(operands))
     numbers = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor | np.ndarray | np.generic)]
     values = [trace.own(lifting.value_of(leaves[i])) for i in numbers]
     regions, results = [], []
@@ -49,7 +57,7 @@ def cond(pred: TensorLike, true_fn: Callable[..., Any], false_fn: Callable[..., 
         mine = list(leaves)
         for i, parameter in zip(numbers, region.parameters, strict=True):
             mine[i] = lifting.wrap(parameter)
-        results.append(region.record(_flattened, watched("cond", trace, function), structure.unflatten(mine)))
+        results.append(region.record(_flattened, function, structure.unflatten(mine)))
         regions.append(region)
     (left, shape), (right, other) = results
     if shape != other:

@@ -61,13 +61,19 @@ class Planning:
         lifted = {id(array) for array, _ in trace.arrays.values()}
         assumptions = capture.assumptions(lifted) if capture is not None else []
         written = capture.effects() if capture is not None else []
+        changed = capture.changes() if capture is not None else []
+        done = [(entry, change) for entry, found in changed for change in found]
+        to_arguments = list(changes(self.boxes, trace.log))
+        if not trace.numbers.portable:
+            put_in = [change.value for _, change in (*done, *to_arguments)]
+            self.results.share(result, [*(after for _, after in written), *put_in])
         template = self.results.template(result, "the result")
         rebound, grads, present = self._changed_handles()
         effects = [self._effect(write, after) for write, after in written]
-        for entry, done in capture.changes() if capture is not None else ():
+        for entry, change in done:
             owner = self.provenance.of(entry.target, entry.text)
-            effects += [self._change(owner, entry.text, change, entry.location) for change in done]
-        for box, change in changes(self.boxes, trace.log):
+            effects.append(self._change(owner, entry.text, change, entry.location))
+        for box, change in to_arguments:
             effects.append(self._change(self.sources.containers[box.number][0], box.text, change, None))
         turned = [entry.target.owner for entry in trace.flags.values() if entry.is_changed]
         flags = [(trace.slot_of(handle), self.results.plain(handle._requires_grad)) for handle in turned]
@@ -99,6 +105,7 @@ class Planning:
             effects=tuple(effects),
             unguarded=tuple(f"{what} ({location})" for what, location in unguarded.items()),
             copied=copied,
+            made=tuple(self.results.made),
             held=tuple(Held(self._origin(h.origin), h.what, h.location) for h in trace.numbers.held.values()),
             sizes=dict(trace.constraints.sizes or {}),
             objects=tuple(self.objects.values),

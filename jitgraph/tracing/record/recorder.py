@@ -7,7 +7,7 @@ is written back after the compiled call has succeeded, and dropped where anythin
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from jitgraph import dtypes, lifting, ops
@@ -29,6 +29,7 @@ from jitgraph.tracing.symbolic.parameters import to_dim, without_numbers
 from jitgraph.tracing.symbolic.sizes import TraceConstraints
 
 if TYPE_CHECKING:
+    from jitgraph.tracing.capture.capture import Capture
     from jitgraph.tracing.control.journal import Journal
     from jitgraph.tracing.record.printing import Text
 
@@ -62,6 +63,7 @@ class Recorder:
     def __init__(self, name: str, constraints: TraceConstraints, parent: Recorder | None = None) -> None:
         self.name = name
         self.parent = parent
+        self.capture: Capture | None = None  # of a whole trace: what it sees of Python state
         self.constraints = constraints
         self.builder = GraphBuilder()
         self.builder.constraints = constraints
@@ -136,20 +138,22 @@ class Recorder:
         if isinstance(value, TracedValue):
             if value.trace is self:
                 return value
-            if self.parent is not None and self._encloses(value.trace):
+            if self._is_inside(value.trace):
                 return self.import_value(value)
             raise value.leaked()
         if isinstance(value, EagerValue):
             return self.lift_eager(value)
         raise JitgraphError(f"{type(value).__name__} is not an operand of an op")
 
-    def _encloses(self, other: Recorder) -> bool:
-        outer = self.parent
-        while outer is not None:
-            if outer is other:
-                return True
-            outer = outer.parent
-        return False
+    def outwards(self) -> Iterator[Recorder]:
+        """This recorder, then those that surround it."""
+        recorder: Recorder | None = self
+        while recorder is not None:
+            yield recorder
+            recorder = recorder.parent
+
+    def _is_inside(self, other: Recorder) -> bool:
+        return self is not other and any(outer is other for outer in self.outwards())
 
     def import_value(self, value: TracedValue) -> TracedValue:
         """A value of a surrounding recorder as an operand of this one's op; only bodies of control ops have it."""
@@ -186,7 +190,7 @@ class Recorder:
         """The shadow of a handle from outside."""
         state = self.states.get(id(handle))
         if state is None:
-            if isinstance(handle._value, TracedValue) and not self._encloses(handle._value.trace):
+            if isinstance(handle._value, TracedValue) and not self._is_inside(handle._value.trace):
                 raise handle._value.leaked()
             state = self.states[id(handle)] = HandleState(handle)
         return state

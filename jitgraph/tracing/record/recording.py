@@ -11,6 +11,7 @@ import numpy as np
 from jitgraph import tree
 from jitgraph.errors import JitgraphError, NumberError, ScriptError, ShapeError, TraceError, UnsupportedOp, noting
 from jitgraph.ir import context, dims
+from jitgraph.ir.constraints import Constraints
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
@@ -55,7 +56,6 @@ class Recording:
         self.dynamic_shapes = dynamic_shapes
         self.strict = strict
         self.families: dict[Any, Family] = {}
-        self._held: tuple[HeldNumber, ...] = ()  # what the last recording had to hold, also where it failed
 
     def plan(
         self, arguments: Arguments, values: Sequence[Any], known: Sequence[Specialisation] = ()
@@ -75,8 +75,9 @@ class Recording:
             keys, sizes, positions = named_keys(arguments, family, self.dynamic_shapes)
             keys = varying.keys(keys, arguments)
             declared = frozenset(sizes) - positions.keys()
+            held: list[HeldNumber] = []
             try:
-                plan = self.record(arguments, keys, values, sizes, declared, tuple(varying.places.values()))
+                plan = self.record(arguments, keys, values, sizes, declared, held, tuple(varying.places.values()))
             except SizeConflictError as conflict:
                 for name in conflict.names & positions.keys():
                     family.pin(positions[name], conflict.location)
@@ -87,9 +88,9 @@ class Recording:
                 Exception,
                 EndOfRecording,
             ) as error:  # perhaps code that takes no stand-in: once more with the numbers themselves
-                if self._held:
-                    self._pin_sizes(family, positions)
-                    varying.hold(self._held)
+                if held:
+                    _pin_sizes(held, family, positions)
+                    varying.hold(held)
                 elif varying:
                     varying.hold_all(error)
                 elif positions:
@@ -99,7 +100,7 @@ class Recording:
                     family.pinned = pinned
                     raise
                 continue
-            self._pin_sizes(family, positions)
+            _pin_sizes(held, family, positions)
             if varying.settle(plan, World(self.function, values, plan.objects), arguments):
                 continue
             for name, location in _pinned(plan):
@@ -109,13 +110,6 @@ class Recording:
 
     def _sources(self, arguments: Arguments) -> tuple[Source, ...]:
         return sources_of(arguments, self.binder.names, Objects()).leaves
-
-    def _pin_sizes(self, family: Family, positions: Mapping[str, Sequence[Position]]) -> None:
-        """Name the sizes no more that the last recording had to hold."""
-        for origin, _, location in self._held:
-            if origin.axis >= 0:
-                position = origin.leaf, origin.axis
-                family.pin(next((places for places in positions.values() if position in places), [position]), location)
 
     def portable(
         self,
@@ -129,11 +123,12 @@ class Recording:
         varying = Varying(arguments, self._sources(arguments))
         while True:
             keys = varying.keys(named, arguments)
+            held: list[HeldNumber] = []
             try:
-                plan = self.record(arguments, keys, values, sizes, declared, portable=True)
+                plan = self.record(arguments, keys, values, sizes, declared, held, portable=True)
             except (Exception, EndOfRecording) as error:
-                if self._held:
-                    varying.hold(self._held)
+                if held:
+                    varying.hold(held)
                 elif varying:
                     varying.hold_all(error)
                 else:
@@ -141,7 +136,7 @@ class Recording:
                 continue
             if not plan.held:
                 return replace(plan, held=tuple(varying.held.values())), keys
-            varying.hold(self._held)
+            varying.hold(held)
 
     def record(
         self,
@@ -150,35 +145,19 @@ class Recording:
         values: Sequence[Any],
         sizes: Mapping[str, int] | None,
         declared: frozenset[str],
+        held: list[HeldNumber],
         varying: Sequence[Place] = (),
         *,
         portable: bool = False,
     ) -> CallPlan:
         """One trace, with the arguments' sizes as in ``keys``; whatever the function changed is put back.
 
-        The Python numbers at the places ``varying`` are read at each call.
+        The Python numbers at the places ``varying`` are read at each call. ``held`` gets those that the function needs
+        themselves, also where it fails.
         """
-        with collector.PAUSED.inside():
-            return self._record(arguments, keys, values, sizes, declared, varying, portable)
-
-    def _record(
-        self,
-        arguments: Arguments,
-        keys: Sequence[LeafKey],
-        values: Sequence[Any],
-        sizes: Mapping[str, int] | None,
-        declared: frozenset[str],
-        varying: Sequence[Place],
-        portable: bool,
-    ) -> CallPlan:
-        self._held = ()
-        known = [leaf for leaf, key in zip(arguments.leaves, keys, strict=True) if key.kind == "identity"]
         for leaf, text in zip(arguments.leaves, arguments.texts, strict=True):
             impure.refuse_iterator(leaf.value if isinstance(leaf, Static) else leaf, text, None)
-        boxes = [box for value in values for box in containers(value)]
-        arrays = [leaf for leaf in arguments.leaves if isinstance(leaf, np.ndarray)]
-        capture = Capture([self.function], known, [*boxes, *arrays])
-        capture.replaced_builtins[id(printing.traced_print)] = printing.BUILTIN_PRINT
+        capture = self._capture(arguments, keys, values)
         trace = Trace(self.name, capture, sizes, declared, portable=portable)
         trace.numbers.sizes = _size_places(keys, arguments.texts)
         leaves = [
@@ -193,7 +172,7 @@ class Recording:
 
         keep(boxes, capture.log)
         try:
-            with forks.unfinished(capture.undo), recursion.DEEPER.inside():
+            with forks.unfinished(capture.undo), recursion.DEEPER.inside(), collector.PAUSED.inside():
                 stand_in(varying, trace.numbers, capture.log)
                 with context.using(emitter=trace, trace=trace, constraints=trace.constraints):
                     with noting() as noted, printing.intercepting():
@@ -203,7 +182,7 @@ class Recording:
                     plan = Planning(trace, call, boxes).plan(result)
                     changed = next(changes(boxes, capture.log), None)
         finally:
-            self._held = tuple(trace.numbers.held.values())
+            held += trace.numbers.held.values()
             capture.undo()
             trace.ended = True
         if twice and changed is not None:
@@ -212,12 +191,23 @@ class Recording:
                 "the arguments",
                 hint="pass each container once, or return the new value instead",
             )
+        self._check_strict(plan)
+        return plan
+
+    def _capture(self, arguments: Arguments, keys: Sequence[LeafKey], values: Sequence[Any]) -> Capture:
+        """What watches the Python state beside a trace of these arguments."""
+        known = [leaf for leaf, key in zip(arguments.leaves, keys, strict=True) if key.kind == "identity"]
+        arrays = [leaf for leaf in arguments.leaves if isinstance(leaf, np.ndarray)]
+        capture = Capture([self.function], known, [*(box for value in values for box in containers(value)), *arrays])
+        capture.replaced_builtins[id(printing.traced_print)] = printing.BUILTIN_PRINT
+        return capture
+
+    def _check_strict(self, plan: CallPlan) -> None:
         if self.strict and plan.unguarded:
             raise TraceError(
                 f"under strict=True, {self.name} depends on what cannot be guarded: {plan.unguarded[0]}",
                 hint="pass it as an argument, or read it by plain attributes and items",
             )
-        return plan
 
 
 def _raise_refusal(noted: Sequence[JitgraphError], *, shapes: bool) -> None:
@@ -231,10 +221,16 @@ def _raise_refusal(noted: Sequence[JitgraphError], *, shapes: bool) -> None:
             raise error
 
 
+def _pin_sizes(held: Sequence[HeldNumber], family: Family, positions: Mapping[str, Sequence[Position]]) -> None:
+    """Name the sizes no more that a recording had to hold."""
+    for origin, _, location in held:
+        if origin.axis >= 0:
+            position = origin.leaf, origin.axis
+            family.pin(next((places for places in positions.values() if position in places), [position]), location)
+
+
 def _pinned(plan: CallPlan) -> list[tuple[str, Location | None]]:
     """Names that the program's constraints hold to one int, with the line that did it."""
-    from jitgraph.ir.constraints import Constraints
-
     known = Constraints(plan.graph.constraints)
     lines = {relation.shown: location for relation, location in plan.relations("sizes")}
     found = []

@@ -14,7 +14,7 @@ from jitgraph.autograd import tape
 from jitgraph.autograd.tape import Record
 from jitgraph.eager import EagerValue
 from jitgraph.functions.manipulation import stack
-from jitgraph.ir import context
+from jitgraph.ir import context, dims
 from jitgraph.ir.attributes import substitute_attrs
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.sizes import bind_sizes
@@ -130,6 +130,4 @@ def _scan(node: Node, inputs: list[Any], attrs: dict[str, Any], sizes: Mapping[s
 
 
 def _known(shape: Sequence[Any], sizes: Mapping[str, int]) -> tuple[int, ...]:
-    from jitgraph.ir import dims
-
     return tuple(dims.evaluate(size, sizes) for size in shape)

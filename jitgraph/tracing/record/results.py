@@ -29,18 +29,26 @@ if TYPE_CHECKING:
     from jitgraph.tracing.record.trace import Trace
 
 _PLAIN: Final = frozenset({int, float, complex, bool, str, bytes, type(None)})
+_IMMUTABLE: Final = frozenset({frozenset, range, slice})
 _MUTABLE: Final = frozenset({set, bytearray, deque, array, Counter, defaultdict})
 
 
 class Results:
-    """Makes templates of what one trace gives out; ``fresh`` are the handles that each call makes anew."""
+    """Makes templates of what one trace gives out.
+
+    ``fresh`` are the handles that each call makes anew, ``made`` the containers that it makes once for several places.
+    """
 
     def __init__(self, trace: Trace, objects: Objects) -> None:
         self.fresh: list[Fresh] = []
+        self.made: list[Template] = []
         self._trace = trace
         self._capture = trace.capture
         self._objects = objects
         self._fresh_of: dict[int, int] = {}
+        self._shared: dict[int, Any] = {}
+        self._staying: set[int] = set()  # ids of containers that are put into Python state
+        self._made_of: dict[int, int | None] = {}  # by the ids of containers; None while one is being made
         self._copies: list[Any] = []
         self._copy_of: dict[int, int | None] = {}
         self._known: dict[int, Any] | None = None  # copies, and what is not copied, by the ids of what they are of
@@ -55,10 +63,36 @@ class Results:
         structure = self._flattened(value, leaves)
         return Template(structure, tuple(self.leaf(leaf, what, location, stays=stays) for leaf in leaves))
 
-    def _flattened(self, value: Any, leaves: list[Any]) -> TreeDef:
-        """As ``tree.flatten``, with containers from outside as leaves: they are given out as they are."""
+    def share(self, result: Any, state: Iterable[Any]) -> None:
+        """Templates will be made of the result, and of these values, which are put into Python state: a container that
+        stands in them more than once is to be one container."""
+        seen: set[int] = set()
+
+        def walk(value: Any, stays: bool) -> None:
+            container = tree.container_of(value)
+            if container is None or self._is_outside(value):
+                return
+            if not isinstance(value, tuple | None):
+                known = id(value) in seen and not (stays and id(value) not in self._staying)
+                if id(value) in seen:
+                    self._shared[id(value)] = value
+                seen.add(id(value))
+                if stays:
+                    self._staying.add(id(value))
+                if known:
+                    return
+            for child in container.take_apart(value).children:
+                walk(child, stays)
+
+        walk(result, False)
+        for value in state:
+            walk(value, True)
+
+    def _flattened(self, value: Any, leaves: list[Any], *, is_made: bool = False) -> TreeDef:
+        """As ``tree.flatten``, with leaves for containers from outside, which are given out as they are, and for those
+        that stand at several places."""
         container = tree.container_of(value)
-        if container is None or self._is_outside(value):
+        if container is None or self._is_outside(value) or (id(value) in self._shared and not is_made):
             leaves.append(value)
             return tree.LEAF
         parts = container.take_apart(value)
@@ -70,7 +104,9 @@ class Results:
         return self._capture is not None and not isinstance(value, tuple | None) and self._capture.is_outside(value)
 
     def leaf(self, leaf: Any, what: str, location: Location | None = None, *, stays: bool = False) -> Leaf:
-        """As ``template``, of what is no container."""
+        """As ``template``, of what is no container, or one that stands at several places."""
+        if id(leaf) in self._shared:
+            return Leaf("made", self._made(leaf, what, location, stays=stays))
         if isinstance(leaf, TracedValue):
             leaf = lifting.wrap(leaf)
         if type(leaf) is SymbolicNumber and leaf.is_live:
@@ -82,6 +118,25 @@ class Results:
         if isinstance(leaf, Tensor):
             return self._of_handle(leaf)
         return self._of_object(leaf, what, location, stays=stays)
+
+    def _made(self, value: Any, what: str, location: Location | None, *, stays: bool) -> int:
+        """The number of a container that stands at several places."""
+        number = self._made_of.setdefault(id(value), -1)
+        if number is None:
+            raise TraceError(
+                f"{what} holds a {type(value).__name__} that holds itself, which a compiled call cannot make again",
+                location=location,
+                hint="keep such an object outside of the traced function",
+            )
+        if number < 0:
+            self._made_of[id(value)] = None
+            leaves: list[Any] = []
+            structure, stays = self._flattened(value, leaves, is_made=True), stays or id(value) in self._staying
+            self.made.append(
+                Template(structure, tuple([self.leaf(leaf, what, location, stays=stays) for leaf in leaves]))
+            )
+            number = self._made_of[id(value)] = len(self.made) - 1
+        return number
 
     def _of_handle(self, leaf: Tensor) -> Leaf:
         if not self._trace.is_own(leaf):
@@ -213,4 +268,4 @@ def _inside(value: Any) -> Iterable[Any]:
 def _is_plain(leaf: Any) -> bool:
     """Whether a value may stand in a place again and again: immutable, or an object that lives on anyway."""
     values = bool | int | float | complex | str | bytes | enum.Enum | type | np.dtype | np.generic
-    return isinstance(leaf, values) or callable(leaf)
+    return isinstance(leaf, values) or callable(leaf) or (type(leaf) in _IMMUTABLE and plain_of(leaf) is not None)

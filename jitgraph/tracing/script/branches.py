@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -109,25 +109,8 @@ def choose(
     """
     trace = context.current().trace
     predicate = trace.own(truth(test).value)
-    regions: list[Region] = []
-    outcomes: list[Outcome | None] = []
-    for side, word in zip(sides, words, strict=True):
-        region = Region(word, trace, [], [])
-        try:
-            outcomes.append(region.record(in_body, region, partial(Outcome.of, side)))
-        except DeadEnd:
-            outcomes.append(None)
-        regions.append(region)
-    found = [None if outcome is None else outcome.results for outcome in outcomes]
-    entries = [entry for values in found for entry in values or () if isinstance(entry, Entry)]
-    for values in found:
-        if values is not None:
-            values.update({entry: entry.get() for entry in entries if entry not in values})
-    for values, outcome, other in zip(found, outcomes, found[::-1], strict=True):
-        if values is not None and outcome is not None:
-            for name, value in outcome.copies.items():
-                if other is None or other[name] is not values[name]:
-                    values[name] = value
+    regions = [Region(word, trace, [], []) for word in words]
+    found, entries = _recorded(regions, sides)
     results, merges = _merged(Sides(regions, found, words, lines, unsure), live)
     outputs = [region.record(_lowered, region, merges, values) for region, values in zip(regions, found, strict=True)]
     written = handles_of(regions)
@@ -146,6 +129,30 @@ def choose(
     for entry in dict.fromkeys(entries):
         set_entry(entry, results.pop(entry))
     return results
+
+
+def _recorded(
+    regions: Sequence[Region], sides: Sequence[Callable[[], Results]]
+) -> tuple[list[Results | None], list[Entry]]:
+    """What each side gives, recorded into its region, or None where it always raises; and the entries that any sets,
+    which then each side has."""
+    outcomes: list[Outcome | None] = []
+    for side, region in zip(sides, regions, strict=True):
+        try:
+            outcomes.append(region.record(in_body, region, partial(Outcome.of, side)))
+        except DeadEnd:
+            outcomes.append(None)
+    found = [None if outcome is None else outcome.results for outcome in outcomes]
+    entries = [entry for values in found for entry in values or () if isinstance(entry, Entry)]
+    for values in found:
+        if values is not None:
+            values.update({entry: entry.get() for entry in entries if entry not in values})
+    for values, outcome, other in zip(found, outcomes, found[::-1], strict=True):
+        if values is not None and outcome is not None:
+            for name, value in outcome.copies.items():
+                if other is None or other[name] is not values[name]:
+                    values[name] = value
+    return found, entries
 
 
 def set_entry(entry: Entry, value: Any) -> None:
@@ -174,10 +181,13 @@ def innermost() -> Journal:
 
 def innermost_journal() -> Journal | None:
     """The journal of the innermost staged body that is being recorded."""
-    recorder = context.current().trace
-    while recorder is not None and recorder.journal is None:
-        recorder = recorder.parent
-    return None if recorder is None else recorder.journal
+    return next((recorder.journal for recorder in recorders() if recorder.journal is not None), None)
+
+
+def recorders() -> Iterator[Recorder]:
+    """The recorders of this place, from the innermost outwards; none outside of traces."""
+    trace: Recorder | None = context.current().trace
+    return iter(()) if trace is None else trace.outwards()
 
 
 class Sides(NamedTuple):
@@ -294,10 +304,8 @@ def _lowered(region: Region, merges: dict[Name, Merge], values: Results | None) 
 
 def drop(name: str, why: str) -> None:
     """Note why a variable has no value any more, for the error that reading it raises."""
-    recorder: Recorder | None = context.current().trace
-    while recorder is not None:
+    for recorder in recorders():
         recorder.dropped[name] = why
-        recorder = recorder.parent
 
 
 def lazily(test: Tensor, side: Callable[[], Any], cells: Cells, *, conjunction: bool) -> Any:

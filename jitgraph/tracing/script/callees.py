@@ -19,7 +19,7 @@ from jitgraph.tracing.control.journal import CONTAINERS
 from jitgraph.tracing.log import CHANGERS
 from jitgraph.tracing.record.printing import BUILTIN_PRINT, traced_print
 from jitgraph.tracing.script import numbers
-from jitgraph.tracing.script.branches import innermost_journal, made_here
+from jitgraph.tracing.script.branches import innermost_journal, made_here, recorders
 from jitgraph.tracing.script.functions import rewrite
 from jitgraph.tracing.script.iterables import make_enumerate, make_range, make_zip
 
@@ -211,11 +211,7 @@ def _argument(value: Any) -> Any:
 
 def _refuse_endless_recursion(function: FunctionType) -> None:
     """ScriptError where a function has called itself again and again, each time under another tensor condition."""
-    depth, recorder = 0, context.current().trace
-    while recorder is not None:
-        depth += recorder.journal is not None
-        recorder = recorder.parent
-    if depth < _DEEPEST:
+    if sum(recorder.journal is not None for recorder in recorders()) < _DEEPEST:
         return
     frame, count = sys._getframe(), 0
     while frame is not None:

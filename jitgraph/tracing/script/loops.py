@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from jitgraph import dtypes, lifting, ops, tree, weak_ints
 from jitgraph.errors import ScriptError, trying
+from jitgraph.functions.elementwise import logical_and, logical_not
 from jitgraph.ir import context
 from jitgraph.location import Location
 from jitgraph.records import dataclass
@@ -322,7 +323,5 @@ def _following(number: Tensor) -> Tensor:
 
 
 def _both(going: Tensor, flag: Tensor) -> Tensor:
-    from jitgraph.functions.elementwise import logical_and, logical_not
-
     both: Tensor = logical_and(going, logical_not(truth(flag)))
     return both

@@ -88,12 +88,8 @@ class SymbolicNumber:
     @property
     def is_live(self) -> bool:
         """Whether its trace is being recorded here; elsewhere, as in another thread, it is just its value."""
-        trace = context.current().trace
-        while trace is not None:
-            if trace is self.numbers.trace:
-                return not trace.ended
-            trace = getattr(trace, "parent", None)
-        return False
+        trace, own = context.current().trace, self.numbers.trace
+        return trace is not None and not own.ended and any(recorder is own for recorder in trace.outwards())
 
     @property
     def is_size(self) -> bool:
@@ -295,7 +291,7 @@ class SymbolicNumber:
             return SymbolicNumber(self.numbers, kind, None, f"({text})", made=(function, operands))
         try:
             result = function(*plain)
-        except ArithmeticError:
+        except (ArithmeticError, ValueError, MemoryError):  # what it is about the numbers that raises is not known
             for x in operands:
                 if type(x) is SymbolicNumber:
                     x._settle()

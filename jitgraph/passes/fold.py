@@ -86,9 +86,11 @@ def _scalar_result(node: Node, producers: list[Node]) -> list[NDArray[Any]] | No
 
 def _is_small(node: Node) -> bool:
     for value in (*node.inputs, *node.outputs):
-        size = value.tensor.size
-        if isinstance(size, Dim) or size * value.dtype.itemsize > MAX_BYTES:
+        size, itemsize = value.tensor.size, value.dtype.itemsize
+        if isinstance(size, Dim) or size * itemsize > MAX_BYTES:
             return False
+        if math.prod(extent for extent in value.shape if isinstance(extent, int) and extent) * itemsize >= 1 << 63:
+            return False  # without elements, and yet more than NumPy can say
     return True
 
 

@@ -2065,7 +2065,7 @@ static void put(Out *out, const char *text, size_t size) {
         out->data = data;
         out->room = room;
     }
-    memcpy(out->data + out->used, text, size);
+    if (size) memcpy(out->data + out->used, text, size);
     out->used += size;
 }
 
@@ -2113,14 +2113,32 @@ static bool reads_back(const char *text, double value, jg_dtype dtype) {
 
 enum { WORD_SIZE = 512, MOST_DIGITS = 8, LINE_WIDTH = 75, SUMMARY_ABOVE = 1000, EDGE_ITEMS = 3, MOST_PRECISION = 60 };
 
-/* Digits behind the point of the shortest "d.ddde+xx" that reads back as the finite value; its exponent of ten. */
-static int shortest(double value, jg_dtype dtype, int *exponent) {
+/* The shortest "d.ddde+xx" that reads back as a finite value: its digits behind the point, its exponent of ten, and
+   whether its last digit is greater by one than that of the nearest text. At powers of two the numbers below stand closer
+   than those above, and so the next text above may read back where the nearest one, below, does not. */
+typedef struct Shortest {
+    int digits, exponent;
+    bool above;
+} Shortest;
+
+/* "1.562e-02" becomes "1.563e-02"; the last digit is no 9, as a shorter text would have done. */
+static void count_up(char *text) {
+    char *e = strchr(text, 'e'), *last = (e ? e : text + strlen(text)) - 1;
+    if (*last >= '0' && *last < '9') ++*last;
+}
+
+static Shortest shortest(double value, jg_dtype dtype) {
     char text[WORD_SIZE];
-    int digits = 0;
-    do snprintf(text, sizeof text, "%.*e", digits, value);
-    while (!reads_back(text, value, dtype) && ++digits < 17);
-    *exponent = (int)strtol(strchr(text, 'e') + 1, NULL, 10);
-    return digits;
+    Shortest found = {.digits = 0};
+    for (;; found.digits++) {
+        snprintf(text, sizeof text, "%.*e", found.digits, value);
+        if (found.digits == 17 || reads_back(text, value, dtype)) break;
+        count_up(text);
+        found.above = reads_back(text, value, dtype);
+        if (found.above) break;
+    }
+    found.exponent = (int)strtol(strchr(text, 'e') + 1, NULL, 10);
+    return found;
 }
 
 static bool is_finite(double value) { return value - value == 0; }
@@ -2129,23 +2147,27 @@ static const char *unusual(double value) { return value != value ? "nan" : value
 
 /* As Python's repr. */
 static void python_float(double value, char text[WORD_SIZE]) {
-    int exponent;
     if (!is_finite(value)) {
         strcpy(text, unusual(value));
         return;
     }
-    int digits = shortest(value, JG_FLOAT64, &exponent), behind = digits > exponent ? digits - exponent : 0;
-    if (exponent < -4 || exponent >= 16) snprintf(text, WORD_SIZE, "%.*e", digits, value);
-    else snprintf(text, WORD_SIZE, "%.*f", behind ? behind : 1, value);
+    Shortest found = shortest(value, JG_FLOAT64);
+    int behind = found.digits > found.exponent ? found.digits - found.exponent : 0;
+    bool scientific = found.exponent < -4 || found.exponent >= 16;
+    if (scientific) snprintf(text, WORD_SIZE, "%.*e", found.digits, value);
+    else snprintf(text, WORD_SIZE, "%.*f", behind, value);
+    if (found.above) count_up(text);
+    if (!scientific && !behind) strcat(text, ".0");
 }
 
 /* The text of a finite float in an array, without padding: "1.5", "2.", "1.e+10". */
 static void array_float(double value, jg_dtype dtype, bool scientific, char text[WORD_SIZE]) {
-    int exponent, digits = shortest(value, dtype, &exponent);
-    int behind = scientific ? digits : digits - exponent;
+    Shortest found = shortest(value, dtype);
+    int behind = scientific ? found.digits : found.digits - found.exponent;
     bool cut = behind > MOST_DIGITS;
     behind = behind < 0 ? 0 : cut ? MOST_DIGITS : behind;
     snprintf(text, WORD_SIZE, scientific ? "%#.*e" : "%#.*f", behind, value);
+    if (found.above && !cut) count_up(text);
     if (!cut) return;
     char *end = scientific ? strchr(text, 'e') : text + strlen(text), *kept = end;
     while (kept[-1] == '0') kept--;
@@ -2234,6 +2256,13 @@ static void measure(Shown *shown) {
     if (word > shown->right + 1) larger(&shown->left, word - shown->right - 1);
 }
 
+/* With as many digits as the longest element, not zeros, behind those that would read back. */
+static void long_float(double value, const Shown *shown, char text[WORD_SIZE]) {
+    Shortest found = shortest(value, shown->dtype);
+    snprintf(text, WORD_SIZE, "%#.*e", (int)shown->digits, value);
+    if (found.above && found.digits == (int)shown->digits) count_up(text);
+}
+
 /* The words of an array's elements all have one width, bfloat16 apart. */
 static void put_word(Out *out, const Shown *shown, const uint8_t *element) {
     char text[WORD_SIZE];
@@ -2243,18 +2272,23 @@ static void put_word(Out *out, const Shown *shown, const uint8_t *element) {
     } else if (!is_real(shown->dtype)) {
         whole_text(element, shown->dtype, text);
     } else if (shown->dtype == JG_BFLOAT16) {
-        snprintf(text, sizeof text, "%g", real_at(element, shown->dtype));
+        double value = real_at(element, shown->dtype);
+        if (is_finite(value)) snprintf(text, sizeof text, "%g", value);
+        else strcpy(text, unusual(value));
     } else if (!is_finite(real_at(element, shown->dtype))) {
         strcpy(text, unusual(real_at(element, shown->dtype)));
         width += shown->right + 1;
     } else {
-        array_float(real_at(element, shown->dtype), shown->dtype, shown->scientific, text);
+        double value = real_at(element, shown->dtype);
+        if (shown->scientific) long_float(value, shown, text);
+        else array_float(value, shown->dtype, false, text);
         const char *point = strchr(text, '.'), *end = shown->scientific ? strchr(text, 'e') : text + strlen(text);
         put_repeated(out, " ", 1, shown->left - (size_t)(point - text));
         put(out, text, (size_t)(end - text));
-        size_t missing = shown->digits - (size_t)(end - point - 1);
-        put_repeated(out, shown->scientific ? "0" : " ", 1, missing);
-        if (!shown->scientific) return;
+        if (!shown->scientific) {
+            put_repeated(out, " ", 1, shown->digits - (size_t)(end - point - 1));
+            return;
+        }
         put(out, end, 2);
         put_repeated(out, "0", 1, shown->exponent - (strlen(end) - 2));
         put_text(out, end + 2);
@@ -2336,19 +2370,21 @@ typedef struct Form {
     int precision; /* -1: none */
 } Form;
 
-/* False for what is not understood here, such as commas. */
-static bool read_form(const char *text, Form *form) {
+/* False for what is not understood here, such as commas; a number's zeros stand between its sign and its digits. */
+static bool read_form(const char *text, bool number, Form *form) {
     *form = (Form){.fill = " ", .fill_size = 1, .precision = -1};
     size_t first = *text ? utf8_size(text, text + strlen(text)) : 0;
-    if (first && text[first] && strchr("<>^=", text[first])) {
-        *form = (Form){.fill = text, .fill_size = first, .align = text[first], .precision = -1};
-        text += first + 1;
-    } else if (*text && strchr("<>^=", *text)) {
-        form->align = *text++;
+    bool filled = first && text[first] && strchr("<>^=", text[first]);
+    if (filled) {
+        form->fill = text;
+        form->fill_size = first;
+        text += first;
     }
+    if (*text && strchr("<>^=", *text)) form->align = *text++;
     if (*text && strchr("+- ", *text)) form->sign = *text++;
     if (*text == '0') {
-        if (!form->align) form->align = '=', form->fill = text, form->fill_size = 1;
+        if (!filled) form->fill = text;
+        if (!form->align && number) form->align = '=';
         text++;
     }
     while (is_digit(*text) && form->width < 1000000) form->width = 10 * form->width + (size_t)(*text++ - '0');
@@ -2361,6 +2397,23 @@ static bool read_form(const char *text, Form *form) {
     return !*text && form->precision <= MOST_PRECISION;
 }
 
+/* A float by a format that has a precision and no type: so many digits, the last zeros dropped, with a point or e. */
+static void short_float(double value, int precision, char text[WORD_SIZE]) {
+    int digits = precision > 1 ? precision - 1 : 0; /* behind the first one */
+    snprintf(text, WORD_SIZE, "%#.*e", digits, value);
+    char *end = strchr(text, 'e');
+    int exponent = (int)strtol(end + 1, NULL, 10);
+    bool scientific = exponent < -4 || exponent >= digits;
+    if (!scientific) {
+        snprintf(text, WORD_SIZE, "%.*f", digits - exponent, value);
+        end = text + strlen(text);
+    }
+    char *kept = end;
+    while (kept[-1] == '0') kept--;
+    if (kept[-1] == '.') kept += scientific ? -1 : 1;
+    memmove(kept, end, strlen(end) + 1);
+}
+
 /* The digits of a number and its sign, or false for a type that is not understood here. */
 static bool format_number(const Form *form, const uint8_t *element, jg_dtype dtype, bool *negative,
                           char text[WORD_SIZE]) {
@@ -2368,17 +2421,18 @@ static bool format_number(const Form *form, const uint8_t *element, jg_dtype dty
     int precision = form->precision < 0 ? 6 : form->precision;
     uint64_t magnitude = real ? 0 : whole_at(element, dtype, negative);
     double value = real ? real_at(element, dtype) : *negative ? -(double)magnitude : (double)magnitude;
-    if (!real && whole_type && form->precision < 0) {
+    if (!real && whole_type) {
         snprintf(text, WORD_SIZE, "%llu", (unsigned long long)magnitude);
-        return true;
+        return form->precision < 0;
     }
     *negative = value < 0 || (value == 0 && 1 / value < 0);
     double size = *negative ? -value : value, scaled = form->type == '%' ? 100 * size : size;
-    if (!form->type && real && form->precision < 0) {
-        python_float(size, text);
+    if (!form->type) {
+        if (form->precision < 0 || !is_finite(size)) python_float(size, text);
+        else short_float(size, precision, text);
         return true;
     }
-    if (!form->type || !strchr("eEfFgG%", form->type)) return false;
+    if (!strchr("eEfFgG%", form->type)) return false;
     char type = form->type == '%' ? 'f' : form->type;
     if (!is_finite(scaled)) strcpy(text, !strchr("EFG", type) ? unusual(scaled) : scaled != scaled ? "NAN" : "INF");
     else if (type == 'e' || type == 'E')
@@ -2427,7 +2481,7 @@ static void put_plain(Out *out, const Operand *operand, const uint8_t *data, con
 static void put_operand(Out *out, const Operand *operand, const uint8_t *data, const int64_t *shape) {
     Form form;
     char text[WORD_SIZE];
-    bool negative = false, known = *operand->form && read_form(operand->form, &form);
+    bool negative = false, known = *operand->form && read_form(operand->form, !*operand->conversion, &form);
     if (known && *operand->conversion) {
         Out inner = {0};
         put_plain(&inner, operand, data, shape);

@@ -33,6 +33,7 @@ from jitgraph.codegen.llvm.builder import Function, Module
 from jitgraph.codegen.llvm.scalars import Scalar, ScalarOps
 from jitgraph.codegen.llvm.scratch import MOST_STACK_BYTES, Scratch
 from jitgraph.dtypes import DType, int64
+from jitgraph.errors import CompileError
 from jitgraph.ir.target import Target
 
 
@@ -145,7 +146,9 @@ class Environment:
 
 
 def integer(value: int) -> Scalar:
-    """A literal int64."""
+    """A literal int64; CompileError for what LLVM would cut to 64 bits without a word."""
+    if not -(1 << 63) <= value < 1 << 63:
+        raise CompileError(f"the size or index {value} leaves 64 bits", hint="use smaller sizes")
     return Scalar(str(value), "i64", int64, 1)
 
 

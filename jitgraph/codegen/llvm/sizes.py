@@ -21,11 +21,11 @@ class Sizes:
     def value(self, dim: DimLike) -> str:
         """``dim`` as an i64; wrong where ``overflow`` is true."""
         if isinstance(dim, int):
-            return str(dim)
+            return self._constant(dim)
         if dim not in self._known:
             total = "0"
             for monomial, coefficient in dim.terms.items():
-                product = str(coefficient)
+                product = self._constant(coefficient)
                 for atom in monomial:
                     product = self._checked("smul", product, self._atom(atom))
                 total = self._checked("sadd", total, product)
@@ -38,6 +38,13 @@ class Sizes:
         for bit in self._overflows:
             found = bit if found == "false" else self.function.emit("i1", f"or i1 {found}, {bit}").name
         return found
+
+    def _constant(self, number: int) -> str:
+        """A literal, which LLVM would cut to 64 bits without a word."""
+        if -(1 << 63) <= number < 1 << 63:
+            return str(number)
+        self._overflows.append("true")
+        return "0"
 
     def _checked(self, operation: str, x: str, y: str) -> str:
         if {"smul": "1", "sadd": "0"}[operation] == x:

@@ -585,6 +585,26 @@ def test_verify_names_the_first_op_that_differs() -> None:
         bad(x)
 
 
+def test_verify_takes_no_op_of_a_backward_sweep_for_one_of_the_same_line() -> None:
+    w = jg.asarray(array(3))
+
+    @jg.trace(verify=True)
+    def descend(x: Any) -> Any:
+        return w - 0.1 * jg.grad(lambda w: (x * w * w).sum())(w) * (x * x).sum()
+
+    x = array(3)
+    np.testing.assert_allclose(descend(x), w.numpy() - 0.2 * x * w.numpy() * (x * x).sum(), rtol=1e-6)
+
+
+def test_verify_takes_arrays_for_tensors_as_the_trace_does() -> None:
+    @jg.trace(verify=True)
+    def f(x: Any, batch: Any, scale: Any) -> Any:
+        return (x * x).sum(axis=0) * scale + (batch["y"] + batch["y"]) * 2
+
+    x, y = array(3, 4), array(4)
+    same(f(x, {"y": y}, np.float32(3)), jg.asarray((x * x).sum(axis=0) * 3 + 4 * y))
+
+
 # --- lower and explain ----------------------------------------------------------------------------------------------
 
 

@@ -287,7 +287,12 @@ class TracedFunction:
     def _verified(self, specialisation: Specialisation, values: tuple[Any, ...]) -> Any:
         from jitgraph.tracing.verification import run_verified
 
-        args, named = self._binder.unbind(values)
+        arguments = self._binder.describe(values)
+        leaves = [
+            lifting.wrap(lifting.value_of(leaf)) if isinstance(leaf, np.ndarray | np.generic) else leaf
+            for leaf in arguments.leaves
+        ]  # as in the trace, where an array is a tensor: NumPy's own arithmetic applies no ops
+        args, named = self._binder.unbind(rebuilt(arguments, leaves, values))
         boxes = boxes_of(specialisation.structure.children, values, self._binder.names)
         return run_verified(self, specialisation, values, lambda: self.__wrapped__(*args, **named), boxes)
 

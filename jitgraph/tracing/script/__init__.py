@@ -141,6 +141,8 @@ def _entry(original: Callable[..., Any]) -> Callable[..., Any]:
 
     call.__name__ = getattr(original, "__name__", type(original).__name__)
     call.is_staged = True  # type: ignore[attr-defined]
+    if function is not original:  # an object, whose class may say what has the parameters of its call
+        call.made_of = original  # type: ignore[attr-defined]
     _ENTRIES.add(call)
     return call
 

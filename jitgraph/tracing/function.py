@@ -428,3 +428,12 @@ def trace(
     if function is None:
         return lambda f: TracedFunction(f, options, names, numbers)
     return TracedFunction(function, options, names, numbers)
+
+
+def traced(function: Callable[..., Any]) -> TracedFunction | BoundFunction:
+    """``function`` where it is traced, what runs where it comes from a file, and a trace of anything else."""
+    if isinstance(function, TracedFunction | BoundFunction):
+        return function
+    behind = getattr(type(function), "_traced", None)
+    found: TracedFunction = trace(function) if behind is None else behind(function)
+    return found

@@ -108,7 +108,9 @@ class _Assembly:
             found = used.get(number)
             name = _unique(_argument_name(self.lowered.arguments.texts[number]), names)
             self.arguments.append(self._named(found, type, name))
-            self.defaults.append(self._default_of(self.lowered.arguments.texts[number]) if key.kind == "float" else None)
+            self.defaults.append(
+                self._default_of(self.lowered.arguments.texts[number]) if key.kind == "float" else None
+            )
         for number in reversed(range(len(self.defaults) - 1)):  # as in Python, what has a default comes last
             if self.defaults[number + 1] is None:
                 self.defaults[number] = None

@@ -62,7 +62,9 @@ class SavedModel:
                 for spec in signature.inputs
             ]
         )
-        self.function: TracedFunction = trace(run, dynamic_shapes={name: sizes for name, sizes in dynamic.items() if sizes})
+        self.function: TracedFunction = trace(
+            run, dynamic_shapes={name: sizes for name, sizes in dynamic.items() if sizes}
+        )
 
     @property
     def inputs(self) -> tuple[loader.TensorSpec, ...]:

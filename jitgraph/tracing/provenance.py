@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from jitgraph.tracing.guard import Objects
-from jitgraph.tracing.source import Place, Source, StepKind, storage_of
+from jitgraph.tracing.source import Place, Source, StepKind, item_text, storage_of
 
 _KEYED = frozenset({"attribute", "item", "entry", "class", "own", "cached"})
 _NAMED_STEPS: dict[str, StepKind] = {"__defaults__": "defaults", "__kwdefaults__": "kwdefaults", "__code__": "code"}
@@ -78,8 +78,9 @@ class Provenance:
         if place.kind == "object":
             return self.of(place.owner, place.text)
         name = place.text
-        for ending in (f".{place.key}", f"[{place.key!r}]" if isinstance(place.key, int | str) else "[...]"):
-            name = name.removesuffix(ending)
+        if isinstance(place.key, str):
+            name = name.removesuffix(f".{place.key}")
+        name = name.removesuffix(item_text("", place.key))
         owner = self.of(place.owner, "" if name == place.text and place.kind != "cell" else name)
         kind: StepKind = place.step
         if kind == "attribute" and isinstance(place.owner, types.FunctionType):

@@ -33,7 +33,7 @@ from jitgraph.tracing.capture.followed import is_followed, is_library_module, or
 from jitgraph.tracing.capture.kinds import SIMPLE, is_a, may_change
 from jitgraph.tracing.capture.layout import cell_of
 from jitgraph.tracing.capture.monitoring import run_watched
-from jitgraph.tracing.source import MISSING, Place, item_of
+from jitgraph.tracing.source import MISSING, Place, item_of, item_text
 from jitgraph.tracing.state import is_container
 from jitgraph.tracing.symbolic.number import SymbolicNumber
 
@@ -274,7 +274,7 @@ class Capture(Calls):
             value = MISSING
         if id(owner) in self.mutated:  # what it held at first is guarded, what it holds now may be the function's own
             self.keep_contents(owner)
-        place = self.entry(owner, _plain(key), f"{self.text_of(owner)}[{key!r}]")
+        place = self.entry(owner, _plain(key), item_text(self.text_of(owner), key))
         if place.identity in self.reads or not self.is_whole(owner):
             self.keep(place, value)
         if value is not MISSING:
@@ -289,7 +289,7 @@ class Capture(Calls):
             Place("attribute", owner, "default_factory", f"{self.text_of(owner)}.default_factory"),
             owner.default_factory,
         )
-        place = self.entry(owner, key, f"{self.text_of(owner)}[{key!r}]")
+        place = self.entry(owner, key, item_text(self.text_of(owner), key))
 
         def finish(after: Activation | None) -> None:
             if after is not FAILED:
@@ -597,7 +597,7 @@ class Capture(Calls):
         if not _is_plain_key(key) or is_a(key, slice) or (removes and not is_a(owner, dict)):
             self.keep_contents(owner)
             return
-        place = self.entry(owner, _plain(key), f"{self.text_of(owner)}[{key!r}]")
+        place = self.entry(owner, _plain(key), item_text(self.text_of(owner), key))
         self.note_write(place, place.get_or(MISSING))
 
     def _refuse_unseen(self, owner: Any, name: str) -> None:

@@ -24,7 +24,7 @@ from jitgraph.tracing.capture.kinds import (
 )
 from jitgraph.tracing.capture.lookup import Lookup
 from jitgraph.tracing.capture.state import Kept
-from jitgraph.tracing.source import MISSING, Place, entries_of
+from jitgraph.tracing.source import MISSING, Place, entries_of, item_text
 from jitgraph.tracing.state import MAX_ELEMENTS, is_container
 
 MOST_ELEMENTS: Final = 1 << 16  # of a container whose elements are guarded by their identity, all at once
@@ -56,7 +56,7 @@ class ContentsKept(Lookup):
             return
         pairs = list(before.items() if is_a(before, dict) else enumerate(before))
         for key, element in pairs:
-            named = f"{text}[{key!r}]"
+            named = item_text(text, key)
             if is_a(container, tuple | set | frozenset) or many:
                 self.settle(element, named)
             else:

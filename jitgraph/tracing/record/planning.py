@@ -273,6 +273,7 @@ class Planning:
 
     def _effect(self, write: Entry, after: Any) -> Effect:
         source = self.provenance.at(write.target)
+        self._require_lasting(write.target.key, write.text, write.location)
         if after is MISSING:
             return Effect(source, "delete", None, write.location)
         template = self._template(after, write.text, write.location, stays=True)
@@ -280,6 +281,8 @@ class Planning:
 
     def _change(self, owner: Source, name: str, change: Change, location: Location | None) -> Effect:
         """What the function did to a container."""
+        if change.step is not None:
+            self._require_lasting(change.step.key, change.text(name), location)
         source = owner if change.step is None else owner.then(change.step.kind, self.objects.key(change.step.key))
         if change.operation == "delete":
             return Effect(source, "delete", None, location)
@@ -298,18 +301,38 @@ class Planning:
 
     def _template(self, value: Any, what: str, location: Location | None = None, *, stays: bool = False) -> Template:
         leaves: list[Any] = []
-        structure = self._flattened(value, leaves)
+        structure = self._flattened(value, leaves, what, location)
         return Template(structure, tuple(self._leaf(leaf, what, location, stays=stays) for leaf in leaves))
 
-    def _flattened(self, value: Any, leaves: list[Any]) -> TreeDef:
+    def _flattened(self, value: Any, leaves: list[Any], what: str, location: Location | None = None) -> TreeDef:
         """As ``tree.flatten``, with containers from outside as leaves: they are given out as they are."""
         container = tree.container_of(value)
         if container is None or self._is_outside(value):
             leaves.append(value)
             return tree.LEAF
         parts = container.take_apart(value)
-        children = tuple([self._flattened(child, leaves) for child in parts.children])
+        for step in parts.steps:
+            if isinstance(step, tree.Item):
+                self._require_lasting(step.key, what, location)
+        children = tuple([self._flattened(child, leaves, what, location) for child in parts.children])
         return TreeDef(type(value), parts.steps, children, parts.data)
+
+    def _require_lasting(self, key: Any, what: str, location: Location | None) -> None:
+        """TraceError for a key that holds a tensor of this call: later calls would find this very one there."""
+        if self._is_of_this_call(key):
+            raise TraceError(
+                f"{what} has a key that holds a tensor of this call, which a compiled call cannot make again",
+                location=location,
+                hint="use names or numbers as keys, and keep tensors in the values",
+            )
+
+    def _is_of_this_call(self, value: Any, depth: int = 3) -> bool:
+        """Whether a key is or holds a tensor that the function made or was given."""
+        if isinstance(value, Tensor):
+            return self.trace.is_own(value) or self.trace.is_argument(value)
+        if depth == 0 or type(value) in _PLAIN or (self.capture is not None and self.capture.is_steady(value)):
+            return False
+        return any(self._is_of_this_call(element, depth - 1) for element in _inside(value))
 
     def _is_outside(self, value: Any) -> bool:
         """Whether a list, dict or dataclass is an object from outside, and no argument."""

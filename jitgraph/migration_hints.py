@@ -218,7 +218,7 @@ PLANNED_NN: Final[Mapping[str, str]] = {
 
 PLANNED_DATA: Final[Mapping[str, str]] = {
     "Subset": "a TensorDataset of the arrays with an index: array[chosen]",
-    "random_split": "arrays with an index: order = jg.random.permutation(n).numpy(); array[order[:k]], array[order[k:]]",
+    "random_split": "arrays with an index: order = jg.random.permutation(n).numpy(); array[order[:k]]",
 }
 
 PLANNED_AUTOGRAD: Final[Mapping[str, str]] = {"Function": "write the function over jg's own"}

@@ -25,7 +25,7 @@ _HABITS = {
 
 def array_function(function: Callable[P, R]) -> Callable[P, R]:
     """``function``, which also tells users of PyTorch's ``dim=`` what to write here."""
-    code = function.__code__  # type: ignore[attr-defined]
+    code = function.__code__
     own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     habits = {habit: form for habit, form in _HABITS.items() if habit not in own}
 

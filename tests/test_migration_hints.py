@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +13,8 @@ import pytest
 
 import jitgraph as jg
 from jitgraph import migration_hints
+
+LOGGER = logging.getLogger(__name__)
 
 
 def vector() -> Any:
@@ -39,6 +43,17 @@ def vector() -> Any:
         (lambda x: jg.zeros((3,), requires_grad=True), jg.JitgraphError, r"hint: write x\.requires_grad_\(\)"),
         (lambda x: jg.random.normal((3,), requires_grad=True), jg.JitgraphError, r"hint: write x\.requires_grad_\(\)"),
         (lambda x: jg.exp(x, out=x), jg.JitgraphError, r"y\[\.\.\.\] = f\(x\)"),
+        (
+            lambda x: jg.trace(lambda y: np.concatenate([y, y]))(x),
+            jg.TraceError,
+            r"np\.concatenate needs the values[\s\S]*hint: write jg\.concat,",
+        ),
+        (lambda x: jg.trace(lambda y: np.where(y > 0, y, 0))(x), jg.TraceError, r"hint: write jg\.where, or"),
+        (lambda x: jg.trace(lambda y: np.median(y))(x), jg.TraceError, r"hint: write jg\.sort\(x"),
+        (lambda x: jg.trace(lambda y: math.exp(y[0]))(x), jg.TraceError, r"write jg\.exp for math\.exp"),
+        (lambda x: jg.trace(lambda y: LOGGER.info("y") or y)(x), jg.TraceError, r"LOGGER[\s\S]*jg\.debug\.print"),
+        (lambda x: jg.trace(lambda y: logging.info("y") or y)(x), jg.TraceError, r"logging\.info in a traced function"),
+        (lambda x: jg.grad(lambda m: m(x).sum())(jg.nn.Linear(3, 1)), jg.DTypeError, "with respect to a module"),
         (lambda x: jg.nn.Unknown, AttributeError, "no attribute 'Unknown'$"),
         (lambda x: jg.unknown, AttributeError, "no attribute 'unknown'$"),
         (lambda x: x.ravel(), AttributeError, r"x\.reshape\(-1\)"),
@@ -67,7 +82,7 @@ def vector() -> Any:
         (lambda x: np.add.reduce(x), jg.JitgraphError, r"hint: np\.add\.reduce\(np\.asarray\(x\)\)"),
         (lambda x: np.add(x, x, out=np.zeros(3)), jg.JitgraphError, r"np\.asarray\(x\) is an array"),
         (lambda x: np.sum(x.requires_grad_()), jg.JitgraphError, r"np\.asarray\(x\.detach\(\)\)"),
-        (lambda x: jg.trace(lambda y: np.sum(y))(x), jg.TraceError, r"np\.asarray"),
+        (lambda x: jg.trace(lambda y: np.sum(y))(x), jg.TraceError, r"np\.sum needs [\s\S]*jg\.sum"),
     ],
 )
 def test_errors_say_what_to_write(call: Callable[[Any], object], error: type[Exception], message: str) -> None:

@@ -31,7 +31,6 @@ MODULE: Final[Mapping[str, str]] = {
     "cat": "jg.concat",
     "autocast": "x.astype(jg.bfloat16) where it pays",
     "compile": _COMPILE,
-    "concatenate": "jg.concat",
     "cross": "products of slices: x[..., 1] * y[..., 2] - x[..., 2] * y[..., 1] and so on",
     "cuda": _DEVICE,
     "device": _DEVICE,

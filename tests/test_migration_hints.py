@@ -46,7 +46,7 @@ def vector() -> Any:
         (
             lambda x: jg.trace(lambda y: np.concatenate([y, y]))(x),
             jg.TraceError,
-            r"np\.concatenate needs the values[\s\S]*hint: write jg\.concat,",
+            r"np\.concatenate needs the values[\s\S]*hint: write jg\.concatenate,",
         ),
         (lambda x: jg.trace(lambda y: np.where(y > 0, y, 0))(x), jg.TraceError, r"hint: write jg\.where, or"),
         (lambda x: jg.trace(lambda y: np.median(y))(x), jg.TraceError, r"hint: write jg\.sort\(x"),
@@ -150,6 +150,8 @@ TABLES = {
     "jg": (migration_hints.MODULE, jg),
     "jg.random": (migration_hints.RANDOM, jg.random),
     "jg.nn": ({**migration_hints.NN, **migration_hints.PLANNED_NN}, jg.nn),
+    "jg.data": (migration_hints.PLANNED_DATA, jg.data),
+    "jg.autograd": (migration_hints.PLANNED_AUTOGRAD, jg.autograd),
     "planned": (migration_hints.PLANNED, jg),
     "x": (migration_hints.TENSOR, jg.ones((1, 1))),
 }

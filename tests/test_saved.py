@@ -302,3 +302,21 @@ def test_a_module_is_saved_with_its_hooks(path: Path, compiled: Callable[..., An
     jg.save(compiled(model), path, example_inputs=(normal(4, 3),))
     assert list(loader.load(path).state) == ["Linear.bias", "Linear.weight"]
     assert bits(loader.load(path)(normal(4, 3))) == bits(model(normal(4, 3)))
+
+
+def test_a_container_of_the_arguments_is_given_tensor_by_tensor(path: Path) -> None:
+    def f(batch: dict[str, jg.Tensor]) -> jg.Tensor:
+        return batch["x"] @ batch["w"]
+
+    batch = {"x": normal(2, 3), "w": normal(3)}
+    jg.save(f, path, example_inputs=(batch,))
+    for g in (jg.load(path), loader.load(path)):
+        assert bits(g(batch_w=batch["w"], batch_x=batch["x"])) == bits(jg.trace(f)(batch))
+    with pytest.raises(jg.ArgumentError, match="got dict; pass its tensors one by one, such as batch_x="):
+        loader.load(path)(batch, batch["w"])
+
+
+def test_a_wrong_name_among_many_arguments_is_answered_shortly() -> None:
+    f = jg.trace(lambda xs: xs[0], dynamic_shapes={"x": {0: "n"}})
+    with pytest.raises(jg.TraceError, match=r"one of (xs\[\d\], ){8}\.\.\.$"):
+        f([np.ones(2)] * 100)

@@ -34,8 +34,9 @@ def save(
     ``function`` is a traced function, a module, a plain function or what ``jg.load`` gives; sizes named by
     ``dynamic_shapes`` stay free, and ``jg.TensorSpec`` may stand for an example. Tensors that the function reaches
     become the file's weights; those that it rebinds are written back by whoever runs the file. Floats that have a
-    default keep it. ``targets`` are levels such as "x86-64-v3" (default: this machine's and x86-64-v3). JitgraphError
-    for what a file cannot hold; the file is written whole or not at all.
+    default keep it; each tensor in a container is an argument of its own, ``batch["x"]`` as ``batch_x``. ``targets``
+    are levels such as "x86-64-v3" (default: this machine's and x86-64-v3). JitgraphError for what a file cannot hold;
+    the file is written whole or not at all.
     """
     described = _json(metadata or {})
     lowered = _traced(function).lower(*_as_tuple(example_inputs))

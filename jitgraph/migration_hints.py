@@ -9,6 +9,8 @@ _CLOSE: Final = "jg.all(jg.abs(x - y) <= tolerance), or np.allclose(x, y) outsid
 _SELECT: Final = "jg.where(mask, x, 0) keeps the shape; x.numpy()[mask.numpy()] outside of traces"
 _COMPILE: Final = "jg.trace, or jg.script for Python loops and branches on tensors"
 _DEVICE: Final = 'device="cpu" by name; this build computes on the CPU alone'
+_LOOP: Final = "for i in range(n): in a @jg.script, or jg.scan"
+_SCATTER: Final = "jg.index_add, x[i] = v, or a product with jg.nn.functional.one_hot"
 _DTYPE: Final = "dtype= where a tensor is made; the defaults are float32 and int64"
 
 MODULE: Final[Mapping[str, str]] = {
@@ -23,14 +25,18 @@ MODULE: Final[Mapping[str, str]] = {
     "arctanh": "jg.atanh",
     "array": "jg.asarray",
     "as_tensor": "jg.asarray",
+    "Module": "jg.nn.Module",
+    "Variable": "jg.asarray(data, requires_grad=True)",
     "bmm": "x @ y",
     "cat": "jg.concat",
+    "autocast": "x.astype(jg.bfloat16) where it pays",
     "compile": _COMPILE,
     "cross": "products of slices: x[..., 1] * y[..., 2] - x[..., 2] * y[..., 1] and so on",
     "cuda": _DEVICE,
     "device": _DEVICE,
     "devices": _DEVICE,
     "diag": "x * jg.eye(n) to make one, jg.sum(x * jg.eye(n), axis=-1) to read one",
+    "diff": "x[1:] - x[:-1]",
     "digamma": "jg.special.digamma",
     "dot": "x @ y, or jg.vecdot(x, y)",
     "double": "jg.float64",
@@ -39,6 +45,8 @@ MODULE: Final[Mapping[str, str]] = {
     "erfinv": "jg.special.erfinv",
     "fabs": "jg.abs",
     "float": "jg.float32",
+    "for_loop": _LOOP,
+    "fori_loop": _LOOP,
     "from_numpy": "jg.asarray",
     "fromfunction": "the function of jg.arange(n)[:, None] and jg.arange(m)",
     "gather": "jg.take_along_axis(x, indices, axis)",
@@ -66,6 +74,7 @@ MODULE: Final[Mapping[str, str]] = {
     "nonzero": "jg.where(mask, x, y) keeps the shape; np.nonzero(np.asarray(mask)) outside of traces",
     "norm": "jg.sqrt(jg.sum(x * x, axis))",
     "numel": "x.size",
+    "one_hot": "jg.nn.functional.one_hot",
     "numpy": "jg itself: its functions are the Array API's",
     "permute": "jg.permute_dims",
     "pmap": "jg.trace; loops of a compiled function run on all cores",
@@ -178,10 +187,20 @@ NN: Final[Mapping[str, str]] = {
 PLANNED: Final[Mapping[str, str]] = {  # names of the public API that later versions bring, and what serves until then
     "amp": "cast with x.astype(jg.bfloat16)",
     "cache": "compiled functions are kept for the life of the process; f.cache_clear() forgets them",
+    **dict.fromkeys(
+        ("save_checkpoint", "load_checkpoint"),
+        "state_dict() and load_state_dict() of model and optimiser; what they hold are NumPy arrays and numbers",
+    ),
     "checkpoint": "memory of a traced step is saved by its own rematerialisation",
     **dict.fromkeys(("complex64", "complex128"), "real and imaginary parts as two tensors"),
     "custom_op": "write the function over jg's own",
-    "custom_vjp": "write the function over jg's own",
+    **dict.fromkeys(("custom_vjp", "custom_jvp"), "write the function over jg's own"),
+    **dict.fromkeys(("jacfwd", "jacrev"), "jg.jacobian"),
+    "linearize": "jg.jvp",
+    "functional_call": "a function of the parameters as a dict of tensors, or module.load_state_dict(dict)",
+    "profiler": "jg.explain(f, x) lists kernels, bytes and operations",
+    **dict.fromkeys(("scatter", "scatter_add", "scatter_reduce"), _SCATTER),
+    "logcumsumexp": "jg.log(jg.cumulative_sum(jg.exp(x - m))) + m with the maximum m",
     "einsum": "jg.tensordot, jg.matmul, jg.permute_dims",
     "elementwise": "write the function over jg's own; it is fused",
     "fft": "np.fft outside of traces",
@@ -196,6 +215,13 @@ PLANNED_NN: Final[Mapping[str, str]] = {
         ("MultiheadAttention", "TransformerEncoderLayer", "TransformerEncoder"), "products and jg.softmax of your own"
     ),
 }
+
+PLANNED_DATA: Final[Mapping[str, str]] = {
+    "Subset": "a TensorDataset of the arrays with an index: array[chosen]",
+    "random_split": "arrays with an index: order = jg.random.permutation(n).numpy(); array[order[:k]]",
+}
+
+PLANNED_AUTOGRAD: Final[Mapping[str, str]] = {"Function": "write the function over jg's own"}
 
 
 def advice(name: str, habits: Mapping[str, str], planned: Mapping[str, str] | None = None) -> str:

@@ -17,6 +17,7 @@ from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.functions.creation import shape_of
 from jitgraph.functions.elementwise import where
 from jitgraph.functions.manipulation import take
+from jitgraph.functions.method import array_function
 from jitgraph.functions.reductions import argsort
 from jitgraph.ir import context, dims
 from jitgraph.ir.constant import Constant
@@ -87,6 +88,7 @@ def _refuse_shape(name: str, *numbers: Any) -> None:
         raise JitgraphError(f"{name}: the shape comes first\n  hint: jg.random.{name}({form})")
 
 
+@array_function
 def uniform(
     shape: Any = (),
     low: TensorLike = 0.0,
@@ -107,6 +109,7 @@ def uniform(
     return where(scaled < stop, scaled, start)  # what rounds up to the end goes to the start
 
 
+@array_function
 def normal(
     shape: Any = (),
     mean: TensorLike = 0.0,

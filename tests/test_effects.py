@@ -461,3 +461,39 @@ def test_every_changing_method_is_known() -> None:
     for kind in (list, dict, set, deque, OrderedDict):
         public = {name for name in dir(kind) if not name.startswith("_")}
         assert public - plain <= CHANGERS, kind
+
+
+def test_a_tensor_of_this_call_is_no_key() -> None:
+    seen: dict[Any, Any] = {}
+
+    @jg.trace
+    def keep(x: Any) -> Any:
+        seen[x.sum(), 1] = 2
+        return x
+
+    for f, what in (
+        (lambda x: {x.sum(): 1}, "the result"),
+        (lambda x: [{"a": {(x, 1): 1}}], "the result"),
+        (keep, "seen"),
+    ):
+        with pytest.raises(jg.TraceError, match=f"{what}[^\n]* has a key that holds a tensor of this call"):
+            jg.trace(f)(np.ones(3))
+    assert not seen
+
+
+def test_state_may_be_kept_by_parameter() -> None:
+    parameters = [jg.asarray([1.0, 2.0], requires_grad=True), jg.asarray([3.0], requires_grad=True)]
+    velocity: dict[Any, Any] = {}
+
+    @jg.trace
+    def step() -> None:
+        for p in parameters:
+            velocity[p] = 0.5 * velocity.get(p, jg.zeros_like(p)) + p
+        with jg.no_grad():
+            for p in parameters:
+                p -= velocity[p]
+
+    for _ in range(3):
+        step()
+    assert list(map(id, velocity)) == list(map(id, parameters))
+    np.testing.assert_array_equal(parameters[0].detach().numpy(), [-0.25, -0.5])

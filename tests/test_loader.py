@@ -809,3 +809,18 @@ def test_executable(scale_image: bytes) -> None:
     assert y.tolist() == [3, 3] and s is scale and scale == 4
     assert exe.asm == exe.asm == "text" and made == [1] and "fmul" in exe.llvm_ir
     assert exe.image == scale_image
+
+
+def test_the_command_line_writes_the_loaders(tmp_path: Path) -> None:
+    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, "-m", "jitgraph", *arguments], capture_output=True, text=True)
+
+    written = command("loader", str(tmp_path / "new" / "folder"))
+    assert (written.returncode, written.stderr) == (0, "")
+    for name in ("loader.py", "loader.c", "loader.h"):
+        own = Path(loader.__file__).with_name(name).read_bytes()
+        assert (tmp_path / "new" / "folder" / name).read_bytes() == own
+    planned = command("info", "model.jg")
+    assert planned.returncode == 1 and "jitgraph info is planned for a later version" in planned.stderr
+    assert command("lodaer", "x").returncode == 2
+    assert command("loader", "/dev/null/x").returncode == 1

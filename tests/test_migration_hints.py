@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +13,8 @@ import pytest
 
 import jitgraph as jg
 from jitgraph import migration_hints
+
+LOGGER = logging.getLogger(__name__)
 
 
 def vector() -> Any:
@@ -31,6 +35,25 @@ def vector() -> Any:
         (lambda x: jg.random.normal(0, 1, (3,)), jg.JitgraphError, r"jg\.random\.normal\(shape, mean, std\)"),
         (lambda x: jg.random.uniform(0, 1, (3,)), jg.JitgraphError, r"jg\.random\.uniform\(shape, low, high\)"),
         (lambda x: jg.nn.LSTM(2, 3), AttributeError, "planned for a later version"),
+        (lambda x: jg.save_checkpoint("x"), AttributeError, r"until then, state_dict\(\)"),
+        (lambda x: jg.data.random_split, AttributeError, r"until then, arrays with an index"),
+        (lambda x: jg.data.unknown, AttributeError, "no attribute 'unknown'$"),
+        (lambda x: jg.autograd.Function, AttributeError, "planned for a later version"),
+        (lambda x: jg.fori_loop, AttributeError, r"range\(n\): in a @jg\.script"),
+        (lambda x: jg.zeros((3,), requires_grad=True), jg.JitgraphError, r"hint: write x\.requires_grad_\(\)"),
+        (lambda x: jg.random.normal((3,), requires_grad=True), jg.JitgraphError, r"hint: write x\.requires_grad_\(\)"),
+        (lambda x: jg.exp(x, out=x), jg.JitgraphError, r"y\[\.\.\.\] = f\(x\)"),
+        (
+            lambda x: jg.trace(lambda y: np.concatenate([y, y]))(x),
+            jg.TraceError,
+            r"np\.concatenate needs the values[\s\S]*hint: write jg\.concatenate,",
+        ),
+        (lambda x: jg.trace(lambda y: np.where(y > 0, y, 0))(x), jg.TraceError, r"hint: write jg\.where, or"),
+        (lambda x: jg.trace(lambda y: np.median(y))(x), jg.TraceError, r"hint: write jg\.sort\(x"),
+        (lambda x: jg.trace(lambda y: math.exp(y[0]))(x), jg.TraceError, r"write jg\.exp for math\.exp"),
+        (lambda x: jg.trace(lambda y: LOGGER.info("y") or y)(x), jg.TraceError, r"LOGGER[\s\S]*jg\.debug\.print"),
+        (lambda x: jg.trace(lambda y: logging.info("y") or y)(x), jg.TraceError, r"logging\.info in a traced function"),
+        (lambda x: jg.grad(lambda m: m(x).sum())(jg.nn.Linear(3, 1)), jg.DTypeError, "with respect to a module"),
         (lambda x: jg.nn.Unknown, AttributeError, "no attribute 'Unknown'$"),
         (lambda x: jg.unknown, AttributeError, "no attribute 'unknown'$"),
         (lambda x: x.ravel(), AttributeError, r"x\.reshape\(-1\)"),
@@ -59,7 +82,7 @@ def vector() -> Any:
         (lambda x: np.add.reduce(x), jg.JitgraphError, r"hint: np\.add\.reduce\(np\.asarray\(x\)\)"),
         (lambda x: np.add(x, x, out=np.zeros(3)), jg.JitgraphError, r"np\.asarray\(x\) is an array"),
         (lambda x: np.sum(x.requires_grad_()), jg.JitgraphError, r"np\.asarray\(x\.detach\(\)\)"),
-        (lambda x: jg.trace(lambda y: np.sum(y))(x), jg.TraceError, r"np\.asarray"),
+        (lambda x: jg.trace(lambda y: np.sum(y))(x), jg.TraceError, r"np\.sum needs [\s\S]*jg\.sum"),
     ],
 )
 def test_errors_say_what_to_write(call: Callable[[Any], object], error: type[Exception], message: str) -> None:
@@ -127,6 +150,8 @@ TABLES = {
     "jg": (migration_hints.MODULE, jg),
     "jg.random": (migration_hints.RANDOM, jg.random),
     "jg.nn": ({**migration_hints.NN, **migration_hints.PLANNED_NN}, jg.nn),
+    "jg.data": (migration_hints.PLANNED_DATA, jg.data),
+    "jg.autograd": (migration_hints.PLANNED_AUTOGRAD, jg.autograd),
     "planned": (migration_hints.PLANNED, jg),
     "x": (migration_hints.TENSOR, jg.ones((1, 1))),
 }

@@ -7,7 +7,9 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -238,3 +240,83 @@ def test_every_name_of_an_input_is_one_of_an_argument(path: Path) -> None:
     ordered = list(arguments.values())
     assert bits(jg.load(path)(*ordered)) == bits(loader.load(path)(*ordered))
     assert all(name.isidentifier() for name in (spec.name for spec in loader.load(path).inputs))
+
+
+def test_a_python_float_reaches_a_loaded_function_unrounded(path: Path) -> None:
+    jg.save(lambda x, rate: x * rate, path, example_inputs=(np.ones(3), 0.5))
+    for f in (jg.load(path), loader.load(path)):
+        assert bits(f(np.ones(3), 0.1)) == bits(f(np.ones(3), rate=0.1)) == bits(np.full(3, 0.1))
+
+
+def test_a_float_that_has_a_default_keeps_it(path: Path) -> None:
+    @jg.trace
+    def f(x: jg.Tensor, rate: float = 0.1, *, shift: float = 0.25) -> jg.Tensor:
+        return x * rate + shift
+
+    jg.save(f, path, example_inputs=(np.ones(3), 0.5))
+    for g in (jg.load(path), loader.load(path)):
+        assert [spec.default for spec in g.inputs] == [None, 0.1, 0.25]
+        assert bits(g(np.ones(3))) == bits(np.full(3, 0.1) + 0.25)
+        assert bits(g(np.ones(3), shift=0.0)) == bits(np.full(3, 0.1))
+
+    @jg.trace
+    def behind(rate: float = 0.1, x: object = None) -> object:
+        return x * rate  # type: ignore[operator]
+
+    jg.save(behind, path, example_inputs=(0.5, np.ones(3)))
+    assert [spec.default for spec in jg.load(path).inputs] == [None, None]  # an array stands behind it
+
+
+def test_what_was_loaded_is_trained_further_and_saved_again(tmp_path: Path) -> None:
+    model = jg.nn.Linear(4, 1)
+    optimizer = jg.optim.Adam(model.parameters(), lr=0.1)
+
+    @jg.trace(dynamic_shapes={"x": {0: "batch"}})
+    def step(x: jg.Tensor) -> jg.Tensor:
+        loss = (model(x) ** 2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    first, second, x = tmp_path / "first.jg", tmp_path / "second.jg", normal(8, 4)
+    jg.save(step, first, example_inputs=(x,))
+    loaded = jg.load(first)
+    loaded(x)
+    jg.save(loaded, second, example_inputs=(x,))
+    again, alone = jg.load(second), loader.load(second)
+    assert again.inputs == loaded.inputs and list(again.state) == list(loaded.state)
+    assert "model.weight" in again.state
+    for batch in (x, x[:3]):  # the batch is free still
+        assert bits(loaded(batch)) == bits(again(batch)) == bits(alone(batch))
+    assert str(jg.explain(loaded, x)).startswith("forward: forward(x: f32[batch, 4]")
+    assert repr(loaded).startswith("<saved forward(x: float32[batch, 4], lr: float64[]")
+    with pytest.raises(TypeError, match=r"^forward\(\) missing 1 required positional argument: 'x'"):
+        loaded()
+
+
+@pytest.mark.parametrize("compiled", [lambda model: model, jg.trace, jg.script])
+def test_a_module_is_saved_with_its_hooks(path: Path, compiled: Callable[..., Any]) -> None:
+    model = jg.nn.Linear(3, 2)
+    model.register_forward_hook(lambda module, args, result: result * 2)
+    jg.save(compiled(model), path, example_inputs=(normal(4, 3),))
+    assert list(loader.load(path).state) == ["Linear.bias", "Linear.weight"]
+    assert bits(loader.load(path)(normal(4, 3))) == bits(model(normal(4, 3)))
+
+
+def test_a_container_of_the_arguments_is_given_tensor_by_tensor(path: Path) -> None:
+    def f(batch: dict[str, jg.Tensor]) -> jg.Tensor:
+        return batch["x"] @ batch["w"]
+
+    batch = {"x": normal(2, 3), "w": normal(3)}
+    jg.save(f, path, example_inputs=(batch,))
+    for g in (jg.load(path), loader.load(path)):
+        assert bits(g(batch_w=batch["w"], batch_x=batch["x"])) == bits(jg.trace(f)(batch))
+    with pytest.raises(jg.ArgumentError, match="got dict; pass its tensors one by one, such as batch_x="):
+        loader.load(path)(batch, batch["w"])
+
+
+def test_a_wrong_name_among_many_arguments_is_answered_shortly() -> None:
+    f = jg.trace(lambda xs: xs[0], dynamic_shapes={"x": {0: "n"}})
+    with pytest.raises(jg.TraceError, match=r"one of (xs\[\d\], ){8}\.\.\.$"):
+        f([np.ones(2)] * 100)

@@ -271,3 +271,25 @@ def test_what_is_no_function_is_refused() -> None:
     for value in (3, "x", [scaled]):
         with pytest.raises(jg.ScriptError, match="takes a function"):
             jg.script(value)
+
+
+@pytest.mark.parametrize("compiled", [jg.trace, jg.script])
+def test_a_module_has_the_parameters_of_its_forward(compiled: Callable[..., Any]) -> None:
+    class Scaled(jg.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = jg.nn.Parameter(jg.ones(3))
+
+        def forward(self, tokens: Any, scale: float = 2.0) -> Any:
+            return tokens * self.weight * scale
+
+    f = compiled(Scaled(), dynamic_shapes={"tokens": {0: "n"}})
+    for count in (2, 3, 4):
+        np.testing.assert_array_equal(f(tokens=np.ones((count, 3), np.float32)).detach().numpy(), 2)
+    assert f.cache_info().misses == 1
+    report = str(jg.explain(f, np.ones((2, 3), np.float32)))
+    assert "tokens: f32[n, 3]" in report and "Scaled.weight: f32[3]" in report
+    with pytest.raises(TypeError, match=r"Scaled.forward\(\) got an unexpected keyword argument 'token'"):
+        f(token=np.ones((2, 3), np.float32))
+    with pytest.raises(jg.TraceError, match=r"names 'x', which is no tensor argument[\s\S]*one of tokens"):
+        compiled(Scaled(), dynamic_shapes={"x": {0: "n"}})(np.ones((2, 3), np.float32))

@@ -585,6 +585,49 @@ def test_verify_names_the_first_op_that_differs() -> None:
         bad(x)
 
 
+def test_verify_takes_no_op_of_a_backward_sweep_for_one_of_the_same_line() -> None:
+    w = jg.asarray(array(3))
+
+    @jg.trace(verify=True)
+    def descend(x: Any) -> Any:
+        return w - 0.1 * jg.grad(lambda w: (x * w * w).sum())(w) * (x * x).sum()
+
+    x = array(3)
+    np.testing.assert_allclose(descend(x), w.numpy() - 0.2 * x * w.numpy() * (x * x).sum(), rtol=1e-6)
+
+
+def test_verify_takes_arrays_for_tensors_as_the_trace_does() -> None:
+    @jg.trace(verify=True)
+    def f(x: Any, batch: Any, scale: Any) -> Any:
+        return (x * x).sum(axis=0) * scale + (batch["y"] + batch["y"]) * 2
+
+    x, y = array(3, 4), array(4)
+    same(f(x, {"y": y}, np.float32(3)), jg.asarray((x * x).sum(axis=0) * 3 + 4 * y))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (("x",), "dynamic_shapes is a tuple, not a dict"),
+        (True, "dynamic_shapes is a bool"),
+        ({"x": 0}, r"dynamic_shapes\['x'\] is 0, which names no axis"),
+        ({"x": "batch"}, r"dynamic_shapes\['x'\] is 'batch', which names no axis"),
+        ({"x": {"batch": 0}}, "the axis 'batch', which is no number"),
+        ({"x": {0: 8}}, "8 is not a name"),
+        ({"x": [0]}, "0 is not a name"),
+    ],
+)
+def test_dynamic_shapes_of_another_form_say_the_form(wrong: Any, message: str) -> None:
+    with pytest.raises(jg.TraceError, match=message + r'[\s\S]*hint: dynamic_shapes=\{"x": \{0: "batch"\}\}'):
+        jg.trace(lambda x: x, dynamic_shapes=wrong)
+
+
+@pytest.mark.parametrize("value", [jg.ones(3), (1, jg.ones(3))])
+def test_a_static_argument_holds_no_tensor(value: Any) -> None:
+    with pytest.raises(jg.TraceError, match="static argument w holds a Tensor"):
+        jg.trace(lambda x, w: x, static_argnames="w")(jg.ones(3), value)
+
+
 # --- lower and explain ----------------------------------------------------------------------------------------------
 
 

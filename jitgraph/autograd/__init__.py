@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir import context
+from jitgraph.migration_hints import PLANNED_AUTOGRAD, advice
 
 if TYPE_CHECKING:
     from jitgraph.lifting import TensorLike
@@ -138,3 +139,8 @@ def _cotangent(tensor: Tensor, gradient: TensorLike | None) -> Any:
     if tuple(value.type.shape) != tuple(tensor.shape) or value.type.dtype != tensor.dtype:
         raise ShapeError(f"the cotangent is {value.type}, the tensor {tensor.value.type}")
     return value
+
+
+def __getattr__(name: str) -> Any:
+    hint = advice(name, {}, PLANNED_AUTOGRAD)
+    raise AttributeError(f"module 'jitgraph.autograd' has no attribute {name!r}{hint}")

@@ -194,7 +194,7 @@ def sweep(
 
     # a record older than every target neither is one nor leads to one
     oldest = -1 if targets is None else min((v.record.order for v in targets if v.record is not None), default=-1)
-    with context.using(grad_enabled=create_graph):
+    with context.using(grad_enabled=create_graph, sweeping=True):
         for value, cotangent in zip(outputs, cotangents, strict=True):
             accumulate(value, cotangent if create_graph else cotangent.recorded(None))
         visited: list[Record] = []

@@ -35,6 +35,11 @@ def _variables(args: tuple[Any, ...], argnums: Argnums) -> tuple[list[Any], list
 
 
 def _variable(leaf: Any) -> Tensor:
+    if hasattr(type(leaf), "named_parameters"):
+        raise DTypeError(
+            f"a gradient with respect to a module, a {type(leaf).__name__}, is planned for a later version",
+            hint="loss.backward() and parameter.grad, or a dict of tensors in place of the module",
+        )
     value = lifting.value_of(leaf)
     if not dtypes.is_float(value.type.dtype):
         raise DTypeError(f"only floats have gradients, not {value.type.dtype.name}", hint="x.astype(jg.float32)")

@@ -13,16 +13,26 @@ from jitgraph.tensor import Tensor
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_HABITS = {"dim": "axis", "keepdim": "keepdims", "dims": "axis", "other": "the second argument by position"}
+_HABITS = {
+    "dim": "axis",
+    "keepdim": "keepdims",
+    "dims": "axis",
+    "other": "the second argument by position",
+    "out": "y = f(x), or y[...] = f(x) for a tensor that is there already",
+    "requires_grad": "x.requires_grad_() of the result, or jg.nn.Parameter(x)",
+}
 
 
 def array_function(function: Callable[P, R]) -> Callable[P, R]:
     """``function``, which also tells users of PyTorch's ``dim=`` what to write here."""
+    code = function.__code__
+    own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    habits = {habit: form for habit, form in _HABITS.items() if habit not in own}
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if kwargs:
-            for habit, form in _HABITS.items():
+            for habit, form in habits.items():
                 if habit in kwargs:
                     raise JitgraphError(f"{function.__name__}: {habit}= is not a parameter\n  hint: write {form}")
         return function(*args, **kwargs)

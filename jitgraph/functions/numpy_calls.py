@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
-from jitgraph.errors import JitgraphError
+from jitgraph.errors import JitgraphError, TraceError
+from jitgraph.ir import context
+from jitgraph.migration_hints import MODULE
 from jitgraph.tensor import Tensor
 
 _OPERATORS: Final = {  # ufunc -> the tensor's method where it stands on the left, and where it stands on the right
@@ -63,6 +66,15 @@ def _array_function(self: Tensor, function: Any, types: Any, args: Any, kwargs: 
     """NumPy's function on the arrays behind the tensors: ``np.sum(tensor)`` is an array, outside of traces."""
     if function in _DESCRIPTIONS:
         return _DESCRIPTIONS[function](*args, **kwargs)
+    if context.current().trace is not None:
+        name = function.__name__
+        ours = MODULE.get(name) or (
+            f"jg.{name}" if hasattr(sys.modules["jitgraph"], name) else "it with jg's functions"
+        )
+        raise TraceError(
+            f"np.{name} needs the values of its tensors, which are known only when the graph runs",
+            hint=f"write {ours}, or call np.{name} outside of the traced function",
+        )
     return function(*_arrays(args), **_arrays(kwargs))
 
 

@@ -36,7 +36,7 @@ class Context:
     """The state of the surroundings: who applies ops, what is assumed of sizes, gradient and anomaly modes.
 
     ``autocast`` is the dtype that products are cast to, ``device`` and ``random`` are the default device's name and the
-    handle of the random state where a program set its own.
+    handle of the random state where a program set its own. ``sweeping``: a tape is being walked backward just now.
     """
 
     emitter: Emitter | None = None
@@ -47,6 +47,7 @@ class Context:
     autocast: Any = None
     device: str | None = None
     random: Any = None
+    sweeping: bool = False
 
     @property
     def fingerprint(self) -> tuple[Any, ...]:

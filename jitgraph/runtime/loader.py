@@ -1322,7 +1322,8 @@ def _converted(value: Any, spec: TensorSpec, dtype: np.dtype[Any], where: str) -
         if hasattr(value, "__array__"):
             exported: Array = np.asarray(value)
             return exported
-        raise ArgumentError(f"{where}: expected {spec}, got {type(value).__name__}; pass a NumPy array")
+        way = f"its tensors one by one, such as {spec.name}=..." if isinstance(value, dict) else "a NumPy array"
+        raise ArgumentError(f"{where}: expected {spec}, got {type(value).__name__}; pass {way}")
     try:
         found = np.asarray(value)
     except (ValueError, OverflowError) as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -21,6 +21,7 @@ from jitgraph.errors import JitgraphError
 from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.types import TensorType
 from jitgraph.passes.autodiff import expand_grads
+from jitgraph.tensor import Tensor
 from jitgraph.tracing.lowered import Lowered
 from jitgraph.tracing.plan import Computed, Handle, Leaf
 from jitgraph.tracing.source import World
@@ -53,14 +54,18 @@ class Entry(NamedTuple):
         return self.graph.inputs[: len(self.defaults)]
 
 
-def entry_of(lowered: Lowered) -> Entry:
-    """The entry for a lowered call; JitgraphError for what a file cannot hold."""
-    return _Assembly(lowered).entry()
+def entry_of(lowered: Lowered, keys: Mapping[str, Tensor]) -> Entry:
+    """The entry for a lowered call; JitgraphError for what a file cannot hold.
+
+    ``keys`` are the keys that some of the state has already; the rest goes by how the function reaches it.
+    """
+    return _Assembly(lowered, keys).entry()
 
 
 class _Assembly:
-    def __init__(self, lowered: Lowered) -> None:
+    def __init__(self, lowered: Lowered, keys: Mapping[str, Tensor]) -> None:
         self.lowered = lowered
+        self.keys = {id(tensor): key for key, tensor in keys.items()}
         self.plan = lowered.plan
         self.graph = lowered.plan.graph
         self.leaves = {source: number for number, source in enumerate(self.plan.arguments)}
@@ -103,12 +108,22 @@ class _Assembly:
             found = used.get(number)
             name = _unique(_argument_name(self.lowered.arguments.texts[number]), names)
             self.arguments.append(self._named(found, type, name))
-            self.defaults.append(None)
+            self.defaults.append(
+                self._default_of(self.lowered.arguments.texts[number]) if key.kind == "float" else None
+            )
+        for number in reversed(range(len(self.defaults) - 1)):  # as in Python, what has a default comes last
+            if self.defaults[number + 1] is None:
+                self.defaults[number] = None
         for given, value in zip(self.plan.inputs, self.graph.inputs, strict=True):
             if given.kind == "float" and given.at not in self.leaves:
                 name = _argument_name(str(given.at.steps[-1].key))
                 self.arguments.append(self._named(value, value.tensor, _unique(name, names)))
                 self.defaults.append(float(self.world.find(given.at)))
+
+    def _default_of(self, text: str) -> float | None:
+        """The default of a parameter of the function, where it is a float."""
+        parameter = self.lowered.function.recording.binder.signature.parameters.get(text)
+        return parameter.default if parameter is not None and type(parameter.default) is float else None
 
     def _named(self, value: Value | None, type: TensorType, name: str) -> Value:
         """An input called ``name``: the graph's own value renamed, or a new one that nobody reads."""
@@ -124,20 +139,24 @@ class _Assembly:
                 self._keep(("array", number), "constant", np.asarray(self.world.find(given.at)), value, names)
             elif given.kind == "handle" and self.plan.handles[given.at].source not in self.leaves:
                 handle = self.plan.handles[given.at]
-                self._keep(("handle", given.at), handle.text, self._array(handle), value, names)
+                self._keep(("handle", given.at), self._text(handle), self._array(handle), value, names)
         for at, _ in self.plan.rebound:
             handle = self.plan.handles[at]
             if handle.source in self.leaves:
                 self._refuse(f"it rebinds its argument {handle.text}", "return the new value instead")
             if ("handle", at) not in self.state:
                 array = self._array(handle)
-                self._keep(("handle", at), handle.text, array, Value(TensorType(array.dtype, array.shape)), names)
+                fresh = Value(TensorType(array.dtype, array.shape))
+                self._keep(("handle", at), self._text(handle), array, fresh, names)
 
     def _keep(self, at: Any, text: str, array: NDArray[Any], value: Value, names: set[str]) -> None:
         key = _unique(re.sub(r"[^\w.]+", ".", text).strip("."), names)
         fresh = Value(value.type, key.replace(".", "_"))
         self.graph = _replaced(self.graph, value, fresh)
         self.state[at] = State(key, array, fresh)
+
+    def _text(self, handle: Handle) -> str:
+        return self.keys.get(id(self.world.find(handle.source)), handle.text)
 
     def _array(self, handle: Handle) -> NDArray[Any]:
         value = self.world.find(handle.source)._value

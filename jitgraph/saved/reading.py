@@ -28,7 +28,7 @@ from jitgraph.ir.types import TensorType
 from jitgraph.runtime import loader
 from jitgraph.saved.entry import CONSTANT
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.function import trace
+from jitgraph.tracing.function import TracedFunction, trace
 from jitgraph.tracing.symbolic.sizes import TraceConstraints
 
 
@@ -51,18 +51,20 @@ class SavedModel:
         def run(*args: Any, **named: Any) -> Any:
             return self._run(_bound(self.signature, names, args, named))
 
-        run.__name__ = signature.name
+        run.__name__ = run.__qualname__ = signature.name
         run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [
                 inspect.Parameter(
                     spec.name,
                     inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                    default=inspect.Parameter.empty if spec.default is None else loader.default_of(spec),
+                    default=_default(spec),
                 )
                 for spec in signature.inputs
             ]
         )
-        self.function = trace(run, dynamic_shapes={name: sizes for name, sizes in dynamic.items() if sizes})
+        self.function: TracedFunction = trace(
+            run, dynamic_shapes={name: sizes for name, sizes in dynamic.items() if sizes}
+        )
 
     @property
     def inputs(self) -> tuple[loader.TensorSpec, ...]:
@@ -78,6 +80,14 @@ class SavedModel:
         """Run, compiled for this machine; results are tensors, and gradients flow to arguments and ``state``."""
         return self.function(*args, **named)
 
+    def _traced(self) -> TracedFunction:
+        """What runs."""
+        return self.function
+
+    def __repr__(self) -> str:
+        given, gives = (", ".join(map(str, specs)) for specs in (self.inputs, self.outputs))
+        return f"<saved {self.signature.name}({given}) -> {gives}>"
+
     def lower(self, /, *args: Any, **named: Any) -> Any:
         """As ``lower`` of a traced function."""
         return self.function.lower(*args, **named)
@@ -88,7 +98,10 @@ class SavedModel:
 
     def _run(self, arguments: Sequence[Any]) -> Any:
         handles = list(self.state.values())
-        values = [lifting.value_of(x) for x in (*arguments, *handles)]
+        values = [
+            lifting.value_of(x, wanted.dtype if lifting.is_scalar(x) else None)  # no way about float32
+            for x, wanted in zip((*arguments, *handles), self.graph.inputs, strict=True)
+        ]
         specs = self.signature.parameters
         for number, (spec, wanted) in enumerate(zip(specs, self.graph.inputs, strict=True)):
             value = values[number]
@@ -108,6 +121,13 @@ class SavedModel:
         for output, state in self.signature.writes:
             handles[state]._rebind(results[output])
         return shown
+
+
+def _default(spec: loader.TensorSpec) -> Any:
+    """The default of a parameter: a Python number as in the function that was saved, or an array of another dtype."""
+    if spec.default is None:
+        return inspect.Parameter.empty
+    return float(spec.default) if spec.dtype == "float64" and not spec.shape else loader.default_of(spec)
 
 
 def _bound(

@@ -14,7 +14,8 @@ from jitgraph.ir.printer import large_constants, print_graph
 from jitgraph.ir.target import Target
 from jitgraph.runtime import loader
 from jitgraph.saved.entry import CONSTANT, Entry, entry_of
-from jitgraph.tracing.function import BoundFunction, TracedFunction, trace
+from jitgraph.saved.reading import SavedModel
+from jitgraph.tracing.function import traced
 
 PORTABLE: Final = "x86-64-v3"
 """The level that a file holds beside the host's own, for other machines."""
@@ -30,13 +31,16 @@ def save(
 ) -> None:
     """Save what ``function(*example_inputs)`` computes, for the shapes and dtypes of the examples.
 
-    ``function`` is a traced function, a module or a plain function; sizes named by ``dynamic_shapes`` stay free, and
-    ``jg.TensorSpec`` may stand for an example. Tensors that the function reaches become the file's weights; those that
-    it rebinds are written back by whoever runs the file. ``targets`` are levels such as "x86-64-v3" (default: this
-    machine's and x86-64-v3). JitgraphError for what a file cannot hold; the file is written whole or not at all.
+    ``function`` is a traced function, a module, a plain function or what ``jg.load`` gives; sizes named by
+    ``dynamic_shapes`` stay free, and ``jg.TensorSpec`` may stand for an example. Tensors that the function reaches
+    become the file's weights; those that it rebinds are written back by whoever runs the file. Floats that have a
+    default keep it; each tensor in a container is an argument of its own, ``batch["x"]`` as ``batch_x``. ``targets``
+    are levels such as "x86-64-v3" (default: this machine's and x86-64-v3). JitgraphError for what a file cannot hold;
+    the file is written whole or not at all.
     """
     described = _json(metadata or {})
-    entry = entry_of(_traced(function).lower(*_as_tuple(example_inputs)))
+    lowered = _traced(function).lower(*_as_tuple(example_inputs))
+    entry = entry_of(lowered, function.state if isinstance(function, SavedModel) else {})
     names = list(dict.fromkeys(targets or (Target.host().name, PORTABLE)))
     compiled = {name: _compile(entry, Target.named(name)) for name in names}
     signature = _signature(entry, compiled[names[0]].signature)
@@ -65,18 +69,14 @@ def _json(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _traced(function: Any) -> Any:
-    if isinstance(function, TracedFunction | BoundFunction):
-        return function
     if isinstance(function, Mapping):
         raise JitgraphError(
             "jg.save saves a function, not a state dict\n"
             "  hint: jg.save(model, path, example_inputs=(x,)), or safetensors.numpy.save_file(state, path) for arrays"
         )
-    if hasattr(function, "forward") and hasattr(function, "parameters"):  # a module
-        return trace(function.forward)
     if not callable(function):
         raise JitgraphError(f"jg.save saves a function, not a {type(function).__name__}")
-    return trace(function)
+    return traced(function)
 
 
 def _as_tuple(example_inputs: Any) -> tuple[Any, ...]:

@@ -125,7 +125,7 @@ class Binder:
         structures = []
         for name, value in zip(self.names, values, strict=True):
             if isinstance(value, Static):
-                _require_hashable(name, value.value)
+                _require_key(name, value.value)
                 leaves.append(value)
                 texts.append(name)
                 structures.append(tree.LEAF)
@@ -141,7 +141,13 @@ class Binder:
         return Arguments(structure, tuple(leaves), tuple(texts), keys)
 
 
-def _require_hashable(name: str, value: Any) -> None:
+def _require_key(name: str, value: Any) -> None:
+    """TraceError where a static argument cannot be part of the key by its value."""
+    if any(isinstance(leaf, Tensor) for leaf in tree.flatten(value)[0]):
+        raise TraceError(
+            f"the static argument {name} holds a Tensor, whose value is no part of the key",
+            hint=f"leave {name} out of static_argnames and static_argnums",
+        )
     try:
         hash(value)
     except TypeError:
@@ -267,10 +273,17 @@ def containers(value: Any) -> list[Any]:
 def shapes_by_name(dynamic: Mapping[str, Any] | None) -> dict[str, dict[int, str]]:
     """``dynamic_shapes`` in one form: names by axis for each argument (by its text: ``x``, ``batch['x']``)."""
     found: dict[str, dict[int, str]] = {}
+    form = 'dynamic_shapes={"x": {0: "batch"}}'
+    if dynamic is not None and not isinstance(dynamic, Mapping):
+        raise TraceError(f"dynamic_shapes is a {type(dynamic).__name__}, not a dict by argument", hint=form)
     for text, names in (dynamic or {}).items():
+        if not isinstance(names, Mapping | list | tuple):
+            raise TraceError(f"dynamic_shapes[{text!r}] is {names!r}, which names no axis", hint=form)
         pairs = names.items() if isinstance(names, Mapping) else enumerate(names)
-        found[text] = {int(axis): str(name) for axis, name in pairs if name is not None}
-        for name in found[text].values():
-            if not name.isidentifier():
-                raise TraceError(f"dynamic_shapes: {name!r} is not a name")
+        found[text] = {axis: name for axis, name in pairs if name is not None}
+        for axis, name in found[text].items():
+            if not isinstance(axis, int) or isinstance(axis, bool):
+                raise TraceError(f"dynamic_shapes[{text!r}] names the axis {axis!r}, which is no number", hint=form)
+            if not isinstance(name, str) or not name.isidentifier():
+                raise TraceError(f"dynamic_shapes: {name!r} is not a name", hint=form)
     return found

@@ -12,7 +12,9 @@ _NONE: Final = object()
 
 
 def called(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What has the parameters of ``function``: of a module that is its ``forward``."""
+    """What has the parameters of ``function``: of a module, and of a script of one, that is its ``forward``."""
+    if isinstance(function, types.FunctionType):
+        function = vars(function).get("made_of", function)
     behind = getattr(type(function), "_called", None)
     return function if behind is None else behind(function)
 

@@ -10,7 +10,7 @@ from jitgraph.ir.graph import Graph, Node
 from jitgraph.passes.autodiff import expand_grads
 from jitgraph.passes.fuse import fuse_with_reasons
 from jitgraph.tracing.cost import cost
-from jitgraph.tracing.function import BoundFunction, TracedFunction, trace
+from jitgraph.tracing.function import traced
 from jitgraph.tracing.guard import Guard, Varies
 from jitgraph.tracing.lowered import Lowered, Text, memory, sizes_of
 from jitgraph.tracing.plan import CallPlan
@@ -20,8 +20,7 @@ _MOST = 20  # lines of one list
 
 def explain(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Text:
     """A readable report on ``f`` for these arguments (tensors, arrays or ``TensorSpec``); ``f`` is not run."""
-    function = f if isinstance(f, TracedFunction | BoundFunction) else trace(f)
-    lowered = function.lower(*args, **kwargs)
+    lowered = traced(f).lower(*args, **kwargs)
     return Text("\n".join(_report(lowered)))
 
 

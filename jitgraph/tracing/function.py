@@ -262,7 +262,12 @@ class TracedFunction:
     def _verified(self, specialisation: Specialisation, values: tuple[Any, ...]) -> Any:
         from jitgraph.tracing.verification import run_verified
 
-        args, named = self._binder.unbind(values)
+        arguments = self._binder.describe(values)
+        leaves = [
+            lifting.wrap(lifting.value_of(leaf)) if isinstance(leaf, np.ndarray | np.generic) else leaf
+            for leaf in arguments.leaves
+        ]  # as in the trace, where an array is a tensor: NumPy's own arithmetic applies no ops
+        args, named = self._binder.unbind(rebuilt(arguments, leaves, values))
         boxes = boxes_of(specialisation.structure.children, values, self._binder.names)
         return run_verified(self, specialisation, values, lambda: self.__wrapped__(*args, **named), boxes)
 
@@ -398,3 +403,12 @@ def trace(
     if function is None:
         return lambda f: TracedFunction(f, options, names, numbers)
     return TracedFunction(function, options, names, numbers)
+
+
+def traced(function: Callable[..., Any]) -> TracedFunction | BoundFunction:
+    """``function`` where it is traced, what runs where it comes from a file, and a trace of anything else."""
+    if isinstance(function, TracedFunction | BoundFunction):
+        return function
+    behind = getattr(type(function), "_traced", None)
+    found: TracedFunction = trace(function) if behind is None else behind(function)
+    return found

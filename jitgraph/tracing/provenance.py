@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from jitgraph.tracing.objects import Objects
-from jitgraph.tracing.source import Place, Source, StepKind, attributes_of
+from jitgraph.tracing.source import Place, Source, StepKind, attributes_of, item_text
 
 _KEYED = frozenset({"attribute", "item", "entry", "class", "own", "cached"})
 _NAMED_STEPS: dict[str, StepKind] = {"__defaults__": "defaults", "__kwdefaults__": "kwdefaults", "__code__": "code"}
@@ -84,8 +84,9 @@ class Provenance:
 
     def _at(self, place: Place) -> Source:
         name = place.text
-        for ending in (f".{place.key}", f"[{place.key!r}]" if isinstance(place.key, int | str) else "[...]"):
-            name = name.removesuffix(ending)
+        if isinstance(place.key, str):
+            name = name.removesuffix(f".{place.key}")
+        name = name.removesuffix(item_text("", place.key))
         owner = self.of(place.owner, "" if name == place.text and place.kind != "cell" else name)
         kind: StepKind = place.step
         if kind == "attribute" and isinstance(place.owner, types.FunctionType):

@@ -46,7 +46,10 @@ class Applied(NamedTuple):
 
 
 class _AppliedOps:
-    """The eager emitter with a list of what it did; what a composite does inside is left out."""
+    """The eager emitter with a list of what it did.
+
+    What a composite does inside is left out, and what a backward sweep does, which a trace records as one ``grad``.
+    """
 
     def __init__(self) -> None:
         self.applied: list[Applied] = []
@@ -59,7 +62,7 @@ class _AppliedOps:
             outputs = self._eager.emit(op, inputs, attrs, regions)
         finally:
             self._depth -= 1
-        if self._depth == 0:
+        if self._depth == 0 and not context.current().sweeping:
             self.applied.append(Applied(op, Location.of_user(), outputs))
         return outputs
 

@@ -56,7 +56,7 @@ class Capture(Calls):
         self._by_code: dict[CodeType, types.FunctionType] = {}
         for function in functions:  # an object that is called is as fixed as a function
             while function is not None:
-                self.settle(function, getattr(function, "__name__", type(function).__name__))
+                self.settle(function, _name_of(function))
                 function = getattr(function, "__dict__", {}).get("__wrapped__")
 
     def call(self, function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Any:
@@ -356,6 +356,12 @@ class Capture(Calls):
 
 
 _OF_TENSORS: Final = frozenset({"format", "str", "is"})
+
+
+def _name_of(function: Any) -> str:
+    """What texts call a function; an object goes by its class, also where it is the method that a call of it runs."""
+    name = getattr(function, "__name__", type(function).__name__)
+    return type(function.__self__).__name__ if name == "__call__" and is_a(function, types.MethodType) else name
 
 
 def _is_followed(frame: FrameType) -> bool:

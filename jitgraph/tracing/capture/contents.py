@@ -26,7 +26,7 @@ from jitgraph.tracing.capture.kinds import (
 from jitgraph.tracing.capture.lookup import Lookup
 from jitgraph.tracing.capture.state import Kept
 from jitgraph.tracing.containers import MAX_ELEMENTS, is_container
-from jitgraph.tracing.source import MISSING, Place, attributes_of, entries_of
+from jitgraph.tracing.source import MISSING, Place, attributes_of, entries_of, item_text
 
 MOST_ELEMENTS: Final = 1 << 16  # of a container whose elements are guarded by their identity, all at once
 MOST_LEAVES: Final = 64  # of what is handed to code that is not followed
@@ -58,7 +58,7 @@ class ContentsKept(Lookup):
             return
         pairs = list(before.items() if is_a(before, dict) else enumerate(before))
         for key, element in pairs:
-            named = f"{text}[{key!r}]"
+            named = item_text(text, key)
             if is_a(container, tuple | set | frozenset) or many:
                 self.settle(element, named)
             else:

@@ -39,6 +39,7 @@ _PATHS: Final = frozenset(
         *("read_text", "read_bytes", "resolve", "absolute", "samefile", "home", "owner"),
     ]
 )
+_LOGGING: Final = ("debug", "info", "warning", "error", "exception", "critical", "log", "getLogger")
 _NOW: Final = frozenset({"now", "today", "utcnow"})
 
 
@@ -63,6 +64,13 @@ def refuse(value: Any, text: str, location: Location | None) -> None:
         )
     if issubclass(type(value), ContextVar):
         _raise(text, "a context variable read while tracing", "read it outside and pass it as an argument", location)
+    loggers = _loaded("logging", "Logger", "LoggerAdapter")
+    if issubclass(type(value), loggers) or any(value is log for log in _loaded("logging", *_LOGGING)):
+        raise TraceError(
+            f"{text} in a traced function: what is logged while tracing would not be logged at later calls",
+            location=location,
+            hint="log outside of it, or use jg.debug.print, which prints at each call",
+        )
     if value is _INPUT:
         _raise(text, "input read while tracing", "read it outside and pass it as an argument", location)
 

@@ -16,7 +16,7 @@ from jitgraph.tracing.capture.followed import is_followed
 from jitgraph.tracing.capture.kinds import SIMPLE, is_a, is_plain_key, plain_key
 from jitgraph.tracing.capture.writes import Writes
 from jitgraph.tracing.containers import is_container
-from jitgraph.tracing.source import MISSING, Place, class_entry, item_of
+from jitgraph.tracing.source import MISSING, Place, class_entry, item_of, item_text
 
 if TYPE_CHECKING:
     from jitgraph.tracing.symbolic.numbers import Numbers
@@ -69,7 +69,7 @@ class Operators(Writes):
             value = MISSING
         if id(owner) in self.mutated:  # what it held at first is guarded, what it holds now may be the function's own
             self.keep_contents(owner)
-        place = self.entry(owner, plain_key(key), f"{self.text_of(owner)}[{key!r}]")
+        place = self.entry(owner, plain_key(key), item_text(self.text_of(owner), key))
         if place.identity in self.reads or not self.is_whole(owner):
             self.keep(place, value)
         if value is not MISSING:
@@ -84,7 +84,7 @@ class Operators(Writes):
             Place("attribute", owner, "default_factory", f"{self.text_of(owner)}.default_factory"),
             owner.default_factory,
         )
-        place = self.entry(owner, key, f"{self.text_of(owner)}[{key!r}]")
+        place = self.entry(owner, key, item_text(self.text_of(owner), key))
 
         def finish(after: Activation | None) -> None:
             if after is not FAILED:

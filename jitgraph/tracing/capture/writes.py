@@ -18,7 +18,7 @@ from jitgraph.tracing.capture.followed import is_followed
 from jitgraph.tracing.capture.kinds import is_a, is_plain_key, plain_key
 from jitgraph.tracing.containers import is_container
 from jitgraph.tracing.log import APPENDS
-from jitgraph.tracing.source import MISSING, Place, attributes_of, class_entry
+from jitgraph.tracing.source import MISSING, Place, attributes_of, class_entry, item_text
 
 
 class Writes(ContentsKept):
@@ -109,7 +109,7 @@ class Writes(ContentsKept):
         if not is_plain_key(key) or is_a(key, slice) or (removes and not is_a(owner, dict)):
             self.keep_contents(owner)
             return
-        place = self.entry(owner, plain_key(key), f"{self.text_of(owner)}[{key!r}]")
+        place = self.entry(owner, plain_key(key), item_text(self.text_of(owner), key))
         self.note_write(place, place.get_or(MISSING))
 
     def _refuse_unseen(self, owner: Any, name: str) -> None:

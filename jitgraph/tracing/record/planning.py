@@ -255,6 +255,7 @@ class Planning:
 
     def _effect(self, write: Entry, after: Any) -> Effect:
         source = self.provenance.at(write.target)
+        self.results.require_lasting(write.target.key, write.text, write.location)
         if after is MISSING:
             return Effect(source, "delete", None, write.location)
         template = self.results.template(after, write.text, write.location, stays=True)
@@ -262,6 +263,8 @@ class Planning:
 
     def _change(self, owner: Source, name: str, change: Change, location: Location | None) -> Effect:
         """What the function did to a container."""
+        if change.step is not None:
+            self.results.require_lasting(change.step.key, change.text(name), location)
         source = owner if change.step is None else owner.then(change.step.kind, self.objects.key(change.step.key))
         if change.operation == "delete":
             return Effect(source, "delete", None, location)

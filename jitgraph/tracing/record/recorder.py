@@ -337,7 +337,8 @@ class Recorder:
             )
         raise ConcretisationError(
             f"{what} needs the value of a traced tensor {self.read(handle).type}; it is known only when the graph runs",
-            hint="use @jg.script for an if or while on tensors, or jg.where; call numpy() and item() outside",
+            hint="use @jg.script for an if or while on tensors, or jg.where; write jg.exp for math.exp and the like; "
+            "call numpy() and item() outside",
         )
 
     def text_of(self, handle: Tensor, conversion: str, form: str = "") -> str:

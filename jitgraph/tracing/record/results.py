@@ -60,7 +60,7 @@ class Results:
         ``stays``: it is put into Python state, so that a new object would have to be another one at each call.
         """
         leaves: list[Any] = []
-        structure = self._flattened(value, leaves)
+        structure = self._flattened(value, leaves, what, location)
         return Template(structure, tuple(self.leaf(leaf, what, location, stays=stays) for leaf in leaves))
 
     def share(self, result: Any, state: Iterable[Any]) -> None:
@@ -88,7 +88,9 @@ class Results:
         for value in state:
             walk(value, True)
 
-    def _flattened(self, value: Any, leaves: list[Any], *, is_made: bool = False) -> TreeDef:
+    def _flattened(
+        self, value: Any, leaves: list[Any], what: str, location: Location | None, *, is_made: bool = False
+    ) -> TreeDef:
         """As ``tree.flatten``, with leaves for containers from outside, which are given out as they are, and for those
         that stand at several places."""
         container = tree.container_of(value)
@@ -96,8 +98,28 @@ class Results:
             leaves.append(value)
             return tree.LEAF
         parts = container.take_apart(value)
-        children = tuple([self._flattened(child, leaves) for child in parts.children])
+        for step in parts.steps:
+            if isinstance(step, tree.Item):
+                self.require_lasting(step.key, what, location)
+        children = tuple([self._flattened(child, leaves, what, location) for child in parts.children])
         return TreeDef(type(value), parts.steps, children, parts.data)
+
+    def require_lasting(self, key: Any, what: str, location: Location | None) -> None:
+        """TraceError for a key that holds a tensor of this call: later calls would find this very one there."""
+        if self._is_of_this_call(key):
+            raise TraceError(
+                f"{what} has a key that holds a tensor of this call, which a compiled call cannot make again",
+                location=location,
+                hint="use names or numbers as keys, and keep tensors in the values",
+            )
+
+    def _is_of_this_call(self, value: Any, depth: int = 3) -> bool:
+        """Whether a key is or holds a tensor that the function made or was given."""
+        if isinstance(value, Tensor):
+            return self._trace.is_own(value) or self._trace.is_argument(value)
+        if depth == 0 or type(value) in _PLAIN or (self._capture is not None and self._capture.is_steady(value)):
+            return False
+        return any(self._is_of_this_call(element, depth - 1) for element in _inside(value))
 
     def _is_outside(self, value: Any) -> bool:
         """Whether a list, dict or dataclass is an object from outside, and no argument."""
@@ -131,7 +153,10 @@ class Results:
         if number < 0:
             self._made_of[id(value)] = None
             leaves: list[Any] = []
-            structure, stays = self._flattened(value, leaves, is_made=True), stays or id(value) in self._staying
+            structure, stays = (
+                self._flattened(value, leaves, what, location, is_made=True),
+                stays or id(value) in self._staying,
+            )
             self.made.append(
                 Template(structure, tuple([self.leaf(leaf, what, location, stays=stays) for leaf in leaves]))
             )

@@ -69,7 +69,9 @@ def script(
     threads: int | None = None,
     max_bytes: int | str | None = None,
 ) -> Any:
-    """``trace`` that also captures if, while, for, break, return, and, or, not, assert on tensors; the same options.
+    """``trace`` that also captures what steers by tensors; the same options.
+
+    That is if, while, for, break, return, and, or, not, assert, and Python's min, max, any and all.
 
     Takes what ``trace`` takes: functions, methods, Modules and other callable objects, partials; also the static and
     class methods of a class body. ScriptError for a function that has no source, or that holds what cannot be captured.
@@ -135,12 +137,14 @@ def _entry(original: Callable[..., Any]) -> Callable[..., Any]:
             raise ScriptError(
                 error.message,
                 location=error.location,
-                hint="in a script only if, while, for, and, or, not and assert take tensors; "
-                "jg.where, jg.maximum, jg.any compute with them; use range(n), not Python's own functions",
+                hint="in a script if, while, for, and, or, not, assert, min, max, any and all take tensors; "
+                "jg.where and jg's other functions compute with them; use range(n), not Python's own functions",
             ) from error
 
     call.__name__ = getattr(original, "__name__", type(original).__name__)
     call.is_staged = True  # type: ignore[attr-defined]
+    if function is not original:  # an object, whose class may say what has the parameters of its call
+        call.made_of = original  # type: ignore[attr-defined]
     _ENTRIES.add(call)
     return call
 

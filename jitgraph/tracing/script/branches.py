@@ -361,16 +361,16 @@ def _is_cheap(region: Region, value: Any) -> bool:
         and not kind.shape
         and len(nodes) <= _LARGEST_INLINE
         and not region.written()
-        and all(map(_cannot_fail, nodes))
+        and all(map(cannot_fail, nodes))
         and all(not output.shape for node in nodes for output in node.outputs)
     )
 
 
-def _cannot_fail(node: Node) -> bool:
+def cannot_fail(node: Node) -> bool:
     """Whether a node has no effect: an index out of range raises, so that indexing waits until it is needed."""
     if node.op.effect != "none" or node.op.kind in ("control", "indexing"):
         return False
-    return all(_cannot_fail(inner) for region in node.regions for inner in region.nodes)
+    return all(cannot_fail(inner) for region in node.regions for inner in region.nodes)
 
 
 def _inlined(trace: Recorder, region: Region, result: Tensor) -> Tensor:

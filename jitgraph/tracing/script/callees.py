@@ -18,7 +18,7 @@ from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_rewritten
 from jitgraph.tracing.control.journal import CONTAINERS
 from jitgraph.tracing.log import CHANGERS
 from jitgraph.tracing.record.printing import BUILTIN_PRINT, traced_print
-from jitgraph.tracing.script import numbers
+from jitgraph.tracing.script import folds, numbers
 from jitgraph.tracing.script.branches import innermost_journal, made_here, recorders
 from jitgraph.tracing.script.functions import rewrite
 from jitgraph.tracing.script.iterables import make_enumerate, make_range, make_zip
@@ -34,6 +34,7 @@ _BUILTINS: Final[dict[Any, Any]] = {
     int: numbers.to_int,
     bool: numbers.to_bool,
 }
+_FOLDS: Final = {id(min): folds.least, id(max): folds.greatest, id(any): folds.some, id(all): folds.every}
 
 
 def is_users_function(function: Any) -> bool:
@@ -116,6 +117,8 @@ def _builtin(function: Any) -> Any:
         return function  # it asks for those of the frame that calls it
     if any(function is setter for setter in _SETTERS):
         return functools.partial(_set, function)
+    if (fold := _FOLDS.get(id(function))) is not None:
+        return fold
     owner = function.__self__
     if isinstance(owner, CONTAINERS) and function.__name__ in CHANGERS:
         journal = innermost_journal()

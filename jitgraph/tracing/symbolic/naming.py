@@ -11,6 +11,7 @@ from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.location import Location
 from jitgraph.tracing.arguments import Arguments, LeafKey
 
+_MOST = 8  # arguments that an error lists
 Position = tuple[int, int]  # leaf, axis
 
 
@@ -79,7 +80,7 @@ def named_keys(
         if text not in arguments.texts:
             raise TraceError(
                 f"dynamic_shapes names {text!r}, which is no tensor argument",
-                hint=f"one of {', '.join(arguments.texts)}",
+                hint=f"one of {', '.join(arguments.texts[:_MOST])}{', ...' * (len(arguments.texts) > _MOST)}",
             )
         leaf = arguments.texts.index(text)
         for axis, name in axes.items():

@@ -1,0 +1,40 @@
+"""``python -m jitgraph loader DIR`` writes the standalone loaders into a folder: ``loader.py`` for Python with NumPy
+alone, ``loader.c`` and ``loader.h`` for C."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+LOADERS: Final = ("loader.py", "loader.c", "loader.h")
+PLANNED: Final = ("run", "info", "bench", "show", "export")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; 0 on success, 1 where a file cannot be written or the command is not there yet."""
+    parser = argparse.ArgumentParser(prog="python -m jitgraph", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="loader DIR")
+    commands.add_parser("loader").add_argument("folder", metavar="DIR", type=Path)
+    for name in PLANNED:
+        commands.add_parser(name, add_help=False)
+    asked, _ = parser.parse_known_args(arguments)
+    if asked.command in PLANNED:
+        print(f"python -m jitgraph {asked.command} is planned for a later version", file=sys.stderr)
+        return 1
+    try:
+        asked.folder.mkdir(parents=True, exist_ok=True)
+        for name in LOADERS:
+            shutil.copyfile(Path(__file__).parent / "runtime" / name, asked.folder / name)
+            print(asked.folder / name)
+    except OSError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

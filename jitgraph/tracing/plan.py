@@ -87,7 +87,7 @@ class Template(NamedTuple):
     leaves: tuple[Leaf, ...]
 
 
-Operation: TypeAlias = Literal["set", "delete", "append", "truncate", "add", "discard"]
+Operation: TypeAlias = Literal["set", "delete", "append", "clear", "truncate", "add", "discard"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,8 @@ class Effect:
     """What each call does to Python state after its graph has run without an error.
 
     ``set`` and ``delete`` are about what stands at ``source``, the others about the container there: ``append`` and
-    ``add`` put ``value`` in, ``discard`` takes it out, ``truncate`` leaves as many elements as ``value`` says.
+    ``add`` put ``value`` in, ``discard`` takes it out, ``truncate`` leaves as many elements as ``value`` says, ``clear``
+    none.
     """
 
     source: Source

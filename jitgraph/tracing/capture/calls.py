@@ -10,10 +10,12 @@ import builtins
 import functools
 import operator
 import types
+import typing
 import weakref
+from abc import ABCMeta
 from array import array
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -34,7 +36,7 @@ from jitgraph.tracing.capture.kinds import (
 )
 from jitgraph.tracing.capture.layout import cell_of
 from jitgraph.tracing.log import APPENDS, CHANGERS
-from jitgraph.tracing.source import MISSING, Place
+from jitgraph.tracing.source import MISSING, Place, entries_of
 from jitgraph.tracing.state import MAX_ELEMENTS, is_container
 from jitgraph.tracing.symbolic.number import SymbolicNumber
 
@@ -94,6 +96,8 @@ class Calls(ContentsKept):
             self._keep_for_package(arguments)
             return None
         self.refuse(function, getattr(function, "__qualname__", "a function"))
+        if impure.starts_a_thread(function):
+            self.cannot_guard(f"what another thread does, as {function.__qualname__} has it run code")
         if code.co_filename == functools.__file__ and hasattr(function, "registry"):
             self._of_dispatch(function)
         return self._of_opaque(function, arguments)
@@ -104,6 +108,10 @@ class Calls(ContentsKept):
         for value in arguments:
             self.keep_whole(value, objects=False)
         self.for_package = False
+
+    def keep_descriptor(self, entry: Any) -> None:
+        if is_a(entry, functools.singledispatchmethod):
+            self._of_dispatch(entry.dispatcher)
 
     def _of_dispatch(self, function: Any) -> None:
         """A function of ``singledispatch``: what is registered."""
@@ -232,7 +240,7 @@ class Calls(ContentsKept):
                 value = after.at(-1)
                 if is_a(value, type):
                     self.made_classes.add(value)
-                elif id(value) not in self.steady and is_a(value, kind) and any(map(may_change, kind.__mro__)):
+                elif id(value) not in self.steady and kind in type(value).__mro__ and any(map(may_change, kind.__mro__)):
                     self.fresh[id(value)] = value
 
         return finish
@@ -300,7 +308,11 @@ class Calls(ContentsKept):
             self.keep_contents(owner)
         elif is_a(owner, np.ndarray):
             self.by_numpy.add(id(owner))
+        elif is_a(owner, type) and name == "__subclasses__":
+            self.cannot_guard(f"which classes derive from {owner.__qualname__}")
         elif type(owner) not in SIMPLE and not is_a(owner, type):
+            if impure.is_decimal(owner):
+                self.cannot_guard("the context of decimal arithmetic")
             self.keep_whole(owner)
         return self._of_opaque(None, arguments)
 
@@ -331,6 +343,8 @@ class Calls(ContentsKept):
             else:
                 self.operation(operation, arguments)
             return None
+        if function in (exec, eval):
+            self.settle(vars(builtins), "builtins")  # they put it into the namespace that they are given
         if function is globals and self._view is not None:
             names = self._view.frame.f_globals
             self.steady.setdefault(id(names), names)
@@ -434,13 +448,45 @@ class Calls(ContentsKept):
                 self.keep_bases(kind)
                 self.special(kind, "instance")
                 self.special(kind, "subclass")
-        return None
+                for name in _names_of_protocol(kind):
+                    self.look_up(value, name)
+        if id(value) in self.steady and id(value) not in self.keyed:
+            return self._answer_of(isinstance, value, kinds)
+        return self._answer_of(issubclass, type(value), kinds)
 
     def is_subclass(self, kind: Any, kinds: Any) -> Finish | None:
         """``issubclass(kind, kinds)``."""
-        if is_a(kind, type):
-            self.keep_bases(kind)
-        return self.is_instance(None, kinds)
+        if not is_a(kind, type):
+            return None
+        self.keep_bases(kind)
+        for other in kinds if is_a(kinds, tuple) else (kinds,):
+            if is_a(other, type):
+                self.keep_bases(other)
+                self.special(other, "subclass")
+        return self._answer_of(issubclass, kind, kinds)
+
+    def _answer_of(self, question: Any, value: Any, kinds: Any) -> Finish | None:
+        """Where an abstract class or a protocol answers by code of Python's own: the same answer at each call."""
+        every = kinds if is_a(kinds, tuple) else (kinds,)
+        answering = [kind for kind in every if is_a(kind, ABCMeta) and not _names_of_protocol(kind)]
+        whose = value if question is issubclass else type(value)
+        if not answering or not any(map(may_change, (*whose.__mro__, *answering))):
+            return None
+        if any(self._answers_itself(kind) for kind in every if is_a(kind, type)):
+            return None
+        shown = f"{question.__name__}({self.text_of(value)}, {self.text_of(kinds)})"
+        place = Place("cached", question, (value, kinds), shown)
+
+        def finish(after: Activation | None) -> None:
+            if after is not FAILED and type(answer := place.get_or(MISSING)) is bool:
+                self.keep(place, answer)
+
+        return finish
+
+    def _answers_itself(self, kind: type) -> bool:
+        """Whether code of the user's says what is an instance of ``kind``."""
+        found = [self.find(type(kind), name) for name in ("__instancecheck__", "__subclasscheck__")]
+        return any(entry is not None and may_change(entry[0]) for entry in found)
 
     def next_of(self, iterator: Any) -> Finish | None:
         """``next(iterator)``."""
@@ -467,6 +513,14 @@ _MODELS: Final[dict[Any, _Model]] = {
     operator.delitem: lambda c, a: c.set_item(*a[:2], removes=True),
 }
 """What the functions of Python that look something up read."""
+
+
+def _names_of_protocol(kind: type) -> Iterable[str]:
+    """The attributes that make an object an instance of a protocol; nothing for any other class."""
+    if not entries_of(kind).get("_is_protocol", False):
+        return ()
+    known: Any = entries_of(kind).get("__protocol_attrs__")  # from Python 3.12 on
+    return known if known is not None else typing._get_protocol_attrs(kind)  # type: ignore[attr-defined]
 
 
 def _runs_as_followed(function: Any) -> bool:

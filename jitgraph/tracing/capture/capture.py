@@ -26,7 +26,7 @@ from jitgraph.eager import EagerValue
 from jitgraph.errors import TraceError
 from jitgraph.runtime import collector
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.capture import known_answers
+from jitgraph.tracing.capture import impure, known_answers
 from jitgraph.tracing.capture.calls import Calls
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish, Site, follow
 from jitgraph.tracing.capture.followed import is_followed, is_library_module, original_of
@@ -113,7 +113,7 @@ class Capture(Calls):
         self.settle(function, getattr(function, "__name__", "a function"))
         original = self._original(function)
         if is_a(original, types.FunctionType) and not view.in_package:
-            self._keep_function(original)
+            self._keep_parts(original)
 
     def _original(self, function: Any) -> Any:
         """The user's function in place of which a rewritten one runs."""
@@ -123,7 +123,12 @@ class Capture(Calls):
         code = original_of(function.__code__)[0]
         return function if code is function.__code__ else self._by_code.get(code, function)
 
-    def _keep_function(self, function: types.FunctionType) -> None:
+    def keep_function(self, function: types.FunctionType) -> None:
+        original = self._original(function)
+        if is_a(original, types.FunctionType) and is_followed(original.__code__.co_filename):
+            self._keep_parts(original)
+
+    def _keep_parts(self, function: types.FunctionType) -> None:
         name = self.text_of(function)
         self.keep(Place("attribute", function, "__code__", f"{name}.__code__"), function.__code__)
         for part in ("__defaults__", "__kwdefaults__"):
@@ -394,6 +399,8 @@ class Capture(Calls):
         if is_a(operand, type):
             self.special(operand, operation)
             return
+        if operation in _ROUNDING and impure.is_decimal(operand):
+            self.cannot_guard("the context of decimal arithmetic")
         users = self.special(operand, operation)
         if operation in ("hash", "matched", "bool", "with", "async with", "await", "aiter") or users:
             return
@@ -429,17 +436,18 @@ class Capture(Calls):
 
     # --- patterns ---------------------------------------------------------------------------------------------------
 
-    def match_class(self, view: Activation, site: Site, subject: Any, kind: Any, names: Sequence[str]) -> None:
+    def match_class(self, view: Activation, site: Site, subject: Any, kind: Any, names: Sequence[str]) -> Finish | None:
         self._view, self._site = view, site
         if not is_a(kind, type):
-            return
-        self.is_instance(subject, kind)
+            return None
+        finish = self.is_instance(subject, kind)
         positional: Sequence[str] = ()
         if site.argument:
             self.look_up(kind, "__match_args__")
             positional = getattr(kind, "__match_args__", ())[: site.argument]
         for name in (*positional, *names):
             self.look_up(subject, name)
+        return finish
 
     def match_keys(self, view: Activation, site: Site, subject: Any, keys: Any) -> None:
         self._view, self._site = view, site
@@ -518,6 +526,9 @@ class Capture(Calls):
             found = self.find(type(owner), "__delattr__" if removes else "__setattr__")
             if found is not None and is_a(found[1], types.FunctionType):
                 return None  # it runs, and is followed
+            if found is not None and found[1] is (dict.__delitem__ if removes else dict.__setitem__):
+                self.set_item(owner, name, removes=removes)
+                return None
         self.set_attribute(owner, name)
         return None
 
@@ -613,6 +624,9 @@ class Capture(Calls):
             )
 
 
+_ROUNDING: Final = frozenset(
+    ["neg", "pos", "abs", *(f"{symbol}{end}" for symbol in ("+", "-", "*", "/", "//", "%", "**") for end in ("", "="))]
+)  # operations that round a decimal number as the context of its thread says
 _OF_TENSORS: Final = frozenset({"format", "str", "is"})
 _IN_PLACE: Final = {
     "+=": "extend",

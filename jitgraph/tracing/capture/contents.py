@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+import weakref
 from functools import partial
 from typing import Any, Final
 
@@ -61,7 +62,8 @@ class ContentsKept(Lookup):
                 self.settle(element, named)
             else:
                 place = self.entry(container, key, named)
-                self.keep(place, element, soft=soft, at_first=self.is_subsumed(container))
+                eases = soft or (id(container) in self.instances and impure.is_unseen_iterator(element))
+                self.keep(place, element, soft=eases, at_first=self.is_subsumed(container))
             if is_container(element):
                 self.keep_contents(element, named, soft=soft)
 
@@ -95,6 +97,7 @@ class ContentsKept(Lookup):
         """All that code which is not followed may read in ``value``; without ``objects`` of containers alone."""
         self._walking: set[int] = set()
         self._leaves = 0
+        self._in_object = False
         self._keep_whole(value, objects, "")
 
     def _keep_whole(self, value: Any, objects: bool, text: str) -> None:
@@ -111,18 +114,25 @@ class ContentsKept(Lookup):
             for part in (value.func, value.args, value.keywords):
                 self._keep_whole(part, objects, text)
         elif is_a(value, types.MethodType):
-            self.settle(value.__self__, text or self.text_of(value))
+            if self.is_steady(value):
+                self.settle(value.__self__, text or self.text_of(value))
             self._keep_whole(value.__self__, objects, text)
         elif is_a(value, types.BuiltinFunctionType):
             if value.__self__ is not None and not is_a(value.__self__, types.ModuleType):
                 self._keep_whole(value.__self__, objects, text)
         elif is_iterator(value):
-            if self.is_steady(value):
+            if self.is_steady(value) and not self._in_object:
                 impure.refuse_iterator(value, text or self.text_of(value), self.line)
         elif kind in GETTERS:
             if self.is_steady(value) or objects:
                 self._handed_on(value)
-        elif not is_a(value, type | LRU_CACHE) and not is_constant(kind):
+        elif is_a(value, type):
+            if objects:
+                self.keep_class(value)
+        elif is_a(value, types.FunctionType):
+            if objects and self.is_steady(value):
+                self.keep_function(value)
+        elif not is_a(value, LRU_CACHE) and not is_constant(kind):
             self._whole_object(value, objects, text or self.text_of(value))
 
     def keep_partial(self, function: Any) -> None:
@@ -141,6 +151,7 @@ class ContentsKept(Lookup):
 
     def _whole_container(self, value: Any, objects: bool, text: str) -> None:
         walking, self._walking = self._walking, set()
+        self.keep_class(type(value))
         self.keep_contents(value, text)
         self._walking = walking
         if objects and len(value) <= MOST_ELEMENTS:
@@ -153,6 +164,8 @@ class ContentsKept(Lookup):
         if is_own_class(kind) or (not objects and tree.container_of(value) is None):
             return
         steady = id(value) in self.steady and id(value) not in self.keyed
+        if steady and is_a(value, weakref.ref):
+            self.cannot_guard(f"what {text}, a weak reference, leads to")
         if storage is None and not slots_of(kind):
             if steady and not may_change(kind):
                 self.cannot_guard(f"the inside of {text}, a {kind.__name__}")
@@ -171,8 +184,13 @@ class ContentsKept(Lookup):
                 self.keep_contents(storage, f"{text}.__dict__", soft=soft)
             for name in slots_of(kind):
                 self.keep(Place("attribute", value, name, f"{text}.{name}"), getattr(value, name, MISSING), soft=soft)
+        around, self._in_object = self._in_object, True
         for part in [*(storage or {}).values(), *(getattr(value, name, None) for name in slots_of(kind))]:
             self._keep_whole(part, objects, "")
+        self._in_object = around
+
+    def keep_function(self, function: types.FunctionType) -> None:
+        """The code and the defaults of a function."""
 
     def keep_class(self, kind: type) -> None:
         """All that a class of the user's holds."""

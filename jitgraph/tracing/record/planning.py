@@ -283,8 +283,8 @@ class Planning:
         source = owner if change.step is None else owner.then(change.step.kind, self.objects.key(change.step.key))
         if change.operation == "delete":
             return Effect(source, "delete", None, location)
-        if change.operation == "truncate":
-            return Effect(source, "truncate", change.value, location)
+        if change.operation in ("truncate", "clear"):
+            return Effect(source, change.operation, change.value, location)
         text = change.text(name)
         if (box := moved(change.value, self.boxes)) is not None:
             raise TraceError(

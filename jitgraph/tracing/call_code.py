@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 from jitgraph.eager import EagerValue
 from jitgraph.runtime import loader
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.guard import NAMES, Absent, Distinct, Guard, Is, Layout, Same, Varies
+from jitgraph.tracing.guard import NAMES, Absent, Apart, Distinct, Guard, Is, Layout, Same, Varies
 from jitgraph.tracing.log import OPERATIONS
 from jitgraph.tracing.operands import array_operand, number_operand, operand, readable, scalar
 from jitgraph.tracing.plan import CallPlan, Computed, Effect, Input, Leaf, Template
@@ -199,7 +199,7 @@ class _Check:
     def write(self) -> None:
         """Write the function."""
         plan = self.plan
-        owners = [effect_owner(effect) for effect in plan.effects]
+        owners = [*map(effect_owner, plan.effects), *_given_out(plan)]
         handles = {handle.source for handle in plan.handles}
         self._count(handles, owners)
         for number, guard in enumerate(plan.guards):
@@ -238,7 +238,7 @@ class _Check:
         for guard in self.plan.guards:
             if guard.source is not None:
                 needed += [guard.source] * (2 if isinstance(guard.predicate, Layout | Varies) else 1)
-            if isinstance(guard.predicate, Distinct):
+            if isinstance(guard.predicate, Distinct | Apart):
                 needed += guard.predicate.sources * 2
             if isinstance(guard.predicate, Same):
                 needed.append(guard.predicate.other)
@@ -292,6 +292,13 @@ def effect_owner(effect: Effect) -> Source:
     return effect.source.owner if effect.operation in ("set", "delete") else effect.source
 
 
+def _given_out(plan: CallPlan) -> list[Source]:
+    """The sources of the arguments that a result or an effect has in it."""
+    values = [plan.result, *plan.shared, *(effect.value for effect in plan.effects)]
+    leaves = [leaf for value in values if isinstance(value, Template) for leaf in value.leaves]
+    return [leaf.at for leaf in leaves if isinstance(leaf.at, Source)]
+
+
 class _Conclusion:
     """Writes ``conclude``. Values that it needs are read before anything is written."""
 
@@ -303,6 +310,7 @@ class _Conclusion:
         self._handles = plan.numbers
         self._values: dict[Computed, str] = {}
         self._copies: dict[int, str] = {}
+        self._shared: dict[int, str] = {}
         self._taped = {value.number for value in plan.computed if value.kind == "output" and value.differentiable}
 
     def write(self) -> None:
@@ -373,9 +381,22 @@ class _Conclusion:
                 return self.code.constant(self.plan.objects[at])
             case "number":
                 return str(at)
+            case "argument":
+                return self._owner(at)
+            case "shared":
+                return self._once(at)
             case "copy":
                 return self._copy(at)
         return f"f{at}._value.array.item()" if self.plan.fresh[at].weak else f"f{at}"
+
+    def _once(self, number: int) -> str:
+        """The variable with a container that stands in several places."""
+        found = self._shared.get(number)
+        if found is None:
+            text = self._template(self.plan.shared[number])
+            found = self._shared[number] = f"s{number}"
+            self.lines.append(f"{found} = {text}")
+        return found
 
     def _copy(self, number: int) -> str:
         """The variable with this call's own copy of an object that the function made."""

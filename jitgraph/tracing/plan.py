@@ -61,10 +61,11 @@ class Fresh(NamedTuple):
 
 class Leaf(NamedTuple):
     """A leaf of a result: the handle of this number, a fresh handle, a plain value, an object of the table, a copy of
-    one (``Remade``), or the value of an expression over numbers that vary."""
+    one (``Remade``), the value of an expression over numbers that vary, a container of the arguments, or the new
+    container of this number, which stands in several places."""
 
-    kind: Literal["handle", "fresh", "plain", "object", "copy", "number"]
-    at: int | str | Plain
+    kind: Literal["handle", "fresh", "plain", "object", "copy", "number", "argument", "shared"]
+    at: int | str | Plain | Source
 
 
 class Remade(NamedTuple):
@@ -95,8 +96,8 @@ class Effect:
     """What each call does to Python state after its graph has run without an error.
 
     ``set`` and ``delete`` are about what stands at ``source``, the others about the container there: ``append`` and
-    ``add`` put ``value`` in, ``discard`` takes it out, ``truncate`` leaves as many elements as ``value`` says, ``clear``
-    none.
+    ``add`` put ``value`` in, ``discard`` takes it out, ``truncate`` leaves as many elements as ``value`` says and
+    ``clear`` none.
     """
 
     source: Source
@@ -124,7 +125,8 @@ class CallPlan:
 
     ``objects`` is the one part that is no plain data: what Refs and numbers stand for. ``arguments`` are the leaves of
     the arguments. ``guards`` hold in this order, the arguments' first. ``unguarded`` says what no guard can see,
-    ``sizes`` what the names of sizes stood for, ``held`` which numbers could not vary.
+    ``sizes`` what the names of sizes stood for, ``held`` which numbers could not vary. ``shared`` are new
+    containers that stand in several places.
     """
 
     graph: Graph
@@ -139,6 +141,7 @@ class CallPlan:
     held: tuple[Held, ...] = ()
     sizes: dict[str, int] = field(default_factory=dict)
     objects: tuple[Any, ...] = ()
+    shared: tuple[Template, ...] = ()
 
     @property
     def numbers(self) -> dict[Source, int]:

@@ -240,7 +240,9 @@ class Calls(ContentsKept):
                 value = after.at(-1)
                 if is_a(value, type):
                     self.made_classes.add(value)
-                elif id(value) not in self.steady and kind in type(value).__mro__ and any(map(may_change, kind.__mro__)):
+                elif (
+                    id(value) not in self.steady and kind in type(value).__mro__ and any(map(may_change, kind.__mro__))
+                ):
                     self.fresh[id(value)] = value
 
         return finish
@@ -519,8 +521,10 @@ def _names_of_protocol(kind: type) -> Iterable[str]:
     """The attributes that make an object an instance of a protocol; nothing for any other class."""
     if not entries_of(kind).get("_is_protocol", False):
         return ()
-    known: Any = entries_of(kind).get("__protocol_attrs__")  # from Python 3.12 on
-    return known if known is not None else typing._get_protocol_attrs(kind)  # type: ignore[attr-defined]
+    names: Iterable[str] | None = entries_of(kind).get("__protocol_attrs__")  # from Python 3.12 on
+    if names is None:
+        names = typing._get_protocol_attrs(kind)  # type: ignore[attr-defined]
+    return names or ()
 
 
 def _runs_as_followed(function: Any) -> bool:

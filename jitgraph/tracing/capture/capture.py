@@ -430,6 +430,8 @@ class Capture(Calls):
         a, b = operands
         if self.numbers is not None:
             self.numbers.compared(a, b)
+        if a is not None and b is not None and (id(a) in self.keyed or id(b) in self.keyed):
+            self.compared.append((a, b))
         for one, other in ((a, b), (b, a)):
             if is_a(one, Tensor) and is_a(other, Tensor):
                 self.with_attributes[id(one)] = one

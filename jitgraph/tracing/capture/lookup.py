@@ -38,7 +38,16 @@ _OF_ANY_CLASS = frozenset(
     ["__name__", "__qualname__", "__module__", "__doc__", "__annotations__", "__mro__", "__bases__", "__dict__"]
 )
 _OF_FUNCTIONS = frozenset(
-    ["__defaults__", "__kwdefaults__", "__code__", "__name__", "__qualname__", "__doc__", "__annotations__", "__module__"]
+    [
+        "__defaults__",
+        "__kwdefaults__",
+        "__code__",
+        "__name__",
+        "__qualname__",
+        "__doc__",
+        "__module__",
+        "__annotations__",
+    ]
 )
 
 

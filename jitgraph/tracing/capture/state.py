@@ -74,6 +74,7 @@ class State:
         self.with_attributes: dict[int, Tensor] = {}  # handles that have to stay the same
         self.whole: dict[int, Kept] = {}  # containers used as a whole
         self.extents: dict[int, Kept] = {}  # those of which the extent alone was used
+        self.compared: list[tuple[Any, Any]] = []  # by ``is``, one of them a container of the arguments
         self.mutated: dict[int, Any] = {}  # containers that a method changed
         self._watches: list[Log] = []
         self._harmless: dict[int, Any] = {}  # callables that were looked at

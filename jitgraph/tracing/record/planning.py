@@ -34,6 +34,7 @@ from jitgraph.tracing.guard import (
 from jitgraph.tracing.log import Change, Entry
 from jitgraph.tracing.plan import CallPlan, Computed, Effect, Fresh, Handle, Held, Input, Leaf, Remade, Template
 from jitgraph.tracing.provenance import Provenance
+from jitgraph.tracing.record.aliasing import Aliasing
 from jitgraph.tracing.record.argument_mutation import Box, changes, moved
 from jitgraph.tracing.record.values import TracedValue
 from jitgraph.tracing.source import MISSING, Place, Source
@@ -61,10 +62,12 @@ class Call(NamedTuple):
 class Planning:
     """Makes the plan of one trace that has ended."""
 
-    def __init__(self, trace: Trace, call: Call, boxes: Sequence[Box]) -> None:
+    def __init__(self, trace: Trace, call: Call, boxes: Sequence[Box], given: Sequence[Box]) -> None:
+        """``boxes`` stand for the containers ``given`` as arguments."""
         self.trace = trace
         self.capture = trace.capture
         self.boxes = boxes
+        self.given = given
         self.call = call
         self.objects = trace.capture.objects if trace.capture is not None else Objects()
         self.sources = sources_of(call.arguments, call.names, self.objects)
@@ -81,6 +84,14 @@ class Planning:
         self._fresh_of: dict[int, int] = {}
         self._remade_of: dict[int, int | None] = {}
         self._kept: list[Any] = []
+        self._several: set[int] = set()  # ids of new containers that stand in several places
+        self._shared: list[Template | None] = []
+        self._shared_of: dict[int, int] = {}
+        self._argument_sources: dict[int, Source] = {}  # by id: of containers that are given out as they are
+        if not trace.numbers.portable:
+            for box, (source, _) in zip(boxes, self.sources.containers, strict=True):
+                if not isinstance(box.value, tuple):
+                    self._argument_sources.setdefault(id(box.value), source)
 
     def plan(self, result: Any) -> CallPlan:
         """The plan, for what the function returned."""
@@ -88,13 +99,17 @@ class Planning:
         lifted = {id(array) for array, _ in trace.arrays.values()}
         assumptions = capture.assumptions(lifted) if capture is not None else []
         written = capture.effects() if capture is not None else []
+        done = capture.changes() if capture is not None else []
+        of_arguments = list(changes(self.boxes, trace.log))
+        every = [*(change for _, several in done for change in several), *(change for _, change in of_arguments)]
+        self._find_shared([result, *(after for _, after in written), *(change.value for change in every)])
         template = self._template(result, "the result")
         rebound, grads, present = self._changed_handles()
         effects = [self._effect(write, after) for write, after in written]
-        for entry, done in capture.changes() if capture is not None else ():
+        for entry, several in done:
             owner = self.provenance.of(entry.target, entry.text)
-            effects += [self._change(owner, entry.text, change, entry.location) for change in done]
-        for box, change in changes(self.boxes, trace.log):
+            effects += [self._change(owner, entry.text, change, entry.location) for change in several]
+        for box, change in of_arguments:
             effects.append(self._change(self.sources.containers[box.number][0], box.text, change, None))
         turned = [entry.target.owner for entry in trace.flags.values() if entry.is_changed]
         flags = [(trace.slot_of(handle), self._plain(handle._requires_grad)) for handle in turned]
@@ -112,6 +127,11 @@ class Planning:
             guards.append(Guard(sources[slot].then("grad"), predicate))
         guards += [Guard(place, Same(source)) for place, source in ties.items()]
         guards += self._partition(sources)
+        if capture is not None:
+            touched = {id(write.target.owner) for write, _ in written} | {id(entry.target) for entry, _ in done}
+            touched |= {id(box.value) for box, _ in of_arguments}
+            aliasing = Aliasing(self.boxes, self.given, capture, self.provenance, self.objects)
+            guards += aliasing.guards([source for source, _ in self.sources.containers], touched)
         trace.ended = True
         unguarded = capture.unguarded if capture is not None else {}
         return CallPlan(
@@ -127,7 +147,37 @@ class Planning:
             held=tuple(Held(self._origin(h.origin), h.what, h.location) for h in trace.numbers.held.values()),
             sizes=dict(trace.constraints.sizes or {}),
             objects=tuple(self.objects.values),
+            shared=tuple([made for made in self._shared if made is not None]),
         )
+
+    def _find_shared(self, values: Iterable[Any]) -> None:
+        """Note the new containers that stand in several places; TraceError for one that holds itself."""
+        met: set[int] = set()
+        around: list[int] = []
+
+        def walk(value: Any) -> None:
+            container = tree.container_of(value)
+            known = id(value) in self._argument_sources
+            if container is None or value is None or known or self._is_outside(value):
+                return
+            if id(value) in around:
+                raise TraceError(
+                    f"a {type(value).__name__} that the function gives out holds itself, which a compiled call cannot "
+                    "make again",
+                    hint="give out what it holds, or set it outside of the traced function",
+                )
+            if id(value) in met:
+                self._several.add(id(value))
+                return
+            if not (isinstance(value, tuple) or self.trace.numbers.portable):
+                met.add(id(value))
+            around.append(id(value))
+            for child in container.take_apart(value).children:
+                walk(child)
+            around.pop()
+
+        for value in values:
+            walk(value)
 
     def _changed_handles(
         self,
@@ -286,7 +336,7 @@ class Planning:
         if change.operation in ("truncate", "clear"):
             return Effect(source, change.operation, change.value, location)
         text = change.text(name)
-        if (box := moved(change.value, self.boxes)) is not None:
+        if owner.kind == "argument" and (box := moved(change.value, self.boxes)) is not None:
             raise TraceError(
                 f"{text} is set to {box.text}, a container among the arguments, which no later call repeats",
                 location=location,
@@ -304,9 +354,13 @@ class Planning:
     def _flattened(self, value: Any, leaves: list[Any]) -> TreeDef:
         """As ``tree.flatten``, with containers from outside as leaves: they are given out as they are."""
         container = tree.container_of(value)
-        if container is None or self._is_outside(value):
+        known = id(value) in self._several or id(value) in self._argument_sources
+        if container is None or known or self._is_outside(value):
             leaves.append(value)
             return tree.LEAF
+        return self._taken_apart(container, value, leaves)
+
+    def _taken_apart(self, container: tree.Container, value: Any, leaves: list[Any]) -> TreeDef:
         parts = container.take_apart(value)
         children = tuple([self._flattened(child, leaves) for child in parts.children])
         return TreeDef(type(value), parts.steps, children, parts.data)
@@ -316,6 +370,10 @@ class Planning:
         return self.capture is not None and not isinstance(value, tuple | None) and self.capture.is_outside(value)
 
     def _leaf(self, leaf: Any, what: str, location: Location | None = None, *, stays: bool = False) -> Leaf:
+        if (source := self._argument_sources.get(id(leaf))) is not None:
+            return Leaf("argument", source)
+        if id(leaf) in self._several:
+            return Leaf("shared", self._number_of_shared(leaf, what, location, stays=stays))
         if isinstance(leaf, TracedValue):
             leaf = lifting.wrap(leaf)
         if type(leaf) is SymbolicNumber and leaf.is_live:
@@ -353,6 +411,19 @@ class Planning:
                 raise leaf._value.leaked()
             return Leaf("handle", self.trace.slot_of(leaf))
         return Leaf("fresh", self._fresh_handle(leaf))
+
+    def _number_of_shared(self, value: Any, what: str, location: Location | None, *, stays: bool) -> int:
+        found = self._shared_of.get(id(value))
+        if found is None:
+            found = self._shared_of[id(value)] = len(self._shared)
+            self._shared.append(None)
+            container = tree.container_of(value)
+            assert container is not None
+            leaves: list[Any] = []
+            structure = self._taken_apart(container, value, leaves)
+            made = tuple(self._leaf(leaf, what, location, stays=stays) for leaf in leaves)
+            self._shared[found] = Template(structure, made)
+        return found
 
     def _plain(self, value: Any) -> Leaf:
         """A Python value that is given out as it is."""

@@ -15,7 +15,7 @@ from jitgraph.ir.dims import Dim
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.runtime import forks, recursion
-from jitgraph.tracing.arguments import Arguments, Binder, LeafKey, Static, TensorSpec, containers, sources_of
+from jitgraph.tracing.arguments import Arguments, Binder, LeafKey, Static, TensorSpec, sources_of
 from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.guard import Objects
@@ -162,9 +162,8 @@ class Recording:
         known = [leaf for leaf, key in zip(arguments.leaves, keys, strict=True) if key.kind == "identity"]
         for leaf, text in zip(arguments.leaves, arguments.texts, strict=True):
             impure.refuse_iterator(leaf.value if isinstance(leaf, Static) else leaf, text, None)
-        boxes = [box for value in values for box in containers(value)]
         arrays = [leaf for leaf in arguments.leaves if isinstance(leaf, np.ndarray)]
-        capture = Capture([self.function], known, [*boxes, *arrays])
+        capture = Capture([self.function], known, arrays)
         capture.stand_ins[id(printing.traced_print)] = printing.BUILTIN_PRINT
         trace = Trace(self.name, capture, sizes, declared, portable=portable)
         trace.numbers.sizes = _size_places(keys, arguments.texts)
@@ -174,7 +173,8 @@ class Recording:
         ]
         traced = rebuilt(arguments, leaves, values)
         boxes = boxes_of(arguments.structure.children, traced, self.binder.names)
-        twice = aliases(boxes) != aliases(boxes_of(arguments.structure.children, values, self.binder.names))
+        given = boxes_of(arguments.structure.children, values, self.binder.names)
+        twice = aliases(boxes) != aliases(given)
         capture.know_arguments((box.value, box.text) for box in boxes)
         args, keywords = self.binder.unbind(traced)
 
@@ -187,7 +187,7 @@ class Recording:
                         result = capture.call(self.function, *args, **keywords)
                     _raise_refusal(noted, shapes=trace.constraints.denied)
                     call = Call(self.function, self.binder.names, arguments, keys)
-                    plan = Planning(trace, call, boxes).plan(result)
+                    plan = Planning(trace, call, boxes, given).plan(result)
                     changed = next(changes(boxes, capture.log), None)
         finally:
             self._held = tuple(trace.numbers.held.values())

@@ -129,6 +129,7 @@ class ContentsKept(Lookup):
         elif is_a(value, type):
             if objects:
                 self.keep_class(value)
+                self._keep_annotations(value)
         elif is_a(value, types.FunctionType):
             if objects and self.is_steady(value):
                 self.keep_function(value)
@@ -188,6 +189,13 @@ class ContentsKept(Lookup):
         for part in [*(storage or {}).values(), *(getattr(value, name, None) for name in slots_of(kind))]:
             self._keep_whole(part, objects, "")
         self._in_object = around
+
+    def _keep_annotations(self, kind: type) -> None:
+        for base in kind.__mro__:
+            found = entries_of(base).get("__annotations__", MISSING)
+            self.keep_entry(base, "__annotations__", found)
+            if may_change(base) and is_a(found, dict):
+                self.keep_contents(found, f"{base.__qualname__}.__annotations__")
 
     def keep_function(self, function: types.FunctionType) -> None:
         """The code and the defaults of a function."""

@@ -58,7 +58,13 @@ CONTAINER_EFFECTS: tuple[Rule, ...] = (
     effect("deque rotated", "L$n.rotate(1)\nL$n[1] = $num", "L$n[0]", "L$n[0] = $v", state="L$n = deque([1, 2, 3])"),
     effect("deque that is full", "L$n.append($num)", "sum(L$n)", "L$n.clear()", state="L$n = deque([1, 2], maxlen=2)"),
     effect("deque put before", "L$n.appendleft($num)", "L$n[-1]", "L$n.clear()", state="L$n = deque([1, 2])"),
-    effect("event set", "E$n.set()\nE$n.wait()", "int(E$n.is_set())", "E$n.clear()", state="E$n = threading.Event()"),
+    effect(
+        "event set",
+        "r$n = int(E$n.is_set())\nE$n.set()\nE$n.wait()",
+        "r$n",
+        "E$n.clear()",
+        state="E$n = threading.Event()",
+    ),
     effect("queue filled", "Q$n.put($num)", "Q$n.qsize()", "Q$n.get()", state="Q$n = queue.Queue()"),
     effect(
         "queue turned", "Q$n.put($num)\nr$n = Q$n.get()", "r$n", "Q$n.put($v)", state="Q$n = queue.Queue()\nQ$n.put(5)"

@@ -153,6 +153,6 @@ LIBRARIES: tuple[Rule, ...] = (
         "L$n.clear()",
         gives=NUM,
         state="L$n = []",
-        lines="t$n = threading.Thread(target=L$n.append, args=(1,))\nt$n.start()\nt$n.join()",
+        lines="t$n = threading.Thread(target=lambda: L$n.append(1))\nt$n.start()\nt$n.join()",
     ),
 )

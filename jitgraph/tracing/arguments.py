@@ -259,17 +259,6 @@ def native(leaf: Any) -> Any:
     return np.array(array, dtype=array.dtype.newbyteorder("="))
 
 
-def containers(value: Any) -> list[Any]:
-    """Every container inside a tree of arguments, whose contents are part of the key."""
-    container = tree.container_of(value)
-    if container is None:
-        return []
-    found = [value]
-    for child in container.take_apart(value).children:
-        found += containers(child)
-    return found
-
-
 def shapes_by_name(dynamic: Mapping[str, Any] | None) -> dict[str, dict[int, str]]:
     """``dynamic_shapes`` in one form: names by axis for each argument (by its text: ``x``, ``batch['x']``)."""
     found: dict[str, dict[int, str]] = {}

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.guard import Distinct, Guard, Layout, Same, Varies
+from jitgraph.tracing.guard import Apart, Distinct, Guard, Layout, Same, Varies
 from jitgraph.tracing.operands import array_operand, number_operand, operand, readable, scalar
-from jitgraph.tracing.plan import CallPlan, Input
+from jitgraph.tracing.plan import CallPlan, Input, Template
 from jitgraph.tracing.predicate import NAMES, Absent, Is
 from jitgraph.tracing.python_code import PythonCode
 from jitgraph.tracing.source import EXPECTED_ERRORS, STEP_NAMES, STEPS, Source, World
@@ -135,7 +135,7 @@ class Check:
     def write(self) -> None:
         """Write the function."""
         plan = self.plan
-        owners = [effect.owner for effect in plan.effects]
+        owners = [*(effect.owner for effect in plan.effects), *_given_out(plan)]
         handles = {handle.source for handle in plan.handles}
         self._count(handles, owners)
         for number, guard in enumerate(plan.guards):
@@ -174,7 +174,7 @@ class Check:
         for guard in self.plan.guards:
             if guard.source is not None:
                 needed += [guard.source] * (2 if isinstance(guard.predicate, Layout | Varies) else 1)
-            if isinstance(guard.predicate, Distinct):
+            if isinstance(guard.predicate, Distinct | Apart):
                 needed += guard.predicate.sources * 2
             if isinstance(guard.predicate, Same):
                 needed.append(guard.predicate.other)
@@ -226,3 +226,10 @@ class Check:
         self.line(f"    {value} = scalar({found})")
         self.line(f"    {last}[0] = ({found}, {value})")
         return value
+
+
+def _given_out(plan: CallPlan) -> list[Source]:
+    """The sources of the arguments that a result or an effect has in it."""
+    values = [plan.result, *plan.made, *(effect.value for effect in plan.effects)]
+    leaves = [leaf for value in values if isinstance(value, Template) for leaf in value.leaves]
+    return [leaf.at for leaf in leaves if isinstance(leaf.at, Source)]

@@ -111,4 +111,6 @@ class Conclusion:
                 return f"c[{at}]"
             case "made":
                 return self._made(at)
+            case "argument":
+                return self._owner(at)
         return f"f{at}._value.array.item()" if self.plan.fresh[at].weak else f"f{at}"

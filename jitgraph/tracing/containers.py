@@ -31,6 +31,10 @@ def is_container(value: Any) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _reads_plainly(kind: type[Any]) -> bool:
-    base = next((base for base in _BASES if issubclass(kind, base)), None)
+def _base_of(kind: Any) -> type[Any] | None:
+    return next((base for base in _BASES if base in kind.__mro__), None)
+
+
+def _reads_plainly(kind: Any) -> bool:
+    base = _base_of(kind)
     return base is not None and all(getattr(kind, name, None) is getattr(base, name, None) for name in _ACCESS)

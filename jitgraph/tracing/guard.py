@@ -167,6 +167,30 @@ class Distinct(Predicate):
 
 
 @dataclass(frozen=True, slots=True)
+class Apart(Predicate):
+    """None of the first sources holds the same object as one of the others."""
+
+    left: tuple[Source, ...]
+    right: tuple[Source, ...]
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """All of them."""
+        return (*self.left, *self.right)
+
+    def __str__(self) -> str:
+        left, right = (", ".join(dict.fromkeys(s.text for s in side if s.text)) for side in (self.left, self.right))
+        return f"{left} are other objects than {right}"
+
+    def emit(self, writer: Writer, x: str) -> None:
+        left, right = (
+            ", ".join(dict.fromkeys(f"id({writer.found(source)})" for source in side))
+            for side in (self.left, self.right)
+        )
+        writer.require(f"{{{left}}}.isdisjoint({{{right}}})" if "," in left + right else f"{left} != {right}")
+
+
+@dataclass(frozen=True, slots=True)
 class Guard:
     """``predicate`` must be true of what stands at ``source``; ``location`` is the line that read it.
 

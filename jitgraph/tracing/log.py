@@ -39,9 +39,10 @@ APPENDS: Final = frozenset({"append", "extend"})
 _NOW: Final = object()
 _SEQUENCES: Final = (list, deque, bytearray, array)
 
-ContainerOperation: TypeAlias = Literal["append", "truncate", "add", "discard"]
+ContainerOperation: TypeAlias = Literal["append", "clear", "truncate", "add", "discard"]
 OPERATIONS: Final[dict[str, str]] = {
     "append": "{owner}.append({value})",
+    "clear": "{owner}.clear()",
     "truncate": "del {owner}[{value}:]",
     "add": "{owner}.add({value})",
     "discard": "{owner}.discard({value})",
@@ -156,7 +157,9 @@ def _operations(target: Any, before: Any) -> list[Change] | None:
         return found + [Change("append", None, element) for element in now[kept:]]
     if isinstance(target, deque):
         grown = _identical(now[: len(before)], before)
-        return [Change("append", None, element) for element in now[len(before) :]] if grown else None
+        if not grown:
+            return [Change("clear"), *(Change("append", None, element) for element in now)]
+        return [Change("append", None, element) for element in now[len(before) :]]
     if isinstance(target, set):
         gone, new = [x for x in before if x not in now], [x for x in now if x not in before]
         return [Change("discard", None, x) for x in gone] + [Change("add", None, x) for x in new]

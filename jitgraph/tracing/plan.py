@@ -61,11 +61,11 @@ class Fresh(NamedTuple):
 
 class Leaf(NamedTuple):
     """A leaf of a result: the handle of this number, a fresh handle, a plain value, an object of the table, the copy of
-    this number (``CallPlan.copied``), the container of this number (``CallPlan.made``), or the value of an expression
-    over numbers that vary."""
+    this number (``CallPlan.copied``), the container of this number (``CallPlan.made``), a container of the arguments,
+    or the value of an expression over numbers that vary."""
 
-    kind: Literal["handle", "fresh", "plain", "object", "copy", "made", "number"]
-    at: int | str | Plain
+    kind: Literal["handle", "fresh", "plain", "object", "copy", "made", "argument", "number"]
+    at: int | str | Plain | Source
 
 
 class Copied(NamedTuple):
@@ -95,7 +95,7 @@ class Template(NamedTuple):
     leaves: tuple[Leaf, ...]
 
 
-Operation: TypeAlias = Literal["set", "delete", "append", "truncate", "add", "discard"]
+Operation: TypeAlias = Literal["set", "delete", "append", "clear", "truncate", "add", "discard"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,8 @@ class Effect:
     """What each call does to Python state after its graph has run without an error.
 
     ``set`` and ``delete`` are about what stands at ``source``, the others about the container there: ``append`` and
-    ``add`` put ``value`` in, ``discard`` takes it out, ``truncate`` leaves as many elements as ``value`` says.
+    ``add`` put ``value`` in, ``discard`` takes it out, ``truncate`` leaves as many elements as ``value`` says and
+    ``clear`` none.
     """
 
     source: Source

@@ -11,6 +11,7 @@ import sys
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from threading import local
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from jitgraph.once import cached_property
@@ -267,7 +268,8 @@ def class_entry(kind: type, name: str, default: Any = None) -> Any:
 
 def storage_of(owner: Any) -> dict[str, Any]:
     """The attributes that an instance itself has, found without code of the user's; AttributeError for none."""
-    found: dict[str, Any] = object.__getattribute__(owner, "__dict__")
+    getter: Any = local.__getattribute__ if issubclass(type(owner), local) else object.__getattribute__
+    found: dict[str, Any] = getter(owner, "__dict__")
     return found
 
 

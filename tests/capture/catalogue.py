@@ -11,6 +11,7 @@ from capture.container_effects import CONTAINER_EFFECTS
 from capture.effects import EFFECTS
 from capture.interruptions import INTERRUPTIONS
 from capture.items import ITEMS
+from capture.libraries import LIBRARIES
 from capture.methods import METHODS
 from capture.places import PLACES
 from capture.rule import ANY, Rule
@@ -37,6 +38,7 @@ KINDS: dict[str, tuple[Rule, ...]] = {
     "interruption": INTERRUPTIONS,
     "argument": ARGUMENTS,
     "tensor": TENSORS,
+    "library": LIBRARIES,
 }
 RULES: tuple[Rule, ...] = tuple(rule for rules in KINDS.values() for rule in rules)
 BY_NAME: dict[str, Rule] = {rule.name: rule for rule in RULES}

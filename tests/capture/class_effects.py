@@ -7,6 +7,14 @@ from capture.rule import Rule
 
 CLASS_EFFECTS: tuple[Rule, ...] = (
     effect(
+        "attributes that are items",
+        "D$n.k = D$n.k + $num",
+        "D$n['k']",
+        "D$n.k = $v",
+        state="class C$n(dict):\n    __getattr__ = dict.__getitem__\n    __setattr__ = dict.__setitem__\nD$n = C$n(k=2)",
+    ),
+    effect("thread local counted", "B$n.v += $num", "B$n.v", "B$n.v = $v", state="B$n = threading.local()\nB$n.v = 1"),
+    effect(
         "slot set",
         "S$n.v = $num",
         "S$n.v",

@@ -8,7 +8,6 @@ from capture.rule import Rule
 _LIST = "L$n = [1, 2]"
 _DICT = 'D$n = {"k": 2}'
 _LIBRARY = "what code of a library changes is not seen"
-_DEQUE = "of a deque only growth at its end is repeated"
 
 CONTAINER_EFFECTS: tuple[Rule, ...] = (
     effect("item set", 'D$n["k"] = $num', 'D$n["k"]', 'D$n["k"] = $v', state=_DICT),
@@ -55,7 +54,20 @@ CONTAINER_EFFECTS: tuple[Rule, ...] = (
         "r$n",
         "L$n[0] = $v",
         state="L$n = deque([1, 2])",
-        refuses=_DEQUE,
+    ),
+    effect("deque rotated", "L$n.rotate(1)\nL$n[1] = $num", "L$n[0]", "L$n[0] = $v", state="L$n = deque([1, 2, 3])"),
+    effect("deque that is full", "L$n.append($num)", "sum(L$n)", "L$n.clear()", state="L$n = deque([1, 2], maxlen=2)"),
+    effect("deque put before", "L$n.appendleft($num)", "L$n[-1]", "L$n.clear()", state="L$n = deque([1, 2])"),
+    effect(
+        "event set",
+        "r$n = int(E$n.is_set())\nE$n.set()\nE$n.wait()",
+        "r$n",
+        "E$n.clear()",
+        state="E$n = threading.Event()",
+    ),
+    effect("queue filled", "Q$n.put($num)", "Q$n.qsize()", "Q$n.get()", state="Q$n = queue.Queue()"),
+    effect(
+        "queue turned", "Q$n.put($num)\nr$n = Q$n.get()", "r$n", "Q$n.put($v)", state="Q$n = queue.Queue()\nQ$n.put(5)"
     ),
     effect("set added to", "S$n.add($num)", "len(S$n)", "S$n.clear()", state="S$n = {0}"),
     effect("value before and after", "r$n = L$n[0]\nL$n[0] = $num", "r$n", "L$n[0] = $v", state=_LIST),

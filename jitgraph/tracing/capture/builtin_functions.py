@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+import typing
+from abc import ABCMeta
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.capture.events import Finish
-from jitgraph.tracing.capture.kinds import SIMPLE, is_a
+from jitgraph.tracing.capture.events import FAILED, Activation, Finish
+from jitgraph.tracing.capture.kinds import SIMPLE, is_a, may_change
 from jitgraph.tracing.capture.operators import Operators
-from jitgraph.tracing.source import attributes_of
+from jitgraph.tracing.source import MISSING, Place, attributes_of, entries_of
 
 
 class BuiltinFunctions(Operators):
@@ -58,13 +60,45 @@ class BuiltinFunctions(Operators):
                 self.keep_bases(kind)
                 self.special(kind, "instance")
                 self.special(kind, "subclass")
-        return None
+                for name in _names_of_protocol(kind):
+                    self.look_up(value, name)
+        if id(value) in self.steady and id(value) not in self.keyed:
+            return self._answer_of(isinstance, value, kinds)
+        return self._answer_of(issubclass, type(value), kinds)
 
     def is_subclass(self, kind: Any, kinds: Any) -> Finish | None:
         """``issubclass(kind, kinds)``."""
-        if is_a(kind, type):
-            self.keep_bases(kind)
-        return self.is_instance(None, kinds)
+        if not is_a(kind, type):
+            return None
+        self.keep_bases(kind)
+        for other in kinds if is_a(kinds, tuple) else (kinds,):
+            if is_a(other, type):
+                self.keep_bases(other)
+                self.special(other, "subclass")
+        return self._answer_of(issubclass, kind, kinds)
+
+    def _answer_of(self, question: Any, value: Any, kinds: Any) -> Finish | None:
+        """Where an abstract class or a protocol answers by code of Python's own: the same answer at each call."""
+        every = kinds if is_a(kinds, tuple) else (kinds,)
+        answering = [kind for kind in every if is_a(kind, ABCMeta) and not _names_of_protocol(kind)]
+        whose = value if question is issubclass else type(value)
+        if not answering or not any(map(may_change, (*whose.__mro__, *answering))):
+            return None
+        if any(self._answers_itself(kind) for kind in every if is_a(kind, type)):
+            return None
+        shown = f"{question.__name__}({self.text_of(value)}, {self.text_of(kinds)})"
+        place = Place("cached", question, (value, kinds), shown)
+
+        def finish(after: Activation | None) -> None:
+            if after is not FAILED and type(answer := place.get_or(MISSING)) is bool:
+                self.keep(place, answer)
+
+        return finish
+
+    def _answers_itself(self, kind: type) -> bool:
+        """Whether code of the user's says what is an instance of ``kind``."""
+        found = [self.find(type(kind), name) for name in ("__instancecheck__", "__subclasscheck__")]
+        return any(entry is not None and may_change(entry[0]) for entry in found)
 
     def next_of(self, iterator: Any) -> Finish | None:
         """``next(iterator)``."""
@@ -100,3 +134,13 @@ MODELS: Final[dict[Any, _Model]] = {
     operator.delitem: lambda c, a: c.set_item(*a[:2], removes=True),
 }
 """By function, what tells of a call with these arguments (at least one) before it is made."""
+
+
+def _names_of_protocol(kind: type) -> Iterable[str]:
+    """The attributes that make an object an instance of a protocol; nothing for any other class."""
+    if not entries_of(kind).get("_is_protocol", False):
+        return ()
+    names: Iterable[str] | None = entries_of(kind).get("__protocol_attrs__")  # from Python 3.12 on
+    if names is None:
+        names = typing._get_protocol_attrs(kind)  # type: ignore[attr-defined]
+    return names or ()

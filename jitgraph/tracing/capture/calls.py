@@ -19,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph.tensor import Tensor
+from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.builtin_functions import MODELS, BuiltinFunctions
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.followed import PACKAGE, is_followed
@@ -93,6 +94,8 @@ class Calls(BuiltinFunctions):
             self._keep_for_package(arguments)
             return None
         self.refuse(function, getattr(function, "__qualname__", "a function"))
+        if impure.starts_a_thread(function):
+            self.cannot_guard(f"what another thread does, as {function.__qualname__} has it run code")
         if code.co_filename == functools.__file__ and hasattr(function, "registry"):
             self._of_dispatch(function)
         return self._of_opaque(function, arguments)
@@ -239,7 +242,9 @@ class Calls(BuiltinFunctions):
                 value = after.at(-1)
                 if is_a(value, type):
                     self.made_classes.add(value)
-                elif id(value) not in self.steady and is_a(value, kind) and any(map(may_change, kind.__mro__)):
+                elif (
+                    id(value) not in self.steady and kind in type(value).__mro__ and any(map(may_change, kind.__mro__))
+                ):
                     self.fresh[id(value)] = value
 
         return finish
@@ -307,7 +312,11 @@ class Calls(BuiltinFunctions):
             self.keep_contents(owner)
         elif is_a(owner, np.ndarray):
             self.by_numpy.add(id(owner))
+        elif is_a(owner, type) and name == "__subclasses__":
+            self.cannot_guard(f"which classes derive from {owner.__qualname__}")
         elif type(owner) not in SIMPLE and not is_a(owner, type):
+            if impure.is_decimal(owner):
+                self.cannot_guard("the context of decimal arithmetic")
             self.keep_whole(owner)
         return self._of_opaque(None, arguments)
 
@@ -325,6 +334,8 @@ class Calls(BuiltinFunctions):
             else:
                 self.operation(operation, arguments)
             return None
+        if function in (exec, eval):
+            self.settle(vars(builtins), "builtins")  # they put it into the namespace that they are given
         if function is globals and self._view is not None:
             names = self._view.frame.f_globals
             self.steady.setdefault(id(names), names)

@@ -107,7 +107,7 @@ class Capture(Calls):
         self.settle(function, getattr(function, "__name__", "a function"))
         original = self._original(function)
         if is_a(original, types.FunctionType) and not view.in_package:
-            self._keep_function(original)
+            self._keep_parts(original)
 
     def _original(self, function: Any) -> Any:
         """The user's function in place of which a rewritten one runs."""
@@ -117,7 +117,12 @@ class Capture(Calls):
         code = original_of(function.__code__)[0]
         return function if code is function.__code__ else self._by_code.get(code, function)
 
-    def _keep_function(self, function: types.FunctionType) -> None:
+    def keep_function(self, function: types.FunctionType) -> None:
+        original = self._original(function)
+        if is_a(original, types.FunctionType) and is_followed(original.__code__.co_filename):
+            self._keep_parts(original)
+
+    def _keep_parts(self, function: types.FunctionType) -> None:
         name = self.text_of(function)
         self.keep(Place("attribute", function, "__code__", f"{name}.__code__"), function.__code__)
         for part in ("__defaults__", "__kwdefaults__"):
@@ -268,17 +273,18 @@ class Capture(Calls):
 
     # --- patterns ---------------------------------------------------------------------------------------------------
 
-    def match_class(self, view: Activation, site: Site, subject: Any, kind: Any, names: Sequence[str]) -> None:
+    def match_class(self, view: Activation, site: Site, subject: Any, kind: Any, names: Sequence[str]) -> Finish | None:
         self._view, self._site = view, site
         if not is_a(kind, type):
-            return
-        self.is_instance(subject, kind)
+            return None
+        finish = self.is_instance(subject, kind)
         positional: Sequence[str] = ()
         if site.argument:
             self.look_up(kind, "__match_args__")
             positional = getattr(kind, "__match_args__", ())[: site.argument]
         for name in (*positional, *names):
             self.look_up(subject, name)
+        return finish
 
     def match_keys(self, view: Activation, site: Site, subject: Any, keys: Any) -> None:
         self._view, self._site = view, site

@@ -63,7 +63,8 @@ class ContentsKept(Lookup):
                 self.settle(element, named)
             else:
                 place = self.entry(container, key, named)
-                self.keep(place, element, soft=soft, at_first=self.is_subsumed(container))
+                eases = soft or (id(container) in self.instances and impure.is_unseen_iterator(element))
+                self.keep(place, element, soft=eases, at_first=self.is_subsumed(container))
             if is_container(element):
                 self.keep_contents(element, named, soft=soft)
 
@@ -97,6 +98,7 @@ class ContentsKept(Lookup):
         """All that code which is not followed may read in ``value``; without ``objects`` of containers alone."""
         self._walking: set[int] = set()
         self._leaves = 0
+        self._in_object = False
         self._keep_whole(value, objects, "")
 
     def _keep_whole(self, value: Any, objects: bool, text: str) -> None:
@@ -113,17 +115,25 @@ class ContentsKept(Lookup):
             for part in (value.func, value.args, value.keywords):
                 self._keep_whole(part, objects, text)
         elif is_a(value, types.MethodType):
-            self.settle(value.__self__, text or self.text_of(value))
+            if self.is_steady(value):
+                self.settle(value.__self__, text or self.text_of(value))
             self._keep_whole(value.__self__, objects, text)
         elif is_a(value, types.BuiltinFunctionType):
             if value.__self__ is not None and not is_a(value.__self__, types.ModuleType):
                 self._keep_whole(value.__self__, objects, text)
         elif is_iterator(value):
-            if self.is_steady(value):
+            if self.is_steady(value) and not self._in_object:
                 impure.refuse_iterator(value, text or self.text_of(value), self.line)
         elif is_a(value, weakref.ref):
             if self.is_steady(value):
                 self.cannot_guard(f"whether the object is alive to which {text or self.text_of(value)} refers")
+        elif is_a(value, type):
+            if objects:
+                self.keep_class(value)
+                self._keep_annotations(value)
+        elif is_a(value, types.FunctionType):
+            if objects and self.is_steady(value):
+                self.keep_function(value)
         elif not is_a(value, _KEPT_BY_CALLS) and not is_constant(kind):
             self._whole_object(value, objects, text or self.text_of(value))
 
@@ -140,6 +150,7 @@ class ContentsKept(Lookup):
 
     def _whole_container(self, value: Any, objects: bool, text: str) -> None:
         walking, self._walking = self._walking, set()
+        self.keep_class(type(value))
         self.keep_contents(value, text)
         self._walking = walking
         if objects and len(value) <= MOST_ELEMENTS:
@@ -152,6 +163,8 @@ class ContentsKept(Lookup):
         if is_own_class(kind) or (not objects and tree.container_of(value) is None):
             return
         steady = id(value) in self.steady and id(value) not in self.keyed
+        if steady and is_a(value, weakref.ref):
+            self.cannot_guard(f"what {text}, a weak reference, leads to")
         if storage is None and not slots_of(kind):
             if steady and not may_change(kind):
                 self.cannot_guard(f"the inside of {text}, a {kind.__name__}")
@@ -170,8 +183,20 @@ class ContentsKept(Lookup):
                 self.keep_contents(storage, f"{text}.__dict__", soft=soft)
             for name in slots_of(kind):
                 self.keep(Place("attribute", value, name, f"{text}.{name}"), getattr(value, name, MISSING), soft=soft)
+        around, self._in_object = self._in_object, True
         for part in [*(storage or {}).values(), *(getattr(value, name, None) for name in slots_of(kind))]:
             self._keep_whole(part, objects, "")
+        self._in_object = around
+
+    def _keep_annotations(self, kind: type) -> None:
+        for base in kind.__mro__:
+            found = entries_of(base).get("__annotations__", MISSING)
+            self.keep_entry(base, "__annotations__", found)
+            if may_change(base) and is_a(found, dict):
+                self.keep_contents(found, f"{base.__qualname__}.__annotations__")
+
+    def keep_function(self, function: types.FunctionType) -> None:
+        """The code and the defaults of a function."""
 
     def keep_class(self, kind: type) -> None:
         """All that a class of the user's holds."""

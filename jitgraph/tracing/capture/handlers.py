@@ -251,8 +251,8 @@ def _map_entry(sink: Sink, view: Activation, site: Site) -> None:
 
 
 @_handles("MATCH_CLASS")
-def _match_class(sink: Sink, view: Activation, site: Site) -> None:
-    sink.match_class(view, site, view.at(-3), view.at(-2), view.at(-1))
+def _match_class(sink: Sink, view: Activation, site: Site) -> Finish | None:
+    return sink.match_class(view, site, view.at(-3), view.at(-2), view.at(-1))
 
 
 @_handles("MATCH_KEYS")

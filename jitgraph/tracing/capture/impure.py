@@ -7,6 +7,7 @@ import os
 import sys
 import time
 import types
+import weakref
 from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any, Final, NoReturn
@@ -40,6 +41,10 @@ _PATHS: Final = frozenset(
     ]
 )
 _LOGGING: Final = ("debug", "info", "warning", "error", "exception", "critical", "log", "getLogger")
+_THREADS: Final = ("threading", "_thread", "concurrent.futures", "multiprocessing")
+_STARTS: Final = frozenset(
+    ["start", "start_new_thread", "submit", "map", "apply", "apply_async", "map_async", "imap", "starmap"]
+)
 _NOW: Final = frozenset({"now", "today", "utcnow"})
 
 
@@ -99,9 +104,31 @@ def outside_state(value: Any) -> str | None:
 
 def refuse_iterator(value: Any, text: str, location: Location | None) -> None:
     """TraceError where ``value`` is an iterator whose position no guard can see: one not written in Python."""
-    if issubclass(type(value), Iterator) and not isinstance(type(value).__next__, types.FunctionType):
+    if type(value) in weakref.ProxyTypes:
+        raise TraceError(
+            f"{text} in a traced function is a weak proxy, and no guard sees what stands behind it",
+            location=location,
+            hint="use the object itself, or a weakref.ref",
+        )
+    if is_unseen_iterator(value):
         way = "take the element outside and pass it as an argument, or read a list"
         _raise(text, "what an iterator gives while tracing", way, location)
+
+
+def starts_a_thread(function: Any) -> bool:
+    """Whether a function of Python's own has another thread or process run code."""
+    module = getattr(function, "__module__", None) or ""
+    return module.startswith(_THREADS) and getattr(function, "__name__", "") in _STARTS
+
+
+def is_decimal(value: Any) -> bool:
+    """Whether ``value`` is a decimal number, which is computed with as a context says that belongs to the thread."""
+    return issubclass(type(value), _loaded("decimal", "Decimal"))
+
+
+def is_unseen_iterator(value: Any) -> bool:
+    """Whether ``value`` is an iterator that is not written in Python."""
+    return issubclass(type(value), Iterator) and not isinstance(type(value).__next__, types.FunctionType)
 
 
 def _raise(text: str, what: str, way: str, location: Location | None) -> NoReturn:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import types
+import weakref
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,9 +18,10 @@ from jitgraph import tree
 from jitgraph.eager import EagerValue
 from jitgraph.once import cached_property
 from jitgraph.tensor import Tensor
+from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
-from jitgraph.tracing.capture.followed import is_followed, is_library_module
-from jitgraph.tracing.capture.kinds import SIMPLE, SPECIAL, is_a, may_change
+from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_library_module
+from jitgraph.tracing.capture.kinds import SIMPLE, SPECIAL, is_a, is_constant, is_own_class, may_change
 from jitgraph.tracing.capture.state import State
 from jitgraph.tracing.containers import is_container
 from jitgraph.tracing.guard import Assumption
@@ -32,8 +34,21 @@ _OF_VIEWS = frozenset(
         *("shape", "dtype", "ndim", "size", "nbytes", "itemsize", "strides", "flags", "base"),
     ]
 )  # of a NumPy array: what says nothing about its elements
-_OF_ANY_CLASS = frozenset(["__name__", "__qualname__", "__module__", "__doc__", "__mro__", "__bases__", "__dict__"])
-_OF_FUNCTIONS = frozenset(["__defaults__", "__kwdefaults__", "__code__", "__name__", "__qualname__", "__doc__"])
+_OF_ANY_CLASS = frozenset(
+    ["__name__", "__qualname__", "__module__", "__doc__", "__annotations__", "__mro__", "__bases__", "__dict__"]
+)
+_OF_FUNCTIONS = frozenset(
+    [
+        "__defaults__",
+        "__kwdefaults__",
+        "__code__",
+        "__name__",
+        "__qualname__",
+        "__doc__",
+        "__module__",
+        "__annotations__",
+    ]
+)
 
 
 class Lookup(State):
@@ -151,6 +166,9 @@ class Lookup(State):
         if is_a(owner, Tensor):
             self._of_tensor(owner, name)
             return None
+        if kind in weakref.ProxyTypes:
+            self.cannot_guard(f"{self.text_of(owner)}.{name}, by way of a weak reference")
+            return None
         if is_a(owner, np.ndarray):
             if name not in _OF_VIEWS:
                 self.by_numpy.add(id(owner))
@@ -222,12 +240,17 @@ class Lookup(State):
         if is_a(entry, property):
             if entry.fget is not None and not is_a(entry.fget, types.FunctionType):
                 return self.get(entry.fget, owner)
+            if entry.fget is not None and not is_followed(entry.fget.__code__.co_filename):
+                self._keep_answer(owner, name)
             return None
         if is_a(entry, types.MemberDescriptorType):
             return self._own_attribute(owner, name, getattr(owner, name, MISSING))
         if is_a(entry, types.GetSetDescriptorType):
-            if is_a(owner, types.FunctionType) and name in _OF_FUNCTIONS and id(owner) in self.steady:
-                self.keep(Place("attribute", owner, name, f"{self.text_of(owner)}.{name}"), getattr(owner, name))
+            if is_a(owner, types.FunctionType):
+                if name in _OF_FUNCTIONS and id(owner) in self.steady:
+                    self.keep(Place("attribute", owner, name, f"{self.text_of(owner)}.{name}"), getattr(owner, name))
+            elif not may_change(type(owner)):
+                self._keep_answer(owner, name)
             return None
         if type(entry).__name__ == "_tuplegetter":
             value = getattr(owner, name, MISSING)
@@ -235,7 +258,16 @@ class Lookup(State):
                 self.settle(value, f"{self.text_of(owner)}.{name}")
             return None
         self.answered_by(entry)
+        if not may_change(type(entry)):
+            self._keep_answer(owner, name)
         return None
+
+    def _keep_answer(self, owner: Any, name: str) -> None:
+        """An attribute that code of a library computes: its answer, where it gives the same one again."""
+        if self.in_package or not self.is_outside(owner) or is_constant(type(owner)) or is_own_class(type(owner)):
+            return
+        text = f"{self.text_of(owner)}.{name}"
+        self.keep(Place("attribute", owner, name, text), getattr(owner, name, MISSING), soft=True)
 
     def get(self, getter: Any, owner: Any) -> Finish | None:
         """What a property reads whose function is not written in Python."""
@@ -284,6 +316,8 @@ class Lookup(State):
         """Neither the instance nor its class has it: ``__getattr__`` is asked."""
         found = self.find(type(owner), "__getattr__")
         if found is None:
+            if not may_change(type(owner)) and attributes_of(owner) is None:
+                self._keep_answer(owner, name)
             return self.expect(default) if id(owner) in self.steady else None  # as of a threading.local
         if is_a(owner, dict) and found[1] in (dict.__getitem__, dict.get):
             return self.read_item(owner, name)
@@ -305,7 +339,7 @@ class Lookup(State):
         if is_library_module(owner.__name__):
             if value is not MISSING:
                 self.refuse(value, text)
-            if is_a(value, list | dict):  # as sys.argv
+            if not (self.in_package or value is MISSING or impure.is_unseen_iterator(value) or _is_own_module(owner)):
                 self.keep(Place("item", names, name, text), value)
             return None
         self.settle(names, f"vars({owner.__name__})")
@@ -382,6 +416,10 @@ class Lookup(State):
                 self.cannot_guard(what)
 
         return finish
+
+
+def _is_own_module(module: types.ModuleType) -> bool:
+    return (getattr(module, "__file__", None) or "").startswith(PACKAGE)
 
 
 def _is_data_descriptor(entry: Any) -> bool:

@@ -31,6 +31,11 @@ _IN_PLACE: Final = {
 }  # operators that change a container, by the method that does the same
 
 
+_ROUNDING: Final = frozenset(
+    ["neg", "pos", "abs", *(f"{symbol}{end}" for symbol in ("+", "-", "*", "/", "//", "%", "**") for end in ("", "="))]
+)  # operations that round a decimal number as the context of its thread says
+
+
 class Operators(Writes):
     """Says what ``x[key]``, a loop over ``x`` and an operator read, before they run."""
 
@@ -176,6 +181,8 @@ class Operators(Writes):
         if is_a(operand, type):
             self.special(operand, operation)
             return
+        if operation in _ROUNDING and impure.is_decimal(operand):
+            self.cannot_guard("the context of decimal arithmetic")
         users = self.special(operand, operation)
         if operation in ("hash", "matched", "bool", "with", "async with", "await", "aiter") or users:
             return
@@ -205,6 +212,8 @@ class Operators(Writes):
         a, b = operands
         if self.numbers is not None:
             self.numbers.compared(a, b)
+        if a is not None and b is not None and (id(a) in self.keyed or id(b) in self.keyed):
+            self.compared.append((a, b))
         for one, other in ((a, b), (b, a)):
             if is_a(one, Tensor) and is_a(other, Tensor):
                 self.with_attributes[id(one)] = one

@@ -66,7 +66,7 @@ class Sink(Protocol):
     def made(self, view: Activation, value: Any) -> None:
         """A function was just made."""
 
-    def match_class(self, view: Activation, site: Site, subject: Any, kind: Any, names: Sequence[str]) -> None:
+    def match_class(self, view: Activation, site: Site, subject: Any, kind: Any, names: Sequence[str]) -> Finish | None:
         """``case kind(...)``, with ``names`` by keyword and ``site.argument`` patterns by position."""
 
     def match_keys(self, view: Activation, site: Site, subject: Any, keys: Any) -> None:

@@ -78,6 +78,7 @@ class State:
         self.with_attributes: dict[int, Tensor] = {}  # handles that have to stay the same
         self.whole: dict[int, Kept] = {}  # containers used as a whole
         self.extents: dict[int, Kept] = {}  # those of which the extent alone was used
+        self.compared: list[tuple[Any, Any]] = []  # by ``is``, one of them a container of the arguments
         self.mutated: dict[int, Any] = {}  # containers that a method changed
         self._watches: list[Log] = []
         self._harmless: dict[int, Any] = {}  # callables that were looked at
@@ -131,7 +132,10 @@ class State:
         if known is None:
             if value is not MISSING:
                 self.refuse(value, place.text)
-                impure.refuse_iterator(value, place.text, self.line)
+                if soft and impure.is_unseen_iterator(value):
+                    self.cannot_guard(f"what {place.text} gives, an iterator that library code keeps")
+                else:
+                    impure.refuse_iterator(value, place.text, self.line)
             known = self.reads[identity] = Read(place, value, self.line, False, soft)
             if value is not MISSING:
                 self.settle(value, place.text)
@@ -149,7 +153,7 @@ class State:
         if is_a(value, np.ndarray) and self.log.entry(value) is None:
             foreign.require_plain(value, text)
             self.touch(value, text)
-        if id(value) not in self.fresh and not is_a(value, Tensor | int | float | str | bytes):
+        if id(value) not in self.fresh and not is_a(value, Tensor):
             self.steady[id(value)] = value
             self.texts.setdefault(id(value), text)
 
@@ -348,12 +352,13 @@ class State:
                 changes = [change for change in changes if change.step is None or change.step.key not in assigned]
                 moved = _moved(target, entry.before, assigned) if is_a(target, dict) else []
             kept = self.whole.get(id(target))
-            if kept is not None and not self.is_whole(target):
-                continue  # what library code keeps there for its own purposes
-            if kept is None and any(change.operation != "append" for change in changes):
+            if not changes and not moved:
+                continue
+            if kept is not None and not self.is_whole(target):  # what library code keeps there for its own purposes
+                self.unguarded.setdefault(f"what library code keeps in {kept.text}", kept.location)
+            elif kept is None and any(change.operation != "append" for change in changes):
                 raise _changed(entry.text, entry.location)
-            if changes or moved:
-                found.append((entry, changes + moved))
+            found.append((entry, changes + moved))
         return found
 
     def _assigned(self, container: Any, length: int) -> set[Any]:

@@ -32,6 +32,9 @@ class Writes(ContentsKept):
             found = self.find(type(owner), "__delattr__" if removes else "__setattr__")
             if found is not None and is_a(found[1], types.FunctionType):
                 return None  # it runs, and is followed
+            if found is not None and found[1] is (dict.__delitem__ if removes else dict.__setitem__):
+                self.set_item(owner, name, removes=removes)
+                return None
         self.set_attribute(owner, name)
         return None
 

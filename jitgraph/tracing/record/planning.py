@@ -16,6 +16,7 @@ from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.plan import CallPlan, Computed, Effect, Handle, Held, Input, Leaf, Template
 from jitgraph.tracing.predicate import IsTensor
 from jitgraph.tracing.provenance import Provenance
+from jitgraph.tracing.record.aliasing import Aliasing
 from jitgraph.tracing.record.argument_mutation import Box, changes, moved
 from jitgraph.tracing.record.results import Results
 from jitgraph.tracing.source import MISSING, Place, Source
@@ -37,10 +38,12 @@ class Call(NamedTuple):
 class Planning:
     """Makes the plan of one trace that has ended."""
 
-    def __init__(self, trace: Trace, call: Call, boxes: Sequence[Box]) -> None:
+    def __init__(self, trace: Trace, call: Call, boxes: Sequence[Box], given: Sequence[Box]) -> None:
+        """``boxes`` stand for the containers ``given`` as arguments."""
         self.trace = trace
         self.capture = trace.capture
         self.boxes = boxes
+        self.given = given
         self.call = call
         self.objects = trace.capture.objects if trace.capture is not None else Objects()
         self.sources = sources_of(call.arguments, call.names, self.objects)
@@ -53,7 +56,12 @@ class Planning:
         for read in self.capture.reads.values() if self.capture is not None else ():
             source = self.provenance.at(read.place)
             self.provenance.reach(read.value, source)
-        self.results = Results(trace, self.objects)
+        given_out: dict[int, Source] = {}
+        if not trace.numbers.portable:
+            for box, (source, _) in zip(boxes, self.sources.containers, strict=True):
+                if not isinstance(box.value, tuple):
+                    given_out.setdefault(id(box.value), source)
+        self.results = Results(trace, self.objects, given_out)
 
     def plan(self, result: Any) -> CallPlan:
         """The plan, for what the function returned."""
@@ -91,6 +99,11 @@ class Planning:
             guards.append(Guard(sources[slot].then("grad"), predicate))
         guards += [Guard(place, Same(source)) for place, source in ties.items()]
         guards += self._partition(sources)
+        if capture is not None:
+            touched = {id(write.target.owner) for write, _ in written} | {id(entry.target) for entry, _ in done}
+            touched |= {id(box.value) for box, _ in to_arguments}
+            aliasing = Aliasing(self.boxes, self.given, capture, self.provenance, self.objects)
+            guards += aliasing.guards([source for source, _ in self.sources.containers], touched)
         copied = self.results.copied()
         trace.ended = True
         unguarded = capture.unguarded if capture is not None else {}
@@ -268,10 +281,10 @@ class Planning:
         source = owner if change.step is None else owner.then(change.step.kind, self.objects.key(change.step.key))
         if change.operation == "delete":
             return Effect(source, "delete", None, location)
-        if change.operation == "truncate":
-            return Effect(source, "truncate", change.value, location)
+        if change.operation in ("truncate", "clear"):
+            return Effect(source, change.operation, change.value, location)
         text = change.text(name)
-        if (box := moved(change.value, self.boxes)) is not None:
+        if owner.kind == "argument" and (box := moved(change.value, self.boxes)) is not None:
             raise TraceError(
                 f"{text} is set to {box.text}, a container among the arguments, which no later call repeats",
                 location=location,

@@ -158,8 +158,10 @@ def _show(make: Callable[[], str], end: str, file: Any, flush: bool) -> None:
         return
     with _text(trace) as text:
         made = make()
-    if file is None or file is sys.stdout or file is sys.stderr:
-        stream = "stderr" if file is sys.stderr and file is not sys.stdout else "stdout"
+    stdout, stderr = trace.streams
+    file = sys.stdout if file is None else file
+    if file is stdout or file is stderr:  # where the function itself turned them elsewhere, that is another file
+        stream = "stderr" if file is stderr and file is not stdout else "stdout"
         text.record(made, end=end, stream=stream, flush=flush)
     elif text.is_plain and TRACED not in made:
         BUILTIN_PRINT(made, end=end, file=file, flush=flush)

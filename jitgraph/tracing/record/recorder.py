@@ -75,6 +75,7 @@ class Recorder:
         self.dropped: dict[str, str] = {}  # variables that a staged statement left undefined: why, and the way out
         self.ended = False
         self.text: Text | None = None  # of the print that is being recorded
+        self.streams: tuple[Any, Any] = (sys.stdout, sys.stderr) if parent is None else parent.streams
         self._order: Tensor | None = None
         self._stopped: dict[Value, TracedValue] = {}
 

@@ -16,7 +16,7 @@ from jitgraph.ir.dims import Dim
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.runtime import collector, forks, recursion
-from jitgraph.tracing.arguments import Arguments, Binder, LeafKey, Static, TensorSpec, containers, sources_of
+from jitgraph.tracing.arguments import Arguments, Binder, LeafKey, Static, TensorSpec, sources_of
 from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.objects import Objects
@@ -166,7 +166,8 @@ class Recording:
         ]
         traced = rebuilt(arguments, leaves, values)
         boxes = boxes_of(arguments.structure.children, traced, self.binder.names)
-        twice = aliases(boxes) != aliases(boxes_of(arguments.structure.children, values, self.binder.names))
+        given = boxes_of(arguments.structure.children, values, self.binder.names)
+        twice = aliases(boxes) != aliases(given)
         capture.know_arguments((box.value, box.text) for box in boxes)
         args, keywords = self.binder.unbind(traced)
 
@@ -179,7 +180,7 @@ class Recording:
                         result = capture.call(self.function, *args, **keywords)
                     _raise_refusal(noted, shapes=trace.constraints.denied)
                     call = Call(self.function, self.binder.names, arguments, keys)
-                    plan = Planning(trace, call, boxes).plan(result)
+                    plan = Planning(trace, call, boxes, given).plan(result)
                     changed = next(changes(boxes, capture.log), None)
         finally:
             held += trace.numbers.held.values()
@@ -198,7 +199,7 @@ class Recording:
         """What watches the Python state beside a trace of these arguments."""
         known = [leaf for leaf, key in zip(arguments.leaves, keys, strict=True) if key.kind == "identity"]
         arrays = [leaf for leaf in arguments.leaves if isinstance(leaf, np.ndarray)]
-        capture = Capture([self.function], known, [*(box for value in values for box in containers(value)), *arrays])
+        capture = Capture([self.function], known, arrays)
         capture.replaced_builtins[id(printing.traced_print)] = printing.BUILTIN_PRINT
         return capture
 

@@ -8,7 +8,7 @@ import inspect
 import types
 from array import array
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -22,6 +22,7 @@ from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.plain import plain_of
 from jitgraph.tracing.plan import Computed, Copied, Fresh, Leaf, Template, copy_of
 from jitgraph.tracing.record.values import TracedValue
+from jitgraph.tracing.source import Source
 from jitgraph.tracing.symbolic.number import SymbolicNumber, resolved
 from jitgraph.tree import TreeDef
 
@@ -39,12 +40,14 @@ class Results:
     ``fresh`` are the handles that each call makes anew, ``made`` the containers that it makes once for several places.
     """
 
-    def __init__(self, trace: Trace, objects: Objects) -> None:
+    def __init__(self, trace: Trace, objects: Objects, arguments: Mapping[int, Source]) -> None:
+        """``arguments`` are the sources of the arguments' containers, by id: they are given out as they are."""
         self.fresh: list[Fresh] = []
         self.made: list[Template] = []
         self._trace = trace
         self._capture = trace.capture
         self._objects = objects
+        self._arguments = arguments
         self._fresh_of: dict[int, int] = {}
         self._shared: dict[int, Any] = {}
         self._staying: set[int] = set()  # ids of containers that are put into Python state
@@ -70,7 +73,7 @@ class Results:
 
         def walk(value: Any, stays: bool) -> None:
             container = tree.container_of(value)
-            if container is None or self._is_outside(value):
+            if container is None or id(value) in self._arguments or self._is_outside(value):
                 return
             if not isinstance(value, tuple | None):
                 known = id(value) in seen and not (stays and id(value) not in self._staying)
@@ -94,7 +97,8 @@ class Results:
         """As ``tree.flatten``, with leaves for containers from outside, which are given out as they are, and for those
         that stand at several places."""
         container = tree.container_of(value)
-        if container is None or self._is_outside(value) or (id(value) in self._shared and not is_made):
+        known = id(value) in self._arguments or (id(value) in self._shared and not is_made)
+        if container is None or known or self._is_outside(value):
             leaves.append(value)
             return tree.LEAF
         parts = container.take_apart(value)
@@ -127,6 +131,8 @@ class Results:
 
     def leaf(self, leaf: Any, what: str, location: Location | None = None, *, stays: bool = False) -> Leaf:
         """As ``template``, of what is no container, or one that stands at several places."""
+        if (source := self._arguments.get(id(leaf))) is not None:
+            return Leaf("argument", source)
         if id(leaf) in self._shared:
             return Leaf("made", self._made(leaf, what, location, stays=stays))
         if isinstance(leaf, TracedValue):

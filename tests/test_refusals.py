@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import logging
 import math
+import reprlib
 import time
 from collections.abc import Callable, Iterable, Sized
 from typing import Any
@@ -75,9 +75,16 @@ def _suppressed(x: Any) -> Any:
     return x
 
 
-def _logged(x: Any) -> Any:
-    logging.getLogger("tests.refusals").error("%f", x.sum())
-    return x + 1
+class _Shown:
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+    def __repr__(self) -> str:
+        return f"total {float(self.x.sum())}"
+
+
+def _lost_in_a_library(x: Any) -> Any:
+    return x + (1 if reprlib.repr(_Shown(x)) else 2)
 
 
 def _finally(x: Any) -> Any:
@@ -113,7 +120,7 @@ PLACES: dict[str, Callable[[Any], Any]] = {
     "vjp": lambda x: jg.vjp(float_of, x)[0],
     "nested": _nested,
     "suppressed": _suppressed,
-    "logged": _logged,
+    "lost in a library": _lost_in_a_library,
     "finally": _finally,
     "another error": _in_another,
 }

@@ -139,6 +139,22 @@ class Is(Predicate):
 
 
 @dataclass(frozen=True, slots=True)
+class IsOrStandIn(Predicate):
+    """The object of this number, or the one that stands in its place while any thread records a function."""
+
+    number: int
+    other: int
+    shown: str
+    CONDITION = "{x} is {expected} or {x} is {stand_in}"
+
+    def operands(self, objects: Sequence[Any]) -> dict[str, Any]:
+        return {"expected": objects[self.number], "stand_in": objects[self.other]}
+
+    def __str__(self) -> str:
+        return f"is {self.shown}"
+
+
+@dataclass(frozen=True, slots=True)
 class Equals(Predicate):
     """This value, of this type."""
 
@@ -505,6 +521,7 @@ class Objects:
 
     def __init__(self) -> None:
         self.values: list[Any] = []
+        self.stand_ins: dict[int, Any] = {}  # what stands in the place of an object, by its id
         self._numbers: dict[int, int] = {}
 
     def number(self, value: Any) -> int:
@@ -524,6 +541,8 @@ class Objects:
         plain = plain_of(value)
         if plain is not None and plain.kind == "constant":
             return Equals(plain)
+        if id(value) in self.stand_ins:
+            return IsOrStandIn(self.number(value), self.number(self.stand_ins[id(value)]), brief(value))
         return Is(self.number(value), brief(value))
 
     def value(self, value: Any) -> Predicate:

@@ -65,6 +65,11 @@ class Capture(Calls):
                 self.settle(function, getattr(function, "__name__", type(function).__name__))
                 function = getattr(function, "__dict__", {}).get("__wrapped__")
 
+    def stand_in(self, standing: Any, original: Any) -> None:
+        """One object stands among the builtins in the place of another while this or another thread records."""
+        self.stand_ins[id(standing)] = original
+        self.objects.stand_ins[id(original)] = standing
+
     def call(self, function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Any:
         """What the function returns; meanwhile all that it reads and changes is noted."""
         with collector.PAUSED.inside():

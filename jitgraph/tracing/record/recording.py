@@ -165,7 +165,7 @@ class Recording:
         boxes = [box for value in values for box in containers(value)]
         arrays = [leaf for leaf in arguments.leaves if isinstance(leaf, np.ndarray)]
         capture = Capture([self.function], known, [*boxes, *arrays])
-        capture.stand_ins[id(printing.traced_print)] = printing.BUILTIN_PRINT
+        capture.stand_in(printing.traced_print, printing.BUILTIN_PRINT)
         trace = Trace(self.name, capture, sizes, declared, portable=portable)
         trace.numbers.sizes = _size_places(keys, arguments.texts)
         leaves = [

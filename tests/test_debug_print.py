@@ -626,6 +626,27 @@ def test_other_threads_print_as_always_while_one_records(recording: None) -> Non
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
+@pytest.mark.parametrize("program", ["plain", "staged"])
+def test_a_function_that_prints_is_recorded_and_called_while_another_thread_records(
+    recording: None, program: str
+) -> None:
+    """What stands for ``print`` meanwhile stands there before the trace, and still does behind it."""
+    compiled = decorated(PROGRAMS[program])
+    for _ in range(2):
+        assert text_of(lambda: compiled(*tensors(PROGRAMS[program]))) == eager(PROGRAMS[program])
+    assert compiled.cache_info()[:2] == (1, 1)
+
+
+def test_a_function_that_prints_is_not_recorded_again_while_another_thread_records(
+    request: pytest.FixtureRequest,
+) -> None:
+    compiled = decorated(PROGRAMS["plain"])
+    wanted = text_of(lambda: compiled(*tensors(PROGRAMS["plain"])))
+    request.getfixturevalue("recording")
+    assert text_of(lambda: compiled(*tensors(PROGRAMS["plain"]))) == wanted
+    assert compiled.cache_info()[:2] == (1, 1)
+
+
 def test_a_function_that_prints_nothing_has_no_host_of_its_own() -> None:
     low = jg.trace(lambda x: x * 2).lower(X)
     assert not low.stages.schedule.prints and "print" not in low.kernels

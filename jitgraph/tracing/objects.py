@@ -8,7 +8,18 @@ from typing import Any
 
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.plain import Plain, plain_of
-from jitgraph.tracing.predicate import Elements, Equals, EqualsObject, Exactly, Extent, Is, IsTensor, Predicate, brief
+from jitgraph.tracing.predicate import (
+    Elements,
+    Equals,
+    EqualsObject,
+    Exactly,
+    Extent,
+    Is,
+    IsOrStandIn,
+    IsTensor,
+    Predicate,
+    brief,
+)
 from jitgraph.tracing.source import Ref
 
 
@@ -17,6 +28,7 @@ class Objects:
 
     def __init__(self) -> None:
         self.values: list[Any] = []
+        self.stand_ins: dict[int, Any] = {}  # what stands in the place of an object, by its id
         self._numbers: dict[int, int] = {}
 
     def number(self, value: Any) -> int:
@@ -36,6 +48,8 @@ class Objects:
         plain = plain_of(value)
         if plain is not None and plain.kind == "constant":
             return Equals(plain)
+        if id(value) in self.stand_ins:
+            return IsOrStandIn(self.number(value), self.number(self.stand_ins[id(value)]), brief(value))
         return Is(self.number(value), brief(value))
 
     def value(self, value: Any) -> Predicate:

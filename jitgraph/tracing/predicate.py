@@ -133,6 +133,22 @@ class Is(Predicate):
 
 
 @dataclass(frozen=True, slots=True)
+class IsOrStandIn(Predicate):
+    """The object of this number, or the one that stands in its place while any thread records a function."""
+
+    number: int
+    other: int
+    shown: str
+    CONDITION = "{x} is {expected} or {x} is {stand_in}"
+
+    def operands(self, objects: Sequence[Any]) -> dict[str, Any]:
+        return {"expected": objects[self.number], "stand_in": objects[self.other]}
+
+    def __str__(self) -> str:
+        return f"is {self.shown}"
+
+
+@dataclass(frozen=True, slots=True)
 class Equals(Predicate):
     """This value, of this type."""
 

@@ -59,6 +59,11 @@ class Capture(Calls):
                 self.settle(function, _name_of(function))
                 function = getattr(function, "__dict__", {}).get("__wrapped__")
 
+    def stand_in(self, standing: Any, original: Any) -> None:
+        """One object stands among the builtins in the place of another while this or another thread records."""
+        self.replaced_builtins[id(standing)] = original
+        self.objects.stand_ins[id(original)] = standing
+
     def call(self, function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Any:
         """What the function returns; meanwhile all that it reads and changes is noted."""
         with collector.PAUSED.inside():

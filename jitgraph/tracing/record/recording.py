@@ -200,7 +200,7 @@ class Recording:
         known = [leaf for leaf, key in zip(arguments.leaves, keys, strict=True) if key.kind == "identity"]
         arrays = [leaf for leaf in arguments.leaves if isinstance(leaf, np.ndarray)]
         capture = Capture([self.function], known, arrays)
-        capture.replaced_builtins[id(printing.traced_print)] = printing.BUILTIN_PRINT
+        capture.stand_in(printing.traced_print, printing.BUILTIN_PRINT)
         return capture
 
     def _check_strict(self, plan: CallPlan) -> None:

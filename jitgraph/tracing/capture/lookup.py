@@ -271,7 +271,7 @@ class Lookup(State):
 
     def get(self, getter: Any, owner: Any) -> Finish | None:
         """What a property reads whose function is not written in Python."""
-        return None
+        raise NotImplementedError
 
     def _own_attribute(self, owner: Any, name: str, value: Any) -> Finish | None:
         """An attribute that the instance itself holds."""
@@ -325,8 +325,8 @@ class Lookup(State):
         return None
 
     def read_item(self, owner: Any, key: Any) -> Finish | None:
-        """``owner[key]`` of a container."""
-        return None
+        """``owner[key]`` is about to be read."""
+        raise NotImplementedError
 
     # --- of modules, classes and tensors ----------------------------------------------------------------------------
 

@@ -77,12 +77,7 @@ class Planning:
             self.results.share(result, [*(after for _, after in written), *put_in])
         template = self.results.template(result, "the result")
         rebound, grads, present = self._changed_handles()
-        effects = [self._effect(write, after) for write, after in written]
-        for entry, change in done:
-            owner = self.provenance.of(entry.target, entry.text)
-            effects.append(self._change(owner, entry.text, change, entry.location))
-        for box, change in to_arguments:
-            effects.append(self._change(self.sources.containers[box.number][0], box.text, change, None))
+        effects = self._effects(written, done, to_arguments)
         turned = [entry.target.owner for entry in trace.flags.values() if entry.is_changed]
         flags = [(trace.slot_of(handle), self.results.plain(handle._requires_grad)) for handle in turned]
         handles = self._handles()
@@ -265,6 +260,21 @@ class Planning:
         yield Guard(None, Distinct(tuple(first.values())))
 
     # --- what was done ----------------------------------------------------------------------------------------------
+
+    def _effects(
+        self,
+        written: Sequence[tuple[Entry, Any]],
+        done: Sequence[tuple[Entry, Change]],
+        to_arguments: Sequence[tuple[Box, Change]],
+    ) -> list[Effect]:
+        """Assignments, then what was done to containers from outside, then to those among the arguments."""
+        effects = [self._effect(write, after) for write, after in written]
+        for entry, change in done:
+            owner = self.provenance.of(entry.target, entry.text)
+            effects.append(self._change(owner, entry.text, change, entry.location))
+        for box, change in to_arguments:
+            effects.append(self._change(self.sources.containers[box.number][0], box.text, change, None))
+        return effects
 
     def _effect(self, write: Entry, after: Any) -> Effect:
         source = self.provenance.at(write.target)

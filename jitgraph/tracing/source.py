@@ -236,10 +236,15 @@ def _member(name: str, text: str, *, fixed: bool = False) -> Meaning:
     return Meaning(f"{{owner}}.{name}", text, f"{{owner}}.{name} = {{value}}", fixed=fixed)
 
 
+def _way_of(owner: Any) -> Any:
+    """The class whose ways of reaching attributes run no code of the user's: a thread local has its own."""
+    return local if issubclass(type(owner), local) else object
+
+
 def set_attribute(owner: Any, name: str, value: Any) -> None:
     """Set an attribute in the way of ``object``: no ``__setattr__`` of the user's is run again."""
     try:
-        object.__setattr__(owner, name, value)
+        _way_of(owner).__setattr__(owner, name, value)
     except TypeError:  # the class sets attributes in a way of its own, as classes and what is written in C do
         setattr(owner, name, value)
 
@@ -247,7 +252,7 @@ def set_attribute(owner: Any, name: str, value: Any) -> None:
 def delete_attribute(owner: Any, name: str) -> None:
     """Take away an attribute in the way of ``object``."""
     try:
-        object.__delattr__(owner, name)
+        _way_of(owner).__delattr__(owner, name)
     except TypeError:
         delattr(owner, name)
 
@@ -268,8 +273,7 @@ def class_entry(kind: type, name: str, default: Any = None) -> Any:
 
 def storage_of(owner: Any) -> dict[str, Any]:
     """The attributes that an instance itself has, found without code of the user's; AttributeError for none."""
-    getter: Any = local.__getattribute__ if issubclass(type(owner), local) else object.__getattribute__
-    found: dict[str, Any] = getter(owner, "__dict__")
+    found: dict[str, Any] = _way_of(owner).__getattribute__(owner, "__dict__")
     return found
 
 

@@ -132,9 +132,8 @@ FUNCTIONS = (
 )
 
 HEAD = """\
-import builtins, collections, contextlib, copy, dataclasses, enum, functools, itertools, math, operator, sys, types
-import threading
-import weakref
+import abc, builtins, collections, contextlib, copy, ctypes, dataclasses, decimal, enum, functools, inspect, io
+import itertools, math, operator, queue, sys, threading, types, typing, weakref
 import jitgraph as jg
 import numpy as np
 from collections import ChainMap, OrderedDict, UserDict, UserList, defaultdict, deque

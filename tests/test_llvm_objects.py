@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -65,3 +67,24 @@ def test_what_libraries_define_is_made_once(monkeypatch: pytest.MonkeyPatch) -> 
     assert objects == objects_of(first.llvm_ir, Target.host())
     x, y = np.ones((40, 64), np.float32), np.ones((64, 50), np.float32)
     assert (first.run([x, y])[0] == 64).all()
+
+
+@pytest.mark.parametrize("context_first", [True, False])
+def test_the_collector_ends_a_module_and_its_context_in_any_order(context_first: bool) -> None:
+    """As after an interrupt, whose traceback holds the frames and so both; a crash would end the process."""
+    code = f"""
+import gc
+from jitgraph.codegen.llvm import machine
+from jitgraph.ir.target import Target
+for _ in range(20):
+    with machine._target_machine("x86-64-v3") as used:
+        module = machine._parsed("define i32 @f() {{ ret i32 1 }}", used)
+        machine._run_passes(module, used)
+    context = module._context
+    first, second = (context, module) if {context_first} else (module, context)
+    first.cycle, second.cycle = second, first
+    del module, context, first, second
+    gc.collect()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr

@@ -50,8 +50,23 @@ def _new_machine(name: str, level: int) -> Any:
     )
 
 
+class _Module(llvm.ModuleRef):  # type: ignore[misc]
+    """A module that LLVM ends with its context.
+
+    What an interrupt left in a cycle of references is ended by the collector in any order, and a module must not be
+    ended behind its context.
+    """
+
+    _owned = True
+
+
 def _parsed(ir_text: str, machine: Any) -> Any:
-    module = llvm.parse_assembly(ir_text, llvm.create_context())  # of its own: contexts belong to one thread
+    context = llvm.create_context()  # of its own: contexts belong to one thread
+    with ffi.OutputString() as message:
+        parsed = ffi.lib.LLVMPY_ParseAssembly(context, ir_text.encode(), message)
+        if not parsed:
+            raise RuntimeError(f"LLVM cannot read the generated code: {message}")
+    module = _Module(parsed, context)
     module.triple = TRIPLE
     module.data_layout = str(machine.target_data)
     module.verify()
@@ -66,12 +81,15 @@ def _run_passes(module: Any, machine: Any) -> None:
     again); LLVM's own -O1 list costs three to ten times as much and gives the same loops.
     """
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_always_inliner_pass()
-    passes.add_global_dead_code_eliminate_pass()
-    passes.add_sroa_pass()
-    passes.add_simplify_cfg_pass()
-    passes.run(module, builder)
+    try:
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_always_inliner_pass()
+        passes.add_global_dead_code_eliminate_pass()
+        passes.add_sroa_pass()
+        passes.add_simplify_cfg_pass()
+        passes.run(module, builder)
+    finally:
+        builder.close()  # what it knows of the module ends before the module does
 
 
 def optimise(ir_text: str, target: Target) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 
+from jitgraph.codegen.llvm.undisturbed import undisturbed
 from jitgraph.codegen.llvm.units import Unit
 from jitgraph.errors import CompileError
 from jitgraph.ir.target import Target
@@ -92,6 +93,7 @@ def _run_passes(module: Any, machine: Any) -> None:
         builder.close()  # what it knows of the module ends before the module does
 
 
+@undisturbed
 def optimise(ir_text: str, target: Target) -> str:
     """The module after the pass list, as text; RuntimeError where LLVM refuses it."""
     with _target_machine(target.name) as machine:
@@ -100,6 +102,7 @@ def optimise(ir_text: str, target: Target) -> str:
         return str(module)
 
 
+@undisturbed
 def assemble(ir_text: str, target: Target) -> bytes:
     """The module as a relocatable ELF object, position independent; RuntimeError where LLVM refuses it."""
     with _target_machine(target.name) as machine:
@@ -131,6 +134,7 @@ def _object(module: Any, machine: Any) -> bytes:
         ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
 
 
+@undisturbed
 def assemble_unit(unit: Unit, target: Target) -> bytes:
     """As ``assemble``, for one of the units of a module; without optimisation where its speed does not matter."""
     if unit.hot:
@@ -139,6 +143,7 @@ def assemble_unit(unit: Unit, target: Target) -> bytes:
         return _object(_parsed(unit.llvm_ir, machine), machine)
 
 
+@undisturbed
 def asm(ir_text: str, target: Target) -> str:
     """The assembly of what ``assemble`` makes."""
     with _target_machine(target.name) as machine:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import _thread
 import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
 from jitgraph.codegen.llvm import machine, panel_library
 from jitgraph.codegen.llvm.objects import in_threads, objects_of
+from jitgraph.codegen.llvm.undisturbed import undisturbed
 from jitgraph.compiler import Compiled, compile
 from jitgraph.ir.parser import parse
 from jitgraph.ir.target import Target
@@ -65,3 +71,88 @@ def test_what_libraries_define_is_made_once(monkeypatch: pytest.MonkeyPatch) -> 
     assert objects == objects_of(first.llvm_ir, Target.host())
     x, y = np.ones((40, 64), np.float32), np.ones((64, 50), np.float32)
     assert (first.run([x, y])[0] == 64).all()
+
+
+@pytest.mark.parametrize("context_first", [True, False])
+def test_the_collector_ends_a_module_and_its_context_in_any_order(context_first: bool) -> None:
+    """As after an interrupt, whose traceback holds the frames and so both; a crash would end the process."""
+    code = f"""
+import gc
+from jitgraph.codegen.llvm import machine
+from jitgraph.ir.target import Target
+for _ in range(20):
+    with machine._target_machine("x86-64-v3") as used:
+        module = machine._parsed("define i32 @f() {{ ret i32 1 }}", used)
+        machine._run_passes(module, used)
+    context = module._context
+    first, second = (context, module) if {context_first} else (module, context)
+    first.cycle, second.cycle = second, first
+    del module, context, first, second
+    gc.collect()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+def test_llvm_runs_where_no_signal_is_handled() -> None:
+    """What a handler raises between the taking of llvmlite's lock and its block would leave the lock taken."""
+    threads = set()
+
+    def taken() -> None:
+        threads.add(threading.current_thread())
+
+    def given_back() -> None:
+        pass
+
+    target, text = Target.named("x86-64-v3"), "define i32 @entry() { ret i32 1 }"
+    llvm.ffi.register_lock_callback(taken, given_back)
+    try:
+        machine.assemble(text, target)
+        assert "entry" in machine.optimise(text, target)
+        assert "entry" in machine.asm(text, target)
+        with pytest.raises(RuntimeError, match="cannot read"):
+            machine.assemble("nonsense", target)
+    finally:
+        llvm.ffi.unregister_lock_callback(taken, given_back)
+    assert threads
+    assert threading.main_thread() not in threads
+
+
+def test_an_interrupt_ends_the_call_and_not_the_work() -> None:
+    started, finished = threading.Event(), threading.Event()
+
+    @undisturbed
+    def work() -> int:
+        started.set()
+        _thread.interrupt_main()
+        time.sleep(0.1)
+        finished.set()
+        return 1
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert started.is_set()
+    assert finished.wait(10)
+
+
+def test_a_child_does_the_work_that_its_parent_had_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A handler that forks while the main thread waits: the other thread is not in the child."""
+    monkeypatch.setattr("jitgraph.codegen.llvm.undisturbed._PATIENCE", 0.05)
+    parent, children = os.getpid(), []
+
+    @undisturbed
+    def work() -> int:
+        if os.getpid() == parent:
+            signal.raise_signal(signal.SIGUSR1)
+            time.sleep(0.5)
+        return 7
+
+    before = signal.signal(signal.SIGUSR1, lambda *_: children.append(os.fork()))
+    try:
+        found = work()
+        if children == [0]:
+            os._exit(found)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert found == 7
+    assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 7

@@ -11,6 +11,7 @@ from typing import Any, Final
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 
+from jitgraph.codegen.llvm.undisturbed import undisturbed
 from jitgraph.codegen.llvm.units import Unit
 from jitgraph.errors import CompileError
 from jitgraph.ir.target import Target
@@ -50,8 +51,23 @@ def _new_machine(name: str, level: int) -> Any:
     )
 
 
+class _Module(llvm.ModuleRef):  # type: ignore[misc]
+    """A module that LLVM ends with its context.
+
+    What an interrupt left in a cycle of references is ended by the collector in any order, and a module must not be
+    ended behind its context.
+    """
+
+    _owned = True
+
+
 def _parsed(ir_text: str, machine: Any) -> Any:
-    module = llvm.parse_assembly(ir_text, llvm.create_context())  # of its own: contexts belong to one thread
+    context = llvm.create_context()  # of its own: contexts belong to one thread
+    with ffi.OutputString() as message:
+        parsed = ffi.lib.LLVMPY_ParseAssembly(context, ir_text.encode(), message)
+        if not parsed:
+            raise RuntimeError(f"LLVM cannot read the generated code: {message}")
+    module = _Module(parsed, context)
     module.triple = TRIPLE
     module.data_layout = str(machine.target_data)
     module.verify()
@@ -66,14 +82,18 @@ def _run_passes(module: Any, machine: Any) -> None:
     again); LLVM's own -O1 list costs three to ten times as much and gives the same loops.
     """
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_always_inliner_pass()
-    passes.add_global_dead_code_eliminate_pass()
-    passes.add_sroa_pass()
-    passes.add_simplify_cfg_pass()
-    passes.run(module, builder)
+    try:
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_always_inliner_pass()
+        passes.add_global_dead_code_eliminate_pass()
+        passes.add_sroa_pass()
+        passes.add_simplify_cfg_pass()
+        passes.run(module, builder)
+    finally:
+        builder.close()  # what it knows of the module ends before the module does
 
 
+@undisturbed
 def optimise(ir_text: str, target: Target) -> str:
     """The module after the pass list, as text; RuntimeError where LLVM refuses it."""
     with _target_machine(target.name) as machine:
@@ -82,6 +102,7 @@ def optimise(ir_text: str, target: Target) -> str:
         return str(module)
 
 
+@undisturbed
 def assemble(ir_text: str, target: Target) -> bytes:
     """The module as a relocatable ELF object, position independent; RuntimeError where LLVM refuses it."""
     with _target_machine(target.name) as machine:
@@ -113,6 +134,7 @@ def _object(module: Any, machine: Any) -> bytes:
         ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
 
 
+@undisturbed
 def assemble_unit(unit: Unit, target: Target) -> bytes:
     """As ``assemble``, for one of the units of a module; without optimisation where its speed does not matter."""
     if unit.hot:
@@ -121,6 +143,7 @@ def assemble_unit(unit: Unit, target: Target) -> bytes:
         return _object(_parsed(unit.llvm_ir, machine), machine)
 
 
+@undisturbed
 def asm(ir_text: str, target: Target) -> str:
     """The assembly of what ``assemble`` makes."""
     with _target_machine(target.name) as machine:

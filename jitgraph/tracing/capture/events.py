@@ -119,9 +119,13 @@ class Activation:
         return object_at(address)
 
     def at(self, index: int) -> Any:
-        """What lies ``index`` places below the top of the stack (-1: the top), or ``NULL``."""
+        """What lies ``index`` places below the top of the stack (-1: the top), or ``NULL``, also for what is no part
+        of it: the words there may be no objects."""
+        address = self.stack + index * WORD
+        if address < self._base:
+            return NULL
         try:
-            return self.word(self.stack + index * WORD)
+            return self.word(address)
         except ValueError:
             return NULL
 

@@ -13,8 +13,8 @@ import pytest
 from jitgraph.tracing.plain import same_float
 from jitgraph.tracing.source import Source
 from jitgraph.tracing.symbolic.arithmetic import BINARY, NEVER_RAISE, kind_of
+from jitgraph.tracing.symbolic.assumptions import Origin, Question, literal, shown, shown_assumption, source_of
 from jitgraph.tracing.symbolic.passing import numbers_in, takes_numbers
-from jitgraph.tracing.symbolic.questions import Origin, Question, literal, shown, shown_question, source_of
 
 NUMBERS = [0, 1, -3, 2**70, 0.0, -0.0, 0.5, -2.5, math.inf, -math.inf, math.nan]
 ORIGINS = [Origin(0, None, 0, "rate", float), Origin(1, None, 1, "sizes.shape[1]", int, axis=1)]
@@ -49,9 +49,9 @@ def test_a_condition_holds_for_the_same_answer_alone(answer: Any) -> None:
 
 def test_texts_have_the_names_that_the_user_knows() -> None:
     assert shown("(n0 * n1 + n2)", ORIGINS) == "(rate * sizes.shape[1] + n2)"
-    assert shown_question(Question("n0 > 1", False, "", None), ORIGINS) == "not rate > 1"
-    assert shown_question(Question("n1", 3, "", None), ORIGINS) == "sizes.shape[1] == 3"
-    assert shown_question(Question("n0", float, "", None), ORIGINS) == "rate is float"
+    assert shown_assumption(Question("n0 > 1", False, "", None), ORIGINS) == "not rate > 1"
+    assert shown_assumption(Question("n1", 3, "", None), ORIGINS) == "sizes.shape[1] == 3"
+    assert shown_assumption(Question("n0", float, "", None), ORIGINS) == "rate is float"
 
 
 def test_a_size_is_found_at_its_axis() -> None:

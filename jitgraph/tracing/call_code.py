@@ -1,7 +1,7 @@
-"""The Python code of a call, written from its plan: the check, the conclusion, and the way into native code.
+"""The Python code of a call, written from its plan: the check, the epilogue, and the way into native code.
 
-``match(p)`` looks at the bound arguments and the state: it gives the handles, the operands, and what the conclusion
-needs besides, or None where a guard does not hold. ``conclude(h, i, o, n)`` makes the effects and the result from the
+``match(p)`` looks at the bound arguments and the state: it gives the handles, the operands, and what the epilogue
+needs besides, or None where a guard does not hold. ``epilogue(h, i, o, n)`` makes the effects and the result from the
 handles, the operands, the values of the outputs and that. Each source is read once; where a guard holds an object to
 its identity, the code goes on from that object itself.
 """
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from jitgraph.eager import EagerValue
 from jitgraph.tracing.check_code import CHECK_NAMES, Check
-from jitgraph.tracing.conclusion_code import CONCLUSION_NAMES, Conclusion
+from jitgraph.tracing.epilogue_code import EPILOGUE_NAMES, Epilogue
 from jitgraph.tracing.guard import Guard
 from jitgraph.tracing.plan import CallPlan
 from jitgraph.tracing.python_code import PythonCode
@@ -26,17 +26,17 @@ class CallCode(NamedTuple):
     """The functions of a call."""
 
     match: Callable[[tuple[Any, ...]], Match | None]
-    conclude: Callable[[Sequence[Any], Sequence[EagerValue], Sequence[EagerValue], Sequence[Any]], Any]
+    epilogue: Callable[[Sequence[Any], Sequence[EagerValue], Sequence[EagerValue], Sequence[Any]], Any]
 
 
 def call_code(plan: CallPlan, function: Any) -> CallCode:
     """The functions of a plan for the function that was traced."""
-    code = PythonCode({**CHECK_NAMES, **CONCLUSION_NAMES})
+    code = PythonCode({**CHECK_NAMES, **EPILOGUE_NAMES})
     check = Check(code, plan, World(function, (), plan.objects))
     check.write()
-    Conclusion(code, plan, check).write()
+    Epilogue(code, plan, check).write()
     names = code.compiled()
-    return CallCode(names["match"], names["conclude"])
+    return CallCode(names["match"], names["epilogue"])
 
 
 def first_failing(plan: CallPlan, function: Any, arguments: tuple[Any, ...]) -> Guard | None:

@@ -60,7 +60,7 @@ class Check:
         self._operands: dict[str, str] = {}
         self._sizes: set[str] = set()
         self._uses: Counter[Source] = Counter()
-        self.extra: dict[Source, str] = {}  # owners of effects that each call finds anew: their names in ``conclude``
+        self.extra: dict[Source, str] = {}  # owners of effects that each call finds anew: their names in ``epilogue``
         self.names_of_extra: list[str] = []
 
     # --- what predicates ask for ------------------------------------------------------------------------------------

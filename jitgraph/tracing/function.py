@@ -33,9 +33,9 @@ from jitgraph.tracing.arguments import (
 from jitgraph.tracing.log import Log
 from jitgraph.tracing.options import Options, bytes_of
 from jitgraph.tracing.plan import CallPlan
-from jitgraph.tracing.record.argument_mutation import boxes_of, changes, keep
+from jitgraph.tracing.record.argument_mutation import changes, containers_of, keep
 from jitgraph.tracing.record.recording import Recording, rebuilt
-from jitgraph.tracing.retrace_reason import difference, reason
+from jitgraph.tracing.retrace_reason import mismatch, reason
 from jitgraph.tracing.specialisation import Retrace, Specialisation
 
 MAX_SPECIALISATIONS: Final = 8
@@ -154,16 +154,16 @@ class TracedFunction:
             for leaf in arguments.leaves
         ]
         given = rebuilt(arguments, leaves, values)
-        boxes, own_boxes = (
-            boxes_of(arguments.structure.children, tree, self._binder.names) for tree in (given, values)
+        containers, own_containers = (
+            containers_of(arguments.structure.children, tree, self._binder.names) for tree in (given, values)
         )
         log = Log()
-        keep(boxes, log)
+        keep(containers, log)
         args, named = self._binder.unbind(given)
         with recursion.DEEPER.inside():
             result = self.__wrapped__(*args, **named)
-        for box, own in zip(boxes, own_boxes, strict=True):
-            for _, change in changes([box], log) if box.value is not own.value else ():
+        for container, own in zip(containers, own_containers, strict=True):
+            for _, change in changes([container], log) if container.value is not own.value else ():
                 change.apply(own.value)
         return result
 
@@ -183,7 +183,7 @@ class TracedFunction:
                 if match is None:
                     raise TraceError(
                         f"what the trace of {self.__name__} assumes does not hold right after it: "
-                        f"{self.difference(specialisation, values)}",
+                        f"{self.mismatch(specialisation, values)}",
                         hint="the function changes Python state on which it depends; keep that state in tensors",
                     )
         assert match is not None
@@ -268,8 +268,8 @@ class TracedFunction:
             for leaf in arguments.leaves
         ]  # as in the trace, where an array is a tensor: NumPy's own arithmetic applies no ops
         args, named = self._binder.unbind(rebuilt(arguments, leaves, values))
-        boxes = boxes_of(specialisation.structure.children, values, self._binder.names)
-        return run_verified(self, specialisation, values, lambda: self.__wrapped__(*args, **named), boxes)
+        containers = containers_of(specialisation.structure.children, values, self._binder.names)
+        return run_verified(self, specialisation, values, lambda: self.__wrapped__(*args, **named), containers)
 
     @property
     def plans(self) -> tuple[CallPlan, ...]:
@@ -306,9 +306,9 @@ class TracedFunction:
         arguments = self.describe(values)
         return fitted(arguments, keys) if len(arguments.keys) == len(keys) else tuple(values)
 
-    def difference(self, specialisation: Specialisation, values: Sequence[Any]) -> str:
+    def mismatch(self, specialisation: Specialisation, values: Sequence[Any]) -> str:
         """In what bound arguments, or the state now, differ from what a specialisation assumes."""
-        return difference(specialisation, self.describe(values), values)
+        return mismatch(specialisation, self.describe(values), values)
 
     def lower(self, /, *args: Any, **kwargs: Any) -> Any:
         """The program for these arguments (tensors, arrays, or ``jg.TensorSpec``) without running it."""

@@ -36,7 +36,7 @@ class Layout(Predicate):
     def __str__(self) -> str:
         return f"is {_KINDS[self.kind]} of {self.dtype} {list(self.shape)}"
 
-    def difference(self, found: Any) -> str:
+    def mismatch(self, found: Any) -> str:
         if not isinstance(found, Tensor if self.kind == "tensor" else np.ndarray):
             return f"is {brief(found)}, not {_KINDS[self.kind]}"
         value: Any = found._value if isinstance(found, Tensor) else found
@@ -114,7 +114,7 @@ class Varies(Predicate):
     def __str__(self) -> str:
         return f"is a {self.kind}"
 
-    def difference(self, found: Any) -> str:
+    def mismatch(self, found: Any) -> str:
         return f"was {self.kind}, but now it is {brief(found)}"
 
     def emit(self, writer: Writer, x: str) -> None:

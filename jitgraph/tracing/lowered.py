@@ -140,7 +140,7 @@ class Compiled:
         values = function.fitted(function.bind(args, kwargs), self.lowered.keys)
         match = self._specialisation.match(values)
         if match is None:
-            reason = function.difference(self._specialisation, values)
+            reason = function.mismatch(self._specialisation, values)
             raise ArgumentError(f"{function.__name__} was compiled for other arguments: {reason}")
         return self._specialisation.run(match)
 

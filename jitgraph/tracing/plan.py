@@ -1,6 +1,6 @@
 """CallPlan: all that a call needs, as plain data: what must hold, what goes into the graph, and what comes of it.
 
-The check and the conclusion of a call (``call_code``), ``explain``, the ledger's reasons and ``save`` read this table.
+The check and the epilogue of a call (``call_code``), ``explain``, the ledger's reasons and ``save`` read this table.
 """
 
 from __future__ import annotations

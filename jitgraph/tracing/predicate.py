@@ -88,7 +88,7 @@ class Predicate:
     def __str__(self) -> str:
         raise NotImplementedError
 
-    def difference(self, found: Any) -> str:
+    def mismatch(self, found: Any) -> str:
         """In which respect a value differs, for people."""
         return f"is {brief(found)}"
 
@@ -174,7 +174,7 @@ class Equals(Predicate):
         value = self.plain.value
         return f"{'is' if self.plain.kind == 'constant' else '=='} {brief(value)}"
 
-    def difference(self, found: Any) -> str:
+    def mismatch(self, found: Any) -> str:
         return f"is {brief(found)}, not {brief(self.plain.value)}"
 
 
@@ -240,7 +240,7 @@ class Extent(Predicate):
     def __str__(self) -> str:
         return f"has these {self.count} elements"
 
-    def difference(self, found: Any) -> str:
+    def mismatch(self, found: Any) -> str:
         return f"has {len(found)}" if hasattr(type(found), "__len__") else f"is {brief(found)}"
 
 

@@ -24,10 +24,10 @@ def reason(known: Sequence[Specialisation], arguments: Arguments, values: Sequen
     same = [s for s in known if s.ambient.fingerprint == ambient.fingerprint]
     if not same:
         return "the surroundings differ (gradient mode, autocast, anomaly detection, device or random stream)"
-    return difference(same[0], arguments, values)
+    return mismatch(same[0], arguments, values)
 
 
-def difference(specialisation: Specialisation, arguments: Arguments, values: Sequence[Any]) -> str:
+def mismatch(specialisation: Specialisation, arguments: Arguments, values: Sequence[Any]) -> str:
     """The first thing in which a call differs from what a specialisation assumes."""
     if specialisation.structure != arguments.structure:
         return f"the structure of the arguments is {arguments.structure}, not {specialisation.structure}"
@@ -44,7 +44,7 @@ def difference(specialisation: Specialisation, arguments: Arguments, values: Seq
         found = specialisation.world(values).find(guard.source)
     except EXPECTED_ERRORS:
         return f"{guard}{where}, but now nothing is there"
-    differs, why = guard.predicate.difference(found), _why_held(plan, guard, found)
+    differs, why = guard.predicate.mismatch(found), _why_held(plan, guard, found)
     if guard.location is None:
         return f"{guard.source.text} {differs}{why}"
     return f"{guard} (read at {guard.location}), but now it {differs}{why}"

@@ -67,7 +67,7 @@ class Specialisation:
         self.plan = plan
         self.ambient = ambient
         self.compile = compile
-        self.match, self._conclude = call_code(plan, function)
+        self.match, self._epilogue = call_code(plan, function)
         self.taped = plan.differentiable and ambient.grad_enabled
         self._invoke: Invoke | None = None
         self._in_place: tuple[Alias, ...] = ()  # state that may be overwritten
@@ -121,7 +121,7 @@ class Specialisation:
         outputs = self._invoke(handles, operands)
         if self.taped:
             self._record(handles, operands, outputs)
-        return self._conclude(handles, operands, outputs, extra)
+        return self._epilogue(handles, operands, outputs, extra)
 
     def _record(self, handles: Sequence[Any], operands: Sequence[EagerValue], outputs: list[EagerValue]) -> None:
         """Put the outputs through which gradients flow on the tape."""

@@ -26,7 +26,7 @@ from jitgraph.passes.silence import silence
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.plan import CallPlan
-from jitgraph.tracing.record.argument_mutation import Box, keep
+from jitgraph.tracing.record.argument_mutation import ArgumentContainer, keep
 from jitgraph.tracing.record.printing import quietly
 from jitgraph.tracing.source import Place
 from jitgraph.tracing.specialisation import Specialisation
@@ -72,7 +72,7 @@ def run_verified(
     specialisation: Specialisation,
     values: tuple[Any, ...],
     eagerly: Callable[[], Any],
-    boxes: Sequence[Box] = (),
+    containers: Sequence[ArgumentContainer] = (),
 ) -> Any:
     """The result of the compiled call; TraceError names the first op and line where it differs from eager."""
     match = specialisation.match(values)
@@ -80,7 +80,7 @@ def run_verified(
     handles, operands, _ = match
     arrays = [np.array(operand.array) for operand in operands]
     eager, capture = _AppliedOps(), Capture([function.__wrapped__])
-    keep(boxes, capture.log)
+    keep(containers, capture.log)
     for handle in handles:
         for name in ("_value", "_grad"):
             capture.log.keep(Place("attribute", handle, name, name), name)

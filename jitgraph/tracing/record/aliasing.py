@@ -13,7 +13,7 @@ from jitgraph.errors import TraceError
 from jitgraph.tracing.guard import Apart, Guard, Same
 from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.provenance import Provenance
-from jitgraph.tracing.record.argument_mutation import Box
+from jitgraph.tracing.record.argument_mutation import ArgumentContainer
 from jitgraph.tracing.source import Source
 
 if TYPE_CHECKING:
@@ -24,60 +24,70 @@ class Aliasing:
     """The containers of the arguments beside those from outside that a recorded function reached."""
 
     def __init__(
-        self, boxes: Sequence[Box], given: Sequence[Box], capture: Capture, provenance: Provenance, objects: Objects
+        self,
+        containers: Sequence[ArgumentContainer],
+        given: Sequence[ArgumentContainer],
+        capture: Capture,
+        provenance: Provenance,
+        objects: Objects,
     ) -> None:
-        """``given`` are the caller's containers for ``boxes``, which stand for them while the function is recorded."""
-        self.boxes = [(box, theirs) for box, theirs in zip(boxes, given, strict=True) if _has_identity(box.value)]
+        """``given`` are the caller's containers, for which ``containers`` stand while the function is recorded."""
+        self.containers = [
+            (container, theirs)
+            for container, theirs in zip(containers, given, strict=True)
+            if _has_identity(container.value)
+        ]
         self.capture = capture
         self.provenance = provenance
         self.objects = objects
-        kinds = {type(box.value) for box, _ in self.boxes}
-        own = {id(box.value) for box in boxes}
+        kinds = {type(container.value) for container, _ in self.containers}
+        own = {id(container.value) for container in containers}
         self.outside = [v for v in capture.steady.values() if type(v) in kinds and id(v) not in own]
 
     def guards(self, sources: Sequence[Source], changed: set[int]) -> Iterator[Guard]:
-        """``sources`` are those of all boxes, ``changed`` the ids of the containers that the function changed.
+        """``sources`` are those of all containers, ``changed`` the ids of the containers that the function changed.
 
         TraceError where the caller's container is one from outside, another stands for it, and that is seen.
         """
         yield from self._compared(sources)
         reached = {id(read.value) for read in self.capture.reads.values()}
         outside = {id(value) for value in self.outside}
-        for box, theirs in self.boxes:
-            if id(box.value) in reached:  # by another way, which is guarded by identity
-                yield Guard(sources[box.number], self.objects.same(box.value))
-            elif id(theirs.value) in outside and not changed.isdisjoint({id(box.value), id(theirs.value)}):
-                self._refuse(box, theirs.value, "is changed")
-        every = [sources[box.number] for box, _ in self.boxes]
-        mine = [sources[box.number] for box, _ in self.boxes if id(box.value) in changed]
+        for container, theirs in self.containers:
+            if id(container.value) in reached:  # by another way, which is guarded by identity
+                yield Guard(sources[container.number], self.objects.same(container.value))
+            elif id(theirs.value) in outside and not changed.isdisjoint({id(container.value), id(theirs.value)}):
+                self._refuse(container, theirs.value, "is changed")
+        every = [sources[container.number] for container, _ in self.containers]
+        mine = [sources[container.number] for container, _ in self.containers if id(container.value) in changed]
         for left, right in (mine, self.outside), (every, [v for v in self.outside if id(v) in changed]):
             if left and right:
                 yield Guard(None, Apart(tuple(dict.fromkeys(left)), tuple(map(self._source, right))))
 
     def _compared(self, sources: Sequence[Source]) -> Iterator[Guard]:
         """What ``is`` was asked of a container of the arguments."""
-        found = {id(box.value): (box, theirs.value) for box, theirs in reversed(self.boxes)}
+        found = {id(container.value): (container, theirs.value) for container, theirs in reversed(self.containers)}
         for one, other in self.capture.compared:
             for value, against in ((one, other), (other, one)):
                 if id(value) not in found:
                     continue
-                box, theirs = found[id(value)]
+                container, theirs = found[id(value)]
                 if theirs is against and value is not against:
-                    self._refuse(box, against, "is compared")
+                    self._refuse(container, against, "is compared")
                 if value is against or self.capture.is_steady(against):
                     right = sources[found[id(against)][0].number] if id(against) in found else self._source(against)
                     if value is not against:
-                        yield Guard(None, Apart((sources[box.number],), (right,)))
-                    for same, _ in self.boxes if value is against else ():
+                        yield Guard(None, Apart((sources[container.number],), (right,)))
+                    for same, _ in self.containers if value is against else ():
                         if same.value is value and sources[same.number] != right:
                             yield Guard(sources[same.number], Same(right))
 
     def _source(self, value: Any) -> Source:
         return self.provenance.of(value, self.capture.text_of(value))
 
-    def _refuse(self, box: Box, value: Any, what: str) -> None:
+    def _refuse(self, container: ArgumentContainer, value: Any, what: str) -> None:
         raise TraceError(
-            f"{box.text} {what}, and it is also {self.capture.text_of(value)}, which the function reaches by itself",
+            f"{container.text} {what}, and it is also {self.capture.text_of(value)}, which the function reaches by "
+            "itself",
             hint="pass a copy, or reach it in one way alone",
         )
 

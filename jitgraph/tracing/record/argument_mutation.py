@@ -15,7 +15,7 @@ from jitgraph.tracing.log import Change, Log
 from jitgraph.tree import TreeDef
 
 
-class Box(NamedTuple):
+class ArgumentContainer(NamedTuple):
     """A container of the arguments, numbered in the order of a walk over them."""
 
     number: int
@@ -23,14 +23,16 @@ class Box(NamedTuple):
     text: str
 
 
-def boxes_of(structures: Sequence[TreeDef], values: Sequence[Any], names: Sequence[str]) -> list[Box]:
+def containers_of(
+    structures: Sequence[TreeDef], values: Sequence[Any], names: Sequence[str]
+) -> list[ArgumentContainer]:
     """Every container of the arguments, before those inside it."""
-    found: list[Box] = []
+    found: list[ArgumentContainer] = []
 
     def walk(structure: TreeDef, value: Any, text: str) -> None:
         if structure.kind is None or structure.kind is type(None):
             return
-        found.append(Box(len(found), value, text))
+        found.append(ArgumentContainer(len(found), value, text))
         container = tree.container_of(value)
         assert container is not None
         children = container.take_apart(value).children
@@ -42,39 +44,39 @@ def boxes_of(structures: Sequence[TreeDef], values: Sequence[Any], names: Sequen
     return found
 
 
-def keep(boxes: Sequence[Box], log: Log) -> None:
+def keep(containers: Sequence[ArgumentContainer], log: Log) -> None:
     """The function may change these containers from now on."""
-    for box in boxes:
-        log.keep(box.value, box.text)
+    for container in containers:
+        log.keep(container.value, container.text)
 
 
-def changes(boxes: Sequence[Box], log: Log) -> Iterator[tuple[Box, Change]]:
+def changes(containers: Sequence[ArgumentContainer], log: Log) -> Iterator[tuple[ArgumentContainer, Change]]:
     """What was done to the containers, each once; TraceError for what a later call could not do again."""
-    for box in {id(box.value): box for box in reversed(boxes)}.values():
-        entry = log.entry(box.value)
+    for container in {id(container.value): container for container in reversed(containers)}.values():
+        entry = log.entry(container.value)
         assert entry is not None
         found = entry.changes()
         if found is None:
             raise TraceError(
-                f"{box.text}, a {type(box.value).__name__} among the arguments, was changed while the function was "
-                "traced",
+                f"{container.text}, a {type(container.value).__name__} among the arguments, was changed while the "
+                "function was traced",
                 hint="return the new value instead",
             )
-        yield from ((box, change) for change in found)
+        yield from ((container, change) for change in found)
 
 
-def moved(value: Any, boxes: Sequence[Box]) -> Box | None:
+def moved(value: Any, containers: Sequence[ArgumentContainer]) -> ArgumentContainer | None:
     """A container of the arguments that ``value`` is, or holds."""
-    container = tree.container_of(value)
-    if container is None or value is None:
+    kind = tree.container_of(value)
+    if kind is None or value is None:
         return None
-    for box in boxes:
-        if box.value is value and not isinstance(value, tuple):
-            return box
-    return next((found for child in container.take_apart(value).children if (found := moved(child, boxes))), None)
+    for container in containers:
+        if container.value is value and not isinstance(value, tuple):
+            return container
+    return next((found for child in kind.take_apart(value).children if (found := moved(child, containers))), None)
 
 
-def aliases(boxes: Sequence[Box]) -> tuple[int, ...]:
+def aliases(containers: Sequence[ArgumentContainer]) -> tuple[int, ...]:
     """For each container the number of the first that is the same object."""
     first: dict[int, int] = {}
-    return tuple(first.setdefault(id(box.value), box.number) for box in boxes)
+    return tuple(first.setdefault(id(container.value), container.number) for container in containers)

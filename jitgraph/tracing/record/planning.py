@@ -17,10 +17,10 @@ from jitgraph.tracing.plan import CallPlan, Computed, Effect, Handle, Held, Inpu
 from jitgraph.tracing.predicate import IsTensor
 from jitgraph.tracing.provenance import Provenance
 from jitgraph.tracing.record.aliasing import Aliasing
-from jitgraph.tracing.record.argument_mutation import Box, changes, moved
+from jitgraph.tracing.record.argument_mutation import ArgumentContainer, changes, moved
 from jitgraph.tracing.record.results import Results
 from jitgraph.tracing.source import MISSING, Place, Source
-from jitgraph.tracing.symbolic.questions import Origin, shown_question, source_of
+from jitgraph.tracing.symbolic.assumptions import Origin, shown_assumption, source_of
 
 if TYPE_CHECKING:
     from jitgraph.tracing.record.trace import Taken, Trace
@@ -38,11 +38,13 @@ class Call(NamedTuple):
 class Planning:
     """Makes the plan of one trace that has ended."""
 
-    def __init__(self, trace: Trace, call: Call, boxes: Sequence[Box], given: Sequence[Box]) -> None:
-        """``boxes`` stand for the containers ``given`` as arguments."""
+    def __init__(
+        self, trace: Trace, call: Call, containers: Sequence[ArgumentContainer], given: Sequence[ArgumentContainer]
+    ) -> None:
+        """``containers`` stand for the containers ``given`` as arguments."""
         self.trace = trace
         self.capture = trace.capture
-        self.boxes = boxes
+        self.containers = containers
         self.given = given
         self.call = call
         self.objects = trace.capture.objects if trace.capture is not None else Objects()
@@ -51,16 +53,16 @@ class Planning:
         for leaf, key, source in zip(call.arguments.leaves, call.keys, self.sources.leaves, strict=True):
             if key.kind == "identity":
                 self.provenance.reach(leaf.value if isinstance(leaf, Static) else leaf, source)
-        for box, (source, _) in zip(boxes, self.sources.containers, strict=True):
-            self.provenance.reach(box.value, source)
+        for container, (source, _) in zip(containers, self.sources.containers, strict=True):
+            self.provenance.reach(container.value, source)
         for read in self.capture.reads.values() if self.capture is not None else ():
             source = self.provenance.at(read.place)
             self.provenance.reach(read.value, source)
         given_out: dict[int, Source] = {}
         if not trace.numbers.portable:
-            for box, (source, _) in zip(boxes, self.sources.containers, strict=True):
-                if not isinstance(box.value, tuple):
-                    given_out.setdefault(id(box.value), source)
+            for container, (source, _) in zip(containers, self.sources.containers, strict=True):
+                if not isinstance(container.value, tuple):
+                    given_out.setdefault(id(container.value), source)
         self.results = Results(trace, self.objects, given_out)
 
     def plan(self, result: Any) -> CallPlan:
@@ -71,7 +73,7 @@ class Planning:
         written = capture.effects() if capture is not None else []
         changed = capture.changes() if capture is not None else []
         done = [(entry, change) for entry, found in changed for change in found]
-        to_arguments = list(changes(self.boxes, trace.log))
+        to_arguments = list(changes(self.containers, trace.log))
         if not trace.numbers.portable:
             put_in = [change.value for _, change in (*done, *to_arguments)]
             self.results.share(result, [*(after for _, after in written), *put_in])
@@ -96,8 +98,8 @@ class Planning:
         guards += self._partition(sources)
         if capture is not None:
             touched = {id(write.target.owner) for write, _ in written} | {id(entry.target) for entry, _ in done}
-            touched |= {id(box.value) for box, _ in to_arguments}
-            aliasing = Aliasing(self.boxes, self.given, capture, self.provenance, self.objects)
+            touched |= {id(container.value) for container, _ in to_arguments}
+            aliasing = Aliasing(self.containers, self.given, capture, self.provenance, self.objects)
             guards += aliasing.guards([source for source, _ in self.sources.containers], touched)
         copied = self.results.copied()
         trace.ended = True
@@ -214,9 +216,9 @@ class Planning:
             if at_place or (origin.number in numbers.used and (origin.place is not None or origin.axis >= 0)):
                 kind: Any = origin.kind.__name__
                 yield Guard(self._origin(origin), Varies(kind, origin.number))
-        for question in numbers.questions.values():
-            shown = shown_question(question, numbers.origins)
-            yield Guard(None, Relation("numbers", question.condition(), shown, question.what), question.location)
+        for assumption in numbers.assumptions.values():
+            shown = shown_assumption(assumption, numbers.origins)
+            yield Guard(None, Relation("numbers", assumption.condition(), shown, assumption.what), assumption.location)
 
     def _of_inputs(self, inputs: Sequence[Input]) -> Iterator[Guard]:
         """The kinds of arrays and floats from outside that are inputs; those of arguments are known."""
@@ -250,11 +252,11 @@ class Planning:
         """Which handles are one object, and where containers of the arguments are changed, which of those are."""
         if len(sources) > 1:
             yield Guard(None, Distinct(tuple(dict.fromkeys(sources))))
-        if next(changes(self.boxes, self.trace.log), None) is None:
+        if next(changes(self.containers, self.trace.log), None) is None:
             return
         first: dict[int, Source] = {}
-        for box, (source, _) in zip(self.boxes, self.sources.containers, strict=True):
-            known = first.setdefault(id(box.value), source)
+        for container, (source, _) in zip(self.containers, self.sources.containers, strict=True):
+            known = first.setdefault(id(container.value), source)
             if known is not source:
                 yield Guard(source, Same(known))
         yield Guard(None, Distinct(tuple(first.values())))
@@ -265,15 +267,15 @@ class Planning:
         self,
         written: Sequence[tuple[Entry, Any]],
         done: Sequence[tuple[Entry, Change]],
-        to_arguments: Sequence[tuple[Box, Change]],
+        to_arguments: Sequence[tuple[ArgumentContainer, Change]],
     ) -> list[Effect]:
         """Assignments, then what was done to containers from outside, then to those among the arguments."""
         effects = [self._effect(write, after) for write, after in written]
         for entry, change in done:
             owner = self.provenance.of(entry.target, entry.text)
             effects.append(self._change(owner, entry.text, change, entry.location))
-        for box, change in to_arguments:
-            effects.append(self._change(self.sources.containers[box.number][0], box.text, change, None))
+        for container, change in to_arguments:
+            effects.append(self._change(self.sources.containers[container.number][0], container.text, change, None))
         return effects
 
     def _effect(self, write: Entry, after: Any) -> Effect:
@@ -294,9 +296,9 @@ class Planning:
         if change.operation in ("truncate", "clear"):
             return Effect(source, change.operation, change.value, location)
         text = change.text(name)
-        if owner.kind == "argument" and (box := moved(change.value, self.boxes)) is not None:
+        if owner.kind == "argument" and (container := moved(change.value, self.containers)) is not None:
             raise TraceError(
-                f"{text} is set to {box.text}, a container among the arguments, which no later call repeats",
+                f"{text} is set to {container.text}, a container among the arguments, which no later call repeats",
                 location=location,
                 hint="return the new value instead, or set it to a copy",
             )

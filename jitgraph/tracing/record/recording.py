@@ -22,16 +22,16 @@ from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.plan import CallPlan
 from jitgraph.tracing.record import printing
-from jitgraph.tracing.record.argument_mutation import aliases, boxes_of, changes, keep
+from jitgraph.tracing.record.argument_mutation import aliases, changes, containers_of, keep
 from jitgraph.tracing.record.planning import Call, Planning
 from jitgraph.tracing.record.trace import Trace
 from jitgraph.tracing.source import Place, Source, World
 from jitgraph.tracing.specialisation import Specialisation
+from jitgraph.tracing.symbolic.assumptions import HeldNumber
 from jitgraph.tracing.symbolic.naming import Family, Position, named_keys
 from jitgraph.tracing.symbolic.number import EndOfRecording
 from jitgraph.tracing.symbolic.numbers import SizePlace
 from jitgraph.tracing.symbolic.places import stand_in
-from jitgraph.tracing.symbolic.questions import HeldNumber
 from jitgraph.tracing.symbolic.sizes import SizeConflictError
 from jitgraph.tracing.symbolic.varying import Varying
 
@@ -165,13 +165,13 @@ class Recording:
             for item in zip(range(len(keys)), arguments.leaves, keys, arguments.texts, strict=True)
         ]
         traced = rebuilt(arguments, leaves, values)
-        boxes = boxes_of(arguments.structure.children, traced, self.binder.names)
-        given = boxes_of(arguments.structure.children, values, self.binder.names)
-        twice = aliases(boxes) != aliases(given)
-        capture.know_arguments((box.value, box.text) for box in boxes)
+        containers = containers_of(arguments.structure.children, traced, self.binder.names)
+        given = containers_of(arguments.structure.children, values, self.binder.names)
+        twice = aliases(containers) != aliases(given)
+        capture.know_arguments((container.value, container.text) for container in containers)
         args, keywords = self.binder.unbind(traced)
 
-        keep(boxes, capture.log)
+        keep(containers, capture.log)
         try:
             with forks.unfinished(capture.undo), recursion.DEEPER.inside(), collector.PAUSED.inside():
                 stand_in(varying, trace.numbers, capture.log)
@@ -180,8 +180,8 @@ class Recording:
                         result = capture.call(self.function, *args, **keywords)
                     _raise_refusal(noted, shapes=trace.constraints.denied)
                     call = Call(self.function, self.binder.names, arguments, keys)
-                    plan = Planning(trace, call, boxes, given).plan(result)
-                    changed = next(changes(boxes, capture.log), None)
+                    plan = Planning(trace, call, containers, given).plan(result)
+                    changed = next(changes(containers, capture.log), None)
         finally:
             held += trace.numbers.held.values()
             capture.undo()

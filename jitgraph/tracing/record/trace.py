@@ -22,9 +22,9 @@ from jitgraph.tracing.log import Entry, Log
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.values import TracedValue
 from jitgraph.tracing.source import Place
+from jitgraph.tracing.symbolic.assumptions import Origin
 from jitgraph.tracing.symbolic.number import SymbolicNumber, resolved
 from jitgraph.tracing.symbolic.numbers import Numbers
-from jitgraph.tracing.symbolic.questions import Origin
 from jitgraph.tracing.symbolic.sizes import TraceConstraints
 
 _LARGEST_CONSTANT = 64 << 10  # bytes: a larger array becomes an input, so that the graph stays small

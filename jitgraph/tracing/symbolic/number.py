@@ -3,9 +3,9 @@
 A traced function reads counters, rates and sizes as Python ints and floats. One that may be another at the next call is
 a ``SymbolicNumber``: arithmetic on it gives expressions over what is read at each call, with Python's own meaning;
 beside a tensor it becomes a 0-d input. What Python wants to know about it (a comparison, ``bool()``, ``range()``, an
-index, a text) is answered with the number of this call and recorded as a question, so that the graph serves only calls
-with the same answer. What needs the object itself (a key of a dict, its type) holds it to its value: the function is
-recorded once more with the plain number.
+index, a text) is answered with the number of this call and recorded as an assumption, so that the graph serves only
+calls with the same answer. What needs the object itself (a key of a dict, its type) holds it to its value: the function
+is recorded once more with the plain number.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from jitgraph.tracing.symbolic.arithmetic import (
     OF_SIZES,
     kind_of,
 )
-from jitgraph.tracing.symbolic.questions import literal
+from jitgraph.tracing.symbolic.assumptions import literal
 
 if TYPE_CHECKING:
     from jitgraph.tracing.symbolic.numbers import Numbers

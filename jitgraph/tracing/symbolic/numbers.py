@@ -9,14 +9,14 @@ from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.location import Location
 from jitgraph.tracing.source import Place
+from jitgraph.tracing.symbolic.assumptions import LEAF, HeldNumber, NumberAssumption, Origin, literal, shown
 from jitgraph.tracing.symbolic.number import SymbolicNumber
 from jitgraph.tracing.symbolic.passing import numbers_in, says_which, takes_numbers, title
-from jitgraph.tracing.symbolic.questions import LEAF, HeldNumber, Origin, Question, literal, shown
 
 if TYPE_CHECKING:
     from jitgraph.tracing.record.trace import Trace
 
-_MOST_QUESTIONS: Final = 64  # about numbers that vary; then they are held to their values
+_MOST_ASSUMPTIONS: Final = 64  # about numbers that vary; then they are held to their values
 
 
 class SizePlace(NamedTuple):
@@ -38,7 +38,7 @@ class Numbers:
         self.trace = trace
         self.portable = portable
         self.origins: list[Origin] = []
-        self.questions: dict[str, Question] = {}
+        self.assumptions: dict[str, NumberAssumption] = {}
         self.held: dict[int, HeldNumber] = {}
         self.used: set[int] = set()
         self.sizes: dict[str, SizePlace] = {}  # by the names of sizes
@@ -93,23 +93,23 @@ class Numbers:
     # --- what Python asks -------------------------------------------------------------------------------------------
 
     def ask(self, text: str, answer: Any, what: str) -> None:
-        """Record a question; one about numbers that are all held says nothing new."""
+        """Record an assumption; one about numbers that are all held says nothing new."""
         leaves = self.use(text)
         if leaves <= self.held.keys():
             return
-        question = Question(text, answer, self.shown(what), Location.of_user())
-        known = question.condition() in self.questions
+        assumption = NumberAssumption(text, answer, self.shown(what), Location.of_user())
+        known = assumption.condition() in self.assumptions
         needs_value = not isinstance(answer, bool | type)
-        many = len(self.questions) >= _MOST_QUESTIONS and not known
+        many = len(self.assumptions) >= _MOST_ASSUMPTIONS and not known
         if self.portable or many or (needs_value and self._declared(leaves)):
             self.refuse(text, what)
             return
-        if type(answer) is int and f"({text} == {literal(answer)})" in self.questions:
+        if type(answer) is int and f"({text} == {literal(answer)})" in self.assumptions:
             return
-        self.questions.setdefault(question.condition(), question)
+        self.assumptions.setdefault(assumption.condition(), assumption)
         if LEAF.fullmatch(text) and needs_value:
             (leaf,) = leaves
-            self.held.setdefault(leaf, HeldNumber(self.origins[leaf], self.shown(what), question.location))
+            self.held.setdefault(leaf, HeldNumber(self.origins[leaf], self.shown(what), assumption.location))
 
     def refuse(self, text: str, what: str) -> None:
         """Hold all numbers in an expression: ``what`` takes no stand-in. TraceError for a size declared dynamic."""

@@ -11,8 +11,8 @@ from jitgraph.tracing.guard import Varies
 from jitgraph.tracing.plan import CallPlan, Held
 from jitgraph.tracing.source import Place, Source, World
 from jitgraph.tracing.specialisation import Specialisation
+from jitgraph.tracing.symbolic.assumptions import HeldNumber, source_of
 from jitgraph.tracing.symbolic.places import is_numeric, varies
-from jitgraph.tracing.symbolic.questions import HeldNumber, source_of
 
 
 class Varying:

@@ -27,7 +27,7 @@ class Origin(NamedTuple):
     axis: int = -1
 
 
-class Question(NamedTuple):
+class NumberAssumption(NamedTuple):
     """An expression with the answer that the graph needs: a bool, a number, or a type for the type of the number."""
 
     text: str
@@ -36,7 +36,7 @@ class Question(NamedTuple):
     location: Location | None
 
     def condition(self) -> str:
-        """The question as a Python condition; ``same_float`` stands for the function of ``plain.py``."""
+        """The assumption as a Python condition; ``same_float`` stands for the function of ``plain.py``."""
         answer = self.answer
         if isinstance(answer, type):
             return f"type({self.text}) is {answer.__name__}"
@@ -74,11 +74,11 @@ def shown(text: str, origins: Sequence[Origin]) -> str:
     return LEAF.sub(lambda found: names.get(int(found.group(1)), found.group(0)), text)
 
 
-def shown_question(question: Question, origins: Sequence[Origin]) -> str:
-    """A question with its answer, for people."""
-    text = shown(question.text, origins)
-    if isinstance(question.answer, type):
-        return f"{text} is {question.answer.__name__}"
-    if isinstance(question.answer, bool):
-        return text if question.answer else f"not {text}"
-    return f"{text} == {question.answer!r}"
+def shown_assumption(assumption: NumberAssumption, origins: Sequence[Origin]) -> str:
+    """A assumption with its answer, for people."""
+    text = shown(assumption.text, origins)
+    if isinstance(assumption.answer, type):
+        return f"{text} is {assumption.answer.__name__}"
+    if isinstance(assumption.answer, bool):
+        return text if assumption.answer else f"not {text}"
+    return f"{text} == {assumption.answer!r}"

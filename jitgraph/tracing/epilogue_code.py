@@ -1,4 +1,4 @@
-"""The code of a call's conclusion, written from its plan: what is done and given out after the graph has run."""
+"""The code of a call's epilogue, written from its plan: what is done and given out after the graph has run."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from jitgraph.tracing.plan import CallPlan, Computed, Effect, Leaf, Template
 from jitgraph.tracing.python_code import PythonCode
 from jitgraph.tracing.source import STEP_NAMES, STEPS, Source
 
-CONCLUSION_NAMES: Final[dict[str, Any]] = {**STEP_NAMES, "math": math, "new_handle": Tensor._of}
-"""What the code of a conclusion may use."""
+EPILOGUE_NAMES: Final[dict[str, Any]] = {**STEP_NAMES, "math": math, "new_handle": Tensor._of}
+"""What the code of a epilogue may use."""
 
 
-class Conclusion:
-    """Writes ``conclude``. Values that it needs are read before anything is written."""
+class Epilogue:
+    """Writes ``epilogue``. Values that it needs are read before anything is written."""
 
     def __init__(self, code: PythonCode, plan: CallPlan, check: Check) -> None:
         self.code = code
@@ -44,7 +44,7 @@ class Conclusion:
         for effect in self.plan.effects:
             self.lines.append(self._effect(effect))
         self.lines.append(f"return {self._template(self.plan.result)}")
-        self.code.define("conclude(h, i, o, n)", self.lines)
+        self.code.define("epilogue(h, i, o, n)", self.lines)
 
     def _value(self, value: Computed) -> str:
         """The expression for a value: an output, or what an input's handle held before anything is written."""

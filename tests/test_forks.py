@@ -134,15 +134,17 @@ class _State:
 def test_a_child_forked_while_another_thread_records() -> None:
     """The same function, its lock held by a thread that is gone, with state that the recording had changed."""
     state, weight = _State(), jg.asarray(np.ones(3, np.float32))
-    reached, leave = threading.Event(), threading.Event()
+    reached, leave = threading.Lock(), threading.Lock()  # plain ones, which keep no lists that a trace would see change
+    reached.acquire()
+    leave.acquire()
     parent = os.getpid()
 
     def counted(x: Any) -> Any:
         state.turns += 1
         weight.requires_grad = True
         if os.getpid() == parent and threading.current_thread() is not threading.main_thread():
-            reached.set()
-            leave.wait(LIMIT)
+            reached.release()
+            leave.acquire(timeout=LIMIT)
         return x * weight * 2
 
     traced = jg.trace(counted)
@@ -159,10 +161,10 @@ def test_a_child_forked_while_another_thread_records() -> None:
 
     recording.start()
     try:
-        assert reached.wait(LIMIT)
+        assert reached.acquire(timeout=LIMIT)
         assert status_of(forked(child)) == "exit 0"
     finally:
-        leave.set()
+        leave.release()
         recording.join()
     assert gc.isenabled()
 

@@ -6,6 +6,7 @@ by itself. Its outputs are the leaves of the result, then the new values of the 
 
 from __future__ import annotations
 
+import inspect
 import keyword
 import re
 from collections.abc import Mapping, Sequence
@@ -122,7 +123,7 @@ class _Assembly:
 
     def _default_of(self, text: str) -> float | None:
         """The default of a parameter of the function, where it is a float."""
-        parameter = self.lowered.function.recording.binder.signature.parameters.get(text)
+        parameter = inspect.signature(self.lowered.function.recording.binder.function).parameters.get(text)
         return parameter.default if parameter is not None and type(parameter.default) is float else None
 
     def _named(self, value: Value | None, type: TensorType, name: str) -> Value:

@@ -13,7 +13,7 @@ import pytest
 from jitgraph.tracing.plain import same_float
 from jitgraph.tracing.source import Source
 from jitgraph.tracing.symbolic.arithmetic import BINARY, NEVER_RAISE, kind_of
-from jitgraph.tracing.symbolic.assumptions import Origin, Question, literal, shown, shown_assumption, source_of
+from jitgraph.tracing.symbolic.assumptions import NumberAssumption, Origin, literal, shown, shown_assumption, source_of
 from jitgraph.tracing.symbolic.passing import numbers_in, takes_numbers
 
 NUMBERS = [0, 1, -3, 2**70, 0.0, -0.0, 0.5, -2.5, math.inf, -math.inf, math.nan]
@@ -36,7 +36,7 @@ def test_a_literal_is_the_number_in_any_expression(number: Any) -> None:
 )
 def test_a_condition_holds_for_the_same_answer_alone(answer: Any) -> None:
     text, names = "n0", {"same_float": same_float}
-    condition = Question(text, answer, "", None).condition()
+    condition = NumberAssumption(text, answer, "", None).condition()
     for other in (*NUMBERS, 0.1, 7, -7):
         if isinstance(answer, bool):
             due = bool(other) is answer
@@ -49,9 +49,9 @@ def test_a_condition_holds_for_the_same_answer_alone(answer: Any) -> None:
 
 def test_texts_have_the_names_that_the_user_knows() -> None:
     assert shown("(n0 * n1 + n2)", ORIGINS) == "(rate * sizes.shape[1] + n2)"
-    assert shown_assumption(Question("n0 > 1", False, "", None), ORIGINS) == "not rate > 1"
-    assert shown_assumption(Question("n1", 3, "", None), ORIGINS) == "sizes.shape[1] == 3"
-    assert shown_assumption(Question("n0", float, "", None), ORIGINS) == "rate is float"
+    assert shown_assumption(NumberAssumption("n0 > 1", False, "", None), ORIGINS) == "not rate > 1"
+    assert shown_assumption(NumberAssumption("n1", 3, "", None), ORIGINS) == "sizes.shape[1] == 3"
+    assert shown_assumption(NumberAssumption("n0", float, "", None), ORIGINS) == "rate is float"
 
 
 def test_a_size_is_found_at_its_axis() -> None:

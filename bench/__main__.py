@@ -5,7 +5,18 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("startup", "compile_time", "bandwidth", "sums", "matmul", "kernels", "digits_step", "loops", "loader_start")
+NAMES = (
+    "startup",
+    "compile_time",
+    "bandwidth",
+    "sums",
+    "matmul",
+    "kernels",
+    "digits_step",
+    "calls",
+    "loops",
+    "loader_start",
+)
 
 
 def main() -> int:

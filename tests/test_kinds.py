@@ -146,13 +146,21 @@ def test_code_is_the_users_or_a_librarys() -> None:
     assert is_library_module("json") and is_library_module("sys") and not is_library_module(__name__)
 
 
-@pytest.mark.parametrize("value", [time.time, time.perf_counter, np.random.default_rng().normal, input], ids=str)
+@pytest.mark.parametrize(
+    "value",
+    [time.time, time.perf_counter, np.random.default_rng().normal, input],
+    ids=lambda value: getattr(value, "__name__", type(value).__name__),
+)
 def test_what_gives_something_new_at_each_call_is_refused(value: Any) -> None:
     with pytest.raises(TraceError, match="would be the same at every later call"):
         impure.refuse(value, "it", None)
 
 
-@pytest.mark.parametrize("value", [len, functools.reduce, [], 1, Hashed(), Hashed], ids=str)
+@pytest.mark.parametrize(
+    "value",
+    [len, functools.reduce, [], 1, Hashed(), Hashed],
+    ids=lambda value: getattr(value, "__name__", type(value).__name__),
+)
 def test_what_gives_the_same_is_not(value: Any) -> None:
     impure.refuse(value, "it", None)
 

@@ -81,8 +81,7 @@ class Binder:
     ) -> None:
         """TraceError where a static argument is no parameter."""
         self.function = called(function)
-        self.signature = inspect.signature(self.function)
-        self.parameters = tuple(self.signature.parameters.values())
+        self.parameters = tuple(inspect.signature(self.function).parameters.values())
         self.names = tuple(parameter.name for parameter in self.parameters)
         positional = [p for p in self.parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         for name in static_names:

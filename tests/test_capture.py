@@ -388,20 +388,3 @@ def test_a_collection_is_no_part_of_a_traced_function() -> None:
     finally:
         gc.callbacks.remove(note)
     assert gc.isenabled()
-
-
-def test_nothing_is_read_below_the_stack_of_a_function_without_variables() -> None:
-    """Where a value is found in another way than by storage, the place below the top is looked at, too."""
-
-    def rate() -> Any:
-        return LOCAL.rate
-
-    LOCAL.rate = 2.0
-    traced = jg.trace(lambda x: x * rate())
-    with pytest.warns(RuntimeWarning, match="found in another way than by storage"):
-        assert traced(jg.asarray([1.0])).tolist() == [2.0]
-    LOCAL.rate = 3.0
-    assert traced(jg.asarray([1.0])).tolist() == [3.0]
-
-
-LOCAL = threading.local()

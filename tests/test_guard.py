@@ -175,7 +175,7 @@ def test_each_predicate(make: Callable[[Objects], Predicate], fits: list[Any], o
         if not isinstance(predicate, Absent):
             assert check_of([Guard(ARGUMENT, predicate)], objects)(value) == due, value
         if not due:
-            assert predicate.difference(value)
+            assert predicate.mismatch(value)
     assert pickle.loads(pickle.dumps(Guard(ARGUMENT, predicate))) == Guard(ARGUMENT, predicate)
 
 

@@ -16,7 +16,7 @@ import pytest
 import jitgraph as jg
 from jitgraph.tracing.capture import handlers, known_answers, layout
 from jitgraph.tracing.capture.depth import depths
-from jitgraph.tracing.capture.events import Activation, Site, follow, table_of
+from jitgraph.tracing.capture.events import NULL, Activation, Site, follow, table_of
 from jitgraph.tracing.capture.instructions import CLASSES
 from jitgraph.tracing.capture.monitoring import run_watched
 
@@ -226,3 +226,19 @@ def test_depths_agree_with_the_code_of_the_standard_library(module: str) -> None
         assert all(0 <= depth <= code.co_stacksize for depth in found.values()), code
         seen += len(found)
     assert seen > 1000
+
+
+def test_nothing_is_read_below_the_stack_of_a_function_without_variables() -> None:
+    def empty() -> None:
+        return None
+
+    seen: list[Any] = []
+
+    def on_call(frame: FrameType, event: str, argument: Any) -> None:
+        if frame.f_code is empty.__code__:
+            view = Activation(frame, Told())  # type: ignore[arg-type]
+            view.stack = view._base
+            seen.extend([view.at(-1), view.at(-2)])
+
+    run_watched(on_call, empty)
+    assert seen == [NULL, NULL]

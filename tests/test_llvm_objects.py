@@ -129,8 +129,12 @@ def test_an_interrupt_ends_the_call_and_not_the_work() -> None:
         finished.set()
         return 1
 
-    with pytest.raises(KeyboardInterrupt):
-        work()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be inherited as ignored
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            work()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert started.is_set()
     assert finished.wait(10)
 

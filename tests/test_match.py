@@ -57,11 +57,11 @@ def test_a_masked_array_is_no_array() -> None:
 def test_differences_are_named() -> None:
     layout = Layout("tensor", F4, (N, 3))
     words = {
-        "a NumPy array": layout.difference(np.zeros(2)).replace("this ndarray", "a NumPy array"),
-        "dtype float64": layout.difference(tensor(2, 3, dtype="f8")),
-        "rank 1": layout.difference(tensor(2)),
-        "size 4 on axis 1, not 3": layout.difference(tensor(2, 4)),
-        "requires a gradient": layout.difference(tensor(2, 3, grad=True)),
+        "a NumPy array": layout.mismatch(np.zeros(2)).replace("this ndarray", "a NumPy array"),
+        "dtype float64": layout.mismatch(tensor(2, 3, dtype="f8")),
+        "rank 1": layout.mismatch(tensor(2)),
+        "size 4 on axis 1, not 3": layout.mismatch(tensor(2, 4)),
+        "requires a gradient": layout.mismatch(tensor(2, 3, grad=True)),
     }
     for word, text in words.items():
         assert word in text

@@ -65,7 +65,7 @@ CONTAINER_EFFECTS: tuple[Rule, ...] = (
         "E$n.clear()",
         state="E$n = threading.Event()",
     ),
-    effect("queue filled", "Q$n.put($num)", "Q$n.qsize()", "Q$n.get()", state="Q$n = queue.Queue()"),
+    effect("queue filled", "Q$n.put($num)", "Q$n.qsize()", "Q$n.empty() or Q$n.get()", state="Q$n = queue.Queue()"),
     effect(
         "queue turned", "Q$n.put($num)\nr$n = Q$n.get()", "r$n", "Q$n.put($v)", state="Q$n = queue.Queue()\nQ$n.put(5)"
     ),

@@ -152,6 +152,11 @@ def integer(value: int) -> Scalar:
     return Scalar(str(value), "i64", int64, 1)
 
 
+def folded(value: int) -> Scalar:
+    """The literal int64 that arithmetic gives at run time, where it wraps."""
+    return integer((value + (1 << 63)) % (1 << 64) - (1 << 63))
+
+
 def constant_of(x: Scalar) -> int | None:
     """The value of a literal int64, else None."""
     return None if x.name[0] == "%" else int(x.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
+from jitgraph.codegen.llvm.environment import Environment, constant_of, folded, integer
 from jitgraph.codegen.llvm.scalars import Scalar
 from jitgraph.dtypes import float32, int32, int64
 from jitgraph.ir import dims
@@ -56,7 +56,7 @@ def add(env: Environment, x: Scalar, y: Scalar) -> Scalar:
     """``x + y``, folded where both are literals or one is zero."""
     a, b = (constant_of(x) if x.lanes == 1 else None), (constant_of(y) if y.lanes == 1 else None)
     if a is not None and b is not None:
-        return integer(a + b)
+        return folded(a + b)
     if a == 0:
         return y
     return x if b == 0 else env.ops.add(x, y)
@@ -66,7 +66,7 @@ def subtract(env: Environment, x: Scalar, y: Scalar) -> Scalar:
     """``x - y`` of uniform values, folded where both are literals."""
     a, b = constant_of(x), constant_of(y)
     if a is not None and b is not None:
-        return integer(a - b)
+        return folded(a - b)
     return x if b == 0 else env.ops.sub(x, y)
 
 
@@ -74,7 +74,7 @@ def multiply(env: Environment, x: Scalar, y: Scalar) -> Scalar:
     """``x * y``, folded where both are literals or one is 0 or 1."""
     a, b = (constant_of(x) if x.lanes == 1 else None), (constant_of(y) if y.lanes == 1 else None)
     if a is not None and b is not None:
-        return integer(a * b)
+        return folded(a * b)
     if a == 1:
         return y
     if a == 0 or b == 0:

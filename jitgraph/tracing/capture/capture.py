@@ -46,7 +46,8 @@ class Capture(Calls):
         super().__init__(known, arguments)
         known_answers.require()
         self.replaced_builtins: dict[int, Any] = {}  # by id: the builtins in whose places others stand meanwhile
-        self._followed: dict[CodeType, bool | None] = {}
+        self._followed: dict[int, bool | None] = {}  # by the id of code, as the hash of code goes through all of it
+        self._codes: list[CodeType] = []  # that stands there
         self._interrupted = False
         self._entered: dict[int, Any] = {}
         self._made: dict[int, Any] = {}  # functions that the function made
@@ -77,11 +78,13 @@ class Capture(Calls):
     def _on_call(self, frame: FrameType, event: str, arg: Any) -> Any:
         if self._interrupted:
             return None
-        followed = self._followed.get(frame.f_code)
+        code = frame.f_code
+        followed = self._followed.get(id(code))
         if followed is None:
-            followed = self._followed[frame.f_code] = _is_followed(frame)
-            if followed and _handles_a_signal(frame.f_code):
-                self._interrupted, self._followed[frame.f_code] = True, None
+            self._codes.append(code)
+            followed = self._followed[id(code)] = _is_followed(frame)
+            if followed and _handles_a_signal(code):
+                self._interrupted, self._followed[id(code)] = True, None
                 frame.f_trace_lines = False
                 return self._until_return
         if not followed:

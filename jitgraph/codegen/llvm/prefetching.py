@@ -13,7 +13,7 @@ from jitgraph.codegen.llvm.index import index_value
 from jitgraph.codegen.llvm.index import names as names_of
 from jitgraph.codegen.llvm.structure import defined
 
-AHEAD_BYTES: Final = 2048
+AHEAD_BYTES: Final = 4096
 LINE_BYTES: Final = 64
 
 

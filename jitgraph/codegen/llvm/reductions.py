@@ -6,9 +6,9 @@ from typing import Final
 
 from jitgraph.codegen.kernel import Combine, Loop
 from jitgraph.codegen.llvm import loops, remainder, short_rows
-from jitgraph.codegen.llvm.accumulators import combined, element, lanes_from, memory, read, shuffled, write
+from jitgraph.codegen.llvm.accumulators import combined, element, lanes_from, memory, read, write
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
-from jitgraph.codegen.llvm.index import add, least, multiply, subtract
+from jitgraph.codegen.llvm.index import add, least, subtract
 from jitgraph.codegen.llvm.scalars import Scalar
 from jitgraph.codegen.llvm.structure import gathers, is_even, length, vector_lanes
 from jitgraph.codegen.llvm.tree import Tree
@@ -23,8 +23,8 @@ _SOON: Final = 1 << 22
 _FEW: Final = 16
 """Chunks of one step whose tree is written out."""
 
-_RUNS: Final = 2
-"""Runs of chunks of short rows from which on code for several rows at once is worth the time to compile it."""
+_MANY: Final = 512
+"""Short rows from which on code for several at once is worth the time to compile it."""
 
 _STRIP: Final = 1 << 14
 """Steps of a loop of any order between two questions to the host whether to stop."""
@@ -80,8 +80,7 @@ class _Reduction:
         self.init = [env.ops.splat(env[carry.init.name], self.width) for carry in loop.carries]
         self.body = loops.hoist(loop, self.env, self.count)
         self.short = self._short_rows()
-        self.chunk_steps = loop.lanes * loop.chain * (self.short.together if self.short is not None else 1)
-        """Steps of what the tree counts as a chunk: an aligned run of them is a node of the tree."""
+        self.chunk_steps = loop.lanes * loop.chain
 
     def _short_rows(self) -> short_rows.ShortRows | None:
         """How several short rows go at once; None where that is not worth it."""
@@ -90,7 +89,7 @@ class _Reduction:
         if self.loop.lanes > 1 or self.loop.chain <= 1:
             return None
         short = short_rows.short_rows(self.loop, self.body, self.env)
-        return short if short is None or most is None or most >= _RUNS * short.together * self.loop.chain else None
+        return short if short is None or most is None or most >= _MANY else None
 
     def emit(self) -> list[Scalar]:
         """The slots after all steps."""
@@ -167,53 +166,29 @@ class _Reduction:
         return self.fold(self.env.across(self.loop.axis, first, self.loop.lanes), slots)
 
     def _rows(self, short: short_rows.ShortRows, begin: Scalar, end: Scalar) -> list[Scalar]:
-        """The slot after the steps ``begin .. end``, which are at most ``short.together`` chunks of rows.
-
-        Where all the chunks are whole, each is a lane: a step of all of them takes a row of each. Else their slots lie
-        in memory, and rows go one at a time.
-        """
+        """The slot after the steps ``begin .. end`` of a chunk: rows go several at once, and are added one by one."""
         loop, env, several = self.loop, self.env, short.together
-        whole = env.ops.cmp("eq", subtract(env, end, begin), integer(self.chunk_steps))
+
+        def rows(axis: Scalar, slots: list[Scalar]) -> list[Scalar]:
+            here = env.across(loop.axis, axis, several)
+            short_rows.prefetch(loop, self.body, env.at({loop.axis: axis}), several)
+            here.emit(short.body)
+            found = [here.ops.splat(here[carry.next.name], several) for carry in loop.carries]
+            for lane in range(several):
+                slots = combined(env, self.combine, slots, [lanes_from(env, value, lane, 1) for value in found])
+            return slots
+
+        middle = end
+        if not is_even(loop, several):
+            middle = add(env, begin, env.ops.and_(subtract(env, end, begin), integer(-several)))
         if short.condition is not None:
-            whole = env.ops.and_(whole, short.condition)
-        apart = short_rows.a_chunk_apart(short.body, loop)
-
-        def side_by_side(step: Scalar, slots: list[Scalar]) -> list[Scalar]:
-            ahead = add(env, begin, multiply(env, step, integer(several)))
-            short_rows.prefetch(loop, self.body, env.at({loop.axis: ahead}), several, self.chunk_steps)
-            here = env.at({loop.axis: add(env, begin, step)}).across(short_rows.CHUNK, integer(0), several)
-            here.emit(apart)
-            elements = [here.ops.splat(here[carry.next.name], several) for carry in loop.carries]
-            return combined(here, self.combine, slots, elements)
-
-        slots = [env.ops.splat(value, several) for value in self.init]
-        steps = env.ops.select(whole, integer(loop.chain), integer(0))
-        slots = loops.counted(env, integer(0), steps, 1, slots, side_by_side)
-        if short.condition is not None or not is_even(loop, self.chunk_steps):
-            first = env.ops.select(whole, end, begin)
-            slots = self._rows_singly(first, end, begin, slots)
-        while slots[0].lanes > 2:
-            pairs = [[shuffled(env, x, None, list(range(odd, x.lanes, 2))) for x in slots] for odd in (0, 1)]
-            slots = combined(env, self.combine, *pairs)
-        return combined(env, self.combine, *[[lanes_from(env, x, lane, 1) for x in slots] for lane in (0, 1)])
-
-    def _rows_singly(self, first: Scalar, end: Scalar, begin: Scalar, slots: list[Scalar]) -> list[Scalar]:
-        """The slots of chunks after the rows ``first .. end``; the first chunk begins with the row ``begin``."""
-        loop, env = self.loop, self.env
-        places = [memory(env, init, slot.lanes) for slot, init in zip(slots, self.init, strict=True)]
-        for at, slot in zip(places, slots, strict=True):
-            write(env, at, slot)
-
-        def row(axis: Scalar, _: list[Scalar]) -> list[Scalar]:
-            chunk = env.ops.make(f"lshr {subtract(env, axis, begin)}, {loop.chain.bit_length() - 1}", axis.dtype, 1)
-            inside = [element(env, at, init, chunk) for at, init in zip(places, self.init, strict=True)]
-            before = [read(env, at, init, 1) for at, init in zip(inside, self.init, strict=True)]
-            for at, folded in zip(inside, self.fold(env.at({loop.axis: axis}), before), strict=True):
-                write(env, at, folded)
-            return []
-
-        loops.counted(env, first, end, 1, [], row)
-        return [read(env, at, init, slot.lanes) for at, slot, init in zip(places, slots, self.init, strict=True)]
+            middle = env.ops.select(short.condition, middle, begin)
+        slots = loops.counted(env, begin, middle, several, self.init, rows)
+        if middle is end:
+            return slots
+        return loops.counted(
+            env, middle, end, 1, slots, lambda axis, slots: self.fold(env.at({loop.axis: axis}), slots)
+        )
 
     def _is_by_register(self) -> bool:
         """Whether the body is emitted for one register, not for all slots: it is long, gathers, or has a loop."""
@@ -315,7 +290,7 @@ class _Reduction:
         return least(self.env, add(self.env, first, integer(self.chunk_steps)), self.end)
 
     def _one_chunk(self, begin: Scalar, end: Scalar) -> list[Scalar]:
-        """The slots of a chunk, or of a run of chunks that count as one: see ``chunk_steps``."""
+        """The slots of a chunk."""
         if self.short is not None:
             return self._rows(self.short, begin, end)
         if self.chunk_steps == 1:

@@ -21,16 +21,10 @@ from jitgraph.codegen.llvm.index import names as names_of
 from jitgraph.codegen.llvm.remainder import is_short
 from jitgraph.codegen.llvm.scalars import Scalar
 from jitgraph.codegen.llvm.structure import defined
-from jitgraph.codegen.traversal import map_dims
 from jitgraph.dtypes import is_float
-from jitgraph.ir import dims
-from jitgraph.ir.dims import Dim
 
 _REGISTERS: Final = 2
 """The most registers of slots of a row that goes with others."""
-
-CHUNK: Final = "chunk"
-"""The axis over chunks whose rows go at once."""
 
 _BLOCK_BYTES: Final = 16
 """Bytes within which shuffles are cheap."""
@@ -135,14 +129,8 @@ def _folded_pair(env: Environment, combine: Combine, x: _Side, y: _Side) -> _Sid
     return _Side(combined(env, combine, left, right), rows, half)
 
 
-def a_chunk_apart(body: Body, loop: Loop) -> Body:
-    """``body`` for steps of ``loop`` that are a chunk apart: the axis ``CHUNK`` says how many chunks."""
-    apart = Dim.name(loop.axis) + loop.chain * Dim.name(CHUNK)
-    return tuple(map_dims(statement, lambda dim: dims.substitute(dim, {loop.axis: apart})) for statement in body)
-
-
-def prefetch(loop: Loop, body: Body, env: Environment, rows: int, ahead: int) -> None:
-    """Ask for the memory that ``rows`` steps of ``loop`` read, ``ahead`` steps after the one that ``env`` is at.
+def prefetch(loop: Loop, body: Body, env: Environment, rows: int) -> None:
+    """Ask for the memory that ``rows`` steps of ``loop`` some turns ahead will read; ``env`` is at the first of these.
 
     Where the length of a row is not known, each row asks for what it will need (``remainder.py``).
     """
@@ -150,5 +138,6 @@ def prefetch(loop: Loop, body: Body, env: Environment, rows: int, ahead: int) ->
     for load in prefetching.contiguous_loads(row.body, row.axis, body):
         stride = coefficient(load.index, loop.axis)
         if isinstance(stride, int) and (each := stride * load.var.dtype.itemsize) <= prefetching.LINE_BYTES:
-            distances = range(ahead * each, (ahead + rows) * each, prefetching.LINE_BYTES)
+            ahead = prefetching.AHEAD_BYTES
+            distances = range(ahead, ahead + rows * each, prefetching.LINE_BYTES)
             prefetching.prefetch(env.at({row.axis: integer(0)}), load, distances)

@@ -161,3 +161,17 @@ def test_what_nobody_changes_may_be_one_object_or_two() -> None:
     f(x(), {"v": OTHER["v"]})
     f(x(), OTHER)
     assert f.cache_info().misses == 1
+
+
+def test_a_tuple_from_outside_that_is_stored_elsewhere_is_that_very_tuple() -> None:
+    source = types.SimpleNamespace(kept=(1.5, [2]), copy=None)
+
+    def f(x: Any) -> Any:
+        source.copy = source.kept
+        return x * source.kept[0]
+
+    traced = jg.trace(f)
+    for _ in range(2):
+        source.copy = None
+        assert traced(jg.asarray([2.0])).tolist() == [3.0]
+        assert source.copy is source.kept

@@ -615,3 +615,22 @@ def test_calls_that_look_behind_a_number_hold_it() -> None:
         assert not trace.numbers.held
         trace.numbers.compared(3, number)
         assert trace.numbers.held
+
+
+def test_what_python_itself_asks_for_is_a_plain_number_also_where_errors_are_caught() -> None:
+    state = types.SimpleNamespace(n=1)
+
+    class Place:
+        def __index__(self) -> int:
+            return state.n
+
+    def f(x: Any) -> Any:
+        try:
+            return x * (7, 8, 9, 10)[Place()]
+        except TypeError:
+            return x * 0
+
+    traced = jg.trace(f)
+    for n in (1, -1, 2):
+        state.n = n
+        assert traced(jg.asarray([1.0])).tolist() == f(jg.asarray([1.0])).tolist()

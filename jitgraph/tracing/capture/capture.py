@@ -31,7 +31,7 @@ from jitgraph.tracing.capture.layout import cell_of
 from jitgraph.tracing.capture.monitoring import run_watched
 from jitgraph.tracing.containers import is_container
 from jitgraph.tracing.source import MISSING, Place, class_entry
-from jitgraph.tracing.symbolic.number import SymbolicNumber
+from jitgraph.tracing.symbolic.number import EndOfRecording, SymbolicNumber
 
 _CALLEE: Final = ("jitgraph.tracing.script.callees", "callee")
 _SIGNALS: Final = tuple(map(int, signal.valid_signals()))
@@ -278,6 +278,11 @@ class Capture(Calls):
                 self._view, self._site = view, site
                 self._compare_identity(operands)
                 return
+
+    def answers(self, view: Activation, value: Any) -> None:
+        if type(value) is SymbolicNumber and value.is_live:  # what asked would raise a TypeError, which may be caught
+            value.refuse(f"{{}} as the result of {view.frame.f_code.co_name}")
+            raise EndOfRecording
 
     # --- patterns ---------------------------------------------------------------------------------------------------
 

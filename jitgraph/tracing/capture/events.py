@@ -37,6 +37,11 @@ HANDLERS: Final[dict[str, Handler]] = {}
 _STOPS_AT_PREFIX: Final = sys.version_info < (3, 12)  # alone; from 3.12 on at the instruction behind it, too
 
 
+_ANSWERS_TO_C: Final = frozenset(
+    ["__index__", "__len__", "__length_hint__", "__int__", "__float__", "__complex__", "__bool__", "__hash__"]
+)  # methods of which Python takes no stand-in for a number
+
+
 class Site(NamedTuple):
     """One instruction: ``value`` is what its argument means, ``names`` are those of a call's keywords."""
 
@@ -149,6 +154,8 @@ class Activation:
             finish(FAILED)
         elif event == "return":
             leave_instructions(frame)
+            if frame.f_code.co_name in _ANSWERS_TO_C:
+                self.sink.answers(self, argument)
 
     def instruction(self, offset: int) -> None:
         """The frame is about to run the instruction at ``offset``."""

@@ -35,6 +35,9 @@ class Sink(Protocol):
     def advance(self, view: Activation, site: Site, iterator: Any) -> None:
         """The next element of an iterator is about to be taken."""
 
+    def answers(self, view: Activation, value: Any) -> None:
+        """A method such as ``__index__`` gives ``value``, which Python itself may be waiting for."""
+
     def operate(self, view: Activation, site: Site, operation: str, operands: Sequence[Any]) -> None:
         """An operator, ``len``, ``bool``, ``hash``, ``format``, ``with`` and the like, of these operands."""
 

@@ -126,8 +126,8 @@ class Results:
         return any(self._is_of_this_call(element, depth - 1) for element in _inside(value))
 
     def _is_outside(self, value: Any) -> bool:
-        """Whether a list, dict or dataclass is an object from outside, and no argument."""
-        return self._capture is not None and not isinstance(value, tuple | None) and self._capture.is_outside(value)
+        """Whether a tuple, list, dict or dataclass is an object from outside, and no argument."""
+        return self._capture is not None and value is not None and self._capture.is_outside(value)
 
     def leaf(self, leaf: Any, what: str, location: Location | None = None, *, stays: bool = False) -> Leaf:
         """As ``template``, of what is no container, or one that stands at several places."""

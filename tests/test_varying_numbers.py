@@ -473,3 +473,19 @@ def test_an_operation_that_raises_and_is_caught_is_asked_again(operation: Any, n
     for n in numbers:
         x = jg.asarray([1.0, 2.0])
         assert traced(x, n).tolist() == function(x, n).tolist(), n
+
+
+def test_a_thread_is_started_once_for_a_call() -> None:
+    done: list[int] = []
+
+    def f(x: Any, n: Any) -> Any:
+        kept = 1 if float(n).is_integer() else 2  # which needs the number itself
+        thread = threading.Thread(target=lambda: done.append(1))
+        thread.start()
+        thread.join()
+        return x * kept
+
+    traced = jg.trace(f)
+    with pytest.warns(RuntimeWarning, match="what another thread does"):
+        traced(X, 2.5)
+    assert done == [1]

@@ -37,7 +37,7 @@ from jitgraph.tracing.capture.layout import cell_of
 from jitgraph.tracing.containers import MAX_ELEMENTS, is_container
 from jitgraph.tracing.log import CHANGERS
 from jitgraph.tracing.source import MISSING, Place, attributes_of, class_entry
-from jitgraph.tracing.symbolic.number import SymbolicNumber
+from jitgraph.tracing.symbolic.number import EndOfRecording, SymbolicNumber
 
 _SHALLOW: Final = (list, tuple, enumerate, zip, reversed, map, filter)
 _SILENT: Final = frozenset(
@@ -95,6 +95,8 @@ class Calls(BuiltinFunctions):
             return None
         self.refuse(function, getattr(function, "__qualname__", "a function"))
         if impure.starts_a_thread(function):
+            if self.numbers is not None and any(origin.axis < 0 for origin in self.numbers.origins):
+                raise EndOfRecording  # once more with plain numbers: nobody can undo what the thread does
             self.cannot_guard(f"what another thread does, as {function.__qualname__} has it run code")
         if code.co_filename == functools.__file__ and hasattr(function, "registry"):
             self._of_dispatch(function)

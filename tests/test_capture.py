@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import datetime
 import gc
 import heapq
@@ -388,3 +389,11 @@ def test_a_collection_is_no_part_of_a_traced_function() -> None:
     finally:
         gc.callbacks.remove(note)
     assert gc.isenabled()
+
+
+def test_the_truth_of_a_library_object_is_guarded() -> None:
+    box = types.SimpleNamespace(kept=collections.UserList([2, 3]))
+    traced = jg.trace(lambda x: x * (1 if box.kept else 2))
+    assert traced(jg.asarray([1.0])).tolist() == [1.0]
+    box.kept.clear()
+    assert traced(jg.asarray([1.0])).tolist() == [2.0]

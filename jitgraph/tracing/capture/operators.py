@@ -184,6 +184,8 @@ class Operators(Writes):
         if operation in _ROUNDING and impure.is_decimal(operand):
             self.cannot_guard("the context of decimal arithmetic")
         users = self.special(operand, operation)
+        if operation == "bool" and not users and any(self.find(type(operand), n) for n in ("__bool__", "__len__")):
+            self.keep_whole(operand)
         if operation in ("hash", "matched", "bool", "with", "async with", "await", "aiter") or users:
             return
         if operation in ("format", "str", "repr", "==", "!=") and is_a(operand, types.FunctionType | types.ModuleType):

@@ -224,8 +224,8 @@ PLANNED_DATA: Final[Mapping[str, str]] = {
 PLANNED_AUTOGRAD: Final[Mapping[str, str]] = {"Function": "write the function over jg's own"}
 
 
-def advice(name: str, habits: Mapping[str, str], planned: Mapping[str, str] | None = None) -> str:
+def advice(name: str, replacements: Mapping[str, str], planned: Mapping[str, str] | None = None) -> str:
     """What follows a message that ``name`` is missing: nothing, or what to write instead."""
     if planned is not None and name in planned:
         return f": it is planned for a later version\n  hint: until then, {planned[name]}"
-    return f"\n  hint: write {habits[name]}" if name in habits else ""
+    return f"\n  hint: write {replacements[name]}" if name in replacements else ""

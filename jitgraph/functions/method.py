@@ -13,7 +13,7 @@ from jitgraph.tensor import Tensor
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_HABITS = {
+_OTHER_KEYWORDS = {
     "dim": "axis",
     "keepdim": "keepdims",
     "dims": "axis",
@@ -27,14 +27,14 @@ def array_function(function: Callable[P, R]) -> Callable[P, R]:
     """``function``, which also tells users of PyTorch's ``dim=`` what to write here."""
     code = function.__code__
     own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    habits = {habit: form for habit, form in _HABITS.items() if habit not in own}
+    foreign = {keyword: form for keyword, form in _OTHER_KEYWORDS.items() if keyword not in own}
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if kwargs:
-            for habit, form in habits.items():
-                if habit in kwargs:
-                    raise JitgraphError(f"{function.__name__}: {habit}= is not a parameter\n  hint: write {form}")
+            for keyword, form in foreign.items():
+                if keyword in kwargs:
+                    raise JitgraphError(f"{function.__name__}: {keyword}= is not a parameter\n  hint: write {form}")
         return function(*args, **kwargs)
 
     return call

@@ -38,7 +38,7 @@ class Binding:
         names: dict[str, Any] = {name: wrap}
         exec(f"def bind{_written(signature)}: return ({''.join(f'{value}, ' for value in values)})", names)
         self._bind = names["bind"]
-        self._take_defaults()
+        self._take_defaults(signature)
 
     def __call__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
         """One value for each parameter; TypeError as the function itself would raise it."""
@@ -46,7 +46,7 @@ class Binding:
         if behind is not None and (
             behind.__defaults__ is not self._defaults or behind.__kwdefaults__ is not self._named
         ):
-            self._take_defaults()
+            self._take_defaults(inspect.signature(self._function))
         try:
             values: tuple[Any, ...] = self._bind(*args, **kwargs)
         except TypeError:
@@ -54,11 +54,11 @@ class Binding:
             raise
         return values
 
-    def _take_defaults(self) -> None:
+    def _take_defaults(self, signature: inspect.Signature) -> None:
         """Give the function that binds the defaults of now; it shares the dict of those that are given by name."""
         behind = self._behind
         self._defaults, self._named = (None, None) if behind is None else (behind.__defaults__, behind.__kwdefaults__)
-        parameters = inspect.signature(self._function).parameters.values()
+        parameters = signature.parameters.values()
         named = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is not p.empty}
         self._bind.__defaults__ = tuple(
             [p.default for p in parameters if p.kind is not p.KEYWORD_ONLY and p.default is not p.empty]

@@ -33,7 +33,7 @@ MOST_LEAVES: Final = 64  # of what is handed to code that is not followed
 _UNINTERESTING: Final = frozenset(
     ["__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__static_attributes__", "__firstlineno__"]
 )
-_KEPT_BY_CALLS: Final = (type, LRU_CACHE, *GETTERS)  # what these read is kept where they are called
+_KEPT_BY_CALLS: Final = (LRU_CACHE, *GETTERS)  # what these read is kept where they are called
 
 
 class ContentsKept(Lookup):
@@ -163,8 +163,6 @@ class ContentsKept(Lookup):
         if is_own_class(kind) or (not objects and tree.container_of(value) is None):
             return
         steady = id(value) in self.steady and id(value) not in self.keyed
-        if steady and is_a(value, weakref.ref):
-            self.cannot_guard(f"what {text}, a weak reference, leads to")
         if storage is None and not slots_of(kind):
             if steady and not may_change(kind):
                 self.cannot_guard(f"the inside of {text}, a {kind.__name__}")
@@ -197,6 +195,7 @@ class ContentsKept(Lookup):
 
     def keep_function(self, function: types.FunctionType) -> None:
         """The code and the defaults of a function."""
+        raise NotImplementedError
 
     def keep_class(self, kind: type) -> None:
         """All that a class of the user's holds."""

@@ -13,7 +13,7 @@ from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.followed import is_followed
-from jitgraph.tracing.capture.kinds import SIMPLE, is_a, is_plain_key, plain_key
+from jitgraph.tracing.capture.kinds import SIMPLE, SPECIAL, is_a, is_plain_key, plain_key
 from jitgraph.tracing.capture.writes import Writes
 from jitgraph.tracing.containers import is_container
 from jitgraph.tracing.source import MISSING, Place, class_entry, item_of, item_text
@@ -184,7 +184,7 @@ class Operators(Writes):
         if operation in _ROUNDING and impure.is_decimal(operand):
             self.cannot_guard("the context of decimal arithmetic")
         users = self.special(operand, operation)
-        if operation == "bool" and not users and any(self.find(type(operand), n) for n in ("__bool__", "__len__")):
+        if operation == "bool" and not users and any(self.find(type(operand), name) for name in SPECIAL["bool"]):
             self.keep_whole(operand)
         if operation in ("hash", "matched", "bool", "with", "async with", "await", "aiter") or users:
             return

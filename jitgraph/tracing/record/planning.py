@@ -53,16 +53,14 @@ class Planning:
         for leaf, key, source in zip(call.arguments.leaves, call.keys, self.sources.leaves, strict=True):
             if key.kind == "identity":
                 self.provenance.reach(leaf.value if isinstance(leaf, Static) else leaf, source)
+        given_out: dict[int, Source] = {}
         for container, (source, _) in zip(containers, self.sources.containers, strict=True):
             self.provenance.reach(container.value, source)
+            if not (trace.numbers.portable or isinstance(container.value, tuple)):
+                given_out.setdefault(id(container.value), source)
         for read in self.capture.reads.values() if self.capture is not None else ():
             source = self.provenance.at(read.place)
             self.provenance.reach(read.value, source)
-        given_out: dict[int, Source] = {}
-        if not trace.numbers.portable:
-            for container, (source, _) in zip(containers, self.sources.containers, strict=True):
-                if not isinstance(container.value, tuple):
-                    given_out.setdefault(id(container.value), source)
         self.results = Results(trace, self.objects, given_out)
 
     def plan(self, result: Any) -> CallPlan:
@@ -96,7 +94,7 @@ class Planning:
             guards.append(Guard(sources[slot].then("grad"), predicate))
         guards += [Guard(place, Same(source)) for place, source in ties.items()]
         guards += self._partition(sources)
-        if capture is not None:
+        if capture is not None and self.containers:
             touched = {id(write.target.owner) for write, _ in written} | {id(entry.target) for entry, _ in done}
             touched |= {id(container.value) for container, _ in to_arguments}
             aliasing = Aliasing(self.containers, self.given, capture, self.provenance, self.objects)

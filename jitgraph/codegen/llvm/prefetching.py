@@ -11,9 +11,10 @@ from jitgraph.codegen.llvm.access import memory_type
 from jitgraph.codegen.llvm.environment import Environment
 from jitgraph.codegen.llvm.index import index_value
 from jitgraph.codegen.llvm.index import names as names_of
+from jitgraph.codegen.llvm.scalars import Scalar
 from jitgraph.codegen.llvm.structure import defined
 
-AHEAD_BYTES: Final = 4096
+AHEAD_BYTES: Final = 2048
 LINE_BYTES: Final = 64
 
 
@@ -27,7 +28,7 @@ def contiguous_loads(body: Body, axis: str, around: Body) -> Iterator[Load]:
             yield load
 
 
-def prefetch(env: Environment, load: Load, distances: Iterable[int]) -> None:
+def prefetch(env: Environment, load: Load, distances: Iterable[Scalar]) -> None:
     """Ask for the lines so many bytes beyond what ``load`` reads; ``env`` is at one step of each loop around.
 
     Beyond the operand's end the processor ignores what it is asked for.
@@ -37,5 +38,5 @@ def prefetch(env: Environment, load: Load, distances: Iterable[int]) -> None:
     place = index_value(env, load.index)
     address = env.function.emit("ptr", f"getelementptr {memory_type(buffer.dtype)}, ptr {buffer.name}, {place}")
     for distance in distances:
-        line = env.function.emit("ptr", f"getelementptr i8, {address}, i64 {distance}")
+        line = env.function.emit("ptr", f"getelementptr i8, {address}, {distance}")
         env.function.do(f"call void @llvm.prefetch.p0({line}, i32 0, i32 3, i32 1)")

@@ -70,12 +70,14 @@ def _emit_short_rows(loop: Loop, combine: Combine, env: Environment) -> None:
 
 
 class _Reduction:
-    """One reduce loop at one place: ``width`` is the number of lanes of its accumulators."""
+    """One reduce loop at one place, of ``most`` steps or fewer if known; its accumulators have ``width`` lanes."""
 
     def __init__(self, loop: Loop, combine: Combine, env: Environment, begin: Scalar, end: Scalar) -> None:
         self.loop, self.combine, self.env = loop, combine, env.inner()
         self.begin, self.end = begin, end
         self.count = subtract(env, end, begin)
+        known = constant_of(self.count)
+        self.most = loop.span if known is None else known
         self.width = loop.lanes if env.lanes is None else env.lanes.width
         self.init = [env.ops.splat(env[carry.init.name], self.width) for carry in loop.carries]
         self.body = loops.hoist(loop, self.env, self.count)
@@ -84,24 +86,21 @@ class _Reduction:
 
     def _short_rows(self) -> short_rows.ShortRows | None:
         """How several short rows go at once; None where that is not worth it."""
-        known = constant_of(self.count)
-        most = self.loop.span if known is None else known
         if self.loop.lanes > 1 or self.loop.chain <= 1:
             return None
         short = short_rows.short_rows(self.loop, self.body, self.env)
-        return short if short is None or most is None or most >= _MANY else None
+        return short if short is None or self.most is None or self.most >= _MANY else None
 
     def emit(self) -> list[Scalar]:
         """The slots after all steps."""
-        known = constant_of(self.count)
-        most = self.loop.span if known is None else known
-        if most is not None and most <= (self.chunk_steps or _STRIP):
+        if self.most is not None and self.most <= (self.chunk_steps or _STRIP):
             return self._one_chunk(self.begin, self.end)
         if not self.chunk_steps:
             return self._strips()
+        known = constant_of(self.count)
         if self.chunk_steps == 1 and known is not None and known <= _FEW:
             return self._few(known)
-        most_chunks = None if most is None else -(-most // self.chunk_steps)
+        most_chunks = None if self.most is None else -(-self.most // self.chunk_steps)
         return self._tree(Tree(self.env, self.init, self.combine, self.chunk_steps, most_chunks))
 
     def fold(self, here: Environment, slots: list[Scalar]) -> list[Scalar]:
@@ -158,7 +157,8 @@ class _Reduction:
             if loop.span is None or loop.span > loop.lanes:
                 middle = add(env, begin, env.ops.and_(subtract(env, end, begin), integer(-loop.lanes)))
                 slots = loops.counted(env, begin, middle, loop.lanes, init, self._fold_all_slots)
-            return remainder.fold_remainder(env, loop, self.body, middle, end, slots, width, self.fold)
+            window = remainder.Window(begin, middle, end)
+            return remainder.fold_remainder(env, loop, self.body, window, slots, width, self.fold)
         return loops.in_lanes(loop.axis, self.body, env, begin, end, loop.lanes, init, self.fold)
 
     def _fold_all_slots(self, first: Scalar, slots: list[Scalar]) -> list[Scalar]:
@@ -299,7 +299,7 @@ class _Reduction:
 
     def _polled(self, tree: Tree, chunk: loops.Emit, size: int) -> loops.Emit:
         """``chunk``, after some of which the host is asked whether to stop, unless all is over soon."""
-        if self.loop.span is not None and self.loop.span * (1 + length(self.body)) <= _SOON:
+        if self.most is not None and self.most * (1 + length(self.body)) <= _SOON:
             return chunk
 
         def asking(first: Scalar, carries: list[Scalar]) -> list[Scalar]:

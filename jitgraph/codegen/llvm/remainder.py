@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 from jitgraph.codegen.kernel import Body, Loop
 from jitgraph.codegen.llvm import loops, prefetching
@@ -28,25 +28,41 @@ _FIRST: Final = 2
 Fold = Callable[[Environment, list[Scalar]], list[Scalar]]
 
 
+class Window(NamedTuple):
+    """The steps ``begin .. end`` of a chunk, of which ``rest .. end`` remain after the whole ones."""
+
+    begin: Scalar
+    rest: Scalar
+    end: Scalar
+
+
 def is_short(body: Body, env: Environment, registers: int) -> bool:
     """Whether the code of so many steps, each for a register of slots, is short and its masks cheap."""
     return length(body) * registers <= _MOST_CODE and loops.can_mask(body, env)
 
 
 def fold_remainder(
-    env: Environment, loop: Loop, body: Body, begin: Scalar, end: Scalar, slots: list[Scalar], width: int, fold: Fold
+    env: Environment, loop: Loop, body: Body, window: Window, slots: list[Scalar], width: int, fold: Fold
 ) -> list[Scalar]:
-    """``slots`` after the steps ``begin .. end``, no more than there are slots; a register holds ``width`` of them."""
+    """``slots`` after the last steps of a chunk, no more than there are slots; a register holds ``width`` of them.
+
+    Memory is asked for ahead only where these are all steps: whole steps before them have set off the processor's own
+    prefetching, which further requests would disturb.
+    """
+    begin, end = window.rest, window.end
     function, lanes = env.function, slots[0].lanes
     left = subtract(env, end, begin)
     starts = range(0, lanes, width)
+    ahead = integer(prefetching.AHEAD_BYTES)
+    if begin.name != window.begin.name:
+        ahead = env.ops.select(env.ops.cmp("eq", begin, window.begin), ahead, integer(0))
     parts = [[lanes_from(env, slot, start, width) for slot in slots] for start in starts]
 
     def folded(part: int) -> list[Scalar]:
         first = add(env, begin, integer(starts[part]))
         if part % _FIRST == 0:
             for load in prefetching.contiguous_loads(body, loop.axis, body):
-                prefetching.prefetch(env.at({loop.axis: first}), load, [prefetching.AHEAD_BYTES])
+                prefetching.prefetch(env.at({loop.axis: first}), load, [ahead])
         mask = _between(env, left, starts[part], width, lanes)
         return fold(env.across(loop.axis, first, width, mask), parts[part])
 

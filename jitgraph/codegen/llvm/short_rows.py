@@ -139,5 +139,5 @@ def prefetch(loop: Loop, body: Body, env: Environment, rows: int) -> None:
         stride = coefficient(load.index, loop.axis)
         if isinstance(stride, int) and (each := stride * load.var.dtype.itemsize) <= prefetching.LINE_BYTES:
             ahead = prefetching.AHEAD_BYTES
-            distances = range(ahead, ahead + rows * each, prefetching.LINE_BYTES)
+            distances = [integer(at) for at in range(ahead, ahead + rows * each, prefetching.LINE_BYTES)]
             prefetching.prefetch(env.at({row.axis: integer(0)}), load, distances)

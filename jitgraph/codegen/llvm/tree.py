@@ -17,7 +17,7 @@ from jitgraph.codegen.llvm.index import add, multiply, subtract
 from jitgraph.codegen.llvm.scalars import Scalar
 
 _INDEX_BITS: Final = 63
-_AT_ONCE: Final = 4
+_AT_ONCE: Final = 8
 """Registers of slots that merge in registers; more of them stay in memory, where a loop merges one after another."""
 
 

@@ -4,8 +4,9 @@ A tracer stops before each instruction of the user's code (``events.py``) and re
 value stack: owners, keys, callables and arguments are the very objects. Nothing of the user's is run for it:
 attributes are looked up by storage (``lookup.py``). Every object is known by its identity: guarded steps led to it, or
 it is a container among the arguments, or the function made it.
-The standard library, installed packages and jitgraph itself are not followed, except ``jitgraph.nn`` and
-``jitgraph.optim``, which hold state of the user's; what such code may read is guarded as a whole (``calls.py``).
+The standard library, installed packages and jitgraph itself are not followed, except the modules and optimizers of
+``jitgraph.nn`` and ``jitgraph.optim``, which hold state of the user's; what code that is not followed may read is
+guarded as a whole (``calls.py``).
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from typing import Final
 
 PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _STATEFUL: Final = tuple(os.path.join(PACKAGE, name) + os.sep for name in ("nn", "optim"))
+_STATELESS: Final = os.path.join(PACKAGE, "nn", "functional") + os.sep
 _STAGING: Final = os.path.join(PACKAGE, "tracing", "script", "staging.py")  # does what the user's code would do
 _LIBRARIES: Final = tuple(
     {
@@ -32,7 +33,7 @@ def is_followed(file: str) -> bool:
         return not file.startswith(("<frozen", "<jitgraph", "<attrs", "<__array_function__"))
     path = os.path.realpath(file)
     if path.startswith(PACKAGE):
-        return path.startswith(_STATEFUL) or path == _STAGING
+        return (path.startswith(_STATEFUL) and not path.startswith(_STATELESS)) or path == _STAGING
     return not path.startswith(_LIBRARIES) and "site-packages" not in path
 
 

@@ -204,6 +204,26 @@ def test_libraries_are_not_followed() -> None:
     assert not is_followed(os.__file__) and not is_followed(np.__file__) and not is_followed(jitgraph.lifting.__file__)
 
 
+def test_functions_of_nn_are_not_followed_but_guarded(monkeypatch: pytest.MonkeyPatch) -> None:
+    import jitgraph.nn.functional as F
+
+    assert not is_followed(F.__file__)
+    sizes, options, layer = [2], {"kernel_size": 2}, jg.nn.ReLU()
+    x, image = jg.asarray([[[-1.0, 2.0], [3.0, -5.0]]]), jg.ones((1, 1, 8, 8))
+    normed = jg.trace(lambda x: F.layer_norm(x, sizes))
+    pooled = jg.trace(lambda x: F.avg_pool2d(x, **options))
+    direct, inside = jg.trace(lambda x: F.relu(x)), jg.trace(lambda x: layer(x))
+    for traced, argument in ((normed, x), (pooled, image), (direct, x), (inside, x)):
+        traced(argument)
+    sizes.insert(0, 2)
+    options["kernel_size"] = 4
+    monkeypatch.setattr(F, "relu", lambda x: x * 100)
+    np.testing.assert_allclose(np.asarray(normed(x)), np.asarray(F.layer_norm(x, [2, 2])), rtol=1e-5)
+    assert pooled(image).shape == (1, 1, 2, 2)
+    np.testing.assert_array_equal(np.asarray(direct(x)), 100 * np.asarray(x))
+    np.testing.assert_array_equal(np.asarray(inside(x)), np.asarray(layer(x)))
+
+
 @pytest.mark.parametrize(
     ("use", "way"),
     [

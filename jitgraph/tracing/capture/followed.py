@@ -11,7 +11,7 @@ from typing import Final
 
 PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _STATEFUL: Final = tuple(os.path.join(PACKAGE, name) + os.sep for name in ("nn", "optim"))
-_STATELESS: Final = os.path.join(PACKAGE, "nn", "functional") + os.sep
+_FUNCTIONS: Final = os.path.join(PACKAGE, "nn", "functional") + os.sep
 _STAGING: Final = os.path.join(PACKAGE, "tracing", "script", "staging.py")  # does what the user's code would do
 _LIBRARIES: Final = tuple(
     {
@@ -28,12 +28,18 @@ _REWRITTEN: Final[dict[CodeType, tuple[CodeType, bool]]] = {}  # code made from 
 
 @lru_cache(maxsize=4096)
 def is_followed(file: str) -> bool:
+    """Whether a trace follows code of this file: it may hold state, and is not one of the functions of ``jitgraph.nn``,
+    which read their arguments alone."""
+    return _may_hold_state(file) and not os.path.realpath(file).startswith(_FUNCTIONS)
+
+
+def _may_hold_state(file: str) -> bool:
     """Whether code of this file is the user's, or of a part of jitgraph that holds state of the user's."""
     if file.startswith("<"):
         return not file.startswith(("<frozen", "<jitgraph", "<attrs", "<__array_function__"))
     path = os.path.realpath(file)
     if path.startswith(PACKAGE):
-        return (path.startswith(_STATEFUL) and not path.startswith(_STATELESS)) or path == _STAGING
+        return path.startswith(_STATEFUL) or path == _STAGING
     return not path.startswith(_LIBRARIES) and "site-packages" not in path
 
 
@@ -62,7 +68,7 @@ def is_library_module(name: str) -> bool:
     file = getattr(module, "__file__", None)
     if name == "__main__" or (file is None and getattr(module, "__spec__", None) is None):
         return False  # a module that nobody imported was made by the user
-    return file is None or not is_followed(file)
+    return file is None or not _may_hold_state(file)
 
 
 def original_of(code: CodeType) -> tuple[CodeType, bool]:

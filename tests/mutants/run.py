@@ -11,7 +11,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -36,29 +39,40 @@ def apply(tree: Path, patch: Path, *options: str) -> None:
     assert done.returncode == 0, f"{patch.name} does not fit: {done.stderr}"
 
 
+def is_found(trees: SimpleQueue[Path], patch: Path) -> bool:
+    """Whether the tests of a patch turn red in one of ``trees`` that is free."""
+    tree = trees.get()
+    try:
+        apply(tree, patch)
+        red = run(tree, *header(patch, "test").split()).returncode == 1
+        apply(tree, patch, "--reverse")
+    finally:
+        trees.put(tree)
+    print(f"{'red ' if red else 'SURVIVED'}  {patch.stem}: {header(patch, 'fault')}", flush=True)
+    return red
+
+
 def main() -> int:
     wanted = sys.argv[1:]
     patches = [p for p in sorted(HERE.glob("*.patch")) if not wanted or p.stem in wanted]
-    survivors = []
+    workers = os.cpu_count() or 1
     with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder, "tree")
-        ignored = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", ".hypothesis")
-        shutil.copytree(ROOT, tree, ignore=ignored)
+        ignored = shutil.ignore_patterns(".git", ".venv*", "__pycache__", ".*_cache", ".hypothesis")
+        trees: SimpleQueue[Path] = SimpleQueue()
+        for number in range(workers):
+            tree = Path(folder, f"tree{number}")
+            shutil.copytree(ROOT, tree, ignore=ignored)
+            trees.put(tree)
         tests = sorted({test for p in patches for test in header(p, "test").split()})
-        healthy = run(tree, *tests)
+        healthy = run(tree, "-n", str(workers), *tests)
         if healthy.returncode != 0:
             print(healthy.stdout[-3000:])
             print("the named tests do not pass without a fault")
             return 1
-        for patch in patches:
-            apply(tree, patch)
-            result = run(tree, *header(patch, "test").split())
-            apply(tree, patch, "--reverse")
-            red = result.returncode == 1
-            survivors += [] if red else [patch.stem]
-            print(f"{'red ' if red else 'SURVIVED'}  {patch.stem}: {header(patch, 'fault')}", flush=True)
-    print(f"{len(patches) - len(survivors)} of {len(patches)} faults found")
-    return 1 if survivors or not patches else 0
+        with ThreadPoolExecutor(workers) as pool:
+            found = sum(pool.map(partial(is_found, trees), patches))
+    print(f"{found} of {len(patches)} faults found")
+    return 0 if patches and found == len(patches) else 1
 
 
 if __name__ == "__main__":

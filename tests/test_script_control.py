@@ -432,3 +432,64 @@ def test_try_and_with() -> None:
         return x
 
     refused(caught, f"inside the try statement at line {caught.__code__.co_firstlineno + 1}")
+
+
+def test_a_body_may_use_a_name_anew() -> None:
+    """What the body gives another type before it reads it is another variable, whatever the name meant before."""
+
+    def functions(x: Any, n: Any) -> Any:
+        total = x.sum()
+        for row in x:
+
+            def scaled(y: Any) -> Any:
+                return y * 0.5 + n
+
+            total = total + scaled(row)
+        for i in range(n % 3):
+
+            def scaled(y: Any) -> Any:
+                return y - n
+
+            x = scaled(x) * i
+        return x, total
+
+    def shapes(x: Any, n: Any) -> Any:
+        step = x.sum()
+        total = step
+        while n < 20:
+            step = x * 2
+            if n > 5:
+                step = step + 1
+            total = total + step.sum()
+            n = n + 1
+        return total
+
+    agree(functions)
+    agree(shapes)
+
+    def read_after(x: Any, n: Any) -> Any:
+        step = x.sum()
+        while n < 20:
+            step = x * 2
+            n = n + 1
+        return n + step.sum()
+
+    def sometimes(x: Any, n: Any) -> Any:
+        step = x.sum()
+        while n < 20:
+            if n > 5:
+                step = x * 2
+            n = n + 3
+        return n, step
+
+    def read_before(x: Any, n: Any) -> Any:
+        step = x.sum()
+        while n < 20:
+            x = x + step
+            step = x * 2
+            n = n + 1
+        return x
+
+    refused(read_after, "the variable 'step' is read but has another type after the loop at", "than before it")
+    refused(sometimes, "the variable 'step' is f64[3] in the if branch and f64[] in the else branch")
+    refused(read_before, "the variable 'step' is f64[] when the loop starts and becomes f64[3]")

@@ -36,7 +36,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import re
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, MethodType
 from typing import Any, Final
@@ -49,11 +48,11 @@ from jitgraph.tracing.function import BoundFunction, TracedFunction, trace
 from jitgraph.tracing.record.recorder import ConcretisationError
 from jitgraph.tracing.script import staging
 from jitgraph.tracing.script.callees import bound_call, staged
+from jitgraph.tracing.script.variables import unbound_name
 
 __all__ = ["script", "staging"]
 
 _ENTRIES: Final[WeakSet[Callable[..., Any]]] = WeakSet()  # what _entry made
-_NAMED: Final = re.compile(r"variable '(\w+)'|name '(\w+)'")
 
 
 def script(
@@ -123,8 +122,7 @@ def _entry(original: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return inside(*args, **kwargs)
         except NameError as error:
-            found = _NAMED.search(str(error))
-            name = next((part for part in found.groups() if part), "") if found else ""
+            name = unbound_name(error)
             if name not in recorder.dropped:
                 raise
             raise ScriptError(

@@ -36,6 +36,7 @@ from jitgraph.tracing.script.variables import (
     operand,
     same,
     title,
+    unbound_name,
     zero,
 )
 from jitgraph.tree import TreeDef
@@ -75,6 +76,15 @@ class _ReviseError(Exception):
         self.variable = variable
 
 
+class _RedefinedError(Exception):
+    """The body gives ``name`` a value that cannot be carried, as ``why`` says: it must not be read before that."""
+
+    def __init__(self, name: str, why: ScriptError) -> None:
+        super().__init__(name)
+        self.name = name
+        self.why = why
+
+
 @dataclass(slots=True)
 class Loop:
     """One loop statement that is being staged."""
@@ -91,14 +101,25 @@ class Loop:
             for name, value in before.items()
             if value is not UNBOUND and not (name in self.site.kept and isinstance(value, Tensor))
         }
+        inside = before
+        redefined: dict[str, ScriptError] = {}
         while True:
-            carry = _Carry(self, before, variables)
+            carry = _Carry(self, inside, variables)
             try:
                 with trying():
                     outputs = make(carry)
             except _ReviseError as change:
                 variables = {**variables, change.name: change.variable}
                 continue
+            except _RedefinedError as change:
+                redefined[change.name] = change.why
+                inside = {**inside, change.name: UNBOUND}
+                variables = {name: variable for name, variable in variables.items() if name != change.name}
+                continue
+            except NameError as error:
+                if (unbound := unbound_name(error)) in redefined:
+                    raise redefined[unbound] from None
+                raise
             finally:
                 self.cells.write(before)
             break
@@ -107,8 +128,11 @@ class Loop:
             value = made_here(values[name])
             set_entry(name, value) if isinstance(name, Entry) else self.cells.set(name, value)
         line = Location.of_user()
-        for dropped in carry.undefined:
+        for dropped in carry.undefined - redefined.keys():
             drop(dropped, f"is defined only in the body of the loop at {line}, which may never run")
+        for other in redefined.keys() - variables.keys():
+            self.cells.set(other, UNBOUND)
+            drop(other, f"has another type after the loop at {line} than before it, if that runs")
 
 
 class _Carry:
@@ -194,6 +218,16 @@ class _Carry:
         return _Variable.of(changed.before) if known else _Variable.starting_as_zeros(changed.after)
 
     def _next(self, name: Name, variable: _Variable, value: Any) -> list[Tensor]:
+        """The tensors of a carried variable; ScriptError where it does not keep its type, unless it may be another
+        variable of that name: one that the body defines before it reads it."""
+        try:
+            return self._carried(name, variable, value)
+        except ScriptError as error:
+            if isinstance(name, Entry) or name == RESULT or variable.start is UNBOUND or value is UNBOUND:
+                raise
+            raise _RedefinedError(name, error) from None
+
+    def _carried(self, name: Name, variable: _Variable, value: Any) -> list[Tensor]:
         if value is UNBOUND:
             raise ScriptError(f"{title(name)} has no value any more when the loop's body has run", hint=_WAY)
         if variable.structure.kind is Unsure:

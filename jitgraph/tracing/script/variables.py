@@ -7,6 +7,7 @@ tensor with which it meets.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from types import CellType, FunctionType
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -166,6 +167,15 @@ def same(a: Any, b: Any) -> bool:
     if type(a) is not type(b) or not isinstance(a, bool | int | float | complex | str | bytes | tuple | slice | range):
         return False
     return bool(a == b) and (not isinstance(a, float) or bool(np.signbit(a) == np.signbit(b)))
+
+
+_UNBOUND_NAME: Final = re.compile(r"variable '(\w+)'|name '(\w+)'")
+
+
+def unbound_name(error: NameError) -> str:
+    """The variable that has no value, or an empty text where the error does not tell."""
+    found = _UNBOUND_NAME.search(str(error))
+    return next((part for part in found.groups() if part), "") if found else ""
 
 
 def describe(value: Any) -> str:

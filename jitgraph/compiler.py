@@ -16,10 +16,10 @@ from dataclasses import field, replace
 from typing import Any, Final, TypeAlias
 
 from jitgraph import config, ir
-from jitgraph.codegen.memory import plan_memory
-from jitgraph.codegen.native import emit_llvm, image_of
-from jitgraph.codegen.schedule import MemoryPlan, Schedule
-from jitgraph.codegen.select import select
+from jitgraph.codegen.cpu.native import emit_llvm, image_of
+from jitgraph.codegen.kernels.memory import plan_memory
+from jitgraph.codegen.kernels.schedule import MemoryPlan, Schedule
+from jitgraph.codegen.lower.select import select
 from jitgraph.errors import CompileError
 from jitgraph.ir import dims
 from jitgraph.ir.fault import faults_reported
@@ -195,7 +195,7 @@ def _compile_stages(graph: Graph, target: Target, donate: Sequence[Donation]) ->
 
 
 def _verify(graph: Graph, schedule: Schedule) -> None:
-    from jitgraph.codegen.schedule_verifier import verify_schedule  # here: most processes never verify
+    from jitgraph.codegen.kernels.schedule_verifier import verify_schedule  # here: most processes never verify
 
     ir.verify(graph)
     verify_schedule(schedule)

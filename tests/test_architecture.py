@@ -141,7 +141,7 @@ def test_eager_calls_need_no_compiler() -> None:
 def test_a_compiled_call_loads_what_it_needs() -> None:
     loaded = modules_after("import jitgraph as jg; jg.trace(lambda x: x + 1)(jg.asarray([1., 2.]))")
     assert "llvmlite" in loaded
-    assert not loaded & {"networkx", "numpy.random", "concurrent.futures", "jitgraph.codegen.kernel_verifier"}
+    assert not loaded & {"networkx", "numpy.random", "concurrent.futures", "jitgraph.codegen.kernels.kernel_verifier"}
 
 
 def test_loader_imports_no_compiler() -> None:

@@ -15,12 +15,12 @@ from native_kernels import Native
 from test_llvm import Guarded
 
 from jitgraph import ops
-from jitgraph.codegen.llvm import packed
+from jitgraph.codegen.cpu import packed
+from jitgraph.codegen.cpu.native import emit_llvm
+from jitgraph.codegen.kernels.schedule import Schedule
+from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.lower import contraction
-from jitgraph.codegen.native import emit_llvm
-from jitgraph.codegen.schedule import Schedule
-from jitgraph.codegen.schedule_executor import execute_schedule
-from jitgraph.codegen.select import select
+from jitgraph.codegen.lower.select import select
 from jitgraph.compiler import Compiled, compile
 from jitgraph.dtypes import BY_SHORT_NAME
 from jitgraph.ir.builder import build

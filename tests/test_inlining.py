@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.codegen.llvm import entry, inlining, machine
-from jitgraph.codegen.schedule_executor import execute_schedule
+from jitgraph.codegen.cpu import entry, inlining
+from jitgraph.codegen.kernels.schedule_executor import execute_schedule
+from jitgraph.codegen.llvm import machine
 from jitgraph.compiler import Compiled, compile
 from jitgraph.ir.parser import parse
 from jitgraph.ir.target import Target

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jitgraph.codegen.kernel import Let, Local
+from jitgraph.codegen.kernels.kernel import Let, Local
+from jitgraph.codegen.kernels.schedule_executor import execute_schedule
+from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.codegen.lower import keeping, rows
-from jitgraph.codegen.schedule_executor import execute_schedule
-from jitgraph.codegen.traversal import statements_of
 from jitgraph.compiler import Compiled, compile
 from jitgraph.dtypes import DTYPES, DType, bfloat16, float32, float64, is_float
 from jitgraph.ir.builder import build

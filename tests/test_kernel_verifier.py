@@ -9,11 +9,11 @@ import kernel_samples
 import pytest
 
 from jitgraph import dtypes
-from jitgraph.codegen.bounds import is_inside
-from jitgraph.codegen.kernel_parser import parse_kernel
-from jitgraph.codegen.kernel_verifier import verify_kernel
-from jitgraph.codegen.schedule import Branch, Buffer, CheckSite, Launch, Pop, Schedule, Step
-from jitgraph.codegen.schedule_verifier import verify_schedule
+from jitgraph.codegen.kernels.bounds import is_inside
+from jitgraph.codegen.kernels.kernel_parser import parse_kernel
+from jitgraph.codegen.kernels.kernel_verifier import verify_kernel
+from jitgraph.codegen.kernels.schedule import Branch, Buffer, CheckSite, Launch, Pop, Schedule, Step
+from jitgraph.codegen.kernels.schedule_verifier import verify_schedule
 from jitgraph.errors import GraphError
 from jitgraph.ir.constraints import Constraint
 from jitgraph.ir.dims import Dim, parse_dim

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from jitgraph import dtypes
-from jitgraph.codegen.executor import CheckFailedError, execute_kernel
-from jitgraph.codegen.kernel_parser import parse_kernel
-from jitgraph.codegen.kernel_text import print_kernel, print_schedule
-from jitgraph.codegen.scalar_numpy import NumpyScalars
-from jitgraph.codegen.schedule import (
+from jitgraph.codegen.kernels.executor import CheckFailedError, execute_kernel
+from jitgraph.codegen.kernels.kernel_parser import parse_kernel
+from jitgraph.codegen.kernels.kernel_text import print_kernel, print_schedule
+from jitgraph.codegen.kernels.scalar_numpy import NumpyScalars
+from jitgraph.codegen.kernels.schedule import (
     Branch,
     Buffer,
     CheckSite,
@@ -27,7 +27,7 @@ from jitgraph.codegen.schedule import (
     Step,
     While,
 )
-from jitgraph.codegen.schedule_executor import execute_schedule
+from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.errors import ArgumentError, GraphError
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.constraints import Constraint

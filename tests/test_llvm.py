@@ -16,12 +16,12 @@ from native_kernels import Array, Native, NativeCheckError, run_native, schedule
 from test_llvm_scalar_ops import TARGETS, edge_values, same
 
 from jitgraph import dtypes
-from jitgraph.codegen.executor import CheckFailedError, execute_kernel
-from jitgraph.codegen.kernel import Kernel
-from jitgraph.codegen.kernel_parser import parse_kernel
+from jitgraph.codegen.cpu.native import emit_llvm
+from jitgraph.codegen.kernels.executor import CheckFailedError, execute_kernel
+from jitgraph.codegen.kernels.kernel import Kernel
+from jitgraph.codegen.kernels.kernel_parser import parse_kernel
+from jitgraph.codegen.kernels.traversal import map_dims
 from jitgraph.codegen.llvm import machine
-from jitgraph.codegen.native import emit_llvm
-from jitgraph.codegen.traversal import map_dims
 from jitgraph.dtypes import BY_SHORT_NAME, DType
 from jitgraph.errors import CompileError
 from jitgraph.ir import dims

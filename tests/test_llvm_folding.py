@@ -9,12 +9,12 @@ import pytest
 from native_kernels import Array, run_native, schedule_of
 from test_llvm_scalar_ops import FLOATS, INTEGERS, Case, edge_values, same
 
-from jitgraph.codegen.kernel import Kernel, Let, Load, Loop, LoopKind, Param, Statement, Store, Var
+from jitgraph.codegen.cpu.native import emit_llvm
+from jitgraph.codegen.kernels.kernel import Kernel, Let, Load, Loop, LoopKind, Param, Statement, Store, Var
+from jitgraph.codegen.kernels.math.functions import FUNCTIONS
 from jitgraph.codegen.llvm.builder import Function, Module
 from jitgraph.codegen.llvm.math_functions import LIBRARY_LINES, math_function
 from jitgraph.codegen.lower.scalar_ops import constant_of
-from jitgraph.codegen.math import FUNCTIONS
-from jitgraph.codegen.native import emit_llvm
 from jitgraph.dtypes import SHORT_NAMES, DType, bool_, float32, float64
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.target import Target

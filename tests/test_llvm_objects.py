@@ -14,8 +14,9 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from jitgraph.codegen.llvm import machine, panel_library
-from jitgraph.codegen.llvm.objects import in_threads, objects_of
+from jitgraph.codegen.cpu import panel_library
+from jitgraph.codegen.cpu.objects import in_threads, objects_of
+from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.undisturbed import undisturbed
 from jitgraph.compiler import Compiled, compile
 from jitgraph.ir.parser import parse

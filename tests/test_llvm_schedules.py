@@ -11,10 +11,10 @@ import pytest
 from native_kernels import Array, Native
 from test_kernels import POSITIVE, SCALE, STEP_DOWN, THREE, X, control, schedule
 
-from jitgraph.codegen.kernel_parser import parse_kernel
-from jitgraph.codegen.native import emit_llvm
-from jitgraph.codegen.schedule import Branch, Launch, MemoryPlan, Pop, Push, Schedule, While
-from jitgraph.codegen.schedule_executor import execute_schedule
+from jitgraph.codegen.cpu.native import emit_llvm
+from jitgraph.codegen.kernels.kernel_parser import parse_kernel
+from jitgraph.codegen.kernels.schedule import Branch, Launch, MemoryPlan, Pop, Push, Schedule, While
+from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.errors import JitgraphError
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from native_kernels import run_native
 
-from jitgraph.codegen.executor import execute_kernel
-from jitgraph.codegen.kernel_parser import parse_kernel
+from jitgraph.codegen.kernels.executor import execute_kernel
+from jitgraph.codegen.kernels.kernel_parser import parse_kernel
 from jitgraph.compiler import Compiled, compile
 from jitgraph.dtypes import BY_SHORT_NAME
 from jitgraph.ir.interpreter import interpret

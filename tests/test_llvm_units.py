@@ -8,10 +8,10 @@ from collections import Counter
 import numpy as np
 from native_kernels import Native, schedule_of
 
-from jitgraph.codegen.kernel import Kernel
-from jitgraph.codegen.kernel_parser import parse_kernel
-from jitgraph.codegen.llvm.units import UNIT_LINES, units
-from jitgraph.codegen.native import emit_llvm
+from jitgraph.codegen.cpu.native import emit_llvm
+from jitgraph.codegen.cpu.units import UNIT_LINES, units
+from jitgraph.codegen.kernels.kernel import Kernel
+from jitgraph.codegen.kernels.kernel_parser import parse_kernel
 from jitgraph.ir.target import Target
 
 

@@ -8,7 +8,7 @@ from coverage_table import note
 from op_loop import NOT_COMPILED, cases, label, require_same, samples_by_names, samples_of
 
 from jitgraph import dtypes
-from jitgraph.codegen.schedule_executor import execute_schedule
+from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.compiler import Compiled, compile
 from jitgraph.ir.interpreter import interpret
 from jitgraph.ops import OPS

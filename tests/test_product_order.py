@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 import jitgraph as jg
 from jitgraph import ops
-from jitgraph.codegen.kernel_text import print_schedule
-from jitgraph.codegen.schedule_executor import execute_schedule
+from jitgraph.codegen.kernels.kernel_text import print_schedule
+from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.compiler import Compiled, compile
 from jitgraph.ir.builder import build
 from jitgraph.ir.dims import Dim, DimLike

@@ -16,8 +16,8 @@ from op_loop import require_same
 from programs import Arrays, assert_same, programs
 from smooth_programs import assert_close, smooth_programs
 
-from jitgraph.codegen.llvm import parallel, ranges
-from jitgraph.codegen.schedule_executor import execute_schedule
+from jitgraph.codegen.cpu import parallel, ranges
+from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.compiler import Compiled, compile
 from jitgraph.dtypes import float32, is_bool, is_float
 from jitgraph.ir import dims

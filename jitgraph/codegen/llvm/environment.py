@@ -28,10 +28,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from jitgraph.codegen.kernel import Body, Kernel, Statement
+from jitgraph.codegen.cpu.scratch import MOST_STACK_BYTES, Scratch
+from jitgraph.codegen.kernels.kernel import Body, Kernel, Statement
 from jitgraph.codegen.llvm.builder import Function, Module
 from jitgraph.codegen.llvm.scalars import Scalar, ScalarOps
-from jitgraph.codegen.llvm.scratch import MOST_STACK_BYTES, Scratch
 from jitgraph.dtypes import DType, int64
 from jitgraph.errors import CompileError
 from jitgraph.ir.target import Target

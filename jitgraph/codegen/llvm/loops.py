@@ -11,14 +11,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
-from jitgraph.codegen.kernel import Body, Check, IndexValue, Let, Load, Loop, Statement, Store, Var
-from jitgraph.codegen.llvm import pool
+from jitgraph.codegen.cpu import pool
+from jitgraph.codegen.kernels.kernel import Body, Check, IndexValue, Let, Load, Loop, Statement, Store, Var
+from jitgraph.codegen.kernels.traversal import bodies_of
 from jitgraph.codegen.llvm.builder import Function, check
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, least, names, subtract
 from jitgraph.codegen.llvm.scalars import Scalar
 from jitgraph.codegen.llvm.structure import defined, length, merges, stored_buffers, turn_length, vector_lanes
-from jitgraph.codegen.traversal import bodies_of
 from jitgraph.dtypes import bool_, int32, int64
 from jitgraph.errors import CompileError
 

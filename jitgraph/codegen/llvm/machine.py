@@ -11,8 +11,8 @@ from typing import Any, Final
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 
+from jitgraph.codegen.cpu.units import Unit
 from jitgraph.codegen.llvm.undisturbed import undisturbed
-from jitgraph.codegen.llvm.units import Unit
 from jitgraph.errors import CompileError
 from jitgraph.ir.target import Target
 from jitgraph.runtime import forks

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Final, cast
 
+from jitgraph.codegen.kernels.math.functions import FUNCTIONS
 from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.builder import Function, Module, Value
 from jitgraph.codegen.llvm.scalars import Scalar, ScalarOps, element_type, lanes_of
-from jitgraph.codegen.math import FUNCTIONS
 from jitgraph.dtypes import BY_SHORT_NAME, SHORT_NAMES, DType
 from jitgraph.ir.target import Target
 
@@ -21,7 +21,7 @@ _DECLARED: Final = re.compile(r"^declare hidden \w+ @(m_([a-z0-9]+)_(\w+)_1)\(",
 
 
 def math_function(module: Module, function: str, dtypes: tuple[DType, ...], lanes: int) -> str:
-    """The name of the LLVM function for a math function of ``codegen.math``, for float32 and float64.
+    """The name of the LLVM function for a math function of ``codegen.kernels.math.functions``, for float32 and float64.
 
     It is inlined where it is called; a long one of single numbers is declared alone, and ``tasks`` makes it.
     Fast math stops at its door: reassociation would undo the error terms of its arithmetic.

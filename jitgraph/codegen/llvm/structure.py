@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from jitgraph.codegen.index import coefficient
-from jitgraph.codegen.kernel import Body, Contract, IndexValue, Let, Load, Local, Loop, Store, Var
+from jitgraph.codegen.kernels.index import coefficient
+from jitgraph.codegen.kernels.kernel import Body, Contract, IndexValue, Let, Load, Local, Loop, Store, Var
+from jitgraph.codegen.kernels.traversal import bodies_of
 from jitgraph.codegen.llvm.environment import Environment
-from jitgraph.codegen.traversal import bodies_of
 from jitgraph.dtypes import DType, is_bool, is_float
 from jitgraph.ir.dims import DimLike
 

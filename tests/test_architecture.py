@@ -92,6 +92,20 @@ def test_no_floor_imports_a_higher_one(path: Path) -> None:
             assert floor_of(target) <= own, f"{path}:{line}: floor {own} imports jitgraph.{target}"
 
 
+ROOMS = {"kernels": set(), "lower": {"kernels"}, "llvm": {"kernels"}, "cpu": {"kernels", "llvm"}}
+"""What each folder of codegen may import of the others: a target is a folder beside cpu/."""
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_rooms_of_codegen(room: str) -> None:
+    folder = PACKAGE / "codegen" / room
+    for path in sorted(folder.rglob("*.py")):
+        for line, imported in imports(path):
+            if imported.startswith("jitgraph.codegen."):
+                other = imported.split(".")[2]
+                assert other == room or other in ROOMS[room], f"{path}:{line} imports {imported}"
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=module_name)
 def test_heavy_libraries_stay_where_they_belong(path: Path) -> None:
     for line, imported in imports(path):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from jitgraph.codegen.cpu import contract, parallel, pool, reductions
+from jitgraph.codegen.cpu import contract, parallel, pool, reductions, serial
 from jitgraph.codegen.cpu.access import active_mask, emit_load, emit_store
 from jitgraph.codegen.kernels.kernel import Check, Contract, IndexValue, Let, Load, Local, Loop, Statement, Store
-from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.division import any_lane
 from jitgraph.codegen.llvm.environment import Environment, integer
 from jitgraph.codegen.llvm.index import index_value
+from jitgraph.codegen.llvm.let import emit_let
 from jitgraph.codegen.llvm.scalars import Scalar
 from jitgraph.errors import CompileError
 
@@ -38,25 +38,10 @@ def emit_statement(statement: Statement, env: Environment) -> None:
             if env.outermost and statement.kind in ("parallel", "vector"):
                 parallel.emit_parallel(statement, env)
             else:
-                loops.emit_loop(statement, env)
+                serial.emit_loop(statement, env)
         case Contract():
-            with env.scratch.frame():
+            with env.memory.frame():
                 contract.emit_contract(statement, env)
-
-
-def emit_let(let: Let, env: Environment) -> Scalar:
-    """The value of one scalar op."""
-    ops: Any = env.ops
-    args = [env[arg.name] for arg in let.args]
-    match let.op:
-        case "const":
-            return ops.const(let.param, let.var.dtype)  # type: ignore[no-any-return]
-        case "cast" | "bitcast":
-            return getattr(ops, let.op)(*args, let.var.dtype)  # type: ignore[no-any-return]
-        case "cmp" | "call":
-            return getattr(ops, let.op)(let.param, *args)  # type: ignore[no-any-return]
-        case op:
-            return getattr(ops, op)(*args)  # type: ignore[no-any-return]
 
 
 def emit_check(check: Check, env: Environment) -> None:

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from jitgraph.codegen.cpu import merging, packed, panels, parallel, streams
+from jitgraph.codegen.cpu import merging, packed, panels, parallel, serial, streams, vectors
+from jitgraph.codegen.cpu.work import work
 from jitgraph.codegen.kernels.kernel import Contract, Operand
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, least, multiply, subtract
 from jitgraph.codegen.llvm.scalars import Scalar
-from jitgraph.codegen.llvm.structure import work
 
 ROWS: Final = 4
 """Rows of the tile that reads its operands directly."""
@@ -110,7 +110,7 @@ def _emit_columns(contract: Contract, env: Environment, m: Scalar, rows: int) ->
         return []
 
     body = (*contract.right.body, *contract.epilogue)
-    loops.in_lanes(contract.n, body, env, integer(0), columns, count, [], tile)
+    vectors.in_lanes(contract.n, body, env, integer(0), columns, count, [], tile)
     return []
 
 
@@ -149,7 +149,7 @@ def _emit_tile(contract: Contract, env: Environment, m: Scalar, rows: int) -> No
             panels.store_vector(env, stack, at(merges, row), total)
         return merged
 
-    asking = loops.polled(env, block, contract.block_k * rows) if several else block
+    asking = serial.polled(env, block, contract.block_k * rows) if several else block
     for place, total in zip(places, loops.counted(env, integer(0), blocks, 1, zero, asking), strict=True):
         scope = env.at({contract.m: place})
         scope.bind(contract.acc.name, total)

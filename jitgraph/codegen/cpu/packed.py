@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from jitgraph.codegen.cpu import merging, panels, parallel
+from jitgraph.codegen.cpu import merging, panels, parallel, serial, vectors
 from jitgraph.codegen.cpu.tile import Tile, tile_function, tile_of, tiles_for
+from jitgraph.codegen.cpu.work import work
 from jitgraph.codegen.kernels.kernel import Contract
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, least, multiply, subtract
 from jitgraph.codegen.llvm.scalars import Scalar
-from jitgraph.codegen.llvm.structure import work
 
 RIGHT_SHARE: Final = 3 / 8
 """Of the second-level cache, for a block of the right factor; the sums and the left factor stream through the rest."""
@@ -204,7 +204,7 @@ def _emit_columns(emission: _Emission, env: Environment, rows: _Range, columns: 
             return []
 
         # An empty k has one block too: it stores zeros, and the epilogue runs.
-        asking = loops.polled(env, depth_block, loops.POLL_LENGTH) if plan.deep else depth_block
+        asking = serial.polled(env, depth_block, serial.POLL_LENGTH) if plan.deep else depth_block
         loops.counted(env, integer(0), emission.blocks, 1, [], asking)
         return []
 
@@ -319,7 +319,7 @@ def _emit_epilogue(emission: _Emission, env: Environment, sums: Scalar, rows: _R
             return carries
 
         scope = env.at({contract.m: at})
-        loops.in_lanes(contract.n, contract.epilogue, scope, *columns, plan.tile.lanes, [], step)
+        vectors.in_lanes(contract.n, contract.epilogue, scope, *columns, plan.tile.lanes, [], step)
         return []
 
     loops.counted(env, *rows, 1, [], row)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from jitgraph.codegen.cpu import vectors
 from jitgraph.codegen.cpu.access import memory_type
 from jitgraph.codegen.cpu.tile import square_function
 from jitgraph.codegen.kernels.index import coefficient
@@ -158,7 +159,7 @@ def _pack_rows(operand: Operand, axes: tuple[str, str], env: Environment, panels
             store_vector(here, panels.memory, start, value_of(operand, here, dtype))
             return carries
 
-        loops.in_lanes(own, operand.body, env.at({k: at}), begin, end, env.target.lanes(dtype.itemsize), [], step)
+        vectors.in_lanes(own, operand.body, env.at({k: at}), begin, end, env.target.lanes(dtype.itemsize), [], step)
         return []
 
     loops.counted(env, *panels.depths, 1, [], depth)
@@ -198,7 +199,7 @@ def _pack_along_places(operand: Operand, axes: tuple[str, str], env: Environment
                 store_vector(here, memory, add(env, row, subtract(env, base, first)), value_of(operand, here, dtype))
                 return carries
 
-            loops.in_lanes(own, operand.body, env.at({k: at}), first, last, lanes, [], step)
+            vectors.in_lanes(own, operand.body, env.at({k: at}), first, last, lanes, [], step)
             return []
 
         loops.counted(env, *panels.depths, 1, [], depth)
@@ -269,7 +270,7 @@ def _pack_along_depth(
                     env.function.do(f"call void @{transpose}(ptr {origin}, {stride}, ptr {to}, i64 {width})")
                 return carries
 
-            loops.in_lanes(k, operand.body, env, *panels.depths, lanes, [], step)
+            vectors.in_lanes(k, operand.body, env, *panels.depths, lanes, [], step)
             return []
 
         loops.counted(env, first, last, lanes, [], group)

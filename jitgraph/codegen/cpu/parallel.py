@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from jitgraph.codegen.cpu import pool, ranges
+from jitgraph.codegen.cpu import pool, ranges, serial, vectors
 from jitgraph.codegen.cpu.ranges import CHUNK_WORK
+from jitgraph.codegen.cpu.work import Work, work
 from jitgraph.codegen.kernels.kernel import Loop
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.builder import OK, Function, check
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, multiply, names
 from jitgraph.codegen.llvm.scalars import Scalar
-from jitgraph.codegen.llvm.structure import Work, work
 from jitgraph.dtypes import float64, int64
 from jitgraph.ir.dims import DimLike
 
@@ -35,7 +35,7 @@ def emit_parallel(loop: Loop, env: Environment) -> None:
     whole = total_work(env, work((loop,), env))
     nest, extents = _cut(_nest(loop), env)
     if not nest or (isinstance(whole, float) and whole < 2 * CHUNK_WORK):
-        loops.emit_loop(loop, env.inner())
+        serial.emit_loop(loop, env.inner())
         return
     count = integer(1)
     for level, extent in enumerate(extents):
@@ -92,7 +92,7 @@ def _emit_blocks(env: Environment, loop: Loop, begin: Scalar, end: Scalar) -> No
     s = env.ops
     extent = index_value(env, loop.extent)
     stop = s.mul(end, integer(BLOCK))
-    loops.emit_vector(loop, env, multiply(env, begin, integer(BLOCK)), s.min(stop, extent))
+    vectors.emit_vector(loop, env, multiply(env, begin, integer(BLOCK)), s.min(stop, extent))
 
 
 def _unflatten(env: Environment, flat: Scalar, counts: Sequence[Scalar]) -> list[Scalar]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from jitgraph.codegen.cpu import remainder, short_rows
+from jitgraph.codegen.cpu import remainder, serial, short_rows, vectors
 from jitgraph.codegen.cpu.accumulators import combined, element, lanes_from, memory, read, write
 from jitgraph.codegen.cpu.tree import Tree
+from jitgraph.codegen.cpu.widths import vector_lanes
 from jitgraph.codegen.kernels.kernel import Combine, Loop
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, least, subtract
 from jitgraph.codegen.llvm.scalars import Scalar
-from jitgraph.codegen.llvm.structure import gathers, is_even, length, vector_lanes
+from jitgraph.codegen.llvm.structure import gathers, is_even, length
 from jitgraph.errors import CompileError
 
 LONG_BODY: Final = 30
@@ -39,7 +40,7 @@ def emit_reduce(loop: Loop, env: Environment) -> None:
         _emit_short_rows(loop, loop.combine, env)
         return
     begin, end = loops.window(loop, env)
-    with env.scratch.frame():
+    with env.memory.frame():
         slots = _Reduction(loop, loop.combine, env, begin, end).emit()
     results = [carry.result.name for carry in loop.carries]
     if loop.slots is not None:
@@ -136,7 +137,7 @@ class _Reduction:
         def strip(first: Scalar, slots: list[Scalar]) -> list[Scalar]:
             return self._chunk(first, least(env, add(env, first, integer(_STRIP)), self.end), slots)
 
-        asking = loops.polled(env, strip, loops.POLL_LENGTH)
+        asking = serial.polled(env, strip, serial.POLL_LENGTH)
         return loops.counted(env, self.begin, self.end, _STRIP, self.init, asking)
 
     def _chunk(self, begin: Scalar, end: Scalar, init: list[Scalar]) -> list[Scalar]:
@@ -160,7 +161,7 @@ class _Reduction:
                 slots = loops.counted(env, begin, middle, loop.lanes, init, self._fold_all_slots)
             window = remainder.Window(begin, middle, end)
             return remainder.fold_remainder(env, loop, self.body, window, slots, width, self.fold)
-        return loops.in_lanes(loop.axis, self.body, env, begin, end, loop.lanes, init, self.fold)
+        return vectors.in_lanes(loop.axis, self.body, env, begin, end, loop.lanes, init, self.fold)
 
     def _fold_all_slots(self, first: Scalar, slots: list[Scalar]) -> list[Scalar]:
         """The slots after a step of each."""
@@ -239,7 +240,7 @@ class _Reduction:
                 write(env, at, folded)
             return []
 
-        loops.in_lanes(self.loop.axis, self.body, env, begin, end, vector_lanes(self.loop, env), [], step)
+        vectors.in_lanes(self.loop.axis, self.body, env, begin, end, vector_lanes(self.loop, env), [], step)
 
     def _tree(self, tree: Tree) -> list[Scalar]:
         """All steps in chunks; where slots are handed over in memory, one chunk alone does without it."""
@@ -305,6 +306,6 @@ class _Reduction:
 
         def asking(first: Scalar, carries: list[Scalar]) -> list[Scalar]:
             number = tree.number_of(subtract(self.env, first, self.begin))
-            return loops.polled(self.env, lambda _, inside: chunk(first, inside), size)(number, carries)
+            return serial.polled(self.env, lambda _, inside: chunk(first, inside), size)(number, carries)
 
         return asking

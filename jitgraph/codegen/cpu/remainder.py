@@ -10,7 +10,7 @@ from collections.abc import Callable
 from itertools import chain
 from typing import Final, NamedTuple
 
-from jitgraph.codegen.cpu import prefetching
+from jitgraph.codegen.cpu import prefetching, vectors
 from jitgraph.codegen.cpu.accumulators import joined_lanes, lanes_from
 from jitgraph.codegen.kernels.kernel import Body, Loop
 from jitgraph.codegen.llvm import loops
@@ -39,7 +39,7 @@ class Window(NamedTuple):
 
 def is_short(body: Body, env: Environment, registers: int) -> bool:
     """Whether the code of so many steps, each for a register of slots, is short and its masks cheap."""
-    return length(body) * registers <= _MOST_CODE and loops.can_mask(body, env)
+    return length(body) * registers <= _MOST_CODE and vectors.can_mask(body, env)
 
 
 def fold_remainder(

@@ -10,6 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from jitgraph.codegen.llvm.environment import Environment
+from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.dtypes import DType
 from jitgraph.errors import CompileError
 from jitgraph.runtime import loader
 
@@ -36,6 +39,14 @@ class Scratch:
                 hint="put what is large into temporary buffers instead",
             )
         return offset
+
+    def private(self, env: Environment, dtype: DType, elements: int) -> Scalar:
+        """This chunk's own memory for ``elements`` of ``dtype``, aligned to 64 bytes; on the stack where small."""
+        size = max(1, elements) * dtype.itemsize
+        if size <= MOST_STACK_BYTES:
+            return Scalar(env.function.alloca("i8", size).name, "ptr", dtype, 1)
+        address = env.function.emit("ptr", f"getelementptr i8, {env['$scratch']}, i64 {self.place(size)}")
+        return Scalar(address.name, "ptr", dtype, 1)
 
     @contextmanager
     def frame(self) -> Iterator[None]:

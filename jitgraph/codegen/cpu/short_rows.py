@@ -76,7 +76,7 @@ def row_environment(env: Environment, row: int) -> Environment:
         return lanes_from(env, value, row, 1) if value.lanes > 1 else value
 
     names = Names(env.names, of_row)
-    inner = Environment(env.function, env.kernel, env.target, names, env.scratch, env.statement)
+    inner = Environment(env.function, env.kernel, env.target, names, env.memory, env.statement)
     inner.bind(env.lanes.axis, add(env, env.lanes.base, integer(row)))
     return inner
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from jitgraph.codegen.cpu import merging, panels, parallel
+from jitgraph.codegen.cpu import merging, panels, parallel, serial, vectors
+from jitgraph.codegen.cpu.work import work
 from jitgraph.codegen.kernels.kernel import Contract
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, least, multiply, subtract
 from jitgraph.codegen.llvm.scalars import Scalar
-from jitgraph.codegen.llvm.structure import length, work
+from jitgraph.codegen.llvm.structure import length
 
 MOST_ROWS: Final = 8
 """Up to this many rows the sums of enough columns stay in the first-level cache."""
@@ -115,7 +116,7 @@ def emit_streams(contract: Contract, env: Environment, width: int, begin: Scalar
             over_sums(step)
             return []
 
-        asking = loops.polled(env, block, loops.POLL_LENGTH) if constant_of(blocks) != 1 else block
+        asking = serial.polled(env, block, serial.POLL_LENGTH) if constant_of(blocks) != 1 else block
         loops.counted(env, integer(0), blocks, 1, [], asking)
         _emit_epilogue(contract, env, (first, last), stack, width, rows)
         return []
@@ -153,7 +154,7 @@ def _emit_steps(
             panels.store_vector(env, sums, at, total)
         return carries
 
-    loops.in_lanes(contract.n, contract.right.body, env, *columns, lanes, [], step)
+    vectors.in_lanes(contract.n, contract.right.body, env, *columns, lanes, [], step)
 
 
 def _emit_epilogue(
@@ -175,7 +176,7 @@ def _emit_epilogue(
             return carries
 
         scope = env.at({contract.m: at})
-        loops.in_lanes(contract.n, contract.epilogue, scope, *columns, lanes, [], step)
+        vectors.in_lanes(contract.n, contract.epilogue, scope, *columns, lanes, [], step)
         return []
 
     loops.counted(env, integer(0), integer(rows), 1, [], row)

@@ -9,7 +9,9 @@ share. The cut follows from the text alone, so an image does not depend on the m
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
+
+from jitgraph.codegen.llvm.machine import Unit
 
 UNIT_LINES: Final = 500
 
@@ -17,13 +19,6 @@ _FUNCTION: Final = re.compile(r"^define .*?^}$", re.MULTILINE | re.DOTALL)
 _CONSTANT: Final = re.compile(r"^@(\w+) = private .*$", re.MULTILINE)
 _NAME: Final = re.compile(r"@([\w.]+)")
 _LOOPS: Final = re.compile(r" phi |<\d+ x ")
-
-
-class Unit(NamedTuple):
-    """A module of its own, and whether its speed matters."""
-
-    llvm_ir: str
-    hot: bool
 
 
 def units(llvm_ir: str) -> list[Unit]:

@@ -21,7 +21,7 @@ from jitgraph.codegen.kernels.schedule import Schedule
 from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.lower import contraction
 from jitgraph.codegen.lower.select import select
-from jitgraph.compiler import Compiled, compile
+from jitgraph.compiler import compile
 from jitgraph.dtypes import BY_SHORT_NAME
 from jitgraph.ir.builder import build
 from jitgraph.ir.graph import Graph
@@ -30,6 +30,7 @@ from jitgraph.ir.parser import parse
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.passes.fuse import fuse
+from jitgraph.runtime.executable import Executable
 
 BLOCK = 12  # steps of k in a block, so that short products have several
 
@@ -189,7 +190,7 @@ def test_padding_is_zero_whatever_is_padded(operand: str) -> None:
     graph = build(program, [TensorType(np.dtype(np.float32), shape) for shape in shapes])
     given = [np.asarray(np.random.default_rng(0).standard_normal(shape), np.float32) for shape in shapes]
     made = compile(graph)
-    assert isinstance(made, Compiled)
+    assert isinstance(made, Executable)
     np.testing.assert_allclose(made.run(given)[0], interpret(graph, given)[0], rtol=0, atol=1e-5)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import jitgraph as jg
 from jitgraph import compiler
-from jitgraph.codegen.cpu import entry
+from jitgraph.codegen.cpu import entry, native
 from jitgraph.codegen.lower import families
 from jitgraph.ir.parser import parse
 from jitgraph.ops import OPS
@@ -107,8 +107,8 @@ def test_emission(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_llvm(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    emit = compiler.emit_llvm
-    monkeypatch.setattr(compiler, "emit_llvm", lambda *args: emit(*args).replace("ret i32 0", "ret i32 nothing"))
+    emit = native.emit_llvm
+    monkeypatch.setattr(native, "emit_llvm", lambda *args: emit(*args).replace("ret i32 0", "ret i32 nothing"))
     require_report(failure(), folder, says=r"compile the graph, in the stage llvm: RuntimeError: LLVM")
 
 

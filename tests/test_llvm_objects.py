@@ -18,9 +18,10 @@ from jitgraph.codegen.cpu import panel_library
 from jitgraph.codegen.cpu.objects import in_threads, objects_of
 from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.undisturbed import undisturbed
-from jitgraph.compiler import Compiled, compile
+from jitgraph.compiler import compile
 from jitgraph.ir.parser import parse
 from jitgraph.ir.target import Target
+from jitgraph.runtime.executable import Executable
 
 PRODUCT = """graph @f(%x: f32[40, 64], %y: f32[64, 50]) -> f32[40, 50] {
   %0: f32[40, 50] = dot(%x, %y) {batch=[[],[]], contract=[[1],[0]]}
@@ -62,7 +63,7 @@ def test_the_first_failure_is_raised_and_ends_the_rest(monkeypatch: pytest.Monke
 def test_what_libraries_define_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = parse(PRODUCT)
     first = compile(graph)
-    assert isinstance(first, Compiled)
+    assert isinstance(first, Executable)
     assert panel_library.tasks(first.llvm_ir, Target.host())
     made: list[str] = []
     assemble = machine.assemble

@@ -32,6 +32,14 @@ def image_of(llvm_ir: str, target: Target) -> bytes:
     return link(objects.objects_of(llvm_ir, target), exports)
 
 
+def assembly_of(llvm_ir: str, target: Target) -> str:
+    """The assembly of a module that ``emit_llvm`` gave."""
+    with forks.whole():
+        from jitgraph.codegen.llvm import machine
+
+    return machine.asm(llvm_ir, target)
+
+
 def build_image(schedule: Schedule, target: Target) -> bytes:
     """The flat image that runs ``schedule`` on ``target``; CompileError where it cannot be had."""
     return image_of(emit_llvm(schedule, target), target)

@@ -16,7 +16,7 @@ from test_llvm import Guarded
 
 from jitgraph import ops
 from jitgraph.codegen.cpu import packed
-from jitgraph.codegen.cpu.native import emit_llvm
+from jitgraph.codegen.cpu.native import emit_module
 from jitgraph.codegen.kernels.schedule import Schedule
 from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.lower import contraction
@@ -151,7 +151,7 @@ def test_packing_touches_the_factors_alone(level: str) -> None:
 
 def test_plain_factors_are_packed_by_functions_that_are_compiled_once() -> None:
     def lines_of(text: str) -> tuple[int, int]:
-        llvm_ir = emit_llvm(select(parse(text), Target.host()), Target.host())
+        llvm_ir = emit_module(select(parse(text), Target.host()), Target.host()).text()
         return llvm_ir.count("call void @jg_pack_f32_"), llvm_ir.count("call void @jg_square_f32")
 
     product = """graph @f(%x: f32[64, 64], %y: f32[64, 64]) -> f32[64, 64] {

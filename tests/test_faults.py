@@ -14,7 +14,8 @@ import pytest
 
 import jitgraph as jg
 from jitgraph import compiler
-from jitgraph.codegen.cpu import entry, native
+from jitgraph.codegen.cpu import entry
+from jitgraph.codegen.llvm.builder import Definition
 from jitgraph.codegen.lower import families
 from jitgraph.ir.parser import parse
 from jitgraph.ops import OPS
@@ -107,8 +108,8 @@ def test_emission(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_llvm(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    emit = native.emit_llvm
-    monkeypatch.setattr(native, "emit_llvm", lambda *args: emit(*args).replace("ret i32 0", "ret i32 nothing"))
+    text = Definition.text
+    monkeypatch.setattr(Definition, "text", lambda *args, **how: text(*args, **how).replace("ret i32 0", "ret i32 no"))
     require_report(failure(), folder, says=r"compile the graph, in the stage llvm: RuntimeError: LLVM")
 
 

@@ -14,7 +14,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from jitgraph.codegen.cpu import panel_library
+from jitgraph.codegen.cpu import native
 from jitgraph.codegen.cpu.objects import in_threads, objects_of
 from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.undisturbed import undisturbed
@@ -64,13 +64,14 @@ def test_what_libraries_define_is_made_once(monkeypatch: pytest.MonkeyPatch) -> 
     graph = parse(PRODUCT)
     first = compile(graph)
     assert isinstance(first, Executable)
-    assert panel_library.tasks(first.llvm_ir, Target.host())
+    module = native.emit_module(first.stages.schedule, Target.host())
+    assert {"pack", "tile"} <= {library for library, *_ in module.required}
     made: list[str] = []
     assemble = machine.assemble
     monkeypatch.setattr(machine, "assemble", lambda text, target: made.append(text) or assemble(text, target))
-    objects = objects_of(first.llvm_ir, Target.host())
+    objects = objects_of(module, Target.host())
     assert len(made) == 1  # the kernel itself; what runs once is assembled without optimisation
-    assert objects == objects_of(first.llvm_ir, Target.host())
+    assert objects == objects_of(module, Target.host())
     x, y = np.ones((40, 64), np.float32), np.ones((64, 50), np.float32)
     assert (first.run([x, y])[0] == 64).all()
 

@@ -24,9 +24,9 @@ class CpuBackend:
     def emit(self, schedule: Schedule, target: Target, stage: Stage) -> Code:
         """The LLVM IR of the schedule and the image of it."""
         with stage("emit"):
-            llvm_ir = native.emit_llvm(schedule, target)
+            module = native.emit_module(schedule, target)
         with stage("llvm"):
-            return Code(native.image_of(llvm_ir, target), {"llvm": llvm_ir})
+            return Code(native.image_of(module, target), {"llvm": module.text()})
 
     def load(self, code: Code, signature: loader.Signature, target: Target) -> Executable:
         """The image, mapped when it is first called."""

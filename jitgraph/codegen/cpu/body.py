@@ -60,7 +60,7 @@ def emit_check(check: Check, env: Environment) -> None:
     reported = [
         _of_lane(env, env[var.name], lane) if var is not None else integer(0) for var in (check.value, check.bound)
     ]
-    env.module.declare(pool.DECLARATIONS)
+    pool.declare(env.module)
     code = function.emit(
         "i32",
         f"call i32 @jg_fail({env['$call']}, i32 {check.check}, {reported[0]}, {reported[1]}, {env['$order']})",

@@ -28,7 +28,7 @@ from jitgraph.codegen.kernels.schedule import (
     While,
 )
 from jitgraph.codegen.llvm import machine
-from jitgraph.codegen.llvm.builder import Function, Module, Value, check
+from jitgraph.codegen.llvm.builder import Definition, Function, Module, Value, check
 from jitgraph.codegen.llvm.sizes import Sizes
 from jitgraph.errors import CompileError
 from jitgraph.ir.constraints import Constraint
@@ -45,8 +45,10 @@ EXPORTS: Final = {"entry": "jg_entry", "arena_bytes": "jg_arena_bytes"}
 _STACK_TYPE: Final = "{ ptr, i64, i64 }"
 """A growable stack: its memory, the bytes in use, and its capacity."""
 
-_PUSH: Final = f"""
-define internal i32 @jg_push(ptr %host, ptr %call, ptr %stack, ptr %from, i64 %bytes) nounwind noinline {{
+_PUSH: Final = Definition(
+    "jg_push",
+    "i32 @jg_push(ptr %host, ptr %call, ptr %stack, ptr %from, i64 %bytes)",
+    f"""
 start:
   %used.at = getelementptr {_STACK_TYPE}, ptr %stack, i64 0, i32 1
   %capacity.at = getelementptr {_STACK_TYPE}, ptr %stack, i64 0, i32 2
@@ -80,10 +82,16 @@ copy:
   store i64 %more, ptr %used.at
   ret i32 0
 refuse:
-  ret i32 {loader.OUT_OF_MEMORY}
-}}
+  ret i32 {loader.OUT_OF_MEMORY}""",
+    inlined=False,
+    hot=False,
+    uses={"jg_block": 1},
+)
 
-define internal i32 @jg_pop(ptr %stack, ptr %to, i64 %bytes) nounwind noinline {{
+_POP: Final = Definition(
+    "jg_pop",
+    "i32 @jg_pop(ptr %stack, ptr %to, i64 %bytes)",
+    f"""
 start:
   %used.at = getelementptr {_STACK_TYPE}, ptr %stack, i64 0, i32 1
   %used = load i64, ptr %used.at
@@ -97,13 +105,14 @@ copy:
   store i64 %left, ptr %used.at
   ret i32 0
 refuse:
-  ret i32 {loader.SIZE_OVERFLOW}
-}}
-"""
+  ret i32 {loader.SIZE_OVERFLOW}""",
+    inlined=False,
+    hot=False,
+)
 
 
-def emit_module(schedule: Schedule, target: Target) -> str:
-    """The LLVM IR of ``schedule`` for ``target``; CompileError for a target without fused multiply-add."""
+def emit_module(schedule: Schedule, target: Target) -> Module:
+    """The LLVM module of ``schedule`` for ``target``; CompileError for a target without fused multiply-add."""
     if not target.fma:
         raise CompileError(
             f"{target.name} has no fused multiply-add, which the results of compiled code rest on",
@@ -114,7 +123,7 @@ def emit_module(schedule: Schedule, target: Target) -> str:
     entry = _Entry(module, schedule, plan, target)
     entry.emit()
     _emit_arena_bytes(module, schedule, plan.arena_bytes + entry.scratch_bytes)
-    return module.text()
+    return module
 
 
 def _apart(schedule: Schedule) -> MemoryPlan:
@@ -168,8 +177,8 @@ class _Entry:
             self.stacks[stack] = self.function.alloca(_STACK_TYPE, align=8)
             self.function.do(f"store {_STACK_TYPE} zeroinitializer, {self.stacks[stack]}")
         if self.schedule.stacks:
-            self.module.declare(pool.DECLARATIONS)
-            self.module.functions.append(_PUSH)
+            pool.declare(self.module)
+            self.module.functions += [_PUSH, _POP]
         self.stack_bytes = sizes
         self._steps(self.schedule.steps)
         self._store_values()
@@ -215,16 +224,15 @@ class _Entry:
             key = replace(kernel, name="")  # hashing a kernel goes through all of it
             known = made.get(key)
             if known is None:
-                before = len(functions)
                 with working_on(f"the kernel {kernel.name}", launch.location):
                     name, scratch_bytes = emit_kernel(kernel, self.module, self.target)
-                known = made[key] = emitted(name, scratch_bytes, functions[before:])
+                known = made[key] = emitted(name, scratch_bytes, functions[-1])
                 place[name] = len(functions) - 1
                 self.scratch_bytes = max(self.scratch_bytes, scratch_bytes)
             self.kernels[id(launch)] = known
         self.inlining = plan_inlining(self.schedule, self.kernels, self.donated)
         for name in self.inlining.functions:
-            functions[place[name]] = functions[place[name]].replace(" noinline {", " alwaysinline {", 1)
+            functions[place[name]] = replace(functions[place[name]], inlined=True)
 
     def _store_values(self) -> None:
         """Outputs that were values until now, to where the caller wants them."""
@@ -263,7 +271,7 @@ class _Entry:
                 self.places[buffer.name] = value.name
             elif buffer.role == "constant":
                 assert buffer.value is not None, buffer.name
-                self.places[buffer.name] = self.module.constant(buffer.value.value.tobytes())
+                self.places[buffer.name] = function.named(self.module.constant(buffer.value.value.tobytes()))
             elif buffer.role == "temporary":
                 if buffer.name not in self.plan.offsets:
                     raise CompileError(f"{schedule.name}: the memory plan has no place for {buffer.name}")
@@ -272,6 +280,10 @@ class _Entry:
 
     def _bytes(self, name: str) -> DimLike:
         return next(buffer.bytes for buffer in self.schedule.buffers if buffer.name == name)
+
+    def _memory_of(self, name: str) -> tuple[str, str]:
+        """The operands that say where a stacked buffer lies and how long it is."""
+        return f"ptr {self.places[name]}", f"i64 {self.stack_bytes[name]}"
 
     def _stacked(self, steps: Sequence[Step]) -> set[str]:
         """The buffers that are pushed or popped."""
@@ -308,14 +320,14 @@ class _Entry:
                 case Push(stack, buffer):
                     check(
                         self.function,
-                        f"call i32 @jg_push({self.host}, {self.call}, {self.stacks[stack]}, ptr {self.places[buffer]},"
-                        f" i64 {self.stack_bytes[buffer]})",
+                        self.function.call_of(
+                            "i32", _PUSH.name, self.host, self.call, self.stacks[stack], *self._memory_of(buffer)
+                        ),
                     )
                 case Pop(stack, buffer):
                     check(
                         self.function,
-                        f"call i32 @jg_pop({self.stacks[stack]}, ptr {self.places[buffer]},"
-                        f" i64 {self.stack_bytes[buffer]})",
+                        self.function.call_of("i32", _POP.name, self.stacks[stack], *self._memory_of(buffer)),
                     )
                 case Print():
                     self._print(step)
@@ -345,7 +357,7 @@ class _Entry:
         arguments = [str(self.host), str(self.call), str(self.scratch)]
         arguments += [f"ptr {self.places[name]}" for name in launch.buffers]
         arguments += [f"i64 {self.sizes.values[size]}" for size in launch.kernel.sizes]
-        call = f"call i32 @{kernel.name}({', '.join(arguments)})"
+        call = self.function.call_of("i32", kernel.name, *arguments)
         if kernel.can_fail:
             check(self.function, call)
         else:
@@ -395,7 +407,7 @@ class _Entry:
             ask = function.label("ask")
             function.branch(due.name, ask, go_on, likely=False)
             function.start_block(ask)
-        self.module.declare(pool.DECLARATIONS)
+        pool.declare(self.module)
         check(function, f"call i32 @jg_poll({self.host}, {self.call})")
         function.jump(go_on)
         function.start_block(go_on)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from jitgraph.codegen.kernels.schedule import Branch, Buffer, Launch, Pop, Print, Push, Schedule, Step, While
+from jitgraph.codegen.llvm.builder import Definition
 
 MOST_LINES: Final = 80
 """Of a kernel, the math functions that it calls included, for it to be inlined into a loop."""
@@ -40,11 +41,10 @@ class Emitted:
         return not self.shares and self.lines <= MOST_LINES
 
 
-def emitted(name: str, scratch_bytes: int, functions: Sequence[str]) -> Emitted:
-    """What to know of a kernel whose emission added ``functions`` to its module, its own function last."""
-    text = functions[-1]
-    lines = text.count("\n") + _MATH_LINES * text.count(" @m_")
-    return Emitted(name, scratch_bytes, lines, text.count("  ret i32 ") > 1, any("_range" in f for f in functions))
+def emitted(name: str, scratch_bytes: int, kernel: Definition) -> Emitted:
+    """What to know of a kernel whose function is ``kernel``."""
+    lines = kernel.lines + _MATH_LINES * sum(count for used, count in kernel.uses.items() if used.startswith("m_"))
+    return Emitted(name, scratch_bytes, lines, kernel.returns > 1, "jg_range" in kernel.uses)
 
 
 @dataclass(frozen=True)

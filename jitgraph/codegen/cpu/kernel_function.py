@@ -14,7 +14,7 @@ from jitgraph.ir.target import Target
 
 def emit_kernel(kernel: Kernel, module: Module, target: Target) -> tuple[str, int]:
     """Emit ``kernel`` into ``module``; gives the name of its function and the bytes of scratch memory that it takes."""
-    function = Function(module, module.unique(f"k_{kernel.name}"), "i32", attributes="nounwind noinline")
+    function = Function(module, module.unique(f"k_{kernel.name}"), "i32", attributes="nounwind", inlined=False)
     scratch = Scratch(kernel.name)
     env = Environment(function, kernel, target, Names(), scratch, emit_statement, outermost=True)
     for name in ("$host", "$call"):

@@ -5,35 +5,37 @@ from __future__ import annotations
 from jitgraph import config
 from jitgraph.codegen.cpu.linker import link
 from jitgraph.codegen.kernels.schedule import Schedule
+from jitgraph.codegen.llvm.builder import Module
 from jitgraph.ir.target import Target
 from jitgraph.runtime import forks
 
 
-def emit_llvm(schedule: Schedule, target: Target) -> str:
-    """The LLVM IR of ``schedule`` as emitted, before any pass."""
+def emit_module(schedule: Schedule, target: Target) -> Module:
+    """The LLVM module of ``schedule`` as emitted, before any pass."""
     with forks.whole():
-        from jitgraph.codegen.cpu.entry import emit_module
+        from jitgraph.codegen.cpu import entry
 
-    return emit_module(schedule, target)
+    return entry.emit_module(schedule, target)
 
 
-def image_of(llvm_ir: str, target: Target) -> bytes:
-    """The flat image of a module that ``emit_llvm`` gave."""
+def image_of(module: Module, target: Target) -> bytes:
+    """The flat image of a module that ``emit_module`` gave."""
     with forks.whole():
         from jitgraph.codegen.cpu import entry, objects, pool
         from jitgraph.codegen.llvm import machine
 
-    config.log("llvm", llvm_ir)
+    if config.logs("llvm"):
+        config.log("llvm", module.text())
     if config.logs("asm"):
-        config.log("asm", machine.asm(llvm_ir, target))
+        config.log("asm", machine.asm(module.text(), target))
     exports = dict(entry.EXPORTS)
-    if pool.DECLARATIONS in llvm_ir:
+    if pool.REQUIRED in module.required:
         exports |= pool.EXPORTS
-    return link(objects.objects_of(llvm_ir, target), exports)
+    return link(objects.objects_of(module, target), exports)
 
 
 def assembly_of(llvm_ir: str, target: Target) -> str:
-    """The assembly of a module that ``emit_llvm`` gave."""
+    """The assembly of a module, from its text."""
     with forks.whole():
         from jitgraph.codegen.llvm import machine
 
@@ -42,4 +44,4 @@ def assembly_of(llvm_ir: str, target: Target) -> str:
 
 def build_image(schedule: Schedule, target: Target) -> bytes:
     """The flat image that runs ``schedule`` on ``target``; CompileError where it cannot be had."""
-    return image_of(emit_llvm(schedule, target), target)
+    return image_of(emit_module(schedule, target), target)

@@ -280,7 +280,7 @@ def _chosen(env: Environment, emission: _Emission, rows: Scalar, columns: Scalar
 
     def by_row(vectors: int) -> str:
         names = [
-            f"@{tile_function(env, emission.contract.acc.dtype, tile._replace(rows=count, vectors=vectors))}"
+            tile_function(env, emission.contract.acc.dtype, tile._replace(rows=count, vectors=vectors))
             for count in by_rows
         ]
         return _smallest(env, rows, by_rows, names)

@@ -6,12 +6,8 @@ lies and how far its lines are apart.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from functools import cache, partial
-from typing import Final
+from functools import cache
 
-from jitgraph.codegen.cpu import tile
 from jitgraph.codegen.cpu.access import emit_load
 from jitgraph.codegen.cpu.panels import Panels, pack_here
 from jitgraph.codegen.cpu.scratch import Scratch
@@ -20,30 +16,19 @@ from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.builder import Function, Module
 from jitgraph.codegen.llvm.environment import Environment, Names
 from jitgraph.codegen.llvm.scalars import Scalar
-from jitgraph.dtypes import BY_SHORT_NAME, DType, int64
+from jitgraph.dtypes import DType, int64
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.target import Target
 
-_DECLARED: Final = re.compile(r"^declare hidden void @(jg_pack_(\w+)_(\d+)_(depth|places))\(", re.MULTILINE)
 
-
-def tasks(llvm_ir: str, target: Target) -> list[Callable[[], bytes]]:
-    """What makes the objects of ``tile`` and of this library that ``llvm_ir`` needs, each once a process."""
-    texts = [
-        pack_text(name, BY_SHORT_NAME[short], int(width), along == "depth", target)
-        for name, short, width, along in sorted(set(_DECLARED.findall(llvm_ir)))
-    ]
-    declared = "\n".join([llvm_ir, *texts])
-    return [*tile.library_tasks(declared, target), *(partial(_object, text, target) for text in texts)]
+@cache
+def pack_object(target: Target, name: str, dtype: DType, width: int, along_depth: bool) -> bytes:
+    """The object that defines a packing; made once a process."""
+    return machine.assemble(pack_module(target, name, dtype, width, along_depth).text(), target)
 
 
 @cache
-def _object(text: str, target: Target) -> bytes:
-    return machine.assemble(text, target)
-
-
-@cache
-def pack_text(name: str, dtype: DType, width: int, along_depth: bool, target: Target) -> str:
+def pack_module(target: Target, name: str, dtype: DType, width: int, along_depth: bool) -> Module:
     """A module with ``void name(ptr from, i64 stride, ptr to, i64 begin, i64 end, i64 first, i64 last, i64 extent)``.
 
     It packs places ``begin .. end`` and depths ``first .. last`` of a matrix into panels of ``width`` places. Elements
@@ -65,7 +50,7 @@ def pack_text(name: str, dtype: DType, width: int, along_depth: bool, target: Ta
     pack_here(Operand((load,), value), (own, k), env, panels, extent, along_depth)
     function.ret()
     function.finish()
-    return module.text()
+    return module
 
 
 def _emit_load(statement: Statement, env: Environment) -> None:

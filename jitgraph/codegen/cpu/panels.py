@@ -89,8 +89,10 @@ def _pack_plain(
     address = element_address(env, env["&" + load.buffer], index_value(there, load.index))
     name = f"jg_pack_{SHORT_NAMES[dtype]}_{panels.width}_{'depth' if along_depth else 'places'}"
     env.module.declare(f"declare hidden void @{name}(ptr, i64, ptr, i64, i64, i64, i64, i64) nounwind\n")
-    sizes = ", ".join(map(str, (*panels.places, *panels.depths, extent)))
-    env.function.do(f"call void @{name}(ptr {address}, {index_value(env, between)}, {panels.memory}, {sizes})")
+    env.module.require("pack", name, dtype, panels.width, along_depth)
+    matrix = f"ptr {address}", index_value(env, between)
+    sizes = (*panels.places, *panels.depths, extent)
+    env.function.do(env.function.call_of("void", name, *matrix, panels.memory, *sizes))
     return True
 
 
@@ -267,7 +269,7 @@ def _pack_along_depth(
                     store_vector(here, memory, start, load_vector(env, square, integer(0), dtype, lanes))
                 else:
                     to = element_address(env, memory, start)
-                    env.function.do(f"call void @{transpose}(ptr {origin}, {stride}, ptr {to}, i64 {width})")
+                    env.function.do(f"call void {transpose}(ptr {origin}, {stride}, ptr {to}, i64 {width})")
                 return carries
 
             vectors.in_lanes(k, operand.body, env, *panels.depths, lanes, [], step)

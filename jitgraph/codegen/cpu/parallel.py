@@ -151,7 +151,7 @@ class _Outlined:
     def __init__(self, env: Environment) -> None:
         self.outer = env
         self.name = env.module.unique(f"{env.function.name}_range")
-        self.function = Function(env.module, f"{self.name}_body", "i32", attributes="nounwind alwaysinline")
+        self.function = Function(env.module, f"{self.name}_body", "i32", attributes="nounwind", inlined=True)
         self.captured: list[Scalar] = []
         self.begin, self.end, self.order = (self._argument("i64") for _ in range(3))
         self.environment = env.outlined(self.function, self._capture)
@@ -175,15 +175,16 @@ class _Outlined:
         self.function.finish()
         self._emit_chunk()
         env, outer = self.outer, self.outer.function
-        env.module.declare(pool.DECLARATIONS)
+        pool.declare(env.module)
         env.module.declare(ranges.DECLARATION)
         context = outer.alloca("i64", ranges.SLOTS + len(self.captured), align=8)
         for place, value in enumerate(self.captured):
             outer.do(f"store {value}, {_slot(outer, context.name, ranges.SLOTS + place)}")
         amount = env.ops.const(unit_work, float64) if isinstance(unit_work, float) else unit_work
+        chunk = outer.named(self.name)
         check(
             outer,
-            f"call i32 @jg_range({env['$host']}, {env['$call']}, ptr @{self.name}, {context}, {count}, {amount})",
+            outer.call_of("i32", "jg_range", env["$host"], env["$call"], f"ptr {chunk}", context, count, amount),
         )
 
     def _emit_chunk(self) -> None:
@@ -197,8 +198,8 @@ class _Outlined:
         begin = chunk_function.emit("i64", f"mul {chunk}, {per_chunk.name}")
         stop = chunk_function.emit("i64", f"add {begin}, {per_chunk.name}")
         end = chunk_function.emit("i64", f"call i64 @llvm.smin.i64({stop}, {count})")
-        arguments = ", ".join(map(str, [begin, end, chunk, scratch, *captured]))
-        chunk_function.ret(chunk_function.emit("i32", f"call i32 @{self.function.name}({arguments})"))
+        call = chunk_function.call_of("i32", self.function.name, begin, end, chunk, scratch, *captured)
+        chunk_function.ret(chunk_function.emit("i32", call))
         chunk_function.finish()
 
 

@@ -33,6 +33,7 @@ from functools import cache
 from typing import Final
 
 from jitgraph.codegen.llvm import machine
+from jitgraph.codegen.llvm.builder import Module
 from jitgraph.ir.target import Target
 from jitgraph.runtime import loader
 
@@ -47,6 +48,17 @@ declare i32 @jg_fail(ptr, i32, i64, i64, i64) nounwind
 declare ptr @jg_block(ptr, ptr, i64) nounwind
 """
 """For modules that call the functions."""
+
+
+REQUIRED: Final = ("runtime",)
+
+
+def declare(module: Module) -> None:
+    """Let ``module`` call the functions, and have them linked."""
+    module.declare(DECLARATIONS)
+    module.require(*REQUIRED)
+    module.require("ranges")
+
 
 _SPIN_CYCLES: Final = 50_000
 _YIELD_CYCLES: Final = 500_000

@@ -61,7 +61,7 @@ def polled(env: Environment, step: Emit, size: int) -> Emit:
 
     def asking(axis: Scalar, carries: list[Scalar]) -> list[Scalar]:
         results = step(axis, carries)
-        env.module.declare(pool.DECLARATIONS)
+        pool.declare(env.module)
         ask, go_on = function.label("ask"), function.label("go_on")
         low = function.emit("i64", f"and {axis}, {every - 1}")
         due = function.emit("i1", f"icmp eq {low}, {every - 1}")

@@ -7,16 +7,15 @@ the scheme: Goto and van de Geijn 2008, "Anatomy of high-performance matrix mult
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
-from functools import cache, partial
+from collections.abc import Iterator
+from functools import cache
 from typing import Final, NamedTuple
 
 from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.builder import Function, Module, Value
 from jitgraph.codegen.llvm.environment import Environment
 from jitgraph.codegen.llvm.scalars import Scalar, ScalarOps
-from jitgraph.dtypes import BY_SHORT_NAME, SHORT_NAMES, DType
+from jitgraph.dtypes import SHORT_NAMES, DType
 from jitgraph.ir.target import Target
 
 AHEAD: Final = 16
@@ -66,7 +65,7 @@ def tiles_for(tile: Tile, rows: int | None, columns: int | None) -> tuple[tuple[
 
 
 def tile_function(env: Environment, dtype: DType, tile: Tile) -> str:
-    """The name of ``void f(i64 depth, ptr left, ptr right, ptr sums, i64 stride, i64 merges, i64 level)``, declared.
+    """The operand for ``void f(i64 depth, ptr left, ptr right, ptr sums, i64 stride, i64 merges, i64 level)``.
 
     It sums ``left[k, row] * right[k, column]`` over k from zero in order. ``sums`` (rows ``stride`` elements apart) is
     the free place on a stack of sums that are ``level`` elements apart: those of the ``merges`` places below are added,
@@ -75,34 +74,24 @@ def tile_function(env: Environment, dtype: DType, tile: Tile) -> str:
     """
     name = f"jg_tile_{SHORT_NAMES[dtype]}_{tile.rows}_{tile.vectors}"
     env.module.declare(f"declare hidden void @{name}(i64, ptr, ptr, ptr, i64, i64, i64) nounwind\n")
-    return name
+    env.module.require("tile", dtype, tile.rows, tile.vectors)
+    return env.function.named(name)
 
 
 def square_function(env: Environment, dtype: DType) -> str:
-    """The name of ``void f(ptr square, i64 stride, ptr to, i64 width)``, declared in the module.
+    """The operand for ``void f(ptr square, i64 stride, ptr to, i64 width)``, declared in the module.
 
     It writes the columns of a square of lanes by lanes, its rows ``stride`` elements apart, to rows ``width`` apart.
     """
     name = f"jg_square_{SHORT_NAMES[dtype]}"
     env.module.declare(f"declare hidden void @{name}(ptr, i64, ptr, i64) nounwind\n")
-    return name
-
-
-def library_tasks(llvm_ir: str, target: Target) -> list[Callable[[], bytes]]:
-    """What makes the objects that define what ``llvm_ir`` declares of the above, each once a process."""
-    tiles = sorted(set(re.findall(r"declare hidden void @jg_tile_(\w+)_(\d+)_(\d+)\(", llvm_ir)))
-    squares = sorted(set(re.findall(r"declare hidden void @jg_square_(\w+)\(", llvm_ir)))
-    return [
-        *(
-            partial(_tile_object, target, BY_SHORT_NAME[short], int(rows), int(vectors))
-            for short, rows, vectors in tiles
-        ),
-        *(partial(_square_object, target, BY_SHORT_NAME[short]) for short in squares),
-    ]
+    env.module.require("square", dtype)
+    return env.function.named(name)
 
 
 @cache
-def _tile_object(target: Target, dtype: DType, rows: int, vectors: int) -> bytes:
+def tile_object(target: Target, dtype: DType, rows: int, vectors: int) -> bytes:
+    """The object that defines a tile; made once a process."""
     module = Module(machine.TRIPLE)
     panels = tile_of(target, dtype)
     _emit_tile(module, panels, panels._replace(rows=rows, vectors=vectors), dtype)
@@ -110,7 +99,8 @@ def _tile_object(target: Target, dtype: DType, rows: int, vectors: int) -> bytes
 
 
 @cache
-def _square_object(target: Target, dtype: DType) -> bytes:
+def square_object(target: Target, dtype: DType) -> bytes:
+    """The object that defines a transposed square; made once a process."""
     module = Module(machine.TRIPLE)
     _emit_square(module, target.lanes(dtype.itemsize), dtype)
     return machine.assemble(module.text(), target)

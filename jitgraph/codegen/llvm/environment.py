@@ -133,6 +133,7 @@ class Environment:
             return self.at({axis: base})
         inner = self.inner()
         inner.lanes = Lanes(axis, base, count, mask)
+        self.function.hot = True
         return inner
 
     def emit(self, body: Body) -> None:

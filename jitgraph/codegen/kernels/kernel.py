@@ -192,7 +192,15 @@ class Contract:
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """A buffer of ``size`` elements on the stack, visible to the statements after it in its body and inner bodies."""
+    """A buffer of ``size`` elements, visible to the statements after it in its body and inner bodies.
+
+    Where it stands says whose it is. Inside a vector loop each lane has its own. Elsewhere in the body of a parallel
+    loop it belongs to the iteration (a chunk's stack or scratch memory; the shared memory of a block). A vector loop
+    that stores to it is over before the next statement begins: what one lane stored another may load in a later
+    statement, and no barrier is written. Inside the loop that stores, a lane loads only the elements that it stores.
+    Outside of parallel loops it belongs to the kernel, and no parallel loop sees it: iterations that may run at once
+    exchange values by params alone.
+    """
 
     buffer: str
     dtype: DType

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 from functools import cache
-from typing import Any, NoReturn
+from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from jitgraph import dtypes
 from jitgraph.codegen.kernels.bounds import is_inside, is_natural
@@ -62,11 +62,24 @@ def verify_kernel(kernel: Kernel, constraints: Sequence[Constraint] = ()) -> Non
     _Verifier(kernel, constraints).kernel_rules()
 
 
+Home: TypeAlias = Literal["param", "kernel", "iteration", "lane"]
+"""Whose memory it is: given; a local buffer's outside of parallel loops; of a parallel iteration; of one lane."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Memory:
     dtype: DType
     size: DimLike
     access: str
+    home: Home = "param"
+
+
+@dataclass(slots=True)
+class _Touched:
+    """The indices at which a vector loop stores to and loads from a buffer that its lanes share."""
+
+    stores: set[DimLike] = field(default_factory=set)
+    loads: dict[DimLike, Load] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +89,7 @@ class _Place:
     parallel: bool = True  # a parallel loop may stand here
     vector: bool = True  # a vector loop, a contraction or a reduce loop with lanes may
     stores: bool = True
-    varying: frozenset[str] = frozenset()  # the axes that are lanes
+    home: Home = "kernel"  # of what is declared here
 
 
 @dataclass(slots=True)
@@ -88,6 +101,11 @@ class _Verifier:
     memory: dict[str, _Memory] = field(default_factory=dict)  # in scope
     lanes: frozenset[str] = frozenset()  # scalars and axes that differ between lanes
     seen: set[str] = field(default_factory=set)  # every name defined so far
+    concurrent: bool = False  # inside a parallel loop
+    home: Home = "kernel"  # whose the statements are that are looked at
+    exchanged: dict[str, _Touched] = field(
+        default_factory=dict
+    )  # in a vector loop: accesses to the iteration's buffers
 
     def fail(self, statement: Statement | None, why: str) -> NoReturn:
         lines = kernel_lines(self.kernel)
@@ -199,7 +217,7 @@ class _Verifier:
                 if size < 1:
                     self.fail(statement, "a local buffer has at least one element")
                 self.seen.add(buffer)
-                self.memory[buffer] = _Memory(dtype, size, "readwrite")
+                self.memory[buffer] = _Memory(dtype, size, "readwrite", place.home)
             case Loop():
                 self.loop(statement, place)
             case Contract():
@@ -212,6 +230,16 @@ class _Verifier:
         if mask is not None:
             self.use(statement, mask, dtypes.bool_)
         memory = self.memory[buffer]
+        if memory.home == "kernel" and self.concurrent:
+            self.fail(
+                statement, f"{buffer} stands outside of the parallel loops, which exchange values by params alone"
+            )
+        if memory.home in ("kernel", "iteration") and self.home == "lane":
+            touched = self.exchanged.setdefault(buffer, _Touched())
+            if isinstance(statement, Store):
+                touched.stores.add(index)
+            else:
+                touched.loads[index] = statement
         axes = self.relevant(index)
         if mask is None and axes is not None:
             why = is_inside(index, memory.size, axes, self.constraints)
@@ -271,7 +299,9 @@ class _Verifier:
                 else:
                     self.new(loop, carry.var.name, "_v")  # the slots are not to be seen in the body
             inside = replace(place, parallel=loop.kind == "parallel", vector=place.vector and loop.kind != "vector")
-            self.body(loop.body, inside)
+            if loop.kind in _HOMES:
+                inside = replace(inside, home=_HOMES[loop.kind])
+            self.inside(loop, inside)
             for carry in loop.carries:
                 self.use(loop, carry.next)
         if loop.combine is not None:
@@ -286,7 +316,24 @@ class _Verifier:
             self.lanes |= {loop.slots.axis}
             for carry in loop.carries:
                 self.define(loop, carry.result, *self.lanes)
-            self.body(loop.slots.body, replace(place, parallel=False, vector=False))
+            self.body(loop.slots.body, replace(place, parallel=False, vector=False, home="lane"))
+
+    def inside(self, loop: Loop, place: _Place) -> None:
+        """The body of a loop; lanes may not exchange values within it."""
+        around = self.home, self.concurrent
+        self.home, self.concurrent = place.home, self.concurrent or loop.kind == "parallel"
+        if loop.kind == "vector":
+            self.exchanged = {}
+        self.body(loop.body, place)
+        if loop.kind == "vector":
+            self.no_exchange()
+        self.home, self.concurrent = around
+
+    def no_exchange(self) -> None:
+        for buffer, touched in self.exchanged.items():
+            for index, load in touched.loads.items():
+                if touched.stores and index not in touched.stores:
+                    self.fail(load, f"{buffer}[{index}] may be what another lane stores in the same loop")
 
     def window(self, loop: Loop) -> None:
         if loop.is_whole:
@@ -344,23 +391,29 @@ class _Verifier:
             self.extent(contract, extent)
             self.new(contract, axis, "_i")
         extents = dict(zip(axes, contract.extents, strict=True))
+        around, self.home, self.exchanged = self.home, "lane", {}
         for operand, used in ((contract.left, (contract.m, contract.k)), (contract.right, (contract.k, contract.n))):
             self.operand(contract, operand, {axis: extents[axis] for axis in used})
         with self.scope():
             self.axes |= {axis: extents[axis] for axis in (contract.m, contract.n)}
             self.lanes |= {contract.m, contract.n}
             self.define(contract, contract.acc, contract.m)
-            self.body(contract.epilogue, _Place(parallel=False, vector=False))
+            self.body(contract.epilogue, _Place(parallel=False, vector=False, home="lane"))
+        self.no_exchange()
+        self.home = around
 
     def operand(self, contract: Contract, operand: Operand, axes: dict[str, DimLike]) -> None:
         with self.scope():
             self.axes |= axes
             self.lanes |= axes.keys()
-            self.body(operand.body, _Place(parallel=False, vector=False, stores=False))
+            self.body(operand.body, _Place(parallel=False, vector=False, stores=False, home="lane"))
             self.use(contract, operand.value)
         dtype = operand.value.dtype
         if contract.acc.dtype not in (dtype, dtypes.float32 if is_half(dtype) else dtype) or dtypes.is_bool(dtype):
             self.fail(contract, f"{dtype.name} is not accumulated in {contract.acc.dtype.name}")
+
+
+_HOMES: Final[dict[str, Home]] = {"parallel": "iteration", "vector": "lane"}
 
 
 def _op_fault(let: Let) -> str | None:

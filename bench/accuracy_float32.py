@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph.codegen.kernel_parser import parse_kernel
-from jitgraph.codegen.math import FUNCTIONS
-from jitgraph.codegen.scalar_numpy import NumpyScalars
+from jitgraph.codegen.kernels.kernel_parser import parse_kernel
+from jitgraph.codegen.kernels.math.functions import FUNCTIONS
+from jitgraph.codegen.kernels.scalar_numpy import NumpyScalars
 from jitgraph.ops import gamma_functions, inverse_erf
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jitgraph.codegen.kernel import Body, Contract, Kernel, Let, Loop
-from jitgraph.codegen.llvm import inlining
-from jitgraph.codegen.native import build_image
-from jitgraph.codegen.schedule import Buffer, Launch, Schedule
+from jitgraph.codegen.cpu import inlining
+from jitgraph.codegen.cpu.native import build_image
+from jitgraph.codegen.kernels.kernel import Body, Contract, Kernel, Let, Loop
+from jitgraph.codegen.kernels.schedule import Buffer, Launch, Schedule
 from jitgraph.dtypes import is_float
 from jitgraph.ir import dims
 from jitgraph.ir.target import Target

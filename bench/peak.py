@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import time
 
-from jitgraph.codegen import linker
+from jitgraph.codegen.cpu import linker
 from jitgraph.codegen.llvm import machine
 from jitgraph.ir.target import Target
 from jitgraph.runtime import loader

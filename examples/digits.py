@@ -19,7 +19,7 @@ from sklearn.datasets import load_digits
 from tqdm import tqdm
 
 import jitgraph as jg
-from jitgraph.codegen.schedule import Launch
+from jitgraph.codegen.kernels.schedule import Launch
 from jitgraph.runtime import loader
 
 EPOCHS, BATCH = 30, 64

@@ -1,6 +1,8 @@
 """The one pipeline: ``compile(graph, target)`` takes a graph through passes, fusion, selection and memory to code.
 
-    graph -> gradients expanded -> passes/pipeline.py -> fuse -> select -> memory plan -> LLVM IR -> flat image
+    graph -> gradients expanded -> passes/pipeline.py -> fuse -> schedule -> memory plan -> code -> executable
+
+A backend (``codegen/backend.py``) makes the schedule and the code; all else is shared.
 
 Every stage is kept on the result for inspection. Compiled graphs are remembered by canonical text, names, lines, target
 and flags in a ``Cache`` that the caller passes in.
@@ -16,10 +18,10 @@ from dataclasses import field, replace
 from typing import Any, Final, TypeAlias
 
 from jitgraph import config, ir
-from jitgraph.codegen.memory import plan_memory
-from jitgraph.codegen.native import emit_llvm, image_of
-from jitgraph.codegen.schedule import MemoryPlan, Schedule
-from jitgraph.codegen.select import select
+from jitgraph.codegen.backend import Backend
+from jitgraph.codegen.cpu.backend import CpuBackend
+from jitgraph.codegen.kernels.memory import plan_memory
+from jitgraph.codegen.kernels.schedule import MemoryPlan, Schedule
 from jitgraph.errors import CompileError
 from jitgraph.ir import dims
 from jitgraph.ir.fault import faults_reported
@@ -48,27 +50,13 @@ class Stages:
     fused: Graph
     apart: tuple[Apart, ...]  # neighbours that fusion kept apart, and why
     schedule: Schedule
-    llvm_ir: str = ""
+    code_bytes: int = 0
     milliseconds: dict[str, float] = field(default_factory=dict)
 
     @property
     def plan(self) -> MemoryPlan | None:
         """The memory plan of the schedule."""
         return self.schedule.plan
-
-
-class Compiled(Executable):
-    """An executable that remembers its stages."""
-
-    def __init__(self, image: bytes, signature: loader.Signature, stages: Stages, target: Target) -> None:
-        def assembly() -> str:
-            from jitgraph.codegen.llvm import machine
-
-            return machine.asm(stages.llvm_ir, target)
-
-        super().__init__(image, signature, llvm_ir=stages.llvm_ir, asm=assembly)
-        self.stages = stages
-        self.target = target
 
 
 class Interpreted:
@@ -95,16 +83,16 @@ class Cache:
     """Compiled graphs of this process; safe to use from several threads.
 
     The key holds names and source lines too, which errors and the stages show. What was used least recently goes where
-    code and LLVM IR together pass ``limit`` bytes.
+    code and its texts together pass ``limit`` bytes.
     """
 
     def __init__(self, limit: int = 64 << 20) -> None:
-        self._made: OrderedDict[tuple[Any, ...], Compiled] = OrderedDict()
+        self._made: OrderedDict[tuple[Any, ...], Executable] = OrderedDict()
         self._limit = limit
         self._bytes = 0
         self._lock = forks.lock()
 
-    def find(self, key: tuple[Any, ...]) -> Compiled | None:
+    def find(self, key: tuple[Any, ...]) -> Executable | None:
         """What was compiled for ``key``."""
         with self._lock:
             found = self._made.get(key)
@@ -112,14 +100,14 @@ class Cache:
                 self._made.move_to_end(key)
             return found
 
-    def keep(self, key: tuple[Any, ...], compiled: Compiled) -> Compiled:
+    def keep(self, key: tuple[Any, ...], compiled: Executable) -> Executable:
         """Remember ``compiled``; where another thread was faster, what it made."""
         with self._lock:
             found = self._made.setdefault(key, compiled)
             if found is compiled:
-                self._bytes += _bytes_of(compiled)
+                self._bytes += compiled.stages.code_bytes
                 while self._bytes > self._limit:
-                    self._bytes -= _bytes_of(self._made.popitem(last=False)[1])
+                    self._bytes -= self._made.popitem(last=False)[1].stages.code_bytes
             return found
 
     def clear(self) -> None:
@@ -127,10 +115,6 @@ class Cache:
         with self._lock:
             self._made.clear()
             self._bytes = 0
-
-
-def _bytes_of(compiled: Compiled) -> int:
-    return len(compiled.image) + len(compiled.llvm_ir)
 
 
 def _key(graph: Graph, *others: Any) -> tuple[Any, ...]:
@@ -146,8 +130,9 @@ def compile(
     donate: Sequence[Donation] = (),
     fastmath: bool = False,
     cache: Cache | None = None,
-) -> Compiled | Interpreted:
-    """Native code for ``graph``, by default for this machine.
+    backend: Backend | None = None,
+) -> Executable | Interpreted:
+    """Native code for ``graph``, by default for this machine and by the backend of its processor.
 
     ``donate`` lists inputs whose memory outputs may take over, where the memory plan finds that safe. ``fastmath``
     allows contraction and reassociation. CompileError or UnsupportedOp where code cannot be had. Under
@@ -158,26 +143,30 @@ def compile(
             return Interpreted(expand_grads(graph))
     target = target or Target.host()
     target = replace(target, fastmath=target.fastmath or fastmath)
+    backend = backend or _CPU
     if cache is None:
-        return _compile(graph, target, donate)
-    key = _key(graph, target, tuple(donate), config.VERIFY.is_on())
+        return _compile(graph, target, donate, backend)
+    key = _key(graph, target, tuple(donate), config.VERIFY.is_on(), backend.name)
     found = cache.find(key)
-    return found if found is not None else cache.keep(key, _compile(graph, target, donate))
+    return found if found is not None else cache.keep(key, _compile(graph, target, donate, backend))
 
 
-def _compile(graph: Graph, target: Target, donate: Sequence[Donation]) -> Compiled:
+_CPU: Final = CpuBackend()
+
+
+def _compile(graph: Graph, target: Target, donate: Sequence[Donation], backend: Backend) -> Executable:
     with collector.PAUSED.inside():
-        return _compile_stages(graph, target, donate)
+        return _compile_stages(graph, target, donate, backend)
 
 
-def _compile_stages(graph: Graph, target: Target, donate: Sequence[Donation]) -> Compiled:
+def _compile_stages(graph: Graph, target: Target, donate: Sequence[Donation], backend: Backend) -> Executable:
     clock = _Clock(graph)
     with clock.stage("passes"):
         optimized = pipeline.run(graph, target, _BEFORE_FUSION)
     with clock.stage("fuse"):
         fused, apart = fuse_with_reasons(optimized, target)
     with clock.stage("select"):
-        schedule = select(fused, target, fastmath=target.fastmath)
+        schedule = backend.schedule(fused, target)
     with clock.stage("memory"):
         schedule = plan_memory(schedule, donate)
     if config.VERIFY.is_on():
@@ -186,16 +175,18 @@ def _compile_stages(graph: Graph, target: Target, donate: Sequence[Donation]) ->
     if config.logs("memory"):
         config.log("memory", _memory_text(schedule))
     stages = Stages(graph, optimized, fused, apart, schedule, milliseconds=clock.milliseconds)
-    with clock.stage("emit"):
-        stages.llvm_ir = emit_llvm(schedule, target)
-    with clock.stage("llvm"):
-        image = image_of(stages.llvm_ir, target)
+    code = backend.emit(schedule, target, clock.stage)
+    stages.code_bytes = code.bytes
     with faults_reported(graph, "signature"):
-        return Compiled(image, signature_of(graph, schedule), stages, target)
+        signature = signature_of(graph, schedule)
+    with faults_reported(graph, "load"):
+        executable = backend.load(code, signature, target)
+    executable.stages = stages
+    return executable
 
 
 def _verify(graph: Graph, schedule: Schedule) -> None:
-    from jitgraph.codegen.schedule_verifier import verify_schedule  # here: most processes never verify
+    from jitgraph.codegen.kernels.schedule_verifier import verify_schedule  # here: most processes never verify
 
     ir.verify(graph)
     verify_schedule(schedule)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jitgraph.codegen import linker
-from jitgraph.codegen.llvm import machine, pool
+from jitgraph.codegen.cpu import linker, pool
+from jitgraph.codegen.llvm import machine
 from jitgraph.ir.target import Target
 from jitgraph.runtime import loader
 

@@ -141,6 +141,73 @@ kernel @square(readwrite x: f32[n], read z: f32[n]) sizes(n) aliases(x = z) fast
 }
 """
 
+TILED_TRANSPOSE = """
+kernel @tiled_transpose(read x: f32[40*rows], write y: f32[40*rows]) sizes(rows) {
+  parallel _i0 < (rows // 16) + 1 {
+    parallel _i1 < 3 {
+      local tile: f32[272]
+      _v0: i64 = const 40
+      _v1: i64 = index rows
+      vector _i2 < 256 {
+        _v2: i64 = index (_i2 // 16) + 16*_i0
+        _v3: i64 = index (_i2 % 16) + 16*_i1
+        _v4: bool = cmp lt(_v2, _v1)
+        _v5: bool = cmp lt(_v3, _v0)
+        _v6: bool = and_(_v4, _v5)
+        _v7: f32 = load x[40*_v2 + _v3] if _v6
+        store tile[(_i2 % 16) + 17*(_i2 // 16)] = _v7
+      }
+      vector _i3 < 256 {
+        _v8: i64 = index (_i3 // 16) + 16*_i1
+        _v9: i64 = index (_i3 % 16) + 16*_i0
+        _v10: bool = cmp lt(_v8, _v0)
+        _v11: bool = cmp lt(_v9, _v1)
+        _v12: bool = and_(_v10, _v11)
+        _v13: f32 = load tile[17*(_i3 % 16) + (_i3 // 16)]
+        store y[_v8*rows + _v9] = _v13 if _v12
+      }
+    }
+  }
+}
+"""
+
+TWO_LEVEL_COLUMNS = """
+kernel @two_level_columns(read x: f32[24*rows], write y: f32[24]) sizes(rows) {
+  parallel _i0 < 2 {
+    local partial: f32[64]
+    _v0: f32 = const -0.0
+    _v1: i64 = const 24
+    _v2: i64 = index rows
+    vector _i1 < 64 {
+      _v3: i64 = index (_i1 % 16) + 16*_i0
+      _v4: bool = cmp lt(_v3, _v1)
+      _v15: f32 = serial _i2 < (rows // 4) + 1 carry(_v5: f32 = _v0) {
+        _v6: i64 = index (_i1 // 16) + 4*_i2
+        _v7: bool = cmp lt(_v6, _v2)
+        _v8: bool = and_(_v4, _v7)
+        _v9: f32 = load x[_v3 + 24*_v6] if _v8
+        _v10: f32 = add(_v5, _v9)
+        _v11: f32 = select(_v8, _v10, _v5)
+        next _v11
+      }
+      store partial[_i1] = _v15
+    }
+    vector _i3 < 16 {
+      _v16: i64 = index 16*_i0 + _i3
+      _v17: bool = cmp lt(_v16, _v1)
+      _v22: f32 = reduce _i4 < 4 carry(_v18: f32 = _v0) {
+        _v19: f32 = load partial[_i3 + 16*_i4]
+        next _v19
+      } combine(_v20: f32 with _v21: f32) {
+        _v23: f32 = add(_v20, _v21)
+        next _v23
+      }
+      store y[_v16] = _v22 if _v17
+    }
+  }
+}
+"""
+
 ALL = {
     "scale": SCALE,
     "row_sum": ROW_SUM,
@@ -151,4 +218,6 @@ ALL = {
     "reverse_tile": REVERSE_TILE,
     "shift": SHIFT,
     "in_place": IN_PLACE,
+    "tiled_transpose": TILED_TRANSPOSE,
+    "two_level_columns": TWO_LEVEL_COLUMNS,
 }

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jitgraph.codegen.kernel import Kernel
-from jitgraph.codegen.native import build_image
-from jitgraph.codegen.schedule import Buffer, CheckSite, Launch, Schedule
+from jitgraph.codegen.cpu.native import build_image
+from jitgraph.codegen.kernels.kernel import Kernel
+from jitgraph.codegen.kernels.schedule import Buffer, CheckSite, Launch, Schedule
 from jitgraph.errors import JitgraphError
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType

@@ -92,6 +92,22 @@ def test_no_floor_imports_a_higher_one(path: Path) -> None:
             assert floor_of(target) <= own, f"{path}:{line}: floor {own} imports jitgraph.{target}"
 
 
+ROOMS = {"kernels": set(), "lower": {"kernels"}, "llvm": {"kernels"}, "cpu": {"kernels", "llvm"}}
+"""What each folder of codegen may import of the others: a target is a folder beside cpu/, and its ``backend.py`` is
+where what it emits meets what lowering makes."""
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_rooms_of_codegen(room: str) -> None:
+    folder = PACKAGE / "codegen" / room
+    for path in sorted(folder.rglob("*.py")):
+        for line, imported in imports(path):
+            if imported.startswith("jitgraph.codegen."):
+                other = imported.split(".")[2]
+                meets = path.name == "backend.py" and other in ("lower", "backend")
+                assert other == room or other in ROOMS[room] or meets, f"{path}:{line} imports {imported}"
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=module_name)
 def test_heavy_libraries_stay_where_they_belong(path: Path) -> None:
     for line, imported in imports(path):
@@ -141,7 +157,7 @@ def test_eager_calls_need_no_compiler() -> None:
 def test_a_compiled_call_loads_what_it_needs() -> None:
     loaded = modules_after("import jitgraph as jg; jg.trace(lambda x: x + 1)(jg.asarray([1., 2.]))")
     assert "llvmlite" in loaded
-    assert not loaded & {"networkx", "numpy.random", "concurrent.futures", "jitgraph.codegen.kernel_verifier"}
+    assert not loaded & {"networkx", "numpy.random", "concurrent.futures", "jitgraph.codegen.kernels.kernel_verifier"}
 
 
 def test_loader_imports_no_compiler() -> None:

@@ -15,13 +15,13 @@ from native_kernels import Native
 from test_llvm import Guarded
 
 from jitgraph import ops
-from jitgraph.codegen.llvm import packed
+from jitgraph.codegen.cpu import packed
+from jitgraph.codegen.cpu.native import emit_module
+from jitgraph.codegen.kernels.schedule import Schedule
+from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.lower import contraction
-from jitgraph.codegen.native import emit_llvm
-from jitgraph.codegen.schedule import Schedule
-from jitgraph.codegen.schedule_executor import execute_schedule
-from jitgraph.codegen.select import select
-from jitgraph.compiler import Compiled, compile
+from jitgraph.codegen.lower.select import select
+from jitgraph.compiler import compile
 from jitgraph.dtypes import BY_SHORT_NAME
 from jitgraph.ir.builder import build
 from jitgraph.ir.graph import Graph
@@ -30,6 +30,7 @@ from jitgraph.ir.parser import parse
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.passes.fuse import fuse
+from jitgraph.runtime.executable import Executable
 
 BLOCK = 12  # steps of k in a block, so that short products have several
 
@@ -150,7 +151,7 @@ def test_packing_touches_the_factors_alone(level: str) -> None:
 
 def test_plain_factors_are_packed_by_functions_that_are_compiled_once() -> None:
     def lines_of(text: str) -> tuple[int, int]:
-        llvm_ir = emit_llvm(select(parse(text), Target.host()), Target.host())
+        llvm_ir = emit_module(select(parse(text), Target.host()), Target.host()).text()
         return llvm_ir.count("call void @jg_pack_f32_"), llvm_ir.count("call void @jg_square_f32")
 
     product = """graph @f(%x: f32[64, 64], %y: f32[64, 64]) -> f32[64, 64] {
@@ -189,7 +190,7 @@ def test_padding_is_zero_whatever_is_padded(operand: str) -> None:
     graph = build(program, [TensorType(np.dtype(np.float32), shape) for shape in shapes])
     given = [np.asarray(np.random.default_rng(0).standard_normal(shape), np.float32) for shape in shapes]
     made = compile(graph)
-    assert isinstance(made, Compiled)
+    assert isinstance(made, Executable)
     np.testing.assert_allclose(made.run(given)[0], interpret(graph, given)[0], rtol=0, atol=1e-5)
 
 

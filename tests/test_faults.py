@@ -14,7 +14,8 @@ import pytest
 
 import jitgraph as jg
 from jitgraph import compiler
-from jitgraph.codegen.llvm import entry
+from jitgraph.codegen.cpu import entry
+from jitgraph.codegen.llvm.builder import Definition
 from jitgraph.codegen.lower import families
 from jitgraph.ir.parser import parse
 from jitgraph.ops import OPS
@@ -107,14 +108,14 @@ def test_emission(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_llvm(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    emit = compiler.emit_llvm
-    monkeypatch.setattr(compiler, "emit_llvm", lambda *args: emit(*args).replace("ret i32 0", "ret i32 nothing"))
+    text = Definition.text
+    monkeypatch.setattr(Definition, "text", lambda *args, **how: text(*args, **how).replace("ret i32 0", "ret i32 no"))
     require_report(failure(), folder, says=r"compile the graph, in the stage llvm: RuntimeError: LLVM")
 
 
 def test_verifier(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JITGRAPH_VERIFY", "1")
-    monkeypatch.setattr("jitgraph.codegen.schedule_verifier.verify_schedule", {}.pop)
+    monkeypatch.setattr("jitgraph.codegen.kernels.schedule_verifier.verify_schedule", {}.pop)
     require_report(failure(), folder, says=r"compile the graph, in the stage verify: KeyError")
 
 
@@ -127,7 +128,7 @@ def test_what_cannot_be_kept_is_said(folder: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("kind", [MemoryError, KeyboardInterrupt, jg.errors.ShapeError])
 def test_what_is_no_fault_passes(kind: type[BaseException], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "def plan_memory(*args): raise kind('as it was')"
-    space: dict[str, Any] = {"__name__": "jitgraph.codegen.memory", "kind": kind}
+    space: dict[str, Any] = {"__name__": "jitgraph.codegen.kernels.memory", "kind": kind}
     exec(text, space)
     monkeypatch.setattr(compiler, "plan_memory", space["plan_memory"])
     with pytest.raises(kind, match="as it was"):

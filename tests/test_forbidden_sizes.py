@@ -34,6 +34,7 @@ from jitgraph.ir.printer import print_graph
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import OPS
 from jitgraph.runtime import loader
+from jitgraph.runtime.executable import Executable
 
 Sizes = dict[str, int]
 
@@ -121,7 +122,7 @@ NAMES = [
 def save(graph: Graph, path: Path) -> loader.Entry:
     """The graph in a file as ``jg.save`` writes it; the compiled entry."""
     made = compiler.compile(graph)
-    assert isinstance(made, compiler.Compiled)
+    assert isinstance(made, Executable)
     signature = replace(made.signature, name="forward")
     entry = SavedEntry(signature, print_graph(graph, full=True), {made.target.name: made.image})
     write_artifact(path, entries={"forward": entry}, weights={}, metadata={})

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from op_loop import require_same
 
 from jitgraph import dtypes
-from jitgraph.codegen.memory import plan_memory
-from jitgraph.codegen.memory_verifier import verify_plan
-from jitgraph.codegen.schedule_executor import execute_schedule
-from jitgraph.codegen.select import select
+from jitgraph.codegen.kernels.memory import plan_memory
+from jitgraph.codegen.kernels.memory_verifier import verify_plan
+from jitgraph.codegen.kernels.schedule_executor import execute_schedule
+from jitgraph.codegen.lower.select import select
 from jitgraph.ir.builder import build
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph

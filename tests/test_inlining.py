@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.codegen.llvm import entry, inlining, machine
-from jitgraph.codegen.schedule_executor import execute_schedule
-from jitgraph.compiler import Compiled, compile
+from jitgraph.codegen.cpu import entry, inlining
+from jitgraph.codegen.kernels.schedule_executor import execute_schedule
+from jitgraph.codegen.llvm import machine
+from jitgraph.compiler import compile
 from jitgraph.ir.parser import parse
 from jitgraph.ir.target import Target
+from jitgraph.runtime.executable import Executable
 
 
 @pytest.fixture(autouse=True)
@@ -47,13 +49,13 @@ def newton(shape: str) -> str:
 }}"""
 
 
-def made(text: str, **options: Any) -> Compiled:
+def made(text: str, **options: Any) -> Executable:
     compiled = compile(parse(text), **options)
-    assert isinstance(compiled, Compiled)
+    assert isinstance(compiled, Executable)
     return compiled
 
 
-def check(compiled: Compiled, arrays: Sequence[Any]) -> None:
+def check(compiled: Executable, arrays: Sequence[Any]) -> None:
     """Native code and the executor give the same bits, twice."""
     expected = execute_schedule(compiled.stages.schedule, [np.array(x) for x in arrays])
     for _ in range(2):
@@ -61,7 +63,7 @@ def check(compiled: Compiled, arrays: Sequence[Any]) -> None:
             assert found.tobytes() == np.asarray(wanted).tobytes()
 
 
-def entry_of(compiled: Compiled) -> str:
+def entry_of(compiled: Executable) -> str:
     """The entry function after LLVM's passes."""
     text = machine.optimise(compiled.llvm_ir, Target.host())
     found = re.search(r"^define .*@jg_entry\(.*?^}", text, re.MULTILINE | re.DOTALL)

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jitgraph.codegen.kernel import Let, Local
+from jitgraph.codegen.kernels.kernel import Let, Local
+from jitgraph.codegen.kernels.schedule_executor import execute_schedule
+from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.codegen.lower import keeping, rows
-from jitgraph.codegen.schedule_executor import execute_schedule
-from jitgraph.codegen.traversal import statements_of
-from jitgraph.compiler import Compiled, compile
+from jitgraph.compiler import compile
 from jitgraph.dtypes import DTYPES, DType, bfloat16, float32, float64, is_float
 from jitgraph.ir.builder import build
 from jitgraph.ir.dims import Dim
@@ -20,6 +20,7 @@ from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import add, erf, exp, mul, reduce_prod, reduce_sum, softmax
 from jitgraph.ops.reduction import restore
+from jitgraph.runtime.executable import Executable
 
 
 @pytest.fixture(autouse=True)
@@ -31,19 +32,19 @@ def graph_of(function: Callable[[Any], Any], dtype: DType, shape: tuple[Any, ...
     return build(function, [TensorType(dtype, shape)])
 
 
-def compiled(graph: Graph) -> Compiled:
+def compiled(graph: Graph) -> Executable:
     made = compile(graph, donate=[(0, 0)] if graph.inputs[0].type == graph.outputs[0].type else [])
-    assert isinstance(made, Compiled)
+    assert isinstance(made, Executable)
     return made
 
 
-def calls(made: Compiled) -> int:
+def calls(made: Executable) -> int:
     """The calls of math functions that stand in the kernels."""
     bodies = [launch.kernel.body for launch in made.stages.schedule.steps]  # type: ignore[union-attr]
     return sum(isinstance(s, Let) and s.op == "call" for body in bodies for s in statements_of(body))
 
 
-def locals_of(made: Compiled) -> int:
+def locals_of(made: Executable) -> int:
     bodies = [launch.kernel.body for launch in made.stages.schedule.steps]  # type: ignore[union-attr]
     return sum(isinstance(s, Local) for body in bodies for s in statements_of(body))
 

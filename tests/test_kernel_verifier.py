@@ -9,11 +9,11 @@ import kernel_samples
 import pytest
 
 from jitgraph import dtypes
-from jitgraph.codegen.bounds import is_inside
-from jitgraph.codegen.kernel_parser import parse_kernel
-from jitgraph.codegen.kernel_verifier import verify_kernel
-from jitgraph.codegen.schedule import Branch, Buffer, CheckSite, Launch, Pop, Schedule, Step
-from jitgraph.codegen.schedule_verifier import verify_schedule
+from jitgraph.codegen.kernels.bounds import is_inside
+from jitgraph.codegen.kernels.kernel_parser import parse_kernel
+from jitgraph.codegen.kernels.kernel_verifier import verify_kernel
+from jitgraph.codegen.kernels.schedule import Branch, Buffer, CheckSite, Launch, Pop, Schedule, Step
+from jitgraph.codegen.kernels.schedule_verifier import verify_schedule
 from jitgraph.errors import GraphError
 from jitgraph.ir.constraints import Constraint
 from jitgraph.ir.dims import Dim, parse_dim
@@ -27,6 +27,18 @@ def test_sound_kernels_pass(text: str) -> None:
 
 S = kernel_samples
 BROKEN = [
+    (
+        S.TWO_LEVEL_COLUMNS,
+        "  parallel _i0 < 2 {\n    local partial: f32[64]\n",
+        "  local partial: f32[64]\n  parallel _i0 < 2 {\n",
+        "partial stands outside of the parallel loops",
+    ),
+    (
+        S.TILED_TRANSPOSE,
+        "store tile[(_i2 % 16) + 17*(_i2 // 16)] = _v7",
+        "store tile[(_i2 % 16) + 17*(_i2 // 16)] = _v7\n_v20: f32 = load tile[_i2]",
+        "may be what another lane stores in the same loop",
+    ),
     # what is changed in which kernel, and what the error says
     (S.SCALE, "_v1: f32 = const 1.5", "_v1: f32 = const 1.5\n_v0: f32 = const 1.5", "_v0 is defined twice"),
     (S.SCALE, "sizes(n)", "sizes(m)", "n in n is no size"),

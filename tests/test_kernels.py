@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from jitgraph import dtypes
-from jitgraph.codegen.executor import CheckFailedError, execute_kernel
-from jitgraph.codegen.kernel_parser import parse_kernel
-from jitgraph.codegen.kernel_text import print_kernel, print_schedule
-from jitgraph.codegen.scalar_numpy import NumpyScalars
-from jitgraph.codegen.schedule import (
+from jitgraph.codegen.kernels.executor import CheckFailedError, execute_kernel
+from jitgraph.codegen.kernels.kernel_parser import parse_kernel
+from jitgraph.codegen.kernels.kernel_text import print_kernel, print_schedule
+from jitgraph.codegen.kernels.scalar_numpy import NumpyScalars
+from jitgraph.codegen.kernels.schedule import (
     Branch,
     Buffer,
     CheckSite,
@@ -27,7 +27,7 @@ from jitgraph.codegen.schedule import (
     Step,
     While,
 )
-from jitgraph.codegen.schedule_executor import execute_schedule
+from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.errors import ArgumentError, GraphError
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.constraints import Constraint
@@ -167,6 +167,20 @@ def test_accesses_out_of_bounds_are_found(vectorise: bool) -> None:
     assert "_v0: f32 = load x[_i0 + 1]" in str(failed.value)
     with pytest.raises(GraphError, match="index -1 is outside of x"):
         run(kernel_samples.SHIFT.replace(" if _v2", ""), vectorise, x=x, y=y, n=4)
+
+
+@pytest.mark.parametrize("vectorise", [True, False])
+@pytest.mark.parametrize("rows", [0, 1, 16, 37])
+def test_a_block_exchanges_elements_in_its_local_memory(rows: int, vectorise: bool) -> None:
+    """Kernels as a target with shared memory has them: a transposition by tiles, and column sums in two levels."""
+    x = np.random.default_rng(rows).standard_normal((rows, 40)).astype(np.float32)
+    y = np.full(40 * rows, np.nan, np.float32)
+    run(kernel_samples.TILED_TRANSPOSE, vectorise, x=x.ravel(), y=y, rows=rows)
+    np.testing.assert_array_equal(y.reshape(40, rows), x.T)
+    total = np.full(24, np.nan, np.float32)
+    run(kernel_samples.TWO_LEVEL_COLUMNS, vectorise, x=x[:, :24].ravel(), y=total, rows=rows)
+    parts = [np.float32(-0.0) + sum((row for row in x[start::4, :24]), np.float32(-0.0)) for start in range(4)]
+    np.testing.assert_array_equal(total, np.broadcast_to(parts[0] + parts[1] + parts[2] + parts[3], 24))
 
 
 def test_races_wrong_stores_and_shared_memory_are_found() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from handwritten import ENTRY, buffer, entry, image, spec
 
-from jitgraph.codegen import linker
+from jitgraph.codegen.cpu import linker
 from jitgraph.codegen.llvm import machine
 from jitgraph.errors import CompileError, UnsupportedOp
 from jitgraph.ir.target import Target

@@ -16,12 +16,12 @@ from native_kernels import Array, Native, NativeCheckError, run_native, schedule
 from test_llvm_scalar_ops import TARGETS, edge_values, same
 
 from jitgraph import dtypes
-from jitgraph.codegen.executor import CheckFailedError, execute_kernel
-from jitgraph.codegen.kernel import Kernel
-from jitgraph.codegen.kernel_parser import parse_kernel
+from jitgraph.codegen.cpu.native import emit_module
+from jitgraph.codegen.kernels.executor import CheckFailedError, execute_kernel
+from jitgraph.codegen.kernels.kernel import Kernel
+from jitgraph.codegen.kernels.kernel_parser import parse_kernel
+from jitgraph.codegen.kernels.traversal import map_dims
 from jitgraph.codegen.llvm import machine
-from jitgraph.codegen.native import emit_llvm
-from jitgraph.codegen.traversal import map_dims
 from jitgraph.dtypes import BY_SHORT_NAME, DType
 from jitgraph.errors import CompileError
 from jitgraph.ir import dims
@@ -276,18 +276,18 @@ def test_no_library_call_and_nothing_writable(target: str) -> None:
     """The linker refuses both; every access of every dtype passes it, and so do its assembly's calls."""
     for short in BY_SHORT_NAME:
         kernels = [replace(sample(text, T=short), name=name) for name, text in llvm_samples.ACCESS.items()]
-        text = machine.asm(emit_llvm(schedule_of(*kernels[:3]), Target.named(target)), Target.named(target))
+        text = machine.asm(emit_module(schedule_of(*kernels[:3]), Target.named(target)).text(), Target.named(target))
         called = {line.split()[1] for line in text.splitlines() if line.strip().startswith("call") and "*" not in line}
         assert all(name.startswith(("k_", "jg_", "mem")) for name in called), (short, called)
 
 
 def test_equal_kernels_are_emitted_once() -> None:
     kernel = parse_kernel(llvm_samples.ARGMAX)
-    ir = emit_llvm(schedule_of(kernel, replace(kernel, name="twin")), Target.host())
+    ir = emit_module(schedule_of(kernel, replace(kernel, name="twin")), Target.host()).text()
     assert ir.count("define internal i32 @k_") == 1
     assert ir.count("call i32 @k_k(") == 2
 
 
 def test_a_level_without_fma_is_refused() -> None:
     with pytest.raises(CompileError, match="x86-64-v2"):
-        emit_llvm(schedule_of(parse_kernel(llvm_samples.ARGMAX)), Target.named("x86-64-v2"))
+        emit_module(schedule_of(parse_kernel(llvm_samples.ARGMAX)), Target.named("x86-64-v2"))

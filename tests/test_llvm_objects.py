@@ -14,12 +14,14 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from jitgraph.codegen.llvm import machine, panel_library
-from jitgraph.codegen.llvm.objects import in_threads, objects_of
+from jitgraph.codegen.cpu import native
+from jitgraph.codegen.cpu.objects import in_threads, objects_of
+from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.undisturbed import undisturbed
-from jitgraph.compiler import Compiled, compile
+from jitgraph.compiler import compile
 from jitgraph.ir.parser import parse
 from jitgraph.ir.target import Target
+from jitgraph.runtime.executable import Executable
 
 PRODUCT = """graph @f(%x: f32[40, 64], %y: f32[64, 50]) -> f32[40, 50] {
   %0: f32[40, 50] = dot(%x, %y) {batch=[[],[]], contract=[[1],[0]]}
@@ -61,14 +63,15 @@ def test_the_first_failure_is_raised_and_ends_the_rest(monkeypatch: pytest.Monke
 def test_what_libraries_define_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = parse(PRODUCT)
     first = compile(graph)
-    assert isinstance(first, Compiled)
-    assert panel_library.tasks(first.llvm_ir, Target.host())
+    assert isinstance(first, Executable)
+    module = native.emit_module(first.stages.schedule, Target.host())
+    assert {"pack", "tile"} <= {library for library, *_ in module.required}
     made: list[str] = []
     assemble = machine.assemble
     monkeypatch.setattr(machine, "assemble", lambda text, target: made.append(text) or assemble(text, target))
-    objects = objects_of(first.llvm_ir, Target.host())
+    objects = objects_of(module, Target.host())
     assert len(made) == 1  # the kernel itself; what runs once is assembled without optimisation
-    assert objects == objects_of(first.llvm_ir, Target.host())
+    assert objects == objects_of(module, Target.host())
     x, y = np.ones((40, 64), np.float32), np.ones((64, 50), np.float32)
     assert (first.run([x, y])[0] == 64).all()
 

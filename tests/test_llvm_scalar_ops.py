@@ -10,8 +10,8 @@ import pytest
 from native_kernels import Array, Native, schedule_of
 
 from jitgraph import dtypes
-from jitgraph.codegen.kernel import Body, Kernel, Let, Load, Loop, LoopKind, Param, Store, Var
-from jitgraph.codegen.scalar_numpy import NumpyScalars
+from jitgraph.codegen.kernels.kernel import Body, Kernel, Let, Load, Loop, LoopKind, Param, Store, Var
+from jitgraph.codegen.kernels.scalar_numpy import NumpyScalars
 from jitgraph.dtypes import DTYPES, SHORT_NAMES, DType, bool_
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.target import Target

@@ -11,10 +11,10 @@ import pytest
 from native_kernels import Array, Native
 from test_kernels import POSITIVE, SCALE, STEP_DOWN, THREE, X, control, schedule
 
-from jitgraph.codegen.kernel_parser import parse_kernel
-from jitgraph.codegen.native import emit_llvm
-from jitgraph.codegen.schedule import Branch, Launch, MemoryPlan, Pop, Push, Schedule, While
-from jitgraph.codegen.schedule_executor import execute_schedule
+from jitgraph.codegen.cpu.native import emit_module
+from jitgraph.codegen.kernels.kernel_parser import parse_kernel
+from jitgraph.codegen.kernels.schedule import Branch, Launch, MemoryPlan, Pop, Push, Schedule, While
+from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.errors import JitgraphError
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim
@@ -153,5 +153,5 @@ kernel @add(read x: f32[n], read z: f32[n], write y: f32[n]) sizes(n) {
 
 
 def test_text_is_the_same_each_time() -> None:
-    made = {emit_llvm(schedule(THREE), Target.host()) for _ in range(2)}
+    made = {emit_module(schedule(THREE), Target.host()).text() for _ in range(2)}
     assert len(made) == 1

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from native_kernels import run_native
 
-from jitgraph.codegen.executor import execute_kernel
-from jitgraph.codegen.kernel_parser import parse_kernel
-from jitgraph.compiler import Compiled, compile
+from jitgraph.codegen.kernels.executor import execute_kernel
+from jitgraph.codegen.kernels.kernel_parser import parse_kernel
+from jitgraph.compiler import compile
 from jitgraph.dtypes import BY_SHORT_NAME
 from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.parser import parse
 from jitgraph.ir.target import Target
+from jitgraph.runtime.executable import Executable
 
 TARGETS = [name for name in ("x86-64-v3", "x86-64-v4") if name <= Target.host().name]
 
@@ -42,7 +43,7 @@ def test_select_of_bits_merged_by_a_constant(merge: str, short: str) -> None:
 }}"""
         graph = parse(text.replace("T", short))
         compiled = compile(graph)
-        assert isinstance(compiled, Compiled)
+        assert isinstance(compiled, Executable)
         (wanted,), (found,) = interpret(graph, [x, y, picks]), compiled.run([x, y, picks])
         np.testing.assert_array_equal(found, wanted, err_msg=f"mask {mask}, select {order}")
 

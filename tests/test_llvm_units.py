@@ -8,10 +8,10 @@ from collections import Counter
 import numpy as np
 from native_kernels import Native, schedule_of
 
-from jitgraph.codegen.kernel import Kernel
-from jitgraph.codegen.kernel_parser import parse_kernel
-from jitgraph.codegen.llvm.units import UNIT_LINES, units
-from jitgraph.codegen.native import emit_llvm
+from jitgraph.codegen.cpu.native import emit_module
+from jitgraph.codegen.cpu.units import UNIT_LINES, units
+from jitgraph.codegen.kernels.kernel import Kernel
+from jitgraph.codegen.kernels.kernel_parser import parse_kernel
 from jitgraph.ir.target import Target
 
 
@@ -36,8 +36,8 @@ KERNELS = [shifted(place) for place in range(12)]
 
 
 def test_each_function_is_defined_once() -> None:
-    ir = emit_llvm(schedule_of(*KERNELS), Target.host())
-    parts = units(ir)
+    module = emit_module(schedule_of(*KERNELS), Target.host())
+    parts, ir = units(module), module.text()
     heads = [re.findall(r"^define .*", part.llvm_ir, re.MULTILINE) for part in parts]
     kept = Counter(re.search(r"@([\w.]+)", head)[1] for found in heads for head in found if "alwaysinline" not in head)  # type: ignore[index]
     whole = re.findall(r"^define .*", ir, re.MULTILINE)
@@ -47,9 +47,9 @@ def test_each_function_is_defined_once() -> None:
 
 
 def test_a_unit_is_no_longer_than_it_has_to_be() -> None:
-    assert len(units(emit_llvm(schedule_of(KERNELS[0]), Target.host()))) == 2
+    assert len(units(emit_module(schedule_of(KERNELS[0]), Target.host()))) == 2
     assert all(
-        part.llvm_ir.count("\n") < 4 * UNIT_LINES for part in units(emit_llvm(schedule_of(*KERNELS), Target.host()))
+        part.llvm_ir.count("\n") < 4 * UNIT_LINES for part in units(emit_module(schedule_of(*KERNELS), Target.host()))
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.compiler import Compiled, compile
+from jitgraph.compiler import compile
 from jitgraph.runtime.executable import Executable
 from jitgraph.runtime.loader import Runtime
 
@@ -41,7 +41,7 @@ def test_the_host_is_asked_by_the_calling_thread_alone_and_obeyed_by_all(name: s
     rows = 3 if "few" in name else 9
     graph = jg.trace(lambda x: program(x)).lower(np.ones((rows, 1), dtype)).graph
     compiled = compile(graph)
-    assert isinstance(compiled, Compiled)
+    assert isinstance(compiled, Executable)
     runtime = Runtime(threads=threads)
     asked: list[int] = []
     enough = 1 if threads == 1 else 8  # by chance the calling thread might be the first a few times

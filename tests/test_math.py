@@ -16,8 +16,8 @@ import pytest
 from numpy.typing import NDArray
 
 from jitgraph import dtypes
-from jitgraph.codegen.math import FUNCTIONS
-from jitgraph.codegen.scalar_numpy import NumpyScalars
+from jitgraph.codegen.kernels.math.functions import FUNCTIONS
+from jitgraph.codegen.kernels.scalar_numpy import NumpyScalars
 from jitgraph.ops import gamma_functions, inverse_erf
 
 Array = NDArray[Any]

@@ -11,11 +11,11 @@ import pytest
 from op_loop import require_same
 
 from jitgraph import dtypes
-from jitgraph.codegen.memory import plan_memory
-from jitgraph.codegen.memory_verifier import verify_plan
-from jitgraph.codegen.schedule import Launch, MemoryPlan, Schedule, While
-from jitgraph.codegen.schedule_executor import execute_schedule
-from jitgraph.codegen.select import select
+from jitgraph.codegen.kernels.memory import plan_memory
+from jitgraph.codegen.kernels.memory_verifier import verify_plan
+from jitgraph.codegen.kernels.schedule import Launch, MemoryPlan, Schedule, While
+from jitgraph.codegen.kernels.schedule_executor import execute_schedule
+from jitgraph.codegen.lower.select import select
 from jitgraph.errors import GraphError
 from jitgraph.ir import dims
 from jitgraph.ir.builder import build

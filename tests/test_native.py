@@ -1,4 +1,4 @@
-"""Compiled code gives what the slow executor of its schedule gives, bit for bit, for the whole op table."""
+"""Executable code gives what the slow executor of its schedule gives, bit for bit, for the whole op table."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from coverage_table import note
 from op_loop import NOT_COMPILED, cases, label, require_same, samples_by_names, samples_of
+from slow_backend import Executed, SlowBackend
 
 from jitgraph import dtypes
-from jitgraph.codegen.schedule_executor import execute_schedule
-from jitgraph.compiler import Compiled, compile
+from jitgraph.codegen.kernels.schedule_executor import execute_schedule
+from jitgraph.compiler import compile
 from jitgraph.ir.interpreter import interpret
 from jitgraph.ops import OPS
+from jitgraph.runtime.executable import Executable
 
 
 @pytest.fixture(autouse=True)
@@ -23,10 +25,10 @@ def verified(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_native_equals_executor(case: tuple[str, dtypes.DType]) -> None:
     sampled = samples_of(*case)
     compiled = compile(sampled.graph)
-    assert isinstance(compiled, Compiled)
+    executed = compile(sampled.graph, backend=SlowBackend())
+    assert isinstance(compiled, Executable) and compiled.image and isinstance(executed, Executed)
     arguments = [np.asarray(x) for x in sampled.arguments]
-    expected = execute_schedule(compiled.stages.schedule, arguments)
-    require_same(expected, compiled.run(arguments), ulps=0.0)
+    require_same(executed.run(arguments), compiled.run(arguments), ulps=0.0)
     note(case[0], "native", sampled.samples)
 
 
@@ -38,7 +40,7 @@ def test_named_sizes_agree_with_numbers(name: str) -> None:
     if case is None:
         return
     compiled = compile(case.graph)
-    assert isinstance(compiled, Compiled)
+    assert isinstance(compiled, Executable)
     arguments = [np.asarray(x) for x in case.arguments]
     require_same(execute_schedule(compiled.stages.schedule, arguments), compiled.run(arguments), ulps=0.0)
     exact = OPS[name].kind == "contraction"

@@ -10,7 +10,7 @@ import pytest
 from coverage_table import note
 
 from jitgraph import dtypes
-from jitgraph.codegen.scalar_numpy import NumpyScalars
+from jitgraph.codegen.kernels.scalar_numpy import NumpyScalars
 from jitgraph.errors import DTypeError, ShapeError
 from jitgraph.ir import context, dims
 from jitgraph.ir.builder import GraphBuilder, build

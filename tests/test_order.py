@@ -8,10 +8,10 @@ import pytest
 from native_kernels import Array, run_native
 from order_samples import ordered
 
-from jitgraph.codegen.executor import execute_kernel
-from jitgraph.codegen.kernel_parser import parse_kernel
-from jitgraph.codegen.kernel_text import print_kernel
-from jitgraph.codegen.kernel_verifier import verify_kernel
+from jitgraph.codegen.kernels.executor import execute_kernel
+from jitgraph.codegen.kernels.kernel_parser import parse_kernel
+from jitgraph.codegen.kernels.kernel_text import print_kernel
+from jitgraph.codegen.kernels.kernel_verifier import verify_kernel
 from jitgraph.dtypes import BY_SHORT_NAME
 from jitgraph.errors import GraphError
 

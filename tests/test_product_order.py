@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 import jitgraph as jg
 from jitgraph import ops
-from jitgraph.codegen.kernel_text import print_schedule
-from jitgraph.codegen.schedule_executor import execute_schedule
-from jitgraph.compiler import Compiled, compile
+from jitgraph.codegen.kernels.kernel_text import print_schedule
+from jitgraph.codegen.kernels.schedule_executor import execute_schedule
+from jitgraph.compiler import compile
 from jitgraph.ir.builder import build
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.ir.graph import Graph
@@ -27,6 +27,7 @@ from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.ops.blocks import BLOCK_STEPS, merged
 from jitgraph.ops.exact_fma import fma32, fma64
+from jitgraph.runtime.executable import Executable
 from jitgraph.tracing.backend import Bounded
 
 Array = NDArray[Any]
@@ -53,9 +54,9 @@ def product(m: DimLike, n: DimLike, k: DimLike, dtype: Any = np.float32) -> Grap
     return build(lambda x, y: ops.dot(x, y, batch=((), ()), contract=((0,), (0,))), types)
 
 
-def compiled(graph: Graph) -> Compiled:
+def compiled(graph: Graph) -> Executable:
     made = compile(graph)
-    assert isinstance(made, Compiled)
+    assert isinstance(made, Executable)
     return made
 
 
@@ -160,7 +161,7 @@ def test_the_lower_level_gives_the_same_bits() -> None:
             x, y = factors("random", m, n, k)
             for graph in (product(m, n, k), product(m, n, Dim.name("k"))):
                 made = compile(graph, target)
-                assert isinstance(made, Compiled)
+                assert isinstance(made, Executable)
                 assert same(made.run([x, y])[0], interpret(graph, [x, y])[0]), (m, n, k)
 
 

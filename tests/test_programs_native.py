@@ -16,9 +16,9 @@ from op_loop import require_same
 from programs import Arrays, assert_same, programs
 from smooth_programs import assert_close, smooth_programs
 
-from jitgraph.codegen.llvm import parallel, ranges
-from jitgraph.codegen.schedule_executor import execute_schedule
-from jitgraph.compiler import Compiled, compile
+from jitgraph.codegen.cpu import parallel, ranges
+from jitgraph.codegen.kernels.schedule_executor import execute_schedule
+from jitgraph.compiler import compile
 from jitgraph.dtypes import float32, is_bool, is_float
 from jitgraph.ir import dims
 from jitgraph.ir.graph import Graph
@@ -50,11 +50,11 @@ def copies(arrays: Sequence[Any]) -> Arrays:
     return [np.array(x, order="C") for x in arrays]
 
 
-def check(graph: Graph, arrays: Arrays, smooth: bool = False) -> Compiled:
+def check(graph: Graph, arrays: Arrays, smooth: bool = False) -> Executable:
     """Run ``graph`` on every floor, with and without donation; the compiled graph."""
     wanted = interpret(graph, copies(arrays))
     compiled = compile(graph, donate=range(len(graph.inputs)))
-    assert isinstance(compiled, Compiled)
+    assert isinstance(compiled, Executable)
     schedule = compiled.stages.schedule
     executed = execute_schedule(schedule, arrays)
     if smooth:
@@ -180,7 +180,7 @@ def test_code_for_named_sizes_serves_other_sizes(program: tuple[Graph, Arrays]) 
     if not names:
         return
     compiled = compile(graph)
-    assert isinstance(compiled, Compiled)
+    assert isinstance(compiled, Executable)
     for sizes in ((0, 1), (7, 5), (1, 17)):
         others = resized(graph, arrays, dict(zip(names, sizes, strict=False)))
         wanted = interpret(graph, others)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.codegen.llvm.scratch import Scratch
+from jitgraph.codegen.cpu.scratch import Scratch
 from jitgraph.errors import CompileError
 from jitgraph.runtime import loader
 

@@ -11,11 +11,11 @@ from coverage_table import note
 from op_loop import NOT_COMPILED, Case, cases, label, require_same, samples_by_names, samples_of
 
 from jitgraph import dtypes
-from jitgraph.codegen.kernel import Let
-from jitgraph.codegen.schedule import Launch, Schedule
-from jitgraph.codegen.schedule_executor import execute_schedule
-from jitgraph.codegen.select import select
-from jitgraph.codegen.traversal import statements_of
+from jitgraph.codegen.kernels.kernel import Let
+from jitgraph.codegen.kernels.schedule import Launch, Schedule
+from jitgraph.codegen.kernels.schedule_executor import execute_schedule
+from jitgraph.codegen.kernels.traversal import statements_of
+from jitgraph.codegen.lower.select import select
 from jitgraph.ir.builder import build
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.interpreter import interpret

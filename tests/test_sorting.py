@@ -10,9 +10,9 @@ import pytest
 
 import jitgraph as jg
 from jitgraph import dtypes
+from jitgraph.codegen.kernels.schedule_executor import execute_schedule
+from jitgraph.codegen.lower.select import select
 from jitgraph.codegen.lower.sorting import LONGEST_MERGED
-from jitgraph.codegen.schedule_executor import execute_schedule
-from jitgraph.codegen.select import select
 from jitgraph.compiler import compile as compile_graph
 from jitgraph.ir.builder import build
 from jitgraph.ir.dims import Dim

@@ -10,7 +10,7 @@ import pytest
 from sum_cases import KINDS, PROGRAMS, SHAPES, Array, data, runs
 
 import jitgraph as jg
-from jitgraph.codegen.schedule_executor import execute_schedule
+from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.compiler import compile
 from jitgraph.ir.interpreter import interpret
 from jitgraph.runtime.executable import Executable

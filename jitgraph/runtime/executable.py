@@ -10,7 +10,10 @@ from jitgraph.runtime import loader
 
 
 class Executable:
-    """One compiled graph, ready to run. It calls the same image that a saved file holds, by the same code."""
+    """One compiled graph, ready to run. It calls the same image that a saved file holds, by the same code.
+
+    ``stages`` is the compiler's record of how it was made; None where it came from a file.
+    """
 
     def __init__(
         self,
@@ -21,12 +24,16 @@ class Executable:
         asm: Callable[[], str] | None = None,
         runtime: loader.Runtime | None = None,
         callback: loader.CallbackFunction | None = None,
+        target: Any = None,
     ) -> None:
-        """``asm`` makes the assembly when it is first asked for; ``callback`` serves the graph's Python callbacks."""
+        """``asm`` makes the assembly when it is first asked for; ``callback`` serves the graph's Python callbacks;
+        ``target`` is what it was compiled for."""
         self.image = image
         self.signature = signature
         self.llvm_ir = llvm_ir
         self._asm = asm
+        self.target = target
+        self.stages: Any = None
         self.entry = loader.Entry(loader.Image(image), signature, runtime=runtime, callback=callback)
 
     @cached_property

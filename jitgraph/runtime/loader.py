@@ -196,7 +196,7 @@ class Block(ctypes.Structure):
 
 
 class PoolState(ctypes.Structure):
-    """``jg_pool``: the state of the thread pool, a cache line for each group of fields; see codegen/llvm/pool.py."""
+    """``jg_pool``: the state of the thread pool, a cache line for each group of fields; see codegen/cpu/pool.py."""
 
     _fields_ = [
         ("busy", ctypes.c_int32),  # 1 while some call runs its chunks on the pool

@@ -93,7 +93,7 @@ def _compile(entry: Entry, target: Target) -> Any:
     from jitgraph import compiler  # the code generator loads on the first compilation
 
     made = compiler.compile(entry.graph, target, donate=_donations(entry))
-    if not isinstance(made, compiler.Compiled):
+    if isinstance(made, compiler.Interpreted):
         raise JitgraphError(
             f"{entry.graph.name} cannot be saved: JITGRAPH_INTERPRET is set\n  hint: a file holds native code alone"
         )

@@ -26,10 +26,14 @@ class Bounded(Executable):
 
     def __init__(self, made: Any, threads: int) -> None:
         super().__init__(
-            made.image, made.signature, llvm_ir=made.llvm_ir, asm=lambda: made.asm, runtime=_runtime_of(threads)
+            made.image,
+            made.signature,
+            llvm_ir=made.llvm_ir,
+            asm=lambda: made.asm,
+            runtime=_runtime_of(threads),
+            target=made.target,
         )
         self.stages = made.stages
-        self.target = made.target
 
 
 def _compiler() -> Any:

@@ -89,7 +89,7 @@ class Lowered:
     @property
     def kernels(self) -> Text:
         """The schedule: buffers, steps, and each kernel as text."""
-        from jitgraph.codegen.kernel_text import print_schedule
+        from jitgraph.codegen.kernels.kernel_text import print_schedule
 
         return Text(print_schedule(self.stages.schedule))
 

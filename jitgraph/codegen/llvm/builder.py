@@ -5,7 +5,12 @@ Text rather than a tree of objects, since the time to compile is part of the pro
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Any, Final, NamedTuple
+
+from jitgraph.records import dataclass
 
 _NOT_ALIKE: Final = frozenset({"call", "load"})
 """Instructions of which two with one text may give different values."""
@@ -23,6 +28,45 @@ class Value(NamedTuple):
 
 OK: Final = Value("0", "i32")
 """The code of a function that did not fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A finished function, and what is asked of it: where a module is cut, what is inlined, what has to be linked.
+
+    ``head`` is the result, the name and the arguments; ``body`` the lines between the braces. ``uses`` counts by name
+    the functions and constants that it mentions, ``returns`` its ``ret`` instructions. It is ``hot`` where it has loops
+    or vectors.
+    """
+
+    name: str
+    head: str
+    body: str
+    attributes: str = "nounwind"
+    linkage: str = "internal"
+    inlined: bool | None = None  # None: as LLVM likes
+    hot: bool = True
+    returns: int = 1
+    uses: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def lines(self) -> int:
+        return self.body.count("\n") + 2
+
+    def text(self, *, hidden: bool = False) -> str:
+        """The definition; ``hidden`` makes an internal function one that other units see."""
+        linkage = "hidden" if hidden and self.linkage == "internal" else self.linkage
+        return f"{' '.join(('define ' + linkage).split())} {self._signature} {{\n{self.body}\n}}"
+
+    @property
+    def declaration(self) -> str:
+        """For units that call it."""
+        return f"declare hidden {self._signature}"
+
+    @property
+    def _signature(self) -> str:
+        inlining = {None: "", True: " alwaysinline", False: " noinline"}[self.inlined]
+        return f"{self.head} {self.attributes}{inlining}".rstrip()
 
 
 class Phi:
@@ -49,12 +93,23 @@ class Function:
     runs before everything else. ``finish`` hands the text to the module.
     """
 
-    def __init__(self, module: Module, name: str, result: str, linkage: str = "internal", attributes: str = "") -> None:
+    def __init__(
+        self,
+        module: Module,
+        name: str,
+        result: str,
+        linkage: str = "internal",
+        attributes: str = "",
+        inlined: bool | None = None,
+    ) -> None:
         self.module = module
         self.name = name
         self.result = result
         self.linkage = linkage
         self.attributes = attributes
+        self.inlined = inlined
+        self.hot = False
+        self.uses: Counter[str] = Counter()
         self.arguments: list[str] = []
         self.prologue: list[str] = []
         self.lines: list[str] = []
@@ -62,12 +117,22 @@ class Function:
         self.ands: set[str] = set()  # the names of results of ``and`` instructions on integers
         self.known: dict[str, Value] = {}  # the values of instructions that have run wherever the current block runs
         self._names = 0
+        self._returns = 0
 
     def argument(self, type: str, attributes: str = "") -> Value:
         """Append an argument."""
         value = self.fresh(type)
         self.arguments.append(f"{type} {attributes} {value.name}" if attributes else str(value))
         return value
+
+    def named(self, name: str) -> str:
+        """The operand that stands for a function or constant of the module, or one that is linked to it."""
+        self.uses[name] += 1
+        return f"@{name}"
+
+    def call_of(self, result: str, name: str, *arguments: object) -> str:
+        """The instruction that calls a function of the module, or one that is linked to it."""
+        return f"call {result} {self.named(name)}({', '.join(map(str, arguments))})"
 
     def fresh(self, type: str) -> Value:
         """A name that nothing else has."""
@@ -113,6 +178,7 @@ class Function:
 
     def phi(self, type: str) -> Phi:
         """A phi; the current block must hold nothing but phis yet."""
+        self.hot = True
         return Phi(self, type)
 
     def jump(self, label: str) -> None:
@@ -124,14 +190,24 @@ class Function:
         self.do(f"br i1 {condition}, label %{then}, label %{otherwise}{hint}")
 
     def ret(self, value: Value | None = None) -> None:
+        self._returns += 1
         self.do(f"ret {value}" if value else "ret void")
 
     def finish(self) -> None:
-        """Hand the text to the module."""
-        head = (
-            f"define {self.linkage} {self.result} @{self.name}({', '.join(self.arguments)}) {self.attributes}".rstrip()
+        """Hand the definition to the module."""
+        self.module.functions.append(
+            Definition(
+                self.name,
+                f"{self.result} @{self.name}({', '.join(self.arguments)})",
+                "\n".join(["start:", *self.prologue, *self.lines]),
+                self.attributes,
+                self.linkage,
+                self.inlined,
+                self.hot,
+                self._returns,
+                self.uses,
+            )
         )
-        self.module.functions.append("\n".join([head + " {", "start:", *self.prologue, *self.lines, "}"]))
 
 
 def check(function: Function, call: str) -> None:
@@ -146,11 +222,15 @@ def check(function: Function, call: str) -> None:
 
 
 class Module:
-    """A module under construction: finished functions, constants, and the set of names it has."""
+    """A module under construction: finished functions, constants, the set of names it has, and what it calls of others.
+
+    ``required`` are the functions of libraries that have to be linked, each with what makes it (``cpu/objects.py``).
+    """
 
     def __init__(self, triple: str) -> None:
         self.triple = triple
-        self.functions: list[str] = []
+        self.functions: list[Definition] = []
+        self.required: dict[tuple[Any, ...], None] = {}
         self._constants: dict[tuple[bytes, int], str] = {}
         self._declarations: dict[str, None] = {}
         self._names: set[str] = set()
@@ -166,6 +246,10 @@ class Module:
         """Add lines of declarations, once; intrinsics need none."""
         self._declarations[declarations] = None
 
+    def require(self, library: str, *details: Any) -> None:
+        """What is linked must have a function of this library, or all of it."""
+        self.required[library, *details] = None
+
     def unique(self, stem: str) -> str:
         """A global name that begins with ``stem``; characters that LLVM would quote become underscores."""
         stem = "".join(character if character.isalnum() and character.isascii() else "_" for character in stem)
@@ -179,19 +263,27 @@ class Module:
         """The name of a constant with these bytes in read-only memory; equal bytes share one."""
         key = (data, align)
         if key not in self._constants:
-            self._constants[key] = f"@c{len(self._constants)}"
+            self._constants[key] = f"c{len(self._constants)}"
         return self._constants[key]
+
+    @property
+    def heading(self) -> list[str]:
+        """What each part of the module has: the target, declarations, and how likely branches are."""
+        weights = '!0 = !{!"branch_weights", i32 2000, i32 1}\n!1 = !{!"branch_weights", i32 1, i32 2000}'
+        return [f'target triple = "{self.triple}"', *self._declarations, weights]
+
+    @property
+    def constants(self) -> dict[str, str]:
+        """The definitions of constants, by name."""
+        return {name: _constant_text(name, data, align) for (data, align), name in self._constants.items()}
 
     def text(self) -> str:
         """The whole module."""
-        parts = [f'target triple = "{self.triple}"', *self._declarations]
-        parts += [_constant_text(name, data, align) for (data, align), name in self._constants.items()]
-        parts += self.functions
-        parts.append('!0 = !{!"branch_weights", i32 2000, i32 1}\n!1 = !{!"branch_weights", i32 1, i32 2000}')
-        return "\n\n".join(parts) + "\n"
+        functions = [function.text() for function in self.functions]
+        return "\n\n".join([*self.heading, *self.constants.values(), *functions]) + "\n"
 
 
 def _constant_text(name: str, data: bytes, align: int) -> str:
     pairs = data.hex("\\")
     text = f'c"\\{pairs}"' if data else "zeroinitializer"
-    return f"{name} = private unnamed_addr constant [{len(data)} x i8] {text}, align {align}"
+    return f"@{name} = private unnamed_addr constant [{len(data)} x i8] {text}, align {align}"

@@ -54,7 +54,7 @@ def float_remainder(s: ScalarOps, x: Scalar, y: Scalar) -> Scalar:
     x, y = s.widen(x), s.widen(y)
     name = _fmod(s.function.module, x.lanes)
     wide_x, wide_y = s.cast(x, float64), s.cast(y, float64)
-    exact = s.make(f"call {wide_x.type} @{name}({wide_x}, {wide_y})", float64, x.lanes)
+    exact = s.make(s.function.call_of(wide_x.type, name, wide_x, wide_y), float64, x.lanes)
     mod = s.cast(exact, x.dtype)
     zero = s.const(0.0, x.dtype)
     apart = s.xor(s.cmp("lt", y, zero), s.cmp("lt", mod, zero))

@@ -19,19 +19,19 @@ gathers otherwise. At most one axis runs over lanes. Blocks may be begun and end
 ``parallel.parallel_range`` outlines a range of iterations into a function that threads share; inside it the environment
 passed to the callback finds everything of the outer one by name, captured as it is used; what has no name (a pointer to
 a packed panel, say) is given one by ``bind`` before. Names that kernels cannot have begin with ``$``: ``$host``,
-``$call``, ``$scratch`` (the chunk's own memory, see ``private``) and ``$order`` (the first iteration of the chunk, for
-error records); a buffer is named ``&`` and its name.
+``$call``, ``$scratch`` (memory of the chunk, see ``cpu/scratch.py``) and ``$order`` (the first iteration of the chunk,
+for error records); a buffer is named ``&`` and its name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol
 
-from jitgraph.codegen.kernel import Body, Kernel, Statement
+from jitgraph.codegen.kernels.kernel import Body, Kernel, Statement
 from jitgraph.codegen.llvm.builder import Function, Module
 from jitgraph.codegen.llvm.scalars import Scalar, ScalarOps
-from jitgraph.codegen.llvm.scratch import MOST_STACK_BYTES, Scratch
 from jitgraph.dtypes import DType, int64
 from jitgraph.errors import CompileError
 from jitgraph.ir.target import Target
@@ -64,6 +64,16 @@ class Names(dict[str, Scalar]):
         return value
 
 
+class LocalMemory(Protocol):
+    """Where a target puts the memory of a kernel's own."""
+
+    def frame(self) -> AbstractContextManager[None]:
+        """Code emitted in here gives back what it takes: what is emitted after it may use the same memory."""
+
+    def private(self, env: Environment, dtype: DType, elements: int) -> Scalar:
+        """The address of memory for ``elements`` of ``dtype``, which stays until the frame around ends."""
+
+
 class Environment:
     """One point of emission: the function written to, the scalar ops over it, names, and the lanes."""
 
@@ -73,7 +83,7 @@ class Environment:
         kernel: Kernel,
         target: Target,
         names: Names,
-        scratch: Scratch,
+        memory: LocalMemory,
         statement: Callable[[Statement, Environment], None],
         lanes: Lanes | None = None,
         outermost: bool = False,
@@ -82,7 +92,7 @@ class Environment:
         self.kernel = kernel
         self.target = target
         self.names = names
-        self.scratch = scratch
+        self.memory = memory
         self.statement = statement
         self.lanes = lanes
         self.outermost = outermost  # in the kernel's own function, outside every loop: parallel loops may be outlined
@@ -109,7 +119,7 @@ class Environment:
     def inner(self) -> Environment:
         """A scope inside this one, in the same lanes; it is not outermost."""
         names = Names(self.names)
-        return Environment(self.function, self.kernel, self.target, names, self.scratch, self.statement, self.lanes)
+        return Environment(self.function, self.kernel, self.target, names, self.memory, self.statement, self.lanes)
 
     def at(self, axes: Mapping[str, Scalar]) -> Environment:
         """A scope in which each of ``axes`` has a uniform int64 value."""
@@ -123,26 +133,22 @@ class Environment:
             return self.at({axis: base})
         inner = self.inner()
         inner.lanes = Lanes(axis, base, count, mask)
+        self.function.hot = True
         return inner
 
     def emit(self, body: Body) -> None:
         """Emit ``body`` and bind the values that it defines here; its local buffers end with it."""
-        with self.scratch.frame():
+        with self.memory.frame():
             for statement in body:
                 self.statement(statement, self)
 
     def private(self, dtype: DType, elements: int) -> Scalar:
-        """This chunk's own memory for ``elements`` of ``dtype``, aligned to 64 bytes; on the stack where small."""
-        size = max(1, elements) * dtype.itemsize
-        if size <= MOST_STACK_BYTES:
-            return Scalar(self.function.alloca("i8", size).name, "ptr", dtype, 1)
-        offset = self.scratch.place(size)
-        address = self.function.emit("ptr", f"getelementptr i8, {self['$scratch']}, i64 {offset}")
-        return Scalar(address.name, "ptr", dtype, 1)
+        """Memory of this point's own for ``elements`` of ``dtype``; it goes back where the body around ends."""
+        return self.memory.private(self, dtype, elements)
 
     def outlined(self, function: Function, capture: Callable[[str, Scalar], Scalar]) -> Environment:
         """The scope of another function: names of this one are captured as they are used."""
-        return Environment(function, self.kernel, self.target, Names(self.names, capture), self.scratch, self.statement)
+        return Environment(function, self.kernel, self.target, Names(self.names, capture), self.memory, self.statement)
 
 
 def integer(value: int) -> Scalar:

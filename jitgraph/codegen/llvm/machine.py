@@ -6,13 +6,12 @@ import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 
 from jitgraph.codegen.llvm.undisturbed import undisturbed
-from jitgraph.codegen.llvm.units import Unit
 from jitgraph.errors import CompileError
 from jitgraph.ir.target import Target
 from jitgraph.runtime import forks
@@ -27,6 +26,13 @@ _OPTIMISE: Final = 2  # of LLVM's levels of code generation
 _machines: dict[tuple[str, int], list[Any]] = {}  # those that nobody uses just now
 _lock = forks.lock()
 forks.renew(ffi.lib._lock._lock)  # which llvmlite takes for each of its functions, destructors included
+
+
+class Unit(NamedTuple):
+    """A module of its own, and whether its speed matters."""
+
+    llvm_ir: str
+    hot: bool
 
 
 @contextmanager

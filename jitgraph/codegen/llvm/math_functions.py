@@ -2,64 +2,57 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from typing import Final, cast
 
+from jitgraph.codegen.kernels.math.functions import FUNCTIONS
 from jitgraph.codegen.llvm import machine
-from jitgraph.codegen.llvm.builder import Function, Module, Value
+from jitgraph.codegen.llvm.builder import Definition, Function, Module, Value
 from jitgraph.codegen.llvm.scalars import Scalar, ScalarOps, element_type, lanes_of
-from jitgraph.codegen.math import FUNCTIONS
-from jitgraph.dtypes import BY_SHORT_NAME, SHORT_NAMES, DType
+from jitgraph.dtypes import SHORT_NAMES, DType
 from jitgraph.ir.target import Target
 
 LIBRARY_LINES: Final = 100
 """Length from which on a math function of single numbers is compiled once a process, and called."""
 
-_DECLARED: Final = re.compile(r"^declare hidden \w+ @(m_([a-z0-9]+)_(\w+)_1)\(", re.MULTILINE)
-
 
 def math_function(module: Module, function: str, dtypes: tuple[DType, ...], lanes: int) -> str:
-    """The name of the LLVM function for a math function of ``codegen.math``, for float32 and float64.
+    """The name of the LLVM function for a math function of ``codegen.kernels.math.functions``, for float32 and float64.
 
-    It is inlined where it is called; a long one of single numbers is declared alone, and ``tasks`` makes it.
+    It is inlined where it is called; a long one of single numbers is declared alone, and has to be linked.
     Fast math stops at its door: reassociation would undo the error terms of its arithmetic.
     """
     name = f"m_{function}_{'_'.join(SHORT_NAMES[dtype] for dtype in dtypes)}_{lanes}"
     if module.claim(name):
-        text = _math_text(name, function, dtypes, lanes, "internal", "alwaysinline nounwind")
-        if lanes > 1 or text.count("\n") < LIBRARY_LINES:
-            module.functions.append(text)
+        inlined = _defined(name, function, dtypes, lanes, inlined=True)
+        if lanes > 1 or inlined.lines < LIBRARY_LINES:
+            module.functions.append(inlined)
         else:
+            module.require("math", name, function, dtypes)
             types = [element_type(dtype) for dtype in dtypes]
             module.declare(f"declare hidden {types[0]} @{name}({', '.join(types)}) nounwind memory(none)")
     return name
 
 
 @cache
-def _math_text(name: str, function: str, dtypes: tuple[DType, ...], lanes: int, linkage: str, attributes: str) -> str:
+def _defined(name: str, function: str, dtypes: tuple[DType, ...], lanes: int, *, inlined: bool) -> Definition:
     module = Module("")
     types = [lanes_of(element_type(dtype), lanes) for dtype in dtypes]
-    writer = Function(module, name, types[0], linkage=linkage, attributes=attributes)
+    linkage = "internal" if inlined else "hidden"
+    writer = Function(module, name, types[0], linkage=linkage, attributes="nounwind", inlined=inlined or None)
     ops = ScalarOps(writer, dtypes[0])
     args = [Scalar(writer.argument(type).name, type, dtype, lanes) for type, dtype in zip(types, dtypes, strict=True)]
     value = ops.splat(cast("Scalar", FUNCTIONS[function](ops, *args)), lanes)
     assert value.type == types[0], (function, value)
     writer.ret(Value(value.name, value.type))
     writer.finish()
-    (text,) = module.functions
-    return text
-
-
-def tasks(llvm_ir: str, target: Target) -> list[Callable[[], bytes]]:
-    """What makes the objects that define the math functions which ``llvm_ir`` declares, each once a process."""
-    return [partial(_math_object, *match.groups(), target) for match in _DECLARED.finditer(llvm_ir)]
+    (definition,) = module.functions
+    return definition
 
 
 @cache
-def _math_object(name: str, function: str, shorts: str, target: Target) -> bytes:
+def math_object(target: Target, name: str, function: str, dtypes: tuple[DType, ...]) -> bytes:
+    """The object that defines a math function of single numbers; made once a process."""
     module = Module(machine.TRIPLE)
-    dtypes = tuple(BY_SHORT_NAME[short] for short in shorts.split("_"))
-    module.functions.append(_math_text(name, function, dtypes, 1, "hidden", "nounwind"))
+    module.functions.append(_defined(name, function, dtypes, 1, inlined=False))
     return machine.assemble(module.text(), target)

@@ -463,5 +463,5 @@ class ScalarOps:
         wide = [self.widen(x) for x in self.align(*args)]  # 16-bit floats are rounded once, after the function
         x = wide[0]
         name = math_function(self.function.module, function, tuple(y.dtype for y in wide), x.lanes)
-        value = self.make(f"call {x.type} @{name}({', '.join(map(str, wide))})", x.dtype, x.lanes, x.type)
+        value = self.make(self.function.call_of(x.type, name, *wide), x.dtype, x.lanes, x.type)
         return self.narrow(value, args[0].dtype)

@@ -1,15 +1,13 @@
-"""What stands in a body: definitions, stores, element sizes, and an estimate of its work."""
+"""What stands in a body: definitions, stores, and about how many instructions it becomes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
 
-from jitgraph.codegen.index import coefficient
-from jitgraph.codegen.kernel import Body, Contract, IndexValue, Let, Load, Local, Loop, Store, Var
-from jitgraph.codegen.llvm.environment import Environment
-from jitgraph.codegen.traversal import bodies_of
-from jitgraph.dtypes import DType, is_bool, is_float
+from jitgraph.codegen.kernels.index import coefficient
+from jitgraph.codegen.kernels.kernel import Body, Contract, IndexValue, Let, Load, Local, Loop, Store, Var
+from jitgraph.codegen.kernels.traversal import bodies_of
 from jitgraph.ir.dims import DimLike
 
 
@@ -38,11 +36,6 @@ def stored_buffers(body: Body) -> set[str]:
         for inner in bodies_of(statement):
             found |= stored_buffers(inner)
     return found
-
-
-_SCATTERED_LANES: Final = 16
-_COLUMN_REGISTERS: Final = 4
-_SHORT_BODY: Final = 24
 
 
 def length(body: Body) -> int:
@@ -93,32 +86,6 @@ def turn_length(body: Body) -> int:
     return total
 
 
-def vector_lanes(loop: Loop, env: Environment) -> int:
-    """Lanes for a loop: as many as one register holds of its widest values, but few where it gathers narrow ones.
-
-    Sums down columns take several registers: their chains of additions overlap, and more of each row is read at once.
-    """
-    lanes = env.target.vector_bytes // _widest(loop.body, env)
-    if is_scattered(loop.body, loop.axis):
-        return min(lanes, _SCATTERED_LANES)
-    sums = any(isinstance(s, Loop) and s.carries for s in loop.body)
-    if loop.kind == "vector" and isinstance(loop.extent, int) and sums and length(loop.body) <= _SHORT_BODY:
-        lanes *= _COLUMN_REGISTERS
-    return lanes
-
-
-def is_scattered(body: Body, axis: str) -> bool:
-    """Whether 8- or 16-bit elements are accessed other than one after another: that goes lane by lane."""
-    for statement in body:
-        match statement:
-            case Load(var=value) | Store(value=value) if value.dtype.itemsize <= 2:
-                if coefficient(statement.index, axis) not in (0, 1, -1):
-                    return True
-        if any(is_scattered(inner, axis) for inner in bodies_of(statement)):
-            return True
-    return False
-
-
 def gathers(body: Body, axis: str) -> bool:
     """Whether elements are loaded other than one after another, each by an instruction of its own."""
     return any(
@@ -126,57 +93,3 @@ def gathers(body: Body, axis: str) -> bool:
         or any(gathers(inner, axis) for inner in bodies_of(statement))
         for statement in body
     )
-
-
-def _widest(body: Body, env: Environment) -> int:
-    widest = 1
-    for statement in body:
-        match statement:
-            case Let():
-                widest = max(widest, _register_bytes(statement.var.dtype, computed=statement.op != "const"))
-            case Load():
-                widest = max(widest, _register_bytes(statement.var.dtype, computed=False))
-            case Store():
-                widest = max(widest, _register_bytes(statement.value.dtype, computed=False))
-        for inner in bodies_of(statement):
-            widest = max(widest, _widest(inner, env))
-    return widest
-
-
-def _register_bytes(dtype: DType, computed: bool) -> int:
-    if is_bool(dtype):
-        return 1
-    return 4 if computed and dtype.itemsize == 2 and is_float(dtype) else dtype.itemsize
-
-
-_CALL_WORK: Final = 20.0
-_SLOW_WORK: Final = {"div": 8.0, "rem": 16.0, "sqrt": 8.0}
-_ACCESS_WORK: Final = 3.0
-
-Work = list[tuple[float, tuple[DimLike, ...]]]
-"""A sum of terms: a number times extents."""
-
-
-def work(body: Body, env: Environment, extents: tuple[DimLike, ...] = (), lanes: float = 1.0) -> Work:
-    """The work of one run of ``body``, in vector instructions (about half a nanosecond each), as a sum of terms."""
-    own = 0.0
-    terms: Work = []
-    for statement in body:
-        match statement:
-            case Let(op=op):
-                own += _CALL_WORK if op == "call" else _SLOW_WORK.get(op, 1.0) if op != "const" else 0.0
-            case Load() | Store():
-                own += _ACCESS_WORK
-            case Loop():
-                width = float(vector_lanes(statement, env)) if statement.kind == "vector" else float(statement.lanes)
-                width = min(width, 16.0)
-                extent = statement.extent if statement.span is None else statement.span
-                terms += work(statement.body, env, (*extents, extent), lanes / width)
-            case Contract():
-                m, n, k = statement.extents
-                terms.append((lanes / 8.0, (*extents, m, n, k)))
-                terms += work(statement.epilogue, env, (*extents, m, n), lanes / 8.0)
-            case _:
-                own += 1.0
-    terms.append((own * lanes, extents))
-    return terms

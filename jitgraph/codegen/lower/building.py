@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-from jitgraph.codegen.kernel import Kernel
+from jitgraph.codegen.kernels.kernel import Kernel
+from jitgraph.codegen.kernels.schedule import Buffer, Launch, Step
 from jitgraph.codegen.lower.recorder import Recorder, Storage
 from jitgraph.codegen.lower.values import Evaluator, Inline, Sites
-from jitgraph.codegen.schedule import Buffer, Launch, Step
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.target import Target

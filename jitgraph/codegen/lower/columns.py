@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from jitgraph.codegen.index import offset
-from jitgraph.codegen.kernel import LoopKind, Var
+from jitgraph.codegen.kernels.index import offset
+from jitgraph.codegen.kernels.kernel import LoopKind, Var
 from jitgraph.codegen.lower.recorder import Recorder, Storage
 from jitgraph.codegen.lower.reduction import combine, combiner, element_at, identity
 from jitgraph.codegen.lower.row_group import Rows, store_at

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitgraph.codegen.index import offset
-from jitgraph.codegen.kernel import LoopKind, Var
+from jitgraph.codegen.kernels.index import offset
+from jitgraph.codegen.kernels.kernel import LoopKind, Var
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.movement import at_least, below, both
 from jitgraph.codegen.lower.recorder import Recorder

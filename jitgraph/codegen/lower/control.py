@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from jitgraph.codegen.kernels.schedule import Branch, While
 from jitgraph.codegen.lower.building import ScheduleBuilder
 from jitgraph.codegen.lower.recorder import Recorder, Slot, Storage
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.codegen.schedule import Branch, While
 from jitgraph.dtypes import bool_, int64
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Graph, Node, Value
@@ -20,7 +20,7 @@ _COUNT = TensorType(int64, ())
 
 
 class Regions(Protocol):
-    """What lowers the regions inside a node (``codegen.select.Selector``)."""
+    """What lowers the regions inside a node (``codegen.lower.select.Selector``)."""
 
     builder: ScheduleBuilder
 

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from jitgraph import dtypes
-from jitgraph.codegen.kernel import Local, Var
+from jitgraph.codegen.kernels.kernel import Local, Var
 from jitgraph.codegen.lower.recorder import Recorder, Storage
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.dtypes import DType, bool_, int64

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from jitgraph.codegen.kernel import Var
+from jitgraph.codegen.kernels.kernel import Var
+from jitgraph.codegen.kernels.schedule import CheckSite
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.movement import at_least, below, both
 from jitgraph.codegen.lower.recorder import Recorder
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.values import Evaluator, Index, Inline
-from jitgraph.codegen.schedule import CheckSite
 from jitgraph.dtypes import bool_, int64
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node

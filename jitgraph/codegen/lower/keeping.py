@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from jitgraph.codegen.kernel import Let, Var
+from jitgraph.codegen.kernels.kernel import Let, Var
+from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.codegen.lower.recorder import Recorder
-from jitgraph.codegen.traversal import statements_of
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Graph, Node, Value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitgraph.codegen.kernel import Var
+from jitgraph.codegen.kernels.kernel import Var
 from jitgraph.codegen.lower.recorder import Recorder
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.values import Evaluator, Index, Inline

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from jitgraph.codegen.index import Ranges, coefficient
-from jitgraph.codegen.kernel import Body, Load, Loop
-from jitgraph.codegen.traversal import dims_of, map_dims, statements_of
+from jitgraph.codegen.kernels.index import Ranges, coefficient
+from jitgraph.codegen.kernels.kernel import Body, Load, Loop
+from jitgraph.codegen.kernels.traversal import dims_of, map_dims, statements_of
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from jitgraph.codegen.index import offset
-from jitgraph.codegen.kernel import LoopKind, Var
+from jitgraph.codegen.kernels.index import offset
+from jitgraph.codegen.kernels.kernel import LoopKind, Var
 from jitgraph.codegen.lower import columns
 from jitgraph.codegen.lower.building import ScheduleBuilder
 from jitgraph.codegen.lower.recorder import Recorder, Storage

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jitgraph.codegen.index import offset
-from jitgraph.codegen.kernel import LoopKind
+from jitgraph.codegen.kernels.index import offset
+from jitgraph.codegen.kernels.kernel import LoopKind
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.recorder import Recorder, Storage
 from jitgraph.ir.graph import Value

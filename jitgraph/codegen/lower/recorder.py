@@ -13,8 +13,8 @@ from dataclasses import field
 from typing import Literal
 
 from jitgraph import dtypes
-from jitgraph.codegen.index import Ranges, has_atoms
-from jitgraph.codegen.kernel import (
+from jitgraph.codegen.kernels.index import Ranges, has_atoms
+from jitgraph.codegen.kernels.kernel import (
     Body,
     Carry,
     Check,
@@ -34,9 +34,9 @@ from jitgraph.codegen.kernel import (
     Store,
     Var,
 )
+from jitgraph.codegen.kernels.traversal import dims_of, sizes_of, statements_of
 from jitgraph.codegen.lower.nest import merge_loops, tile_transposed
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.codegen.traversal import dims_of, sizes_of, statements_of
 from jitgraph.dtypes import DType
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike

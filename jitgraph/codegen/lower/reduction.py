@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from jitgraph.codegen.kernel import Var
+from jitgraph.codegen.kernels.kernel import Var
 from jitgraph.codegen.lower.recorder import Combiner, Recorder
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.values import Evaluator, Index, Inline, accumulator

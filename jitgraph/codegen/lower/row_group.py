@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jitgraph.codegen.index import offset
-from jitgraph.codegen.kernel import LoopKind
+from jitgraph.codegen.kernels.index import offset
+from jitgraph.codegen.kernels.kernel import LoopKind
 from jitgraph.codegen.lower.building import Group
 from jitgraph.codegen.lower.recorder import Storage
 from jitgraph.codegen.lower.values import Evaluator

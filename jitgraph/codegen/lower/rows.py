@@ -7,8 +7,8 @@ parts (``lower/parts.py``).
 
 from __future__ import annotations
 
-from jitgraph.codegen.index import offset
-from jitgraph.codegen.kernel import LoopKind
+from jitgraph.codegen.kernels.index import offset
+from jitgraph.codegen.kernels.kernel import LoopKind
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.keeping import worth_keeping
 from jitgraph.codegen.lower.parts import cut_of, lower_in_parts

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jitgraph import dtypes
-from jitgraph.codegen.kernel import Var
+from jitgraph.codegen.kernels.kernel import Var
 from jitgraph.dtypes import DType
 from jitgraph.ir.scalar import Comparison, Scalar
 

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jitgraph import dtypes
-from jitgraph.codegen.index import offset
-from jitgraph.codegen.kernel import Var
+from jitgraph.codegen.kernels.index import offset
+from jitgraph.codegen.kernels.kernel import Var
+from jitgraph.codegen.kernels.schedule import CheckSite
 from jitgraph.codegen.lower.keeping import KeptRow
 from jitgraph.codegen.lower.recorder import Recorder, Storage
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.codegen.schedule import CheckSite
 from jitgraph.dtypes import DType
 from jitgraph.errors import UnsupportedOp
 from jitgraph.ir.dims import Dim, DimLike

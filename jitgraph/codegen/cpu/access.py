@@ -1,0 +1,274 @@
+"""Loads and stores of kernel buffers: uniform, contiguous, reversed, gathered; lanes that are masked off touch nothing.
+
+In memory a bool is a byte (0 or 1 as stored, true where not 0 as loaded) and a 16-bit float its bits.
+"""
+
+from __future__ import annotations
+
+from jitgraph.codegen.kernels.kernel import Load, Store
+from jitgraph.codegen.llvm.division import any_lane
+from jitgraph.codegen.llvm.environment import Environment, integer
+from jitgraph.codegen.llvm.index import add, axis_lanes, index_value, multiply, split, varies
+from jitgraph.codegen.llvm.scalars import Scalar, element_type, lanes_of
+from jitgraph.dtypes import DType, bool_, float16, int64, is_bool, uint8
+
+
+def memory_type(dtype: DType) -> str:
+    """The LLVM type of an element in memory."""
+    return {bool_: "i8", float16: "i16"}.get(dtype) or element_type(dtype)
+
+
+def emit_load(load: Load, env: Environment) -> None:
+    """Bind ``load.var``."""
+    buffer = env["&" + load.buffer]
+    mask = env[load.mask.name] if load.mask is not None else None
+    if buffer.lanes > 1:
+        value = _load_private(env, buffer, load, mask)
+    elif env.lanes is None or not (varies(env, load.index) or _is_varying(mask)):
+        value = _load_uniform(env, buffer, index_value(env, load.index), mask)
+    elif not varies(env, load.index):
+        value = _load_shared(env, buffer, load, mask)
+    else:
+        value = _load_lanes(env, buffer, load, mask)
+    env.bind(load.var.name, value)
+
+
+def emit_store(store: Store, env: Environment) -> None:
+    """Emit ``store``."""
+    buffer = env["&" + store.buffer]
+    mask = env[store.mask.name] if store.mask is not None else None
+    value = _to_memory(env, env[store.value.name], buffer.dtype)
+    if buffer.lanes > 1:
+        _store_private(env, buffer, store, value, mask)
+    elif env.lanes is None:
+        _store_uniform(env, buffer, index_value(env, store.index), value, mask)
+    else:
+        _store_lanes(env, buffer, store, value, mask)
+
+
+def _is_varying(mask: Scalar | None) -> bool:
+    return mask is not None and mask.lanes > 1
+
+
+def _to_memory(env: Environment, x: Scalar, dtype: DType) -> Scalar:
+    assert x.dtype == dtype, (x, dtype)
+    x = env.ops.stored(x)
+    memory = memory_type(dtype)
+    if is_bool(dtype):
+        return env.ops.make(f"zext {x} to {lanes_of('i8', x.lanes)}", uint8, x.lanes)
+    if dtype == float16:
+        type = lanes_of(memory, x.lanes)
+        return env.ops.make(f"bitcast {x} to {type}", dtype, x.lanes, type)
+    return x
+
+
+def _from_memory(env: Environment, x: Scalar, dtype: DType) -> Scalar:
+    s = env.ops
+    if is_bool(dtype):
+        return s.make(f"icmp ne {x}, {s.raw(0, x).name}", bool_, x.lanes)
+    if dtype == float16:
+        type = lanes_of("half", x.lanes)
+        x = s.make(f"bitcast {x} to {type}", dtype, x.lanes, type)
+    return s.loaded(x)
+
+
+def _element(env: Environment, buffer: Scalar, index: Scalar) -> str:
+    """The address of an element; a vector of them for a vector index."""
+    type = lanes_of("ptr", index.lanes)
+    if index.name == "0":
+        return buffer.name
+    return env.function.emit(type, f"getelementptr {memory_type(buffer.dtype)}, ptr {buffer.name}, {index}").name
+
+
+def _load_uniform(env: Environment, buffer: Scalar, index: Scalar, mask: Scalar | None) -> Scalar:
+    dtype, memory = buffer.dtype, memory_type(buffer.dtype)
+    if mask is None:
+        address = _element(env, buffer, index)
+        raw = env.ops.make(f"load {memory}, ptr {address}, align {dtype.itemsize}", dtype, 1, memory)
+        return _from_memory(env, raw, dtype)
+    function = env.function
+    before, read, after = function.block, function.label("read"), function.label("after")
+    function.branch(mask.name, read, after)
+    known = function.known
+    function.start_block(read, known)
+    address = _element(env, buffer, index)
+    value = function.emit(memory, f"load {memory}, ptr {address}, align {dtype.itemsize}")
+    function.jump(after)
+    function.start_block(after, known)
+    phi = function.phi(memory)
+    phi.add("0.0" if memory in ("float", "double") else "0", before)
+    phi.add(value.name, read)
+    return _from_memory(env, Scalar(phi.value.name, memory, dtype, 1), dtype)
+
+
+def _load_shared(env: Environment, buffer: Scalar, load: Load, mask: Scalar | None) -> Scalar:
+    """One element for all lanes, of which some may be masked off: read where any is not."""
+    s = env.ops
+    active = active_mask(env, mask)
+    assert active is not None
+    value = _load_uniform(env, buffer, index_value(env, load.index), any_lane(s, active))
+    return s.select(active, value, s.zero_like(s.splat(value, active.lanes)))
+
+
+def _load_lanes(env: Environment, buffer: Scalar, load: Load, mask: Scalar | None) -> Scalar:
+    assert env.lanes is not None
+    s, count, dtype = env.ops, env.lanes.width, buffer.dtype
+    memory = lanes_of(memory_type(dtype), count)
+    active = active_mask(env, mask)
+    parts = split(env, load.index)
+    if parts is not None and parts[0] in (1, -1):
+        reverse = parts[0] == -1
+        address = _first_address(env, buffer, parts)
+        if active is None:
+            raw = s.make(f"load {memory}, ptr {address}, align {dtype.itemsize}", dtype, count, memory)
+        else:
+            bits = _reversed(env, active) if reverse else active
+            raw = s.make(
+                f"call {memory} @llvm.masked.load.{_overload(dtype, count)}.p0(ptr align {dtype.itemsize} {address},"
+                f" {bits}, {memory} zeroinitializer)",
+                dtype, count, memory,
+            )  # fmt: skip
+        return _from_memory(env, _reversed(env, raw) if reverse else raw, dtype)
+    addresses = _element(env, buffer, s.splat(_lane_index(env, load.index, parts), count))
+    bits = active if active is not None else _all(env, count)
+    raw = s.make(
+        f"call {memory} @llvm.masked.gather.{_overload(dtype, count)}.v{count}p0("
+        f"<{count} x ptr> align {dtype.itemsize} {addresses}, {bits}, {memory} zeroinitializer)",
+        dtype, count, memory,
+    )  # fmt: skip
+    return _from_memory(env, raw, dtype)
+
+
+def _store_uniform(env: Environment, buffer: Scalar, index: Scalar, value: Scalar, mask: Scalar | None) -> None:
+    function = env.function
+    if mask is None:
+        function.do(f"store {value}, ptr {_element(env, buffer, index)}, align {buffer.dtype.itemsize}")
+        return
+    write, after = function.label("write"), function.label("after")
+    function.branch(mask.name, write, after)
+    known = function.known
+    function.start_block(write, known)
+    function.do(f"store {value}, ptr {_element(env, buffer, index)}, align {buffer.dtype.itemsize}")
+    function.jump(after)
+    function.start_block(after, known)
+
+
+def _store_lanes(env: Environment, buffer: Scalar, store: Store, value: Scalar, mask: Scalar | None) -> None:
+    assert env.lanes is not None
+    s, count, dtype = env.ops, env.lanes.width, buffer.dtype
+    value = s.splat(value, count)
+    active = active_mask(env, mask)
+    parts = split(env, store.index)
+    if parts is not None and parts[0] in (1, -1):
+        address = _first_address(env, buffer, parts)
+        if parts[0] == -1:
+            value = _reversed(env, value)
+            active = _reversed(env, active) if active is not None else None
+        if active is None:
+            env.function.do(f"store {value}, ptr {address}, align {dtype.itemsize}")
+        else:
+            env.function.do(
+                f"call void @llvm.masked.store.{_overload(dtype, count)}.p0({value},"
+                f" ptr align {dtype.itemsize} {address}, {active})"
+            )
+        return
+    addresses = _element(env, buffer, s.splat(_lane_index(env, store.index, parts), count))
+    bits = active if active is not None else _all(env, count)
+    env.function.do(
+        f"call void @llvm.masked.scatter.{_overload(dtype, count)}.v{count}p0({value},"
+        f" <{count} x ptr> align {dtype.itemsize} {addresses}, {bits})"
+    )
+
+
+def _load_private(env: Environment, buffer: Scalar, load: Load, mask: Scalar | None) -> Scalar:
+    """From a Local of which each lane has its own: element i of lane j lies at i * lanes + j."""
+    s, count, dtype = env.ops, buffer.lanes, buffer.dtype
+    memory = lanes_of(memory_type(dtype), count)
+    active = active_mask(env, mask) if mask is not None else None  # its memory is there for every lane
+    index = multiply(env, index_value(env, load.index), integer(count))
+    if index.lanes == 1:
+        address = _element(env, buffer, index)
+        if active is None:
+            raw = s.make(f"load {memory}, ptr {address}, align {dtype.itemsize}", dtype, count, memory)
+        else:
+            raw = s.make(
+                f"call {memory} @llvm.masked.load.{_overload(dtype, count)}.p0(ptr align {dtype.itemsize} {address},"
+                f" {active}, {memory} zeroinitializer)",
+                dtype, count, memory,
+            )  # fmt: skip
+        return _from_memory(env, raw, dtype)
+    addresses = _element(env, buffer, s.add(index, _own_lane(count)))
+    bits = active_mask(env, mask) or _all(env, count)
+    raw = s.make(
+        f"call {memory} @llvm.masked.gather.{_overload(dtype, count)}.v{count}p0("
+        f"<{count} x ptr> align {dtype.itemsize} {addresses}, {bits}, {memory} zeroinitializer)",
+        dtype, count, memory,
+    )  # fmt: skip
+    return _from_memory(env, raw, dtype)
+
+
+def _store_private(env: Environment, buffer: Scalar, store: Store, value: Scalar, mask: Scalar | None) -> None:
+    s, count, dtype = env.ops, buffer.lanes, buffer.dtype
+    value = s.splat(value, count)
+    index = multiply(env, index_value(env, store.index), integer(count))
+    active = active_mask(env, mask) if mask is not None or index.lanes > 1 else None
+    if index.lanes == 1:
+        address = _element(env, buffer, index)
+        if active is None:
+            env.function.do(f"store {value}, ptr {address}, align {dtype.itemsize}")
+        else:
+            env.function.do(
+                f"call void @llvm.masked.store.{_overload(dtype, count)}.p0({value},"
+                f" ptr align {dtype.itemsize} {address}, {active})"
+            )
+        return
+    addresses = _element(env, buffer, s.add(index, _own_lane(count)))
+    env.function.do(
+        f"call void @llvm.masked.scatter.{_overload(dtype, count)}.v{count}p0({value},"
+        f" <{count} x ptr> align {dtype.itemsize} {addresses}, {active or _all(env, count)})"
+    )
+
+
+def active_mask(env: Environment, mask: Scalar | None) -> Scalar | None:
+    """``mask`` and the lanes that are in range; None where that is all of them."""
+    assert env.lanes is not None
+    if mask is None:
+        return env.lanes.mask
+    mask = env.ops.splat(mask, env.lanes.width)
+    return mask if env.lanes.mask is None else env.ops.and_(mask, env.lanes.mask)
+
+
+def _overload(dtype: DType, count: int) -> str:
+    name = {"float": "f32", "double": "f64"}.get(memory_type(dtype), memory_type(dtype))
+    return f"v{count}{name}"
+
+
+def _all(env: Environment, count: int) -> Scalar:
+    return env.ops.splat(Scalar("true", "i1", bool_, 1), count)
+
+
+def _own_lane(count: int) -> Scalar:
+    return Scalar(f"<{', '.join(f'i64 {lane}' for lane in range(count))}>", f"<{count} x i64>", int64, count)
+
+
+def _first_address(env: Environment, buffer: Scalar, parts: tuple[object, object]) -> str:
+    """The lowest address of a contiguous run: lane 0's, or the last lane's where the index falls."""
+    assert env.lanes is not None
+    rest = index_value(env, parts[1])  # type: ignore[arg-type]
+    if parts[0] == 1:
+        return _element(env, buffer, add(env, rest, env.lanes.base))
+    last = add(env, env.lanes.base, integer(env.lanes.width - 1))
+    return _element(env, buffer, env.ops.sub(rest, last))
+
+
+def _lane_index(env: Environment, index: object, parts: tuple[object, object] | None) -> Scalar:
+    """A varying index as a vector."""
+    if parts is None:
+        return index_value(env, index)  # type: ignore[arg-type]
+    step = multiply(env, index_value(env, parts[0]), axis_lanes(env))  # type: ignore[arg-type]
+    return add(env, index_value(env, parts[1]), step)  # type: ignore[arg-type]
+
+
+def _reversed(env: Environment, x: Scalar) -> Scalar:
+    order = ", ".join(f"i32 {lane}" for lane in reversed(range(x.lanes)))
+    return env.ops.make(f"shufflevector {x}, {x.type} poison, <{x.lanes} x i32> <{order}>", x.dtype, x.lanes, x.type)

@@ -1,0 +1,78 @@
+"""Accumulators of reductions: how two sets of them combine, and where they lie in memory, in which bools are bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jitgraph.codegen.kernels.kernel import Combine
+from jitgraph.codegen.llvm.environment import Environment
+from jitgraph.codegen.llvm.scalars import Scalar, lanes_of
+from jitgraph.dtypes import is_bool, uint8
+
+
+def combined(env: Environment, combine: Combine, left: Sequence[Scalar], right: Sequence[Scalar]) -> list[Scalar]:
+    """``combine`` of two sets of accumulators, lane by lane."""
+    scope = env.inner()
+    for var, value in zip((*combine.left, *combine.right), (*left, *right), strict=True):
+        scope.bind(var.name, value)
+    scope.emit(combine.body)
+    return [scope.ops.splat(scope[var.name], left[0].lanes) for var in combine.results]
+
+
+def lanes_from(env: Environment, x: Scalar, start: int, count: int) -> Scalar:
+    """``count`` of the lanes of ``x``."""
+    s = env.ops
+    if count == 1:
+        return s.make(f"extractelement {x}, i64 {start}", x.dtype, 1)
+    order = ", ".join(f"i32 {lane}" for lane in range(start, start + count))
+    return s.make(f"shufflevector {x}, {x.type} poison, <{count} x i32> <{order}>", x.dtype, count)
+
+
+def joined_lanes(env: Environment, vectors: Sequence[Scalar]) -> Scalar:
+    """Vectors of one type, a power of two of them, end to end."""
+    vectors = list(vectors)
+    while len(vectors) > 1:
+        lanes = list(range(2 * vectors[0].lanes))
+        vectors = [shuffled(env, x, y, lanes) for x, y in zip(vectors[::2], vectors[1::2], strict=True)]
+    return vectors[0]
+
+
+def shuffled(env: Environment, x: Scalar, y: Scalar | None, order: list[int]) -> Scalar:
+    """Lanes of ``x`` and ``y``, those of ``y`` being numbered after those of ``x``."""
+    if y is None and order == list(range(x.lanes)):
+        return x
+    other = f"{x.type} poison" if y is None else str(y)
+    lanes = ", ".join(f"i32 {lane}" for lane in order)
+    return env.ops.make(f"shufflevector {x}, {other}, <{len(order)} x i32> <{lanes}>", x.dtype, len(order))
+
+
+def memory(env: Environment, like: Scalar, elements: int) -> Scalar:
+    """Memory for accumulators such as ``like``."""
+    return env.private(uint8 if is_bool(like.dtype) else like.dtype, elements)._replace(dtype=like.dtype)
+
+
+def element(env: Environment, memory: Scalar, like: Scalar, index: Scalar) -> Scalar:
+    """The memory from one of its elements on."""
+    if index.name == "0":
+        return memory
+    address = env.function.emit("ptr", f"getelementptr {_stored(like)}, {memory}, {index}")
+    return memory._replace(name=address.name)
+
+
+def _stored(like: Scalar) -> str:
+    """The type of one element of ``like`` in memory."""
+    return "i8" if is_bool(like.dtype) else like.type.rpartition(" x ")[2].rstrip(">")
+
+
+def write(env: Environment, address: Scalar, x: Scalar) -> None:
+    """Store ``x``."""
+    value = env.ops.bitcast(x, uint8) if is_bool(x.dtype) else x
+    env.function.do(f"store {value}, ptr {address.name}, align 1")
+
+
+def read(env: Environment, address: Scalar, like: Scalar, lanes: int) -> Scalar:
+    """``lanes`` accumulators such as ``like``."""
+    dtype = like.dtype
+    type = lanes_of(_stored(like), lanes)
+    value = env.ops.make(f"load {type}, ptr {address.name}, align 1", uint8 if is_bool(dtype) else dtype, lanes, type)
+    return env.ops.bitcast(value, dtype) if is_bool(dtype) else value

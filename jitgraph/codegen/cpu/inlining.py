@@ -1,0 +1,129 @@
+"""What a loop of the entry function runs is part of it where it is small: kernels inlined, small buffers as values.
+
+A scalar loop is a few instructions an iteration; calls, and carries that go through memory, would take several times as
+long. A kernel is inlined where a ``While`` launches it and it is short. A buffer of some bytes that inlined kernels
+alone touch lies in the frame of the entry, whence LLVM's passes lift it into registers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from jitgraph.codegen.kernels.schedule import Branch, Buffer, Launch, Pop, Print, Push, Schedule, Step, While
+from jitgraph.codegen.llvm.builder import Definition
+
+MOST_LINES: Final = 80
+"""Of a kernel, the math functions that it calls included, for it to be inlined into a loop."""
+
+MOST_LINES_TOGETHER: Final = 600
+
+MOST_BYTES: Final = 64
+"""Of a buffer that is a value: a vector register."""
+
+_MATH_LINES: Final = 40  # of a math function, about
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """A kernel that has been emitted: its function, the scratch memory it takes, its lines, and what is in them."""
+
+    name: str
+    scratch_bytes: int
+    lines: int
+    can_fail: bool
+    shares: bool  # work among threads
+
+    @property
+    def is_small(self) -> bool:
+        return not self.shares and self.lines <= MOST_LINES
+
+
+def emitted(name: str, scratch_bytes: int, kernel: Definition) -> Emitted:
+    """What to know of a kernel whose function is ``kernel``."""
+    lines = kernel.lines + _MATH_LINES * sum(count for used, count in kernel.uses.items() if used.startswith("m_"))
+    return Emitted(name, scratch_bytes, lines, kernel.returns > 1, "jg_range" in kernel.uses)
+
+
+@dataclass(frozen=True)
+class Inlining:
+    """The launches whose kernels are inlined, by the names of their functions, and the buffers that become values."""
+
+    functions: frozenset[str] = frozenset()
+    values: frozenset[str] = frozenset()
+
+    def covers(self, loop: While, functions: Mapping[int, Emitted]) -> bool:
+        """Whether all that one turn does is inlined launches; ``functions`` are those of launches, by identity.
+
+        They may stand in branches, and in loops, which ask the host by themselves once in as many turns.
+        """
+        return all(
+            functions[id(step)].name in self.functions if isinstance(step, Launch) else isinstance(step, Branch | While)
+            for step in _all_steps(_inner(loop))
+        )
+
+
+def plan_inlining(schedule: Schedule, functions: Mapping[int, Emitted], donated: Collection[str]) -> Inlining:
+    """What to inline into the loops of ``schedule``; ``donated`` are outputs that lie in the memory of inputs."""
+    loops = [step for step in _all_steps(schedule.steps) if isinstance(step, While)]
+    if not loops:
+        return Inlining()
+    inside = [functions[id(launch)] for launch in launches(loops)]
+    wanted = {made.name for made in inside if made.is_small}
+    readers: dict[str, set[str]] = {}
+    written: set[str] = set()
+    for launch in launches(schedule.steps):
+        for buffer, param in zip(launch.buffers, launch.kernel.params, strict=True):
+            readers.setdefault(buffer, set()).add(functions[id(launch)].name)
+            if param.access != "read":
+                written.add(buffer)
+    small = {made.name for made in functions.values() if made.is_small}
+    steps = list(_all_steps(schedule.steps))
+    in_memory = {step.buffer for step in steps if isinstance(step, Push | Pop)}
+    in_memory.update(name for step in steps if isinstance(step, Print) for name in step.buffers)
+    values = frozenset(
+        buffer.name
+        for buffer in schedule.buffers
+        if _may_be_value(buffer, written, donated)
+        and buffer.name not in in_memory
+        and readers.get(buffer.name, set()) <= small
+        and not readers.get(buffer.name, set()).isdisjoint(wanted)
+    )
+    chosen = frozenset(wanted.union(*(readers[name] for name in values)))
+    times = Counter(functions[id(launch)].name for launch in launches(schedule.steps))
+    lines = {made.name: made.lines for made in functions.values()}
+    if sum(lines[name] * times[name] for name in chosen) > MOST_LINES_TOGETHER:
+        return Inlining()
+    return Inlining(chosen, values)
+
+
+def launches(steps: Sequence[Step]) -> list[Launch]:
+    """Every launch among ``steps``, those of branches and loops included, in order."""
+    return [step for step in _all_steps(steps) if isinstance(step, Launch)]
+
+
+def _may_be_value(buffer: Buffer, written: Collection[str], donated: Collection[str]) -> bool:
+    if not isinstance(buffer.bytes, int) or not 0 < buffer.bytes <= MOST_BYTES:
+        return False
+    match buffer.role:
+        case "temporary":
+            return True
+        case "input":
+            return buffer.name not in written
+        case "output":
+            return buffer.name in written and buffer.name not in donated
+    return False
+
+
+def _all_steps(steps: Sequence[Step]) -> Iterator[Step]:
+    """All steps, those inside of others too; branches and loops themselves come before what is in them."""
+    for step in steps:
+        yield step
+        if isinstance(step, Branch | While):
+            yield from _all_steps(_inner(step))
+
+
+def _inner(step: Branch | While) -> tuple[Step, ...]:
+    return (*step.then, *step.otherwise) if isinstance(step, Branch) else (*step.condition, *step.body)

@@ -1,0 +1,47 @@
+"""From a schedule to a flat image: LLVM IR, an object, and the linker."""
+
+from __future__ import annotations
+
+from jitgraph import config
+from jitgraph.codegen.cpu.linker import link
+from jitgraph.codegen.kernels.schedule import Schedule
+from jitgraph.codegen.llvm.builder import Module
+from jitgraph.ir.target import Target
+from jitgraph.runtime import forks
+
+
+def emit_module(schedule: Schedule, target: Target) -> Module:
+    """The LLVM module of ``schedule`` as emitted, before any pass."""
+    with forks.whole():
+        from jitgraph.codegen.cpu import entry
+
+    return entry.emit_module(schedule, target)
+
+
+def image_of(module: Module, target: Target) -> bytes:
+    """The flat image of a module that ``emit_module`` gave."""
+    with forks.whole():
+        from jitgraph.codegen.cpu import entry, objects, pool
+        from jitgraph.codegen.llvm import machine
+
+    if config.logs("llvm"):
+        config.log("llvm", module.text())
+    if config.logs("asm"):
+        config.log("asm", machine.asm(module.text(), target))
+    exports = dict(entry.EXPORTS)
+    if pool.REQUIRED in module.required:
+        exports |= pool.EXPORTS
+    return link(objects.objects_of(module, target), exports)
+
+
+def assembly_of(llvm_ir: str, target: Target) -> str:
+    """The assembly of a module, from its text."""
+    with forks.whole():
+        from jitgraph.codegen.llvm import machine
+
+    return machine.asm(llvm_ir, target)
+
+
+def build_image(schedule: Schedule, target: Target) -> bytes:
+    """The flat image that runs ``schedule`` on ``target``; CompileError where it cannot be had."""
+    return image_of(emit_module(schedule, target), target)

@@ -1,0 +1,350 @@
+"""Packing: a block of one factor of a contraction, evaluated once and laid out as the register tile reads it.
+
+A panel is ``width`` places along the factor's own axis (m or n) by a block of k, k outermost: place ``p`` at depth
+``k`` lies at ``k * width + p``. Packing evaluates the operand's statements, so views, casts and cheap producers are
+fused in.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from jitgraph.codegen.cpu import vectors
+from jitgraph.codegen.cpu.access import memory_type
+from jitgraph.codegen.cpu.tile import square_function
+from jitgraph.codegen.kernels.index import coefficient
+from jitgraph.codegen.kernels.kernel import Body, Load, Operand
+from jitgraph.codegen.kernels.traversal import bodies_of
+from jitgraph.codegen.llvm import loops
+from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
+from jitgraph.codegen.llvm.index import add, index_value, least, multiply, names, subtract
+from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.dtypes import SHORT_NAMES, DType, bool_
+from jitgraph.ir.dims import DimLike
+
+_FEW_PLACES: Final = 2  # for which a square of lanes is not worth transposing
+_ROWS_AHEAD: Final = 8  # depths by which rows are fetched before they are packed
+
+
+class Panels(NamedTuple):
+    """Packed memory: panels of ``width`` places one after the other, each by all of ``depths``.
+
+    ``places`` and ``depths`` are (begin, end). The memory has room for one more vector than it holds; what lies at
+    places and depths past the end is of no account.
+    """
+
+    memory: Scalar
+    width: int
+    places: tuple[Scalar, Scalar]
+    depths: tuple[Scalar, Scalar]
+
+    def panel_at(self, env: Environment, place: Scalar) -> Scalar:
+        """The panel that begins with ``place``."""
+        number = _quotient(env, subtract(env, place, self.places[0]), self.width)
+        size = multiply(env, subtract(env, self.depths[1], self.depths[0]), integer(self.width))
+        address = element_address(env, self.memory, multiply(env, number, size))
+        return Scalar(address, "ptr", self.memory.dtype, 1)
+
+
+def pack(operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels, extent: Scalar) -> None:
+    """Fill ``panels`` with ``operand``. ``axes`` are the names of the factor's own axis, of ``extent``, and of k.
+
+    Whichever of them runs through memory goes over lanes; where that is k, squares are transposed in registers. A plain
+    matrix is packed by a function that is compiled once a process.
+    """
+    own, k = axes
+    places = constant_of(subtract(env, panels.places[1], panels.places[0]))
+    along_depth = unit_accesses(operand.body, k) > unit_accesses(operand.body, own)
+    if along_depth and places is not None and places <= _FEW_PLACES:
+        _clear_last(env, panels)
+        _pack_singly(operand, axes, env, panels)
+    elif not _pack_plain(operand, axes, env, panels, extent, along_depth):
+        pack_here(operand, axes, env, panels, extent, along_depth)
+
+
+def pack_here(
+    operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels, extent: Scalar, along_depth: bool
+) -> None:
+    """As ``pack``, by code in this place; ``along_depth`` says that memory runs along k."""
+    _clear_last(env, panels)
+    if along_depth:
+        _pack_along_depth(operand, axes, env, panels, extent)
+    elif panels.width % env.target.lanes(panels.memory.dtype.itemsize) == 0:
+        _pack_rows(operand, axes, env, panels)
+    else:
+        _pack_along_places(operand, axes, env, panels)
+
+
+def _pack_plain(
+    operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels, extent: Scalar, along_depth: bool
+) -> bool:
+    """Pack by a function of ``panel_library`` where the operand is a load, and has no axis but its two over lanes."""
+    lined, across = axes[::-1] if along_depth else axes
+    dtype = panels.memory.dtype
+    source = _plain_load(operand, across, env, dtype)
+    if source is None or env.lanes is not None or coefficient(source[0].index, lined) != 1:
+        return False
+    load, between = source
+    there = env.at(dict.fromkeys(axes, integer(0)))
+    address = element_address(env, env["&" + load.buffer], index_value(there, load.index))
+    name = f"jg_pack_{SHORT_NAMES[dtype]}_{panels.width}_{'depth' if along_depth else 'places'}"
+    env.module.declare(f"declare hidden void @{name}(ptr, i64, ptr, i64, i64, i64, i64, i64) nounwind\n")
+    env.module.require("pack", name, dtype, panels.width, along_depth)
+    matrix = f"ptr {address}", index_value(env, between)
+    sizes = (*panels.places, *panels.depths, extent)
+    env.function.do(env.function.call_of("void", name, *matrix, panels.memory, *sizes))
+    return True
+
+
+def _clear_last(env: Environment, panels: Panels) -> None:
+    """Zero the last panel where it is not full: the tile runs over all of it, and on whatever lies in fresh memory,
+    subnormal numbers as likely as not, it would be a hundred times slower."""
+    dtype, width = panels.memory.dtype, panels.width
+    begin, end = panels.places
+    count = subtract(env, end, begin)
+    known = constant_of(count)
+    if known is not None and known % width == 0:
+        return
+    lanes = env.target.lanes(dtype.itemsize)
+    zero = env.ops.splat(env.ops.const(0, dtype), lanes)
+    size = multiply(env, subtract(env, panels.depths[1], panels.depths[0]), integer(width))
+    first = multiply(env, _quotient(env, count, width), size)
+    last = add(env, first, size)
+    if known is None:
+        s = env.ops
+        rest = s.sub(count, s.mul(_quotient(env, count, width), integer(width)))
+        last = s.select(s.cmp("eq", rest, integer(0)), first, last)
+
+    def clear(at: Scalar, _: list[Scalar]) -> list[Scalar]:
+        store_vector(env, panels.memory, at, zero)
+        return []
+
+    loops.counted(env, first, last, lanes, [], clear)
+
+
+def _pack_singly(operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels) -> None:
+    """Element by element: of few places, no square is worth transposing."""
+    own, k = axes
+
+    def place(at: Scalar, _: list[Scalar]) -> list[Scalar]:
+        inside = subtract(env, at, panels.places[0])
+
+        def depth(deep: Scalar, _: list[Scalar]) -> list[Scalar]:
+            row = multiply(env, subtract(env, deep, panels.depths[0]), integer(panels.width))
+            value = value_of(operand, env.at({own: at, k: deep}), panels.memory.dtype)
+            store_vector(env, panels.memory, add(env, row, inside), value)
+            return []
+
+        loops.counted(env, *panels.depths, 1, [], depth)
+        return []
+
+    loops.counted(env, *panels.places, 1, [], place)
+
+
+def _pack_rows(operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels) -> None:
+    """Depth by depth through all panels, so that memory is read in long runs. No vector crosses two panels."""
+    own, k = axes
+    width, dtype = panels.width, panels.memory.dtype
+    begin, end = panels.places
+    size = multiply(env, subtract(env, panels.depths[1], panels.depths[0]), integer(width))
+
+    def depth(at: Scalar, _: list[Scalar]) -> list[Scalar]:
+        row = multiply(env, subtract(env, at, panels.depths[0]), integer(width))
+
+        def step(here: Environment, carries: list[Scalar]) -> list[Scalar]:
+            base = here.lanes.base if here.lanes is not None else here[own]
+            place = subtract(env, base, begin)
+            number = _quotient(env, place, width)
+            inside = subtract(env, place, multiply(env, number, integer(width)))
+            start = add(env, multiply(env, number, size), add(env, row, inside))
+            _fetch_ahead(operand.body, here, own, {own: base, k: add(env, at, integer(_ROWS_AHEAD))})
+            store_vector(here, panels.memory, start, value_of(operand, here, dtype))
+            return carries
+
+        vectors.in_lanes(own, operand.body, env.at({k: at}), begin, end, env.target.lanes(dtype.itemsize), [], step)
+        return []
+
+    loops.counted(env, *panels.depths, 1, [], depth)
+
+
+def _fetch_ahead(body: Body, env: Environment, own: str, point: dict[str, Scalar]) -> None:
+    """Ask for what the loads of ``body`` that run through memory along ``own`` will read at ``point``.
+
+    A block is read in short runs, one for each depth, which the processor does not foresee by itself.
+    """
+    for statement in body:
+        if isinstance(statement, Load) and coefficient(statement.index, own) == 1:
+            if any(name.startswith("_v") for name in names(statement.index)):
+                continue
+            env.module.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\n")
+            there = env.at(point)
+            there.lanes = None
+            address = element_address(env, env["&" + statement.buffer], index_value(there, statement.index))
+            env.function.do(f"call void @llvm.prefetch.p0(ptr {address}, i32 0, i32 3, i32 1)")
+
+
+def _pack_along_places(operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels) -> None:
+    """Panel by panel, the places of one depth in a vector; what it holds past the panel the next depth overwrites."""
+    own, k = axes
+    width, dtype = panels.width, panels.memory.dtype
+    lanes = min(env.target.lanes(dtype.itemsize), 1 << (width - 1).bit_length())
+
+    def panel(first: Scalar, _: list[Scalar]) -> list[Scalar]:
+        memory = panels.panel_at(env, first)
+        last = least(env, add(env, first, integer(width)), panels.places[1])
+
+        def depth(at: Scalar, _: list[Scalar]) -> list[Scalar]:
+            row = multiply(env, subtract(env, at, panels.depths[0]), integer(width))
+
+            def step(here: Environment, carries: list[Scalar]) -> list[Scalar]:
+                base = here.lanes.base if here.lanes is not None else here[own]
+                store_vector(here, memory, add(env, row, subtract(env, base, first)), value_of(operand, here, dtype))
+                return carries
+
+            vectors.in_lanes(own, operand.body, env.at({k: at}), first, last, lanes, [], step)
+            return []
+
+        loops.counted(env, *panels.depths, 1, [], depth)
+        return []
+
+    loops.counted(env, *panels.places, width, [], panel)
+
+
+def _pack_along_depth(
+    operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels, extent: Scalar
+) -> None:
+    """Squares of lanes by lanes: read along k, transposed, written along places.
+
+    A square is read where it lies if the operand is nothing but a load, and by way of a dense copy elsewhere.
+    """
+    own, k = axes
+    width, dtype = panels.width, panels.memory.dtype
+    lanes = env.target.lanes(dtype.itemsize)
+    transpose = square_function(env, dtype)
+    square = env.private(dtype, lanes * lanes)
+    zero = env.ops.splat(env.ops.const(0, dtype), lanes)
+
+    def clear(at: Scalar, _: list[Scalar]) -> list[Scalar]:
+        store_vector(env, square, at, zero)
+        return []
+
+    # A square that is not full is transposed whole, see _clear_last; where the factor goes on for one, none is copied.
+    goes_on = env.ops.cmp("le", add(env, panels.places[1], integer(lanes)), extent)
+    size = env.ops.select(goes_on, integer(0), integer(lanes * lanes))
+    loops.counted(env, integer(0), size, lanes, [], clear)
+    source = _plain_load(operand, own, env, dtype)
+
+    def panel(first: Scalar, _: list[Scalar]) -> list[Scalar]:
+        memory = panels.panel_at(env, first)
+        last = least(env, add(env, first, integer(width)), panels.places[1])
+
+        def group(begin: Scalar, _: list[Scalar]) -> list[Scalar]:
+            if width > lanes:  # the last square of a panel moves back, so that it stays inside
+                begin = least(env, begin, add(env, first, integer(width - lanes)))
+            end = least(env, add(env, begin, integer(lanes)), last)
+
+            def step(here: Environment, carries: list[Scalar]) -> list[Scalar]:
+                base = here.lanes.base if here.lanes is not None else here[k]
+                row = multiply(env, subtract(env, base, panels.depths[0]), integer(width))
+                start = add(env, row, subtract(env, begin, first))
+                count = here.lanes.width if here.lanes is not None else 1
+                origin, stride, copied = square.name, integer(lanes), begin
+                if source is not None and here.lanes is not None and here.lanes.mask is None:
+                    s = env.ops
+                    load, between = source
+                    inside = s.cmp("le", add(env, begin, integer(lanes)), extent)
+                    there = env.at({own: begin, k: base})
+                    address = element_address(env, env["&" + load.buffer], index_value(there, load.index))
+                    origin = env.function.emit("ptr", f"select {inside}, ptr {address}, ptr {origin}").name
+                    stride = s.select(inside, index_value(env, between), stride)
+                    copied = s.select(inside, end, begin)
+
+                def read(at: Scalar, _: list[Scalar]) -> list[Scalar]:
+                    line = multiply(env, subtract(env, at, begin), integer(count))
+                    store_vector(here, square, line, value_of(operand, here.at({own: at}), dtype))
+                    return []
+
+                loops.counted(env, copied, end, 1, [], read)
+                if count == 1:
+                    store_vector(here, memory, start, load_vector(env, square, integer(0), dtype, lanes))
+                else:
+                    to = element_address(env, memory, start)
+                    env.function.do(f"call void {transpose}(ptr {origin}, {stride}, ptr {to}, i64 {width})")
+                return carries
+
+            vectors.in_lanes(k, operand.body, env, *panels.depths, lanes, [], step)
+            return []
+
+        loops.counted(env, first, last, lanes, [], group)
+        return []
+
+    loops.counted(env, *panels.places, width, [], panel)
+
+
+def _plain_load(operand: Operand, own: str, env: Environment, dtype: DType) -> tuple[Load, DimLike] | None:
+    """The operand's load, and the elements between its places, where that load is all there is to it."""
+    if len(operand.body) != 1 or dtype == bool_:
+        return None
+    (load,) = operand.body
+    if not isinstance(load, Load) or load.mask is not None or load.var != operand.value:
+        return None
+    between = coefficient(load.index, own)
+    if between is None or load.var.dtype != dtype or env["&" + load.buffer].lanes > 1:
+        return None
+    return load, between
+
+
+def _quotient(env: Environment, x: Scalar, divisor: int) -> Scalar:
+    known = constant_of(x)
+    if known is not None:
+        return integer(known // divisor)
+    return env.ops.make(f"udiv {x}, {divisor}", x.dtype, 1)
+
+
+def value_of(operand: Operand, env: Environment, dtype: DType) -> Scalar:
+    """The operand's value where ``env`` says, as ``dtype`` and in all lanes."""
+    env.emit(operand.body)
+    value = env.ops.cast(env[operand.value.name], dtype)
+    return env.ops.splat(value, env.lanes.width) if env.lanes is not None else value
+
+
+def at_least_one(env: Environment, x: Scalar) -> Scalar:
+    """``max(x, 1)``, folded where it is a literal."""
+    known = constant_of(x)
+    return integer(max(1, known)) if known is not None else env.ops.max(x, integer(1))
+
+
+def store_vector(env: Environment, buffer: Scalar, index: Scalar, value: Scalar) -> None:
+    """Store all lanes of ``value`` from ``index`` on into private memory."""
+    address = element_address(env, buffer, index)
+    env.function.do(f"store {value}, ptr {address}, align {value.dtype.itemsize}")
+
+
+def load_vector(env: Environment, buffer: Scalar, index: Scalar, dtype: DType, lanes: int) -> Scalar:
+    """``lanes`` elements from ``index`` on of private memory."""
+    address = element_address(env, buffer, index)
+    type = env.ops.type(dtype, lanes)
+    return env.ops.make(f"load {type}, ptr {address}, align {dtype.itemsize}", dtype, lanes)
+
+
+def element_address(env: Environment, buffer: Scalar, index: Scalar) -> str:
+    """The address of element ``index`` of ``buffer``."""
+    if constant_of(index) == 0:
+        return buffer.name
+    return env.function.emit("ptr", f"getelementptr {memory_type(buffer.dtype)}, ptr {buffer.name}, {index}").name
+
+
+def part(env: Environment, buffer: Scalar, start: Scalar) -> Scalar:
+    """``buffer`` from element ``start`` on."""
+    return buffer._replace(name=element_address(env, buffer, start))
+
+
+def unit_accesses(body: Body, axis: str) -> int:
+    """How many loads of ``body`` run through memory along ``axis``."""
+    count = 0
+    for statement in body:
+        if isinstance(statement, Load):
+            count += coefficient(statement.index, axis) == 1
+        for inner in bodies_of(statement):
+            count += unit_accesses(inner, axis)
+    return count

@@ -1,0 +1,272 @@
+"""Parallel loops: a range of iterations outlined into a function, run in chunks on the thread pool of the host.
+
+How a range is cut depends on extents alone, and every chunk is independent, so results do not depend on threads. A
+range whose estimated work is small runs in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from jitgraph.codegen.cpu import pool, ranges, serial, vectors
+from jitgraph.codegen.cpu.ranges import CHUNK_WORK
+from jitgraph.codegen.cpu.work import Work, work
+from jitgraph.codegen.kernels.kernel import Loop
+from jitgraph.codegen.llvm import loops
+from jitgraph.codegen.llvm.builder import OK, Function, check
+from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
+from jitgraph.codegen.llvm.index import add, index_value, multiply, names
+from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.dtypes import float64, int64
+from jitgraph.ir.dims import DimLike
+
+BLOCK: Final = 4096
+"""Iterations of a vector loop that stay on one thread."""
+
+_UNKNOWN_EXTENT: Final = 64.0
+
+Amount: TypeAlias = "float | Scalar"
+"""Work: a number where it is known, else a float64 of the code."""
+
+
+def emit_parallel(loop: Loop, env: Environment) -> None:
+    """Emit an outermost parallel or vector loop, perfectly nested parallel loops and a vector loop in it included."""
+    whole = total_work(env, work((loop,), env))
+    nest, extents = _cut(_nest(loop), env)
+    if not nest or (isinstance(whole, float) and whole < 2 * CHUNK_WORK):
+        serial.emit_loop(loop, env.inner())
+        return
+    count = integer(1)
+    for level, extent in enumerate(extents):
+        env.bind(f"$extent{level}", extent)
+        count = multiply(env, count, extent)
+    parallel_range(env, count, share(env, whole, count), lambda inner, begin, end: _emit_range(inner, nest, begin, end))
+
+
+def _cut(nest: list[Loop], env: Environment) -> tuple[list[Loop], list[Scalar]]:
+    """The levels of ``nest`` that are cut into ranges, and their counts: of a long vector loop its blocks."""
+    extents = [index_value(env, level.extent) for level in nest]
+    if nest[-1].kind != "vector":
+        return nest, extents
+    known = constant_of(extents[-1])
+    if known is not None and known <= BLOCK:
+        return nest[:-1], extents[:-1]
+    return nest, [*extents[:-1], ceil_div(env, extents[-1], integer(BLOCK))]
+
+
+def _nest(loop: Loop) -> list[Loop]:
+    nest = [loop]
+    while nest[-1].kind == "parallel" and len(nest[-1].body) == 1:
+        (inner,) = nest[-1].body
+        if not isinstance(inner, Loop) or inner.kind not in ("parallel", "vector") or not inner.is_whole:
+            break
+        if any(level.axis in names(inner.extent) for level in nest):
+            break
+        nest.append(inner)
+    return nest
+
+
+def _emit_range(env: Environment, nest: Sequence[Loop], begin: Scalar, end: Scalar) -> None:
+    """Iterations ``begin .. end`` of the flattened nest; a vector loop's extent counts its blocks."""
+    last = nest[-1]
+    if len(nest) == 1 and last.kind == "vector":
+        _emit_blocks(env, last, begin, end)
+        return
+    counts = [env[f"$extent{level}"] for level in range(len(nest))]
+
+    def step(flat: Scalar, indices: list[Scalar]) -> list[Scalar]:
+        indices = indices or [flat]
+        axes = {level.axis: index for level, index in zip(nest, indices, strict=True)}
+        if last.kind == "vector":
+            block = axes.pop(last.axis)
+            _emit_blocks(env.at(axes), last, block, add(env, block, integer(1)))
+        else:
+            env.at(axes).emit(last.body)
+        return _advance(env, indices, counts) if len(indices) > 1 else []
+
+    loops.counted(env, begin, end, 1, _unflatten(env, begin, counts) if len(nest) > 1 else [], step)
+
+
+def _emit_blocks(env: Environment, loop: Loop, begin: Scalar, end: Scalar) -> None:
+    s = env.ops
+    extent = index_value(env, loop.extent)
+    stop = s.mul(end, integer(BLOCK))
+    vectors.emit_vector(loop, env, multiply(env, begin, integer(BLOCK)), s.min(stop, extent))
+
+
+def _unflatten(env: Environment, flat: Scalar, counts: Sequence[Scalar]) -> list[Scalar]:
+    """Indices of ``flat`` in a grid of ``counts``, the last fastest. The range is not empty, so no count is zero."""
+    s = env.ops
+    indices = []
+    for count in reversed(counts[1:]):
+        safe = s.max(count, integer(1))
+        indices.append(s.make(f"urem {flat}, {safe.name}", int64, 1))
+        flat = s.make(f"udiv {flat}, {safe.name}", int64, 1)
+    return [flat, *reversed(indices)]
+
+
+def _advance(env: Environment, indices: Sequence[Scalar], counts: Sequence[Scalar]) -> list[Scalar]:
+    """The indices after ``indices``: the last grows, and wraps into the one before it."""
+    s = env.ops
+    advanced: list[Scalar] = []
+    carry = integer(1)
+    for index, count in zip(reversed(indices[1:]), reversed(counts[1:]), strict=True):
+        grown = s.add(index, carry)
+        wraps = s.cmp("ge", grown, count)
+        advanced.append(s.select(wraps, integer(0), grown))
+        carry = s.cast(wraps, int64)
+    return [s.add(indices[0], carry), *reversed(advanced)]
+
+
+def parallel_range(
+    env: Environment,
+    count: Scalar,
+    unit_work: Amount,
+    emit: Callable[[Environment, Scalar, Scalar], None],
+) -> None:
+    """``emit(inner, begin, end)`` for ranges that together make ``0 .. count``, on several threads where it pays.
+
+    ``count`` is a uniform int64, ``unit_work`` the work of one iteration in vector instructions. In the inner
+    environment names of ``env`` are captured as they are used; values reach it by ``env.bind`` alone. Ranges are never
+    empty, run in any order, and no range may depend on another.
+    """
+    assert env.outermost
+    known = constant_of(count)
+    if known is not None and isinstance(unit_work, float) and (known <= 1 or known * unit_work < 2 * CHUNK_WORK):
+        if known > 0:
+            emit(env.inner(), integer(0), count)
+        return
+    inner = _Outlined(env)
+    emit(inner.environment, inner.begin, inner.end)
+    inner.finish(count, unit_work)
+
+
+class _Outlined:
+    """A function under construction that runs a range, and the function around it that a chunk calls.
+
+    What the range uses are arguments, so that pointers keep ``noalias``; it is inlined into the chunk's function.
+    """
+
+    def __init__(self, env: Environment) -> None:
+        self.outer = env
+        self.name = env.module.unique(f"{env.function.name}_range")
+        self.function = Function(env.module, f"{self.name}_body", "i32", attributes="nounwind", inlined=True)
+        self.captured: list[Scalar] = []
+        self.begin, self.end, self.order = (self._argument("i64") for _ in range(3))
+        self.environment = env.outlined(self.function, self._capture)
+        self.environment.bind("$order", self.order)
+        self.environment.bind("$scratch", self._argument("ptr", "noalias"))
+
+    def _argument(self, type: str, attributes: str = "") -> Scalar:
+        return Scalar(self.function.argument(type, attributes).name, type, int64, 1)
+
+    def _capture(self, name: str, value: Scalar) -> Scalar:
+        if value.is_literal:
+            return value
+        assert value.lanes == 1 or value.type == "ptr", (name, value)
+        attributes = "noalias" if name.startswith("&") and name[1:] in self.environment.unaliased else ""
+        self.captured.append(value)
+        return value._replace(name=self.function.argument(value.type, attributes).name)
+
+    def finish(self, count: Scalar, unit_work: Amount) -> None:
+        """End the function and emit its call in the outer one."""
+        self.function.ret(OK)
+        self.function.finish()
+        self._emit_chunk()
+        env, outer = self.outer, self.outer.function
+        pool.declare(env.module)
+        env.module.declare(ranges.DECLARATION)
+        context = outer.alloca("i64", ranges.SLOTS + len(self.captured), align=8)
+        for place, value in enumerate(self.captured):
+            outer.do(f"store {value}, {_slot(outer, context.name, ranges.SLOTS + place)}")
+        amount = env.ops.const(unit_work, float64) if isinstance(unit_work, float) else unit_work
+        chunk = outer.named(self.name)
+        check(
+            outer,
+            outer.call_of("i32", "jg_range", env["$host"], env["$call"], f"ptr {chunk}", context, count, amount),
+        )
+
+    def _emit_chunk(self) -> None:
+        chunk_function = Function(self.outer.module, self.name, "i32", attributes="nounwind")
+        context, chunk, scratch = (chunk_function.argument(type) for type in ("ptr", "i64", "ptr"))
+        types = ["i64", "i64", *(value.type for value in self.captured)]
+        count, per_chunk, *captured = (
+            chunk_function.emit(type, f"load {type}, {_slot(chunk_function, context.name, place)}, align 8")
+            for place, type in enumerate(types)
+        )
+        begin = chunk_function.emit("i64", f"mul {chunk}, {per_chunk.name}")
+        stop = chunk_function.emit("i64", f"add {begin}, {per_chunk.name}")
+        end = chunk_function.emit("i64", f"call i64 @llvm.smin.i64({stop}, {count})")
+        call = chunk_function.call_of("i32", self.function.name, begin, end, chunk, scratch, *captured)
+        chunk_function.ret(chunk_function.emit("i32", call))
+        chunk_function.finish()
+
+
+def _slot(function: Function, context: str, place: int) -> str:
+    return str(function.emit("ptr", f"getelementptr i64, ptr {context}, i64 {place}"))
+
+
+# --- how much work ---
+
+
+def total_work(env: Environment, terms: Work) -> Amount:
+    """The value of a sum of work terms; extents that are not known before the loop count as 64."""
+    known, parts = 0.0, []
+    for factor, extents in terms:
+        values = []
+        for extent in extents:
+            if isinstance(extent, int):
+                factor *= max(0, extent)
+            elif _is_available(env, extent):
+                values.append(_as_float(env, index_value(env, extent)))
+            else:
+                factor *= _UNKNOWN_EXTENT
+        if not values:
+            known += factor
+            continue
+        product = env.ops.const(factor, float64)
+        for value in values:
+            product = env.ops.mul(product, value)
+        parts.append(product)
+    if not parts:
+        return known
+    total = env.ops.const(known, float64)
+    for part in parts:
+        total = env.ops.add(total, part)
+    return total
+
+
+def _is_available(env: Environment, extent: DimLike) -> bool:
+    try:
+        return all(env[name].lanes == 1 for name in names(extent))
+    except KeyError:
+        return False
+
+
+def _as_float(env: Environment, x: Scalar) -> Scalar:
+    return env.ops.make(f"sitofp {x} to double", float64, 1)
+
+
+def is_worth_sharing(whole: Amount) -> bool:
+    """Whether the work may be enough for several threads."""
+    return not isinstance(whole, float) or whole >= 2 * CHUNK_WORK
+
+
+def share(env: Environment, whole: Amount, count: Scalar) -> Amount:
+    """``whole / count``, the work of one of ``count`` iterations."""
+    known = constant_of(count)
+    if known is not None and isinstance(whole, float):
+        return whole / max(1, known)
+    amount = env.ops.const(whole, float64) if isinstance(whole, float) else whole
+    return env.ops.div(amount, _as_float(env, env.ops.max(count, integer(1))))
+
+
+def ceil_div(env: Environment, x: Scalar, y: Scalar) -> Scalar:
+    """``x / y`` rounded up, for x >= 0 and y >= 1."""
+    a, b = constant_of(x), constant_of(y)
+    if a is not None and b is not None:
+        return integer(-(-a // b))
+    s = env.ops
+    up = s.add(x, integer(b - 1) if b is not None else s.sub(y, integer(1)))
+    return s.make(f"udiv {up}, {y.name}", int64, 1)

@@ -1,0 +1,182 @@
+"""Products of few rows by a right factor that runs through memory along its columns: read once, in its own order.
+
+Nothing is packed: for some steps of k at a time, vectors of so many rows of the right factor are multiplied and added
+into sums that stay in the first-level cache. So the right factor, far the larger one, streams by at memory speed. The
+order of summation is that of ``kernel.Contract``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jitgraph.codegen.cpu import merging, panels, parallel, serial, vectors
+from jitgraph.codegen.cpu.work import work
+from jitgraph.codegen.kernels.kernel import Contract
+from jitgraph.codegen.llvm import loops
+from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
+from jitgraph.codegen.llvm.index import add, index_value, least, multiply, subtract
+from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.codegen.llvm.structure import length
+
+MOST_ROWS: Final = 8
+"""Up to this many rows the sums of enough columns stay in the first-level cache."""
+
+STEPS: Final = 4
+"""Steps of k for which a sum is loaded and stored once."""
+
+LONGEST_BODY: Final = 8
+"""Statements of the right factor, which is emitted for each of the steps."""
+
+SHARES: Final = 2
+"""Parts of the columns where the work is worth several threads: each is read in runs as long as it is wide."""
+
+LEAST_COLUMNS: Final = 512
+
+
+def suits(contract: Contract, env: Environment) -> bool:
+    """Whether ``emit_streams`` is for this contraction: few rows, and a right factor that is cheap and runs along n."""
+    m = constant_of(index_value(env, contract.extents[0]))
+    along_n, along_k = (panels.unit_accesses(contract.right.body, axis) for axis in (contract.n, contract.k))
+    return m is not None and 0 < m <= MOST_ROWS and along_n > along_k and length(contract.right.body) <= LONGEST_BODY
+
+
+def columns_of_unit(contract: Contract, env: Environment) -> int:
+    """The columns of a part: as many as leave room in the first-level cache, in equal parts where threads share."""
+    dtype = contract.acc.dtype
+    m, n = (constant_of(index_value(env, extent)) for extent in contract.extents[:2])
+    assert m is not None
+    lanes = env.target.lanes(dtype.itemsize)
+    most = env.target.l1_bytes // 2 // (m * dtype.itemsize) // lanes * lanes
+    if n is None:
+        return most
+    large = env.outermost and parallel.is_worth_sharing(parallel.total_work(env, work((contract,), env)))
+    parts = max(-(-n // most), min(SHARES, n // LEAST_COLUMNS) if large else 1, 1)
+    return max(1, -(-n // (parts * lanes))) * lanes
+
+
+def emit_streams(contract: Contract, env: Environment, width: int, begin: Scalar, end: Scalar) -> None:
+    """Units ``begin .. end`` of ``width`` columns each, epilogue included."""
+    dtype = contract.acc.dtype
+    rows = constant_of(index_value(env, contract.extents[0]))
+    assert rows is not None
+    lanes = env.target.lanes(dtype.itemsize)
+    columns, depth = index_value(env, contract.extents[1]), index_value(env, contract.extents[2])
+    blocks = merging.block_count(contract, env)
+    level = rows * width
+    # A block's sums grow in the free place on the stack, and merge into the places below it.
+    room = merging.most_waiting(contract, env) + 1 if constant_of(blocks) != 1 else 1
+    stack = env.private(dtype, room * level)
+    zero = env.ops.splat(env.ops.const(0, dtype), lanes)
+
+    def over_sums(step: loops.Emit) -> None:
+        loops.counted(env, integer(0), integer(level), lanes, [], step)
+
+    def unit(number: Scalar, _: list[Scalar]) -> list[Scalar]:
+        first = multiply(env, number, integer(width))
+        last = least(env, add(env, first, integer(width)), columns)
+
+        def block(number: Scalar, _: list[Scalar]) -> list[Scalar]:
+            at = multiply(env, number, integer(contract.block_k))
+            stop = least(env, add(env, at, integer(contract.block_k)), depth)
+            height = merging.height(env, number)
+            sums = panels.part(env, stack, multiply(env, height, integer(level)))
+
+            def clear(place: Scalar, _: list[Scalar]) -> list[Scalar]:
+                panels.store_vector(env, sums, place, zero)
+                return []
+
+            def steps(count: int) -> loops.Emit:
+                def step(at: Scalar, _: list[Scalar]) -> list[Scalar]:
+                    depths = [add(env, at, integer(ahead)) for ahead in range(count)]
+                    _emit_steps(contract, env, (first, last), depths, sums, width, rows)
+                    return []
+
+                return step
+
+            over_sums(clear)
+            total = subtract(env, stop, at)
+            fixed = constant_of(total)
+            whole = integer(fixed // STEPS * STEPS) if fixed is not None else env.ops.and_(total, integer(-STEPS))
+            middle = add(env, at, whole)
+            loops.counted(env, at, middle, STEPS, [], steps(STEPS))
+            loops.counted(env, middle, stop, 1, [], steps(1))
+            merges = merging.merges(env, number, blocks)
+            loops.counted(env, integer(0), merges, 1, [], lambda above, _: merge(subtract(env, height, above)))
+            return []
+
+        def merge(above: Scalar) -> list[Scalar]:
+            upper = panels.part(env, stack, multiply(env, above, integer(level)))
+            lower = panels.part(env, stack, multiply(env, subtract(env, above, integer(1)), integer(level)))
+
+            def step(place: Scalar, _: list[Scalar]) -> list[Scalar]:
+                left, right = (panels.load_vector(env, sums, place, dtype, lanes) for sums in (lower, upper))
+                panels.store_vector(env, lower, place, env.ops.add(left, right))
+                return []
+
+            over_sums(step)
+            return []
+
+        asking = serial.polled(env, block, serial.POLL_LENGTH) if constant_of(blocks) != 1 else block
+        loops.counted(env, integer(0), blocks, 1, [], asking)
+        _emit_epilogue(contract, env, (first, last), stack, width, rows)
+        return []
+
+    loops.counted(env, begin, end, 1, [], unit)
+
+
+def _emit_steps(
+    contract: Contract,
+    env: Environment,
+    columns: tuple[Scalar, Scalar],
+    depths: list[Scalar],
+    sums: Scalar,
+    width: int,
+    rows: int,
+) -> None:
+    """The multiply-adds of some steps of k, for all rows and columns of a unit."""
+    dtype = contract.acc.dtype
+    lanes = env.target.lanes(dtype.itemsize)
+    left = [
+        [panels.value_of(contract.left, env.at({contract.m: integer(row), contract.k: k}), dtype) for k in depths]
+        for row in range(rows)
+    ]
+
+    def step(here: Environment, carries: list[Scalar]) -> list[Scalar]:
+        base = here.lanes.base if here.lanes is not None else here[contract.n]
+        count = here.lanes.width if here.lanes is not None else 1
+        right = [panels.value_of(contract.right, here.at({contract.k: k}), dtype) for k in depths]
+        place = subtract(env, base, columns[0])
+        for row in range(rows):
+            at = add(env, place, integer(row * width))
+            total = panels.load_vector(env, sums, at, dtype, count)
+            for x, y in zip(left[row], right, strict=True):
+                total = env.ops.fma(env.ops.splat(x, count), y, total)
+            panels.store_vector(env, sums, at, total)
+        return carries
+
+    vectors.in_lanes(contract.n, contract.right.body, env, *columns, lanes, [], step)
+
+
+def _emit_epilogue(
+    contract: Contract, env: Environment, columns: tuple[Scalar, Scalar], totals: Scalar, width: int, rows: int
+) -> None:
+    dtype = contract.acc.dtype
+    lanes = env.target.lanes(dtype.itemsize)
+
+    def row(at: Scalar, _: list[Scalar]) -> list[Scalar]:
+        start = multiply(env, at, integer(width))
+
+        def step(here: Environment, carries: list[Scalar]) -> list[Scalar]:
+            base = here.lanes.base if here.lanes is not None else here[contract.n]
+            count = here.lanes.width if here.lanes is not None else 1
+            scope = here.inner()
+            place = add(env, start, subtract(env, base, columns[0]))
+            scope.bind(contract.acc.name, panels.load_vector(here, totals, place, dtype, count))
+            scope.emit(contract.epilogue)
+            return carries
+
+        scope = env.at({contract.m: at})
+        vectors.in_lanes(contract.n, contract.epilogue, scope, *columns, lanes, [], step)
+        return []
+
+    loops.counted(env, integer(0), integer(rows), 1, [], row)

@@ -1,0 +1,113 @@
+"""Which parameters of a kernel may be the same memory: a written one takes the place of one that is read.
+
+That is so where every element of the read buffer is read, in the iteration that writes the element in its place, before
+it is written, and by no other iteration.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from jitgraph.codegen.kernels.kernel import Body, Contract, Kernel, Load, Loop, Store
+from jitgraph.codegen.kernels.traversal import statements_of
+from jitgraph.ir import dims
+from jitgraph.ir.dims import Dim, DimLike
+from jitgraph.records import dataclass
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """The axis of a loop and the iterations that it makes of it."""
+
+    name: str
+    iterations: tuple[DimLike, DimLike, int | None]  # extent, begin and span
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where an access stands: the loops around it, the path of statement numbers, and its index."""
+
+    axes: tuple[_Axis, ...]
+    path: tuple[int, ...]
+    index: DimLike
+
+
+@lru_cache(maxsize=256)
+def aliasing_pairs(kernel: Kernel) -> frozenset[tuple[str, str]]:
+    """The pairs (written param, read param) that may be one buffer."""
+    loads: dict[str, list[_Place]] = {}
+    stores: dict[str, list[_Place]] = {}
+    _collect(kernel.body, (), (), loads, stores)
+    in_operands = {
+        s.buffer
+        for contract in statements_of(kernel.body)
+        if isinstance(contract, Contract)
+        for operand in (contract.left, contract.right)
+        for s in statements_of(operand.body)
+        if isinstance(s, Load)
+    }
+    params = {param.name: param for param in kernel.params}
+    found = set()
+    for written, places in stores.items():
+        if written not in params or params[written].access != "write" or len(places) != 1:
+            continue
+        if not _writes_each_once(places[0]):
+            continue
+        for read, reads in loads.items():
+            if read not in params or params[read].access != "read" or read in in_operands:
+                continue
+            same_width = params[read].dtype.itemsize == params[written].dtype.itemsize
+            if (
+                same_width
+                and params[read].size == params[written].size
+                and all(_comes_first(load, places[0]) for load in reads)
+            ):
+                found.add((written, read))
+    return frozenset(found)
+
+
+def _collect(
+    body: Body,
+    axes: tuple[_Axis, ...],
+    path: tuple[int, ...],
+    loads: dict[str, list[_Place]],
+    stores: dict[str, list[_Place]],
+) -> None:
+    for number, statement in enumerate(body):
+        here = (*path, number)
+        match statement:
+            case Load():
+                loads.setdefault(statement.buffer, []).append(_Place(axes, here, statement.index))
+            case Store():
+                stores.setdefault(statement.buffer, []).append(_Place(axes, here, statement.index))
+            case Loop():
+                axis = _Axis(statement.axis, (statement.extent, statement.begin, statement.span))
+                _collect(statement.body, (*axes, axis), here, loads, stores)
+                if statement.slots is not None:
+                    axis = _Axis(statement.slots.axis, (statement.lanes, 0, None))
+                    _collect(statement.slots.body, (*axes, axis), (*here, len(statement.body)), loads, stores)
+            case Contract():
+                sides = zip((statement.m, statement.n), statement.extents[:2], strict=True)
+                inside = (*axes, *(_Axis(name, (extent, 0, None)) for name, extent in sides))
+                _collect(statement.epilogue, inside, here, loads, stores)
+
+
+def _writes_each_once(store: _Place) -> bool:
+    """Whether every iteration of every loop around the store has an element of its own."""
+    names = dims.names(store.index)
+    own = all(axis.name in names or axis.iterations == (1, 0, None) for axis in store.axes)
+    return own and not any(name.startswith("_v") for name in names)
+
+
+def _comes_first(load: _Place, store: _Place) -> bool:
+    """Whether the load reads exactly what the store replaces, before it does, in the same iteration."""
+    common = 0
+    while common < min(len(load.axes), len(store.axes)) and load.axes[common].name == store.axes[common].name:
+        common += 1
+    ours, theirs = load.axes[common:], store.axes[common:]
+    if [axis.iterations for axis in ours] != [axis.iterations for axis in theirs]:
+        return False
+    renamed: dict[str, DimLike] = {a.name: Dim.name(b.name) for a, b in zip(ours, theirs, strict=True)}
+    if dims.substitute(load.index, renamed) != store.index:
+        return False
+    return load.path < store.path

@@ -1,0 +1,237 @@
+"""Kernel IR: loop nests over buffers, as plain data. It has text, a verifier and a slow executor, and targets emit it.
+
+All names in a kernel live in one namespace of index expressions (``ir.dims``): sizes of the graph by their own names,
+loop axes as ``_i0, _i1, ...`` and integer scalars as ``_v0, _v1, ...``; user sizes never begin with an underscore. So
+an index is a ``DimLike`` over axes, sizes and, for indirect access, int64 scalars; a buffer is flat and an index counts
+elements.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from jitgraph.dtypes import DType
+from jitgraph.ir.dims import DimLike
+from jitgraph.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """An SSA scalar, defined once: ``_v`` and a number, and its dtype."""
+
+    name: str
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """``var = op(args)`` of a scalar op (``ir.scalar``).
+
+    ``param`` is the op's non-scalar part: the value of ``const``, the relation of ``cmp``, the name of ``call``;
+    ``cast`` and ``bitcast`` take their dtype from ``var``.
+    """
+
+    var: Var
+    op: str
+    args: tuple[Var, ...] = ()
+    param: float | int | bool | str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexValue:
+    """``var = index``: an index expression as an int64 scalar."""
+
+    var: Var
+    index: DimLike
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """``var = buffer[index]``; where ``mask`` (bool) is false nothing is read and the value is zero."""
+
+    var: Var
+    buffer: str
+    index: DimLike
+    mask: Var | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """``buffer[index] = value``; nothing is written where ``mask`` is false."""
+
+    buffer: str
+    index: DimLike
+    value: Var
+    mask: Var | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Stop the kernel with error ``check`` (an index into the schedule's table) where ``ok`` is false in any lane.
+
+    ``value`` and ``bound`` (int64) go into the error record. Nothing after a failed check in the same lane may touch
+    memory: what follows it in a body is not executed.
+    """
+
+    ok: Var
+    check: int
+    value: Var | None = None
+    bound: Var | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Carry:
+    """A value carried through a loop: ``var`` inside, starting as ``init``; the body gives ``next``; ``result`` after.
+
+    In a reduce loop ``init`` is the identity and ``next`` is the element that one step contributes; ``result`` is what
+    all of them make together, or the value of a slot where the loop has ``Slots``.
+    """
+
+    var: Var
+    init: Var
+    next: Var
+    result: Var
+
+
+@dataclass(frozen=True, slots=True)
+class Combine:
+    """How two accumulators of a reduce loop become one: ``results`` of ``body`` over ``left`` and ``right``."""
+
+    left: tuple[Var, ...]
+    right: tuple[Var, ...]
+    body: tuple[Let, ...]
+    results: tuple[Var, ...]
+
+
+LoopKind: TypeAlias = Literal["parallel", "vector", "serial", "reduce"]
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """What becomes of the slots of a reduce loop that are not folded: ``body`` runs once for each, as lanes.
+
+    ``axis`` is the number of the slot, below ``lanes``, and the results of the loop's carries are the slot's values;
+    they are known in ``body`` alone, which stores them.
+    """
+
+    axis: str
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """``for axis in begin .. extent``, and at most ``span`` steps where that is given.
+
+    parallel: iterations may run at once, on several threads; only as the outermost loops, and whole. vector: iterations
+    are independent and become lanes; inside it stand only serial and reduce loops with ``lanes == 1`` and extents that
+    do not depend on its axis. serial: in order, with loop-carried values. ``lanes`` of a vector loop is the target's.
+
+    reduce: ``combine`` folds what the steps contribute (in the carries the body cannot see what there is so far). Where
+    ``chain`` is 0 the combine gives the same in any order, and so the order is free. Else the order is part of the
+    meaning, whatever the width of the machine and the number of threads. Steps are counted from ``begin``:
+
+    - step k goes to chunk ``k // (lanes * chain)``, and there to slot ``k % lanes``, which begins as ``init``:
+      ``slot = combine(slot, element)`` in order of k;
+    - the chunks, a vector of slots each, merge slot by slot as a tree: T(c chunks) is ``combine(T(h), T(c - h))`` for
+      the greatest power of two h below c; T of one chunk is the chunk;
+    - the slots fold in halves: ``slot[j] = combine(slot[j], slot[j + half])`` for half = lanes/2, lanes/4, ..., 1. With
+      ``slots`` they are not folded but handed to it.
+
+    ``lanes`` and ``chain`` are powers of two, and so is an aligned run of 2^q chunks a node of the tree: a loop over
+    each run, without folding, and a loop with a ``chain`` of 1 over what these gave, are the loop over all.
+    """
+
+    axis: str
+    extent: DimLike
+    kind: LoopKind
+    body: Body
+    carries: tuple[Carry, ...] = ()
+    combine: Combine | None = None
+    lanes: int = 1
+    chain: int = 0
+    begin: DimLike = 0
+    span: int | None = None
+    slots: Slots | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the axis runs over all of ``0 .. extent``."""
+        return self.begin == 0 and self.span is None
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One factor of a contraction: statements that compute ``value`` at given axes."""
+
+    body: Body
+    value: Var
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """``acc[m, n] = sum over k of left[m, k] * right[k, n]`` with an epilogue while ``acc`` is in registers.
+
+    ``left`` is computed from axes m and k (and those of loops around), ``right`` from k and n, with no stores. ``acc``
+    has the accumulator's dtype (float32 for 16-bit floats); ``epilogue`` runs once for every (m, n), reads ``acc`` and
+    stores. The order of summation is part of the meaning: blocks of ``block_k`` steps; within a block
+    ``p = fma(left, right, p)`` from p = 0 in order of k (multiply and add for integers), and the blocks' sums merge as
+    a tree T, the earlier blocks on the left: T(c blocks) = T(the first 2**q) + T(the others), where 2**q is the largest
+    power of two below c; T of one block is its sum. An empty k gives 0.
+    """
+
+    m: str
+    n: str
+    k: str
+    extents: tuple[DimLike, DimLike, DimLike]
+    left: Operand
+    right: Operand
+    acc: Var
+    epilogue: Body
+    block_k: int
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """A buffer of ``size`` elements, visible to the statements after it in its body and inner bodies.
+
+    Where it stands says whose it is. Inside a vector loop each lane has its own. Elsewhere in the body of a parallel
+    loop it belongs to the iteration (a chunk's stack or scratch memory; the shared memory of a block). A vector loop
+    that stores to it is over before the next statement begins: what one lane stored another may load in a later
+    statement, and no barrier is written. Inside the loop that stores, a lane loads only the elements that it stores.
+    Outside of parallel loops it belongs to the kernel, and no parallel loop sees it: iterations that may run at once
+    exchange values by params alone.
+    """
+
+    buffer: str
+    dtype: DType
+    size: int
+
+
+Statement: TypeAlias = Let | IndexValue | Load | Store | Check | Loop | Contract | Local
+Body: TypeAlias = tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A buffer that a kernel is given: ``size`` elements of ``dtype``."""
+
+    name: str
+    dtype: DType
+    size: DimLike
+    access: Literal["read", "write", "readwrite"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A named sequence of loop nests over ``params``. ``sizes`` are the names of graph sizes that it mentions.
+
+    Parameters may be the same memory only where ``aliases`` pairs them (a written one with a read one): then every
+    iteration reads an element before it writes it, and no other iteration reads it.
+    """
+
+    name: str
+    params: tuple[Param, ...]
+    body: Body
+    sizes: tuple[str, ...] = ()
+    aliases: tuple[tuple[str, str], ...] = ()
+    fastmath: bool = False

@@ -1,0 +1,50 @@
+"""The math functions of the scalar op ``call``, by name.
+
+Each is written once, in scalar ops (``ir.scalar``) alone, without branches or tables in memory, so that
+vectors on a CPU, PTX and the slow executor give the same bits. They take and give float32 or float64; 16-bit floats
+are widened by whoever calls. ``docs/accuracy.md`` has the measured errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from jitgraph.codegen.kernels.math.erf import erf, erfc, rsqrt
+from jitgraph.codegen.kernels.math.erfinv import erfinv
+from jitgraph.codegen.kernels.math.exp import cosh, exp, exp2, expm1, sinh, tanh
+from jitgraph.codegen.kernels.math.gamma import digamma, lgamma
+from jitgraph.codegen.kernels.math.hyperbolic import acosh, asinh, atanh, hypot
+from jitgraph.codegen.kernels.math.log import log, log1p, log2, pow_
+from jitgraph.codegen.kernels.math.trig import acos, asin, atan, atan2, cos, sin, tan
+from jitgraph.ir.scalar import Scalar
+
+FUNCTIONS: Final[dict[str, Callable[..., Scalar]]] = {
+    "exp": exp,
+    "exp2": exp2,
+    "expm1": expm1,
+    "log": log,
+    "log2": log2,
+    "log1p": log1p,
+    "pow": pow_,
+    "sin": sin,
+    "cos": cos,
+    "tan": tan,
+    "asin": asin,
+    "acos": acos,
+    "atan": atan,
+    "atan2": atan2,
+    "sinh": sinh,
+    "cosh": cosh,
+    "tanh": tanh,
+    "asinh": asinh,
+    "acosh": acosh,
+    "atanh": atanh,
+    "hypot": hypot,
+    "erf": erf,
+    "erfc": erfc,
+    "erfinv": erfinv,
+    "lgamma": lgamma,
+    "digamma": digamma,
+    "rsqrt": rsqrt,
+}

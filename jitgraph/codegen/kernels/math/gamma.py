@@ -1,0 +1,176 @@
+"""lgamma and digamma: Stirling's series from 8 on, where smaller arguments are lifted to, and reflection below 0.
+
+All is done in float64, in sums of two floats, so that the cancellation of large terms (at 1 and 2 and around them)
+costs nothing: what is left is an absolute error near 2^-58 for x > 0. Below 0 it is that of the reflection's sine and
+cotangent, a few 2^-53, which is all of the result's digits near a zero. float32 goes by float64.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from jitgraph import dtypes
+from jitgraph.codegen.kernels.math import tables as tables
+from jitgraph.codegen.kernels.math.format import (
+    Format,
+    Pair,
+    copy_sign,
+    fast_two_sum,
+    format_of,
+    is_below,
+    polynomial,
+    two_product,
+    two_sum,
+)
+from jitgraph.codegen.kernels.math.log import log_pair
+from jitgraph.ir.scalar import Scalar, Scalars
+
+_FROM: Final = 8  # where the series begin
+_HALF_LOG_2PI: Final = (0.4189385332046727, 1.6728209650585413e-17)  # log(2 pi)/2 - 1/2
+_LOG_PI: Final = (1.1447298858494002, 1.0265951162707826e-17)
+_NEAR_POLE: Final = 2.0**-60  # below, lgamma is -log|x| and digamma -1/x
+
+
+def lgamma(s: Scalars, x: Scalar) -> Scalar:
+    """The logarithm of |gamma(x)|: infinite at 0, -1, -2, ..."""
+    if x.dtype == dtypes.float32:
+        return s.cast(lgamma(s, s.cast(x, dtypes.float64)), dtypes.float32)
+    form = format_of(x)
+    zero, infinity = s.const(0.0, form.dtype), s.const(math.inf, form.dtype)
+    size = s.abs(x)
+    below = s.cmp("lt", size, s.const(float(_FROM), form.dtype))
+    rising, rising_low = _rising(s, size, form)
+    stirling, stirling_low = _stirling(s, *_lifted(s, size, below, form), form)
+    # lgamma(x) is stirling - log(q) for x > 0, and log(pi) - stirling - log(q) for x < 0
+    positive = s.or_(s.cmp("gt", x, zero), is_below(s, x, _NEAR_POLE))
+    product, product_low = two_product(s, rising, size)
+    product_low = s.fma(rising_low, size, product_low)
+    sine, _ = _sine_and_cosine(s, s.abs(s.sub(x, s.rint(x))), form)
+    reflected = s.select(below, s.div(sine, rising), s.mul(size, sine))
+    lifted = s.select(below, product, s.const(1.0, form.dtype))
+    q = s.select(positive, lifted, reflected)
+    q_low = s.select(s.and_(positive, below), product_low, zero)
+    log_q, log_q_low = log_pair(s, q, form)
+    log_q_low = s.add(log_q_low, s.div(q_low, q))
+    log_q, log_q_low = (s.select(positive, s.neg(part), part) for part in (log_q, log_q_low))
+    total, low = two_sum(s, stirling, log_q)
+    low = s.add(low, s.add(stirling_low, log_q_low))
+    log_pi, log_pi_low = (s.const(part, form.dtype) for part in _LOG_PI)
+    mirrored, mirrored_low = two_sum(s, log_pi, s.neg(total))
+    mirror = s.add(mirrored, s.add(mirrored_low, s.sub(log_pi_low, low)))
+    result = s.select(positive, s.add(total, low), mirror)
+    result = s.select(s.cmp("eq", x, s.const(1.0, form.dtype)), zero, result)  # of 2 the sum itself gives 0
+    endless = s.or_(s.cmp("eq", q, zero), s.cmp("eq", stirling, infinity))
+    return s.select(endless, infinity, result)
+
+
+def digamma(s: Scalars, x: Scalar) -> Scalar:
+    """The derivative of lgamma: infinite at the zeros, with the sign of -x, NaN at -1, -2, ..."""
+    if x.dtype == dtypes.float32:
+        return s.cast(digamma(s, s.cast(x, dtypes.float64)), dtypes.float32)
+    form = format_of(x)
+    zero, one, infinity = (s.const(value, form.dtype) for value in (0.0, 1.0, math.inf))
+    size = s.abs(x)
+    below = s.cmp("lt", size, s.const(float(_FROM), form.dtype))
+    z, z_low = _lifted(s, size, below, form)
+    log_z, log_low = log_pair(s, z, form)
+    inverse, inverse_low = _reciprocal(s, z, z_low)
+    square = s.mul(inverse, inverse)
+    rest = s.mul(square, polynomial(s, square, tables.DIGAMMA_64))
+    half = s.const(-0.5, form.dtype)
+    total, low = two_sum(s, log_z, s.mul(half, inverse))
+    low = s.add(low, s.add(s.sub(log_low, rest), s.fma(half, inverse_low, s.mul(z_low, inverse))))
+    # below 8: minus the sum of 1/(size + k), without that of k = 0; the pairs (k, 7 - k) in one quotient
+    lifting, lifting_low = _lifting_sum(s, size)
+    total, carry = two_sum(s, total, s.select(below, s.neg(lifting), zero))
+    low = s.add(low, s.add(carry, s.select(below, s.neg(lifting_low), zero)))
+    # -1/size belongs to the sum for x > 0, and 1/size to the reflection where that sum is not taken
+    positive = s.cmp("gt", x, zero)
+    first, first_low = _reciprocal(s, size, zero)
+    factor = s.select(positive, s.select(below, s.neg(one), zero), s.select(below, zero, one))
+    total, carry = two_sum(s, total, s.mul(factor, first))
+    low = s.add(low, s.fma(factor, first_low, carry))
+    fraction = s.sub(x, s.rint(x))
+    sine, cosine = _sine_and_cosine(s, s.abs(fraction), form)
+    cotangent = copy_sign(s, s.div(s.mul(s.const(math.pi, form.dtype), cosine), sine), fraction, form)
+    reflected = s.add(s.sub(total, cotangent), low)
+    result = s.select(positive, s.add(total, low), reflected)
+    result = s.select(s.cmp("eq", x, infinity), infinity, result)
+    result = s.select(s.and_(s.not_(positive), s.cmp("eq", fraction, zero)), s.const(math.nan, form.dtype), result)
+    return s.select(is_below(s, x, _NEAR_POLE), s.div(s.neg(one), x), result)
+
+
+def _lifted(s: Scalars, size: Scalar, below: Scalar, form: Format) -> Pair:
+    """``size`` from 8 on, else ``size + 8``."""
+    high, low = two_sum(s, size, s.const(float(_FROM), form.dtype))
+    return s.select(below, high, size), s.select(below, low, s.const(0.0, form.dtype))
+
+
+def _rising(s: Scalars, x: Scalar, form: Format) -> Pair:
+    """``(x + 1) (x + 2) ... (x + 7)``."""
+    high, low = two_sum(s, x, s.const(1.0, form.dtype))
+    for k in range(2, _FROM):
+        factor, factor_low = two_sum(s, x, s.const(float(k), form.dtype))
+        product, error = two_product(s, high, factor)
+        low = s.fma(low, factor, s.fma(high, factor_low, error))
+        high = product
+    return fast_two_sum(s, high, low)
+
+
+def _stirling(s: Scalars, z: Scalar, z_low: Scalar, form: Format) -> Pair:
+    """lgamma(z + z_low) from 8 on: ``(z - 1/2) (log(z) - 1) + log(2 pi)/2 - 1/2 + p(1/z^2) / z``."""
+    inverse = s.div(s.const(1.0, form.dtype), z)
+    logarithm, low = log_pair(s, z, form)
+    logarithm, carry = two_sum(s, logarithm, s.const(-1.0, form.dtype))
+    low = s.add(carry, s.fma(z_low, inverse, low))
+    factor, factor_low = two_sum(s, z, s.const(-0.5, form.dtype))
+    factor_low = s.add(factor_low, z_low)
+    product, error = two_product(s, factor, logarithm)
+    error = s.fma(factor, low, s.fma(factor_low, logarithm, error))
+    constant, constant_low = (s.const(part, form.dtype) for part in _HALF_LOG_2PI)
+    total, carry = two_sum(s, product, constant)
+    rest = s.mul(inverse, polynomial(s, s.mul(inverse, inverse), tables.STIRLING_64))
+    return total, s.add(s.add(carry, rest), s.add(error, constant_low))
+
+
+def _reciprocal(s: Scalars, x: Scalar, low: Scalar) -> Pair:
+    """``1 / (x + low)``."""
+    one = s.const(1.0, x.dtype)
+    inverse = s.div(one, x)
+    remainder = s.fma(s.neg(inverse), low, s.fma(s.neg(inverse), x, one))
+    return inverse, s.mul(remainder, inverse)
+
+
+def _lifting_sum(s: Scalars, x: Scalar) -> Pair:
+    """``1/(x + 1) + ... + 1/(x + 7)``; k and 7 - k give (2x + 7) / (x (x + 7) + k (7 - k))."""
+    shifted, shifted_low = two_sum(s, x, s.const(7.0, x.dtype))
+    total, low = _reciprocal(s, shifted, shifted_low)
+    y, y_low = two_product(s, x, shifted)
+    y_low = s.fma(x, shifted_low, y_low)
+    numerator, numerator_low = two_sum(s, shifted, x)
+    numerator_low = s.add(numerator_low, shifted_low)
+    for k in (1, 2, 3):
+        divisor, divisor_low = two_sum(s, y, s.const(float(k * (7 - k)), x.dtype))
+        inverse, inverse_low = _reciprocal(s, divisor, s.add(divisor_low, y_low))
+        product, error = two_product(s, numerator, inverse)
+        error = s.fma(numerator, inverse_low, s.fma(numerator_low, inverse, error))
+        total, carry = two_sum(s, total, product)
+        low = s.add(low, s.add(carry, error))
+    return total, low
+
+
+def _sine_and_cosine(s: Scalars, fraction: Scalar, form: Format) -> Pair:
+    """``sin(pi f)`` and ``cos(pi f)`` for f from 0 to 1/2."""
+    near = s.cmp("le", fraction, s.const(0.25, form.dtype))
+    part = s.select(near, fraction, s.sub(s.const(0.5, form.dtype), fraction))
+    pi, pi_low = (s.const(value, form.dtype) for value in form.pi)
+    angle, low = two_product(s, part, pi)
+    low = s.fma(part, pi_low, low)
+    square = s.mul(angle, angle)
+    sine = s.add(angle, s.fma(s.mul(angle, square), polynomial(s, square, form.sin), low))
+    half_square = s.mul(s.const(0.5, form.dtype), square)
+    tail = s.sub(s.mul(s.mul(square, square), polynomial(s, square, form.cos)), s.mul(angle, low))
+    whole, lost = fast_two_sum(s, s.const(1.0, form.dtype), s.neg(half_square))
+    cosine = s.add(whole, s.add(lost, tail))
+    return s.select(near, sine, cosine), s.select(near, cosine, sine)

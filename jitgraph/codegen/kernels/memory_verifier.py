@@ -1,0 +1,171 @@
+"""Proof that a memory plan is safe, by a liveness analysis of its own: backwards, loops to a fixed point.
+
+Nothing here is shared with the planner but the form of a plan, so that a fault in one does not hide in the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jitgraph.codegen.kernels.kernel import Check
+from jitgraph.codegen.kernels.schedule import Branch, Launch, MemoryPlan, Pop, Print, Push, Schedule, Step, While
+from jitgraph.codegen.kernels.traversal import statements_of
+from jitgraph.errors import GraphError
+from jitgraph.ir.dims import DimLike
+
+Live = frozenset[str]
+
+
+def verify_plan(schedule: Schedule) -> None:
+    """GraphError, naming the buffers, unless the plan keeps every value until its last use and lies in the arena.
+
+    Sizes may be any numbers from 0 on: what cannot be proved by the form of the expressions counts as an overlap.
+    """
+    plan = schedule.plan
+    if plan is None:
+        raise GraphError(f"{schedule.name} has no memory plan")
+    checker = _Checker(schedule, plan)
+    for name in checker.sizes:
+        checker.require_placed(name)
+    outputs = frozenset(buffer.name for buffer in schedule.buffers if buffer.role == "output")
+    given = frozenset(buffer.name for buffer in schedule.buffers if buffer.role in ("input", "constant"))
+    checker.steps(schedule.steps, outputs, given)
+    checker.require_checks_first(schedule.steps, plan.donations)
+
+
+def _at_least(left: DimLike, right: DimLike) -> bool:
+    """Whether ``left >= right`` for all sizes, by the coefficients of the difference."""
+    difference = left - right
+    if isinstance(difference, int):
+        return difference >= 0
+    return all(coefficient >= 0 for coefficient in difference.terms.values())
+
+
+class _Checker:
+    def __init__(self, schedule: Schedule, plan: MemoryPlan) -> None:
+        self.plan = plan
+        self.name = schedule.name
+        self.sizes: dict[str, DimLike] = {
+            buffer.name: (buffer.bytes + 63) // 64 * 64 for buffer in schedule.buffers if buffer.role == "temporary"
+        }
+
+    def require_placed(self, name: str) -> None:
+        """The buffer lies inside the arena, aligned."""
+        offset = self.plan.offsets.get(name)
+        if offset is None:
+            raise GraphError(f"{self.name}: {name} has no place in the arena")
+        terms = {(): offset} if isinstance(offset, int) else offset.terms
+        if any(coefficient % 64 for coefficient in terms.values()) or not _at_least(offset, 0):
+            raise GraphError(f"{self.name}: {name} lies at {offset}, which is not a multiple of 64")
+        if not _at_least(self.plan.arena_bytes, offset + self.sizes[name]):
+            raise GraphError(
+                f"{self.name}: {name} at {offset} does not fit in an arena of {self.plan.arena_bytes} bytes"
+            )
+
+    def overlap(self, left: str, right: str) -> bool:
+        """Whether two different buffers may have a byte in common."""
+        donations = self.plan.donations
+        if donations.get(left, left) == donations.get(right, right):
+            return True
+        if left not in self.sizes or right not in self.sizes:
+            return False
+        a, b = self.plan.offsets[left], self.plan.offsets[right]
+        sizes = self.sizes[left], self.sizes[right]
+        return not (sizes[0] == 0 or sizes[1] == 0 or _at_least(b, a + sizes[0]) or _at_least(a, b + sizes[1]))
+
+    def steps(self, steps: Sequence[Step], live: Live, made: Live) -> Live:
+        """The buffers whose values are wanted before ``steps``, where ``live`` are those wanted after.
+
+        ``made`` are the buffers that may hold a value before: a work buffer that a kernel first writes and then reads
+        holds none that is wanted.
+        """
+        before = [made]
+        for step in steps:
+            before.append(before[-1] | _written((step,)))
+        for step, held in zip(reversed(steps), reversed(before[:-1]), strict=True):
+            live = self.step(step, live, held)
+        return live
+
+    def step(self, step: Step, live: Live, made: Live) -> Live:
+        match step:
+            case Launch():
+                return self.launch(step, live, made)
+            case Branch(predicate, then, otherwise):
+                return self.steps(then, live, made) | self.steps(otherwise, live, made) | {predicate}
+            case While(condition, predicate, body):
+                held = made | _written((step,))
+                turn: Live = frozenset()
+                while True:
+                    before = self.steps(condition, live | turn | {predicate}, held)
+                    again = self.steps(body, before, held)
+                    if again <= turn:
+                        return before
+                    turn |= again
+            case Push(_, buffer):
+                return live | {buffer}
+            case Print(_, buffers):
+                return live | frozenset(buffers)
+            case Pop(_, buffer):
+                self.written("a pop", buffer, (live & made) - {buffer}, frozenset())
+                return live - {buffer}
+
+    def launch(self, launch: Launch, live: Live, made: Live) -> Live:
+        params = dict(zip((param.name for param in launch.kernel.params), launch.buffers, strict=True))
+        reads = frozenset(params[param.name] for param in launch.kernel.params if param.access != "write")
+        writes = frozenset(params[param.name] for param in launch.kernel.params if param.access != "read")
+        allowed = frozenset((params[written], params[read]) for written, read in launch.kernel.aliases)
+        for buffer in writes:
+            if launch.buffers.count(buffer) > 1 and (buffer, buffer) not in allowed:
+                raise GraphError(f"{self.name}: {launch.kernel.name} is given {buffer} twice and cannot be in place")
+            self.written(launch.kernel.name, buffer, (live & made) - {buffer}, frozenset())
+            self.written(launch.kernel.name, buffer, (reads | writes) - {buffer}, allowed)
+        return (live - (writes - reads)) | reads
+
+    def written(self, what: str, buffer: str, kept: Live, allowed: frozenset[tuple[str, str]]) -> None:
+        """Writing ``buffer`` changes none of ``kept``, but where the kernel reads one and can be in place."""
+        for other in sorted(kept):
+            if self.overlap(buffer, other) and (buffer, other) not in allowed:
+                raise GraphError(f"{self.name}: {what} writes {buffer} over {other}, whose value is still wanted")
+
+    def require_checks_first(self, steps: Sequence[Step], donations: dict[str, str]) -> None:
+        """No check or print can fail once an input that was given away is written."""
+        written: set[str] = set()
+        for step in _unrolled(steps):
+            written |= _written((step,)) & donations.keys()
+            what = step.kernel.name if isinstance(step, Launch) else f"print {step.site}"
+            if written and (isinstance(step, Print) or _checks(step)):
+                raise GraphError(f"{self.name}: {what} can fail when {min(written)} is already written")
+
+
+def _checks(launch: Launch) -> bool:
+    return any(isinstance(statement, Check) for statement in statements_of(launch.kernel.body))
+
+
+def _unrolled(steps: Sequence[Step]) -> list[Launch | Print]:
+    """What can fail, in order, that of loops twice: what a turn writes is there when the next one checks."""
+    found: list[Launch | Print] = []
+    for step in steps:
+        match step:
+            case Launch() | Print():
+                found.append(step)
+            case Branch(_, then, otherwise):
+                found += _unrolled(then) + _unrolled(otherwise)
+            case While(condition, _, body):
+                found += 2 * (_unrolled(condition) + _unrolled(body))
+    return found
+
+
+def _written(steps: Sequence[Step]) -> Live:
+    """Every buffer that the steps may write."""
+    found: set[str] = set()
+    for step in steps:
+        match step:
+            case Launch(kernel, buffers):
+                found |= {b for param, b in zip(kernel.params, buffers, strict=True) if param.access != "read"}
+            case Branch(_, then, otherwise):
+                found |= _written(then) | _written(otherwise)
+            case While(condition, _, body):
+                found |= _written(condition) | _written(body)
+            case Pop(_, buffer):
+                found.add(buffer)
+    return frozenset(found)

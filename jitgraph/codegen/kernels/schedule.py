@@ -1,0 +1,126 @@
+"""Schedule: what a graph becomes on a target, as plain data: buffers, and the steps that fill them in order."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Literal, TypeAlias
+
+from jitgraph.codegen.kernels.kernel import Kernel
+from jitgraph.ir import dims
+from jitgraph.ir.constant import Constant
+from jitgraph.ir.constraints import Constraint
+from jitgraph.ir.dims import DimLike
+from jitgraph.ir.types import TensorType
+from jitgraph.location import Location
+from jitgraph.records import dataclass
+from jitgraph.runtime import loader
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Storage of one tensor, dense and row-major. Inputs and outputs are the caller's, in the order of ``position``."""
+
+    name: str
+    type: TensorType
+    role: Literal["input", "output", "constant", "temporary"]
+    position: int = 0
+    value: Constant | None = None
+
+    @property
+    def bytes(self) -> DimLike:
+        return dims.product((*self.type.shape, self.type.dtype.itemsize))
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Run ``kernel`` with ``buffers`` for its params, by name and in order; it came from the line ``location``."""
+
+    kernel: Kernel
+    buffers: tuple[str, ...]
+    location: Location | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Run ``then`` where the bool in the 0-d buffer ``predicate`` is true, else ``otherwise``."""
+
+    predicate: str
+    then: tuple[Step, ...]
+    otherwise: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    """Run ``condition`` steps, and while the bool in the 0-d buffer ``predicate`` is then true, ``body`` and again."""
+
+    condition: tuple[Step, ...]
+    predicate: str
+    body: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """Append the contents of ``buffer`` to ``stack``."""
+
+    stack: str
+    buffer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pop:
+    """Move the last entry of ``stack`` into ``buffer``; the graph guarantees that there is one."""
+
+    stack: str
+    buffer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Print:
+    """Write the text of the schedule's print number ``site`` with the contents of ``buffers``."""
+
+    site: int
+    buffers: tuple[str, ...]
+
+
+Step: TypeAlias = Launch | Branch | While | Push | Pop | Print
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSite:
+    """What a failed check says: the kind of error, its message and the user's line."""
+
+    kind: str
+    message: str
+    location: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """Where each temporary lies in the arena: offsets in bytes (multiples of 64), and the arena's size.
+
+    ``donations`` maps an output's buffer to the input whose memory the caller may pass for it. ``unplanned`` is the sum
+    of all temporaries without the plan.
+    """
+
+    offsets: dict[str, DimLike]
+    arena_bytes: DimLike
+    unplanned: DimLike
+    donations: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Buffers and steps. ``sizes`` are the names of symbolic sizes in the order of the entry's ``dims`` argument.
+
+    A temporary may be written by several steps (a loop's carries); an output is written by the steps too.
+    """
+
+    name: str
+    buffers: tuple[Buffer, ...]
+    steps: tuple[Step, ...]
+    sizes: tuple[str, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    checks: tuple[CheckSite, ...] = ()
+    stacks: tuple[str, ...] = ()
+    plan: MemoryPlan | None = None
+    prints: tuple[loader.Print, ...] = ()

@@ -1,0 +1,206 @@
+"""The slow executor of schedules: every step in order, temporaries at their planned places in one poisoned arena."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jitgraph import dtypes
+from jitgraph.codegen.kernels.executor import POISON, CheckFailedError, execute_kernel
+from jitgraph.codegen.kernels.schedule import (
+    Branch,
+    Buffer,
+    Launch,
+    MemoryPlan,
+    Pop,
+    Print,
+    Push,
+    Schedule,
+    Step,
+    While,
+)
+from jitgraph.errors import ArgumentError, GraphError
+from jitgraph.ir import dims
+from jitgraph.ir.dims import DimLike
+from jitgraph.records import dataclass
+from jitgraph.runtime.loader import CHECK_KINDS
+
+Array = NDArray[Any]
+
+
+def execute_schedule(
+    schedule: Schedule,
+    inputs: Sequence[Array],
+    *,
+    sizes: dict[str, int] | None = None,
+    donate: bool = False,
+    vectorise: bool = True,
+) -> list[Array]:
+    """The outputs, in the order of their positions, for these inputs (one array for each input buffer, by position).
+
+    ``sizes`` are found in the inputs' shapes where not given. Inputs are copied first, so they are never changed. With
+    a plan, temporaries lie in one arena at their offsets; memory is poisoned before it is first written and when a
+    temporary is used no more. With ``donate`` an output takes the memory of the input that the plan gives it.
+    ArgumentError for inputs that do not fit, GraphError for a fault of the schedule, and the kind of error that a
+    failed check names.
+    """
+    run = _Run(schedule, vectorise)
+    run.take_inputs(inputs, sizes)
+    run.place(donate)
+    try:
+        run.steps(schedule.steps, top=True)
+    except CheckFailedError as failed:
+        site = schedule.checks[failed.check]
+        message = site.message.replace("{index}", str(failed.value)).replace("{bound}", str(failed.bound))
+        where = f"\n  at {site.location}" if site.location else ""
+        raise CHECK_KINDS[site.kind](message + where) from failed
+    outputs = sorted((b for b in schedule.buffers if b.role == "output"), key=lambda buffer: buffer.position)
+    return [run.memory[buffer.name].reshape(run.shape(buffer)) for buffer in outputs]
+
+
+@dataclass(slots=True)
+class _Run:
+    schedule: Schedule
+    vectorise: bool
+    sizes: dict[str, int] = field(default_factory=dict)
+    memory: dict[str, Array] = field(default_factory=dict)  # flat
+    stacks: dict[str, list[Array]] = field(default_factory=dict)
+    spans: dict[str, tuple[int, int]] = field(default_factory=dict)  # bytes of the arena
+    arena: Array = field(default_factory=lambda: np.empty(0, np.uint8))
+
+    def shape(self, buffer: Buffer) -> tuple[int, ...]:
+        return tuple(dims.evaluate(dim, self.sizes) for dim in buffer.type.shape)
+
+    def take_inputs(self, inputs: Sequence[Array], sizes: dict[str, int] | None) -> None:
+        wanted = sorted((b for b in self.schedule.buffers if b.role == "input"), key=lambda buffer: buffer.position)
+        if len(wanted) != len(inputs):
+            raise ArgumentError(f"{self.schedule.name} takes {len(wanted)} inputs, not {len(inputs)}")
+        arrays = [np.array(array, order="C") for array in inputs]
+        self.sizes = dict(sizes or {})
+        for buffer, array in zip(wanted, arrays, strict=True):
+            for dim, extent in zip(buffer.type.shape, array.shape, strict=False):
+                if not isinstance(dim, int) and (name := dim.as_name):
+                    self.sizes.setdefault(name, extent)
+        for buffer, array in zip(wanted, arrays, strict=True):
+            if array.dtype != buffer.type.dtype or array.shape != self.shape(buffer):
+                raise ArgumentError(
+                    f"input {buffer.name} should be {buffer.type}, not {array.dtype}{list(array.shape)}"
+                )
+            self.memory[buffer.name] = array.reshape(-1)
+        for constraint in self.schedule.constraints:
+            if not constraint.holds(self.sizes):
+                raise ArgumentError(f"{self.schedule.name} requires {constraint}, which does not hold here")
+
+    def place(self, donate: bool) -> None:
+        plan = self.schedule.plan
+        if plan:
+            self.arena = np.full(dims.evaluate(plan.arena_bytes, self.sizes), POISON, np.uint8)
+        for buffer in self.schedule.buffers:
+            if buffer.value is not None:
+                self.memory[buffer.name] = buffer.value.value.reshape(-1)
+            elif buffer.role == "temporary":
+                self.memory[buffer.name] = self.temporary(buffer, plan)
+            elif buffer.role == "output":
+                given = plan.donations.get(buffer.name) if plan and donate else None
+                self.memory[buffer.name] = self.memory[given] if given else self.fresh(buffer)
+
+    def fresh(self, buffer: Buffer) -> Array:
+        array = np.empty(int(np.prod(self.shape(buffer))), buffer.type.dtype)
+        _poison(array)
+        return array
+
+    def temporary(self, buffer: Buffer, plan: MemoryPlan | None) -> Array:
+        if plan is None:
+            return self.fresh(buffer)
+        if buffer.name not in plan.offsets:
+            raise GraphError(f"{self.schedule.name}: the memory plan has no place for {buffer.name}")
+        start = self.size(plan.offsets[buffer.name])
+        length = self.size(buffer.bytes)
+        if start % 64 or start < 0 or start + length > self.arena.size:
+            raise GraphError(
+                f"{self.schedule.name}: {buffer.name} has {length} bytes at {start}, which is no place of 64-byte "
+                f"alignment in an arena of {self.arena.size}"
+            )
+        self.spans[buffer.name] = (start, start + length)
+        return self.arena[start : start + length].view(buffer.type.dtype)
+
+    def size(self, dim: DimLike) -> int:
+        return dims.evaluate(dim, self.sizes)
+
+    def steps(self, steps: Sequence[Step], *, top: bool = False) -> None:
+        mentioned = [_mentioned((step,)) for step in steps] if top and self.spans else []
+        last = {name: number for number, names in enumerate(mentioned) for name in names}
+        live: set[str] = set()
+        for number, step in enumerate(steps):
+            self.step(step)
+            if mentioned:
+                live |= mentioned[number]
+                done = {name for name in live if last[name] == number}
+                live -= done
+                self.release(done, live)
+
+    def release(self, done: set[str], live: set[str]) -> None:
+        """Poison the bytes of the temporaries ``done`` that no temporary in ``live`` shares."""
+        kept = [self.spans[name] for name in live if name in self.spans]
+        for name in done & self.spans.keys():
+            free = np.zeros(self.arena.size, np.bool_)
+            free[slice(*self.spans[name])] = True
+            for span in kept:
+                free[slice(*span)] = False
+            self.arena[free] = POISON
+
+    def step(self, step: Step) -> None:
+        match step:
+            case Launch(kernel, names):
+                params = [param.name for param in kernel.params]
+                if len(params) != len(names):
+                    raise GraphError(f"kernel {kernel.name} takes {len(params)} buffers, not {len(names)}")
+                buffers = {param: self.buffer(name) for param, name in zip(params, names, strict=True)}
+                execute_kernel(kernel, buffers, self.sizes, vectorise=self.vectorise)
+            case Branch(predicate, then, otherwise):
+                self.steps(then if self.buffer(predicate)[0] else otherwise)
+            case While(condition, predicate, body):
+                self.steps(condition)
+                while self.buffer(predicate)[0]:
+                    self.steps(body)
+                    self.steps(condition)
+            case Push(stack, name):
+                self.stacks.setdefault(stack, []).append(self.buffer(name).copy())
+            case Pop(stack, name):
+                if not self.stacks.get(stack):
+                    raise GraphError(f"{self.schedule.name}: {stack} is popped while it is empty")
+                self.buffer(name)[...] = self.stacks[stack].pop()
+            case Print(site, names):
+                printed = self.schedule.prints[site]
+                shapes = [[self.size(dims.parse_dim(str(n))) for n in operand.shape] for operand in printed.operands]
+                printed.write([self.buffer(name).reshape(shape) for name, shape in zip(names, shapes, strict=True)])
+
+    def buffer(self, name: str) -> Array:
+        if name not in self.memory:
+            raise GraphError(f"{self.schedule.name}: there is no buffer {name}")
+        return self.memory[name]
+
+
+def _poison(array: Array) -> None:
+    array.view(np.uint8)[...] = 1 if dtypes.is_bool(array.dtype) else POISON
+
+
+def _mentioned(steps: Iterable[Step]) -> set[str]:
+    found: set[str] = set()
+    for step in steps:
+        match step:
+            case Launch(_, names):
+                found.update(names)
+            case Branch(predicate, then, otherwise):
+                found |= {predicate} | _mentioned(then) | _mentioned(otherwise)
+            case While(condition, predicate, body):
+                found |= {predicate} | _mentioned(condition) | _mentioned(body)
+            case Push(_, name) | Pop(_, name):
+                found.add(name)
+            case Print(_, names):
+                found.update(names)
+    return found

@@ -1,0 +1,70 @@
+"""Walking and rewriting kernels: what a statement mentions and what stands inside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from jitgraph.codegen.kernels.kernel import Body, Contract, IndexValue, Load, Loop, Statement, Store
+from jitgraph.ir import dims
+from jitgraph.ir.dims import DimLike
+
+
+def dims_of(statement: Statement) -> tuple[DimLike, ...]:
+    """The index expressions and extents that stand in a statement itself."""
+    match statement:
+        case IndexValue(index=index) | Load(index=index) | Store(index=index):
+            return (index,)
+        case Loop(extent=extent, begin=begin):
+            return (extent, begin)
+        case Contract(extents=extents):
+            return extents
+    return ()
+
+
+def bodies_of(statement: Statement) -> tuple[Body, ...]:
+    """The bodies inside a statement."""
+    match statement:
+        case Loop(body=body, slots=slots):
+            return (body,) if slots is None else (body, slots.body)
+        case Contract(left=left, right=right, epilogue=epilogue):
+            return left.body, right.body, epilogue
+    return ()
+
+
+def map_dims(statement: Statement, change: Callable[[DimLike], DimLike]) -> Statement:
+    """The statement with every index expression and extent in it, inner bodies included, changed."""
+    match statement:
+        case IndexValue() | Load() | Store():
+            return replace(statement, index=change(statement.index))
+        case Loop():
+            body = tuple(map_dims(inner, change) for inner in statement.body)
+            slots = statement.slots
+            if slots is not None:
+                slots = replace(slots, body=tuple(map_dims(inner, change) for inner in slots.body))
+            extent, begin = change(statement.extent), change(statement.begin)
+            return replace(statement, extent=extent, begin=begin, body=body, slots=slots)
+        case Contract():
+            m, n, k = (change(extent) for extent in statement.extents)
+            return replace(
+                statement,
+                extents=(m, n, k),
+                left=replace(statement.left, body=tuple(map_dims(s, change) for s in statement.left.body)),
+                right=replace(statement.right, body=tuple(map_dims(s, change) for s in statement.right.body)),
+                epilogue=tuple(map_dims(s, change) for s in statement.epilogue),
+            )
+    return statement
+
+
+def statements_of(body: Body) -> Iterator[Statement]:
+    """Every statement of a body, those of inner bodies included, outer before inner."""
+    for statement in body:
+        yield statement
+        for inner in bodies_of(statement):
+            yield from statements_of(inner)
+
+
+def sizes_of(body: Body) -> frozenset[str]:
+    """The sizes of the graph that a body mentions."""
+    mentioned = {name for s in statements_of(body) for dim in dims_of(s) for name in dims.names(dim)}
+    return frozenset(name for name in mentioned if not name.startswith("_"))

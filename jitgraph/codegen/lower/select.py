@@ -1,0 +1,235 @@
+"""Selection: a graph becomes a schedule, each node or fused group one kernel (a few, for sorting and long sums)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from jitgraph.codegen.kernels.schedule import Buffer, Pop, Print, Push, Schedule
+from jitgraph.codegen.lower.building import Group, ScheduleBuilder
+from jitgraph.codegen.lower.control import lower_cond, lower_scan, lower_while
+from jitgraph.codegen.lower.families import INLINE, ROOTS, lower_group
+from jitgraph.codegen.lower.forwarding import forward_copies
+from jitgraph.codegen.lower.recorder import Storage
+from jitgraph.errors import CompileError, UnsupportedOp
+from jitgraph.ir import dims
+from jitgraph.ir.fault import working_on
+from jitgraph.ir.graph import Graph, Node, Value
+from jitgraph.ir.target import Target
+from jitgraph.ir.types import TensorType
+from jitgraph.ops.effects import print_site
+from jitgraph.passes.rewriter import has_effect
+
+Held = Storage | str  # where a value is: a storage, or the name of a stack (empty for a token)
+
+
+def select(graph: Graph, target: Target, *, fastmath: bool = False) -> Schedule:
+    """The schedule of a graph without ``grad`` nodes; UnsupportedOp where an op has no lowering.
+
+    Buffers come in the order inputs, then the rest; composites that are still there are lowered by their regions.
+    """
+    builder = ScheduleBuilder(target, INLINE, fastmath=fastmath)
+    env: dict[Value, Held] = {}
+    for position, value in enumerate(graph.inputs):
+        env[value] = builder.storage(Buffer(f"in{position}", _tensor(value, "an input"), "input", position))
+    results = [
+        builder.storage(Buffer(f"out{position}", _tensor(value, "an output"), "output", position))
+        for position, value in enumerate(graph.outputs)
+    ]
+    Selector(builder).region(graph, env, results)
+    schedule = Schedule(
+        graph.name,
+        tuple(builder.buffers.values()),
+        tuple(builder.steps),
+        sizes_of(graph),
+        graph.constraints,
+        tuple(builder.sites.all),
+        tuple(builder.stacks),
+        prints=tuple(builder.prints),
+    )
+    return forward_copies(schedule)
+
+
+def sizes_of(graph: Graph) -> tuple[str, ...]:
+    """The names of symbolic sizes, in the order in which the inputs' shapes mention them."""
+    found: dict[str, None] = {}
+    for value in graph.inputs:
+        for extent in value.shape if isinstance(value.type, TensorType) else ():
+            found.update(dict.fromkeys(sorted(dims.names(extent))))
+    return tuple(found)
+
+
+def _tensor(value: Value, what: str) -> TensorType:
+    if not isinstance(value.type, TensorType):
+        raise CompileError(f"{what} of the graph is a {value.type}; compiled code takes and gives tensors alone")
+    return value.type
+
+
+class Selector:
+    """Lowers the nodes of a region in order, and the regions inside them."""
+
+    def __init__(self, builder: ScheduleBuilder) -> None:
+        self.builder = builder
+
+    def region(self, graph: Graph, env: Mapping[Value, Held], results: Sequence[Held | None]) -> list[Held]:
+        """Append the steps of a region whose inputs are where ``env`` says; its outputs go to ``results``.
+
+        Where a result is None the output may be anywhere. Returns where the outputs are.
+        """
+        held = dict(env)
+        wanted: dict[Value, list[Storage]] = {}
+        for value, result in zip(graph.outputs, results, strict=True):
+            if isinstance(result, Storage):
+                wanted.setdefault(value, []).append(result)
+        for node in reversed(graph.nodes):  # a view of a value lies where the value does
+            if node.op.name == "reshape":
+                for place in wanted.get(node.output, ()):
+                    source = node.inputs[0]
+                    wanted.setdefault(source, []).append(replace(place, type=source.tensor))
+        written: set[str] = set()
+        for node in graph.nodes:
+            with working_on(node.op.name if node.op.name != "fused" else node.regions[0].name, node.location):
+                self.builder.location = node.location
+                self._node(graph, node, held, wanted, written)
+        places: list[Held] = []
+        copies: list[tuple[Value, Storage]] = []
+        for value, result in zip(graph.outputs, results, strict=True):
+            if isinstance(result, Storage) and result.name not in written:
+                copies.append((value, result))
+            places.append(result if isinstance(result, Storage) else held[value])
+        self.copy([(self._storage(held, value), result) for value, result in copies])
+        return places
+
+    def _node(
+        self,
+        graph: Graph,
+        node: Node,
+        held: dict[Value, Held],
+        wanted: Mapping[Value, list[Storage]],
+        written: set[str],
+    ) -> None:
+        match node.op.name:
+            case "grad":
+                raise CompileError(
+                    "a gradient is still there", location=node.location, hint="run the autodiff pass first"
+                )
+            case "token":
+                held[node.output] = ""
+                return
+            case "stack_new":
+                self.builder.stacks.append(f"s{len(self.builder.stacks)}")
+                held[node.output] = self.builder.stacks[-1]
+                return
+            case "reshape":
+                held[node.output] = replace(self._storage(held, node.inputs[0]), type=node.output.tensor)
+                return
+            case "stack_push":
+                stack = held[node.inputs[0]]
+                assert isinstance(stack, str)
+                self.builder.steps.append(Push(stack, self.whole(self._storage(held, node.inputs[1])).name))
+                held[node.output] = stack
+                return
+            case "print":
+                shown = [self.whole(self._storage(held, value)) for value in node.inputs[1:]]
+                attrs: Any = node.attrs
+                site = print_site([storage.type for storage in shown], location=node.location, **attrs)
+                self.builder.steps.append(Print(len(self.builder.prints), tuple(storage.name for storage in shown)))
+                self.builder.prints.append(site)
+                held[node.output] = ""
+                return
+        used = [value for value in node.outputs if value in graph.uses or value in graph.outputs]
+        places: list[Held] = []
+        for value in node.outputs:
+            if not isinstance(value.type, TensorType):
+                places.append("")
+            elif value in wanted:
+                places.append(wanted[value][0])
+                written.add(wanted[value][0].name)
+            else:
+                places.append(self.builder.temporary(_tensor(value, f"an output of {node.op.name}")))
+        operands = [held[value] for value in node.inputs]
+        match node.op.name:
+            case "stack_pop":
+                stack = operands[0]
+                popped = places[1]
+                assert isinstance(stack, str) and isinstance(popped, Storage)
+                if popped.slot is None:
+                    self.builder.steps.append(Pop(stack, popped.name))
+                else:
+                    whole = self.builder.temporary(popped.type)
+                    self.builder.steps.append(Pop(stack, whole.name))
+                    self.copy([(whole, popped)])
+                places[0] = stack
+            case "cond":
+                places = lower_cond(self, node, operands, places)
+            case "while" | "scan":
+                lower = lower_while if node.op.name == "while" else lower_scan
+                found = lower(self, node, operands, places)
+                pairs = zip(found, places, strict=True)
+                self.copy([(a, b) for a, b in pairs if isinstance(a, Storage) and isinstance(b, Storage) and a != b])
+                places = found
+            case _ if node.op.name != "fused" and node.regions:
+                (body,) = node.regions
+                places = self.region(body, dict(zip(body.inputs, operands, strict=True)), places)
+            case _:
+                self._group(node, held, dict(zip(node.outputs, places, strict=True)), used, wanted, written)
+        held.update(zip(node.outputs, places, strict=True))
+
+    def _group(
+        self,
+        node: Node,
+        held: Mapping[Value, Held],
+        places: Mapping[Value, Held],
+        used: Sequence[Value],
+        wanted: Mapping[Value, list[Storage]],
+        written: set[str],
+    ) -> None:
+        """One node, or a fused one, as kernels; an output that is wanted in several places is stored in each."""
+        graph = node.regions[0] if node.regions else single(node)
+        inner = graph.outputs if node.regions else node.outputs
+        inputs = graph.inputs if node.regions else tuple(dict.fromkeys(node.inputs))
+        outer = node.inputs if node.regions else inputs
+        if sum(inside.op.name in ROOTS for inside in graph.nodes) > 1 or any(n.regions for n in graph.nodes):
+            self.region(
+                graph, dict(zip(inputs, (held[v] for v in outer), strict=True)), [places[v] for v in node.outputs]
+            )
+            return
+        outputs = []
+        for value, inside in zip(node.outputs, inner, strict=True):
+            place = places[value]
+            if value in used and isinstance(place, Storage):
+                outputs.append((inside, place))
+                for other in wanted.get(value, [])[1:]:
+                    outputs.append((inside, other))
+                    written.add(other.name)
+        storages = {inside: self._storage(held, value) for inside, value in zip(inputs, outer, strict=True)}
+        if not outputs and not has_effect(node):
+            return
+        lower_group(self.builder, Group(graph, storages, tuple(outputs)))
+
+    def _storage(self, held: Mapping[Value, Held], value: Value) -> Storage:
+        place = held[value]
+        if not isinstance(place, Storage):
+            raise UnsupportedOp(f"a {value.type} is used as a tensor")
+        return place
+
+    def whole(self, storage: Storage) -> Storage:
+        """The storage, or a copy of it where it is one slice of a buffer."""
+        if storage.slot is None:
+            return storage
+        copy = self.builder.temporary(storage.type)
+        self.copy([(storage, copy)])
+        return copy
+
+    def copy(self, pairs: Sequence[tuple[Storage, Storage]]) -> None:
+        """Copy each first storage to the second; no storage is both read and written."""
+        for source, result in pairs:
+            value = Value(source.type)
+            graph = Graph((value,), (), (value,))
+            lower_group(self.builder, Group(graph, {value: source}, ((value, result),)))
+
+
+def single(node: Node) -> Graph:
+    """A region of one node."""
+    return Graph(tuple(dict.fromkeys(node.inputs)), (node,), node.outputs, (), node.op.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,10 +13,11 @@ from typing import Any
 import pytest
 
 from jitgraph.runtime import loader
-from jitgraph.standalone import write_loaders
+from jitgraph.standalone import c_text, write_loaders
 from jitgraph.standalone.python_text import PACKAGE, PARTS, join
 
 SOURCES = Path(loader.__file__).parent
+C_SOURCES = SOURCES.parent / "loader_c"
 
 
 def test_the_command_line_writes_the_loaders(tmp_path: Path, written: Path) -> None:
@@ -121,3 +123,93 @@ def test_a_part_that_stands_in_no_order_is_refused(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("jitgraph.standalone.python_text.PARTS", PARTS[:-1])
     with pytest.raises(ValueError, match="'model'"):
         write_loaders(tmp_path)
+
+
+# --- C --------------------------------------------------------------------------------------------------------------
+
+GCC = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is needed to compile loader.c")
+
+
+def c_part(code: str, *includes: str) -> str:
+    return "\n".join(
+        ("/* A part. */", "", "#pragma once", "", *(f"#include {each}" for each in includes), "", code, "")
+    )
+
+
+def main_of(*names: str) -> str:
+    lines = "\n".join(f'#include "{name}"' for name in ("loader.h", *names))
+    return f"/* Title. */\n\n#define _GNU_SOURCE\n{lines}\n"
+
+
+def test_the_written_c_file_has_every_line_of_the_parts(written: Path) -> None:
+    text = (written / "loader.c").read_text()
+    names = [line.split()[2] for line in text.splitlines() if line.startswith("/* --- ")]
+    assert sorted([*names, "loader.c"]) == sorted(path.name for path in C_SOURCES.glob("*.c"))
+    for name in names:
+        for line in (C_SOURCES / name).read_text().splitlines():
+            assert line in text or line == "#pragma once" or line.startswith('#include "'), (name, line)
+    assert '#include "' not in text.replace('#include "loader.h"', "", 1) and "#pragma once" not in text
+    assert (written / "loader.h").read_bytes() == (C_SOURCES / "loader.h").read_bytes()
+
+
+@GCC
+def test_no_name_of_the_c_file_hides_another(written: Path) -> None:
+    warnings = ("-Wall", "-Wextra", "-Wshadow", "-Wredundant-decls", "-Werror")
+    command = ["gcc", "-std=c11", *warnings, "-fsyntax-only", str(written / "loader.c")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@GCC
+@pytest.mark.parametrize("path", sorted(C_SOURCES.glob("*.c")), ids=lambda path: path.stem)
+def test_a_c_part_includes_what_it_needs(path: Path) -> None:
+    unused = ("-Wno-unused-function", "-Wno-unused-const-variable")
+    command = [
+        "gcc",
+        "-std=c11",
+        "-Wall",
+        "-Wextra",
+        *unused,
+        "-Werror",
+        "-fsyntax-only",
+        f"-I{path.parent}",
+        "-xc",
+        "-",
+    ]
+    code = f'#define _GNU_SOURCE\n#include "{path.name}"\n' if path.name != "loader.c" else path.read_text()
+    done = subprocess.run([*command, "-xc", "-"], input=code, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+C_CLASHES = {
+    "a macro": ({"a.c": c_part("#define X 1"), "b.c": c_part("#define X(y) y")}, "both define the macro X"),
+    "a later part": ({"a.c": c_part("int x;", '"b.c"'), "b.c": c_part("int y;")}, "a.c includes b.c, which does not"),
+    "a part that is not there": ({"a.c": c_part("int x;")}, "includes ['a.c', 'b.c'] of ['a.c']"),
+    "a part too many": (
+        {"a.c": c_part("int x;"), "b.c": c_part("int y;"), "c.c": c_part("int z;")}, "of ['a.c', 'b.c', 'c.c']"
+    ),
+    "no comment": ({"a.c": "int x;\n", "b.c": c_part("int y;")}, "a.c does not begin with a comment"),
+    "no pragma": ({"a.c": "/* A part. */\nint x;\n", "b.c": c_part("int y;")}, "and '#pragma once'"),
+    "an include below code": (
+        {"a.c": c_part("int x;"), "b.c": c_part('int y;\n#include "a.c"')}, "b.c has '#include \"a.c\"' below code"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", C_CLASHES)
+def test_parts_in_c_that_clash_are_refused(case: str) -> None:
+    sources, message = C_CLASHES[case]
+    with pytest.raises(ValueError) as caught:
+        c_text.join(main_of("a.c", "b.c"), sources)
+    assert message in str(caught.value)
+
+
+def test_parts_in_c_share_what_they_include() -> None:
+    sources = {
+        "a.c": c_part("static int x;", "<stdio.h>", '"loader.h"'),
+        "b.c": c_part("static int y;", "<errno.h>", "<stdio.h>", '"a.c"'),
+    }
+    text = c_text.join(main_of("a.c", "b.c"), sources)
+    top = '#define _GNU_SOURCE\n#include "loader.h"\n\n#include <errno.h>\n#include <stdio.h>\n\n/* --- a.c ---'
+    assert text.startswith(f"/* Title. */\n\n{top}")
+    assert text.count("#include") == 3 and text.endswith("*/\n\n/* A part. */\n\nstatic int y;\n")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Final
 
+from jitgraph.standalone.c_text import HEADER, MAIN, c_loader
 from jitgraph.standalone.python_text import python_loader
 
 _RUNTIME: Final = Path(__file__).parent.parent / "runtime"
@@ -13,9 +13,12 @@ _RUNTIME: Final = Path(__file__).parent.parent / "runtime"
 
 def write_loaders(folder: Path) -> list[Path]:
     """Write ``loader.py``, ``loader.c`` and ``loader.h`` into a folder, which is made; OSError where it cannot be."""
+    texts = {
+        "loader.py": python_loader(_RUNTIME / "loader"),
+        MAIN: c_loader(_RUNTIME / "loader_c"),
+        HEADER: (_RUNTIME / "loader_c" / HEADER).read_text(encoding="utf-8"),
+    }
     folder.mkdir(parents=True, exist_ok=True)
-    made = [folder / name for name in ("loader.py", "loader.c", "loader.h")]
-    made[0].write_text(python_loader(_RUNTIME / "loader"), encoding="utf-8")
-    for path in made[1:]:
-        shutil.copyfile(_RUNTIME / path.name, path)
-    return made
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return [folder / name for name in texts]

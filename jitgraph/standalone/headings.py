@@ -7,8 +7,6 @@ from typing import Final
 _WIDTH: Final = 120
 
 
-def heading(mark: str, name: str, text: str) -> str:
-    """Comment lines after ``mark`` that name a part and say what its own text said."""
-    title = f"{mark} --- {name} "
-    lines = [f"{mark} {line}".rstrip() for line in text.strip().splitlines()]
-    return "\n".join((title.ljust(_WIDTH, "-"), mark, *lines))
+def heading(begin: str, name: str, end: str = "") -> str:
+    """A comment line that names a part."""
+    return f"{begin} --- {name} ".ljust(_WIDTH - len(end), "-") + end

@@ -52,9 +52,15 @@ def join(title: str, sources: Mapping[str, str]) -> str:
         parts[name] = read_part(name, source, parts)
     require_one_meaning(list(parts.values()))
     imports = {target for part in parts.values() for target in part.imports.items()}
-    sections = [f"{heading('#', f'{part.name}.py', part.text)}\n\n\n{part.code}" for part in parts.values()]
+    sections = [section(part) for part in parts.values()]
     top = f'"""{title}"""\n\nfrom __future__ import annotations\n\n{import_lines(imports)}'
     return top + "\n\n" + "\n\n\n".join(sections) + "\n"
+
+
+def section(part: Part) -> str:
+    """A part under its name and its docstring, both as comments."""
+    lines = [f"# {line}".rstrip() for line in part.text.splitlines()]
+    return "\n".join((heading("#", f"{part.name}.py"), "#", *lines, "", "", part.code))
 
 
 def read_part(name: str, source: str, earlier: Mapping[str, Part]) -> Part:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import numpy as np
 
 import jitgraph as jg
 from bench.timing import interleaved, run_python
-from jitgraph.runtime import loader
+from jitgraph.standalone import write_loaders
 
 
 def main() -> None:
@@ -22,7 +21,7 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         jg.save(predict, Path(folder, "m.jg"), example_inputs=(np.zeros((8, 64), np.float32),))
-        shutil.copy(loader.__file__, folder)
+        write_loaders(Path(folder))
         prefix = f"import sys; sys.path.insert(0, {folder!r}); import numpy"
         load = f"{prefix}; import loader; m = loader.load({folder!r} + '/m.jg')"
         call = f"{load}; m(numpy.zeros((8, 64), 'f4'))"

@@ -5,7 +5,6 @@ The data are the 1,797 images of 8 x 8 pixels that come with scikit-learn; every
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,7 +19,6 @@ from tqdm import tqdm
 
 import jitgraph as jg
 from jitgraph.codegen.kernels.schedule import Launch
-from jitgraph.runtime import loader
 
 EPOCHS, BATCH = 30, 64
 
@@ -126,7 +124,7 @@ def run_alone(predict: Callable[..., Any], images: np.ndarray) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "digits.jg")
         jg.save(predict, path, example_inputs=(images,))
-        shutil.copy(loader.__file__, folder)
+        subprocess.run([sys.executable, "-m", "jitgraph", "loader", folder], stdout=subprocess.DEVNULL, check=True)
         np.save(Path(folder, "images.npy"), images)
         subprocess.run([sys.executable, "-I", "-c", STANDALONE, folder], check=True)
         alone = np.load(Path(folder, "logits.npz"))

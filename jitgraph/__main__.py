@@ -4,13 +4,13 @@ alone, ``loader.c`` and ``loader.h`` for C."""
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-LOADERS: Final = ("loader.py", "loader.c", "loader.h")
+from jitgraph.standalone import write_loaders
+
 PLANNED: Final = ("run", "info", "bench", "show", "export")
 
 
@@ -26,10 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"python -m jitgraph {asked.command} is planned for a later version", file=sys.stderr)
         return 1
     try:
-        asked.folder.mkdir(parents=True, exist_ok=True)
-        for name in LOADERS:
-            shutil.copyfile(Path(__file__).parent / "runtime" / name, asked.folder / name)
-            print(asked.folder / name)
+        for path in write_loaders(asked.folder):
+            print(path)
     except OSError as error:
         print(error, file=sys.stderr)
         return 1

@@ -1,4 +1,4 @@
-"""Writes ``.jg`` files: a zip of stored members that ``runtime/loader.py`` maps. No pickle.
+"""Writes ``.jg`` files: a zip of stored members that ``runtime/loader`` maps. No pickle.
 
 ===========================  ==========================================================================================
 member                       content
@@ -31,6 +31,7 @@ from jitgraph import dtypes
 from jitgraph.errors import JitgraphError
 from jitgraph.records import dataclass
 from jitgraph.runtime import loader
+from jitgraph.runtime.loader.dtypes import SAFETENSORS_DTYPES
 from jitgraph.runtime.whole_file import replacing
 
 OPSET_VERSION: Final = 1
@@ -40,7 +41,7 @@ _PADDING_FIELD: Final = 0x474A  # "JG", a zip extra field that only fills up
 _LOCAL_HEADER_BYTES: Final = 30
 _ZIP64_BYTES: Final = 20  # what zipfile adds to a local header for a large member
 _SAFETENSORS: Final[dict[np.dtype[Any], str]] = {
-    dtypes.canonical(name): code for code, name in loader._SAFETENSORS_DTYPES.items()
+    dtypes.canonical(name): code for code, name in SAFETENSORS_DTYPES.items()
 }
 
 

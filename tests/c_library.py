@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from jitgraph.runtime import loader
+from jitgraph.standalone import write_loaders
 
-RUNTIME = Path(loader.__file__).parent
 DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16",
           "float32", "float64")  # fmt: skip
 
@@ -33,11 +33,12 @@ class _Tensor(ctypes.Structure):
 
 
 class Library:
-    """loader.c, compiled into ``folder``."""
+    """The written loader.c, compiled in ``folder``."""
 
     def __init__(self, folder: Path) -> None:
         made = folder / "loader.so"
-        source = str(RUNTIME / "loader.c")
+        write_loaders(folder)
+        source = str(folder / "loader.c")
         subprocess.run(["gcc", "-std=c11", "-O1", "-shared", "-fPIC", source, "-lpthread", "-o", str(made)], check=True)
         self.c = ctypes.CDLL(str(made))
         self.c.jg_load.restype = ctypes.c_void_p

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +25,27 @@ settings.load_profile("jitgraph")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bless", action="store_true", help="rewrite the expected graphs in tests/golden")
     parser.addoption("--coverage-table", action="store_true", help="print what was tried of every op, not of families")
+
+
+@pytest.fixture(scope="session")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the standalone loaders as users get them, and nothing else."""
+    from jitgraph.standalone import write_loaders
+
+    folder = tmp_path_factory.mktemp("written")
+    write_loaders(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def written_loader(written: Path) -> Any:
+    """The written ``loader.py``, imported beside the package; its errors are its own classes."""
+    spec = importlib.util.spec_from_file_location("written_loader", written / "loader.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ from jitgraph.errors import JitgraphError
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import loader
+from jitgraph.runtime.loader.abi import libc
 
 Array = NDArray[Any]
 
@@ -62,7 +63,7 @@ class Native:
         while block:
             header = loader.Block.from_address(block)
             block, base = header.next, header.base
-            loader._libc.free(base)
+            libc.free(base)
         if code == loader.CHECK_FAILED:
             raise NativeCheckError(call.error.check_id, call.error.index, call.error.bound)
         if code:

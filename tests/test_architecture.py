@@ -11,12 +11,14 @@ from pathlib import Path
 import networkx
 import pytest
 
+from jitgraph.standalone.python_text import PARTS
+
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "jitgraph"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 FLOORS: list[tuple[int, str]] = [  # the first pattern that fits a module's name gives its floor
-    (0, r"runtime(\.loader)?"),
+    (0, r"runtime(\.loader(\..*)?)?"),
     (1, r"runtime\..*|errors|config|dtypes|foreign|tree|location|records|once|migration_hints"),
     (2, r"ir(\..*)?"),
     (3, r"ops(\..*)?"),
@@ -29,7 +31,7 @@ FLOORS: list[tuple[int, str]] = [  # the first pattern that fits a module's name
         r"|saved(\..*)?|opt|debug",
     ),
     (8, r"nn(\..*)?|optim(\..*)?|data(\..*)?|random|special|amp"),
-    (9, r"__init__|__main__|onnx|cli"),
+    (9, r"__init__|__main__|standalone(\..*)?|onnx|cli"),
 ]
 HEAVY = {"llvmlite": r"codegen\.llvm\..*", "networkx": r"passes\.partition", "numba": r"$^", "pycuda": r"$^"}
 
@@ -116,10 +118,20 @@ def test_heavy_libraries_stay_where_they_belong(path: Path) -> None:
             assert re.fullmatch(allowed, module_name(path)), f"{path}:{line} imports {imported}"
 
 
-def test_loader_needs_numpy_and_the_standard_library_alone() -> None:
-    for line, imported in imports(PACKAGE / "runtime" / "loader.py"):
-        top = imported.split(".")[0]
-        assert top in sys.stdlib_module_names or top in ("numpy", "ml_dtypes"), f"loader.py:{line} imports {imported}"
+def test_the_loader_needs_numpy_and_the_standard_library_alone() -> None:
+    """Beside its own parts, of which each imports such as stand before it in the written file."""
+    before: list[str] = []
+    for name in (*PARTS, "__init__"):
+        for line, imported in imports(PACKAGE / "runtime" / "loader" / f"{name}.py"):
+            top = imported.split(".")[0]
+            known = top in sys.stdlib_module_names or top in ("numpy", "ml_dtypes") or imported in before
+            assert known, f"loader/{name}.py:{line} imports {imported}"
+        before.append(f"jitgraph.runtime.loader.{name}")
+
+
+def test_the_order_of_the_loader_has_all_of_its_parts() -> None:
+    found = {path.stem for path in (PACKAGE / "runtime" / "loader").glob("*.py")}
+    assert found == {*PARTS, "__init__"} and len(PARTS) == len(set(PARTS))
 
 
 def modules_after(statement: str) -> set[str]:
@@ -174,7 +186,8 @@ def test_every_flag_is_documented_and_read_in_one_place() -> None:
     for path in SOURCES:
         if module_name(path) not in (
             "config",
-            "runtime.loader",
+            "runtime.loader.model",
+            "runtime.loader.pool",
             "tracing.capture.impure",
         ):  # refused in traces
             assert "os.environ" not in path.read_text(), f"{path} reads the environment"

@@ -26,14 +26,14 @@ _ROOM = 1 << 20
 
 
 @pytest.fixture(scope="module")
-def check(tmp_path_factory: pytest.TempPathFactory) -> Check:
+def check(tmp_path_factory: pytest.TempPathFactory, written: Path) -> Check:
     """Compares the two texts of an array, for a style, a conversion and a format."""
     made = tmp_path_factory.mktemp("texts") / "text.so"
-    source, folder = Path(__file__).parent / "c" / "text.c", Path(loader.__file__).parent
+    source = Path(__file__).parent / "c" / "text.c"
     strict = ("-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Werror")
     sanitized = ("-fsanitize=undefined", "-fno-sanitize-recover=all")
-    command = ["gcc", *strict, *sanitized, "-shared", "-fPIC", f"-I{folder}", str(source), "-lpthread", "-o", str(made)]
-    subprocess.run(command, check=True)
+    shared = ("-shared", "-fPIC", f"-I{written}", str(source), "-lpthread", "-o", str(made))
+    subprocess.run(["gcc", *strict, *sanitized, *shared], check=True)
     text_of = ctypes.CDLL(str(made)).text_of
     text_of.restype = ctypes.c_size_t
     room = ctypes.create_string_buffer(_ROOM)

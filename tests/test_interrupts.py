@@ -7,15 +7,17 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import jitgraph as jg
+
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
 
-PROLOGUE = """
+STOPPED = """
 import os, signal, sys, threading, time
 import numpy as np
-import jitgraph as jg
 
 class Stop(Exception):
     pass
@@ -24,8 +26,6 @@ def stop(*_):
     raise Stop
 
 signal.signal(signal.SIGALRM, stop)
-one = jg.asarray(1.0)
-state = jg.asarray(np.zeros(4, np.float32))
 
 def stopped(call, *arguments, after=1.5):
     "How long the call runs on after the signal."
@@ -44,6 +44,12 @@ def stopped(call, *arguments, after=1.5):
         print("stopped")
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
+"""
+
+PROLOGUE = f"""{STOPPED}
+import jitgraph as jg
+one = jg.asarray(1.0)
+state = jg.asarray(np.zeros(4, np.float32))
 """
 
 ENDLESS = """
@@ -113,12 +119,6 @@ stopped(endless, jg.ones((500, 500)))
     + """
 jg.save(endless, "model.jg", example_inputs=[one])
 stopped(jg.load("model.jg"), one)
-""",
-    "the standalone loader": ENDLESS
-    + """
-jg.save(endless, "model.jg", example_inputs=[one])
-from jitgraph.runtime import loader
-stopped(loader.load("model.jg"), np.array(1.0, np.float32))
 """,
     "a long scan": """
 def steps(x, xs):
@@ -224,6 +224,25 @@ def test_a_handler_that_raises_ends_the_call(path: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert not done.stderr
     assert done.stdout == EXPECTED.get(path, "stopped\n")
+
+
+def test_a_handler_that_raises_ends_a_call_of_the_standalone_loader(tmp_path: Path, written: Path) -> None:
+    @jg.script
+    def endless(x: Any) -> Any:
+        while x >= 0:
+            x = x * 1.0
+        return x
+
+    path = tmp_path / "model.jg"
+    jg.save(endless, path, example_inputs=[jg.asarray(1.0)])
+    alone = f"""{STOPPED}
+sys.path.insert(0, {str(written)!r})
+import loader
+stopped(loader.load({str(path)!r}), np.array(1.0, np.float32))
+assert "jitgraph" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-I", "-c", alone], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "stopped\n", "")
 
 
 RECORDINGS = """

@@ -26,7 +26,7 @@ from jitgraph.dtypes import BY_SHORT_NAME, DType
 from jitgraph.errors import CompileError
 from jitgraph.ir import dims
 from jitgraph.ir.target import Target
-from jitgraph.runtime import loader
+from jitgraph.runtime.loader.abi import libc
 
 EACH_TARGET = pytest.mark.parametrize("target", TARGETS)
 
@@ -174,7 +174,7 @@ class Guarded:
         pages = -(-array.nbytes // page)
         self.map = mmap.mmap(-1, (pages + 2) * page)
         base = np.frombuffer(self.map, np.uint8).ctypes.data
-        protect = loader._libc.mprotect
+        protect = libc.mprotect
         assert protect(base, page, 0) == 0
         assert protect(base + (pages + 1) * page, page, 0) == 0
         start = page + (pages * page - array.nbytes if at_end else 0)

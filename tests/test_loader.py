@@ -25,7 +25,10 @@ from jitgraph import artifact
 from jitgraph.errors import JitgraphError
 from jitgraph.runtime import loader
 from jitgraph.runtime.executable import Executable
-from jitgraph.runtime.loader import ArgumentError, LoadError
+from jitgraph.runtime.loader import ArgumentError, LoadError, offsets
+from jitgraph.runtime.loader.arguments import as_array
+from jitgraph.runtime.loader.memory import _size_class, allocator
+from jitgraph.runtime.loader.signatures import rebuild
 
 WEIGHTS = {"layer.s": np.array(2.5, np.float32), "other": np.arange(100.0).reshape(4, 25), "flag": np.array([True])}
 
@@ -121,8 +124,8 @@ def test_bfloat16_weights(tmp_path: Path, scale_image: bytes, monkeypatch: pytes
     assert np.array_equal(loader.load(path).state["b"], value.view(np.uint16))
 
 
-def test_alone_beside_the_model(good: Path, tmp_path: Path) -> None:
-    shutil.copy(loader.__file__, tmp_path / "loader.py")
+def test_alone_beside_the_model(good: Path, tmp_path: Path, written: Path) -> None:
+    shutil.copy(written / "loader.py", tmp_path)
     assert (tmp_path / "loader.py").stat().st_size < 300_000
     shutil.copy(good, tmp_path / "model.jg")
     code = (
@@ -501,7 +504,7 @@ def test_processor_levels() -> None:
 
 
 def test_level_that_the_machine_lacks(good: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loader, "cpu_levels", lambda: ())
+    monkeypatch.setattr("jitgraph.runtime.loader.model.cpu_levels", lambda: ())
     with pytest.raises(LoadError, match="native code for x86-64-v2, but this machine runs none"):
         loader.load(good)
     with pytest.raises(LoadError, match="does not run 'x86-64-v3'"):
@@ -553,9 +556,7 @@ def test_signature_round_trip() -> None:
 
 def test_structures() -> None:
     leaves: list[Any] = [np.array(0), np.array(1)]
-    made = loader._rebuild(
-        {"tuple": [1, {"list": [0, None]}, {"dict": {"k": {"value": "v"}, "e": {"tuple": []}}}]}, leaves
-    )
+    made = rebuild({"tuple": [1, {"list": [0, None]}, {"dict": {"k": {"value": "v"}, "e": {"tuple": []}}}]}, leaves)
     assert made == (leaves[1], [leaves[0], None], {"k": "v", "e": ()})
 
 
@@ -620,7 +621,7 @@ def test_layouts(add: loader.Entry) -> None:
 def test_arguments_are_borrowed(add: loader.Entry) -> None:
     x = np.ones((2, 2))
     x.flags.writeable = False
-    assert loader._as_array(x, add.signature.inputs[0], x.dtype, "") is x
+    assert as_array(x, add.signature.inputs[0], x.dtype, "") is x
     assert add(x, x)[0].tolist() == [[2, 2], [2, 2]]
 
 
@@ -667,9 +668,9 @@ def test_python_scalars(dtype: str, value: Any, safe: bool) -> None:
     wanted = loader.dtype_named(dtype)
     if not safe:
         with pytest.raises(ArgumentError, match="cannot hold"):
-            loader._as_array(value, spec("x", dtype), wanted, "f")
+            as_array(value, spec("x", dtype), wanted, "f")
         return
-    made = loader._as_array(value, spec("x", dtype), wanted, "f")
+    made = as_array(value, spec("x", dtype), wanted, "f")
     assert made.dtype == wanted and made.shape == () and made == np.asarray(value).astype(wanted)
 
 
@@ -707,13 +708,13 @@ def test_outputs_are_aligned_and_never_shared(add: loader.Entry) -> None:
 
 def test_size_classes() -> None:
     for size in [*range(1, 5000, 7), 2**20 + 1, 2**31, 2**40 - 1]:
-        rounded = loader._size_class(size)
+        rounded = _size_class(size)
         assert size <= rounded <= max(64, size * 9 // 8 + 64) and rounded % 64 == 0
-        assert loader._size_class(rounded) == rounded
+        assert _size_class(rounded) == rounded
 
 
 def test_large_leases() -> None:
-    array = loader._allocator.empty((5 << 20,), np.dtype(np.uint8), 5 << 20)
+    array = allocator.empty((5 << 20,), np.dtype(np.uint8), 5 << 20)
     array[:] = 7
     assert array.ctypes.data % (2 << 20) == 0 and int(array.sum(dtype=np.int64)) == 7 * (5 << 20)
 
@@ -754,9 +755,9 @@ give:
 }}
 {ENTRY} {{
 {buffer("%out", 1)}
-  %arena.at = getelementptr i8, ptr %call, i64 {loader.CALL_ARENA}
+  %arena.at = getelementptr i8, ptr %call, i64 {offsets.CALL_ARENA}
   %arena = load ptr, ptr %arena.at
-  %bytes.at = getelementptr i8, ptr %call, i64 {loader.CALL_ARENA_BYTES}
+  %bytes.at = getelementptr i8, ptr %call, i64 {offsets.CALL_ARENA_BYTES}
   %bytes = load i64, ptr %bytes.at
   %filled = call ptr @memset(ptr %arena, i32 255, i64 %bytes)
   %address = ptrtoint ptr %arena to i64
@@ -809,18 +810,3 @@ def test_executable(scale_image: bytes) -> None:
     assert y.tolist() == [3, 3] and s is scale and scale == 4
     assert exe.asm == exe.asm == "text" and made == [1] and "fmul" in exe.llvm_ir
     assert exe.image == scale_image
-
-
-def test_the_command_line_writes_the_loaders(tmp_path: Path) -> None:
-    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([sys.executable, "-m", "jitgraph", *arguments], capture_output=True, text=True)
-
-    written = command("loader", str(tmp_path / "new" / "folder"))
-    assert (written.returncode, written.stderr) == (0, "")
-    for name in ("loader.py", "loader.c", "loader.h"):
-        own = Path(loader.__file__).with_name(name).read_bytes()
-        assert (tmp_path / "new" / "folder" / name).read_bytes() == own
-    planned = command("info", "model.jg")
-    assert planned.returncode == 1 and "jitgraph info is planned for a later version" in planned.stderr
-    assert command("lodaer", "x").returncode == 2
-    assert command("loader", "/dev/null/x").returncode == 1

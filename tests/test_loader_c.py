@@ -26,8 +26,7 @@ from jitgraph.runtime import loader
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is needed to compile loader.c")
 
 HERE = Path(__file__).parent / "c"
-RUNTIME = Path(loader.__file__).parent
-STRICT = ("gcc", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", f"-I{RUNTIME}")
+STRICT = ("gcc", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
 SANITIZED = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 ENVIRONMENT = {
     **os.environ, "ASAN_OPTIONS": "allocator_may_return_null=1:detect_leaks=1", "JITGRAPH_NUM_THREADS": "2",
@@ -45,18 +44,18 @@ class Programs(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
+def programs(tmp_path_factory: pytest.TempPathFactory, written: Path) -> Programs:
     folder = tmp_path_factory.mktemp("programs")
-    run, source = str(HERE / "run.c"), str(RUNTIME / "loader.c")
+    run, source, header = str(HERE / "run.c"), str(written / "loader.c"), f"-I{written}"
     made = Programs(folder / "plain", folder / "sanitized", folder / "layout", folder / "loader.o")
     commands = [
         ("-O2", "-c", source, "-o", made.object),
-        (*SANITIZED, run, source, "-lpthread", "-o", made.sanitized),
-        (str(HERE / "layout.c"), "-lpthread", "-o", made.layout),
+        (*SANITIZED, header, run, source, "-lpthread", "-o", made.sanitized),
+        (header, str(HERE / "layout.c"), "-lpthread", "-o", made.layout),
     ]
     with ThreadPoolExecutor() as executor:
         list(executor.map(compiled, commands))
-    compiled((run, made.object, "-lpthread", "-o", made.plain))
+    compiled((header, run, made.object, "-lpthread", "-o", made.plain))
     return made
 
 
@@ -92,9 +91,9 @@ def test_structures_are_those_of_the_python_loader(programs: Programs) -> None:
     assert found == expected
 
 
-def test_the_file_can_be_mapped(tmp_path: Path) -> None:
+def test_the_file_can_be_mapped(tmp_path: Path, written: Path) -> None:
     program, path = tmp_path / "mapped", tmp_path / "model.jg"
-    compiled(("-DJG_MAP_FILE", HERE / "run.c", RUNTIME / "loader.c", "-lpthread", "-o", program))
+    compiled(("-DJG_MAP_FILE", f"-I{written}", HERE / "run.c", written / "loader.c", "-lpthread", "-o", program))
     jg.save(lambda x: x + 1, path, example_inputs=(np.ones(3, np.float32),))
     assert execute(program, "check", path).startswith("0 ")
 
@@ -534,10 +533,10 @@ def test_zip64(good: Path, programs: Programs, tmp_path: Path) -> None:
     assert "outside the file" in lines[2] and "cannot be opened" in lines[3] and "cannot be opened" in lines[4]
 
 
-def test_the_example_of_the_documentation(programs: Programs, tmp_path: Path) -> None:
+def test_the_example_of_the_documentation(programs: Programs, tmp_path: Path, written: Path) -> None:
     text = (Path(__file__).parent.parent / "docs" / "c_loader.md").read_text()
     (tmp_path / "predict.c").write_text(re.findall(r"```c\n(.*?)```", text, re.DOTALL)[0])
-    compiled((tmp_path / "predict.c", programs.object, "-lpthread", "-o", tmp_path / "predict"))
+    compiled((f"-I{written}", tmp_path / "predict.c", programs.object, "-lpthread", "-o", tmp_path / "predict"))
     w = jg.asarray(normal(784, 10))
 
     @jg.trace(dynamic_shapes={"x": {0: "batch"}})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import subprocess
 import sys
@@ -14,6 +15,8 @@ import pytest
 from handwritten import ENTRY, buffer, entry, image, spec
 
 from jitgraph.runtime import loader
+from jitgraph.runtime.loader import offsets
+from jitgraph.runtime.loader.abi import function_address
 
 # out[c] += 1 + the sum of c mixed by a few rounds, for each chunk c; fails where fail[c] is not 0, nested on demand
 CHUNKS = f"""
@@ -175,20 +178,20 @@ def test_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_hosts_own_scheduler_comes_first() -> None:
-    kind = loader.ctypes.CFUNCTYPE(
-        loader.ctypes.c_int32, *[loader.ctypes.c_void_p] * 4, loader.ctypes.c_int64
+    kind = ctypes.CFUNCTYPE(
+        ctypes.c_int32, *[ctypes.c_void_p] * 4, ctypes.c_int64
     )  # fmt: skip
     seen: list[int] = []
 
     def scheduler(host: int, call: int, function: int, context: int, count: int) -> int:
         seen.append(count)
-        pointer = loader.ctypes.c_void_p
-        chunk = loader.ctypes.CFUNCTYPE(loader.ctypes.c_int32, pointer, loader.ctypes.c_int64, pointer)(function)
+        pointer = ctypes.c_void_p
+        chunk = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, ctypes.c_int64, pointer)(function)
         return max((chunk(context, i, None) for i in reversed(range(count))), default=0)
 
     runtime = loader.Runtime(1)
     own = kind(scheduler)
-    runtime.host.parallel_for = loader._address(own)
+    runtime.host.parallel_for = function_address(own)
     assert chunks(runtime)(np.zeros(4, np.int64)).tolist() == [11] * 4
     assert seen == [4, 5, 5, 5, 5]
 
@@ -351,7 +354,7 @@ def test_exit_during_calls_of_a_daemon_thread() -> None:
 def test_callback() -> None:
     ir = f"""
 {ENTRY} {{
-  %at = getelementptr i8, ptr %host, i64 {loader.HOST_CALLBACK}
+  %at = getelementptr i8, ptr %host, i64 {offsets.HOST_CALLBACK}
   %callback = load ptr, ptr %at
   %code = call i32 %callback(ptr %host, ptr %call, i64 12, ptr %buffers, ptr %dims)
   ret i32 %code
@@ -360,7 +363,7 @@ def test_callback() -> None:
     seen: list[tuple[int, float]] = []
 
     def callback(number: int, buffers: int, dims: int) -> None:
-        (value,) = (loader.ctypes.c_double * 1).from_address(loader.ctypes.c_void_p.from_address(buffers).value or 0)
+        (value,) = (ctypes.c_double * 1).from_address(ctypes.c_void_p.from_address(buffers).value or 0)
         seen.append((number, value))
         if value < 0:
             raise ArithmeticError("negative")

@@ -12,9 +12,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from jitgraph.standalone import write_loaders
+
 from .models import save_all
 from .mutations import mutant
-from .readers import Answer, Reader, compiled, python
+from .readers import HERE, Answer, Reader, compiled, python
 
 READERS: Final = ("jg.load", "loader.py", "loader.c")
 _SIZES: Final = (0, 1, 2, 3, 4, 5, 8, 11)
@@ -57,9 +59,14 @@ def campaign(
         folder = Path(name)
         models = save_all(folder)
         sound = [str(folder / f"{model}.jg") for model in models]
-        commands = {"jg.load": python("load"), "loader.py": python("loader", *sound)}
+        alone = folder / "alone"
+        write_loaders(alone)
+        commands = {
+            "jg.load": python(str(HERE / "graph_reader.py")),
+            "loader.py": python("-I", str(HERE / "reader.py"), str(alone), *sound),
+        }
         if "loader.c" in readers:
-            commands["loader.c"] = [compiled(folder)]
+            commands["loader.c"] = [compiled(alone)]
         made = {reader: Reader(reader, commands[reader]) for reader in (*readers, *{"loader.py"} - {*readers})}
         path = folder / "mutant.jg"
         for number in range(first, first + files):

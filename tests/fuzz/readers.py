@@ -14,8 +14,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
-from jitgraph.runtime import loader
-
 HERE: Final = Path(__file__).parent
 PATIENCE: Final = 10.0  # seconds of the processor for one file
 WALL: Final = 6 * PATIENCE  # of the clock, on a machine that does much else, or where a reader waits for ever
@@ -152,14 +150,13 @@ class Reader:
 
 
 def compiled(folder: Path) -> str:
-    """The reader in C, with the sanitizers of addresses and undefined behaviour."""
-    runtime = Path(loader.__file__).parent
+    """The reader in C, with the written loader of ``folder`` and sanitizers of addresses and undefined behaviour."""
     program = folder / "reader"
-    flags = ["-std=c11", "-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-I{runtime}"]
-    sources = [str(HERE / "reader.c"), str(runtime / "loader.c")]
+    flags = ["-std=c11", "-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-I{folder}"]
+    sources = [str(HERE / "reader.c"), str(folder / "loader.c")]
     subprocess.run(["gcc", *flags, *sources, "-lpthread", "-o", str(program)], check=True)
     return str(program)
 
 
 def python(*words: str) -> list[str]:
-    return [sys.executable, "-X", "faulthandler", str(HERE / "reader.py"), *words]
+    return [sys.executable, "-X", "faulthandler", *words]

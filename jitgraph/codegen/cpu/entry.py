@@ -1,7 +1,7 @@
 """A schedule as one LLVM module: its kernels, its constants, and the entry function that runs its steps.
 
-``i32 jg_entry(host, call, buffers, dims)`` and ``i64 jg_arena_bytes(dims)`` as ``runtime/loader.py`` documents them. Of
-``buffers`` the inputs come first, by position, then the outputs, by position.
+``i32 jg_entry(host, call, buffers, dims)`` and ``i64 jg_arena_bytes(dims)`` as ``runtime/loader/abi.py`` documents
+them. Of ``buffers`` the inputs come first, by position, then the outputs, by position.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.ir.fault import working_on
 from jitgraph.ir.target import Target
 from jitgraph.runtime import loader
+from jitgraph.runtime.loader import offsets
 
 POLL_TURNS: Final = 1024
 """Turns of a loop that is inlined as a whole between two questions to the host whether to stop: less than a ms."""
@@ -205,7 +206,7 @@ class _Entry:
         refuse, stay = function.label("refuse"), function.label("stay")
         function.branch(function.emit("i1", f"icmp ne i32 {number}, {len(sides)}").name, refuse, stay, likely=False)
         function.start_block(refuse)
-        at = function.emit("ptr", f"getelementptr i8, {self.call}, i64 {loader.CALL_ERROR_CHECK_ID}")
+        at = function.emit("ptr", f"getelementptr i8, {self.call}, i64 {offsets.CALL_ERROR_CHECK_ID}")
         function.do(f"store i32 {number}, {at}, align 4")
         function.ret(Value(str(loader.SIZES_REFUSED), "i32"))
         function.start_block(stay)
@@ -247,7 +248,7 @@ class _Entry:
         """The scratch memory of the calling thread, which kernels were found to need, and the temporaries behind it."""
         at = self.function.fresh("ptr")
         self.function.prologue += [
-            f"  {at.name} = getelementptr i8, {self.call}, i64 {loader.CALL_ARENA}",
+            f"  {at.name} = getelementptr i8, {self.call}, i64 {offsets.CALL_ARENA}",
             f"  {self.scratch.name} = load ptr, {at}, align 8",
             f"  {self.arena.name} = getelementptr i8, {self.scratch}, i64 {self.scratch_bytes}",
         ]
@@ -335,7 +336,7 @@ class _Entry:
     def _print(self, step: Print) -> None:
         """Ask the host, where it prints, to print: the number of the print and its operands lie in the call."""
         function = self.function
-        slot = function.emit("ptr", f"getelementptr i8, {self.host}, i64 {loader.HOST_PRINT}")
+        slot = function.emit("ptr", f"getelementptr i8, {self.host}, i64 {offsets.HOST_PRINT}")
         ask, go_on = function.label("print"), function.label("go_on")
         printer = function.emit("ptr", f"load ptr, {slot}, align 8")
         function.branch(function.emit("i1", f"icmp ne {printer}, null").name, ask, go_on)
@@ -344,7 +345,7 @@ class _Entry:
         for place, name in enumerate(step.buffers):
             at = function.emit("ptr", f"getelementptr ptr, {operands}, i64 {place}")
             function.do(f"store ptr {self.places[name]}, {at}, align 8")
-        for value, offset in ((f"i64 {step.site}", loader.CALL_PRINT_SITE), (operands, loader.CALL_PRINT_OPERANDS)):
+        for value, offset in ((f"i64 {step.site}", offsets.CALL_PRINT_SITE), (operands, offsets.CALL_PRINT_OPERANDS)):
             at = function.emit("ptr", f"getelementptr i8, {self.call}, i64 {offset}")
             function.do(f"store {value}, {at}, align 8")
         check(function, f"call i32 {printer.name}({self.host}, {self.call})")
@@ -421,7 +422,7 @@ class _Entry:
         size = ctypes.sizeof(loader.Host)
         quiet = function.alloca("i8", size, align=8)
         function.do(f"call void @llvm.memcpy.p0.p0.i64({quiet}, {self.host}, i64 {size}, i1 false)")
-        poll = function.emit("ptr", f"getelementptr i8, {quiet}, i64 {loader.HOST_POLL}")
+        poll = function.emit("ptr", f"getelementptr i8, {quiet}, i64 {offsets.HOST_POLL}")
         function.do(f"store ptr null, {poll}")
         self.host = quiet
 

@@ -1,7 +1,7 @@
 """Lays relocatable objects out as one flat image: no absolute address, no import, nothing writable.
 
-The image is the header of ``runtime/loader.py``, the code, then the constants, every place reached relative to the
-instruction that wants it. So it runs wherever it is mapped, in this process or from a file.
+The image is the header of ``runtime/loader/image.py``, the code, then the constants, every place reached relative to
+the instruction that wants it. So it runs wherever it is mapped, in this process or from a file.
 """
 
 from __future__ import annotations

@@ -36,6 +36,7 @@ from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.builder import Module
 from jitgraph.ir.target import Target
 from jitgraph.runtime import loader
+from jitgraph.runtime.loader import offsets
 
 EXPORTS: Final = {"worker": "jg_worker", "parallel_for": "jg_parallel_for"}
 """For ``linker.link``, beside the entry, where ``runtime_object`` is among the objects."""
@@ -74,24 +75,24 @@ def _field(result: str, base: str, offset: int) -> str:
 
 
 _FIELDS: Final = (
-    _field("%busy", "%pool", loader.POOL_BUSY)
-    + _field("%stop", "%pool", loader.POOL_STOP)
-    + _field("%workers", "%pool", loader.POOL_WORKERS)
-    + _field("%syscall.at", "%pool", loader.POOL_SYSCALL)
-    + _field("%epoch", "%pool", loader.POOL_EPOCH)
-    + _field("%sleepers", "%pool", loader.POOL_SLEEPERS)
-    + _field("%function", "%pool", loader.POOL_FUNCTION)
-    + _field("%context", "%pool", loader.POOL_CONTEXT)
-    + _field("%chunks.at", "%pool", loader.POOL_CHUNKS)
-    + _field("%open", "%pool", loader.POOL_OPEN)
-    + _field("%next", "%pool", loader.POOL_NEXT)
-    + _field("%entered", "%pool", loader.POOL_ENTERED)
-    + _field("%waiting", "%pool", loader.POOL_WAITING)
-    + _field("%failure", "%pool", loader.POOL_FAILURE)
+    _field("%busy", "%pool", offsets.POOL_BUSY)
+    + _field("%stop", "%pool", offsets.POOL_STOP)
+    + _field("%workers", "%pool", offsets.POOL_WORKERS)
+    + _field("%syscall.at", "%pool", offsets.POOL_SYSCALL)
+    + _field("%epoch", "%pool", offsets.POOL_EPOCH)
+    + _field("%sleepers", "%pool", offsets.POOL_SLEEPERS)
+    + _field("%function", "%pool", offsets.POOL_FUNCTION)
+    + _field("%context", "%pool", offsets.POOL_CONTEXT)
+    + _field("%chunks.at", "%pool", offsets.POOL_CHUNKS)
+    + _field("%open", "%pool", offsets.POOL_OPEN)
+    + _field("%next", "%pool", offsets.POOL_NEXT)
+    + _field("%entered", "%pool", offsets.POOL_ENTERED)
+    + _field("%waiting", "%pool", offsets.POOL_WAITING)
+    + _field("%failure", "%pool", offsets.POOL_FAILURE)
 )
 
 # The calling thread's scratch memory begins its call's arena.
-_SCRATCH: Final = _field("%scratch.at", "%call", loader.CALL_ARENA) + "  %scratch = load ptr, ptr %scratch.at\n"
+_SCRATCH: Final = _field("%scratch.at", "%call", offsets.CALL_ARENA) + "  %scratch = load ptr, ptr %scratch.at\n"
 
 
 def _wait_a_little(again: str) -> str:
@@ -155,8 +156,8 @@ define i32 @jg_worker(ptr %pool) nounwind {{
 start:
 {_FIELDS}
   %syscall = load ptr, ptr %syscall.at
-{_field("%first.at", "%pool", loader.POOL_SCRATCH)}
-{_field("%hired.at", "%pool", loader.POOL_HIRED)}
+{_field("%first.at", "%pool", offsets.POOL_SCRATCH)}
+{_field("%hired.at", "%pool", offsets.POOL_HIRED)}
   %first = load ptr, ptr %first.at
   %number = atomicrmw add ptr %hired.at, i64 1 monotonic
   %offset = mul i64 %number, {loader.SCRATCH_BYTES}
@@ -210,7 +211,7 @@ home:
 _PARALLEL_FOR: Final = f"""
 define i32 @jg_parallel_for(ptr %host, ptr %call, ptr %fn, ptr %ctx, i64 %chunks) nounwind {{
 start:
-{_field("%own.at", "%host", loader.HOST_PARALLEL_FOR)}
+{_field("%own.at", "%host", offsets.HOST_PARALLEL_FOR)}
   %own = load ptr, ptr %own.at
   %has.own = icmp ne ptr %own, null
   br i1 %has.own, label %delegate, label %ours
@@ -218,7 +219,7 @@ delegate:
   %theirs = call i32 %own(ptr %host, ptr %call, ptr %fn, ptr %ctx, i64 %chunks)
   ret i32 %theirs
 ours:
-{_SCRATCH}{_field("%pool.at", "%host", loader.HOST_POOL)}
+{_SCRATCH}{_field("%pool.at", "%host", offsets.HOST_POOL)}
   %pool = load ptr, ptr %pool.at
   %alone = icmp eq ptr %pool, null
   br i1 %alone, label %polled, label %with.pool
@@ -312,8 +313,8 @@ done:
 
 _POLL: Final = f"""
 define i32 @jg_poll(ptr %host, ptr %call) nounwind {{
-{_field("%poll.at", "%host", loader.HOST_POLL)}
-{_field("%last.at", "%call", loader.CALL_LAST_POLL)}
+{_field("%poll.at", "%host", offsets.HOST_POLL)}
+{_field("%last.at", "%call", offsets.CALL_LAST_POLL)}
   %now = call i64 @llvm.readcyclecounter()
   %last = load i64, ptr %last.at
   %passed = sub i64 %now, %last
@@ -340,7 +341,7 @@ go.on:
 # A chunk that was interrupted is noted as a failure with its number above the code.
 _POLL_ANYWHERE: Final = f"""
 define i32 @jg_poll_anywhere(ptr %host, ptr %call, ptr %scratch) nounwind {{
-{_field("%arena.at", "%call", loader.CALL_ARENA)}
+{_field("%arena.at", "%call", offsets.CALL_ARENA)}
   %arena = load ptr, ptr %arena.at
   %own = icmp eq ptr %scratch, %arena
   br i1 %own, label %caller, label %other
@@ -348,12 +349,12 @@ caller:
   %asked = call i32 @jg_poll(ptr %host, ptr %call)
   ret i32 %asked
 other:
-{_field("%pool.at", "%host", loader.HOST_POOL)}
+{_field("%pool.at", "%host", offsets.HOST_POOL)}
   %pool = load ptr, ptr %pool.at
   %alone = icmp eq ptr %pool, null
   br i1 %alone, label %go.on, label %look
 look:
-{_field("%failure.at", "%pool", loader.POOL_FAILURE)}
+{_field("%failure.at", "%pool", offsets.POOL_FAILURE)}
   %failure = load atomic i64, ptr %failure.at monotonic, align 8
   %code = trunc i64 %failure to i32
   %stopped = icmp eq i32 %code, {loader.INTERRUPTED}
@@ -367,12 +368,12 @@ go.on:
 _FAIL: Final = f"""
 define i32 @jg_fail(ptr %call, i32 %check, i64 %index, i64 %bound, i64 %order) nounwind cold noinline {{
 start:
-{_field("%code.at", "%call", loader.CALL_ERROR_CODE)}
-{_field("%check.at", "%call", loader.CALL_ERROR_CHECK_ID)}
-{_field("%index.at", "%call", loader.CALL_ERROR_INDEX)}
-{_field("%bound.at", "%call", loader.CALL_ERROR_BOUND)}
-{_field("%order.at", "%call", loader.CALL_ERROR_ORDER)}
-{_field("%lock", "%call", loader.CALL_ERROR_LOCK)}
+{_field("%code.at", "%call", offsets.CALL_ERROR_CODE)}
+{_field("%check.at", "%call", offsets.CALL_ERROR_CHECK_ID)}
+{_field("%index.at", "%call", offsets.CALL_ERROR_INDEX)}
+{_field("%bound.at", "%call", offsets.CALL_ERROR_BOUND)}
+{_field("%order.at", "%call", offsets.CALL_ERROR_ORDER)}
+{_field("%lock", "%call", offsets.CALL_ERROR_LOCK)}
   br label %try
 try:
   %held = atomicrmw xchg ptr %lock, i32 1 acquire
@@ -408,8 +409,8 @@ _SLACK: Final = _HEADER_BYTES + loader.ALIGNMENT - 1
 _BLOCK: Final = f"""
 define ptr @jg_block(ptr %host, ptr %call, i64 %bytes) nounwind {{
 start:
-{_field("%alloc.at", "%host", loader.HOST_ALLOC)}
-{_field("%blocks.at", "%call", loader.CALL_BLOCKS)}
+{_field("%alloc.at", "%host", offsets.HOST_ALLOC)}
+{_field("%blocks.at", "%call", offsets.CALL_BLOCKS)}
   %alloc = load ptr, ptr %alloc.at
   %has = icmp ne ptr %alloc, null
   %fits = icmp ult i64 %bytes, {2**63 - 1 - _SLACK}
@@ -426,9 +427,9 @@ enlist:
   %aligned = and i64 %up, {-loader.ALIGNMENT}
   %skip = sub i64 %aligned, %address
   %header = getelementptr i8, ptr %base, i64 %skip
-{_field("%next.at", "%header", loader.BLOCK_NEXT)}
-{_field("%base.at", "%header", loader.BLOCK_BASE)}
-{_field("%bytes.at", "%header", loader.BLOCK_BYTES)}
+{_field("%next.at", "%header", offsets.BLOCK_NEXT)}
+{_field("%base.at", "%header", offsets.BLOCK_BASE)}
+{_field("%bytes.at", "%header", offsets.BLOCK_BYTES)}
   %older = load ptr, ptr %blocks.at
   store ptr %older, ptr %next.at
   store ptr %base, ptr %base.at

@@ -14,7 +14,7 @@ from typing import Final
 from jitgraph.codegen.cpu import pool
 from jitgraph.codegen.llvm import machine
 from jitgraph.ir.target import Target
-from jitgraph.runtime import loader
+from jitgraph.runtime.loader import offsets
 
 CHUNK_WORK: Final = 40_000.0
 """Work of one chunk, about 20 us: well above the microsecond or two of handing it over."""
@@ -50,7 +50,7 @@ share:
   %shared = call i32 @jg_parallel_for(ptr %host, ptr %call, ptr %fn, ptr %range, i64 %chunks)
   ret i32 %shared
 alone:
-  %scratch.at = getelementptr i8, ptr %call, i64 {loader.CALL_ARENA}
+  %scratch.at = getelementptr i8, ptr %call, i64 {offsets.CALL_ARENA}
   %scratch = load ptr, ptr %scratch.at
   %code = call i32 %fn(ptr %range, i64 0, ptr %scratch)
   ret i32 %code

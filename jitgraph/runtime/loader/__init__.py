@@ -1,0 +1,104 @@
+"""Runs a saved jitgraph model with NumPy and the standard library alone: ``loader.load("model.jg")(x)``.
+
+It needs nothing beside it: ``python -m jitgraph loader DIR`` writes its parts as one file, which works under
+``python -I`` in a folder with a model. It EXECUTES THE NATIVE CODE IN THE FILE, so load only files whose origin you
+trust; what is checked (hashes, sizes, offsets, shapes, dtypes) guards against damage and mistakes, not against a file
+written to attack you.
+"""
+
+from jitgraph.runtime.loader.abi import (
+    ABI_VERSION,
+    ALIGNMENT,
+    CHECK_FAILED,
+    CODE_NAMES,
+    INTERRUPTED,
+    OK,
+    OUT_OF_MEMORY,
+    SCRATCH_BYTES,
+    SIZE_OVERFLOW,
+    SIZES_REFUSED,
+    Block,
+    Call,
+    ErrorRecord,
+    Host,
+    PoolState,
+)
+from jitgraph.runtime.loader.archive import MANIFEST, WEIGHTS
+from jitgraph.runtime.loader.arguments import address_of, is_dense
+from jitgraph.runtime.loader.artifact import FORMAT, FORMAT_VERSION, MAX_GRAPH_BYTES, Artifact
+from jitgraph.runtime.loader.calls import Plan
+from jitgraph.runtime.loader.cpu import cpu_flags, cpu_levels
+from jitgraph.runtime.loader.dtypes import Array, dtype_named
+from jitgraph.runtime.loader.entry import Entry
+from jitgraph.runtime.loader.errors import CHECK_KINDS, ArgumentError, JitgraphError, LoadError
+from jitgraph.runtime.loader.guarded import CallbackFunction
+from jitgraph.runtime.loader.host import Runtime, process_runtime
+from jitgraph.runtime.loader.image import EXPORTS, HEADER_BYTES, MACHINE_X86_64, Image, ImageHeader
+from jitgraph.runtime.loader.model import Model, load, verify_state
+from jitgraph.runtime.loader.pool import thread_count
+from jitgraph.runtime.loader.prints import PRINT_STYLES, Print, PrintOperand, print_text, tensor_text
+from jitgraph.runtime.loader.signatures import Check, Signature
+from jitgraph.runtime.loader.sizes import Constraint, Expression
+from jitgraph.runtime.loader.specs import StateSpec, TensorSpec, default_of
+from jitgraph.runtime.loader.weights import read_safetensors
+
+__all__ = [
+    "ABI_VERSION",
+    "ALIGNMENT",
+    "CHECK_FAILED",
+    "CHECK_KINDS",
+    "CODE_NAMES",
+    "EXPORTS",
+    "FORMAT",
+    "FORMAT_VERSION",
+    "HEADER_BYTES",
+    "INTERRUPTED",
+    "MACHINE_X86_64",
+    "MANIFEST",
+    "MAX_GRAPH_BYTES",
+    "OK",
+    "OUT_OF_MEMORY",
+    "PRINT_STYLES",
+    "SCRATCH_BYTES",
+    "SIZES_REFUSED",
+    "SIZE_OVERFLOW",
+    "WEIGHTS",
+    "ArgumentError",
+    "Array",
+    "Artifact",
+    "Block",
+    "Call",
+    "CallbackFunction",
+    "Check",
+    "Constraint",
+    "Entry",
+    "ErrorRecord",
+    "Expression",
+    "Host",
+    "Image",
+    "ImageHeader",
+    "JitgraphError",
+    "LoadError",
+    "Model",
+    "Plan",
+    "PoolState",
+    "Print",
+    "PrintOperand",
+    "Runtime",
+    "Signature",
+    "StateSpec",
+    "TensorSpec",
+    "address_of",
+    "cpu_flags",
+    "cpu_levels",
+    "default_of",
+    "dtype_named",
+    "is_dense",
+    "load",
+    "print_text",
+    "process_runtime",
+    "read_safetensors",
+    "tensor_text",
+    "thread_count",
+    "verify_state",
+]

@@ -1,0 +1,191 @@
+"""The ABI: what native code and its host agree on, as codes, structures and types of functions; libc's functions.
+
+``int32 entry(const jg_host *host, jg_call *call, void *const *buffers, const int64_t *dims)`` returns ``OK`` or one
+of the codes below. ``buffers`` holds the inputs in signature order, then the state, then the outputs. Inputs are
+dense, row-major and aligned to their element (not more); outputs and the arena are aligned to 64 bytes. ``dims``
+holds the named sizes in signature order. ``int64 arena_bytes(const int64_t *dims)`` gives the workspace, the calling
+thread's scratch memory included, negative where a size leaves 64 bits. Output ``o`` has the address of input ``i``
+only where ``(o, i)`` stands in ``aliases`` and the caller donates ``i``.
+
+The entry verifies what its kernels rely on: before it reads a buffer it evaluates the constraints of the graph over
+``dims`` and returns ``SIZES_REFUSED`` where one does not hold, with its number in ``error.check_id``: the place of
+the constraint in the signature, or behind the constraints the place of a size that is negative. (New in ABI 3.)
+
+Interruption: long loops of the calling thread ask ``host.poll(host)`` about every 50 ms by the cycle counter
+(``jg_poll`` of the native runtime) and return ``INTERRUPTED`` where it gives nonzero. No poll may stand behind the
+first write to a donated buffer. ``poll`` runs the handlers of pending signals (``Guarded``); what one raises is kept,
+and raised when the call has returned. Chunks of a parallel loop ask too where the calling thread runs them.
+
+Printing: where the program prints, the calling thread puts the number of the print and the addresses of its operands
+into ``call.print_site`` and ``call.print_operands`` and calls ``host.print(host, call)``, which writes the text that
+the signature holds under that number; nonzero ends the call with that code, and where the slot is NULL nothing is
+printed. No print may stand behind the first write to a donated buffer. (New in ABI 4.)
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Final
+
+ABI_VERSION: Final = 4
+
+OK: Final = 0
+CHECK_FAILED: Final = 1
+INTERRUPTED: Final = 2
+OUT_OF_MEMORY: Final = 3
+SIZE_OVERFLOW: Final = 4
+CALLBACK_FAILED: Final = 5
+SIZES_REFUSED: Final = 6
+CODE_NAMES: Final = (
+    "ok", "check failed", "interrupted", "out of memory", "size overflow", "callback failed", "sizes refused"
+)  # fmt: skip
+
+ALIGNMENT: Final = 64
+SCRATCH_BYTES: Final = 2 << 20
+"""Memory that each thread of a pool has for the chunk that it runs; what is not touched takes no room."""
+
+
+class Host(ctypes.Structure):
+    """``jg_host``: what native code may ask of the process. Read-only to it; each slot but the first may be NULL."""
+
+    _fields_ = [
+        ("abi_version", ctypes.c_int64),
+        ("alloc", ctypes.c_void_p),  # void *alloc(size_t bytes): malloc itself; NULL on failure
+        ("free", ctypes.c_void_p),  # void free(void *)
+        ("parallel_for", ctypes.c_void_p),  # a host's own scheduler, see codegen/cpu/pool.py; NULL: the pool below
+        ("poll", ctypes.c_void_p),  # int32 poll(const jg_host *): nonzero asks the call to stop
+        ("syscall", ctypes.c_void_p),  # long syscall(long, ...) of libc, for futexes
+        ("pool", ctypes.c_void_p),  # jg_pool *; NULL: everything runs on the calling thread
+        ("callback", ctypes.c_void_p),  # int32 callback(host, call, int64 id, void *const *buffers, const int64 *dims)
+        ("driver", ctypes.c_void_p),  # table of the accelerator's driver functions
+        ("print", ctypes.c_void_p),  # int32 print(const jg_host *, jg_call *): what call.print_site numbers
+        ("reserved", ctypes.c_int64 * 6),
+    ]
+    abi_version: int
+    alloc: int | None
+    free: int | None
+    parallel_for: int | None
+    poll: int | None
+    syscall: int | None
+    pool: int | None
+    callback: int | None
+    driver: int | None
+    print: int | None
+
+
+class ErrorRecord(ctypes.Structure):
+    """Which check failed: ``index`` was asked for where ``bound`` is the limit; ``order`` is the chunk that failed.
+
+    Of several chunks that fail at once the lowest ``order`` stays, so the report does not depend on the threads.
+    """
+
+    _fields_ = [
+        ("code", ctypes.c_int32),
+        ("check_id", ctypes.c_int32),
+        ("index", ctypes.c_int64),
+        ("bound", ctypes.c_int64),
+        ("order", ctypes.c_int64),
+        ("lock", ctypes.c_int32),
+        ("pad", ctypes.c_int32),
+    ]
+    code: int
+    check_id: int
+    index: int
+    bound: int
+    order: int
+
+
+class Call(ctypes.Structure):
+    """``jg_call``: what belongs to one running call; checked out of a free list, so calls may overlap and re-enter."""
+
+    _fields_ = [
+        ("arena", ctypes.c_void_p),  # aligned to 64 bytes: scratch memory of the calling thread, then temporaries
+        ("arena_bytes", ctypes.c_int64),
+        ("blocks", ctypes.c_void_p),  # list of Block: residual stacks; the host frees it after the call
+        ("stream", ctypes.c_void_p),
+        ("last_poll", ctypes.c_int64),  # cycle counter at the last poll; 0: none yet
+        ("error", ErrorRecord),
+        ("print_site", ctypes.c_int64),  # which of the signature's prints is asked for
+        ("print_operands", ctypes.c_void_p),  # void *const *: the data of its operands, dense and row-major
+        ("reserved", ctypes.c_int64 * 4),
+    ]
+    arena: int | None
+    arena_bytes: int
+    blocks: int | None
+    stream: int | None
+    last_poll: int
+    error: ErrorRecord
+    print_site: int
+    print_operands: int
+
+
+class Block(ctypes.Structure):
+    """Header of one block of a call's growable stacks, 64 bytes; the payload follows."""
+
+    _fields_ = [("next", ctypes.c_void_p), ("base", ctypes.c_void_p), ("bytes", ctypes.c_int64)]
+    next: int | None
+    base: int  # what alloc gave and free takes
+
+
+class PoolState(ctypes.Structure):
+    """``jg_pool``: the state of the thread pool, a cache line for each group of fields; see codegen/cpu/pool.py."""
+
+    _fields_ = [
+        ("busy", ctypes.c_int32),  # 1 while some call runs its chunks on the pool
+        ("stop", ctypes.c_int32),  # 1: workers return
+        ("workers", ctypes.c_int32),  # threads beside the caller
+        ("pad0", ctypes.c_int32),
+        ("syscall", ctypes.c_void_p),
+        ("scratch", ctypes.c_void_p),  # SCRATCH_BYTES for each worker, aligned to 64 bytes
+        ("hired", ctypes.c_int64),  # workers that took their part of it
+        ("pad1", ctypes.c_int64 * 3),
+        ("epoch", ctypes.c_int32),  # futex: grows with each job
+        ("sleepers", ctypes.c_int32),
+        ("pad2", ctypes.c_int64 * 7),
+        ("function", ctypes.c_void_p),  # the job
+        ("context", ctypes.c_void_p),
+        ("chunks", ctypes.c_int64),
+        ("open", ctypes.c_int32),  # 1 while workers may join the job
+        ("pad3", ctypes.c_int32),
+        ("pad4", ctypes.c_int64 * 4),
+        ("next", ctypes.c_int64),  # the next chunk to claim
+        ("pad5", ctypes.c_int64 * 7),
+        ("entered", ctypes.c_int32),  # futex: workers that are inside a job
+        ("waiting", ctypes.c_int32),  # 1 while the caller sleeps on entered
+        ("pad6", ctypes.c_int64 * 7),
+        ("failure", ctypes.c_uint64),  # lowest (chunk << 32 | code) that failed; all ones: none
+        ("pad7", ctypes.c_int64 * 7),
+    ]
+    busy: int
+    stop: int
+    workers: int
+    syscall: int | None
+    scratch: int | None
+    epoch: int
+    failure: int
+
+
+ENTRY_TYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+ARENA_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+WORKER_TYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+ASKED_TYPE = ctypes.CFUNCTYPE(ctypes.c_int32)  # what it is given it need not look at
+CALLBACK_TYPE = ctypes.CFUNCTYPE(
+    ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p
+)
+
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [
+    ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long
+]  # fmt: skip
+libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+libc.aligned_alloc.restype = ctypes.c_void_p
+libc.aligned_alloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
+libc.free.restype = None
+libc.free.argtypes = [ctypes.c_void_p]
+
+
+def function_address(function: Any) -> int:
+    """The address of a C function that ctypes knows."""
+    return int(ctypes.cast(function, ctypes.c_void_p).value or 0)

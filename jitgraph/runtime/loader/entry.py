@@ -1,0 +1,268 @@
+"""The entry: one native function with its signature."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from jitgraph.runtime.loader.abi import (
+    ARENA_TYPE,
+    CALLBACK_FAILED,
+    CALLBACK_TYPE,
+    CHECK_FAILED,
+    CODE_NAMES,
+    ENTRY_TYPE,
+    INTERRUPTED,
+    OK,
+    OUT_OF_MEMORY,
+    SIZE_OVERFLOW,
+    SIZES_REFUSED,
+    Host,
+    function_address,
+)
+from jitgraph.runtime.loader.arguments import READY_FLAGS, address_of, as_array, overlapping
+from jitgraph.runtime.loader.calls import CallRecord, Plan, Printer, because_of, bytes_of, parsed_sizes
+from jitgraph.runtime.loader.dtypes import Array, dtype_named
+from jitgraph.runtime.loader.errors import CHECK_KINDS, ArgumentError, JitgraphError
+from jitgraph.runtime.loader.guarded import CallbackFunction, guarded_callback
+from jitgraph.runtime.loader.host import Runtime, process_runtime
+from jitgraph.runtime.loader.image import Image
+from jitgraph.runtime.loader.memory import allocator
+from jitgraph.runtime.loader.signatures import Signature, rebuild
+from jitgraph.runtime.loader.sizes import Constraint
+from jitgraph.runtime.loader.specs import TensorSpec, default_of
+
+_MAX_PLANS: Final = 256
+
+
+class Entry:
+    """One native function with its signature: checks arguments, calls, raises what the code reported.
+
+    It may be called from several threads at once, and from inside a call.
+    """
+
+    def __init__(
+        self,
+        image: Image,
+        signature: Signature,
+        *,
+        runtime: Runtime | None = None,
+        callback: CallbackFunction | None = None,
+    ) -> None:
+        """``callback(id, buffers, dims)`` serves the code's Python callbacks with the two addresses it was given."""
+        self.image = image
+        self.signature = signature
+        self.runtime = runtime or process_runtime
+        self._function = ENTRY_TYPE(image.export("entry"))
+        arena = image.export("arena_bytes")
+        self._arena_bytes = ARENA_TYPE(arena) if arena else None
+        self._specs = tuple((spec, dtype_named(spec.dtype)) for spec in signature.parameters)
+        self._shapes = tuple(parsed_sizes(spec.shape) for spec in signature.parameters)
+        self._outputs = tuple((spec, dtype_named(spec.dtype), parsed_sizes(spec.shape)) for spec in signature.outputs)
+        self._constraints = tuple(Constraint(text) for text in signature.constraints)
+        self.pack = struct.Struct(f"{len(self._specs) + len(self._outputs)}P").pack
+        """``buffers`` of the ABI from the addresses of parameters and outputs."""
+        self._plans: dict[tuple[tuple[int, ...], ...], Plan] = {}
+        self._free: list[CallRecord] = []
+        self._structure = signature.structure
+        if self._structure is None:
+            self._structure = signature.default_structure()
+        self._raised: dict[int, BaseException] = {}
+        self._host = self.runtime.host
+        self._host_address = ctypes.addressof(self._host)
+        self._parallel = bool(image.export("worker"))
+        self._prints = bool(signature.prints)
+        self._callback: Any = None
+        if callback is not None:
+            self._callback = CALLBACK_TYPE(guarded_callback(callback, self._raised))
+
+    def arguments(self, args: Sequence[Any], named: Mapping[str, Any] = MappingProxyType({})) -> list[Any]:
+        """The user's inputs in order, from positional and named arguments and defaults."""
+        inputs = self.signature.inputs
+        title = self.signature.name
+        if len(args) > len(inputs):
+            raise ArgumentError(f"{title} takes {len(inputs)} arguments ({_listed(inputs)}), got {len(args)}")
+        values: list[Any] = list(args)
+        left = dict(named)
+        for spec in inputs[: len(args)]:
+            if spec.name in left:
+                raise ArgumentError(f"{title}: {spec.name!r} was given both by position and by name")
+        for spec in inputs[len(args) :]:
+            if spec.name in left:
+                values.append(left.pop(spec.name))
+            elif spec.default is not None:
+                values.append(default_of(spec))
+            else:
+                raise ArgumentError(f"{title}: the argument {spec} is missing; it takes ({_listed(inputs)})")
+        if left:
+            raise ArgumentError(f"{title} has no argument {next(iter(left))!r}; it takes ({_listed(inputs)})")
+        return values
+
+    def run(self, buffers: Sequence[Any], donate: Iterable[int] = ()) -> list[Array]:
+        """The outputs for the parameters (inputs, then state) in ABI order.
+
+        ``donate`` lists parameters whose memory an output that aliases them may take over: such an output is the
+        donated array itself. Everything is checked before the native code is entered.
+        """
+        if len(buffers) != len(self._specs):
+            raise ArgumentError(f"{self.signature.name} takes {len(self._specs)} buffers, got {len(buffers)}")
+        arrays = list(buffers)
+        for index, (spec, dtype) in enumerate(self._specs):
+            value = arrays[index]
+            ready = type(value) is np.ndarray and value.dtype == dtype and value.flags.num & READY_FLAGS == READY_FLAGS
+            if not ready:
+                where = f"{self.signature.name}, argument {index} ({spec.name})"
+                arrays[index] = as_array(value, spec, dtype, where)
+        plan = self.plan(tuple([array.shape for array in arrays]))
+        results = [allocator.empty(*output) for output in plan.outputs]
+        if donate:
+            self._take_over(results, arrays, buffers, frozenset(donate))
+        self.call(plan, self.pack(*map(address_of, arrays), *map(address_of, results)))
+        return results
+
+    def plan(self, shapes: tuple[tuple[int, ...], ...]) -> Plan:
+        """What parameters of these shapes lead to; ArgumentError where they do not fit the signature."""
+        return self._plans.get(shapes) or self._planned(shapes)
+
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
+        """The result for the user's arguments, in the signature's structure; only for entries without state."""
+        return self.result(self.run(self.arguments(args, named)))
+
+    def result(self, outputs: Sequence[Array]) -> Any:
+        """The outputs in the structure that the function returned when it was saved."""
+        return rebuild(self._structure, outputs)
+
+    def _take_over(
+        self, results: list[Array], arrays: Sequence[Array], given: Sequence[Any], donate: frozenset[int]
+    ) -> None:
+        """Put donated arrays in place of the results that may share their memory; one that cannot be is left alone."""
+        shared = overlapping(arrays)
+        for output, parameter in self.signature.aliases:
+            array = arrays[parameter]
+            owned = parameter in donate and array is given[parameter] and array.flags.writeable
+            if owned and parameter not in shared:
+                results[output] = array
+
+    def _vector(self, dims: Mapping[str, int]) -> ctypes.Array[ctypes.c_int64]:
+        return (ctypes.c_int64 * max(1, len(self.signature.dims)))(*(dims[name] for name in self.signature.dims))
+
+    def arena_bytes(self, dims: Mapping[str, int]) -> int:
+        """The workspace of a call at these sizes: temporaries, and scratch memory of the calling thread."""
+        arena = 0 if self._arena_bytes is None else int(self._arena_bytes(self._vector(dims)))
+        if arena < 0:
+            raise ArgumentError(f"{self.signature.name}: the workspace for the sizes {dims} leaves 64 bits")
+        return arena
+
+    def _planned(self, shapes: tuple[tuple[int, ...], ...]) -> Plan:
+        dims = self._bind(shapes)
+        outputs = []
+        for spec, dtype, sizes in self._outputs:
+            shape = tuple(size if isinstance(size, int) else size.evaluate(dims) for size in sizes)
+            if any(size < 0 for size in shape):
+                raise ArgumentError(f"{self.signature.name}: the result {spec} would have the shape {list(shape)}")
+            outputs.append((shape, dtype, bytes_of(shape, dtype, str(spec))))
+        vector = self._vector(dims)
+        arena = self.arena_bytes(dims)
+        if len(self._plans) >= _MAX_PLANS:
+            self._plans.clear()
+        plan = self._plans[shapes] = Plan(vector, ctypes.addressof(vector), tuple(outputs), arena)
+        return plan
+
+    def _bind(self, shapes: tuple[tuple[int, ...], ...]) -> dict[str, int]:
+        """The named sizes that these shapes give; ArgumentError names the argument that does not fit."""
+        name = self.signature.name
+        known = set(self.signature.dims)
+        dims: dict[str, int] = {}
+        origin: dict[str, str] = {}
+        for i, ((spec, _), shape) in enumerate(zip(self._specs, shapes, strict=True)):
+            if len(shape) != len(spec.shape):
+                raise ArgumentError(
+                    f"{name}, argument {i} ({spec.name}): expected {spec} of rank {len(spec.shape)}, got the shape "
+                    f"{list(shape)} of rank {len(shape)}"
+                )
+            for axis, (size, expected) in enumerate(zip(shape, spec.shape, strict=True)):
+                if isinstance(expected, str) and expected in known and expected not in dims:
+                    dims[expected] = size
+                    origin[expected] = f"{spec.name}.shape[{axis}]"
+        for i, ((spec, _), shape, sizes) in enumerate(zip(self._specs, shapes, self._shapes, strict=True)):
+            for axis, (size, due) in enumerate(zip(shape, sizes, strict=True)):
+                value = due if isinstance(due, int) else due.evaluate(dims)
+                if size != value:
+                    because = "" if isinstance(due, int) else f", which is {value}{because_of(due, dims, origin)}"
+                    raise ArgumentError(
+                        f"{name}, argument {i} ({spec.name}): expected {spec}{because}, but axis {axis} of its shape "
+                        f"{list(shape)} is {size}"
+                    )
+        for constraint in self._constraints:
+            if not constraint.evaluate(dims):
+                because = because_of(constraint, dims, origin)
+                raise ArgumentError(f"{name}: the sizes must satisfy {constraint.text}{because}")
+        return dims
+
+    def call(self, plan: Plan, buffers: bytes) -> None:
+        """Enter the native code with the packed addresses of parameters and outputs; raise what it reports.
+
+        Nothing is checked: the caller knows that dtypes and the plan's shapes fit, that parameters are dense, outputs
+        aligned to 64 bytes and writable, that an output has a parameter's address only by ``aliases``, and holds the
+        arrays until this returns.
+        """
+        if self._parallel and not self.runtime.settled:
+            self.runtime.attach(self.image)
+        table, host = self._host, self._host_address
+        if self._callback is not None:
+            table = Host.from_buffer_copy(table)
+            table.callback = function_address(self._callback)
+            host = ctypes.addressof(table)
+        try:
+            call = self._free.pop()
+        except IndexError:
+            call = CallRecord()
+        try:
+            call.prepare(plan.arena_bytes)
+            if self._prints:
+                printer = call.printer = call.printer or Printer(call.record, self.signature)
+                host = printer.host(table, plan.dims)
+            code = self._function(host, call.address, buffers, plan.dims_address)
+            if code != OK:
+                self._fail(code, call)
+        finally:
+            if call.record.blocks:
+                call.free_blocks()
+            self._free.append(call)
+
+    def _fail(self, code: int, call: CallRecord) -> None:
+        name = self.signature.name
+        error = call.record.error
+        if (raised := self.runtime.signals.raised()) is not None:
+            raise raised
+        if call.printer is not None and (raised := call.printer.calls.raised()) is not None:
+            raise raised
+        if code == INTERRUPTED:
+            raise KeyboardInterrupt
+        if code == CALLBACK_FAILED and (raised := self._raised.pop(threading.get_ident(), None)) is not None:
+            raise raised
+        if code == OUT_OF_MEMORY:
+            raise MemoryError(f"{name}: the compiled code ran out of memory")
+        if code == SIZE_OVERFLOW:
+            raise ArgumentError(f"{name}: a size leaves 64 bits; use smaller arguments")
+        if code == SIZES_REFUSED:
+            conditions = (*self.signature.constraints, *(f"{size} >= 0" for size in self.signature.dims))
+            known = 0 <= error.check_id < len(conditions)
+            broken = conditions[error.check_id] if known else f"condition {error.check_id} of the compiled code"
+            raise ArgumentError(f"{name}: the sizes must satisfy {broken}")
+        if code == CHECK_FAILED and 0 <= error.check_id < len(self.signature.checks):
+            check = self.signature.checks[error.check_id]
+            message = check.message.replace("{index}", str(error.index)).replace("{bound}", str(error.bound))
+            raise CHECK_KINDS[check.kind](message + (f"\n  at {check.location}" if check.location else ""))
+        meaning = CODE_NAMES[code] if 0 <= code < len(CODE_NAMES) else "no known meaning"
+        raise JitgraphError(f"{name}: the compiled code returned {code} ({meaning}), check {error.check_id}")
+
+
+def _listed(specs: Sequence[TensorSpec]) -> str:
+    return ", ".join(map(str, specs))

@@ -1,0 +1,120 @@
+"""The flat image: native code behind a header of 64 bytes, mapped into memory that can be executed."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import platform
+import struct
+import weakref
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from jitgraph.runtime.loader.abi import ABI_VERSION, libc
+from jitgraph.runtime.loader.errors import LoadError
+
+MAGIC: Final = b"JGIMAGE1"
+MACHINE_X86_64: Final = 62  # ELF's e_machine
+MACHINE_AARCH64: Final = 183
+_MACHINES: Final[Mapping[str, int]] = {
+    "x86_64": MACHINE_X86_64, "amd64": MACHINE_X86_64, "aarch64": MACHINE_AARCH64, "arm64": MACHINE_AARCH64
+}  # fmt: skip
+EXPORTS: Final = ("entry", "arena_bytes", "worker", "parallel_for")
+_MAX_IMAGE: Final = 1 << 30
+
+
+class ImageHeader(NamedTuple):
+    """The first 64 bytes of a flat image, little-endian; offsets count from its first byte, 0 where absent.
+
+    ======  ====  ==================================================
+    offset  size  field
+    ======  ====  ==================================================
+    0       8     magic ``JGIMAGE1``
+    8       4     ABI version
+    12      4     machine: ELF's e_machine (62: x86-64, 183: AArch64)
+    16      8     total bytes, this header included
+    24      8     end of the code, which begins at 64; constants follow
+    32      8     entry (required)
+    40      8     arena_bytes
+    48      8     worker
+    56      8     parallel_for
+    ======  ====  ==================================================
+    """
+
+    abi_version: int
+    machine: int
+    total: int
+    code_end: int
+    entry: int
+    arena_bytes: int
+    worker: int
+    parallel_for: int
+
+    def pack(self) -> bytes:
+        """The 64 bytes."""
+        return _HEADER.pack(MAGIC, *self)
+
+    @staticmethod
+    def parse(data: bytes | memoryview) -> ImageHeader:
+        """The header of ``data``, each field checked against its length; LoadError where one is wrong."""
+        if len(data) < _HEADER.size:
+            raise LoadError(f"the native image is {len(data)} bytes long, shorter than its header of {_HEADER.size}")
+        magic, *fields = _HEADER.unpack_from(data)
+        if magic != MAGIC:
+            raise LoadError(f"the native image begins with {magic!r}, not with {MAGIC!r}")
+        header = ImageHeader(*fields)
+        if header.abi_version != ABI_VERSION:
+            raise LoadError(
+                f"the native image speaks ABI {header.abi_version}, this loader {ABI_VERSION}; save the model again "
+                "with this version, or use the loader that came with the model"
+            )
+        if header.total != len(data):
+            raise LoadError(f"the native image says {header.total} bytes but has {len(data)}; it was cut or extended")
+        if header.total > _MAX_IMAGE:
+            raise LoadError(f"the native image has {header.total} bytes, more than the {_MAX_IMAGE} allowed")
+        if not _HEADER.size < header.code_end <= header.total:
+            raise LoadError(f"the native image says its code ends at {header.code_end} of {header.total} bytes")
+        for name in EXPORTS:
+            offset = getattr(header, name)
+            if (offset or name == "entry") and not _HEADER.size <= offset < header.code_end:
+                raise LoadError(f"the native image has {name!r} at {offset}, outside its code [64, {header.code_end})")
+        return header
+
+
+_HEADER: Final = struct.Struct("<8sIIQQQQQQ")
+HEADER_BYTES: Final = _HEADER.size
+
+
+def machine_here() -> int:
+    """This machine's ELF number, or 0 where jitgraph knows none."""
+    return _MACHINES.get(platform.machine().lower(), 0)
+
+
+class Image:
+    """Native code in memory: written, then protected for execution, never both at once.
+
+    It is unmapped when the last reference goes; entries and pools that run it hold one.
+    """
+
+    def __init__(self, data: bytes | memoryview) -> None:
+        """Map ``data``; LoadError where it is malformed or for another machine."""
+        self.header = ImageHeader.parse(data)
+        if self.header.machine != machine_here():
+            raise LoadError(f"the native image is for machine {self.header.machine}, this is a {platform.machine()}")
+        size = self.header.total
+        private_anonymous = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        address = libc.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, private_anonymous, -1, 0)
+        if address in (None, ctypes.c_void_p(-1).value):
+            raise MemoryError(f"cannot map {size} bytes for native code: {os.strerror(ctypes.get_errno())}")
+        # Not at exit: pool threads may still stand in the code then.
+        weakref.finalize(self, libc.munmap, address, size).atexit = False
+        ctypes.memmove(address, bytes(data), size)
+        if libc.mprotect(address, size, mmap.PROT_READ | mmap.PROT_EXEC) != 0:
+            raise LoadError(f"the system does not let memory be executable: {os.strerror(ctypes.get_errno())}")
+        self.address = int(address)
+
+    def export(self, name: str) -> int:
+        """The address of one of EXPORTS, or 0 where the image lacks it."""
+        offset = int(getattr(self.header, name))
+        return self.address + offset if offset else 0

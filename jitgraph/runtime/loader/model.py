@@ -1,0 +1,130 @@
+"""The model: the entries of a file over one state."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from jitgraph.runtime.loader.archive import AGAIN, WEIGHTS
+from jitgraph.runtime.loader.artifact import Artifact
+from jitgraph.runtime.loader.cpu import cpu_levels
+from jitgraph.runtime.loader.dtypes import Array, dtype_named
+from jitgraph.runtime.loader.entry import Entry
+from jitgraph.runtime.loader.errors import ArgumentError, LoadError
+from jitgraph.runtime.loader.host import Runtime
+from jitgraph.runtime.loader.image import Image
+from jitgraph.runtime.loader.specs import StateSpec, TensorSpec
+
+
+class Model:
+    """A saved model: callable, with its state. Calls may overlap; calls that write the state take turns."""
+
+    def __init__(self, artifact: Artifact, *, runtime: Runtime | None = None, level: str | None = None) -> None:
+        """Load every entry of ``artifact`` for this machine's best level, or for ``level``."""
+        levels = cpu_levels()
+        if level is not None:
+            if level not in levels:
+                raise LoadError(f"this machine does not run {level!r}; it runs {', '.join(levels) or 'no known level'}")
+            levels = (level,)
+        self.metadata = artifact.metadata()
+        weights = artifact.weights()
+        self._entries: dict[str, Entry] = {}
+        for name, signature in artifact.signatures().items():
+            self.target, data = artifact.image(name, levels)
+            self._entries[name] = Entry(Image(data), signature, runtime=runtime)
+            for spec in signature.state:
+                verify_state(spec, weights)
+        self._state: Mapping[str, Array] = MappingProxyType(weights)
+        self._lock = threading.RLock()
+        _models.add(self)
+        self._default = "forward" if "forward" in self._entries else next(iter(self._entries))
+
+    @property
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """What the main entry takes."""
+        return self._entries[self._default].signature.inputs
+
+    @property
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """What the main entry gives, without what it writes back to the state."""
+        signature = self._entries[self._default].signature
+        written = {output for output, _ in signature.writes}
+        return tuple(spec for index, spec in enumerate(signature.outputs) if index not in written)
+
+    @property
+    def state(self) -> Mapping[str, Array]:
+        """The state by key as read-only arrays: a snapshot that later calls leave as it is."""
+        return self._state
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """The names of the entries."""
+        return tuple(self._entries)
+
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
+        """Run the main entry on NumPy arrays (or DLPack tensors, Python scalars, lists); gives NumPy arrays."""
+        return self.run(self._default, *args, **named)
+
+    def run(self, entry: str, /, *args: Any, **named: Any) -> Any:
+        """Run the entry of that name. Where it writes state, the state changes wholly, and after success only."""
+        if entry not in self._entries:
+            raise ArgumentError(f"no entry {entry!r}; the model has {', '.join(self._entries)}")
+        native = self._entries[entry]
+        values = native.arguments(args, named)
+        if not native.signature.writes:
+            return native.result(native.run([*values, *self._state_of(native)]))
+        with self._lock:
+            outputs = native.run([*values, *self._state_of(native)])
+            state = dict(self._state)
+            for output, index in native.signature.writes:
+                outputs[output].flags.writeable = False
+                state[native.signature.state[index].key] = outputs[output]
+            self._state = MappingProxyType(state)
+        return native.result(outputs)
+
+    def after_fork(self) -> None:
+        """In a forked child: another thread of the parent may have been in a call, which ends there alone."""
+        self._lock = threading.RLock()
+
+    def _state_of(self, entry: Entry) -> list[Array]:
+        state = self._state
+        return [state[spec.key] for spec in entry.signature.state]
+
+
+_models: weakref.WeakSet[Model] = weakref.WeakSet()
+
+
+def _renew_models() -> None:
+    for model in list(_models):
+        model.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_models)
+
+
+def verify_state(spec: StateSpec, weights: Mapping[str, Array]) -> None:
+    """LoadError where the weights hold no tensor that the state may be."""
+    if spec.key not in weights:
+        raise LoadError(f"the state {spec} is missing from {WEIGHTS} under {spec.key[:60]!r}; {AGAIN}")
+    array = weights[spec.key]
+    fits = array.ndim == len(spec.shape) and all(
+        isinstance(size, str) or size == extent for size, extent in zip(spec.shape, array.shape, strict=True)
+    )
+    if array.dtype != dtype_named(spec.dtype) or not fits:
+        raise LoadError(f"the state {spec} is {array.dtype.name}{list(array.shape)} in {WEIGHTS}; {AGAIN}")
+
+
+def load(path: str | os.PathLike[str], *, level: str | None = None) -> Model:
+    """The model in the file ``path``. It runs the file's native code; LoadError where the file is not sound.
+
+    ``level`` (or JITGRAPH_TARGET_CPU) picks a level below this machine's best.
+    """
+    try:
+        return Model(Artifact(path), level=level or os.environ.get("JITGRAPH_TARGET_CPU") or None)
+    except LoadError as error:
+        raise LoadError(f"{os.fspath(path)}: {error}") from None

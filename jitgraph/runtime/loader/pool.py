@@ -1,0 +1,76 @@
+"""Threads that run the chunks of parallel loops."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Mapping
+from typing import Final
+
+from jitgraph.runtime.loader.abi import SCRATCH_BYTES, WORKER_TYPE, PoolState, function_address, libc
+from jitgraph.runtime.loader.errors import ArgumentError
+from jitgraph.runtime.loader.image import MACHINE_AARCH64, MACHINE_X86_64, Image, machine_here
+from jitgraph.runtime.loader.memory import allocator
+from jitgraph.runtime.loader.offsets import POOL_EPOCH
+
+
+def thread_count() -> int:
+    """Threads to use, the caller included: JITGRAPH_NUM_THREADS, else the processors this process may run on."""
+    text = os.environ.get("JITGRAPH_NUM_THREADS", "").strip()
+    if text:
+        if not (text.isdecimal() and 1 <= int(text) <= 4096):
+            raise ArgumentError(f"JITGRAPH_NUM_THREADS={text!r} is not a number from 1 to 4096")
+        return int(text)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+_FUTEX_NUMBERS: Final[Mapping[int, int]] = {MACHINE_X86_64: 202, MACHINE_AARCH64: 98}
+_FUTEX_WAKE_PRIVATE: Final = 129
+
+
+def _work(image: Image, memory: ctypes.Array[ctypes.c_char], _: ctypes.Array[ctypes.c_char]) -> None:
+    """The body of a pool thread; its arguments keep the code and the state alive while it runs."""
+    WORKER_TYPE(image.export("worker"))(ctypes.addressof(memory))
+
+
+class Pool:
+    """Daemon threads that sit in the image's ``worker`` function, parked on a futex between jobs."""
+
+    def __init__(self, image: Image, workers: int) -> None:
+        """Start ``workers`` threads; calls work, alone, before they are up."""
+        self._memory = allocator.lease(ctypes.sizeof(PoolState))
+        ctypes.memset(self._memory, 0, ctypes.sizeof(PoolState))
+        self.state = PoolState.from_buffer(self._memory)
+        self.state.syscall = function_address(libc.syscall)
+        self.state.failure = 2**64 - 1
+        self.address = ctypes.addressof(self._memory)
+        scratch = allocator.lease(workers * SCRATCH_BYTES)
+        self.state.scratch = ctypes.addressof(scratch)
+        arguments = (image, self._memory, scratch)
+        self._threads = [
+            threading.Thread(target=_work, args=arguments, name=f"jitgraph-{i + 1}", daemon=True)
+            for i in range(workers)
+        ]
+        for thread in self._threads:
+            thread.start()
+        self.state.workers = workers
+
+    def dismiss(self) -> None:
+        """Tell the threads to go home, without waiting; chunks that run are finished."""
+        self.state.workers = 0
+        self.state.stop = 1
+        self.state.epoch += 1
+        epoch = ctypes.c_void_p(self.address + POOL_EPOCH)
+        libc.syscall(
+            ctypes.c_long(_FUTEX_NUMBERS[machine_here()]), epoch, ctypes.c_long(_FUTEX_WAKE_PRIVATE),
+            ctypes.c_long(2**31 - 1), None, None, ctypes.c_long(0),
+        )  # fmt: skip
+
+    def stop(self) -> None:
+        """Send the threads home and wait for them."""
+        self.dismiss()
+        for thread in self._threads:
+            thread.join(timeout=2.0)

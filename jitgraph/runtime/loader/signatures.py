@@ -1,0 +1,221 @@
+"""What an entry takes and gives, and that the parts of it fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from jitgraph.runtime.loader.dtypes import Array, dtype_named
+from jitgraph.runtime.loader.errors import CHECK_KINDS, LoadError
+from jitgraph.runtime.loader.json_objects import Json, get_typed
+from jitgraph.runtime.loader.prints import Print
+from jitgraph.runtime.loader.sizes import INT64_MAX, MAX_RANK, Constraint, Expression
+from jitgraph.runtime.loader.specs import Size, StateSpec, TensorSpec
+
+Template: TypeAlias = Any
+"""Structure of a result in JSON: an int is an output's index, None is None, ``{"tuple": [...]}``, ``{"list": [...]}``,
+``{"dict": {...}}`` nest, ``{"value": v}`` is a constant bool, int, float or str."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check inside the native code: ``{index}`` and ``{bound}`` in the message are filled in when it fails."""
+
+    message: str
+    kind: str = "ValueError"
+    location: str = ""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What an entry takes and gives: the contract between a graph, its native code and its caller."""
+
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    state: tuple[StateSpec, ...] = ()
+    writes: tuple[tuple[int, int], ...] = ()  # (output, state): written back to the state after success
+    aliases: tuple[tuple[int, int], ...] = ()  # (output, input or state in ABI order): may share an address
+    dims: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
+    prints: tuple[Print, ...] = ()
+    structure: Template = field(default=None, hash=False)
+    name: str = "forward"
+
+    def __post_init__(self) -> None:
+        """LoadError where the parts do not fit together."""
+        _verify_signature(self)
+
+    @property
+    def parameters(self) -> tuple[TensorSpec, ...]:
+        """The inputs of the ABI: the user's, then the state."""
+        return (*self.inputs, *self.state)
+
+    def to_json(self) -> dict[str, Json]:
+        """A JSON object that ``from_json`` reads back to an equal signature."""
+        return {
+            "name": self.name,
+            "inputs": [spec.to_json() for spec in self.inputs],
+            "state": [spec.to_json() for spec in self.state],
+            "outputs": [spec.to_json() for spec in self.outputs],
+            "writes": [list(pair) for pair in self.writes],
+            "aliases": [list(pair) for pair in self.aliases],
+            "dims": list(self.dims),
+            "constraints": list(self.constraints),
+            "checks": [{"message": c.message, "kind": c.kind, "location": c.location} for c in self.checks],
+            "prints": [each.to_json() for each in self.prints],
+            "structure": self.structure,
+        }
+
+    @staticmethod
+    def from_json(source: Json, where: str = "signature") -> Signature:
+        """Read what ``to_json`` gave; LoadError where it is malformed."""
+
+        def texts(key: str) -> tuple[str, ...]:
+            found = get_typed(source, key, list, where)
+            if not all(isinstance(text, str) for text in found):
+                raise LoadError(f"{where}: {key!r} holds something that is not a text")
+            return tuple(found)
+
+        def pairs(key: str) -> tuple[tuple[int, int], ...]:
+            found = get_typed(source, key, list, where)
+            for pair in found:
+                if not (isinstance(pair, list) and len(pair) == 2 and all(type(index) is int for index in pair)):
+                    raise LoadError(f"{where}: {key!r} holds {pair!r:.60}, expected pairs of ints")
+            return tuple((a, b) for a, b in found)
+
+        checks = tuple(
+            Check(*(get_typed(check, part, str, f"{where}, check {i}") for part in ("message", "kind", "location")))
+            for i, check in enumerate(get_typed(source, "checks", list, where))
+        )
+
+        def specs(key: str) -> Iterable[tuple[Json, str]]:
+            return ((spec, f"{where}, {key} {i}") for i, spec in enumerate(get_typed(source, key, list, where)))
+
+        return Signature(
+            inputs=tuple(TensorSpec.from_json(*spec) for spec in specs("inputs")),
+            outputs=tuple(TensorSpec.from_json(*spec) for spec in specs("outputs")),
+            state=tuple(StateSpec.from_json(*spec) for spec in specs("state")),
+            writes=pairs("writes"),
+            aliases=pairs("aliases"),
+            dims=texts("dims"),
+            constraints=texts("constraints"),
+            checks=checks,
+            prints=tuple(
+                Print.from_json(each, f"{where}, print {number}")
+                for number, each in enumerate(get_typed(source, "prints", list, where))
+            ),
+            structure=source.get("structure"),
+            name=get_typed(source, "name", str, where),
+        )
+
+    def default_structure(self) -> Template:
+        """The structure of results where none is given: the outputs that are not written back, bare if there is one."""
+        written = {output for output, _ in self.writes}
+        shown = [index for index in range(len(self.outputs)) if index not in written]
+        return shown[0] if len(shown) == 1 else {"tuple": shown}
+
+
+def _verify_signature(signature: Signature) -> None:
+    where = f"signature {signature.name!r}"
+    if len(set(signature.dims)) != len(signature.dims) or not all(name.isidentifier() for name in signature.dims):
+        raise LoadError(f"{where}: the dims {signature.dims!r:.80} are not distinct identifiers")
+    names = [spec.name for spec in signature.inputs]
+    if len(set(names)) != len(names):
+        raise LoadError(f"{where}: two inputs have one name: {names!r:.80}")
+    known = set(signature.dims)
+    bound: set[str] = set()
+    for spec in (*signature.parameters, *signature.outputs):
+        dtype_named(spec.dtype)
+        if len(spec.shape) > MAX_RANK:
+            raise LoadError(f"{where}: {spec.name!r} has rank {len(spec.shape)}, at most {MAX_RANK} is possible")
+        for size in spec.shape:
+            if isinstance(size, int):
+                if not 0 <= size <= INT64_MAX:
+                    raise LoadError(f"{where}: {spec.name!r} has the size {size}")
+            elif unknown := Expression(size).names - known:
+                raise LoadError(f"{where}: {spec.name!r} uses the unknown dims {sorted(unknown)}")
+        if spec.default is not None and spec.shape:
+            raise LoadError(f"{where}: {spec.name!r} has a default but is not 0-d")
+    for spec in signature.parameters:
+        bound.update(size for size in spec.shape if isinstance(size, str) and size in known)
+    if unbound := known - bound:
+        raise LoadError(f"{where}: no input has the bare size {sorted(unbound)}, so it cannot be known at a call")
+    for text in signature.constraints:
+        if unknown := Constraint(text).names - known:
+            raise LoadError(f"{where}: the constraint {text!r:.80} uses the unknown dims {sorted(unknown)}")
+    for check in signature.checks:
+        if check.kind not in CHECK_KINDS:
+            raise LoadError(f"{where}: a check raises {check.kind!r}; one of {', '.join(CHECK_KINDS)}")
+    for number, each in enumerate(signature.prints):
+        each.verify(f"{where}, print {number}")
+        texts = [size for operand in each.operands for size in operand.shape if isinstance(size, str)]
+        if strange := frozenset[str]().union(*(Expression(text).names for text in texts)) - known:
+            raise LoadError(f"{where}, print {number}: the dims {sorted(strange)} are unknown")
+    _verify_pairs(signature.writes, len(signature.outputs), len(signature.state), f"{where}: writes")
+    _verify_pairs(signature.aliases, len(signature.outputs), len(signature.parameters), f"{where}: aliases")
+    for output, index in signature.writes:
+        if _type_of(signature.outputs[output]) != _type_of(signature.state[index]):
+            raise LoadError(f"{where}: {signature.outputs[output]} cannot be written to {signature.state[index]}")
+    for output, index in signature.aliases:
+        result, parameter = signature.outputs[output], signature.parameters[index]
+        if _type_of(result) != _type_of(parameter):
+            raise LoadError(f"{where}: {result} cannot share memory with {parameter}")
+    keys = [spec.key for spec in signature.state]
+    if len(set(keys)) != len(keys):
+        raise LoadError(f"{where}: two state tensors have one key: {keys!r:.80}")
+    if signature.structure is not None:
+        verify_template(signature.structure, len(signature.outputs), where)
+
+
+def _type_of(spec: TensorSpec) -> tuple[str, tuple[Size, ...]]:
+    return spec.dtype, spec.shape
+
+
+def _verify_pairs(pairs: Sequence[tuple[int, int]], left: int, right: int, where: str) -> None:
+    for a, b in pairs:
+        if not (0 <= a < left and 0 <= b < right):
+            raise LoadError(f"{where}: the pair {(a, b)} is out of range")
+    if len({a for a, _ in pairs}) != len(pairs) or len({b for _, b in pairs}) != len(pairs):
+        raise LoadError(f"{where}: an index appears twice")
+
+
+def verify_template(template: Template, outputs: int, where: str, depth: int = 0) -> None:
+    """LoadError where ``template`` is no structure of so many outputs."""
+    if depth > 64:
+        raise LoadError(f"{where}: the structure of the result is nested deeper than 64")
+    match template:
+        case None:
+            return
+        case bool():
+            pass
+        case int() if 0 <= template < outputs:
+            return
+        case {"tuple": list(items), **rest} | {"list": list(items), **rest} if not rest:
+            for item in items:
+                verify_template(item, outputs, where, depth + 1)
+            return
+        case {"dict": dict(items), **rest} if not rest:
+            for item in items.values():
+                verify_template(item, outputs, where, depth + 1)
+            return
+        case {"value": bool() | int() | float() | str(), **rest} if not rest:
+            return
+    raise LoadError(f"{where}: {template!r:.60} is no structure of a result")
+
+
+def rebuild(template: Template, outputs: Sequence[Array]) -> Any:
+    """The outputs in the structure that ``template`` describes."""
+    match template:
+        case None:
+            return None
+        case int():
+            return outputs[template]
+        case {"tuple": items}:
+            return tuple(rebuild(item, outputs) for item in items)
+        case {"list": items}:
+            return [rebuild(item, outputs) for item in items]
+        case {"dict": items}:
+            return {key: rebuild(item, outputs) for key, item in items.items()}
+    return template["value"]

@@ -1,0 +1,35 @@
+/* The loader of loader.h, in parts. They follow those of the loader in Python, which explain the format.
+
+   Nothing read from a file is trusted: each offset, length and count is compared with the bytes that are there before
+   it is used. What a call may report gives false after filling a jg_error; a step of loading that finds a fault leaves
+   loading altogether, by refuse. */
+
+#define _GNU_SOURCE
+#include "loader.h"
+
+#include "errors.c"
+#include "abi.c"
+#include "memory.c"
+#include "hashes.c"
+#include "loading.c"
+#include "json.c"
+#include "dtypes.c"
+#include "sizes.c"
+#include "entries.c"
+#include "specs.c"
+#include "signatures.c"
+#include "zip.c"
+#include "weights.c"
+#include "image.c"
+#include "processor.c"
+#include "model.c"
+#include "records.c"
+#include "arguments.c"
+#include "results.c"
+#include "numbers.c"
+#include "arrays.c"
+#include "formats.c"
+#include "prints.c"
+#include "file.c"
+#include "run.c"
+#include "state.c"

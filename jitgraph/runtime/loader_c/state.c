@@ -1,0 +1,146 @@
+/* The state, and what is inside a model. */
+
+#pragma once
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "loader.h"
+#include "errors.c"
+#include "memory.c"
+#include "dtypes.c"
+#include "entries.c"
+#include "model.c"
+#include "records.c"
+#include "results.c"
+#include "run.c"
+
+static Tensor *state_named(const jg_model *model, const char *key, jg_error *error) {
+    Tensor *found = find(&model->tensor_index, key);
+    if (!found) fail(error, JG_BAD_ARGUMENT, "no state '%.60s'", key);
+    return found;
+}
+
+jg_status jg_state_get(jg_model *model, const char *key, jg_tensor *value, jg_error *error) {
+    jg_error unused;
+    error = cleared(error ? error : &unused);
+    const Tensor *tensor = state_named(model, key, error);
+    if (!tensor) return error->status;
+    if (value->data && value->bytes < tensor->bytes) {
+        fail(error, JG_BAD_ARGUMENT, "the state '%.60s' needs %zu bytes, but has room for %zu", key, tensor->bytes,
+             value->bytes);
+        return error->status;
+    }
+    if (!value->data) {
+        value->bytes = tensor->bytes;
+        if (!(value->data = aligned_memory(tensor->bytes))) out_of_memory(error, tensor->bytes);
+        if (!value->data) return error->status;
+    }
+    value->dtype = tensor->dtype;
+    value->rank = tensor->rank;
+    memcpy(value->shape, tensor->shape, (size_t)tensor->rank * sizeof *tensor->shape);
+    pthread_rwlock_rdlock(&model->state_lock);
+    memcpy(value->data, tensor->data, tensor->bytes);
+    pthread_rwlock_unlock(&model->state_lock);
+    return JG_OK;
+}
+
+jg_status jg_state_set(jg_model *model, const char *key, const jg_tensor *value, jg_error *error) {
+    jg_error unused;
+    error = cleared(error ? error : &unused);
+    Tensor *tensor = state_named(model, key, error);
+    if (!tensor) return error->status;
+    bool same = value->dtype == tensor->dtype && value->rank == tensor->rank &&
+                memcmp(value->shape, tensor->shape, (size_t)tensor->rank * sizeof *tensor->shape) == 0;
+    char wanted[WHERE_SIZE];
+    if (!same || (!value->data && tensor->bytes)) {
+        fail(error, JG_BAD_ARGUMENT, "the state '%.60s' is %s; the value must have that dtype, shape and data", key,
+             shape_text(tensor->dtype, tensor->rank, tensor->shape, wanted));
+    } else if (tensor->dtype == JG_BOOL && !are_bools(value->data, tensor->bytes)) {
+        fail(error, JG_BAD_ARGUMENT, "the state '%.60s': a bool that is neither 0 nor 1", key);
+    } else {
+        pthread_rwlock_wrlock(&model->state_lock);
+        void *memory = spare_memory(tensor, error);
+        if (memory && tensor->bytes) memcpy(memory, value->data, tensor->bytes);
+        if (memory) tensor->data = memory;
+        pthread_rwlock_unlock(&model->state_lock);
+    }
+    return error->status;
+}
+
+void jg_close(jg_model *model) {
+    if (!model) return;
+    stop_pool(model);
+    for (size_t i = 0; i < model->entry_count; i++) {
+        Entry *entry = &model->entries[i];
+        while (entry->free_records) {
+            Record *next = entry->free_records->next;
+            free_record(entry->free_records);
+            entry->free_records = next;
+        }
+        if (entry->image) munmap(entry->image, entry->image_bytes);
+    }
+    for (size_t i = 0; i < model->tensor_count; i++) {
+        free(model->tensors[i].own[0]);
+        free(model->tensors[i].own[1]);
+    }
+#if defined(JG_MAP_FILE)
+    if (model->file) munmap(model->file, model->file_bytes);
+#else
+    free(model->file);
+#endif
+    pthread_rwlock_destroy(&model->state_lock);
+    pthread_mutex_destroy(&model->records_lock);
+    release(&model->store);
+    free(model);
+}
+
+const char *jg_target(const jg_model *model) { return model->target; }
+const char *jg_metadata(const jg_model *model) { return model->metadata; }
+size_t jg_entry_count(const jg_model *model) { return model->entry_count; }
+
+const char *jg_entry_name(const jg_model *model, size_t index) {
+    return index < model->entry_count ? model->entries[index].name : NULL;
+}
+
+size_t jg_input_count(const jg_model *model, const char *entry) {
+    const Entry *found = entry_named(model, entry);
+    return found ? found->input_count : 0;
+}
+
+size_t jg_output_count(const jg_model *model, const char *entry) {
+    const Entry *found = entry_named(model, entry);
+    return found ? found->shown_count : 0;
+}
+
+const jg_spec *jg_input(const jg_model *model, const char *entry, size_t index) {
+    const Entry *found = entry_named(model, entry);
+    return found && index < found->input_count ? &found->parameters[index].shown : NULL;
+}
+
+const jg_spec *jg_output(const jg_model *model, const char *entry, size_t index) {
+    const Entry *found = entry_named(model, entry);
+    return found && index < found->shown_count ? &found->outputs[found->shown[index]].shown : NULL;
+}
+
+size_t jg_state_count(const jg_model *model) { return model->tensor_count; }
+
+const char *jg_state_key(const jg_model *model, size_t index) {
+    return index < model->tensor_count ? model->tensors[index].key : NULL;
+}
+
+void jg_tensor_free(jg_tensor *tensor) {
+    free(tensor->data);
+    tensor->data = NULL;
+}
+
+size_t jg_tensor_bytes(const jg_tensor *tensor) {
+    size_t bytes = 0;
+    bool sound = is_dtype(tensor->dtype) && tensor->rank >= 0 && tensor->rank <= JG_MAX_RANK;
+    return sound && byte_count(tensor->shape, tensor->rank, tensor->dtype, &bytes) ? bytes : 0;
+}
+
+const char *jg_dtype_name(jg_dtype dtype) { return is_dtype(dtype) ? DTYPES[dtype].name : NULL; }
+size_t jg_dtype_size(jg_dtype dtype) { return is_dtype(dtype) ? DTYPES[dtype].size : 0; }

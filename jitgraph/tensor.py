@@ -23,6 +23,7 @@ from jitgraph.ir import context
 from jitgraph.lifting import TensorLike, elementwise
 from jitgraph.migration_hints import TENSOR, advice
 from jitgraph.runtime import loader
+from jitgraph.runtime.buffer import CPU, Buffer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -171,8 +172,9 @@ class Tensor:
 
     @property
     def device(self) -> str:
-        """Where the value lives: "cpu"."""
-        return "cpu"
+        """Where the value lies: "cpu"; in a trace, where it will lie."""
+        value = self._value
+        return value.device if isinstance(value, Buffer) else CPU
 
     @property
     def ndim(self) -> int:
@@ -330,13 +332,11 @@ class Tensor:
         return view.copy() if copy else view
 
     def _view(self, what: str, way_out: str) -> NDArray[Any]:
-        array = self._concrete(what)
+        self._concrete(what)
         if self.requires_grad:
             raise JitgraphError(f"{what} of a tensor that requires a gradient\n  hint: {way_out}")
-        view = array.view()
-        view.flags.writeable = False
-        self._value.export()
-        return view
+        value: Buffer = self._value
+        return value.shown()
 
     def __array_namespace__(self, api_version: str | None = None) -> Any:
         return sys.modules["jitgraph"]

@@ -70,7 +70,7 @@ def asarray(
     if copy is False:
         if array is not obj or not array.flags.aligned or not array.dtype.isnative:
             raise JitgraphError("copy=False: this object's memory cannot be borrowed\n  hint: leave copy out")
-        result = lifting.wrap(EagerValue(array, exported=True))
+        result = lifting.wrap(EagerValue(array, access="borrowed"))
     else:
         result = lifting.wrap(lifting.value_of(array) if context.current().trace else EagerValue(lifting.own(array)))
     return result.requires_grad_() if requires_grad else result

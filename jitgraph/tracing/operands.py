@@ -66,7 +66,7 @@ def number_operand(number: int | float, dtype: np.dtype[Any]) -> EagerValue:
 
 def array_operand(array: Any) -> EagerValue:
     """An array of the caller's as an operand."""
-    return readable(EagerValue(array, exported=True))
+    return readable(EagerValue(array, access="borrowed"))
 
 
 def arrays_of(operands: Sequence[EagerValue]) -> list[Any]:
@@ -76,9 +76,8 @@ def arrays_of(operands: Sequence[EagerValue]) -> list[Any]:
 
 def _readable(value: EagerValue, array: Any, type: TensorType) -> EagerValue:
     dense = loader.is_dense(array)
-    own = dense and array.flags.writeable and not isinstance(array.base, np.ndarray)
-    if not own or value.exported or value.array is not array:
-        value = EagerValue(array if dense else np.array(array, order="C", subok=False), exported=True)
+    if not dense or value.array is not array or not value.is_steady():
+        value = EagerValue(array if dense else np.array(array, order="C", subok=False), access="borrowed")
         array = value.array
     value.address = loader.address_of(array)
     value.native = type

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph import lifting
+from jitgraph import foreign, lifting
 from jitgraph.dtypes import is_float
 from jitgraph.eager import EagerValue
+from jitgraph.errors import JitgraphError
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import loader
 
@@ -62,6 +63,15 @@ def number_operand(number: int | float, dtype: np.dtype[Any]) -> EagerValue:
     value = float(number) if is_float(dtype) else number
     array = np.array(value, dtype) if dtype.itemsize > 2 else np.full((), value, dtype)  # which round 16 bits apart
     return placed(array, native_type(array.dtype, ()), loader.address_of(array))
+
+
+def argument_array(x: Any, dtype: np.dtype[Any]) -> Any:
+    """An argument as an array of ``dtype`` that native code can be given; None where it is none, or to be refused."""
+    try:
+        array = foreign.as_argument(x, "the argument")
+    except JitgraphError:  # raised with the name of the argument where the call is found to fit nothing
+        return None
+    return array if isinstance(array, np.ndarray) and array.dtype == dtype else None
 
 
 def array_operand(array: Any) -> EagerValue:

@@ -100,6 +100,12 @@ def test_heavy_libraries_stay_where_they_belong(path: Path) -> None:
             assert re.fullmatch(allowed, module_name(path)), f"{path}:{line} imports {imported}"
 
 
+def test_reference_counts_are_asked_in_one_place() -> None:
+    """Those of memory in ``runtime/buffer.py``; ``tensor.py`` asks whether a handle has a name."""
+    found = {module_name(path) for path in SOURCES if "getrefcount" in path.read_text()}
+    assert found == {"runtime.buffer", "tensor"}
+
+
 def test_loader_needs_numpy_and_the_standard_library_alone() -> None:
     for line, imported in imports(PACKAGE / "runtime" / "loader.py"):
         top = imported.split(".")[0]

@@ -43,7 +43,7 @@ def require_plain(array: np.ndarray[Any, Any], text: str = "the operand") -> Non
 
 def is_array(x: Any) -> bool:
     """Whether x, which is no array of NumPy's, offers its elements as an array of another library does."""
-    if isinstance(x, np.ndarray | np.generic | type):
+    if isinstance(x, np.ndarray | np.generic | int | float | type):  # numbers that vary say that they are ints
         return False
     kind = type(x)
     return any(hasattr(kind, protocol) for protocol in _PROTOCOLS)

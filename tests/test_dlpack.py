@@ -150,7 +150,7 @@ def test_copy_true_copies_and_keeps_gradients() -> None:
 @pytest.mark.parametrize(
     ("give", "message"),
     [
-        (lambda: [1.0, 2.0], "a list has no memory"),
+        (lambda: [1.0, 2.0], "a list cannot be borrowed, as it is no array"),
         (lambda: np.ones(3, ">f8"), "bytes are in the other order"),
         (lambda: np.frombuffer(bytes(25), np.uint8)[1:].view(np.float64), "not aligned"),
         (lambda: np.ones(3, np.float32), "elements are float32, not float64"),

@@ -94,7 +94,8 @@ def _borrowed(obj: Any, target: DType | None) -> np.ndarray[Any, Any]:
     elif foreign.is_array(obj):
         array = foreign.array_of(obj, borrow=True)
     else:
-        raise SharingError(f"copy=False: a {type(obj).__name__} has no memory to borrow", hint="leave copy out")
+        what = f"a {type(obj).__name__} cannot be borrowed, as it is no array"
+        raise SharingError(f"copy=False: {what}", hint="leave copy out")
     native = array.dtype.newbyteorder("=")
     dtypes.canonical(native)
     reasons = {

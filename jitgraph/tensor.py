@@ -332,7 +332,7 @@ class Tensor:
         return view.copy() if copy else view
 
     def __dlpack__(
-        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+        self, stream: Any = None, *, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
     ) -> Any:
         """A DLPack capsule: the memory of the value, read-only, for callers of version 1; for older ones a copy.
 

@@ -84,6 +84,8 @@ def test_a_caller_of_before_version_1_gets_a_copy() -> None:
     with pytest.raises(jg.SharingError, match=r"read-only without a copy[\s\S]*max_version=\(1, 0\)"):
         x.__dlpack__(copy=False)
     assert np.shares_memory(np.from_dlpack(x, copy=False), x._value.array)
+    names = [repr(x.__dlpack__(max_version=version)) for version in (None, (0, 8), (1, 0), (2, 3))]
+    assert ["dltensor_versioned" in name for name in names] == [False, False, True, True]
 
 
 @pytest.mark.parametrize("options", [{"stream": 1}, {"dl_device": (2, 0)}])

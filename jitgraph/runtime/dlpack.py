@@ -81,15 +81,13 @@ def exported(array: Array, stream: Any, max_version: Any, dl_device: Any, copy: 
     if dl_device is not None and tuple(map(int, dl_device)) != CPU_DEVICE:
         raise SharingError(f"dl_device={dl_device!r} for a tensor on the CPU", hint="leave dl_device out")
     versioned = max_version is not None and max_version[0] >= 1
-    if copy or not versioned:
-        if copy is False:
-            raise SharingError(
-                "DLPack before version 1 cannot hand over memory that is read-only without a copy",
-                hint="max_version=(1, 0), or leave copy out",
-            )
-        array = np.array(array)
+    if copy is False and not versioned:
+        raise SharingError(
+            "DLPack before version 1 cannot hand over memory that is read-only without a copy",
+            hint="max_version=(1, 0), or leave copy out",
+        )
     whole = array.view(np.uint16) if array.dtype == bfloat16 else array
-    capsule = whole.__dlpack__(max_version=(1, 0) if versioned else None)
+    capsule = whole.__dlpack__(max_version=(1, 0) if versioned else None, copy=copy or not versioned)
     if whole is not array:
         _set_type(_descriptor(capsule), _BFLOAT16)
     return capsule

@@ -66,7 +66,7 @@ def array_of(x: Any, text: str = "the array", *, borrow: bool = False) -> np.nda
         except Exception as error:  # whatever the library raises where it does not hand the memory over
             refusal = error
     elif protocols == {"__cuda_array_interface__"}:
-        raise DeviceError(f"{text} is a {_kind(x)} on cuda; this build computes on the CPU", hint=_ways(x, text))
+        raise DeviceError(f"{text} is a {_kind(x)} on cuda; this build computes on the CPU", hint=_ways(x, text, "get"))
     if protocols & {"__array__", "__array_interface__"}:
         try:
             return _numbers(np.array(x, copy=False if borrow else None, subok=True), x, text)
@@ -119,7 +119,7 @@ def refuse(x: Any, text: str, location: Location | None = None) -> None:
 
 def _ways(x: Any, text: str, *first: str) -> str:
     name = _name(text)
-    found = dlpack.ways(x, name, (*first, "numpy", "to_numpy", "get"))
+    found = dlpack.ways(x, name, (*first, "numpy", "to_numpy"))
     return f"pass {' or '.join(found) or f'np.asarray({name})'}"
 
 

@@ -195,3 +195,16 @@ def test_torch_tensors_are_arrays() -> None:
         jg.asarray(t.clone().requires_grad_())
     half = torch.ones(3, dtype=torch.bfloat16)
     assert jg.asarray(half).dtype == jg.bfloat16 and torch.from_dlpack(jg.asarray(half)).tolist() == [1.0] * 3
+
+
+def test_jax_arrays_are_arrays() -> None:
+    jnp = pytest.importorskip("jax.numpy")
+    j = jnp.arange(3, dtype=jnp.float32)
+    double = jg.trace(lambda x: x * 2)
+    for array in (j, j + 1, DATA):
+        np.testing.assert_array_equal(double(array).numpy(), np.asarray(array) * 2)
+    assert double.cache_info().misses == 1
+    for dtype in (jg.float32, jg.bfloat16, jg.bool):
+        x = jg.asarray(j).astype(dtype)
+        given = jnp.from_dlpack(x)
+        assert str(given.dtype) == x.dtype.name and jg.asarray(given).tolist() == x.tolist()

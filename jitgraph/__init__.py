@@ -91,6 +91,7 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
             "NumberError",
             "ScriptError",
             "ShapeError",
+            "SharingError",
             "TraceError",
             "UndecidedError",
             "UnsupportedOp",

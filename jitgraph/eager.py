@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,29 +17,24 @@ from jitgraph.ir.graph import Attrs, Graph
 from jitgraph.ir.op import Op
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
+from jitgraph.runtime.buffer import Access, Array, Buffer
 from jitgraph.runtime.loader import CHECK_KINDS
 
-Array: TypeAlias = "np.ndarray[tuple[Any, ...], np.dtype[Any]]"
 
+class EagerValue(Buffer):
+    """A computed tensor value: a buffer nobody writes to, and the tape's record of how it was made.
 
-class EagerValue:
-    """A computed tensor value: an array nobody writes to, and the tape's record of how it was made.
-
-    ``record`` is None where no gradient flows; ``output`` tells which of the record's outputs this is. ``exported`` is
-    set where the memory is a caller's: borrowed from one, or seen by one in a view. Such memory is never reused.
-    ``native`` is what ``tracing/operands.py`` found out about the array, or None.
+    ``record`` is None where no gradient flows; ``output`` tells which of the record's outputs this is. ``native`` is
+    what ``tracing/operands.py`` found out about the array, or None; where it is set, so is ``address``.
     """
 
-    __slots__ = ("__weakref__", "_type", "address", "array", "exported", "native", "output", "record")
+    __slots__ = ("_type", "native", "output", "record")
 
-    address: int
-    """Where the array's memory lies; there only where ``native`` is set."""
-
-    def __init__(self, array: Array, record: Record | None = None, output: int = 0, exported: bool = False) -> None:
+    def __init__(self, array: Array, record: Record | None = None, output: int = 0, access: Access = "own") -> None:
         self.array = array
+        self.access = access
         self.record = record
         self.output = output
-        self.exported = exported
         self.native: TensorType | None = None
         self._type: TensorType | None = None
 
@@ -62,13 +57,13 @@ class EagerValue:
         return self.record is not None
 
     def export(self) -> None:
-        """Note that a caller may see the memory from now on."""
-        self.exported = True
+        """Note that a caller may see the memory from now on, so that what is known of it may change."""
+        super().export()
         self.native = None
 
     def recorded(self, record: Record | None) -> EagerValue:
         """The same memory as a value with another record."""
-        return EagerValue(self.array, record, 0, self.exported)
+        return EagerValue(self.array, record, 0, self.access)
 
 
 class EagerEmitter:

@@ -23,6 +23,7 @@ __all__ = [
     "NumberError",
     "ScriptError",
     "ShapeError",
+    "SharingError",
     "TraceError",
     "UndecidedError",
     "UnsupportedOp",
@@ -147,6 +148,13 @@ class UnsupportedOp(CompileError):
 
 class DeviceError(LocatedError):
     """A device that is absent, or tensors on devices that do not fit."""
+
+
+class SharingError(LocatedError, BufferError, ValueError):
+    """Memory that cannot go from one library to another without a copy.
+
+    Wrong: ``jg.asarray([1.0, 2.0], copy=False)``. Right: leave ``copy`` out.
+    """
 
 
 class AnomalyError(LocatedError, FloatingPointError):

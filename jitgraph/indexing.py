@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph import dtypes, lifting, ops
+from jitgraph import dtypes, foreign, lifting, ops
 from jitgraph.errors import IndexingError, ShapeError, UndecidedError, UnsupportedOp
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
@@ -50,7 +50,7 @@ def put(x: Tensor, index: Any, new: TensorLike) -> Any:
     value = x.value
     dtype, shape = value.dtype, value.shape
     filler = lifting.cast(lifting.value_of(new, dtype), dtype)
-    if isinstance(index, Tensor | np.ndarray) and dtypes.is_bool(lifting.dtype_of(index)):
+    if (isinstance(index, Tensor | np.ndarray) or foreign.is_array(index)) and dtypes.is_bool(lifting.dtype_of(index)):
         mask = lifting.value_of(index)
         if mask.shape == shape and not filler.shape:
             return ops.select(mask, lifting.broadcast_to(filler, shape), value)
@@ -184,7 +184,7 @@ def _item(item: Any) -> Any:
     if isinstance(item, list):
         lifting.require_plain_in(item, lifting.leaf_types(item))
         item = np.asarray(item) if item else np.asarray(item, np.int64)
-    if isinstance(item, np.ndarray):
+    if isinstance(item, np.ndarray) or (not isinstance(item, Tensor) and foreign.is_array(item)):
         item = lifting.wrap(lifting.value_of(item))
     if isinstance(item, bool | np.bool_) or (isinstance(item, Tensor) and dtypes.is_bool(item.dtype) and not item.ndim):
         raise IndexingError("a bool is not an index; a mask is a boolean tensor of at least one axis")

@@ -67,6 +67,10 @@ def value_of(x: Any, dtype: DType | None = None) -> Any:
         return EagerValue(own(array))
     if isinstance(x, list | tuple):
         return value_of(_array_of_list(x, dtype))
+    if foreign.is_array(x):
+        if context.current().trace is not None:
+            foreign.refuse(x, "the operand")
+        return value_of(foreign.array_of(x, "the operand"))
     raise DTypeError(f"expected a tensor, an array or a number, got {type(x).__name__}")
 
 
@@ -246,6 +250,8 @@ def dtype_of(x: Any) -> DType:
         return dtypes.default_of(x)
     if isinstance(x, list | tuple):
         return dtypes.canonical(_array_of_list(x).dtype)
+    if not isinstance(x, _HANDLE[0] | np.ndarray | np.generic) and foreign.is_array(x):
+        x = foreign.array_of(x, "the operand")
     return dtypes.canonical(x.dtype)
 
 

@@ -103,6 +103,8 @@ MODULE: Final[Mapping[str, str]] = {
 }
 
 TENSOR: Final[Mapping[str, str]] = {
+    "__array_interface__": "np.asarray(x) or np.from_dlpack(x); a handle, which can be rebound, keeps no memory alive",
+    "__cuda_array_interface__": "x.__dlpack__(); this tensor is on the CPU",
     "add_": "x += y",
     "addmm": "x + y @ z",
     "at": "x[i] = v; it changes this handle alone",

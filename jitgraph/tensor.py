@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
 
-from jitgraph import dtypes, eager, lifting, ops
+from jitgraph import dtypes, eager, foreign, lifting, ops
 from jitgraph.autograd import tape
 from jitgraph.dtypes import DType
 from jitgraph.eager import EagerValue
-from jitgraph.errors import DeviceError, DTypeError, JitgraphError, ShapeError, TraceError
+from jitgraph.errors import DeviceError, DTypeError, JitgraphError, ShapeError, SharingError, TraceError
 from jitgraph.ir import context
 from jitgraph.lifting import TensorLike, elementwise
 from jitgraph.migration_hints import TENSOR, advice
-from jitgraph.runtime import loader
+from jitgraph.runtime import dlpack, loader
+from jitgraph.runtime.buffer import CPU, Buffer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -171,8 +172,9 @@ class Tensor:
 
     @property
     def device(self) -> str:
-        """Where the value lives: "cpu"."""
-        return "cpu"
+        """Where the value lies: "cpu"; in a trace, where it will lie."""
+        value = self._value
+        return value.device if isinstance(value, Buffer) else CPU
 
     @property
     def ndim(self) -> int:
@@ -318,7 +320,7 @@ class Tensor:
     # --- leaving jitgraph --------------------------------------------------------------------------------------
 
     def numpy(self) -> NDArray[Any]:
-        """A read-only view of the value; error where it requires a gradient, as in PyTorch."""
+        """A read-only view of the value; SharingError where it requires a gradient, as in PyTorch."""
         return self._view("numpy()", "x.detach().numpy()")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
@@ -329,14 +331,25 @@ class Tensor:
             return view.astype(dtype)
         return view.copy() if copy else view
 
+    def __dlpack__(
+        self, stream: Any = None, *, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
+        """A DLPack capsule: the memory of the value, read-only, for callers of version 1; for older ones a copy.
+
+        SharingError where the tensor requires a gradient, and for what a tensor on the CPU cannot do.
+        """
+        view = self._view("DLPack", "x.detach()")
+        return dlpack.exported(view, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return dlpack.CPU_DEVICE
+
     def _view(self, what: str, way_out: str) -> NDArray[Any]:
-        array = self._concrete(what)
+        self._concrete(what)
         if self.requires_grad:
-            raise JitgraphError(f"{what} of a tensor that requires a gradient\n  hint: {way_out}")
-        view = array.view()
-        view.flags.writeable = False
-        self._value.export()
-        return view
+            raise SharingError(f"{what} of a tensor that requires a gradient", hint=way_out)
+        value: Buffer = self._value
+        return value.shown()
 
     def __array_namespace__(self, api_version: str | None = None) -> Any:
         return sys.modules["jitgraph"]
@@ -562,7 +575,7 @@ def _is_operand(x: object) -> bool:
     """Whether an operator takes x: a tensor, array or number. DTypeError for a complex number."""
     if isinstance(x, complex):
         dtypes.canonical(np.dtype(type(x)))
-    return isinstance(x, _TENSORS) or lifting.is_scalar(x)
+    return isinstance(x, _TENSORS) or lifting.is_scalar(x) or foreign.is_array(x)
 
 
 def _operate(op: Any, x: Any, y: Any, *, floating: bool = False) -> Tensor:

@@ -134,6 +134,12 @@ def test_the_order_of_the_loader_has_all_of_its_parts() -> None:
     assert found == {*PARTS, "__init__"} and len(PARTS) == len(set(PARTS))
 
 
+def test_reference_counts_are_asked_in_one_place() -> None:
+    """Those of memory in ``runtime/buffer.py``; ``tensor.py`` asks whether a handle has a name."""
+    found = {module_name(path) for path in SOURCES if "getrefcount" in path.read_text()}
+    assert found == {"runtime.buffer", "tensor"}
+
+
 def modules_after(statement: str) -> set[str]:
     code = f"import sys\n{statement}\nprint(' '.join(sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -11,7 +11,7 @@ import numpy as np
 from jitgraph import dtypes, foreign, lifting, ops
 from jitgraph.dtypes import DType
 from jitgraph.eager import EagerValue
-from jitgraph.errors import DeviceError, JitgraphError, NumberError, ShapeError
+from jitgraph.errors import DeviceError, JitgraphError, NumberError, ShapeError, SharingError
 from jitgraph.functions.method import array_function, method
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
@@ -53,27 +53,60 @@ def asarray(
     copy: bool | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """A tensor of ``obj``: array, number, nested lists, tensor, or whatever has ``__array__`` or ``__dlpack__``.
+    """A tensor of ``obj``: a tensor, an array of any library (DLPack, ``__array__``), a number, or lists of them.
 
-    Writable memory is copied; ``copy=False`` borrows it, and then nobody may write to it. Python floats give float32,
-    ints int64.
+    copy: True always copies; None copies what somebody could write to; False borrows the memory, to which then nobody
+    may write, or raises SharingError. Python floats give float32, ints int64. DeviceError for a device other than
+    "cpu", and for arrays that lie on one.
     """
     _device(device)
     target = None if dtype is None else dtypes.canonical(dtype)
     if lifting.is_varying(obj):  # an int that varies from call to call, or a size that is a name
         obj = lifting.wrap(lifting.value_of(obj, target))
     if isinstance(obj, Tensor):
-        value = lifting.settled(obj).value if target is None else lifting.cast(obj.value, target)
-        result = lifting.wrap(value)
-        return result.requires_grad_() if requires_grad else result
-    array = _array_of(obj, target)
-    if copy is False:
-        if array is not obj or not array.flags.aligned or not array.dtype.isnative:
-            raise JitgraphError("copy=False: this object's memory cannot be borrowed\n  hint: leave copy out")
-        result = lifting.wrap(EagerValue(array, exported=True))
+        result = lifting.wrap(_of_tensor(obj, target, copy))
+    elif copy is False:
+        result = lifting.wrap(EagerValue(_borrowed(obj, target), access="borrowed"))
     else:
-        result = lifting.wrap(lifting.value_of(array) if context.current().trace else EagerValue(lifting.own(array)))
+        array = _array_of(obj, target)
+        if context.current().trace is not None:
+            result = lifting.wrap(lifting.value_of(array))
+        else:
+            result = lifting.wrap(EagerValue(np.array(foreign.native(array)) if copy else lifting.own(array)))
     return result.requires_grad_() if requires_grad else result
+
+
+def _of_tensor(x: Tensor, target: DType | None, copy: bool | None) -> Any:
+    """The value of x in ``target``, in memory of its own where ``copy``. A trace shows nobody where its values lie."""
+    if copy is False and target is not None and target != x.dtype:
+        raise SharingError(f"copy=False: a tensor of {x.dtype.name} is no {target}", hint="leave copy out")
+    value = lifting.settled(x).value if target is None else lifting.cast(x.value, target)
+    if copy and isinstance(value, EagerValue):
+        return EagerValue(np.array(value.array), value.record, value.output)
+    return value
+
+
+def _borrowed(obj: Any, target: DType | None) -> np.ndarray[Any, Any]:
+    """The array over the memory of ``obj``; SharingError where native code cannot read it as it is."""
+    if isinstance(obj, np.ndarray):
+        foreign.require_plain(obj, "the array")
+        array = obj
+    elif foreign.is_array(obj):
+        array = foreign.array_of(obj, borrow=True)
+    else:
+        what = f"a {type(obj).__name__} cannot be borrowed, as it is no array"
+        raise SharingError(f"copy=False: {what}", hint="leave copy out")
+    native = array.dtype.newbyteorder("=")
+    dtypes.canonical(native)
+    reasons = {
+        f"its elements are {native.name}, not {target}": target is not None and target != native,
+        "its bytes are in the other order": not array.dtype.isnative,
+        "its elements are not aligned": not array.flags.aligned,
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            raise SharingError(f"copy=False: this array cannot be borrowed, as {reason}", hint="leave copy out")
+    return array
 
 
 def _array_of(obj: Any, target: DType | None) -> np.ndarray[Any, Any]:
@@ -82,8 +115,8 @@ def _array_of(obj: Any, target: DType | None) -> np.ndarray[Any, Any]:
         array = obj
     elif lifting.is_scalar(obj) or isinstance(obj, list | tuple):
         return _array_of_numbers(obj, target)
-    elif hasattr(obj, "__dlpack__"):
-        array = np.from_dlpack(obj)
+    elif foreign.is_array(obj):
+        array = foreign.array_of(obj)
     else:
         array = np.asanyarray(obj)
         foreign.require_plain(array, f"what {type(obj).__name__} gives")

@@ -65,7 +65,7 @@ class LeafKey(NamedTuple):
 
 
 class Arguments(NamedTuple):
-    """One call's arguments, taken apart."""
+    """One call's arguments, taken apart; arrays of any library are NumPy's, aligned and of native order."""
 
     structure: TreeDef
     leaves: tuple[Any, ...]
@@ -130,13 +130,13 @@ class Binder:
                 structures.append(tree.LEAF)
                 continue
             found, structure = tree.flatten_with_paths(value)
-            leaves += [leaf for _, leaf in found]
-            texts += [tree.path_text(name, path) for path, _ in found]
+            texts += (own := [tree.path_text(name, path) for path, _ in found])
+            leaves += [_leaf(leaf, text) for (_, leaf), text in zip(found, own, strict=True)]
             structures.append(structure)
         steps = tuple(tree.Item(i) for i in range(len(structures)))
         structure = TreeDef(tuple, steps, tuple(structures), None)
         first: dict[int, int] = {}
-        keys = tuple(_key(i, leaf, first, text) for i, (leaf, text) in enumerate(zip(leaves, texts, strict=True)))
+        keys = tuple(_key(i, leaf, first) for i, leaf in enumerate(leaves))
         return Arguments(structure, tuple(leaves), tuple(texts), keys)
 
 
@@ -155,7 +155,11 @@ def _require_key(name: str, value: Any) -> None:
         ) from None
 
 
-def _key(number: int, leaf: Any, first: dict[int, int], text: str) -> LeafKey:
+def _leaf(leaf: Any, text: str) -> Any:
+    return leaf if isinstance(leaf, Tensor) else foreign.as_argument(leaf, text)
+
+
+def _key(number: int, leaf: Any, first: dict[int, int]) -> LeafKey:
     if isinstance(leaf, Tensor):
         if not isinstance(leaf._value, EagerValue):
             leaf.value  # noqa: B018 - raises the error for a tensor that has left its trace
@@ -169,9 +173,7 @@ def _key(number: int, leaf: Any, first: dict[int, int], text: str) -> LeafKey:
         )
     if isinstance(leaf, TensorSpec):
         return LeafKey("tensor", leaf.dtype, leaf.shape, False, number)  # type: ignore[arg-type]
-    if isinstance(leaf, np.ndarray | np.generic):
-        if isinstance(leaf, np.ndarray):
-            foreign.require_plain(leaf, text)
+    if isinstance(leaf, np.ndarray):
         return LeafKey("array", dtypes.canonical(leaf.dtype), leaf.shape, False, number)
     if isinstance(leaf, Static):
         kind: LeafKind = "static float" if isinstance(leaf.value, float) else "equal"
@@ -181,7 +183,6 @@ def _key(number: int, leaf: Any, first: dict[int, int], text: str) -> LeafKey:
     if isinstance(leaf, bool) or type(leaf) not in (int, str, bytes, complex, range, slice):
         if isinstance(leaf, np.dtype):
             return LeafKey("equal", value=leaf)
-        foreign.refuse(leaf, text)
         return LeafKey("identity", value=leaf)
     return LeafKey("equal", value=leaf)
 
@@ -248,14 +249,6 @@ def guards_of(sources: Sources, keys: Sequence[LeafKey], numbers: Mapping[int, i
                 predicate = Equals(plain) if plain is not None else objects.equal(key.value)
         found.append(Guard(source, predicate))
     return found
-
-
-def native(leaf: Any) -> Any:
-    """A NumPy leaf as an aligned array of native byte order; itself where it is one."""
-    if isinstance(leaf, np.ndarray) and leaf.dtype.isnative and leaf.flags.aligned:
-        return leaf
-    array = np.asarray(leaf)
-    return np.array(array, dtype=array.dtype.newbyteorder("="))
 
 
 def shapes_by_name(dynamic: Mapping[str, Any] | None) -> dict[str, dict[int, str]]:

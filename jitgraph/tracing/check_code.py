@@ -10,9 +10,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.guard import Apart, Distinct, Guard, Layout, Same, Varies
-from jitgraph.tracing.operands import array_operand, number_operand, operand, readable, scalar
+from jitgraph.tracing.operands import argument_array, array_operand, number_operand, operand, readable, scalar
 from jitgraph.tracing.plan import CallPlan, Input, Template
 from jitgraph.tracing.predicate import NAMES, Absent, Is
 from jitgraph.tracing.python_code import PythonCode
@@ -32,6 +34,7 @@ def _is_absent(owner: Any, kind: Any, key: Any) -> bool:
 CHECK_NAMES: Final[dict[str, Any]] = {
     **NAMES,
     **STEP_NAMES,
+    "argument_array": argument_array,
     "array_operand": array_operand,
     "errors": (ArithmeticError, *EXPECTED_ERRORS),
     "is_absent": _is_absent,
@@ -58,6 +61,9 @@ class Check:
         self._fixed: dict[Source, Any] = {}
         self._found: dict[Source, str] = {}
         self._operands: dict[str, str] = {}
+        self._arrays: dict[str, str] = {}
+        self._arguments = set(plan.arguments)
+        self._guarded: Source | None = None
         self._sizes: set[str] = set()
         self._uses: Counter[Source] = Counter()
         self.extra: dict[Source, str] = {}  # owners of effects that each call finds anew: their names in ``epilogue``
@@ -76,6 +82,18 @@ class Check:
 
     def require(self, condition: str, indent: int = 0) -> None:
         self.lines.append(f"{'    ' * indent}if not ({condition}): return {'at' if self.explains else None}")
+
+    def array_of(self, x: str, dtype: np.dtype[Any]) -> str:
+        known = self.constant(dtype)
+        if self._guarded not in self._arguments:
+            self.require(f"type({x}) in plain_arrays and {x}.dtype == {known}")
+            return x
+        array = self._arrays[x] = self.variable()
+        self.line(f"{array} = {x}")
+        self.line(f"if type({x}) not in plain_arrays or {x}.dtype is not {known}:")
+        self.line(f"    {array} = argument_array({x}, {known})")
+        self.require(f"{array} is not None", indent=1)
+        return array
 
     def operand_of(self, x: str) -> str:
         return self._operands.setdefault(x, self.variable())
@@ -189,6 +207,7 @@ class Check:
 
     def _guard(self, guard: Guard) -> None:
         source, predicate = guard.source, guard.predicate
+        self._guarded = source
         if source is None:
             predicate.emit(self, "")
         elif isinstance(predicate, Absent):
@@ -211,7 +230,7 @@ class Check:
                 return self._operands[self.found(self.plan.handles[given.at].source)]
             case "array":
                 found = self.found(given.at)
-                return self._operands.get(found, f"array_operand({found})")
+                return self._operands.get(found, f"array_operand({self._arrays.get(found, found)})")
             case "float":
                 return self._float(self.found(given.at))
         variable, (text, dtype) = self.variable(), given.at

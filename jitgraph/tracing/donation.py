@@ -1,13 +1,12 @@
 """Donation: state that a compiled call rebinds is updated in place where nobody else can see its memory.
 
 An input may be overwritten if its handle is the only one to hold the value, the value the only one to hold the array,
-and no view of the array was ever given out. CPython's reference counts say so; what they are for an unshared value is
-measured once, on the way the check itself takes. Memory that only one value holds overlaps no other operand's.
+and no view of the array was ever given out (``runtime/buffer.py``). Memory that only one value holds overlaps no other
+operand's.
 """
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Sequence
 from operator import attrgetter
@@ -19,6 +18,7 @@ from jitgraph.eager import EagerValue
 from jitgraph.errors import JitgraphError
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import forks
+from jitgraph.runtime.buffer import UniqueAmong, are_released
 from jitgraph.tracing.plan import CallPlan
 
 
@@ -41,7 +41,7 @@ class InFlight(EagerValue):
 
     __slots__ = ("_lock", "settled")
 
-    exported = True  # so that nothing about the array is kept here
+    access = "borrowed"  # so that nothing about the array is kept here
     native = None
 
     def __init__(self, lock: threading.RLock) -> None:
@@ -82,7 +82,7 @@ class InPlaceCall:
         self.flying = False
         self.held: list[Any] = []
         self._waiting = [InFlight(self.lock) for _ in range(count)]
-        self._alone = ([_ALONE[0]] * count, [_ALONE[1]] * count)
+        self._uniques = UniqueAmong(count, holders=2)  # beside ``held``: a value that waits, and the operands
         _IN_PLACE_CALLS.add(self)
 
     def begin(self, handles: Sequence[Any], operands: Sequence[EagerValue], inputs: Sequence[int]) -> list[bool] | None:
@@ -93,12 +93,12 @@ class InPlaceCall:
         self.flying = True
         held = self.held = list(map(_value_of, handles))
         self._hide(handles)
-        values, arrays = _counts(held)
-        if (values, arrays) == self._alone and held == [operands[i] for i in inputs]:
+        uniques = self._uniques(held)
+        if uniques is None and held == [operands[i] for i in inputs]:
             return None
         alone = []
         for i, number in enumerate(inputs):
-            mine = held[i] is operands[number] and (values[i], arrays[i]) == _ALONE
+            mine = held[i] is operands[number] and (uniques is None or uniques[i])
             alone.append(mine)
             if not mine:
                 if isinstance(held[i], InFlight):
@@ -116,7 +116,7 @@ class InPlaceCall:
         for handle, value in zip(handles, self.held, strict=False):  # nothing is held where ``begin`` was interrupted
             handle._value = value
         self.flying = False
-        if max(map(sys.getrefcount, self._waiting)) > _IDLE:
+        if not are_released(self._waiting):
             return False
         self.held = []
         for wait in self._waiting:
@@ -135,7 +135,7 @@ class Lost(EagerValue):
 
     __slots__ = ("_lost_type",)
 
-    exported = True
+    access = "borrowed"
     native = None
     record = None
     output = 0
@@ -171,22 +171,3 @@ forks.in_child(_in_child)
 
 _NOTHING: Final = EagerValue(np.zeros(0))
 _value_of: Final = attrgetter("_value")
-
-
-def _counts(held: list[Any]) -> tuple[list[int], list[int]]:
-    return list(map(sys.getrefcount, held)), list(map(sys.getrefcount, [value.array for value in held]))
-
-
-def _measure() -> tuple[int, int]:
-    """The counts of a value that a call, its value in flight and the operands of one call hold, and of its array."""
-    held = [EagerValue(np.zeros(1))]
-    wait = InFlight(threading.RLock())
-    wait.settled = held[0]
-    operands = [held[0]]
-    values, arrays = _counts(held)
-    assert operands and wait
-    return values[0], arrays[0]
-
-
-_ALONE: Final = _measure()
-_IDLE: Final = max(map(sys.getrefcount, [InFlight(threading.RLock())]))

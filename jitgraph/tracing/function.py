@@ -27,7 +27,6 @@ from jitgraph.tracing.arguments import (
     Arguments,
     Binder,
     LeafKey,
-    native,
     shapes_by_name,
 )
 from jitgraph.tracing.log import Log
@@ -150,8 +149,7 @@ class TracedFunction:
         """Plain eager Python; NumPy arguments become tensors as they do in a trace."""
         arguments = self._binder.describe(values)
         leaves = [
-            lifting.wrap(EagerValue(native(leaf))) if isinstance(leaf, np.ndarray | np.generic) else leaf
-            for leaf in arguments.leaves
+            lifting.wrap(lifting.value_of(leaf)) if isinstance(leaf, np.ndarray) else leaf for leaf in arguments.leaves
         ]
         given = rebuilt(arguments, leaves, values)
         containers, own_containers = (
@@ -168,7 +166,6 @@ class TracedFunction:
         return result
 
     def _miss(self, values: tuple[Any, ...], ambient: Context) -> Any:
-        values = self._with_native_arrays(values)
         with self._lock:
             specialisation = match = None
             fresh = False
@@ -191,13 +188,6 @@ class TracedFunction:
         if self.options.verify and fresh:
             return self._verified(specialisation, values)
         return specialisation.run(match)
-
-    def _with_native_arrays(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        arguments = self._binder.describe(values)
-        if all(native(leaf) is leaf for leaf in arguments.leaves if isinstance(leaf, np.ndarray | np.generic)):
-            return values
-        leaves = [native(x) if isinstance(x, np.ndarray | np.generic) else x for x in arguments.leaves]
-        return tuple(arguments.structure.unflatten(leaves))
 
     def _specialise(self, values: tuple[Any, ...], ambient: Context) -> Specialisation:
         arguments = self._binder.describe(values)
@@ -264,8 +254,7 @@ class TracedFunction:
 
         arguments = self._binder.describe(values)
         leaves = [
-            lifting.wrap(lifting.value_of(leaf)) if isinstance(leaf, np.ndarray | np.generic) else leaf
-            for leaf in arguments.leaves
+            lifting.wrap(lifting.value_of(leaf)) if isinstance(leaf, np.ndarray) else leaf for leaf in arguments.leaves
         ]  # as in the trace, where an array is a tensor: NumPy's own arithmetic applies no ops
         args, named = self._binder.unbind(rebuilt(arguments, leaves, values))
         containers = containers_of(specialisation.structure.children, values, self._binder.names)

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
+from jitgraph import foreign
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.location import Location
@@ -23,9 +24,10 @@ from jitgraph.tracing.source import MISSING, Place, Source
 
 @dataclass(frozen=True, slots=True)
 class Layout(Predicate):
-    """A tensor or a plain NumPy array of this dtype and shape, whose sizes may have names.
+    """A tensor or an array of this dtype and shape, whose sizes may have names.
 
-    The first axis at which a name is met says what it stands for.
+    An argument may be an array of any library; elsewhere it is a plain NumPy array. The first axis at which a name is
+    met says what it stands for.
     """
 
     kind: Literal["tensor", "array"]
@@ -37,6 +39,8 @@ class Layout(Predicate):
         return f"is {_KINDS[self.kind]} of {self.dtype} {list(self.shape)}"
 
     def mismatch(self, found: Any) -> str:
+        if self.kind == "array" and not isinstance(found, Tensor):
+            found = foreign.as_argument(found, "the argument")
         if not isinstance(found, Tensor if self.kind == "tensor" else np.ndarray):
             return f"is {brief(found)}, not {_KINDS[self.kind]}"
         value: Any = found._value if isinstance(found, Tensor) else found
@@ -59,8 +63,7 @@ class Layout(Predicate):
 
     def emit(self, writer: Writer, x: str) -> None:
         if self.kind == "array":
-            writer.require(f"type({x}) in plain_arrays")
-            self._emit_array(writer, x)
+            self._emit_sizes(writer, writer.array_of(x, self.dtype))
             return
         if not writer.is_tensor(x):
             writer.require(f"isinstance({x}, Tensor)")
@@ -78,11 +81,11 @@ class Layout(Predicate):
         writer.line(f"{value} = readable({value})")
         array = writer.variable()
         writer.line(f"{array} = {value}.array")
-        self._emit_array(writer, array)
-
-    def _emit_array(self, writer: Writer, x: str) -> None:
         known = writer.constant(self.dtype)
-        writer.require(f"{x}.dtype is {known} or {x}.dtype == {known}")
+        writer.require(f"{array}.dtype is {known} or {array}.dtype == {known}")
+        self._emit_sizes(writer, array)
+
+    def _emit_sizes(self, writer: Writer, x: str) -> None:
         if all(isinstance(size, int) for size in self.shape):
             writer.require(f"{x}.shape == {tuple(self.shape)!r}")
             return
@@ -97,7 +100,7 @@ class Layout(Predicate):
                 writer.require(f"{sizes}[{axis}] == {size_text(size)}")
 
 
-_KINDS: Final = {"tensor": "a tensor", "array": "a NumPy array"}
+_KINDS: Final = {"tensor": "a tensor", "array": "an array"}
 
 
 @dataclass(frozen=True, slots=True)

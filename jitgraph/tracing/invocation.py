@@ -7,15 +7,13 @@ entered without a second look at them.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-import numpy as np
-
 from jitgraph.eager import EagerValue
 from jitgraph.runtime import loader
+from jitgraph.runtime.buffer import is_unique
 from jitgraph.tracing.donation import InPlaceCall
 from jitgraph.tracing.operands import native_type, placed
 from jitgraph.tracing.python_code import PythonCode
@@ -150,7 +148,7 @@ class Result:
         except IndexError:
             value = self._new(plan)
         else:
-            if oldest.native is not None and _counts(oldest) == _ALONE:
+            if oldest.native is not None and is_unique(oldest):
                 value = oldest
             else:
                 value = self._new(plan)
@@ -174,15 +172,3 @@ def _picker(numbers: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
     if len(numbers) > 1:
         return itemgetter(*numbers)
     return lambda items: [items[number] for number in numbers]
-
-
-def _counts(value: EagerValue) -> tuple[int, int]:
-    return sys.getrefcount(value), sys.getrefcount(value.array)
-
-
-def _measure() -> tuple[int, int]:
-    value = EagerValue(np.zeros(1))
-    return _counts(value)
-
-
-_ALONE: Final = _measure()

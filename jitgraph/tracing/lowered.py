@@ -17,7 +17,7 @@ from jitgraph.once import cached_property
 from jitgraph.passes.autodiff import expand_grads, vjp_halves
 from jitgraph.tensor import Tensor
 from jitgraph.tracing import backend, donation
-from jitgraph.tracing.arguments import Arguments, LeafKey, TensorSpec, native
+from jitgraph.tracing.arguments import Arguments, LeafKey, TensorSpec
 from jitgraph.tracing.cost import Cost, cost
 from jitgraph.tracing.plan import CallPlan
 from jitgraph.tracing.specialisation import Specialisation
@@ -194,8 +194,8 @@ def fitted(arguments: Arguments, keys: Sequence[LeafKey]) -> tuple[Any, ...]:
     """The arguments with NumPy arrays where ``keys`` has tensors as tensors, and the other way round."""
     leaves: list[Any] = []
     for leaf, key in zip(arguments.leaves, keys, strict=True):
-        if key.kind == "tensor" and isinstance(leaf, np.ndarray | np.generic):
-            leaves.append(lifting.wrap(EagerValue(native(leaf))))
+        if key.kind == "tensor" and isinstance(leaf, np.ndarray):
+            leaves.append(lifting.wrap(EagerValue(leaf, access="borrowed")))
         elif key.kind == "array" and isinstance(leaf, Tensor):
             leaves.append(leaf.detach().numpy())
         else:

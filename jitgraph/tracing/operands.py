@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph import lifting
+from jitgraph import foreign, lifting
 from jitgraph.dtypes import is_float
 from jitgraph.eager import EagerValue
+from jitgraph.errors import JitgraphError
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import loader
 
@@ -64,9 +65,18 @@ def number_operand(number: int | float, dtype: np.dtype[Any]) -> EagerValue:
     return placed(array, native_type(array.dtype, ()), loader.address_of(array))
 
 
+def argument_array(x: Any, dtype: np.dtype[Any]) -> Any:
+    """An argument as an array of ``dtype`` that native code can be given; None where it is none, or to be refused."""
+    try:
+        array = foreign.as_argument(x, "the argument")
+    except JitgraphError:  # raised with the name of the argument where the call is found to fit nothing
+        return None
+    return array if isinstance(array, np.ndarray) and array.dtype == dtype else None
+
+
 def array_operand(array: Any) -> EagerValue:
     """An array of the caller's as an operand."""
-    return readable(EagerValue(array, exported=True))
+    return readable(EagerValue(array, access="borrowed"))
 
 
 def arrays_of(operands: Sequence[EagerValue]) -> list[Any]:
@@ -76,9 +86,8 @@ def arrays_of(operands: Sequence[EagerValue]) -> list[Any]:
 
 def _readable(value: EagerValue, array: Any, type: TensorType) -> EagerValue:
     dense = loader.is_dense(array)
-    own = dense and array.flags.writeable and not isinstance(array.base, np.ndarray)
-    if not own or value.exported or value.array is not array:
-        value = EagerValue(array if dense else np.array(array, order="C", subok=False), exported=True)
+    if not dense or value.array is not array or not value.is_steady():
+        value = EagerValue(array if dense else np.array(array, order="C", subok=False), access="borrowed")
         array = value.array
     value.address = loader.address_of(array)
     value.native = type

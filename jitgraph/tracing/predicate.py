@@ -57,6 +57,10 @@ class Writer(Protocol):
         """A variable with what stands at a source."""
         ...
 
+    def array_of(self, x: str, dtype: np.dtype[Any]) -> str:
+        """The variable that holds ``x`` as an array of ``dtype``; the check fails where it is none."""
+        ...
+
     def operand_of(self, x: str) -> str:
         """The variable that is to hold the value of a handle as an operand."""
         ...

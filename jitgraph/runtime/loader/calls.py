@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,10 @@ class Plan(NamedTuple):
         return allocator.empty(*self.outputs[output])
 
 
+MOST_ARENA: Final = 4 << 20
+"""Bytes of an arena that waits for the next call of the same code; larger ones serve other code meanwhile."""
+
+
 class CallRecord:
     """A Call with its arena, reused from call to call."""
 
@@ -56,6 +60,13 @@ class CallRecord:
         record.arena_bytes = arena_bytes
         record.last_poll = 0
         self.error.code = 0
+
+    def settle(self) -> None:
+        """After a call: what its stacks took goes back, and so does an arena that others could use meanwhile."""
+        if self.record.blocks:
+            self.free_blocks()
+        if self.capacity > MOST_ARENA:
+            self.record.arena, self.arena, self.capacity = None, None, 0
 
     def free_blocks(self) -> None:
         """Free the blocks of the stacks that a call left behind."""

@@ -27,7 +27,7 @@ from jitgraph.runtime.loader.abi import (
     function_address,
 )
 from jitgraph.runtime.loader.arguments import READY_FLAGS, address_of, as_array, overlapping
-from jitgraph.runtime.loader.calls import CallRecord, Plan, Printer, because_of, bytes_of, parsed_sizes
+from jitgraph.runtime.loader.calls import MOST_ARENA, CallRecord, Plan, Printer, because_of, bytes_of, parsed_sizes
 from jitgraph.runtime.loader.dtypes import Array, dtype_named
 from jitgraph.runtime.loader.errors import CHECK_KINDS, ArgumentError, JitgraphError
 from jitgraph.runtime.loader.guarded import CallbackFunction, guarded_callback
@@ -232,8 +232,8 @@ class Entry:
             if code != OK:
                 self._fail(code, call)
         finally:
-            if call.record.blocks:
-                call.free_blocks()
+            if call.record.blocks or call.capacity > MOST_ARENA:
+                call.settle()
             self._free.append(call)
 
     def _fail(self, code: int, call: CallRecord) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
+import os
+from itertools import count
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +15,8 @@ from jitgraph.runtime.loader.dtypes import Array
 
 _HUGE: Final = 2 << 20
 _MADV_HUGEPAGE: Final = 14
+_MAP_FAILED: Final = (1 << 8 * ctypes.sizeof(ctypes.c_void_p)) - 1
+_LARGE: Final = 1 << 20
 
 
 def _size_class(size: int) -> int:
@@ -22,56 +27,117 @@ def _size_class(size: int) -> int:
     return -(-size // step) * step
 
 
+class _SizeClass:
+    """Blocks of one size that nobody uses, and the type of the leases that use others."""
+
+    __slots__ = ("asked", "free", "lease", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.free: list[int] = []
+        self.asked = 0  # when a large block was last asked for
+        self.lease: type[ctypes.Array[ctypes.c_char]]
+
+
 class Allocator:
     """Memory aligned to 64 bytes that is used again once the last array over it is gone.
 
+    Blocks of 1 MiB or more are kept up to ``limit`` bytes; beyond it those of the sizes asked for longest ago go back
+    to the system, but the last size keeps two. Of a smaller size 1 MiB is kept.
+
     Free lists are plain lists, whose append and pop are atomic: a lease may end at any point, also inside an
-    allocation (garbage collection) or in a fork, so a lock here could deadlock. A class of sizes keeps at most 64 MiB
-    or two blocks.
+    allocation (garbage collection) or in a fork, so a lock here could deadlock. Threads that end leases at once may
+    pass the limit by a block each, until the next lease ends.
     """
 
-    def __init__(self) -> None:
-        self._free: dict[int, list[int]] = {}
-        self._leases: dict[int, type[ctypes.Array[ctypes.c_char]]] = {}
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = _kept_bytes() if limit is None else limit
+        self._classes: dict[int, _SizeClass] = {}
+        self._large: list[_SizeClass] = []
+        self._clock = count(1)
 
-    def _new_class(self, size: int) -> type[ctypes.Array[ctypes.c_char]]:
-        free = self._free.setdefault(size, [])
-        keep = max(2, (64 << 20) // size)
-        release = libc.free
+    def kept_bytes(self) -> int:
+        """The bytes of large blocks that wait for somebody to use them."""
+        return sum([kind.size * len(kind.free) for kind in self._large])
+
+    def _new_class(self, size: int) -> _SizeClass:
+        made = _SizeClass(size)
+        free, trim, release = made.free, self._trim, libc.free
+        is_large, most = size >= _LARGE, max(2, _LARGE // size)
 
         def end(lease: Any, addressof: Any = ctypes.addressof) -> None:
-            if len(free) < keep:
+            if is_large:
+                free.append(addressof(lease))
+                trim()
+            elif len(free) < most:
                 free.append(addressof(lease))
             else:
                 release(addressof(lease))
 
         namespace = {"_type_": ctypes.c_char, "_length_": size, "__del__": end}
-        return self._leases.setdefault(size, type("Lease", (ctypes.Array,), namespace))
+        made.lease = type("Lease", (ctypes.Array,), namespace)
+        found = self._classes.setdefault(size, made)
+        if found is made and is_large:
+            self._large.append(made)
+        return found
+
+    def _trim(self) -> None:
+        """Give back large blocks beyond the limit."""
+        left = self.kept_bytes() - self.limit
+        if left <= 0:
+            return
+        oldest_first = sorted([(kind.asked, number) for number, kind in enumerate(self._large)])
+        for place, (_, number) in enumerate(oldest_first, 1):
+            kind = self._large[number]
+            stays = 2 if place == len(oldest_first) else 0
+            while left > 0 and len(kind.free) > stays:
+                try:
+                    address = kind.free.pop()
+                except IndexError:  # another thread took it
+                    break
+                libc.munmap(address, kind.size)
+                left -= kind.size
 
     def lease(self, size: int) -> ctypes.Array[ctypes.c_char]:
         """At least ``size`` bytes, aligned to 64, uninitialised; they return to the allocator with the object."""
         size = _size_class(size)
-        lease = self._leases.get(size) or self._new_class(size)
+        kind = self._classes.get(size) or self._new_class(size)
+        if size >= _LARGE:
+            kind.asked = next(self._clock)
         try:
-            address = self._free[size].pop()
+            address = kind.free.pop()
         except IndexError:
-            address = self._fresh(size)
-        return lease.from_address(address)
+            address = _mapped(size) if size >= _LARGE else libc.aligned_alloc(ALIGNMENT, size)
+            if not address:
+                raise MemoryError(f"cannot allocate {size} bytes") from None
+        return kind.lease.from_address(address)
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> Array:
         """An uninitialised, dense array of ``size`` bytes; it and its views share the lease."""
         return np.ndarray(shape, dtype, buffer=memoryview(self.lease(size)))
 
-    @staticmethod
-    def _fresh(size: int) -> int:
-        large = size >= 2 * _HUGE
-        alignment = _HUGE if large else ALIGNMENT
-        address = libc.aligned_alloc(alignment, -(-size // alignment) * alignment)
-        if not address:
-            raise MemoryError(f"cannot allocate {size} bytes")
-        if large and hasattr(libc, "madvise"):
-            libc.madvise(ctypes.c_void_p(address), ctypes.c_size_t(size), _MADV_HUGEPAGE)
-        return int(address)
+
+def _kept_bytes() -> int:
+    """How much an allocator keeps: an eighth of the machine's memory, and at most 1 GiB."""
+    return min(1 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8)
+
+
+def _mapped(size: int) -> int:
+    """Pages of their own from the system, in huge ones where there is room for two; 0 where it has none left."""
+    alignment = _HUGE if size >= 2 * _HUGE else mmap.PAGESIZE
+    spare = alignment - mmap.PAGESIZE
+    whole = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
+    protection, flags = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    start = libc.mmap(None, whole + spare, protection, flags, -1, 0)
+    if start == _MAP_FAILED:
+        return 0
+    address = -(-start // alignment) * alignment
+    for begin, end in ((start, address), (address + whole, start + whole + spare)):
+        if end > begin:
+            libc.munmap(begin, end - begin)
+    if spare and hasattr(libc, "madvise"):
+        libc.madvise(ctypes.c_void_p(address), ctypes.c_size_t(size), _MADV_HUGEPAGE)
+    return int(address)
 
 
 allocator = Allocator()

@@ -1,0 +1,124 @@
+"""Buffer: the memory of one value, and the one place that knows who else may see it.
+
+The memory of a buffer is in one of four states:
+
+- unique: one value holds it and nobody else does, so it may be overwritten in place, or serve again;
+- shared: other values, the tape or a running call hold it, too;
+- borrowed: it is a caller's own (``asarray(..., copy=False)``, an array argument), who may write to it;
+- exported: it is ours, and a caller was shown it (``.numpy()``, DLPack). It stays so for as long as it lives.
+
+Unique and shared are told apart by CPython's reference counts, which nothing but this file asks for. What a count is
+where nobody else holds an object depends on the interpreter and on the way the question takes, so it is measured once,
+on that way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from sys import getrefcount
+from typing import Any, ClassVar, Final, Literal, TypeAlias
+
+import numpy as np
+
+Array: TypeAlias = "np.ndarray[tuple[Any, ...], np.dtype[Any]]"
+Access: TypeAlias = Literal["own", "borrowed", "exported"]
+Ownership: TypeAlias = Literal["unique", "shared", "borrowed", "exported"]
+
+CPU: Final = "cpu"
+
+
+class Buffer:
+    """Memory on a device, with the array through which it is read and which keeps it alive."""
+
+    __slots__ = ("__weakref__", "access", "address", "array")
+
+    device: ClassVar[str] = CPU
+    array: Array
+    address: int
+    """Where the array begins; there only where somebody noted it."""
+    access: Access
+    """"own" until a caller is shown the memory, "borrowed" from the start where it is a caller's."""
+
+    def __init__(self, array: Array, access: Access = "own") -> None:
+        self.array = array
+        self.access = access
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that the array spans, without gaps."""
+        return self.array.nbytes
+
+    def export(self) -> None:
+        """Note that a caller may see the memory from now on."""
+        if self.access == "own":
+            self.access = "exported"
+
+    def shown(self) -> Array:
+        """A read-only view for a caller, who may keep it."""
+        view = self.array.view()
+        view.flags.writeable = False
+        self.export()
+        return view
+
+    def is_steady(self) -> bool:
+        """Whether the array stays what it is (its place, its layout, who may write): no caller can reach it."""
+        array = self.array
+        return self.access == "own" and array.flags.writeable and not isinstance(array.base, np.ndarray)
+
+
+def ownership(buffer: Buffer, holders: int) -> Ownership:
+    """The state of a buffer that so many places of the caller hold: names, containers, attributes."""
+    if buffer.access != "own":
+        return buffer.access
+    alone = getrefcount(buffer) == _NAMED[0] + holders - 1 and getrefcount(buffer.array) == _NAMED[1]
+    return "unique" if alone and buffer.is_steady() else "shared"
+
+
+def is_unique(buffer: Buffer) -> bool:
+    """Whether nobody holds a steady buffer but one name of the caller."""
+    return getrefcount(buffer) == _NAMED[0] and getrefcount(buffer.array) == _NAMED[1]
+
+
+class UniqueAmong:
+    """Asks, call after call, which of ``count`` steady buffers are held by a list and ``holders`` others alone."""
+
+    __slots__ = ("_alone",)
+
+    def __init__(self, count: int, holders: int) -> None:
+        self._alone = [_LISTED[0] + holders] * count, [_LISTED[1]] * count
+
+    def __call__(self, listed: Sequence[Buffer]) -> list[bool] | None:
+        """For each whether it is unique; None where all are."""
+        buffers = list(map(getrefcount, listed))
+        arrays = list(map(getrefcount, [buffer.array for buffer in listed]))
+        if (buffers, arrays) == self._alone:
+            return None
+        pairs = zip(zip(buffers, arrays, strict=True), zip(*self._alone, strict=True), strict=True)
+        return [found == alone for found, alone in pairs]
+
+
+def are_released(listed: Sequence[object]) -> bool:
+    """Whether nothing but the list holds any of these objects."""
+    return max(map(getrefcount, listed)) <= _LISTED[0]
+
+
+def _counts(buffer: Buffer) -> tuple[int, int]:
+    return getrefcount(buffer), getrefcount(buffer.array)
+
+
+def _named() -> tuple[int, int]:
+    """The counts of a buffer that one name of the caller holds, and of its array."""
+    buffer = Buffer(np.zeros(1))
+    return _counts(buffer)
+
+
+def _listed() -> tuple[int, int]:
+    """The same of one that a list holds."""
+    listed = [Buffer(np.zeros(1))]
+    (buffer,) = list(map(getrefcount, listed))
+    (array,) = list(map(getrefcount, [buffer.array for buffer in listed]))
+    return buffer, array
+
+
+_NAMED: Final = _named()
+_LISTED: Final = _listed()

@@ -1,0 +1,164 @@
+"""DLPack: arrays handed from one library to another without a copy, out and in.
+
+NumPy reads and writes the capsules of every dtype that it has itself. It has no bfloat16: such elements travel as
+uint16, and the type in the capsule's descriptor is put right, of what goes out by us and of what comes in before NumPy
+reads it. The descriptor belongs to whoever holds the capsule, so nobody else sees the change.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from jitgraph.dtypes import bfloat16
+from jitgraph.errors import DeviceError, DTypeError, SharingError
+
+Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
+
+CPU_DEVICE: Final = (1, 0)
+_READABLE: Final = frozenset({1, 3, 11, 13})  # the CPU's memory; that which a GPU's driver lets the CPU read
+_DEVICES: Final = {2: "cuda", 4: "opencl", 7: "vulkan", 8: "metal", 10: "rocm", 14: "oneapi"}
+_UINT16: Final = (1, 16, 1)
+_BFLOAT16: Final = (4, 16, 1)
+
+
+class _Descriptor(ctypes.Structure):
+    """``DLTensor``."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device", ctypes.c_int32 * 2),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+    code: int
+    bits: int
+    lanes: int
+
+
+class _Managed(ctypes.Structure):
+    """``DLManagedTensor``, before version 1."""
+
+    _fields_ = [("tensor", _Descriptor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+    tensor: _Descriptor
+
+
+class _Versioned(ctypes.Structure):
+    """``DLManagedTensorVersioned``, of version 1."""
+
+    _fields_ = [
+        ("version", ctypes.c_uint32 * 2),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", _Descriptor),
+    ]
+    tensor: _Descriptor
+
+
+_LAYOUTS: Final = ((b"dltensor_versioned", _Versioned), (b"dltensor", _Managed))
+_IsValid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
+_GetPointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+_is_valid = _IsValid(("PyCapsule_IsValid", ctypes.pythonapi))
+_pointer = _GetPointer(("PyCapsule_GetPointer", ctypes.pythonapi))
+
+
+def exported(array: Array, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
+    """A capsule for a read-only array on the CPU.
+
+    Before version 1 a capsule cannot say that memory is read-only, so a caller who asks for no more gets a copy;
+    SharingError where that is not allowed, for a stream and for another device.
+    """
+    if stream is not None:
+        raise SharingError(f"stream={stream!r} for a tensor on the CPU", hint="leave stream out")
+    if dl_device is not None and tuple(map(int, dl_device)) != CPU_DEVICE:
+        raise SharingError(f"dl_device={dl_device!r} for a tensor on the CPU", hint="leave dl_device out")
+    versioned = max_version is not None and max_version[0] >= 1
+    if copy is False and not versioned:
+        raise SharingError(
+            "DLPack before version 1 cannot hand over memory that is read-only without a copy",
+            hint="max_version=(1, 0), or leave copy out",
+        )
+    whole = array.view(np.uint16) if array.dtype == bfloat16 else array
+    capsule = whole.__dlpack__(max_version=(1, 0) if versioned else None, copy=copy or not versioned)
+    if whole is not array:
+        _set_type(_descriptor(capsule), _BFLOAT16)
+    return capsule
+
+
+def imported(x: Any, text: str, borrow: bool = False) -> Array:
+    """An array over the memory of ``x``, which has ``__dlpack__``; its library may copy unless ``borrow``.
+
+    DeviceError where the memory is out of the CPU's reach, DTypeError for elements that have no dtype here, and what
+    the library raises where it does not hand the memory over, such as BufferError.
+    """
+    require_readable(x, text)
+    capsule = _asked(x, borrow)
+    descriptor = _descriptor(capsule)
+    kind = (descriptor.code, descriptor.bits, descriptor.lanes)
+    if kind == _BFLOAT16:
+        _set_type(descriptor, _UINT16)
+        return np.from_dlpack(_Given(capsule)).view(bfloat16)
+    try:
+        return np.from_dlpack(_Given(capsule))
+    except (BufferError, RuntimeError) as error:
+        raise DTypeError(f"{text} has elements of DLPack's type {kind}, which has no dtype here: {error}") from None
+
+
+def require_readable(x: Any, text: str) -> None:
+    """DeviceError for an array in the memory of another device, by ``__dlpack_device__``."""
+    kind, number = x.__dlpack_device__()
+    if int(kind) not in _READABLE:
+        where = f"{_DEVICES.get(int(kind), f'device type {int(kind)}')}:{number}"
+        found = ways(x, "x" if " " in text else text, ("cpu", "get"))
+        raise DeviceError(
+            f"{text} is a {type(x).__module__}.{type(x).__qualname__} on {where}; this build computes on the CPU",
+            hint=f"pass {' or '.join(found) or 'a copy of it on the CPU'}",
+        )
+
+
+def ways(x: Any, text: str, methods: tuple[str, ...]) -> list[str]:
+    """Calls of those methods that ``x`` has."""
+    return [f"{text}.{method}()" for method in methods if hasattr(type(x), method)]
+
+
+class _Given:
+    """A capsule as an array that has it."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CPU_DEVICE
+
+
+def _asked(x: Any, borrow: bool) -> Any:
+    """The capsule of ``x``, by the newest form of the protocol that its library takes."""
+    forms: list[dict[str, Any]] = [{"max_version": (1, 0), "copy": False}] if borrow else []
+    for options in (*forms, {"max_version": (1, 0)}):
+        try:
+            return x.__dlpack__(**options)
+        except TypeError:  # from before these options; then nobody copied
+            continue
+    return x.__dlpack__()
+
+
+def _descriptor(capsule: Any) -> _Descriptor:
+    for name, layout in _LAYOUTS:
+        if _is_valid(capsule, name):
+            return layout.from_address(_pointer(capsule, name)).tensor
+    raise SharingError("what __dlpack__ gives is no capsule of DLPack", hint="np.asarray(x), where x has __array__")
+
+
+def _set_type(descriptor: _Descriptor, kind: tuple[int, int, int]) -> None:
+    descriptor.code, descriptor.bits, descriptor.lanes = kind

@@ -47,6 +47,7 @@ import weakref
 import zlib
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -287,17 +288,28 @@ _CALLBACK_TYPE = ctypes.CFUNCTYPE(
     ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p
 )
 
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.mmap.restype = ctypes.c_void_p
-_libc.mmap.argtypes = [
-    ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long
-]  # fmt: skip
-_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-_libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-_libc.aligned_alloc.restype = ctypes.c_void_p
-_libc.aligned_alloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
-_libc.free.restype = None
-_libc.free.argtypes = [ctypes.c_void_p]
+
+def _find_libc() -> Any:
+    """The C library with all that native code is mapped, fed and called by; None where the system has no such one."""
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.mmap.restype = ctypes.c_void_p
+        libc.mmap.argtypes = [
+            ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long
+        ]  # fmt: skip
+        libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+        libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+        libc.aligned_alloc.restype = ctypes.c_void_p
+        libc.aligned_alloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
+        libc.free.restype = None
+        libc.free.argtypes = [ctypes.c_void_p]
+        _ = libc.malloc, libc.syscall
+    except (OSError, TypeError, AttributeError):  # as Windows refuses, whose libraries all have names
+        return None
+    return libc
+
+
+_libc = _find_libc()
 
 
 def _address(function: Any) -> int:
@@ -1029,6 +1041,46 @@ def machine_here() -> int:
     return _MACHINES.get(platform.machine().lower(), 0)
 
 
+def _mapped(size: int) -> int:
+    """The address of new memory that can be written, in pages of its own."""
+    private_anonymous = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    address = _libc.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, private_anonymous, -1, 0)
+    if address in (None, ctypes.c_void_p(-1).value):
+        raise MemoryError(f"cannot map {size} bytes for native code: {os.strerror(ctypes.get_errno())}")
+    return int(address)
+
+
+def _refused_execution(address: int, size: int) -> str:
+    """Let mapped memory be executed and no longer written; why the system does not, or the empty string."""
+    if _libc.mprotect(address, size, mmap.PROT_READ | mmap.PROT_EXEC) == 0:
+        return ""
+    return f"the system does not let memory be executable: {os.strerror(ctypes.get_errno())}"
+
+
+@cache
+def _refused_here() -> str:
+    """Why this system refuses memory that was written to be executed, tried on one page; empty where it does not."""
+    address = _mapped(mmap.PAGESIZE)
+    try:
+        return _refused_execution(address, mmap.PAGESIZE)
+    finally:
+        _libc.munmap(address, mmap.PAGESIZE)
+
+
+def _lacking_system() -> str:
+    if _libc is None or sys.platform != "linux" or machine_here() != MACHINE_X86_64 or sys.maxsize < 2**32:
+        here = f"{platform.system()} on {platform.machine()}, {8 * ctypes.sizeof(ctypes.c_void_p)} bits"
+        return f"native code needs 64-bit Linux on x86-64, and this is {here}"
+    return _refused_here()
+
+
+def lacking() -> str:
+    """What native code needs and this process lacks, in words; empty where it can run some."""
+    if cpu_levels():
+        return ""
+    return _lacking_system() or "native code needs a processor of x86-64-v3 or better, by the flags in /proc/cpuinfo"
+
+
 class Image:
     """Native code in memory: written, then protected for execution, never both at once.
 
@@ -1040,17 +1092,15 @@ class Image:
         self.header = ImageHeader.parse(data)
         if self.header.machine != machine_here():
             raise LoadError(f"the native image is for machine {self.header.machine}, this is a {platform.machine()}")
+        if lacking := _lacking_system():
+            raise LoadError(lacking)
         size = self.header.total
-        private_anonymous = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-        address = _libc.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, private_anonymous, -1, 0)
-        if address in (None, ctypes.c_void_p(-1).value):
-            raise MemoryError(f"cannot map {size} bytes for native code: {os.strerror(ctypes.get_errno())}")
+        self.address = _mapped(size)
         # Not at exit: pool threads may still stand in the code then.
-        weakref.finalize(self, _libc.munmap, address, size).atexit = False
-        ctypes.memmove(address, bytes(data), size)
-        if _libc.mprotect(address, size, mmap.PROT_READ | mmap.PROT_EXEC) != 0:
-            raise LoadError(f"the system does not let memory be executable: {os.strerror(ctypes.get_errno())}")
-        self.address = int(address)
+        weakref.finalize(self, _libc.munmap, self.address, size).atexit = False
+        ctypes.memmove(self.address, bytes(data), size)
+        if refused := _refused_execution(self.address, size):
+            raise LoadError(refused)
 
     def export(self, name: str) -> int:
         """The address of one of EXPORTS, or 0 where the image lacks it."""
@@ -1081,8 +1131,12 @@ def cpu_flags(path: str = "/proc/cpuinfo") -> frozenset[str]:
 
 
 def cpu_levels(flags: frozenset[str] | None = None) -> tuple[str, ...]:
-    """The targets this machine runs, best first, such as ``("x86-64-v4", "x86-64-v3", "x86-64-v2")``."""
-    flags = cpu_flags() if flags is None else flags
+    """The targets this machine runs, best first, such as ``("x86-64-v4", "x86-64-v3", "x86-64-v2")``.
+
+    None where the system runs no native code (``lacking``) or does not say what the processor has.
+    """
+    if flags is None:
+        flags = frozenset() if _lacking_system() else cpu_flags()
     found: list[str] = []
     for level, needed in X86_LEVELS.items():
         if not needed <= flags:
@@ -1101,6 +1155,11 @@ def thread_count() -> int:
         if not (text.isdecimal() and 1 <= int(text) <= 4096):
             raise ArgumentError(f"JITGRAPH_NUM_THREADS={text!r} is not a number from 1 to 4096")
         return int(text)
+    return processors()
+
+
+def processors() -> int:
+    """How many processors this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -1221,15 +1280,14 @@ class Runtime:
         self._pool: Pool | None = None
         self._lock = threading.RLock()
         self.settled = False
-        self.signals = _Guarded(ctypes.pythonapi.PyErr_CheckSignals, INTERRUPTED, _POLLS)
-        self._poll = _ASKED_TYPE(self.signals.ask)
-        self.host = Host(
-            abi_version=ABI_VERSION,
-            alloc=_address(_libc.malloc),
-            free=_address(_libc.free),
-            poll=_address(self._poll),
-            syscall=_address(_libc.syscall),
-        )
+        self.host = Host(abi_version=ABI_VERSION)
+        if _libc is not None:
+            self.signals = _Guarded(ctypes.pythonapi.PyErr_CheckSignals, INTERRUPTED, _POLLS)
+            self._poll = _ASKED_TYPE(self.signals.ask)
+            self.host.alloc = _address(_libc.malloc)
+            self.host.free = _address(_libc.free)
+            self.host.poll = _address(self._poll)
+            self.host.syscall = _address(_libc.syscall)
         _runtimes.add(self)
 
     def attach(self, image: Image) -> None:
@@ -1240,7 +1298,7 @@ class Runtime:
             if self.settled:
                 return
             workers = (thread_count() if self._threads is None else self._threads) - 1
-            if workers > 0 and sys.platform == "linux":
+            if workers > 0:
                 self._pool = Pool(image, workers)
                 self.host.pool = self._pool.address
                 weakref.finalize(self, self._pool.dismiss)
@@ -2006,7 +2064,7 @@ class Artifact:
                 return level, self.read(_get(native, level, str, f"{MANIFEST}, entry {entry!r}, native"))
         raise LoadError(
             f"{entry!r} has native code for {', '.join(sorted(native)) or 'no target'}, but this machine runs "
-            f"{', '.join(levels) or 'none of the known levels'}; save the model again for one of these"
+            + (f"{', '.join(levels)}; save the model again for one of these" if levels else f"none: {lacking()}")
         )
 
     def weights(self) -> dict[str, Array]:
@@ -2027,7 +2085,8 @@ class Model:
         levels = cpu_levels()
         if level is not None:
             if level not in levels:
-                raise LoadError(f"this machine does not run {level!r}; it runs {', '.join(levels) or 'no known level'}")
+                others = f"it runs {', '.join(levels)}" if levels else lacking()
+                raise LoadError(f"this machine does not run {level!r}; {others}")
             levels = (level,)
         self.metadata = artifact.metadata()
         weights = artifact.weights()

@@ -6,7 +6,6 @@ What they are and their order follow from the text alone, so an image does not d
 from __future__ import annotations
 
 import itertools
-import os
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -14,6 +13,7 @@ from functools import partial
 from jitgraph.codegen.llvm import machine, math_functions, panel_library, pool, ranges
 from jitgraph.codegen.llvm.units import units
 from jitgraph.ir.target import Target
+from jitgraph.runtime import loader
 
 Task = Callable[[], bytes]
 
@@ -30,7 +30,7 @@ def objects_of(llvm_ir: str, target: Target) -> list[bytes]:
 
 def in_threads(tasks: Sequence[Task]) -> list[bytes]:
     """The results of all tasks, in their order; this thread and others each take the next one that nobody has."""
-    helpers = min(len(tasks), len(os.sched_getaffinity(0))) - 1
+    helpers = min(len(tasks), loader.processors()) - 1
     results: dict[int, bytes] = {}
     failures: dict[int, BaseException] = {}
     numbers = itertools.count()

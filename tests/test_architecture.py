@@ -29,7 +29,7 @@ FLOORS: list[tuple[int, str]] = [  # the first pattern that fits a module's name
         r"|saved(\..*)?|opt|debug",
     ),
     (8, r"nn(\..*)?|optim(\..*)?|data(\..*)?|random|special|amp"),
-    (9, r"__init__|__main__|onnx|cli"),
+    (9, r"__init__|__main__|public_names|onnx|cli"),
 ]
 HEAVY = {"llvmlite": r"codegen\.llvm\..*", "networkx": r"passes\.partition", "numba": r"$^", "pycuda": r"$^"}
 

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OTHER_PYTHONS ?= 3.12 3.13
 
-.PHONY: demo test nightly lint bench mutants clean
+.PHONY: demo test nightly lint bench mutants wheel clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/digits.py
@@ -33,12 +33,19 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python tests/public_types.py
 
 bench: $(STAMP)
 	$(BIN)/python -m bench
 
 mutants: $(STAMP)
 	$(BIN)/python tests/mutants/run.py
+
+# The source distribution, the wheel made from it, and both tried: an empty environment runs the demo from elsewhere.
+wheel: $(STAMP)
+	rm -rf dist
+	$(BIN)/python -m build --quiet --outdir dist .
+	$(BIN)/python tests/wheel.py dist
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -5,9 +5,12 @@ Names load their modules when they are first used, so that importing the package
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from jitgraph.runtime import forks
+
+if TYPE_CHECKING:
+    from jitgraph.public_names import *  # noqa: F403  (what ``__getattr__`` finds, for type checkers)
 
 __version__ = "0.1.0"
 
@@ -49,6 +52,11 @@ _SUBMODULES: Final = frozenset(
         "weak_ints",
     ]
 )
+
+_PUBLIC_SUBMODULES: Final = (
+    *("autograd", "data", "debug", "errors", "ir", "nn", "optim", "random", "runtime", "special", "tree"),
+)
+_CONSTANTS: Final = ("e", "inf", "nan", "newaxis", "pi")
 
 _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where it is called otherwise there
     "Tensor": "jitgraph.tensor",
@@ -101,11 +109,13 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
 }
 
 
-def __getattr__(name: str) -> Any:
+def _found(name: str) -> Any:
     if name in _SUBMODULES:
         if name == "ir":
             forks.module("jitgraph.ops")  # hands the op table down, so that jg.ir.parse knows every op
         return forks.module(f"jitgraph.{name}")
+    if name == "__all__":
+        return _public()
     if name.startswith("__"):
         raise AttributeError(name)
     functions = forks.module("jitgraph.functions").FUNCTIONS  # attaches the methods of Tensor, too
@@ -122,6 +132,15 @@ def __getattr__(name: str) -> Any:
     return found
 
 
-def __dir__() -> list[str]:
+def _public() -> list[str]:
+    """The names that docs/api.md lists; what else can be reached may change at any time."""
     functions = forks.module("jitgraph.functions").FUNCTIONS
-    return sorted({*globals(), *_SUBMODULES, *_NAMES, *functions})
+    return sorted({*_CONSTANTS, *_PUBLIC_SUBMODULES, *_NAMES, *functions})
+
+
+def __dir__() -> list[str]:
+    return sorted({*_public(), *(name for name in globals() if name.startswith("__"))})
+
+
+if not TYPE_CHECKING:  # type checkers shall miss what is not there
+    __getattr__ = _found

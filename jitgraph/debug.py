@@ -6,6 +6,8 @@ from typing import Any
 
 from jitgraph.tracing.record.printing import debug_print
 
+__all__ = ["print"]
+
 
 def print(format: str, /, *args: Any, **kwargs: Any) -> None:
     """Print ``format.format(*args, **kwargs)`` and a newline, now or, inside ``@jg.trace`` or ``@jg.script``, each time

@@ -14,7 +14,7 @@ import numpy as np
 
 from jitgraph import config
 from jitgraph.dtypes import is_float
-from jitgraph.errors import DeviceError
+from jitgraph.errors import CompileError, DeviceError
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.ir.graph import Attrs
@@ -66,7 +66,7 @@ class EagerKernels:
         if self._native is None or self._native[0] != asked:
             try:
                 self._native = asked, Target.host().fma
-            except DeviceError:
+            except (CompileError, DeviceError):
                 self._native = asked, False
         return self._native[1]
 

@@ -26,6 +26,8 @@ from jitgraph.lifting import TensorLike
 from jitgraph.ops.distributions import words_used
 from jitgraph.tensor import Tensor
 
+__all__ = ["Generator", "bernoulli", "normal", "permutation", "randint", "seed", "uniform"]
+
 
 class Generator:
     """A stream of random numbers of its own; ``jg.random``'s functions use a global one."""

@@ -69,7 +69,7 @@ def polygamma(n: int, x: TensorLike) -> Tensor:
 def logit(x: TensorLike) -> Tensor:
     """log(x / (1 - x)), the inverse of ``expit``; infinite at 0 and 1, NaN outside."""
     probability = wrap(value_of(x))
-    return log(probability) - log1p(-probability)  # type: ignore[no-any-return]
+    return log(probability) - log1p(-probability)
 
 
 def xlogy(x: TensorLike, y: TensorLike) -> Tensor:

@@ -14,6 +14,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from jitgraph.errors import JitgraphError
 from jitgraph.records import dataclass
 
+__all__ = ["TreeDef", "flatten", "flatten_with_paths", "map_leaves", "register", "register_leaf"]
+
 
 class Item(NamedTuple):
     """A step of a path: ``[key]``."""

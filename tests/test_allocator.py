@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.runtime import loader
 from jitgraph.runtime.loader.calls import MOST_ARENA
+from jitgraph.runtime.loader.memory import Allocator
 
 MIB = 1 << 20
 
@@ -24,14 +24,14 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def filled(allocator: loader.Allocator, size: int) -> Any:
+def filled(allocator: Allocator, size: int) -> Any:
     array = allocator.empty((size,), np.dtype(np.uint8), size)
     array[:] = 1
     return array
 
 
 def test_large_blocks_are_kept_up_to_the_limit() -> None:
-    allocator = loader.Allocator(limit=10 * MIB)
+    allocator = Allocator(limit=10 * MIB)
     held = [filled(allocator, 2 * MIB) for _ in range(9)]
     assert allocator.kept_bytes() == 0
     held.clear()
@@ -39,7 +39,7 @@ def test_large_blocks_are_kept_up_to_the_limit() -> None:
 
 
 def test_what_goes_back_is_no_longer_resident() -> None:
-    allocator = loader.Allocator(limit=0)
+    allocator = Allocator(limit=0)
     before = resident()
     held = [filled(allocator, size * MIB) for size in (1, 3, 8, 20)]
     assert resident() - before > 31 * MIB
@@ -50,7 +50,7 @@ def test_what_goes_back_is_no_longer_resident() -> None:
 
 
 def test_sizes_asked_for_longest_ago_go_first() -> None:
-    allocator = loader.Allocator(limit=24 * MIB)
+    allocator = Allocator(limit=24 * MIB)
     addresses = {}
     for size in (4, 8, 10, 4):
         addresses[size] = filled(allocator, size * MIB).ctypes.data
@@ -61,7 +61,7 @@ def test_sizes_asked_for_longest_ago_go_first() -> None:
 
 
 def test_the_last_size_keeps_two_blocks_whatever_the_limit() -> None:
-    allocator = loader.Allocator(limit=MIB)
+    allocator = Allocator(limit=MIB)
     for _ in range(3):
         held = [filled(allocator, 16 * MIB) for _ in range(3)]
         held.clear()
@@ -70,7 +70,7 @@ def test_the_last_size_keeps_two_blocks_whatever_the_limit() -> None:
 
 @pytest.mark.parametrize("size", [64, 4096, 65 * 1024, 900 * 1024])
 def test_small_blocks_keep_a_mebibyte_of_each_size(size: int) -> None:
-    allocator = loader.Allocator()
+    allocator = Allocator()
     held = [filled(allocator, size) for _ in range(3 * MIB // size + 3)]
     held.clear()
     (kind,) = allocator._classes.values()
@@ -78,7 +78,7 @@ def test_small_blocks_keep_a_mebibyte_of_each_size(size: int) -> None:
 
 
 def test_no_two_threads_get_the_same_memory() -> None:
-    allocator = loader.Allocator(limit=4 * MIB)
+    allocator = Allocator(limit=4 * MIB)
     wrong: list[int] = []
 
     def work(number: int) -> None:

@@ -31,7 +31,7 @@ FLOORS: list[tuple[int, str]] = [  # the first pattern that fits a module's name
         r"|saved(\..*)?|opt|debug",
     ),
     (8, r"nn(\..*)?|optim(\..*)?|data(\..*)?|random|special|amp"),
-    (9, r"__init__|__main__|standalone(\..*)?|onnx|cli"),
+    (9, r"__init__|__main__|standalone(\..*)?|public_names|onnx|cli"),
 ]
 HEAVY = {"llvmlite": r"codegen\.llvm\..*", "networkx": r"passes\.partition", "numba": r"$^", "pycuda": r"$^"}
 
@@ -197,6 +197,44 @@ def test_every_flag_is_documented_and_read_in_one_place() -> None:
             "tracing.capture.impure",
         ):  # refused in traces
             assert "os.environ" not in path.read_text(), f"{path} reads the environment"
+
+
+OS_EVERYWHERE = frozenset(
+    [
+        *(
+            "PathLike",
+            "__file__",
+            "close",
+            "environ",
+            "fdopen",
+            "fspath",
+            "fsync",
+            "getenv",
+            "getpid",
+            "pardir",
+            "path",
+        ),
+        *("replace", "scandir", "sep", "unlink", "urandom"),
+    ]
+)
+ASKS_THE_SYSTEM = {("sys", "platform"), ("ctypes", "pythonapi"), ("signal", "setitimer")}
+BY_SYSTEM = frozenset(["fcntl", "grp", "msvcrt", "platform", "posix", "pwd", "resource", "select", "termios", "winreg"])
+
+
+def test_operating_systems_are_asked_in_one_place() -> None:
+    """And in the loader, which imports nothing of the package."""
+    for path in SOURCES:
+        if module_name(path) in ("runtime.loader", "runtime.system"):
+            continue
+        for line, imported in imports(path):
+            assert imported.split(".")[0] not in BY_SYSTEM, f"{path}:{line} imports {imported}; see runtime/system.py"
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                owner, name = node.value.id, node.attr
+                asks = (owner == "os" and name not in OS_EVERYWHERE) or (owner, name) in ASKS_THE_SYSTEM
+                assert not asks, f"{path}:{node.lineno} uses {owner}.{name}; see runtime/system.py"
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                assert not node.value.startswith("/proc"), f"{path}:{node.lineno} reads {node.value}"
 
 
 def test_files_are_small() -> None:

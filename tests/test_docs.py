@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
+
+import jitgraph
+from jitgraph.tracing.capture.layout import SUPPORTED
 
 ROOT = Path(__file__).parent.parent
 TOUR = re.findall(r"`(jitgraph/[\w/]+\.py)`: `([\w.]+)`", (ROOT / "docs" / "tour.md").read_text())
@@ -42,8 +46,36 @@ def test_the_tour_is_short_and_in_order() -> None:
     assert len(TOUR) >= len(steps)
 
 
-@pytest.mark.parametrize("document", ["README.md", *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))])
+DOCUMENTS = [p.relative_to(ROOT).as_posix() for folder in (ROOT, ROOT / "docs") for p in sorted(folder.glob("*.md"))]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
 def test_files_named_in_documents_exist(document: str) -> None:
     path = ROOT / document
     for name in re.findall(r"`((?:jitgraph|tests|bench|docs|examples)/[\w./]+\.\w+)`", path.read_text()):
         assert (ROOT / name).exists(), f"{document} names {name}"
+    for name in re.findall(r"\]\((?!https?:)([^)#]+)\)", path.read_text()):
+        assert (path.parent / name).exists(), f"{document} points to {name}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_targets_of_make_in_documents_exist(document: str) -> None:
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for name in re.findall(r"(?:`|^ {4})make ([\w-]+)", (ROOT / document).read_text(), re.MULTILINE):
+        assert name in targets, f"{document} names make {name}"
+
+
+def test_python_versions_are_those_that_the_tests_run_on() -> None:
+    """One range: what pip allows, what tracing knows, what `make nightly` tries beside the oldest."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    last = SUPPORTED[-1]
+    assert project["requires-python"] == f">={SUPPORTED[0][0]}.{SUPPORTED[0][1]},<{last[0]}.{last[1] + 1}"
+    assert [c for c in project["classifiers"] if re.search(r":: \d\.\d", c)] == [
+        f"Programming Language :: Python :: {major}.{minor}" for major, minor in SUPPORTED
+    ]
+    (others,) = re.findall(r"^OTHER_PYTHONS \?= (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert others.split() == [f"{major}.{minor}" for major, minor in SUPPORTED[1:]]
+
+
+def test_the_version_is_written_once_for_users() -> None:
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == jitgraph.__version__

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.runtime import whole_file
+from jitgraph.runtime import system
 from jitgraph.runtime.whole_file import replacing
 
-NAMED = "whole_file._unnamed = lambda folder: None\n"
-UNLINKABLE = "whole_file._link = lambda file, part: False\n"
+NAMED = "system.unnamed_file = lambda folder: None\n"
+UNLINKABLE = "system.name_file = lambda file, part: False\n"
 KILL = "os.kill(os.getpid(), signal.SIGKILL)\n"
 
 
@@ -26,9 +26,9 @@ KILL = "os.kill(os.getpid(), signal.SIGKILL)\n"
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Each way in which a file is written: without a name, with one, or copied at the end."""
     if request.param == "named":
-        monkeypatch.setattr(whole_file, "_unnamed", lambda folder: None)
+        monkeypatch.setattr(system, "unnamed_file", lambda folder: None)
     if request.param == "unlinkable":
-        monkeypatch.setattr(whole_file, "_link", lambda file, part: False)
+        monkeypatch.setattr(system, "name_file", lambda file, part: False)
     return str(request.param)
 
 
@@ -38,7 +38,7 @@ def names(folder: Path) -> set[str]:
 
 def killed(code: str, path: Path) -> None:
     """Run ``code``, which must end by SIGKILL, with ``path`` and the module at hand."""
-    start = f"import os, signal\nfrom jitgraph.runtime import whole_file\npath = {str(path)!r}\n"
+    start = f"import os, signal\nfrom jitgraph.runtime import system, whole_file\npath = {str(path)!r}\n"
     done = subprocess.run([sys.executable, "-c", start + code])
     assert done.returncode == -signal.SIGKILL
 

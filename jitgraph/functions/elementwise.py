@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from jitgraph import dtypes, lifting, ops
 from jitgraph.comparing import compare
@@ -13,7 +13,15 @@ from jitgraph.lifting import TensorLike, elementwise
 from jitgraph.tensor import Tensor
 
 
-def _unary(name: str, op: Op, doc: str, *, floating: bool = True) -> Any:
+class _Unary(Protocol):
+    def __call__(self, x: TensorLike) -> Tensor: ...
+
+
+class _Binary(Protocol):
+    def __call__(self, x1: TensorLike, x2: TensorLike) -> Tensor: ...
+
+
+def _unary(name: str, op: Op, doc: str, *, floating: bool = True) -> _Unary:
     def function(x: TensorLike) -> Tensor:
         return elementwise(op, x, floating=floating)
 
@@ -22,7 +30,7 @@ def _unary(name: str, op: Op, doc: str, *, floating: bool = True) -> Any:
     return method(function)
 
 
-def _binary(name: str, op: Op, doc: str, *, floating: bool = False) -> Any:
+def _binary(name: str, op: Op, doc: str, *, floating: bool = False) -> _Binary:
     def function(x1: TensorLike, x2: TensorLike) -> Tensor:
         return elementwise(op, x1, x2, floating=floating)
 
@@ -31,7 +39,7 @@ def _binary(name: str, op: Op, doc: str, *, floating: bool = False) -> Any:
     return method(function)
 
 
-def _comparison(name: str, op: Op, doc: str) -> Any:
+def _comparison(name: str, op: Op, doc: str) -> _Binary:
     def function(x1: TensorLike, x2: TensorLike) -> Tensor:
         return compare(op, x1, x2)
 
@@ -126,7 +134,7 @@ def positive(x: TensorLike) -> Tensor:
 def pow(x1: TensorLike, x2: TensorLike) -> Tensor:
     """x1 to the power x2; integers wrap and take no negative exponent (ValueError)."""
     if lifting.is_scalar(x2) and x2 == 0.5:
-        return sqrt(x1)  # type: ignore[no-any-return]
+        return sqrt(x1)
     dtype = lifting.common_dtype(x1, x2)
     if lifting.is_scalar(x2) and x2 in (1, 2, 3) and not dtypes.is_bool(dtype):
         factor = lifting.wrap(lifting.cast(lifting.value_of(x1, dtype), dtype))
@@ -182,7 +190,7 @@ def signbit(x: TensorLike) -> Tensor:
     value = lifting.value_of(x)
     if dtypes.is_float(value.type.dtype):
         return lifting.wrap(_is_negative(value))
-    return less(lifting.wrap(value), 0) if dtypes.is_signed(value.type.dtype) else isnan(x)  # type: ignore[no-any-return]
+    return less(lifting.wrap(value), 0) if dtypes.is_signed(value.type.dtype) else isnan(x)
 
 
 def _float_operands(x1: TensorLike, x2: TensorLike) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jitgraph import config
-from jitgraph.errors import DeviceError
+from jitgraph.errors import CompileError, DeviceError
 from jitgraph.records import dataclass
 from jitgraph.runtime import loader
 
@@ -50,21 +50,23 @@ class Target:
 
     @staticmethod
     def host() -> Target:
-        """This machine's level, or the one that JITGRAPH_TARGET_CPU names; DeviceError where it cannot run here."""
-        levels = loader.cpu_levels()
+        """This machine's level, or the one that JITGRAPH_TARGET_CPU names; DeviceError where it cannot run here.
+
+        CompileError where this machine runs no native code at all.
+        """
         asked = config.TARGET_CPU.text()
-        if asked:
-            target = Target.named(asked)
+        target = Target.named(asked) if asked else None
+        levels = loader.cpu_levels()
+        if not levels:
+            raise CompileError(
+                loader.lacking(), hint="set JITGRAPH_INTERPRET=1 to run graphs with NumPy; eager calls run as they are"
+            )
+        if target is not None:
             if asked not in levels:
                 raise DeviceError(
                     f"this machine does not run {asked}", hint=f"set JITGRAPH_TARGET_CPU to one of {', '.join(levels)}"
                 )
             return target
-        if not levels:
-            raise DeviceError(
-                "this processor is below x86-64-v2, or is not an x86-64 at all",
-                hint="set JITGRAPH_INTERPRET=1 to run graphs with NumPy",
-            )
         return _TARGETS[levels[0]]
 
 

@@ -12,6 +12,20 @@ from jitgraph.autograd import no_grad
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.tensor import Tensor
 
+__all__ = [
+    "calculate_gain",
+    "constant_",
+    "fans",
+    "kaiming_normal_",
+    "kaiming_uniform_",
+    "normal_",
+    "ones_",
+    "uniform_",
+    "xavier_normal_",
+    "xavier_uniform_",
+    "zeros_",
+]
+
 
 def _write(tensor: Tensor, new: Tensor) -> Tensor:
     with no_grad():

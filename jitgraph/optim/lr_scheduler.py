@@ -8,6 +8,8 @@ from collections.abc import Callable
 from jitgraph.optim.optimizer import Optimizer
 from jitgraph.tracing.host import as_float, host_math
 
+__all__ = ["CosineAnnealingLR", "ExponentialLR", "LRScheduler", "LambdaLR", "StepLR"]
+
 
 class LRScheduler:
     """Base: ``factor_at(epoch, group)`` gives the rate of a group, whose first rate is ``initial_lr``."""

@@ -14,7 +14,6 @@ Locks may be entered again by their own thread, since a signal handler or a fina
 from __future__ import annotations
 
 import importlib
-import os
 import threading
 import time
 import weakref
@@ -22,6 +21,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, Final
+
+from jitgraph.runtime import system
 
 PATIENCE: Final = 1.0
 """Seconds that a fork waits for awaited locks: a thread may be in a native loop that never ends."""
@@ -152,5 +153,4 @@ def _after_in_child() -> None:
         action()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_after_in_child)
+system.at_fork(_before, _after, _after_in_child)

@@ -9,7 +9,6 @@ which ends with the process, wherever that runs.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import secrets
@@ -17,9 +16,9 @@ import shutil
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
+from jitgraph.runtime import system
+
 _SUFFIX: Final = ".part"
-_NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-_MODE: Final = 0o666  # less the umask, as for any new file
 
 
 @contextlib.contextmanager
@@ -30,7 +29,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     target = os.path.abspath(os.fspath(path))
     _remove_leftovers(target)
-    unnamed = _unnamed(os.path.dirname(target))
+    unnamed = system.unnamed_file(os.path.dirname(target))
     if unnamed is None:
         with _named(target) as (file, part):
             yield file
@@ -40,9 +39,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         yield file
         file.flush()
         os.fsync(file.fileno())
-        _lock(file)
+        system.lock_file(file)
         part = _part_of(target)
-        if not _link(file, part):
+        if not system.name_file(file, part):
             with _named(target) as (copy, part):
                 file.seek(0)
                 shutil.copyfileobj(file, copy, 1 << 20)
@@ -58,6 +57,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 def _publish(file: BinaryIO, part: str, target: str) -> None:
     file.flush()
     os.fsync(file.fileno())
+    if not system.RENAMES_OPEN_FILES:
+        file.close()
     os.replace(part, target)
 
 
@@ -70,36 +71,12 @@ def _part_of(target: str) -> str:
     return os.path.join(os.path.dirname(target), f"{_prefix(target)}{secrets.token_hex(8)}{_SUFFIX}")
 
 
-def _unnamed(folder: str) -> BinaryIO | None:
-    """A file in ``folder`` that has no name; None where there is no such thing."""
-    flag = getattr(os, "O_TMPFILE", 0)
-    if not flag:
-        return None
-    try:
-        return open(os.open(folder, flag | os.O_RDWR | os.O_CLOEXEC, _MODE), "w+b")
-    except OSError:  # each file system refuses in its own way; a named file says what is wrong otherwise
-        return None
-
-
-def _link(file: BinaryIO, part: str) -> bool:
-    """Give an unnamed file a name; False where the system cannot."""
-    folder = os.open(os.path.dirname(part), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        # With a folder given, Python calls linkat and so follows the link that /proc has for the file.
-        os.link(f"/proc/self/fd/{file.fileno()}", os.path.basename(part), dst_dir_fd=folder, follow_symlinks=True)
-    except OSError:  # no /proc, or a file system that gives no second name
-        return False
-    finally:
-        os.close(folder)
-    return True
-
-
 @contextlib.contextmanager
 def _named(target: str) -> Iterator[tuple[BinaryIO, str]]:
     """A file under a name of its own beside the target, locked; without the name after an error."""
     part = _part_of(target)
-    with open(os.open(part, _NEW, _MODE), "w+b") as file:
-        _lock(file)
+    with open(part, "x+b") as file:
+        system.lock_file(file)
         if not os.path.exists(part):  # another process took it for a leftover, between its name and its lock
             with _named(target) as other:
                 yield other
@@ -112,12 +89,6 @@ def _named(target: str) -> Iterator[tuple[BinaryIO, str]]:
             raise
 
 
-def _lock(file: BinaryIO) -> None:
-    """Mark a file as one that a living process writes."""
-    with contextlib.suppress(OSError):  # without locks nothing is ever taken for a leftover
-        fcntl.flock(file, fcntl.LOCK_EX)
-
-
 def _remove_leftovers(target: str) -> None:
     """Remove the parts of ``target`` that no living process holds."""
     prefix = _prefix(target)
@@ -126,9 +97,4 @@ def _remove_leftovers(target: str) -> None:
             if not (entry.name.startswith(prefix) and entry.name.endswith(_SUFFIX)):
                 continue
             with contextlib.suppress(OSError):  # locked by its writer, gone meanwhile, or another user's
-                handle = os.open(entry.path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    os.unlink(entry.path)
-                finally:
-                    os.close(handle)
+                system.remove_unless_locked(entry.path)

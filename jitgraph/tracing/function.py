@@ -8,7 +8,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Unpack, overload
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from jitgraph.tracing.arguments import (
     shapes_by_name,
 )
 from jitgraph.tracing.log import Log
-from jitgraph.tracing.options import Options, bytes_of
+from jitgraph.tracing.options import AskedOptions, Options, bytes_of
 from jitgraph.tracing.plan import CallPlan
 from jitgraph.tracing.record.argument_mutation import changes, containers_of, keep
 from jitgraph.tracing.record.recording import Recording, rebuilt
@@ -348,6 +348,10 @@ def _by_name(module: str, name: str) -> Any:
     return found
 
 
+@overload
+def trace(function: Callable[..., Any], **options: Unpack[AskedOptions]) -> Any: ...
+@overload
+def trace(**options: Unpack[AskedOptions]) -> Callable[[Callable[..., Any]], Any]: ...
 def trace(
     function: Callable[..., Any] | None = None,
     *arguments: Any,

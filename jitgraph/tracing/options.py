@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypedDict
 
 from jitgraph.errors import TraceError
 from jitgraph.records import dataclass
 
 _UNITS: Final = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+
+
+class AskedOptions(TypedDict, total=False):
+    """The options as users write them, for type checkers."""
+
+    dynamic_shapes: Mapping[str, Any] | None
+    static_argnames: Sequence[str]
+    static_argnums: Sequence[int]
+    fastmath: bool
+    device: str | None
+    strict: bool
+    verify: bool
+    threads: int | None
+    max_bytes: int | str | None
 
 
 @dataclass(frozen=True, slots=True)

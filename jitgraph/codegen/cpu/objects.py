@@ -6,7 +6,6 @@ What they are and their order follow from the module alone, so an image does not
 from __future__ import annotations
 
 import itertools
-import os
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -17,6 +16,7 @@ from jitgraph.codegen.cpu.units import units
 from jitgraph.codegen.llvm import machine, math_functions
 from jitgraph.codegen.llvm.builder import Module
 from jitgraph.ir.target import Target
+from jitgraph.runtime import loader
 
 Task = Callable[[], bytes]
 
@@ -45,7 +45,7 @@ def objects_of(module: Module, target: Target) -> list[bytes]:
 
 def in_threads(tasks: Sequence[Task]) -> list[bytes]:
     """The results of all tasks, in their order; this thread and others each take the next one that nobody has."""
-    helpers = min(len(tasks), len(os.sched_getaffinity(0))) - 1
+    helpers = min(len(tasks), loader.processors()) - 1
     results: dict[int, bytes] = {}
     failures: dict[int, BaseException] = {}
     numbers = itertools.count()

@@ -20,7 +20,7 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> T
     if not given:
         return zeros(())
     with no_grad():
-        squares = [square(p.grad).sum() for p in given]
+        squares = [square(p.grad).sum() for p in given if p.grad is not None]
         total = squares[0]
         for part in squares[1:]:
             total = total + part

@@ -27,7 +27,7 @@ from jitgraph.runtime.loader.archive import MANIFEST, WEIGHTS
 from jitgraph.runtime.loader.arguments import address_of, is_dense
 from jitgraph.runtime.loader.artifact import FORMAT, FORMAT_VERSION, MAX_GRAPH_BYTES, Artifact
 from jitgraph.runtime.loader.calls import Plan
-from jitgraph.runtime.loader.cpu import cpu_flags, cpu_levels
+from jitgraph.runtime.loader.cpu import cpu_flags, cpu_levels, lacking
 from jitgraph.runtime.loader.dtypes import Array, dtype_named
 from jitgraph.runtime.loader.entry import Entry
 from jitgraph.runtime.loader.errors import CHECK_KINDS, ArgumentError, JitgraphError, LoadError
@@ -35,7 +35,7 @@ from jitgraph.runtime.loader.guarded import CallbackFunction
 from jitgraph.runtime.loader.host import Runtime, process_runtime
 from jitgraph.runtime.loader.image import EXPORTS, HEADER_BYTES, MACHINE_X86_64, Image, ImageHeader
 from jitgraph.runtime.loader.model import Model, load, verify_state
-from jitgraph.runtime.loader.pool import thread_count
+from jitgraph.runtime.loader.pool import processors, thread_count
 from jitgraph.runtime.loader.prints import PRINT_STYLES, Print, PrintOperand, print_text, tensor_text
 from jitgraph.runtime.loader.signatures import Check, Signature
 from jitgraph.runtime.loader.sizes import Constraint, Expression
@@ -94,9 +94,11 @@ __all__ = [
     "default_of",
     "dtype_named",
     "is_dense",
+    "lacking",
     "load",
     "print_text",
     "process_runtime",
+    "processors",
     "read_safetensors",
     "tensor_text",
     "thread_count",

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from jitgraph.runtime.loader.archive import AGAIN, MANIFEST, WEIGHTS, read_members
+from jitgraph.runtime.loader.cpu import lacking
 from jitgraph.runtime.loader.dtypes import Array
 from jitgraph.runtime.loader.errors import LoadError
 from jitgraph.runtime.loader.json_objects import MAX_JSON_BYTES, Json, get_typed, parse_json
@@ -118,7 +119,7 @@ class Artifact:
                 return level, self.read(get_typed(native, level, str, f"{MANIFEST}, entry {entry!r}, native"))
         raise LoadError(
             f"{entry!r} has native code for {', '.join(sorted(native)) or 'no target'}, but this machine runs "
-            f"{', '.join(levels) or 'none of the known levels'}; save the model again for one of these"
+            + (f"{', '.join(levels)}; save the model again for one of these" if levels else f"none: {lacking()}")
         )
 
     def weights(self) -> dict[str, Array]:

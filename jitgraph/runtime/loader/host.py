@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
-import sys
 import threading
 import weakref
 from typing import Final
@@ -28,15 +27,14 @@ class Runtime:
         self._pool: Pool | None = None
         self._lock = threading.RLock()
         self.settled = False
-        self.signals = Guarded(ctypes.pythonapi.PyErr_CheckSignals, INTERRUPTED, _POLLS)
-        self._poll = ASKED_TYPE(self.signals.ask)
-        self.host = Host(
-            abi_version=ABI_VERSION,
-            alloc=function_address(libc.malloc),
-            free=function_address(libc.free),
-            poll=function_address(self._poll),
-            syscall=function_address(libc.syscall),
-        )
+        self.host = Host(abi_version=ABI_VERSION)
+        if libc is not None:
+            self.signals = Guarded(ctypes.pythonapi.PyErr_CheckSignals, INTERRUPTED, _POLLS)
+            self._poll = ASKED_TYPE(self.signals.ask)
+            self.host.alloc = function_address(libc.malloc)
+            self.host.free = function_address(libc.free)
+            self.host.poll = function_address(self._poll)
+            self.host.syscall = function_address(libc.syscall)
         _runtimes.add(self)
 
     def attach(self, image: Image) -> None:
@@ -47,7 +45,7 @@ class Runtime:
             if self.settled:
                 return
             workers = (thread_count() if self._threads is None else self._threads) - 1
-            if workers > 0 and sys.platform == "linux":
+            if workers > 0:
                 self._pool = Pool(image, workers)
                 self.host.pool = self._pool.address
                 weakref.finalize(self, self._pool.dismiss)

@@ -7,8 +7,10 @@ import mmap
 import os
 import platform
 import struct
+import sys
 import weakref
 from collections.abc import Mapping
+from functools import cache
 from typing import Final, NamedTuple
 
 from jitgraph.runtime.loader.abi import ABI_VERSION, libc
@@ -91,6 +93,40 @@ def machine_here() -> int:
     return _MACHINES.get(platform.machine().lower(), 0)
 
 
+def _new_pages(size: int) -> int:
+    """The address of new memory that can be written, in pages of its own."""
+    private_anonymous = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    address = libc.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, private_anonymous, -1, 0)
+    if address in (None, ctypes.c_void_p(-1).value):
+        raise MemoryError(f"cannot map {size} bytes for native code: {os.strerror(ctypes.get_errno())}")
+    return int(address)
+
+
+def _refused_execution(address: int, size: int) -> str:
+    """Let mapped memory be executed and no longer written; why the system does not, or the empty string."""
+    if libc.mprotect(address, size, mmap.PROT_READ | mmap.PROT_EXEC) == 0:
+        return ""
+    return f"the system does not let memory be executable: {os.strerror(ctypes.get_errno())}"
+
+
+@cache
+def _refused_here() -> str:
+    """Why this system refuses memory that was written to be executed, tried on one page; empty where it does not."""
+    address = _new_pages(mmap.PAGESIZE)
+    try:
+        return _refused_execution(address, mmap.PAGESIZE)
+    finally:
+        libc.munmap(address, mmap.PAGESIZE)
+
+
+def lacking_system() -> str:
+    """What native code needs of a system and this one lacks, in words; empty where it lacks nothing."""
+    if libc is None or sys.platform != "linux" or machine_here() != MACHINE_X86_64 or sys.maxsize < 2**32:
+        here = f"{platform.system()} on {platform.machine()}, {8 * ctypes.sizeof(ctypes.c_void_p)} bits"
+        return f"native code needs 64-bit Linux on x86-64, and this is {here}"
+    return _refused_here()
+
+
 class Image:
     """Native code in memory: written, then protected for execution, never both at once.
 
@@ -102,17 +138,15 @@ class Image:
         self.header = ImageHeader.parse(data)
         if self.header.machine != machine_here():
             raise LoadError(f"the native image is for machine {self.header.machine}, this is a {platform.machine()}")
+        if lacking := lacking_system():
+            raise LoadError(lacking)
         size = self.header.total
-        private_anonymous = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-        address = libc.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, private_anonymous, -1, 0)
-        if address in (None, ctypes.c_void_p(-1).value):
-            raise MemoryError(f"cannot map {size} bytes for native code: {os.strerror(ctypes.get_errno())}")
+        self.address = _new_pages(size)
         # Not at exit: pool threads may still stand in the code then.
-        weakref.finalize(self, libc.munmap, address, size).atexit = False
-        ctypes.memmove(address, bytes(data), size)
-        if libc.mprotect(address, size, mmap.PROT_READ | mmap.PROT_EXEC) != 0:
-            raise LoadError(f"the system does not let memory be executable: {os.strerror(ctypes.get_errno())}")
-        self.address = int(address)
+        weakref.finalize(self, libc.munmap, self.address, size).atexit = False
+        ctypes.memmove(self.address, bytes(data), size)
+        if refused := _refused_execution(self.address, size):
+            raise LoadError(refused)
 
     def export(self, name: str) -> int:
         """The address of one of EXPORTS, or 0 where the image lacks it."""

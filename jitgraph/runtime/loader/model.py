@@ -11,7 +11,7 @@ from typing import Any
 
 from jitgraph.runtime.loader.archive import AGAIN, WEIGHTS
 from jitgraph.runtime.loader.artifact import Artifact
-from jitgraph.runtime.loader.cpu import cpu_levels
+from jitgraph.runtime.loader.cpu import cpu_levels, lacking
 from jitgraph.runtime.loader.dtypes import Array, dtype_named
 from jitgraph.runtime.loader.entry import Entry
 from jitgraph.runtime.loader.errors import ArgumentError, LoadError
@@ -28,7 +28,8 @@ class Model:
         levels = cpu_levels()
         if level is not None:
             if level not in levels:
-                raise LoadError(f"this machine does not run {level!r}; it runs {', '.join(levels) or 'no known level'}")
+                others = f"it runs {', '.join(levels)}" if levels else lacking()
+                raise LoadError(f"this machine does not run {level!r}; {others}")
             levels = (level,)
         self.metadata = artifact.metadata()
         weights = artifact.weights()

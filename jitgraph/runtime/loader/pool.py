@@ -22,6 +22,11 @@ def thread_count() -> int:
         if not (text.isdecimal() and 1 <= int(text) <= 4096):
             raise ArgumentError(f"JITGRAPH_NUM_THREADS={text!r} is not a number from 1 to 4096")
         return int(text)
+    return processors()
+
+
+def processors() -> int:
+    """How many processors this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

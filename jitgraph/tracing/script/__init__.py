@@ -38,13 +38,14 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, MethodType
-from typing import Any, Final
+from typing import Any, Final, Unpack, overload
 from weakref import WeakSet
 
 from jitgraph.errors import ScriptError, withdraw
 from jitgraph.ir import context
 from jitgraph.location import Location
 from jitgraph.tracing.function import BoundFunction, TracedFunction, trace
+from jitgraph.tracing.options import AskedOptions
 from jitgraph.tracing.record.recorder import ConcretisationError
 from jitgraph.tracing.script import staging
 from jitgraph.tracing.script.callees import bound_call, staged
@@ -55,6 +56,10 @@ __all__ = ["script", "staging"]
 _ENTRIES: Final[WeakSet[Callable[..., Any]]] = WeakSet()  # what _entry made
 
 
+@overload
+def script(function: Callable[..., Any], **options: Unpack[AskedOptions]) -> Any: ...
+@overload
+def script(**options: Unpack[AskedOptions]) -> Callable[[Callable[..., Any]], Any]: ...
 def script(
     function: Callable[..., Any] | None = None,
     *,

@@ -1,0 +1,55 @@
+"""Measurements can be imported, each by itself, so that a change of the package cannot break them unseen.
+
+Peers (PyTorch, JAX, ONNX Runtime) are no dependencies, and importing asks for none of them.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+NAMES = sorted(path.stem for path in (ROOT / "bench").glob("*.py") if not path.stem.startswith("__"))
+PEERS = ("torch", "jax", "onnxruntime")
+EXACT = {"accuracy", "fit_math"}  # they compare with mpmath
+
+
+def test_each_measurement_is_listed() -> None:
+    from bench.__main__ import NAMES as LISTED
+
+    assert set(LISTED) <= set(NAMES)
+
+
+def test_every_module_can_be_imported_without_peers() -> None:
+    import_each(sorted(set(NAMES) - EXACT))
+
+
+def test_what_needs_exact_numbers_can_be_imported() -> None:
+    pytest.importorskip("mpmath")
+    import_each(sorted(EXACT))
+
+
+def import_each(names: list[str]) -> None:
+    """Each in a fork of one process that has loaded what all share."""
+    code = (
+        "import importlib, os, sys, numpy, jitgraph as jg\n"
+        "jg.nn, jg.trace, jg.compiler\n"
+        f"sys.modules.update(dict.fromkeys({PEERS}))\n"
+        f"for name in {names}:\n"
+        "    if os.fork() == 0:\n"
+        "        importlib.import_module(f'bench.{name}')\n"
+        "        os._exit(0)\n"
+        "    assert os.waitstatus_to_exitcode(os.wait()[1]) == 0, name\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", ["no_such_measurement"])
+def test_an_unknown_name_is_told(name: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "bench", name], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "no measurement" in done.stdout

@@ -46,6 +46,7 @@ from jitgraph.errors import LoadError as LoadError
 from jitgraph.errors import NumberError as NumberError
 from jitgraph.errors import ScriptError as ScriptError
 from jitgraph.errors import ShapeError as ShapeError
+from jitgraph.errors import SharingError as SharingError
 from jitgraph.errors import TraceError as TraceError
 from jitgraph.errors import UndecidedError as UndecidedError
 from jitgraph.errors import UnsupportedOp as UnsupportedOp

@@ -493,3 +493,34 @@ def test_a_body_may_use_a_name_anew() -> None:
     refused(read_after, "the variable 'step' is read but has another type after the loop at", "than before it")
     refused(sometimes, "the variable 'step' is f64[3] in the if branch and f64[] in the else branch")
     refused(read_before, "the variable 'step' is f64[] when the loop starts and becomes f64[3]")
+
+
+def test_functions_of_one_name_on_both_sides() -> None:
+    def apart(x: Any, n: Any) -> Any:
+        def scaled(y: Any) -> Any:
+            return y * n
+
+        x = scaled(x)
+        if x.sum() > 1:
+            return x
+
+        def scaled(y: Any) -> Any:
+            return y - n
+
+        return scaled(x)
+
+    def read_after(x: Any, n: Any) -> Any:
+        if x.sum() > 1:
+
+            def scaled(y: Any) -> Any:
+                return y * n
+
+        else:
+
+            def scaled(y: Any) -> Any:
+                return y - n
+
+        return scaled(x)
+
+    agree(apart)
+    refused(read_after, "the variable 'scaled' is read but is another function on each side of the statement at")

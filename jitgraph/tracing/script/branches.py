@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
+from types import FunctionType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from jitgraph import dtypes, lifting, ops, tree
@@ -246,7 +247,7 @@ def _merged(sides: Sides, live: Sequence[str]) -> tuple[Results, dict[Name, Merg
         merge = _merge(a, b, homes)
         if merge is not None:
             merges[name] = merge
-        elif isinstance(name, Entry) or name in live or not name.isidentifier():
+        elif isinstance(name, Entry) or not name.isidentifier() or (name in live and not _are_functions(a, b)):
             raise ScriptError(
                 f"{title(name)} is {first.record(describe, a)} in the {sides.words[0]} and "
                 f"{second.record(describe, b)} in the {sides.words[1]}{sides.where(name)}",
@@ -254,8 +255,18 @@ def _merged(sides: Sides, live: Sequence[str]) -> tuple[Results, dict[Name, Merg
             )
         else:
             results[name] = UNBOUND
-            drop(name, f"has types that differ between the sides of {Location.of_user()}")
+            what = (
+                "is another function on each side"
+                if _are_functions(a, b)
+                else "has types that differ between the sides"
+            )
+            drop(name, f"{what} of the statement at {Location.of_user()}")
     return results, merges
+
+
+def _are_functions(a: Any, b: Any) -> bool:
+    """Whether a name holds functions, which nobody can choose between; reading it is the fault, if anybody does."""
+    return isinstance(a, FunctionType) and isinstance(b, FunctionType)
 
 
 def _merge(a: Any, b: Any, homes: tuple[Region, Region]) -> Merge | None:

@@ -6,7 +6,9 @@ uint64. Floats are compared in the promoted dtype, as everywhere.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
+
+import numpy as np
 
 from jitgraph import dtypes, lifting, ops
 from jitgraph.dtypes import DType
@@ -14,20 +16,17 @@ from jitgraph.ir.op import Op
 from jitgraph.lifting import TensorLike
 from jitgraph.tensor import Tensor
 
-_SWAPPED: Final[dict[str, Op]] = {"eq": ops.eq, "ne": ops.ne, "lt": ops.gt, "le": ops.ge, "gt": ops.lt, "ge": ops.le}
-_OF_SMALLER: Final = frozenset({"ne", "lt", "le"})  # what is true of a number and a greater one
-
 
 def compare(op: Op, x: TensorLike, y: TensorLike) -> Tensor:
     """``op`` (eq, ne, lt, le, gt or ge) of two operands."""
     if _stands_for_int(x) and not _stands_for_int(y):
-        return compare(_SWAPPED[op.name], y, x)
+        return compare(ops.SWAPPED[op], y, x)
     if _stands_for_int(y) and not lifting.is_weak(x) and not dtypes.is_float(lifting.dtype_of(x)):
         return _with_int(op, x, y)
     if lifting.is_weak(x) or lifting.is_weak(y) or not _apart(lifting.dtype_of(x), lifting.dtype_of(y)):
         return lifting.elementwise(op, x, y)
     if dtypes.is_signed(lifting.dtype_of(y)):
-        return compare(_SWAPPED[op.name], y, x)
+        return compare(ops.SWAPPED[op], y, x)
     return _signed_with_uint64(op, x, y)
 
 
@@ -55,8 +54,13 @@ def _with_int(op: Op, x: TensorLike, number: Any) -> Tensor:
     if least <= number <= greatest:
         return lifting.elementwise(op, x, number)
     value = lifting.value_of(x)
-    answer = (op.name in _OF_SMALLER) if number > 0 else (op.name in ("ne", "gt", "ge"))
+    answer = _of_numbers(op, 0, 1) if number > 0 else _of_numbers(op, 1, 0)
     return lifting.wrap(lifting.constant(answer, dtypes.bool_, value.shape))
+
+
+def _of_numbers(op: Op, x: int, y: int) -> bool:
+    assert op.evaluate is not None
+    return bool(op.evaluate(np.int64(x), np.int64(y)))
 
 
 def _signed_with_uint64(op: Op, x: TensorLike, y: TensorLike) -> Tensor:
@@ -66,4 +70,4 @@ def _signed_with_uint64(op: Op, x: TensorLike, y: TensorLike) -> Tensor:
     signed, unsigned = lifting.broadcast_to(signed, shape), lifting.broadcast_to(unsigned, shape)
     negative = ops.lt(signed, lifting.constant(0, signed.dtype, shape))
     alike = op(lifting.cast(signed, dtypes.uint64), unsigned)
-    return lifting.wrap(ops.select(negative, lifting.constant(op.name in _OF_SMALLER, dtypes.bool_, shape), alike))
+    return lifting.wrap(ops.select(negative, lifting.constant(_of_numbers(op, 0, 1), dtypes.bool_, shape), alike))

@@ -86,7 +86,7 @@ def _shapes(op: Op, arrays: Sequence[Array], attrs: Attrs) -> tuple[_Shape, ...]
     """The shapes of the operands for which a kernel is compiled, with a name for each extent that is any number."""
     if op.reduction is not None:
         return (tuple(_named(extent, f"n{axis}") for axis, extent in enumerate(arrays[0].shape)),)
-    return _dot_shapes(arrays, attrs) if op.name == "dot" else _conv_shapes(arrays, attrs)
+    return _dot_shapes(arrays, attrs) if op.lowering == "dot" else _conv_shapes(arrays, attrs)
 
 
 def _dot_shapes(arrays: Sequence[Array], attrs: Attrs) -> tuple[_Shape, ...]:

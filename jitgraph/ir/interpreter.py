@@ -12,6 +12,7 @@ from jitgraph.dtypes import SHORT_NAMES
 from jitgraph.errors import ArgumentError, DTypeError, GraphError
 from jitgraph.ir import dims
 from jitgraph.ir.attributes import substitute_attrs
+from jitgraph.ir.control import execute
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.sizes import bind_sizes
 from jitgraph.ir.types import TensorType, Type
@@ -77,43 +78,28 @@ class _Interpreter:
         if node not in self.attrs:
             self.attrs[node] = substitute_attrs(node.attrs, self.sizes)
         attrs: dict[str, Any] = self.attrs[node]
-        match node.op.name:
-            case "cond":
-                return self.run(node.regions[0 if inputs[0] else 1], inputs[1:])
-            case "while":
-                return self.loop(node, inputs, attrs)
-            case "scan":
-                return self.scan(node, inputs, attrs)
+        if node.op.control is not None:
+            types = [value.type for value in node.outputs]
+            return execute(node.op.control(*node.regions, **attrs), self, inputs, types)
         if node.op.evaluate is not None:
             result = node.op.evaluate(*inputs, **attrs)
             return result if isinstance(result, tuple) else (result,)
-        if len(node.regions) == 1 and len(node.regions[0].inputs) == len(inputs):  # composite, call, fused
+        if len(node.regions) == 1 and len(node.regions[0].inputs) == len(inputs):  # a composite
             return self.run(node.regions[0], inputs)
         raise GraphError(f"{node.op.name} cannot be evaluated", location=node.location, hint="run the passes first")
 
-    def loop(self, node: Node, inputs: list[Held], attrs: Mapping[str, Any]) -> list[Held]:
-        condition, body = node.regions
-        carries, invariants = inputs[: attrs["num_carries"]], inputs[attrs["num_carries"] :]
-        while self.run(condition, [*carries, *invariants])[0]:
-            carries = self.run(body, [*carries, *invariants])
-        return carries
+    def is_true(self, value: Held) -> bool:
+        return bool(value)
 
-    def scan(self, node: Node, inputs: list[Held], attrs: Mapping[str, Any]) -> list[Held]:
-        (body,) = node.regions
-        num_carries, last = attrs["num_carries"], attrs["num_carries"] + attrs["num_xs"]
-        carries, xs, invariants = inputs[:num_carries], inputs[num_carries:last], inputs[last:]
-        stacked = [self.empty(value.type) for value in node.outputs[num_carries:]]
-        steps = range(attrs["length"])
-        for i in reversed(steps) if attrs["reverse"] else steps:
-            results = self.run(body, [*carries, *(x[i] for x in map(np.asarray, xs)), *invariants])
-            carries = results[:num_carries]
-            for whole, item in zip(stacked, results[num_carries:], strict=True):
-                whole[i] = item
-        return [*carries, *stacked]
+    def slice(self, x: Held, i: int) -> Held:
+        return np.asarray(x)[i]
 
-    def empty(self, type: Type) -> NDArray[Any]:
+    def rows(self, type: Type, length: int) -> NDArray[Any]:
         assert isinstance(type, TensorType)
         return np.empty(self.shape(type), type.dtype)
+
+    def stacked(self, rows: NDArray[Any], type: Type) -> NDArray[Any]:
+        return rows
 
     def shape(self, type: TensorType) -> tuple[int, ...]:
         return tuple(dims.evaluate(dim, self.sizes) for dim in type.shape)

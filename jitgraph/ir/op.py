@@ -11,6 +11,8 @@ from jitgraph.ir.types import Type
 from jitgraph.records import dataclass
 
 if TYPE_CHECKING:
+    from jitgraph.ir.control import Structure
+    from jitgraph.ir.dims import DimLike
     from jitgraph.ir.graph import Graph
 
 Effect: TypeAlias = Literal["none", "check", "ordered"]
@@ -22,10 +24,31 @@ Kind: TypeAlias = Literal[
     "indexing",
     "creation",
     "control",
+    "gradient",
     "effect",
     "composite",
     "other",
 ]
+Trait: TypeAlias = Literal[
+    "commutative",
+    "idempotent",  # f(f(x)) is f(x)
+    "view",  # elements of the operand in another order or number, no arithmetic
+    "alias",  # a view that, alone, is its operand's buffer
+    "nondifferentiable",  # no gradient flows through: it counts as zero
+    "storage",  # its scalar body gets operands as they are stored
+    "no_arithmetic",  # an elementwise op that counts as no work
+    "cheap",  # computing it again costs no more than reading its result, which its kind does not say
+    "bounds_checked",  # it reads or writes at indices (the second operand) along ``axis``, which have to be in range
+    "one_kernel",  # its region becomes one kernel and is not inlined
+    "implicit",  # recorded where eager code may do without it: constants, conversions
+]
+Fusion: TypeAlias = Literal["free", "pointwise", "rows", "contraction", "alone"]
+AtIndex: TypeAlias = Literal[
+    "full", "iota", "constant", "random_bits", "gather", "dynamic_slice", "dynamic_update_slice"
+]
+Nest: TypeAlias = Literal["dot", "conv", "scatter", "cumulative", "sort", "check"]
+ScheduleStep: TypeAlias = Literal["token", "stack_new", "stack_push", "stack_pop", "print"]
+Lowering: TypeAlias = AtIndex | Nest | ScheduleStep  # a value at an index, kernels of their own, steps of the schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +97,13 @@ class Op:
     reduction: for reduce ops.
     index_map: for movement ops, ``index_map(index, *types, **attrs)`` gives for an output index (a tuple of DimLike
         over loop axes) the input's index; see ``ops/movement.py`` for ops that read several inputs or pad.
+    fusion: its part in a group of nodes that become one kernel (``passes/fuse.py``), where the kind does not say it.
+    lowering: which lowering of codegen makes it, where the kind does not say it.
+    flops: ``flops(out, *types, **attrs)``, its floating-point operations, where they are not one for each element.
+    control: for control flow, ``control(*regions, **attrs)`` gives what it does with them (``ir/control.py``).
     decompose: for composites, the function over Op calls that defines it: ``decompose(*values, **attrs)``.
     effect: "check" survives dead code elimination, "ordered" threads a token as well.
-    traits: names that passes ask for: commutative, idempotent, view, nondifferentiable, ...
+    traits: what passes ask for; see ``Trait``. formerly: its names in older files.
     onnx: the ONNX operator's name. samples: ``samples(dtype)`` gives Samples for the generated tests.
     """
 
@@ -90,9 +117,14 @@ class Op:
     scalar: Callable[..., Any] | None = None
     reduction: Reduction | None = None
     index_map: Callable[..., Any] | None = None
+    fusion: Fusion | None = None
+    lowering: Lowering | None = None
+    flops: Callable[..., DimLike] | None = None
+    control: Callable[..., Structure] | None = None
     decompose: Callable[..., Any] | None = None
     effect: Effect = "none"
-    traits: frozenset[str] = frozenset()
+    traits: frozenset[Trait] = frozenset()
+    formerly: tuple[str, ...] = ()
     onnx: str | None = None
     samples: Callable[..., Sequence[Sample]] | None = None
     doc: str = ""

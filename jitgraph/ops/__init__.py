@@ -51,7 +51,7 @@ from jitgraph.ops.activation import (
 )
 from jitgraph.ops.arithmetic import abs, add, div, floor_divide, maximum, minimum, mul, neg, remainder, sign, sub
 from jitgraph.ops.bits import bitwise_and, bitwise_not, bitwise_or, bitwise_xor, shift_left, shift_right
-from jitgraph.ops.comparison import eq, ge, gt, le, lt, ne, select
+from jitgraph.ops.comparison import SWAPPED, eq, ge, gt, le, lt, ne, select
 from jitgraph.ops.contraction import dot
 from jitgraph.ops.control import call, cond, fused, grad, scan, while_
 from jitgraph.ops.conversion import bitcast, cast, stop_gradient
@@ -140,6 +140,7 @@ table.register(OPS)
 __all__ = [
     "FAMILIES",
     "OPS",
+    "SWAPPED",
     "abs",
     "acos",
     "acosh",

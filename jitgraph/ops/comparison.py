@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 
 from jitgraph.dtypes import DType, bool_
 from jitgraph.errors import DTypeError
-from jitgraph.ir.op import Op, Sample
+from jitgraph.ir.op import Op, Sample, Trait
 from jitgraph.ir.scalar import Comparison
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops import rules
@@ -19,7 +19,7 @@ from jitgraph.ops.numeric import Array
 from jitgraph.ops.sampling import elementwise_samples, generator, values
 
 
-def _compare(name: Comparison, evaluate: Callable[..., Any], onnx: str | None, traits: Sequence[str] = ()) -> Op:
+def _compare(name: Comparison, evaluate: Callable[..., Any], onnx: str | None, traits: Sequence[Trait] = ()) -> Op:
     return elementwise(
         name,
         evaluate,
@@ -39,6 +39,10 @@ lt: Op = _compare("lt", np.less, "Less")
 le: Op = _compare("le", np.less_equal, "LessOrEqual")
 gt: Op = _compare("gt", np.greater, "Greater")
 ge: Op = _compare("ge", np.greater_equal, "GreaterOrEqual")
+
+
+SWAPPED: Final[Mapping[Op, Op]] = {eq: eq, ne: ne, lt: gt, le: ge, gt: lt, ge: le}
+"""The comparison that says of two operands what another says of them in the other order."""
 
 
 def _select_type(condition: Type, x: Type, y: Type) -> TensorType:
@@ -68,6 +72,7 @@ select: Op = Op(
     evaluate=_select,
     vjp=lambda ct, out, c, x, y: (None, select(c, ct, zeros_like(ct)), select(c, zeros_like(ct), ct)),
     scalar=lambda s, c, x, y: s.select(c, x, y),
+    traits=frozenset({"no_arithmetic"}),
     onnx="Where",
     samples=_select_samples,
     doc="x where the condition is true, else y.",

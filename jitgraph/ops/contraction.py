@@ -13,8 +13,9 @@ import numpy as np
 
 from jitgraph.dtypes import DType
 from jitgraph.errors import ShapeError
-from jitgraph.ir import context
+from jitgraph.ir import context, dims
 from jitgraph.ir.constraints import require_same
+from jitgraph.ir.dims import DimLike
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops import rules
@@ -95,6 +96,11 @@ def _dot_vjp(ct: Any, out: Any, x: Any, y: Any, *, batch: AxisPairs, contract: A
     return dx, dy
 
 
+def _dot_flops(out: TensorType, x: TensorType, y: Type, *, batch: AxisPairs, contract: AxisPairs) -> DimLike:
+    """A product and a sum for each element of the result and each step along the contracted axes."""
+    return 2 * dims.product(x.shape[axis] for axis in contract[0]) * out.size
+
+
 def _edge_products(dtype: DType) -> list[Sample]:
     """Single products, in which infinities and NaN meet no other order of summation than the one there is."""
     column, row = edges(dtype)[:, None], edges(dtype)[None, :]
@@ -107,6 +113,8 @@ dot: Op = Op(
     infer=_dot_type,
     evaluate=rounded(_dot),
     vjp=_dot_vjp,
+    lowering="dot",
+    flops=_dot_flops,
     onnx="MatMul",
     samples=samples_for(
         "dot",

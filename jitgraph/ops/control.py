@@ -1,7 +1,7 @@
 """Control flow, calls, fused groups and the gradient node: ops whose meaning is in their regions.
 
-Regions are closed graphs; what they use comes in as operands. None of these has an evaluation: the interpreter,
-autodiff and codegen know them by name.
+Regions are closed graphs; what they use comes in as operands. None of these has an evaluation: their ``control`` column
+says what they do with their regions (``ir/control.py``), and that is how the interpreter, passes and codegen know them.
 
 cond(predicate, *operands), regions (then, otherwise): both take the operands and give the same types.
 while(*carries, *invariants) {num_carries}, regions (condition, body): the condition gives a 0-d bool, the body the
@@ -25,6 +25,7 @@ from jitgraph import dtypes
 from jitgraph.dtypes import DType
 from jitgraph.errors import GraphError, ShapeError
 from jitgraph.ir.builder import build
+from jitgraph.ir.control import CarriedLoop, Conditional, RegionCall
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.op import Op, Sample
@@ -185,12 +186,19 @@ def _region_samples(name: str) -> Any:
 
 
 cond: Op = Op(
-    name="cond", kind="control", infer=_cond_type, onnx="If", samples=_cond_samples, doc="One of two regions."
+    name="cond",
+    kind="control",
+    infer=_cond_type,
+    control=Conditional,
+    onnx="If",
+    samples=_cond_samples,
+    doc="One of two regions.",
 )
 while_: Op = Op(
     name="while",
     kind="control",
     infer=_while_type,
+    control=lambda condition, body, *, num_carries: CarriedLoop(num_carries, body, condition),
     onnx="Loop",
     samples=_while_samples,
     doc="The body while the condition.",
@@ -199,21 +207,33 @@ scan: Op = Op(
     name="scan",
     kind="control",
     infer=_scan_type,
+    control=lambda body, *, num_carries, num_xs, length, reverse: CarriedLoop(
+        num_carries, body, xs=num_xs, length=length, reverse=reverse
+    ),
     onnx="Scan",
     samples=_scan_samples,
     doc="A loop over slices that carries state and stacks results.",
 )
-call: Op = Op(name="call", kind="control", infer=_call_type("call"), samples=_region_samples("call"), doc="A region.")
+call: Op = Op(
+    name="call",
+    kind="control",
+    infer=_call_type("call"),
+    control=RegionCall,
+    samples=_region_samples("call"),
+    doc="A region.",
+)
 fused: Op = Op(
     name="fused",
     kind="control",
     infer=_call_type("fused"),
+    control=RegionCall,
+    traits=frozenset({"one_kernel"}),
     samples=_region_samples("fused"),
     doc="A region, as one kernel.",
 )
 grad: Op = Op(
     name="grad",
-    kind="control",
+    kind="gradient",
     infer=_grad_type,
     samples=lambda dtype: (
         [

@@ -136,7 +136,7 @@ cast: Op = Op(
         cast(ct, dtype=x.dtype) if dtypes.is_float(x.dtype) and dtypes.is_float(dtype) else None,
     ),
     scalar=_cast_scalar,
-    traits=frozenset({"storage"}),
+    traits=frozenset({"storage", "no_arithmetic", "implicit"}),
     onnx="Cast",
     samples=_cast_samples,
     doc="x in another dtype.",
@@ -166,7 +166,7 @@ bitcast: Op = Op(
     infer=_bitcast_type,
     evaluate=lambda x, *, dtype: x.view(dtype),
     scalar=lambda s, x, *, dtype: x if x.dtype == dtype else s.bitcast(x, dtype),
-    traits=frozenset({"nondifferentiable", "storage"}),
+    traits=frozenset({"nondifferentiable", "storage", "no_arithmetic"}),
     samples=_bitcast_samples,
     doc="The same bits read as another dtype of the same width.",
 )
@@ -176,6 +176,6 @@ stop_gradient: Op = elementwise(
     lambda x: x,
     accepts=rules.ALL,
     scalar=lambda s, x: x,
-    traits=["idempotent"],
+    traits=["idempotent", "no_arithmetic", "implicit"],
     doc="x, through which no gradient flows.",
 )

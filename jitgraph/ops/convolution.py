@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from jitgraph.errors import ShapeError
-from jitgraph.ir import context
+from jitgraph.ir import context, dims
 from jitgraph.ir.constraints import require_same
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.op import Op, Sample
@@ -164,6 +164,11 @@ def _conv_vjp(
     return dx, transpose(dw, permutation=(1, 0, *range(2, 2 + len(size))))
 
 
+def _conv_flops(out: TensorType, x: Type, w: TensorType, **attrs: Any) -> DimLike:
+    """A product and a sum for each element of the result and each element of its window."""
+    return 2 * dims.product(w.shape[1:]) * out.size
+
+
 def _attributes(spatial: int, **changes: Any) -> dict[str, Any]:
     plain = {"strides": (1,) * spatial, "padding": ((0, 0),) * spatial}
     return plain | {"lhs_dilation": (1,) * spatial, "rhs_dilation": (1,) * spatial, "groups": 1} | changes
@@ -175,6 +180,8 @@ conv: Op = Op(
     infer=_conv_type,
     evaluate=rounded(_conv),
     vjp=_conv_vjp,
+    lowering="conv",
+    flops=_conv_flops,
     onnx="Conv",
     samples=samples_for(
         "conv",

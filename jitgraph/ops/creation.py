@@ -1,6 +1,6 @@
 """Ops that make tensors from nothing: full, iota, constant; and the small constructors that gradient rules use.
 
-``full`` and ``iota`` need no index map: codegen knows creation ops by name. ``full`` takes a value that is a Python
+``full`` and ``iota`` need no index map: codegen has lowerings for them. ``full`` takes a value that is a Python
 scalar or a symbolic size (``mean`` divides by one), which is then converted from int64 to the dtype.
 """
 
@@ -44,7 +44,8 @@ full: Op = Op(
     kind="creation",
     infer=_full_type,
     evaluate=_full,
-    traits=frozenset({"nondifferentiable"}),
+    lowering="full",
+    traits=frozenset({"nondifferentiable", "implicit"}),
     onnx="ConstantOfShape",
     samples=lambda dtype: (
         [
@@ -78,6 +79,7 @@ iota: Op = Op(
     kind="creation",
     infer=_iota_type,
     evaluate=_iota,
+    lowering="iota",
     traits=frozenset({"nondifferentiable"}),
     onnx="Range",
     samples=lambda dtype: [
@@ -98,7 +100,8 @@ constant: Op = Op(
     kind="creation",
     infer=_constant_type,
     evaluate=lambda *, value: value.value,
-    traits=frozenset({"nondifferentiable"}),
+    lowering="constant",
+    traits=frozenset({"nondifferentiable", "implicit"}),
     onnx="Constant",
     samples=lambda dtype: [
         Sample((), {"value": Constant(x)})

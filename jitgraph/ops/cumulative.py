@@ -71,6 +71,7 @@ def _cumulative(
         evaluate=evaluate,
         vjp=vjp,
         reduction=Reduction(init, combine),
+        lowering="cumulative",
         onnx=onnx,
         samples=samples,
         doc=doc,

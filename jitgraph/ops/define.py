@@ -7,27 +7,28 @@ Conventions that code generation relies on:
   scalar ops its body has. Only ops with the trait "storage" (cast, bitcast) get their operands as they are stored.
 * A 16-bit float reduction or contraction accumulates in float32 and rounds at the end.
 * Attributes reach ``infer``, ``evaluate``, ``vjp``, ``scalar``, ``index_map`` and ``decompose`` as keywords.
-
-Traits in use: "commutative"; "idempotent" (f(f(x)) is f(x)); "view" (elements of the operand in another order or
-number, no arithmetic); "nondifferentiable" (no gradient flows through: it counts as zero); "storage" (see above).
+* What an op is to fusion, lowering, cost and differentiation is said by its columns and traits (``ir/op.py``). Nothing
+  above this floor compares the names of ops, so an op that another's lowering serves is written in one file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from jitgraph.dtypes import DType, float32
 from jitgraph.errors import GraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.builder import decomposition
 from jitgraph.ir.graph import Graph
-from jitgraph.ir.op import Op
+from jitgraph.ir.op import Op, Trait
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops.numeric import rounded, silent
 from jitgraph.ops.rules import HALF, describe, require_tensors, same_dims, same_shape
 from jitgraph.ops.sampling import Domain, Samples, elementwise_samples
+
+_NO_GRADIENT: Final[tuple[Trait, ...]] = ("nondifferentiable",)
 
 
 def collect(modules: Iterable[ModuleType]) -> dict[str, Op]:
@@ -49,7 +50,7 @@ def elementwise(
     arity: int = 1,
     result: DType | None = None,
     vjp: Callable[..., tuple[Any, ...]] | None = None,
-    traits: Iterable[str] = (),
+    traits: Iterable[Trait] = (),
     onnx: str | None = None,
     domain: Domain = (-2.0, 2.0),
     doc: str = "",
@@ -72,7 +73,7 @@ def elementwise(
         evaluate=rounded(evaluate) if result is None else silent(evaluate),
         vjp=vjp,
         scalar=scalar,
-        traits=frozenset(traits) | (frozenset() if vjp else {"nondifferentiable"}),
+        traits=frozenset((*traits, *(() if vjp else _NO_GRADIENT))),
         onnx=onnx,
         samples=elementwise_samples(name, arity, accepts, domain=domain),
         doc=doc,
@@ -87,7 +88,7 @@ def composite(
     samples: Samples,
     onnx: str | None = None,
     in_float32: bool = False,
-    traits: Iterable[str] = (),
+    traits: Iterable[Trait] = (),
     doc: str = "",
 ) -> Op:
     """An op that ``body`` defines over Op calls: one node in a graph, its decomposition attached as a closed region.

@@ -11,10 +11,11 @@ import numpy as np
 from jitgraph import dtypes
 from jitgraph.dtypes import DType
 from jitgraph.errors import DTypeError, GraphError, ShapeError
-from jitgraph.ir.op import Op, Sample
+from jitgraph.ir.op import Op, Sample, Trait
 from jitgraph.ir.types import Shape, StackType, TensorType, TokenType, Type
 from jitgraph.location import Location
 from jitgraph.ops import rules
+from jitgraph.ops.creation import full
 from jitgraph.ops.numeric import Array
 from jitgraph.ops.sampling import edges
 from jitgraph.records import dataclass
@@ -48,13 +49,14 @@ def _check(ok: Array, *, kind: str, message: str) -> tuple[()]:
     return ()
 
 
-_SILENT: Final = frozenset({"nondifferentiable"})
+_SILENT: Final[frozenset[Trait]] = frozenset({"nondifferentiable"})
 
 check: Op = Op(
     name="check",
     kind="effect",
     infer=_check_type,
     evaluate=_check,
+    lowering="check",
     effect="check",
     traits=_SILENT,
     samples=lambda dtype: (
@@ -67,6 +69,7 @@ token: Op = Op(
     kind="effect",
     infer=lambda: TokenType(),
     evaluate=Token,
+    lowering="token",
     traits=_SILENT,
     samples=lambda dtype: [Sample(())] if dtypes.is_bool(dtype) else (),
     doc="The first token of an order of effects.",
@@ -139,6 +142,7 @@ print_: Op = Op(
     kind="effect",
     infer=_print_type,
     evaluate=_print,
+    lowering="print",
     effect="ordered",
     traits=_SILENT,
     samples=lambda dtype: [
@@ -178,12 +182,26 @@ def _stack_pop(stack: Stack) -> tuple[Stack, Array]:
     return stack.below, stack.top
 
 
+def zeros(type: Type) -> Any:
+    """The zero of a type: a tensor of zeros, or an empty stack."""
+    if isinstance(type, StackType):
+        return stack_new(shape=type.element.shape, dtype=type.element.dtype)
+    assert isinstance(type, TensorType), type
+    zero = 0.0 if dtypes.is_float(type.dtype) else False if dtypes.is_bool(type.dtype) else 0
+    return full(shape=type.shape, value=zero, dtype=type.dtype)
+
+
+def _stack_pop_vjp(ct: Any, out: Any, stack: Any) -> tuple[Any]:
+    """A stack without a cotangent is empty from here on (loops alone walk stacks, to the end); so is its cotangent."""
+    return (stack_push(*(zeros(of.type) if part is None else part for part, of in zip(ct, out, strict=True))),)
+
+
 def _samples_of(depth: int, push: bool) -> Any:
     def samples(dtype: DType) -> Sequence[Sample]:
         stack, value = Stack(), edges(dtype)[:2]
         for _ in range(depth):
             stack = Stack(stack, value)
-        return [Sample((stack, value) if push else (stack,))]
+        return [Sample((stack, value) if push else (stack,), differentiable=False)]
 
     return samples
 
@@ -193,7 +211,8 @@ stack_new: Op = Op(
     kind="other",
     infer=_stack_new_type,
     evaluate=lambda *, shape, dtype: Stack(),
-    traits=_SILENT,
+    lowering="stack_new",
+    traits=frozenset({"nondifferentiable", "cheap"}),
     samples=lambda dtype: [Sample((), {"shape": (2, 3), "dtype": dtype})],
     doc="An empty stack of tensors of this shape and dtype.",
 )
@@ -202,7 +221,8 @@ stack_push: Op = Op(
     kind="other",
     infer=_stack_push_type,
     evaluate=lambda stack, value: Stack(stack, value),
-    traits=_SILENT,
+    vjp=lambda ct, out, stack, value: stack_pop(ct),
+    lowering="stack_push",
     samples=_samples_of(1, True),
     doc="The stack with one more tensor.",
 )
@@ -211,7 +231,8 @@ stack_pop: Op = Op(
     kind="other",
     infer=_stack_pop_type,
     evaluate=_stack_pop,
-    traits=_SILENT,
+    vjp=_stack_pop_vjp,
+    lowering="stack_pop",
     samples=_samples_of(2, False),
     doc="The stack without its last tensor, and that tensor. Popping an empty stack is an error of the graph.",
 )

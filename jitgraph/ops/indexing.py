@@ -16,7 +16,7 @@ from jitgraph import dtypes
 from jitgraph.dtypes import DType
 from jitgraph.errors import DTypeError, IndexingError, ShapeError
 from jitgraph.ir import dims
-from jitgraph.ir.op import Op, Sample
+from jitgraph.ir.op import Op, Reduction, Sample
 from jitgraph.ir.types import Shape, TensorType, Type
 from jitgraph.ops import rules
 from jitgraph.ops.comparison import eq, select
@@ -151,6 +151,9 @@ gather: Op = Op(
     kind="indexing",
     infer=_gather_type,
     evaluate=_gather,
+    fusion="pointwise",
+    lowering="gather",
+    traits=frozenset({"bounds_checked"}),
     vjp=lambda ct, out, x, indices, *, axis, negative=True: (
         scatter_add(zeros_like(x), indices, ct, axis=axis),  # the indices were checked where they were read
         None,
@@ -165,6 +168,9 @@ scatter_add: Op = Op(
     kind="indexing",
     infer=_scatter_rule("scatter_add", rules.NUMBERS),
     evaluate=_scatter_add,
+    reduction=Reduction(lambda dtype: dtype.type(0).item(), lambda s, x, y: s.add(x, y)),
+    lowering="scatter",
+    traits=frozenset({"bounds_checked"}),
     vjp=lambda ct, out, x, indices, updates, *, axis, negative=True: (ct, None, gather(ct, indices, axis=axis)),
     onnx="ScatterElements",
     samples=_scatter_samples("scatter_add", rules.NUMBERS),
@@ -175,6 +181,8 @@ scatter: Op = Op(
     kind="indexing",
     infer=_scatter_rule("scatter", rules.ALL),
     evaluate=_scatter,
+    lowering="scatter",
+    traits=frozenset({"bounds_checked"}),
     vjp=_scatter_vjp,
     onnx="ScatterElements",
     samples=_scatter_samples("scatter", rules.ALL),
@@ -247,6 +255,8 @@ dynamic_slice: Op = Op(
     kind="indexing",
     infer=_dynamic_slice_type,
     evaluate=lambda x, *starts, sizes: np.asarray(x[_window(x, starts, sizes)]),
+    fusion="free",
+    lowering="dynamic_slice",
     vjp=lambda ct, out, x, *starts, sizes: (dynamic_update_slice(zeros_like(x), ct, *starts), *(None for _ in starts)),
     samples=_dynamic_samples,
     doc="The block of extents sizes at 0-d int64 starts, one for each axis, clamped so that it lies within.",
@@ -256,6 +266,8 @@ dynamic_update_slice: Op = Op(
     kind="indexing",
     infer=_dynamic_update_type,
     evaluate=_dynamic_update,
+    fusion="pointwise",
+    lowering="dynamic_update_slice",
     vjp=lambda ct, out, x, update, *starts: (
         dynamic_update_slice(ct, zeros_like(update), *starts),
         dynamic_slice(ct, *starts, sizes=update.shape),

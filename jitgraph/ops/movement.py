@@ -59,7 +59,7 @@ reshape: Op = Op(
     evaluate=lambda x, *, shape: np.reshape(x, shape),
     vjp=lambda ct, out, x, *, shape: (reshape(ct, shape=x.shape),),
     index_map=lambda index, x, *, shape: [Read(0, reshaped_index(index, shape, x.shape))],
-    traits=frozenset({"view"}),
+    traits=frozenset({"view", "alias"}),
     onnx="Reshape",
     samples=samples_for(
         "reshape",
@@ -161,7 +161,7 @@ broadcast: Op = Op(
     index_map=lambda index, x, *, shape, axes: [
         Read(0, tuple(0 if extent == 1 else index[axis] for extent, axis in zip(x.shape, axes, strict=True)))
     ],
-    traits=frozenset({"view"}),
+    traits=frozenset({"view", "implicit"}),
     onnx="Expand",
     samples=samples_for(
         "broadcast",

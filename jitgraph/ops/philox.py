@@ -85,6 +85,8 @@ random_bits: Op = Op(
     infer=_random_bits_type,
     evaluate=_random_bits,
     scalar=_random_bits_scalar,
+    fusion="pointwise",
+    lowering="random_bits",
     traits=frozenset({"nondifferentiable"}),
     samples=_random_bits_samples,
     doc="Uniformly distributed u32 words of the Philox4x32-10 stream of key u64[2] = (seed, offset).",

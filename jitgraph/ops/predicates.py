@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from jitgraph import dtypes
 from jitgraph.dtypes import DType
-from jitgraph.ir.op import Op, Sample
+from jitgraph.ir.op import Op, Sample, Trait
 from jitgraph.ops import rules
 from jitgraph.ops.arithmetic import abs
 from jitgraph.ops.bits import bitwise_and, bitwise_not, bitwise_or, bitwise_xor
@@ -19,7 +19,7 @@ from jitgraph.ops.creation import full_like
 from jitgraph.ops.define import composite
 from jitgraph.ops.sampling import elementwise_samples
 
-_QUESTION = ["nondifferentiable"]
+_QUESTION: Final[tuple[Trait, ...]] = ("nondifferentiable",)
 
 
 def _question(name: str, body: Callable[..., Any], *, onnx: str | None = None, doc: str) -> Op:

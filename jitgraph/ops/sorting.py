@@ -59,6 +59,7 @@ sort: Op = Op(
     infer=_sort_type,
     evaluate=_sort,
     vjp=_sort_vjp,
+    lowering="sort",
     samples=_sort_samples,
     doc="The elements in order along an axis and their int64 places; stable, and NaN counts as greatest.",
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from jitgraph.dtypes import is_float
+from jitgraph.ir.control import CarriedLoop, Conditional, structure_of
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.types import StackType, TensorType, Type
 
@@ -24,7 +25,7 @@ def carries_gradient(type: Type) -> bool:
 
 def passes_gradient(node: Node) -> bool:
     """Whether a gradient is meant to pass the node; where one arrives and the op has no rule, that is an error."""
-    return "nondifferentiable" not in node.op.traits or node.op.name in ("stack_push", "stack_pop")
+    return "nondifferentiable" not in node.op.traits
 
 
 def spread(nodes: Iterable[Node], active: set[Value]) -> None:
@@ -37,14 +38,11 @@ def spread(nodes: Iterable[Node], active: set[Value]) -> None:
 
 def active_outputs(node: Node, flags: Flags) -> Flags:
     """For each output of ``node``, whether it depends on the inputs flagged."""
-    match node.op.name:
-        case "cond":
+    match structure_of(node):
+        case Conditional():
             branches = [_through(region, flags[1:]) for region in node.regions]
             return tuple(any(pair) for pair in zip(*branches, strict=True))
-        case "while":
-            return _active_carries(node.regions[1], flags, len(node.outputs))
-        case "scan":
-            body, carries = node.regions[0], _count(node, "num_carries")
+        case CarriedLoop(body=body, carries=carries):
             settled = _active_carries(body, flags, carries)
             return settled + _through(body, settled + flags[carries:])[carries:]
     found = any(flags) and passes_gradient(node)
@@ -53,14 +51,12 @@ def active_outputs(node: Node, flags: Flags) -> Flags:
 
 def useful_inputs(node: Node, flags: Flags) -> Flags:
     """For each input of ``node``, whether a cotangent of the outputs flagged can reach it."""
-    match node.op.name:
-        case "cond":
+    match structure_of(node):
+        case Conditional():
             branches = [reaching(region, flags) for region in node.regions]
             return (False, *(any(pair) for pair in zip(*branches, strict=True)))
-        case "while":
-            return _useful_of_loop(node.regions[1], flags, len(node.outputs))
-        case "scan":
-            return _useful_of_loop(node.regions[0], flags, _count(node, "num_carries"))
+        case CarriedLoop(body=body, carries=carries):
+            return _useful_of_loop(body, flags, carries)
     found = any(flags) and passes_gradient(node)
     return tuple(found and carries_gradient(value.type) for value in node.inputs)
 
@@ -83,12 +79,6 @@ def loop_carries(body: Graph, varied: Sequence[bool], wanted: Flags, carries: in
     depends = _active_carries(body, tuple(varied), carries)
     reaches = _useful_of_loop(body, wanted, carries)[:carries]
     return tuple(a and b for a, b in zip(depends, reaches, strict=True))
-
-
-def _count(node: Node, name: str) -> int:
-    count = node.attrs[name]
-    assert isinstance(count, int)
-    return count
 
 
 def _through(region: Graph, flags: Flags) -> Flags:

@@ -17,8 +17,8 @@ from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import full
+from jitgraph.ops.effects import zeros
 from jitgraph.passes.activity import carries_gradient
-from jitgraph.passes.control_gradients import zeros
 from jitgraph.passes.reverse import Reverse, halves
 from jitgraph.passes.split import splice
 from jitgraph.records import dataclass
@@ -37,12 +37,17 @@ def backward(
         return tuple(zeros(value.type) if ct is None else ct for value, ct in zip(wrt, found, strict=True))
 
 
+def has_gradients(graph: Graph) -> bool:
+    """Whether a gradient stands in the graph or in a region, not yet written out."""
+    return any(node.op.kind == "gradient" for node in graph.walk())
+
+
 def expand_grads(graph: Graph, target: Target | None = None) -> Graph:
     """``graph`` with every ``grad`` node, those in regions too, replaced by the computation of the gradients.
 
     A grad node differentiates what stands before it in its own graph, the gradients of earlier ones included.
     """
-    if not any(node.op.name == "grad" for node in graph.walk()):
+    if not has_gradients(graph):
         return graph
     builder = GraphBuilder(graph.constraints)
     expanded = _expanded(graph, builder)
@@ -54,7 +59,7 @@ def _expanded(graph: Graph, builder: GraphBuilder) -> Graph:
     env: dict[Value, Value] = {}
     for node in graph.nodes:
         inputs = tuple(env.get(value, value) for value in node.inputs)
-        if node.op.name == "grad":
+        if node.op.kind == "gradient":
             count = node.attrs["num_outputs"]
             assert isinstance(count, int)
             builder.location = node.location
@@ -68,7 +73,7 @@ def _expanded(graph: Graph, builder: GraphBuilder) -> Graph:
 
 
 def _expanded_region(region: Graph, parent: GraphBuilder) -> Graph:
-    if not any(node.op.name == "grad" for node in region.walk()):
+    if not has_gradients(region):
         return region
     builder = GraphBuilder()
     builder.constraints = parent.constraints

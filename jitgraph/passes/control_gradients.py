@@ -11,28 +11,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jitgraph.dtypes import int64, is_bool, is_float
+from jitgraph.dtypes import int64
 from jitgraph.ir.builder import GraphBuilder
+from jitgraph.ir.control import CarriedLoop
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.types import StackType, TensorType, Type
-from jitgraph.ops import add, cond, full, gt, scan, stack_new, stack_pop, stack_push, sub, while_
+from jitgraph.ops import add, cond, full, gt, scan, stack_pop, stack_push, sub, while_
+from jitgraph.ops.effects import zeros
 from jitgraph.passes.activity import loop_carries, reaching
 from jitgraph.passes.partition import ResidualStack
 from jitgraph.passes.split import Split, splice, subgraph
 
 if TYPE_CHECKING:
     from jitgraph.passes.reverse import Cotangents, Reverse
-
-
-def zeros(type: Type) -> Value:
-    """The zero of a type, recorded in the graph being built: a tensor of zeros, or an empty stack."""
-    if isinstance(type, StackType):
-        empty: Value = stack_new(shape=type.element.shape, dtype=type.element.dtype)
-        return empty
-    assert isinstance(type, TensorType), type
-    zero = 0.0 if is_float(type.dtype) else False if is_bool(type.dtype) else 0
-    filled: Value = full(shape=type.shape, value=zero, dtype=type.dtype)
-    return filled
 
 
 def _types(values: Sequence[Value]) -> list[Type]:
@@ -153,13 +144,16 @@ def _shared_slots(sides: Sequence[Split]) -> tuple[list[Type], list[list[int]]]:
     return slots, places
 
 
-def scan_gradient(reverse: Reverse, node: Node, cotangents: Cotangents) -> Cotangents:
+def loop_gradient(reverse: Reverse, node: Node, loop: CarriedLoop, cotangents: Cotangents) -> Cotangents:
     """The cotangents of carries, xs and invariants."""
-    (region,) = node.regions
-    num_carries, num_xs, length = (node.attrs[name] for name in ("num_carries", "num_xs", "length"))
-    assert isinstance(num_carries, int) and isinstance(num_xs, int)
+    if loop.condition is None:
+        return _scan_gradient(reverse, node, loop, cotangents)
+    return _while_gradient(reverse, node, loop, loop.condition, cotangents)
+
+
+def _scan_gradient(reverse: Reverse, node: Node, loop: CarriedLoop, cotangents: Cotangents) -> Cotangents:
+    region, num_carries, first_invariant = loop.body, loop.carries, loop.first_invariant
     constraints = reverse.builder.constraints
-    first_invariant = num_carries + num_xs
     looped, wrt = _active_inputs(reverse, node, region, cotangents, num_carries)
     if not wrt:
         return reverse.keep(node)
@@ -172,8 +166,7 @@ def scan_gradient(reverse: Reverse, node: Node, cotangents: Cotangents) -> Cotan
         free_outputs=range(num_carries, len(node.outputs)),
         stable=range(first_invariant, len(node.inputs)),
     )
-    carries, xs = node.inputs[:num_carries], node.inputs[num_carries:first_invariant]
-    invariants = node.inputs[first_invariant:]
+    carries, xs, invariants = loop.parts(node.inputs)
     num_ys = len(node.outputs) - num_carries
     starts: list[Value] = []
 
@@ -237,8 +230,8 @@ def scan_gradient(reverse: Reverse, node: Node, cotangents: Cotangents) -> Cotan
     attrs = {
         "num_carries": len(back_carries),
         "num_xs": len(back_xs),
-        "length": length,
-        "reverse": not node.attrs["reverse"],
+        "length": loop.length,
+        "reverse": not loop.reverse,
     }
     back = _Arguments(reverse.builder.emit(scan, operands, attrs, (body,)))
     gradients = [*back.take(len(looped) + len(summed))]
@@ -250,17 +243,17 @@ def scan_gradient(reverse: Reverse, node: Node, cotangents: Cotangents) -> Cotan
     return found
 
 
-def while_gradient(reverse: Reverse, node: Node, cotangents: Cotangents) -> Cotangents:
-    """The cotangents of carries and invariants."""
-    condition, region = node.regions
-    num_carries = len(node.outputs)
+def _while_gradient(
+    reverse: Reverse, node: Node, loop: CarriedLoop, condition: Graph, cotangents: Cotangents
+) -> Cotangents:
+    region, num_carries = loop.body, loop.carries
     constraints = reverse.builder.constraints
     looped, wrt = _active_inputs(reverse, node, region, cotangents, num_carries)
     if not wrt:
         return reverse.keep(node)
     outside = range(num_carries, len(node.inputs))
     half = reverse.halves(region, looped, wrt, free_inputs=outside, free_outputs=(), stable=outside)
-    carries, invariants = node.inputs[:num_carries], node.inputs[num_carries:]
+    carries, _, invariants = loop.parts(node.inputs)
     own = [StackType(type) for type in half.saved if isinstance(type, TensorType)]
     stacks = [*own, *half.stacks]
     starts: list[Value] = []

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jitgraph.ir.control import CarriedLoop, structure_of
 from jitgraph.ir.graph import Attr, Graph, Node, Value
 from jitgraph.ir.target import Target
 from jitgraph.passes.rewriter import has_effect
-
-_PLAIN = ("cond", "call", "fused")  # every operand is an input of each region, every output one of each region
 
 
 def dce(graph: Graph, target: Target) -> Graph:
@@ -32,55 +31,38 @@ def dce(graph: Graph, target: Target) -> Graph:
 
 def _trimmed(node: Node, wanted: list[bool], target: Target) -> Node:
     """``node`` with regions that compute no more than the wanted outputs."""
-    if node.op.name in _PLAIN:
+    structure = structure_of(node)
+    if isinstance(structure, CarriedLoop):
+        return _trimmed_loop(node, structure, wanted, target)
+    if structure is not None:  # every operand is an input of each region, every output one of each region
         regions = [dce(_with_outputs(region, wanted), target) for region in node.regions]
         first = len(node.inputs) - len(regions[0].inputs)  # the predicate of cond stands before the operands
         used = [any(region.inputs[i] in _read(region) for region in regions) for i in range(len(regions[0].inputs))]
         return _rebuilt(node, [True] * first + used, wanted, [_with_inputs(region, used) for region in regions], {})
-    if node.op.name == "while":
-        return _trimmed_while(node, wanted, target)
-    if node.op.name == "scan":
-        return _trimmed_scan(node, wanted, target)
     return node
 
 
-def _trimmed_while(node: Node, wanted: list[bool], target: Target) -> Node:
-    condition = dce(node.regions[0], target)
-    carries, body, inputs = _fixpoint(node.regions[1], wanted, _read(condition), condition.inputs, target)
-    read = _read(condition)
-    used = [
-        carries[i] if i < len(carries) else value in inputs or condition.inputs[i] in read
-        for i, value in enumerate(node.regions[1].inputs)
-    ]
-    regions = [_with_inputs(condition, used), _with_inputs(body, used)]
-    return _rebuilt(node, used, carries, regions, {"num_carries": sum(carries)})
-
-
-def _trimmed_scan(node: Node, wanted: list[bool], target: Target) -> Node:
-    num_carries, num_xs = node.attrs["num_carries"], node.attrs["num_xs"]
-    assert isinstance(num_carries, int) and isinstance(num_xs, int)
-    ys = wanted[num_carries:]
-    carries, body, inputs = _fixpoint(node.regions[0], wanted[:num_carries], set(), (), target, ys)
-    used = [carries[i] if i < num_carries else value in inputs for i, value in enumerate(node.regions[0].inputs)]
-    counts: dict[str, Attr] = {"num_carries": sum(carries), "num_xs": sum(used[num_carries : num_carries + num_xs])}
-    return _rebuilt(node, used, carries + ys, [_with_inputs(body, used)], counts)
+def _trimmed_loop(node: Node, loop: CarriedLoop, wanted: list[bool], target: Target) -> Node:
+    ys = wanted[loop.carries :]
+    condition = None if loop.condition is None else dce(loop.condition, target)
+    read = set() if condition is None else _read(condition)
+    asked = [False] * len(loop.body.inputs) if condition is None else [value in read for value in condition.inputs]
+    first = [a or b for a, b in zip(wanted[: loop.carries], asked, strict=False)]
+    carries, body, inputs = _fixpoint(loop.body, first, target, ys)
+    used = [*carries, *(value in inputs for value in body.inputs[loop.carries :])]
+    used = [a or b for a, b in zip(used, asked, strict=True)]
+    regions = [_with_inputs(region, used) for region in (condition, body) if region is not None]
+    return _rebuilt(node, used, carries + ys, regions, loop.counts(used))
 
 
 def _fixpoint(
-    body: Graph,
-    wanted: Sequence[bool],
-    read_by_condition: set[Value],
-    condition_inputs: Sequence[Value],
-    target: Target,
-    others: Sequence[bool] = (),
+    body: Graph, wanted: Sequence[bool], target: Target, others: Sequence[bool]
 ) -> tuple[list[bool], Graph, set[Value]]:
-    """Which carries are needed: as results, by the condition, or for a needed carry's next value.
+    """Which carries are needed: those ``wanted`` as results or by the condition, or for a needed one's next value.
 
     Also the body that computes those alone (all inputs kept), and which values it reads.
     """
     carries = list(wanted)
-    for i, value in enumerate(condition_inputs[: len(carries)]):
-        carries[i] = carries[i] or value in read_by_condition
     while True:
         trimmed = dce(_with_outputs(body, [*carries, *others]), target)
         inputs = _read(trimmed)

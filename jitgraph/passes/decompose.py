@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jitgraph.ir.control import RegionCall, structure_of
 from jitgraph.ir.graph import Graph, Node
 from jitgraph.ir.target import Target
 from jitgraph.passes.rewriter import Rewriter, rewrite_regions
@@ -22,9 +23,9 @@ def decompose(graph: Graph, target: Target) -> Graph:
 
 
 def _is_inlined(node: Node, target: Target) -> bool:
-    if node.op.name == "call":
-        return True
-    return node.op.kind == "composite" and node.op.name not in target.kept_composites
+    if node.op.kind == "composite":
+        return node.op.name not in target.kept_composites
+    return isinstance(structure_of(node), RegionCall) and "one_kernel" not in node.op.traits
 
 
 def _located(region: Graph, node: Node) -> Graph:

@@ -12,6 +12,7 @@ from jitgraph.dtypes import is_float
 from jitgraph.ir.attributes import names_in_attr
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.constraints import Constraints
+from jitgraph.ir.control import Conditional, structure_of
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.fault import working_on
 from jitgraph.ir.graph import Graph, Node, Value
@@ -41,17 +42,21 @@ def fold(graph: Graph, target: Target, constraints: Constraints | None = None) -
             for old, new in zip(copied.outputs, results, strict=True):
                 rewriter.replace(old, new)
         for made in rewriter.builder.nodes[start - 1 :]:
-            if made.op in (full, constant) or made.op.name == "iota":
+            if _is_given(made):
                 known[made.output] = made
     return rewriter.finish()
 
 
 def _folded(rewriter: Rewriter, node: Node, known: dict[Value, Node]) -> tuple[Value, ...] | None:
     """The values that ``node`` gives without being run; None where that is not known."""
-    if node.op.name == "cond":
+    structure = structure_of(node)
+    if isinstance(structure, Conditional):
         predicate = uniform_value(known.get(node.inputs[0]))
-        return None if predicate is None else rewriter.inline(node.regions[0 if predicate else 1], node.inputs[1:])
-    if has_effect(node) or node.op.evaluate is None or node.regions or node.op.name in ("full", "iota"):
+        chosen = structure.then if predicate else structure.otherwise
+        return None if predicate is None else rewriter.inline(chosen, node.inputs[1:])
+    if has_effect(node) or node.op.evaluate is None or node.regions:
+        return None
+    if _is_given(node) and node.op is not constant:  # it is as short as can be
         return None
     if not all(map(is_tensor, (*node.inputs, *node.outputs))) or not all(value in known for value in node.inputs):
         return None
@@ -71,6 +76,11 @@ def _folded(rewriter: Rewriter, node: Node, known: dict[Value, Node]) -> tuple[V
             return None
     with rewriter.emitting(node):
         return tuple(_emit(array, shape) for array, shape in zip(results, shapes, strict=True))
+
+
+def _is_given(node: Node) -> bool:
+    """Whether the attributes alone say what the node gives."""
+    return node.op.kind == "creation" and not node.inputs
 
 
 def _scalar_result(node: Node, producers: list[Node]) -> list[NDArray[Any]] | None:

@@ -21,6 +21,7 @@ from jitgraph import config
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.ir.graph import Graph, Node, Value
+from jitgraph.ir.op import Fusion
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import Shape, TensorType
 from jitgraph.once import cached_property
@@ -32,12 +33,17 @@ from jitgraph.records import dataclass
 Index = tuple[DimLike, ...]
 
 MOST_NODES: Final = 64  # in a group: a bound on the registers that a kernel wants, and on the depth of expressions
-MOST_CONCATENATED: Final = 4  # operands of a concat that is an index map; more are copied, one loop for each
+MOST_READ: Final = 4  # operands of an index map; a concat of more copies them, one loop for each
 _GLOBAL_ROWS: Final = 8  # a reduction to no more results than this of ...
 _GLOBAL_EXTENT: Final = 1 << 14  # ... at least this many elements each is split over threads, in a kernel of its own
 
-_ROOTS: Final = frozenset({"dot", "conv"})
-_POINTWISE: Final = frozenset({"random_bits", "gather", "dynamic_update_slice"})
+_OF_KIND: Final[Mapping[str, Fusion]] = {
+    "elementwise": "pointwise",
+    "movement": "free",
+    "creation": "free",
+    "contraction": "contraction",
+    "reduce": "rows",
+}
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,7 @@ def fuse_with_reasons(graph: Graph, target: Target) -> tuple[Graph, tuple[Apart,
 
     nodes = []
     for node in graph.nodes:
-        regions = node.regions if node.op.name == "fused" else rewrite_regions(node, rewrite)
+        regions = node.regions if "one_kernel" in node.op.traits else rewrite_regions(node, rewrite)
         changed = any(new is not old for new, old in zip(regions, node.regions, strict=True))
         nodes.append(Node(node.op, node.inputs, node.attrs, node.outputs, regions, node.location) if changed else node)
     plan = _Plan(Graph(graph.inputs, tuple(nodes), graph.outputs, graph.constraints, graph.name))
@@ -135,21 +141,20 @@ def _axes_index(shape: Shape) -> Index:
 
 def is_free(node: Node) -> bool:
     """Whether the node is an index map, or makes its value from the index: free to be copied into every reader."""
-    if node.op.name == "concat":
-        return len(node.inputs) <= MOST_CONCATENATED
-    return node.op.name == "dynamic_slice" or (
-        node.op.kind in ("movement", "creation") and node.op.name != "random_bits"
-    )
+    return _part(node) == "free" and (node.op.kind != "movement" or len(node.inputs) <= MOST_READ)
+
+
+def _part(node: Node) -> Fusion:
+    return node.op.fusion or _OF_KIND.get(node.op.kind, "alone")
 
 
 def _form_of(node: Node) -> _Form:
     if any(not isinstance(value.type, TensorType) for value in (*node.inputs, *node.outputs)) or node.regions:
         return _Form("alone", ())
-    if node.op.kind == "elementwise" or node.op.name in _POINTWISE:
-        return _Form("pointwise", node.output.shape)
-    if node.op.name in _ROOTS:
-        return _Form("contraction", node.output.shape)
-    if node.op.kind == "reduce":
+    part = _part(node)
+    if part == "pointwise" or part == "contraction":
+        return _Form(part, node.output.shape)
+    if part == "rows":
         axes: Any = node.attrs["axes"] if "axes" in node.attrs else (node.attrs["axis"],)
         if axes:
             return _Form("rows", node.inputs[0].shape, tuple(axes))
@@ -324,7 +329,7 @@ class _Plan:
             if node in alone:
                 continue
             alone.append(node)
-            if node.op.name == "reshape":  # a view of a buffer, so that its operand has to be one
+            if "alias" in node.op.traits:  # a view of a buffer, so that its operand has to be one
                 needed = set(node.inputs)
             else:
                 needed = set(_outer_inputs(self.graph, _single(node)))
@@ -332,7 +337,7 @@ class _Plan:
             wanted |= needed
         units = [(group.last, _node_of(self.graph, group, wanted)) for group in groups]
         for node in alone:
-            keep = node.op.name == "reshape"
+            keep = "alias" in node.op.traits
             units.append((self.position[node], node if keep else _node_of(self.graph, _single(node), wanted)))
         return units
 

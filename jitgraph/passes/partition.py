@@ -21,6 +21,7 @@ from typing import Final
 
 from jitgraph.errors import UnsupportedOp
 from jitgraph.ir import dims
+from jitgraph.ir.control import RegionCall, structure_of
 from jitgraph.ir.graph import Node, Value
 from jitgraph.ir.types import StackType, TensorType
 from jitgraph.passes.rewriter import has_effect
@@ -67,9 +68,9 @@ def is_cheap(node: Node) -> bool:
     """Whether computing the node again costs no more than reading its result: no product, reduction, loop or effect."""
     if node.op.effect != "none":
         return False
-    if node.op.kind == "composite" or node.op.name in ("call", "fused"):
+    if node.op.kind == "composite" or isinstance(structure_of(node), RegionCall):
         return all(is_cheap(inner) for region in node.regions for inner in region.nodes)
-    return node.op.kind in CHEAP_KINDS or node.op.name == "stack_new"
+    return node.op.kind in CHEAP_KINDS or "cheap" in node.op.traits
 
 
 def _prints(node: Node) -> bool:

@@ -153,7 +153,7 @@ def _may_match(term: Term, value: Value, producers: Producers) -> bool:
     if isinstance(term, Name):
         return True
     node = producers.get(value)
-    return node is not None and (node.op is term.op if isinstance(term, Call) else node.op.name == "full")
+    return node is not None and (node.op is term.op if isinstance(term, Call) else uniform_value(node) is not None)
 
 
 def _is_number(found: bool | int | float | None, wanted: int | float | Function) -> bool:

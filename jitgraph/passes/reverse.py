@@ -8,12 +8,14 @@ from dataclasses import replace
 from jitgraph.errors import GraphError, UnsupportedOp
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder, decomposition
+from jitgraph.ir.control import CarriedLoop, Conditional, RegionCall, structure_of
 from jitgraph.ir.fault import working_on
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.types import TensorType
-from jitgraph.ops import add, call, reshape, stack_pop, stack_push
+from jitgraph.ops import add, call, reshape
+from jitgraph.ops.effects import zeros
 from jitgraph.passes.activity import carries_gradient, spread
-from jitgraph.passes.control_gradients import cond_gradient, scan_gradient, while_gradient, zeros
+from jitgraph.passes.control_gradients import cond_gradient, loop_gradient
 from jitgraph.passes.partition import Joint, ResidualStack
 from jitgraph.passes.split import Split, splice, split
 
@@ -74,7 +76,7 @@ class Reverse:
                 self._forward.append(node)
                 continue
             self.builder.location = node.location
-            if node.op.name in ("call", "fused") or (node.op.kind == "composite" and node.op.vjp is None):
+            if _is_inlined(node):
                 inner = _inlined(node, self.builder)
                 spread(inner, self.active)
                 self._walk(inner)
@@ -87,12 +89,12 @@ class Reverse:
 
     def _step(self, node: Node, cotangents: Cotangents) -> Cotangents:
         """The cotangents of the node's inputs; its forward form is recorded on the way."""
-        rule = _CONTROL.get(node.op.name)
-        if rule is not None:
-            return rule(self, node, cotangents)
+        match structure_of(node):
+            case Conditional():
+                return cond_gradient(self, node, cotangents)
+            case CarriedLoop() as loop:
+                return loop_gradient(self, node, loop, cotangents)
         self._forward.append(node)
-        if node.op.name in _STACKS:
-            return _STACKS[node.op.name](node, cotangents)
         if node.op.vjp is None:
             raise _no_gradient(node)
         single = len(node.outputs) == 1
@@ -194,6 +196,12 @@ def halves(
     )
 
 
+def _is_inlined(node: Node) -> bool:
+    if node.op.kind == "composite":
+        return node.op.vjp is None
+    return isinstance(structure_of(node), RegionCall)
+
+
 def _inlined(node: Node, parent: GraphBuilder) -> list[Node]:
     """The nodes of the node's region over its operands; what the region returns are the node's own outputs."""
     if node.regions:
@@ -247,22 +255,3 @@ def _no_gradient(node: Node) -> UnsupportedOp:
         location=node.location,
         hint="use jg.stop_gradient(x) where no gradient is meant to pass",
     )
-
-
-def _push_gradient(node: Node, cotangents: Cotangents) -> Cotangents:
-    (cotangent,) = cotangents
-    assert cotangent is not None
-    stack, tensor = stack_pop(cotangent)
-    return (stack, tensor)
-
-
-def _pop_gradient(node: Node, cotangents: Cotangents) -> Cotangents:
-    """A stack without a cotangent is empty from here on (loops alone walk stacks, to the end); so is its cotangent."""
-    stack, tensor = cotangents
-    stack = zeros(node.outputs[0].type) if stack is None else stack
-    tensor = zeros(node.outputs[1].type) if tensor is None else tensor
-    return (stack_push(stack, tensor),)
-
-
-_CONTROL = {"cond": cond_gradient, "while": while_gradient, "scan": scan_gradient}
-_STACKS = {"stack_push": _push_gradient, "stack_pop": _pop_gradient}

@@ -11,6 +11,7 @@ from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.constraints import Constraints
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.types import TensorType
+from jitgraph.ops.creation import full
 
 
 class Rewriter:
@@ -101,7 +102,7 @@ def uniform_value(node: Node | None) -> Any:
 
     Other uniform constants become ``full`` in ``passes/fold.py``.
     """
-    if node is None or node.op.name != "full":
+    if node is None or node.op is not full:
         return None
     value = node.attrs["value"]
     return value if isinstance(value, bool | int | float) else None

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from typing import Any
 
 from jitgraph.ir import dims
+from jitgraph.ir.control import CarriedLoop, Conditional, structure_of
 from jitgraph.ir.graph import Graph, Node
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.records import dataclass
@@ -40,24 +39,17 @@ def _flops(graph: Graph, sizes: Mapping[str, int]) -> int:
 
 def _of_node(node: Node, sizes: Mapping[str, int]) -> int:
     inside = [_flops(region, sizes) for region in node.regions]
-    match node.op.name:
-        case "cond":
-            return max(inside)
-        case "while":
-            return sum(inside)
-        case "scan":
-            length: Any = node.attrs["length"]
-            return inside[0] * dims.evaluate(length, sizes)
-        case "dot":
-            contract: Any = node.attrs["contract"]
-            depth: int = math.prod([dims.evaluate(node.inputs[0].shape[axis], sizes) for axis in contract[0]])
-            return 2 * depth * _size(node.output.type, sizes)
-        case "conv":
-            kernel = node.inputs[1].shape
-            return 2 * math.prod([dims.evaluate(k, sizes) for k in kernel[1:]]) * _size(node.output.type, sizes)
+    structure = structure_of(node)
+    if isinstance(structure, Conditional):
+        return max(inside)
+    if isinstance(structure, CarriedLoop) and structure.condition is None:
+        return inside[0] * dims.evaluate(structure.length, sizes)
     if inside:
         return sum(inside)
-    if node.op.kind == "elementwise" and node.op.name not in ("cast", "bitcast", "stop_gradient", "select"):
+    if node.op.flops is not None:
+        types = [value.type for value in node.inputs]
+        return dims.evaluate(node.op.flops(node.outputs[0].type, *types, **node.attrs), sizes)
+    if node.op.kind == "elementwise" and "no_arithmetic" not in node.op.traits:
         return _size(node.output.type, sizes)
     if node.op.kind == "reduce":
         return _size(node.inputs[0].type, sizes)

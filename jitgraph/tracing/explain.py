@@ -65,7 +65,7 @@ def _compiled(lowered: Lowered) -> Iterator[str]:
     optimized = lowered.optimized
     fused, apart = fuse_with_reasons(optimized, lowered.runnable.target)
     yield f"kernels: {_kernels(optimized)} before fusion, {_kernels(fused)} after"
-    yield from _section("fused", [_members(node) for node in fused.nodes if node.op.name == "fused"])
+    yield from _section("fused", [_members(node) for node in fused.nodes if "one_kernel" in node.op.traits])
     yield from _section("kept apart", list(dict.fromkeys(map(str, apart))))
     yield f"cost: {cost(expand_grads(lowered.graph), sizes_of(lowered.plan))}"
     yield from memory(lowered)

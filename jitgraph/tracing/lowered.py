@@ -14,7 +14,7 @@ from jitgraph.ir import context, dims
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph
 from jitgraph.once import cached_property
-from jitgraph.passes.autodiff import expand_grads, vjp_halves
+from jitgraph.passes.autodiff import expand_grads, has_gradients, vjp_halves
 from jitgraph.tensor import Tensor
 from jitgraph.tracing import backend, donation
 from jitgraph.tracing.arguments import Arguments, LeafKey, TensorSpec
@@ -105,7 +105,7 @@ class Lowered:
         For a graph that holds its own backward pass, the graph with it written out; else the forward graph with what it
         saves, and the backward graph, for all float inputs.
         """
-        if any(node.op.name == "grad" for node in self.graph.walk()):
+        if has_gradients(self.graph):
             return Text(expand_grads(self.graph))
         both = vjp_halves(self.graph)
         return Text(f"{both.forward}\n{both.backward}")

@@ -12,6 +12,7 @@ from jitgraph.codegen.lower.recorder import Recorder, Storage
 from jitgraph.codegen.lower.values import Evaluator, Inline, Sites
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.graph import Graph, Node, Value
+from jitgraph.ir.op import Kind, Lowering
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
@@ -44,7 +45,7 @@ class Group:
 class ScheduleBuilder:
     """Collects what the lowerings of nodes and groups make."""
 
-    def __init__(self, target: Target, table: Mapping[str, Inline], *, fastmath: bool = False) -> None:
+    def __init__(self, target: Target, table: Mapping[Kind | Lowering, Inline], *, fastmath: bool = False) -> None:
         self.target = target
         self.fastmath = fastmath
         self.buffers: dict[str, Buffer] = {}

@@ -46,9 +46,8 @@ def _epilogue(values: Evaluator, node: Node, group: Group, index: Index, acc: Va
         values.recorder.store(storage, offset(index, value.shape), result)
 
 
-def lower_dot(builder: ScheduleBuilder, group: Group) -> None:
+def lower_dot(builder: ScheduleBuilder, group: Group, node: Node) -> None:
     """A dot and its epilogue: batch axes are parallel loops; the free axes of a side, and those contracted, are one."""
-    node = next(node for node in group.graph.nodes if node.op.name == "dot")
     if is_empty(node.output.tensor):
         return
     left, right = node.inputs
@@ -84,14 +83,13 @@ def lower_dot(builder: ScheduleBuilder, group: Group) -> None:
     builder.launch(recorder, group.name)
 
 
-def lower_conv(builder: ScheduleBuilder, group: Group) -> None:
+def lower_conv(builder: ScheduleBuilder, group: Group, node: Node) -> None:
     """A convolution and its epilogue as a contraction for each image and group.
 
     m is the channel of the output in its group, n the place in the output, k the channel of the input in its group and
     the place in the window; the input is read through the index map, and is zero in the padding and between dilated
     elements.
     """
-    node = next(node for node in group.graph.nodes if node.op.name == "conv")
     if is_empty(node.output.tensor):
         return
     x, w = node.inputs

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from jitgraph.codegen.kernels.schedule import Branch, While
 from jitgraph.codegen.lower.building import ScheduleBuilder
 from jitgraph.codegen.lower.recorder import Recorder, Slot, Storage
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.dtypes import bool_, int64
+from jitgraph.ir.control import CarriedLoop
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.types import TensorType
@@ -47,12 +48,14 @@ def lower_cond(selector: Regions, node: Node, operands: Sequence[Held], places: 
     return ends
 
 
-def lower_while(selector: Regions, node: Node, operands: Sequence[Held], places: Sequence[Held]) -> list[Held]:
+def lower_loop(selector: Regions, loop: CarriedLoop, operands: Sequence[Held], places: Sequence[Held]) -> list[Held]:
     """The carries begin as copies of the operands in the places of the results, and each turn replaces them.
 
     Returns where the results are: a result whose place is one slice of a buffer is still to be copied there.
     """
-    condition, body = node.regions
+    if loop.condition is None:
+        return _lower_scan(selector, loop, operands, places)
+    condition, body = loop.condition, loop.body
     builder = selector.builder
     count = len(places)
     carries = _begin(selector, operands[:count], places)
@@ -67,35 +70,28 @@ def lower_while(selector: Regions, node: Node, operands: Sequence[Held], places:
     return carries
 
 
-def lower_scan(selector: Regions, node: Node, operands: Sequence[Held], places: Sequence[Held]) -> list[Held]:
-    """A while loop over a counter; slices of the operands are read, and those of the results written, in place.
-
-    Returns where the results are, as ``lower_while``.
-    """
-    attrs: dict[str, Any] = dict(node.attrs)
-    num_carries, num_xs = attrs["num_carries"], attrs["num_xs"]
-    (body,) = node.regions
+def _lower_scan(selector: Regions, loop: CarriedLoop, operands: Sequence[Held], places: Sequence[Held]) -> list[Held]:
+    """A while loop over a counter; slices of the operands are read, and those of the results written, in place."""
+    body, length, num_carries = loop.body, loop.length, loop.carries
+    first, xs, invariants = loop.parts(operands)
     builder = selector.builder
     counter, flag = builder.temporary(_COUNT), builder.temporary(_FLAG)
-    length: DimLike = attrs["length"]
-    carries = _begin(selector, operands[:num_carries], places[:num_carries])
+    carries = _begin(selector, first, places[:num_carries])
     wholes = [_home(selector, place) for place in places[num_carries:]]
     _count(builder, counter, start=True)
     with builder.block() as asking:
         _compare(builder, counter, length, flag)
     with builder.block() as turning:
-        slot = Slot(counter, length, attrs["reverse"])
+        slot = Slot(counter, length, loop.reverse)
         slices = [
             _slice(selector, place, value.tensor, slot)
-            for place, value in zip(
-                operands[num_carries:], body.inputs[num_carries : num_carries + num_xs], strict=False
-            )
+            for place, value in zip(xs, loop.parts(body.inputs)[1], strict=True)
         ]
         stacked: list[Held | None] = [
             _slice(selector, place, value.tensor, slot)
             for place, value in zip(wholes, body.outputs[num_carries:], strict=True)
         ]
-        env = [*carries, *slices, *operands[num_carries + num_xs :]]
+        env = [*carries, *slices, *invariants]
         after = selector.region(body, dict(zip(body.inputs, env, strict=True)), [None] * num_carries + stacked)
         _replace(selector, carries, after[:num_carries])
         _count(builder, counter, start=False)

@@ -12,13 +12,11 @@ from jitgraph.codegen.lower.recorder import Recorder
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.values import accumulator
 from jitgraph.ir.dims import DimLike
+from jitgraph.ir.graph import Node
 
-CUMULATIVE = frozenset({"cumsum", "cumprod", "cummax", "cummin"})
 
-
-def lower_cumulative(builder: ScheduleBuilder, group: Group) -> None:
+def lower_cumulative(builder: ScheduleBuilder, group: Group, node: Node) -> None:
     """A serial loop along the axis, in the order of the elements; vectors over the last axis where that is another."""
-    node = next(node for node in group.graph.nodes if node.op.name in CUMULATIVE)
     if is_empty(node.output.tensor):
         return
     reduction = node.op.reduction

@@ -15,6 +15,7 @@ from jitgraph.codegen.lower.values import Evaluator, Index, Inline
 from jitgraph.dtypes import bool_, int64
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node
+from jitgraph.ir.op import Kind, Lowering
 from jitgraph.ops.indexing import out_of_range
 
 
@@ -94,7 +95,7 @@ def check_indices(builder: ScheduleBuilder, group: Group) -> Group:
     """
     checked: set[Node] = set()
     for node in group.graph.nodes:
-        if node.op.name not in INDEXED or not _may_be_empty(node):
+        if "bounds_checked" not in node.op.traits or not _may_be_empty(node):
             continue
         checked.add(node)
         recorder = Recorder()
@@ -116,9 +117,8 @@ def _may_be_empty(node: Node) -> bool:
     return any(not isinstance(extent, int) or extent == 0 for extent in others)
 
 
-def lower_check(builder: ScheduleBuilder, group: Group) -> None:
+def lower_check(builder: ScheduleBuilder, group: Group, node: Node) -> None:
     """A check of a 0-d bool, and whatever computes it."""
-    node = next(node for node in group.graph.nodes if node.op.name == "check")
     kind, message = node.attrs["kind"], node.attrs["message"]
     recorder = Recorder()
     values = builder.evaluator(recorder, group)
@@ -127,8 +127,7 @@ def lower_check(builder: ScheduleBuilder, group: Group) -> None:
     builder.launch(recorder, "check")
 
 
-INDEXED = frozenset({"gather", "scatter", "scatter_add"})
-INDEXING: dict[str, Inline] = {
+INDEXING: dict[Kind | Lowering, Inline] = {
     "gather": _gather_at,
     "dynamic_slice": _dynamic_slice_at,
     "dynamic_update_slice": _dynamic_update_slice_at,

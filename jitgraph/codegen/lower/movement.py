@@ -11,6 +11,7 @@ from jitgraph.codegen.lower.values import Evaluator, Index, Inline
 from jitgraph.dtypes import bool_
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node
+from jitgraph.ir.op import Kind, Lowering
 
 
 def both(recorder: Recorder, left: Var | None, right: Var | None) -> Var | None:
@@ -67,4 +68,4 @@ def moved_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var
     return result
 
 
-MOVEMENT: dict[str, Inline] = {"movement": moved_at}
+MOVEMENT: dict[Kind | Lowering, Inline] = {"movement": moved_at}

@@ -17,6 +17,7 @@ from jitgraph.dtypes import int64, is_float
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node
+from jitgraph.ir.op import Kind, Lowering
 from jitgraph.ops.order import Order, fewer_slots, order_along
 
 _FREE_BYTES: Final = 128  # of slots where their number does not matter
@@ -153,4 +154,4 @@ def or_empty(recorder: Recorder, node: Node, extent: DimLike, folded: tuple[Var,
     return (ops.select(none, empty, value),)
 
 
-REDUCTION: dict[str, Inline] = {"reduce": reduced_at}
+REDUCTION: dict[Kind | Lowering, Inline] = {"reduce": reduced_at}

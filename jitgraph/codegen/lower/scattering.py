@@ -16,6 +16,7 @@ from jitgraph.codegen.lower.recorder import Recorder, Storage
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.values import accumulator
 from jitgraph.ir import dims
+from jitgraph.ir.graph import Node
 from jitgraph.ir.types import TensorType
 
 
@@ -24,16 +25,15 @@ def independent(count: int) -> list[LoopKind]:
     return [*["parallel"] * (count - 1), "vector"] if count else []  # type: ignore[list-item]
 
 
-def lower_scatter(builder: ScheduleBuilder, group: Group) -> None:
+def lower_scatter(builder: ScheduleBuilder, group: Group, node: Node) -> None:
     """One kernel: copy, update, and for 16-bit sums, which are kept in float32, round."""
-    node = next(node for node in group.graph.nodes if node.op.name in ("scatter", "scatter_add"))
     if is_empty(node.output.tensor):
         return
     x, indices, updates = node.inputs
     axis: Any = node.attrs["axis"]
     shape, dtype = x.shape, x.dtype
-    adds = node.op.name == "scatter_add"
-    wide = accumulator(dtype) if adds else dtype
+    reduction = node.op.reduction
+    wide = dtype if reduction is None else accumulator(dtype)
     (_, result), *copies = group.outputs
     work = result if wide == dtype and result.slot is None else builder.temporary(TensorType(wide, shape))
     recorder = Recorder()
@@ -54,8 +54,8 @@ def lower_scatter(builder: ScheduleBuilder, group: Group) -> None:
                 new = values.at(updates, (*at[:axis], *place, *at[axis:]))
                 ops = ScalarOps(recorder, new.dtype)
                 new = ops.cast(new, wide)
-                if adds:
-                    new = ScalarOps(recorder, wide).add(recorder.load(work, target, again=True), new)
+                if reduction is not None:
+                    new = reduction.combine(ScalarOps(recorder, wide), recorder.load(work, target, again=True), new)
                 recorder.store(work, target, new)
                 return ()
 

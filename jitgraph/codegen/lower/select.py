@@ -8,12 +8,13 @@ from typing import Any
 
 from jitgraph.codegen.kernels.schedule import Buffer, Pop, Print, Push, Schedule
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder
-from jitgraph.codegen.lower.control import lower_cond, lower_scan, lower_while
-from jitgraph.codegen.lower.families import INLINE, ROOTS, lower_group
+from jitgraph.codegen.lower.control import lower_cond, lower_loop
+from jitgraph.codegen.lower.families import INLINE, lower_group, roots_of
 from jitgraph.codegen.lower.forwarding import forward_copies
 from jitgraph.codegen.lower.recorder import Storage
 from jitgraph.errors import CompileError, UnsupportedOp
 from jitgraph.ir import dims
+from jitgraph.ir.control import CarriedLoop, Conditional, structure_of
 from jitgraph.ir.fault import working_on
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.target import Target
@@ -83,13 +84,13 @@ class Selector:
             if isinstance(result, Storage):
                 wanted.setdefault(value, []).append(result)
         for node in reversed(graph.nodes):  # a view of a value lies where the value does
-            if node.op.name == "reshape":
+            if "alias" in node.op.traits:
                 for place in wanted.get(node.output, ()):
                     source = node.inputs[0]
                     wanted.setdefault(source, []).append(replace(place, type=source.tensor))
         written: set[str] = set()
         for node in graph.nodes:
-            with working_on(node.op.name if node.op.name != "fused" else node.regions[0].name, node.location):
+            with working_on(node.regions[0].name if "one_kernel" in node.op.traits else node.op.name, node.location):
                 self.builder.location = node.location
                 self._node(graph, node, held, wanted, written)
         places: list[Held] = []
@@ -109,20 +110,18 @@ class Selector:
         wanted: Mapping[Value, list[Storage]],
         written: set[str],
     ) -> None:
-        match node.op.name:
-            case "grad":
-                raise CompileError(
-                    "a gradient is still there", location=node.location, hint="run the autodiff pass first"
-                )
+        if node.op.kind == "gradient":
+            raise CompileError("a gradient is still there", location=node.location, hint="run the autodiff pass first")
+        if "alias" in node.op.traits:
+            held[node.output] = replace(self._storage(held, node.inputs[0]), type=node.output.tensor)
+            return
+        match node.op.lowering:
             case "token":
                 held[node.output] = ""
                 return
             case "stack_new":
                 self.builder.stacks.append(f"s{len(self.builder.stacks)}")
                 held[node.output] = self.builder.stacks[-1]
-                return
-            case "reshape":
-                held[node.output] = replace(self._storage(held, node.inputs[0]), type=node.output.tensor)
                 return
             case "stack_push":
                 stack = held[node.inputs[0]]
@@ -149,32 +148,33 @@ class Selector:
             else:
                 places.append(self.builder.temporary(_tensor(value, f"an output of {node.op.name}")))
         operands = [held[value] for value in node.inputs]
-        match node.op.name:
-            case "stack_pop":
-                stack = operands[0]
-                popped = places[1]
-                assert isinstance(stack, str) and isinstance(popped, Storage)
-                if popped.slot is None:
-                    self.builder.steps.append(Pop(stack, popped.name))
-                else:
-                    whole = self.builder.temporary(popped.type)
-                    self.builder.steps.append(Pop(stack, whole.name))
-                    self.copy([(whole, popped)])
-                places[0] = stack
-            case "cond":
+        match structure_of(node):
+            case None if node.op.lowering == "stack_pop":
+                self._pop(operands, places)
+            case Conditional():
                 places = lower_cond(self, node, operands, places)
-            case "while" | "scan":
-                lower = lower_while if node.op.name == "while" else lower_scan
-                found = lower(self, node, operands, places)
+            case CarriedLoop() as loop:
+                found = lower_loop(self, loop, operands, places)
                 pairs = zip(found, places, strict=True)
                 self.copy([(a, b) for a, b in pairs if isinstance(a, Storage) and isinstance(b, Storage) and a != b])
                 places = found
-            case _ if node.op.name != "fused" and node.regions:
+            case _ if node.regions and "one_kernel" not in node.op.traits:
                 (body,) = node.regions
                 places = self.region(body, dict(zip(body.inputs, operands, strict=True)), places)
             case _:
                 self._group(node, held, dict(zip(node.outputs, places, strict=True)), used, wanted, written)
         held.update(zip(node.outputs, places, strict=True))
+
+    def _pop(self, operands: Sequence[Held], places: list[Held]) -> None:
+        stack, popped = operands[0], places[1]
+        assert isinstance(stack, str) and isinstance(popped, Storage)
+        if popped.slot is None:
+            self.builder.steps.append(Pop(stack, popped.name))
+        else:
+            whole = self.builder.temporary(popped.type)
+            self.builder.steps.append(Pop(stack, whole.name))
+            self.copy([(whole, popped)])
+        places[0] = stack
 
     def _group(
         self,
@@ -190,7 +190,7 @@ class Selector:
         inner = graph.outputs if node.regions else node.outputs
         inputs = graph.inputs if node.regions else tuple(dict.fromkeys(node.inputs))
         outer = node.inputs if node.regions else inputs
-        if sum(inside.op.name in ROOTS for inside in graph.nodes) > 1 or any(n.regions for n in graph.nodes):
+        if len(roots_of(graph)) > 1 or any(n.regions for n in graph.nodes):
             self.region(
                 graph, dict(zip(inputs, (held[v] for v in outer), strict=True)), [places[v] for v in node.outputs]
             )

@@ -27,6 +27,7 @@ from jitgraph.codegen.lower.values import accumulator
 from jitgraph.dtypes import bool_, int64
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
+from jitgraph.ir.graph import Node
 from jitgraph.ir.types import TensorType
 from jitgraph.records import dataclass
 
@@ -34,9 +35,8 @@ LONGEST_MERGED: Final = 40
 """Elements of a row up to which merging is faster than passes over the digits, whose counts take a while to clear."""
 
 
-def lower_sort(builder: ScheduleBuilder, group: Group) -> None:
+def lower_sort(builder: ScheduleBuilder, group: Group, node: Node) -> None:
     """Values and int64 places in order; NaN counts as the greatest."""
-    node = next(node for node in group.graph.nodes if node.op.name == "sort")
     if is_empty(node.outputs[0].tensor):
         return
     x = node.inputs[0]

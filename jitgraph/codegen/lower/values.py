@@ -22,6 +22,7 @@ from jitgraph.dtypes import DType
 from jitgraph.errors import UnsupportedOp
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.ir.graph import Graph, Node, Value
+from jitgraph.ir.op import Kind, Lowering
 
 Index = tuple[DimLike, ...]
 Inline = Callable[["Evaluator", Node, int, Index, "Var | None"], Var]
@@ -51,8 +52,8 @@ class Evaluator:
     """Values of one region.
 
     ``storages`` are the buffers of its inputs, ``constants`` makes one for a large constant, ``table`` says how the
-    value of an op is computed at an index, by the op's name or else its kind. The indices of nodes in ``checked`` are
-    known to be in range.
+    value of an op is computed at an index, by the op's lowering or else its kind. The indices of nodes in ``checked``
+    are known to be in range.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Evaluator:
         storages: Mapping[Value, Storage],
         constants: Callable[[Node], Storage],
         sites: Sites,
-        table: Mapping[str, Inline],
+        table: Mapping[Kind | Lowering, Inline],
         checked: frozenset[Node] = frozenset(),
     ) -> None:
         self.recorder = recorder
@@ -112,7 +113,7 @@ class Evaluator:
         self.recorder.remember((id(value), place, None), (var,))
 
     def _inline(self, node: Node) -> Inline:
-        inline = self.table.get(node.op.name) or self.table.get(node.op.kind)
+        inline = self.table.get(node.op.lowering or node.op.kind)
         if inline is None:
             raise UnsupportedOp(f"{node.op.name} cannot be computed element by element", location=node.location)
         return inline
@@ -172,7 +173,7 @@ def _random_bits_at(values: Evaluator, node: Node, output: int, index: Index, ma
     return result
 
 
-CREATION: dict[str, Inline] = {
+CREATION: dict[Kind | Lowering, Inline] = {
     "random_bits": _random_bits_at,
     "full": _full_at,
     "iota": _iota_at,

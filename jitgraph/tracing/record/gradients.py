@@ -125,7 +125,7 @@ class Gradients:
         while pending:
             value = pending.pop()
             node = self._recorder.producers.get(value)
-            if node is None or value in self.leaves or (node.op is ops.grad and not through_gradients):
+            if node is None or value in self.leaves or (node.op.kind == "gradient" and not through_gradients):
                 continue
             for operand in node.inputs:
                 if operand in self.differentiable and operand not in found:

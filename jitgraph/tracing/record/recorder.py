@@ -113,7 +113,7 @@ class Recorder:
         node = self.builder.nodes[-1]
         self.producers.update(dict.fromkeys(outputs, node))
         flags = [needed and _is_float(output) for output in outputs]
-        if needed and op.kind == "control" and op is not ops.grad:
+        if needed and op.kind == "control":
             active = active_outputs(node, tuple(value in self.gradients.differentiable for value in inputs))
             flags = [a and b for a, b in zip(flags, active, strict=True)]
         return [self.wrap(output, flag, location) for output, flag in zip(outputs, flags, strict=True)]

@@ -16,8 +16,10 @@ from jitgraph.eager import EagerValue
 from jitgraph.functions.manipulation import stack
 from jitgraph.ir import context, dims
 from jitgraph.ir.attributes import substitute_attrs
-from jitgraph.ir.graph import Graph, Node, Value
+from jitgraph.ir.control import execute
+from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.sizes import bind_sizes
+from jitgraph.ir.types import TensorType, Type
 from jitgraph.passes.autodiff import expand_grads
 
 Gradients = Callable[[Sequence[EagerValue], Sequence[EagerValue]], list[Any]]
@@ -77,57 +79,42 @@ def evaluate(graph: Graph, operands: Sequence[EagerValue]) -> list[Any]:
     """The outputs of a graph for eager values, each op applied through the current emitter."""
     expanded = expand_grads(graph)
     sizes = bind_sizes([v.type for v in expanded.inputs], [v.shape for v in operands], expanded.constraints)
-    return _run(expanded, operands, sizes)
+    return _Replay(sizes).run(expanded, operands)
 
 
-def _run(graph: Graph, operands: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
-    env: dict[Value, Any] = dict(zip(graph.inputs, operands, strict=True))
-    for node in graph.nodes:
-        inputs = [env[value] for value in node.inputs]
-        attrs: dict[str, Any] = substitute_attrs(node.attrs, sizes)
-        match node.op.name:
-            case "cond":
-                results: Any = _run(node.regions[0 if bool(inputs[0].array) else 1], inputs[1:], sizes)
-            case "call" | "fused":
-                results = _run(node.regions[0], inputs, sizes)
-            case "while":
-                results = _while(node, inputs, attrs["num_carries"], sizes)
-            case "scan":
-                results = _scan(node, inputs, attrs, sizes)
-            case _:
+class _Replay:
+    """Graphs run op by op with these sizes."""
+
+    def __init__(self, sizes: Mapping[str, int]) -> None:
+        self.sizes = sizes
+
+    def run(self, graph: Graph, arguments: Sequence[Any]) -> list[Any]:
+        env: dict[Value, Any] = dict(zip(graph.inputs, arguments, strict=True))
+        for node in graph.nodes:
+            inputs = [env[value] for value in node.inputs]
+            attrs: dict[str, Any] = substitute_attrs(node.attrs, self.sizes)
+            if node.op.control is not None:
+                types = [value.type for value in node.outputs]
+                results: Any = execute(node.op.control(*node.regions, **attrs), self, inputs, types)
+            else:
                 regions = () if node.op.decompose is not None else node.regions
                 result = node.op(*inputs, regions=regions, **attrs)
                 results = result if isinstance(result, tuple | list) else (result,)
-        env.update(zip(node.outputs, results, strict=True))
-    return [env[value] for value in graph.outputs]
+            env.update(zip(node.outputs, results, strict=True))
+        return [env[value] for value in graph.outputs]
 
+    def is_true(self, value: EagerValue) -> bool:
+        return bool(value.array)
 
-def _while(node: Node, inputs: list[Any], count: int, sizes: Mapping[str, int]) -> list[Any]:
-    test, body = node.regions
-    carries, rest = inputs[:count], inputs[count:]
-    while bool(_run(test, [*carries, *rest], sizes)[0].array):
-        carries = _run(body, [*carries, *rest], sizes)
-    return carries
+    def slice(self, x: Any, i: int) -> Any:
+        return lifting.wrap(x)[i].value
 
+    def rows(self, type: Type, length: int) -> list[Any]:
+        return [None] * length
 
-def _scan(node: Node, inputs: list[Any], attrs: dict[str, Any], sizes: Mapping[str, int]) -> list[Any]:
-    (body,) = node.regions
-    count, slices = attrs["num_carries"], attrs["num_xs"]
-    carries, rest = inputs[:count], inputs[count + slices :]
-    tensors = [lifting.wrap(value) for value in inputs[count : count + slices]]
-    steps: Any = range(attrs["length"])
-    rows: list[list[Any]] = []
-    for i in reversed(steps) if attrs["reverse"] else steps:
-        found = _run(body, [*carries, *(tensor[i].value for tensor in tensors), *rest], sizes)
-        carries = found[:count]
-        rows.append([lifting.wrap(value) for value in found[count:]])
-    if not rows:
-        empty = [value.type for value in node.outputs[count:]]
-        return [*carries, *(lifting.constant(0, t.dtype, (0, *_known(t.shape[1:], sizes))) for t in empty)]  # type: ignore[union-attr]
-    if attrs["reverse"]:
-        rows.reverse()
-    return [*carries, *(stack(list(column)).value for column in zip(*rows, strict=True))]
-
-
-def _known(shape: Sequence[Any], sizes: Mapping[str, int]) -> tuple[int, ...]:
-    return tuple(dims.evaluate(size, sizes) for size in shape)
+    def stacked(self, rows: list[Any], type: Type) -> Any:
+        if rows:
+            return stack(list(map(lifting.wrap, rows))).value
+        assert isinstance(type, TensorType)
+        shape = [dims.evaluate(size, self.sizes) for size in type.shape[1:]]
+        return lifting.constant(0, type.dtype, (0, *shape))

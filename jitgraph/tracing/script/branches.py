@@ -379,7 +379,7 @@ def _is_cheap(region: Region, value: Any) -> bool:
 
 def cannot_fail(node: Node) -> bool:
     """Whether a node has no effect: an index out of range raises, so that indexing waits until it is needed."""
-    if node.op.effect != "none" or node.op.kind in ("control", "indexing"):
+    if node.op.effect != "none" or node.op.kind in ("control", "gradient", "indexing"):
         return False
     return all(cannot_fail(inner) for region in node.regions for inner in region.nodes)
 

@@ -43,7 +43,10 @@ def reason(op: Op, column: str) -> str | None:
         return "a transform, gone before anything runs"
     if column == "programs" and op.name in ("stack_new", "stack_push", "stack_pop", "full", "iota", "constant"):
         return "takes no float that a gradient could reach"
-    if op.name in ("stack_new", "stack_push", "stack_pop", "token", "print") and column != "interpreter":
+    if op.name in ("stack_new", "stack_push", "stack_pop", "token", "print") and column not in (
+        "interpreter",
+        "gradient",
+    ):
         return "tokens and stacks live inside graphs: tried in programs"
     if column == "named sizes" and (op.kind in ("control", "effect")):
         return "regions and tokens have no shape of their own"

@@ -99,6 +99,18 @@ def test_index_maps_are_copied_into_their_readers() -> None:
     assert "broadcast" not in [node.op.name for node in graph.nodes]
 
 
+def test_random_bits_are_made_once() -> None:
+    """They need no memory to be made from, as an index map does not, but cost more than a load."""
+    key = t(2, dtype=dtypes.uint64)
+
+    def twice(key: Any) -> Any:
+        bits = OPS["random_bits"](key, shape=(4, 6))
+        return sort(bits, axis=0, descending=False)[0], sort(bits, axis=1, descending=False)[0]
+
+    made = [node.op.name for node in pipeline.run(build(twice, [key]), TARGET).walk()]
+    assert made.count("random_bits") == 1
+
+
 @pytest.mark.parametrize(
     ("name", "attrs", "types"),
     [

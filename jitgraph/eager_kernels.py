@@ -18,24 +18,20 @@ from jitgraph.errors import CompileError, DeviceError
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.ir.graph import Attrs
-from jitgraph.ir.op import Op
+from jitgraph.ir.op import Op, OpenShape
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
+from jitgraph.ops.rules import open_extent
 
 if TYPE_CHECKING:
     from jitgraph.runtime.executable import Executable
 
 Array: TypeAlias = "np.ndarray[tuple[Any, ...], np.dtype[Any]]"
-_Extent: TypeAlias = "int | str"  # a number, or a name
-_Shape: TypeAlias = tuple[_Extent, ...]
 
 _MOST_KERNELS: Final = 256
 
 _LARGE: Final = 1 << 16
 """Elements from which on a sum is worth a kernel: below them its evaluation takes 0.2 ms or so."""
-
-_WIDEST_WINDOW: Final = 16
-"""Elements along an axis of a window that are compiled as they are; a weight gradient's are as many as an image's."""
 
 
 class EagerKernels:
@@ -70,7 +66,7 @@ class EagerKernels:
                 self._native = asked, False
         return self._native[1]
 
-    def _compile(self, op: Op, dtype: np.dtype[Any], shapes: Sequence[_Shape], attrs: Attrs) -> Executable:
+    def _compile(self, op: Op, dtype: np.dtype[Any], shapes: Sequence[OpenShape], attrs: Attrs) -> Executable:
         from jitgraph import compiler  # the code generator loads with the first product
 
         if len(self._made) >= _MOST_KERNELS:
@@ -82,40 +78,12 @@ class EagerKernels:
         return made
 
 
-def _shapes(op: Op, arrays: Sequence[Array], attrs: Attrs) -> tuple[_Shape, ...]:
+def _shapes(op: Op, arrays: Sequence[Array], attrs: Attrs) -> tuple[OpenShape, ...]:
     """The shapes of the operands for which a kernel is compiled, with a name for each extent that is any number."""
-    if op.reduction is not None:
-        return (tuple(_named(extent, f"n{axis}") for axis, extent in enumerate(arrays[0].shape)),)
-    return _dot_shapes(arrays, attrs) if op.lowering == "dot" else _conv_shapes(arrays, attrs)
+    if op.open_shapes is not None:
+        return op.open_shapes(*(array.shape for array in arrays), **attrs)
+    return tuple(tuple(open_extent(extent, f"n{axis}") for axis, extent in enumerate(array.shape)) for array in arrays)
 
 
-def _dot_shapes(arrays: Sequence[Array], attrs: Attrs) -> tuple[_Shape, ...]:
-    """A name for each axis; axes that meet share one."""
-    x, y = arrays
-    batch: Any = attrs["batch"]
-    contract: Any = attrs["contract"]
-    left = [_named(extent, f"l{axis}") for axis, extent in enumerate(x.shape)]
-    right = [_named(extent, f"r{axis}") for axis, extent in enumerate(y.shape)]
-    for pairs in (batch, contract):
-        for i, j in zip(*pairs, strict=True):
-            right[j] = left[i]
-    return tuple(left), tuple(right)
-
-
-def _conv_shapes(arrays: Sequence[Array], attrs: Attrs) -> tuple[_Shape, ...]:
-    x, w = arrays
-    grouped = attrs["groups"] != 1
-    channels = x.shape[1] if grouped else _named(x.shape[1], "c")
-    weights = w.shape[:2] if grouped else (_named(w.shape[0], "o"), channels)
-    window = [extent if extent <= _WIDEST_WINDOW else f"k{axis}" for axis, extent in enumerate(w.shape[2:])]
-    places = [_named(extent, f"s{axis}") for axis, extent in enumerate(x.shape[2:])]
-    return (_named(x.shape[0], "n"), channels, *places), (*weights, *window)
-
-
-def _named(extent: int, name: str) -> _Extent:
-    """``name``, or 1: a product with a vector is computed in another way."""
-    return 1 if extent == 1 else name
-
-
-def _dim(extent: _Extent) -> DimLike:
+def _dim(extent: int | str) -> DimLike:
     return Dim.name(extent) if isinstance(extent, str) else extent

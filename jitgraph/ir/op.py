@@ -42,6 +42,7 @@ Trait: TypeAlias = Literal[
     "one_kernel",  # its region becomes one kernel and is not inlined
     "implicit",  # recorded where eager code may do without it: constants, conversions
 ]
+OpenShape: TypeAlias = "tuple[int | str, ...]"
 Fusion: TypeAlias = Literal["free", "pointwise", "rows", "contraction", "alone"]
 AtIndex: TypeAlias = Literal[
     "full", "iota", "constant", "random_bits", "gather", "dynamic_slice", "dynamic_update_slice"
@@ -100,6 +101,8 @@ class Op:
     fusion: its part in a group of nodes that become one kernel (``passes/fuse.py``), where the kind does not say it.
     lowering: which lowering of codegen makes it, where the kind does not say it.
     flops: ``flops(out, *types, **attrs)``, its floating-point operations, where they are not one for each element.
+    open_shapes: ``open_shapes(*shapes, **attrs)``, the operands' shapes with a name for each extent that one kernel
+        leaves open where it serves eager calls; None: every extent.
     control: for control flow, ``control(*regions, **attrs)`` gives what it does with them (``ir/control.py``).
     decompose: for composites, the function over Op calls that defines it: ``decompose(*values, **attrs)``.
     effect: "check" survives dead code elimination, "ordered" threads a token as well.
@@ -120,6 +123,7 @@ class Op:
     fusion: Fusion | None = None
     lowering: Lowering | None = None
     flops: Callable[..., DimLike] | None = None
+    open_shapes: Callable[..., tuple[OpenShape, ...]] | None = None
     control: Callable[..., Structure] | None = None
     decompose: Callable[..., Any] | None = None
     effect: Effect = "none"

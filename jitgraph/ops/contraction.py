@@ -16,7 +16,7 @@ from jitgraph.errors import ShapeError
 from jitgraph.ir import context, dims
 from jitgraph.ir.constraints import require_same
 from jitgraph.ir.dims import DimLike
-from jitgraph.ir.op import Op, Sample
+from jitgraph.ir.op import Op, OpenShape, Sample
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops import rules
 from jitgraph.ops.movement import inverse, transpose
@@ -101,6 +101,16 @@ def _dot_flops(out: TensorType, x: TensorType, y: Type, *, batch: AxisPairs, con
     return 2 * dims.product(x.shape[axis] for axis in contract[0]) * out.size
 
 
+def _dot_open_shapes(x: Axes, y: Axes, *, batch: AxisPairs, contract: AxisPairs) -> tuple[OpenShape, OpenShape]:
+    """A name for each axis; axes that meet share one."""
+    left = [rules.open_extent(extent, f"l{axis}") for axis, extent in enumerate(x)]
+    right = [rules.open_extent(extent, f"r{axis}") for axis, extent in enumerate(y)]
+    for pairs in (batch, contract):
+        for i, j in zip(*pairs, strict=True):
+            right[j] = left[i]
+    return tuple(left), tuple(right)
+
+
 def _edge_products(dtype: DType) -> list[Sample]:
     """Single products, in which infinities and NaN meet no other order of summation than the one there is."""
     column, row = edges(dtype)[:, None], edges(dtype)[None, :]
@@ -115,6 +125,7 @@ dot: Op = Op(
     vjp=_dot_vjp,
     lowering="dot",
     flops=_dot_flops,
+    open_shapes=_dot_open_shapes,
     onnx="MatMul",
     samples=samples_for(
         "dot",

@@ -11,7 +11,7 @@ where g(o) is the group of output channel o. 16-bit floats are accumulated in fl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from jitgraph.errors import ShapeError
 from jitgraph.ir import context, dims
 from jitgraph.ir.constraints import require_same
 from jitgraph.ir.dims import DimLike
-from jitgraph.ir.op import Op, Sample
+from jitgraph.ir.op import Op, OpenShape, Sample
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops import rules
 from jitgraph.ops.movement import flip, reshape, transpose
@@ -29,6 +29,9 @@ from jitgraph.ops.sampling import samples_for
 
 Ints = tuple[int, ...]
 Padding = tuple[tuple[DimLike, DimLike], ...]
+
+_WIDEST_WINDOW: Final = 16
+"""Elements along an axis of a window that are compiled as they are; a weight gradient's are as many as an image's."""
 
 
 def _dilated(extent: DimLike, dilation: int) -> DimLike:
@@ -169,6 +172,16 @@ def _conv_flops(out: TensorType, x: Type, w: TensorType, **attrs: Any) -> DimLik
     return 2 * dims.product(w.shape[1:]) * out.size
 
 
+def _conv_open_shapes(x: Ints, w: Ints, *, groups: int, **attrs: Any) -> tuple[OpenShape, OpenShape]:
+    """A name for each extent but those of short windows, and of channels that are cut into groups."""
+    grouped = groups != 1
+    channels = x[1] if grouped else rules.open_extent(x[1], "c")
+    weights = w[:2] if grouped else (rules.open_extent(w[0], "o"), channels)
+    window = [extent if extent <= _WIDEST_WINDOW else f"k{axis}" for axis, extent in enumerate(w[2:])]
+    places = [rules.open_extent(extent, f"s{axis}") for axis, extent in enumerate(x[2:])]
+    return (rules.open_extent(x[0], "n"), channels, *places), (*weights, *window)
+
+
 def _attributes(spatial: int, **changes: Any) -> dict[str, Any]:
     plain = {"strides": (1,) * spatial, "padding": ((0, 0),) * spatial}
     return plain | {"lhs_dilation": (1,) * spatial, "rhs_dilation": (1,) * spatial, "groups": 1} | changes
@@ -182,6 +195,7 @@ conv: Op = Op(
     vjp=_conv_vjp,
     lowering="conv",
     flops=_conv_flops,
+    open_shapes=_conv_open_shapes,
     onnx="Conv",
     samples=samples_for(
         "conv",

@@ -135,3 +135,8 @@ def require_shape(op: str, shape: object) -> Shape:
 
 def _is_ints(values: object) -> TypeGuard[tuple[int, ...]]:
     return isinstance(values, tuple) and all(isinstance(v, int) and not isinstance(v, bool) for v in values)
+
+
+def open_extent(extent: int, name: str) -> int | str:
+    """``name`` for an extent that a kernel leaves open, or 1: a product with a vector is computed in another way."""
+    return 1 if extent == 1 else name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from jitgraph import dtypes, lifting, ops, random
@@ -73,29 +74,27 @@ def softplus(input: TensorLike, beta: float = 1.0, threshold: float = 20.0) -> T
     return lifting.elementwise(ops.softplus, x * beta) / beta
 
 
-def _along(op: Any, name: str, input: TensorLike, dim: int | None, dtype: Any) -> Tensor:
+def _along(
+    function: Callable[[Tensor, int], Tensor], name: str, input: TensorLike, dim: int | None, dtype: Any
+) -> Tensor:
     value = floats(input)[0]
     if dtype is not None:
         value = lifting.cast(value, dtypes.canonical(dtype))
     if dim is None:
         raise JitgraphError(f"{name}: along which axis?\n  hint: pass dim=-1 for the last one")
-    return (
-        reductions.softmax(lifting.wrap(value), dim)
-        if op is ops.softmax
-        else reductions.log_softmax(lifting.wrap(value), dim)
-    )
+    return function(lifting.wrap(value), dim)
 
 
 @axis_or_dim
 def softmax(input: TensorLike, dim: int | None = None, *, dtype: Any = None) -> Tensor:
     """exp(x) / sum(exp(x)) along ``dim``, without overflow; computed in ``dtype`` where it is given."""
-    return _along(ops.softmax, "softmax", input, dim, dtype)
+    return _along(reductions.softmax, "softmax", input, dim, dtype)
 
 
 @axis_or_dim
 def log_softmax(input: TensorLike, dim: int | None = None, *, dtype: Any = None) -> Tensor:
     """log(softmax(x)) along ``dim``, without overflow; computed in ``dtype`` where it is given."""
-    return _along(ops.log_softmax, "log_softmax", input, dim, dtype)
+    return _along(reductions.log_softmax, "log_softmax", input, dim, dtype)
 
 
 def dropout(

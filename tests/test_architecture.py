@@ -12,6 +12,8 @@ import networkx
 import pytest
 
 from jitgraph.standalone.python_text import PARTS
+from jitgraph import ops
+from jitgraph.ir.op import Op
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "jitgraph"
@@ -144,6 +146,66 @@ def modules_after(statement: str) -> set[str]:
     code = f"import sys\n{statement}\nprint(' '.join(sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(out.stdout.split())
+
+
+OPS_BY_NAME = {  # how often a file above ops/ compares with names of ops; docs/architecture.md says why
+    "passes.decompose": 1,
+    "passes.fold": 2,
+    "passes.rewriter": 1,
+    "tracing.record.recorder": 1,
+    "weak_ints": 4,
+}
+OP_NAMES = re.compile(r"(\w+\.)*op\.name|op_name")
+
+
+def compared_ops(path: Path) -> list[int]:
+    """The lines that ask which op something is: by its name, or by comparing it with one op of the table."""
+    tree = ast.parse(path.read_text())
+    imported = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("jitgraph.ops")
+        for alias in node.names
+        if alias.name in vars(ops) and isinstance(vars(ops)[alias.name], Op)
+    }
+
+    def is_name(tree: ast.expr | None) -> bool:
+        return tree is not None and OP_NAMES.fullmatch(ast.unparse(tree)) is not None
+
+    def is_op(tree: ast.expr | None) -> bool:
+        match tree:
+            case ast.Tuple(elts=elements) | ast.List(elts=elements) | ast.Set(elts=elements):
+                return any(map(is_op, elements))
+            case ast.Name(id=name):
+                return name in imported
+            case ast.Attribute(value=ast.Name(id="ops")):
+                return True
+        return False
+
+    found = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Compare(left=left, comparators=others):
+                asks = any(map(is_name, (left, *others))) or any(map(is_op, others))
+            case ast.Match(subject=subject):
+                asks = is_name(subject)
+            case ast.Subscript(slice=key):
+                asks = is_name(key)
+            case ast.Call(func=ast.Attribute(attr="get" | "startswith" | "endswith"), args=args):
+                asks = any(map(is_name, args)) or is_name(node.func.value)  # type: ignore[attr-defined]
+            case ast.Dict(keys=keys):
+                asks = any(map(is_op, keys))
+            case _:
+                continue
+        if asks:
+            found.append(node.lineno)
+    return found
+
+
+def test_what_an_op_is_to_passes_is_said_by_the_op() -> None:
+    """Above ops/ nothing asks which op a node applies, but for what is about that very op."""
+    found = {module_name(path): compared_ops(path) for path in SOURCES if floor_of(module_name(path)) != 3}
+    assert {module: len(lines) for module, lines in found.items() if lines} == OPS_BY_NAME, found
 
 
 def test_import_is_lazy() -> None:

@@ -98,7 +98,7 @@ def symbolic_attr(key, value, names):
 def with_names(op, sample):
     """The sample's types and attributes with names for extents, and the names' values; channels stay numbers."""
     types = [type_of(x) for x in sample.inputs]
-    fixed = {types[0].shape[1], *types[1].shape[:2]} if op.name in ("conv", "conv2d") else set()
+    fixed = {types[0].shape[1], *types[1].shape[:2]} if op.name in ("conv", "conv_nd") else set()
     extents = {d for type in types if type.dtype != dtypes.uint64 for d in type.shape if d >= 2} - fixed
     named = [type if type.dtype == dtypes.uint64 else symbolic(type, extents) for type in types]
     attrs = {key: symbolic_attr(key, value, extents) for key, value in sample.attrs.items()}

@@ -240,3 +240,15 @@ def test_reads_as_the_first_thing_in_a_process() -> None:
 def test_size_text() -> None:
     for dim in (N, N + 1, (2 * N + 1) // 3, N * N % 5, 7):
         assert parse_size(str(dim)) == dim
+
+
+@pytest.mark.parametrize("elided", [True, False])
+def test_an_op_is_read_by_the_name_that_it_had_in_older_files(elided: bool) -> None:
+    types = [TensorType(float32, (1, 2, 5, 5)), TensorType(float32, (4, 2, 3, 3)), TensorType(float32, (4,))]
+    attrs = {"strides": (1, 1), "padding": ((1, 1), (1, 1)), "dilation": (1, 1), "groups": 1}
+    graph = build(lambda x, w, b: ops.conv_nd(x, w, b, **attrs), types)
+    text = print_graph(graph, full=not elided)
+    older = text.replace("= conv_nd(", "= conv2d(")
+    assert older != text
+    assert parse(older, elided=elided) == graph
+    assert print_graph(parse(older, elided=elided), full=not elided) == text

@@ -63,7 +63,7 @@ from jitgraph.ops.distributions import dropout, normal, uniform
 from jitgraph.ops.effects import check, print_, stack_new, stack_pop, stack_push, token
 from jitgraph.ops.gamma_functions import digamma, lgamma, polygamma
 from jitgraph.ops.indexing import dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add
-from jitgraph.ops.layers import conv2d, embedding, linear
+from jitgraph.ops.layers import conv_nd, embedding, linear
 from jitgraph.ops.loss import cross_entropy, l1_loss, mse_loss, nll_loss
 from jitgraph.ops.movement import broadcast, flip, reshape, transpose
 from jitgraph.ops.normalization import batch_norm, batch_norm_train, layer_norm
@@ -170,7 +170,7 @@ __all__ = [
     "cond",
     "constant",
     "conv",
-    "conv2d",
+    "conv_nd",
     "cos",
     "cosh",
     "cross_entropy",

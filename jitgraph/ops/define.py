@@ -88,6 +88,7 @@ def composite(
     samples: Samples,
     onnx: str | None = None,
     in_float32: bool = False,
+    formerly: tuple[str, ...] = (),
     traits: Iterable[Trait] = (),
     doc: str = "",
 ) -> Op:
@@ -113,6 +114,7 @@ def composite(
         vjp=vjp,
         decompose=body,
         traits=frozenset(traits),
+        formerly=formerly,
         onnx=onnx,
         samples=samples,
         doc=doc,

@@ -1,4 +1,4 @@
-"""linear, conv2d and embedding: the products with weights that layers are made of."""
+"""linear, conv_nd and embedding: the products with weights that layers are made of."""
 
 from __future__ import annotations
 
@@ -48,37 +48,39 @@ linear: Op = composite(
 )
 
 
-def _conv2d(x: Any, weight: Any, bias: Any = None, *, strides: Any, padding: Any, dilation: Any, groups: int) -> Any:
-    if len(x.shape) != 4:
-        raise ShapeError(f"conv2d: expected x[N, C, H, W], not {x.type}")
-    product = conv(
-        x, weight, strides=strides, padding=padding, lhs_dilation=(1, 1), rhs_dilation=dilation, groups=groups
-    )
+def _conv_nd(x: Any, weight: Any, bias: Any = None, *, strides: Any, padding: Any, dilation: Any, groups: int) -> Any:
+    unit = (1,) * len(strides)
+    product = conv(x, weight, strides=strides, padding=padding, lhs_dilation=unit, rhs_dilation=dilation, groups=groups)
     return product if bias is None else add(product, broadcast(bias, shape=product.shape, axes=(1,)))
 
 
-def _conv2d_attributes(stride: int = 1, pad: int = 0, dilation: int = 1, groups: int = 1) -> dict[str, Any]:
-    plain = {"strides": (stride, stride), "padding": ((pad, pad), (pad, pad))}
-    return plain | {"dilation": (dilation, dilation), "groups": groups}
+def _conv_nd_attributes(
+    stride: int = 1, pad: int = 0, dilation: int = 1, groups: int = 1, spatial: int = 2
+) -> dict[str, Any]:
+    plain = {"strides": (stride,) * spatial, "padding": ((pad, pad),) * spatial}
+    return plain | {"dilation": (dilation,) * spatial, "groups": groups}
 
 
-conv2d: Op = composite(
-    "conv2d",
-    _conv2d,
+conv_nd: Op = composite(
+    "conv_nd",
+    _conv_nd,
+    formerly=("conv2d",),
     samples=samples_for(
-        "conv2d",
+        "conv_nd",
         rules.FLOATS,
         lambda array: [
             Sample((array(*x), array(*w), *((array(w[0]),) if biased else ())), attrs)
             for x, w, biased, attrs in [
-                ((2, 3, 5, 5), (4, 3, 3, 3), True, _conv2d_attributes(pad=1)),
-                ((1, 2, 4, 6), (2, 2, 2, 3), False, _conv2d_attributes(stride=2)),
-                ((1, 2, 5, 5), (4, 1, 2, 2), True, _conv2d_attributes(dilation=2, groups=2)),
+                ((2, 3, 5, 5), (4, 3, 3, 3), True, _conv_nd_attributes(pad=1)),
+                ((1, 2, 4, 6), (2, 2, 2, 3), False, _conv_nd_attributes(stride=2)),
+                ((1, 2, 5, 5), (4, 1, 2, 2), True, _conv_nd_attributes(dilation=2, groups=2)),
+                ((2, 2, 6), (4, 1, 3), True, _conv_nd_attributes(stride=2, pad=1, groups=2, spatial=1)),
+                ((1, 2, 3, 3, 3), (2, 2, 2, 2, 2), True, _conv_nd_attributes(dilation=2, pad=1, spatial=3)),
             ]
         ],
     ),
     onnx="Conv",
-    doc="conv of x[N, C, H, W] with weight[O, C / groups, KH, KW], plus bias[O] where it is given.",
+    doc="conv of x[N, C, *S] with weight[O, C / groups, *K], plus bias[O] where it is given.",
 )
 embedding: Op = composite(
     "embedding",

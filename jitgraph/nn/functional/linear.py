@@ -80,14 +80,8 @@ def _convolution(
     strides = repeated(name, "stride", stride, spatial)
     steps = repeated(name, "dilation", dilation, spatial)
     pads = _padding(name, padding, strides, steps, w.shape[2:])
-    if spatial == 2:
-        attrs: dict[str, Any] = {"strides": strides, "padding": pads, "dilation": steps, "groups": groups}
-        result = ops.conv2d(x, w, **attrs) if b is None else ops.conv2d(x, w, b, **attrs)
-    else:
-        unit = (1,) * spatial
-        result = ops.conv(x, w, strides=strides, padding=pads, lhs_dilation=unit, rhs_dilation=steps, groups=groups)
-        if b is not None:
-            result = ops.add(result, ops.broadcast(b, shape=result.shape, axes=(1,)))
+    operands = (x, w) if b is None else (x, w, b)
+    result = ops.conv_nd(*operands, strides=strides, padding=pads, dilation=steps, groups=groups)
     return lifting.wrap(ops.reshape(result, shape=result.shape[1:]) if alone else result)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from jitgraph.ir.control import CarriedLoop, structure_of
 from jitgraph.ir.graph import Attr, Graph, Node, Value
 from jitgraph.ir.types import TokenType
 
@@ -35,9 +36,9 @@ def _silent(node: Node) -> Node:
     if inputs == node.inputs and all(new is old for new, old in zip(regions, node.regions, strict=True)):
         return node
     attrs: dict[str, Attr] = dict(node.attrs)
-    carries = attrs.get("num_carries")
-    if isinstance(carries, int):
-        attrs["num_carries"] = len(_without_tokens(node.inputs[:carries]))
+    structure = structure_of(node)
+    if isinstance(structure, CarriedLoop):
+        attrs |= structure.counts([not isinstance(value.type, TokenType) for value in node.inputs])
     return replace(node, inputs=inputs, attrs=attrs, outputs=outputs, regions=regions)
 
 

@@ -86,6 +86,15 @@ def test_python_integers_beyond_the_axis(index: Any, run: str) -> None:
     assert isinstance(caught.value, jg.JitgraphError)
 
 
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("way", ["index", "put", "index_add"])
+def test_an_index_into_rows_without_elements_is_checked(way: str, run: str) -> None:
+    """Nothing is read or written there, but a gather or scatter with the index is wrong all the same."""
+    function = WAYS[way] if way != "index_add" else lambda x, i: jg.index_add(x, 0, i, jg.ones((1, 0)))
+    with pytest.raises(IndexError, match="out of range"):
+        RUNS[run](function)(jg.asarray(X[:, :0]), jg.asarray([7]))
+
+
 def test_slices_with_unsigned_bounds_are_those_of_numpy() -> None:
     x = jg.asarray(X)
     for bound in (np.uint64(2**64 - 1), np.uint8(255), np.uint32(2)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from coverage_table import note
 
 from jitgraph import dtypes
 from jitgraph.codegen.kernels.scalar_numpy import NumpyScalars
+from jitgraph.codegen.lower import families
 from jitgraph.errors import DTypeError, ShapeError
 from jitgraph.ir import context, dims
 from jitgraph.ir.builder import GraphBuilder, build
@@ -18,13 +20,14 @@ from jitgraph.ir.constraints import Constraints
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.interpreter import interpret
+from jitgraph.ir.op import AtIndex, Nest, ScheduleStep, Trait
 from jitgraph.ir.types import StackType, TensorType, TokenType
 from jitgraph.ops import OPS
 from jitgraph.ops.effects import Stack, Token
 from jitgraph.ops.numeric import widen
 
 FLOAT64 = dtypes.float64
-BY_AUTODIFF = {"cond", "while", "scan", "call", "fused", "grad"}  # the transforms know these by name
+BY_REGIONS = {name for name, op in OPS.items() if op.control or op.kind == "gradient"}  # for transforms, no evaluation
 CASES = [
     pytest.param(op, dtype, id=f"{name}-{dtype.name}")
     for name, op in OPS.items()
@@ -63,11 +66,19 @@ def test_table_is_whole():
         if op.kind == "composite":
             assert op.decompose and op.evaluate is None, name
             continue
-        assert op.vjp or "nondifferentiable" in op.traits or name in BY_AUTODIFF, f"{name} has no gradient"
-        assert op.evaluate or name in BY_AUTODIFF, f"{name} has no evaluation"
+        assert op.vjp or "nondifferentiable" in op.traits or name in BY_REGIONS, f"{name} has no gradient"
+        assert op.evaluate or name in BY_REGIONS, f"{name} has no evaluation"
         assert (op.scalar is not None) == (op.kind == "elementwise" or name == "random_bits"), name
         assert (op.index_map is not None) == (op.kind == "movement"), name
         assert op.reduction or op.kind != "reduce", name
+
+
+def test_traits_and_lowerings_are_those_that_ops_have():
+    assert {trait for op in OPS.values() for trait in op.traits} == set(get_args(Trait))
+    named = {op.lowering for op in OPS.values() if op.lowering}
+    assert named == {*get_args(AtIndex), *get_args(Nest), *get_args(ScheduleStep)}
+    assert set(families.NESTS) == set(get_args(Nest))
+    assert set(families.INLINE) == {*get_args(AtIndex), "elementwise", "movement", "reduce"}
 
 
 @pytest.mark.parametrize(("op", "dtype"), CASES)

@@ -95,7 +95,7 @@ class Op:
     jvp: ``jvp(tangents, out, *inputs, **attrs)``; where None, the vjp of the vjp serves.
     batch: batching rule, for vmap.
     scalar: for elementwise ops, ``scalar(s, *scalars, **attrs)`` in scalar ops (``ir/scalar.py``).
-    reduction: for reduce ops.
+    reduction: for reduce ops, and for cumulative ones and scatters that combine.
     index_map: for movement ops, ``index_map(index, *types, **attrs)`` gives for an output index (a tuple of DimLike
         over loop axes) the input's index; see ``ops/movement.py`` for ops that read several inputs or pad.
     fusion: its part in a group of nodes that become one kernel (``passes/fuse.py``), where the kind does not say it.

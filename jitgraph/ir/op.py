@@ -43,7 +43,7 @@ Trait: TypeAlias = Literal[
     "implicit",  # recorded where eager code may do without it: constants, conversions
 ]
 OpenShape: TypeAlias = "tuple[int | str, ...]"
-Fusion: TypeAlias = Literal["free", "pointwise", "rows", "contraction", "alone"]
+Fusion: TypeAlias = Literal["free", "pointwise", "rows", "contraction", "alone"]  # free: copied into what reads it
 AtIndex: TypeAlias = Literal[
     "full", "iota", "constant", "random_bits", "gather", "dynamic_slice", "dynamic_update_slice"
 ]

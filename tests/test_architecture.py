@@ -11,9 +11,9 @@ from pathlib import Path
 import networkx
 import pytest
 
-from jitgraph.standalone.python_text import PARTS
 from jitgraph import ops
 from jitgraph.ir.op import Op
+from jitgraph.standalone.python_text import PARTS
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "jitgraph"

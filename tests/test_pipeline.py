@@ -104,7 +104,7 @@ def test_the_collector_waits_for_all_compilations_and_is_left_as_it_was(monkeypa
     seen: list[bool] = []
     monkeypatch.setattr(compiler, "_compile_stages", lambda *_: seen.append(gc.isenabled()))
     gc.enable()
-    compiler._compile(None, None, ())  # type: ignore[arg-type]
+    compiler._compile(None, None, (), None)  # type: ignore[arg-type]
     assert (seen, gc.isenabled()) == ([False], True)
     with collector.PAUSED.inside():
         with collector.PAUSED.inside():
@@ -113,7 +113,7 @@ def test_the_collector_waits_for_all_compilations_and_is_left_as_it_was(monkeypa
     assert gc.isenabled()
     gc.disable()
     try:
-        compiler._compile(None, None, ())  # type: ignore[arg-type]
+        compiler._compile(None, None, (), None)  # type: ignore[arg-type]
         assert not gc.isenabled()
     finally:
         gc.enable()

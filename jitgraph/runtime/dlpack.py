@@ -66,8 +66,6 @@ class _Versioned(ctypes.Structure):
 _LAYOUTS: Final = ((b"dltensor_versioned", _Versioned), (b"dltensor", _Managed))
 _IsValid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
 _GetPointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
-_is_valid = _IsValid(("PyCapsule_IsValid", ctypes.pythonapi))
-_pointer = _GetPointer(("PyCapsule_GetPointer", ctypes.pythonapi))
 
 
 def exported(array: Array, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
@@ -154,9 +152,11 @@ def _asked(x: Any, borrow: bool) -> Any:
 
 
 def _descriptor(capsule: Any) -> _Descriptor:
+    is_valid = _IsValid(("PyCapsule_IsValid", ctypes.pythonapi))
+    pointer = _GetPointer(("PyCapsule_GetPointer", ctypes.pythonapi))
     for name, layout in _LAYOUTS:
-        if _is_valid(capsule, name):
-            return layout.from_address(_pointer(capsule, name)).tensor
+        if is_valid(capsule, name):
+            return layout.from_address(pointer(capsule, name)).tensor
     raise SharingError("what __dlpack__ gives is no capsule of DLPack", hint="np.asarray(x), where x has __array__")
 
 

@@ -119,6 +119,8 @@ class Allocator:
 
 def _kept_bytes() -> int:
     """How much an allocator keeps: an eighth of the machine's memory, and at most 1 GiB."""
+    if not hasattr(os, "sysconf"):  # where no native code runs either
+        return 0
     return min(1 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8)
 
 

@@ -17,7 +17,10 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-NEEDED = ("jitgraph/py.typed", "jitgraph/runtime/loader.py", "jitgraph/runtime/loader.c", "jitgraph/runtime/loader.h")
+NEEDED = (
+    "jitgraph/py.typed",
+    *(path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "jitgraph/runtime/loader_c").iterdir())),
+)
 DOCUMENTS = ("CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md", "docs/api.md", "pyproject.toml")
 
 WHERE = "import jitgraph, sys; assert jitgraph.__file__.startswith(sys.prefix), jitgraph.__file__"

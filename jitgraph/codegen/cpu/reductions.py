@@ -78,8 +78,8 @@ class _Reduction:
         self.loop, self.combine, self.env = loop, combine, env.inner()
         self.begin, self.end = begin, end
         self.count = subtract(env, end, begin)
-        known = constant_of(self.count)
-        self.most = loop.span if known is None else known
+        self.known = constant_of(self.count)  # the steps, where they are a number
+        self.most = loop.span if self.known is None else self.known
         self.width = loop.lanes if env.lanes is None else env.lanes.width
         self.init = [env.ops.splat(env[carry.init.name], self.width) for carry in loop.carries]
         self.body = loops.hoist(loop, self.env, self.count)
@@ -99,9 +99,8 @@ class _Reduction:
             return self._one_chunk(self.begin, self.end)
         if not self.chunk_steps:
             return self._strips()
-        known = constant_of(self.count)
-        if self.chunk_steps == 1 and known is not None and known <= _FEW:
-            return self._few(known)
+        if self.chunk_steps == 1 and self.known is not None and self.known <= _FEW:
+            return self._few(self.known)
         most_chunks = None if self.most is None else -(-self.most // self.chunk_steps)
         return self._tree(Tree(self.env, self.init, self.combine, self.chunk_steps, most_chunks))
 
@@ -246,9 +245,8 @@ class _Reduction:
         """All steps in chunks; where slots are handed over in memory, one chunk alone does without it."""
         env = self.env
         in_registers = tree.in_registers or not self._is_in_memory(self.begin, self._stop(self.begin))
-        known = constant_of(self.count)
         several = None
-        if in_registers and not tree.in_registers and known is None:
+        if in_registers and not tree.in_registers and self.known is None:
             several = env.ops.cmp("gt", self.count, integer(self.chunk_steps))
 
         def chunk(first: Scalar, carried: list[Scalar]) -> list[Scalar]:

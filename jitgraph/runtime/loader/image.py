@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from jitgraph.runtime.loader.abi import ABI_VERSION, libc
 from jitgraph.runtime.loader.errors import LoadError
+from jitgraph.runtime.loader.memory import map_pages
 
 MAGIC: Final = b"JGIMAGE1"
 MACHINE_X86_64: Final = 62  # ELF's e_machine
@@ -95,11 +96,10 @@ def machine_here() -> int:
 
 def _new_pages(size: int) -> int:
     """The address of new memory that can be written, in pages of its own."""
-    private_anonymous = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    address = libc.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, private_anonymous, -1, 0)
-    if address in (None, ctypes.c_void_p(-1).value):
+    address = map_pages(size)
+    if not address:
         raise MemoryError(f"cannot map {size} bytes for native code: {os.strerror(ctypes.get_errno())}")
-    return int(address)
+    return address
 
 
 def _refused_execution(address: int, size: int) -> str:

@@ -124,14 +124,20 @@ def _kept_bytes() -> int:
     return min(1 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8)
 
 
+def map_pages(size: int) -> int:
+    """Private pages from the system, to be read and written; 0 where it has none left."""
+    protection, flags = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    start = libc.mmap(None, size, protection, flags, -1, 0)
+    return 0 if start in (None, _MAP_FAILED) else int(start)
+
+
 def _mapped(size: int) -> int:
     """Pages of their own from the system, in huge ones where there is room for two; 0 where it has none left."""
     alignment = _HUGE if size >= 2 * _HUGE else mmap.PAGESIZE
     spare = alignment - mmap.PAGESIZE
     whole = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
-    protection, flags = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    start = libc.mmap(None, whole + spare, protection, flags, -1, 0)
-    if start == _MAP_FAILED:
+    start = map_pages(whole + spare)
+    if not start:
         return 0
     address = -(-start // alignment) * alignment
     for begin, end in ((start, address), (address + whole, start + whole + spare)):
@@ -139,7 +145,7 @@ def _mapped(size: int) -> int:
             libc.munmap(begin, end - begin)
     if spare and hasattr(libc, "madvise"):
         libc.madvise(ctypes.c_void_p(address), ctypes.c_size_t(size), _MADV_HUGEPAGE)
-    return int(address)
+    return address
 
 
 allocator = Allocator()

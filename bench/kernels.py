@@ -23,7 +23,7 @@ import numpy as np
 from jitgraph.codegen.cpu import inlining
 from jitgraph.codegen.cpu.native import build_image
 from jitgraph.codegen.kernels.kernel import Body, Contract, Kernel, Let, Loop
-from jitgraph.codegen.kernels.schedule import Buffer, Launch, Schedule
+from jitgraph.codegen.kernels.schedule import Launch, Schedule, ScheduleBuffer
 from jitgraph.dtypes import is_float
 from jitgraph.ir import dims
 from jitgraph.ir.target import Target
@@ -81,7 +81,7 @@ def time_kernel(kernel: Kernel, sizes: Mapping[str, int], target: Target | None 
         filled = np.random.default_rng(len(arrays)).random(size) + 0.5
         arrays.append(filled.astype(param.dtype) if is_float(param.dtype) else np.zeros(size, param.dtype))
     buffers = tuple(
-        Buffer(f"b{place}", TensorType(param.dtype, (param.size,)), "input", place)
+        ScheduleBuffer(f"b{place}", TensorType(param.dtype, (param.size,)), "input", place)
         for place, param in enumerate(kernel.params)
     )
     launch = Launch(kernel, tuple(buffer.name for buffer in buffers))

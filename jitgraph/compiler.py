@@ -30,7 +30,7 @@ from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.passes import pipeline
 from jitgraph.passes.autodiff import expand_grads
-from jitgraph.passes.fuse import Apart, fuse, fuse_with_reasons
+from jitgraph.passes.fuse import MissedFusion, fuse, fuse_with_reasons
 from jitgraph.records import dataclass
 from jitgraph.runtime import collector, forks, loader
 from jitgraph.runtime.executable import Executable
@@ -48,7 +48,7 @@ class Stages:
     graph: Graph
     optimized: Graph
     fused: Graph
-    apart: tuple[Apart, ...]  # neighbours that fusion kept apart, and why
+    apart: tuple[MissedFusion, ...]  # neighbours that fusion kept apart, and why
     schedule: Schedule
     code_bytes: int = 0
     milliseconds: dict[str, float] = field(default_factory=dict)
@@ -243,7 +243,7 @@ def signature_of(graph: Graph, schedule: Schedule | None) -> loader.Signature:
     )
 
 
-def _spec(value: Value, fallback: str, names: dict[str, int]) -> loader.TensorSpec:
+def _spec(value: Value, fallback: str, names: dict[str, int]) -> loader.ValueSpec:
     if not isinstance(value.type, TensorType):
         raise CompileError(f"a {value.type} is no input or output of compiled code")
     name = value.hint or fallback
@@ -251,4 +251,4 @@ def _spec(value: Value, fallback: str, names: dict[str, int]) -> loader.TensorSp
     if names[name] > 1:
         name = f"{name}_{names[name] - 1}"
     shape = tuple(extent if isinstance(extent, int) else str(extent) for extent in value.shape)
-    return loader.TensorSpec(name, value.dtype.name, shape)
+    return loader.ValueSpec(name, value.dtype.name, shape)

@@ -117,7 +117,7 @@ class Tensor:
         if not isinstance(value, EagerValue):
             return value.outside(self)
         if self._requires_grad and value.record is None:
-            value = self._value = value.recorded(tape.Leaf(self))
+            value = self._value = value.recorded(tape.LeafRecord(self))
         return value
 
     def _rebind(self, value: Any) -> None:
@@ -294,7 +294,7 @@ class Tensor:
     def grad_fn(self) -> Any:
         """The tape's record of the op that made this tensor, or None for a leaf."""
         record = self._value.record if isinstance(self._value, EagerValue) else None
-        return None if isinstance(record, tape.Leaf) else record
+        return None if isinstance(record, tape.LeafRecord) else record
 
     @property
     def data(self) -> NoReturn:

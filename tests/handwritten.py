@@ -26,15 +26,15 @@ def buffer(name: str, index: int) -> str:
     return f"  {name}.at = getelementptr ptr, ptr %buffers, i64 {index}\n  {name} = load ptr, ptr {name}.at\n"
 
 
-def spec(name: str, dtype: str, *shape: int | str, default: float | None = None) -> loader.TensorSpec:
+def spec(name: str, dtype: str, *shape: int | str, default: float | None = None) -> loader.ValueSpec:
     """A tensor of a signature."""
-    return loader.TensorSpec(name, dtype, shape, default)
+    return loader.ValueSpec(name, dtype, shape, default)
 
 
 def entry(
     data: bytes,
-    inputs: Sequence[loader.TensorSpec],
-    outputs: Sequence[loader.TensorSpec],
+    inputs: Sequence[loader.ValueSpec],
+    outputs: Sequence[loader.ValueSpec],
     *,
     runtime: loader.Runtime | None = None,
     callback: loader.CallbackFunction | None = None,

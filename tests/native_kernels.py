@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from jitgraph.codegen.cpu.native import build_image
 from jitgraph.codegen.kernels.kernel import Kernel
-from jitgraph.codegen.kernels.schedule import Buffer, CheckSite, Launch, Schedule
+from jitgraph.codegen.kernels.schedule import CheckSite, Launch, Schedule, ScheduleBuffer
 from jitgraph.errors import JitgraphError
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
@@ -33,7 +33,7 @@ def schedule_of(*kernels: Kernel) -> Schedule:
     """The kernels one after another; params of the same name are the same buffer. All buffers are the caller's."""
     params = {param.name: param for kernel in kernels for param in kernel.params}
     buffers = tuple(
-        Buffer(name, TensorType(param.dtype, (param.size,)), "input", place)
+        ScheduleBuffer(name, TensorType(param.dtype, (param.size,)), "input", place)
         for place, (name, param) in enumerate(params.items())
     )
     sizes = tuple(dict.fromkeys(size for kernel in kernels for size in kernel.sizes))

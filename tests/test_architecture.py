@@ -304,3 +304,13 @@ def test_files_are_small() -> None:
     assert lengths[len(lengths) // 2] <= 200
     forbidden = {"utils.py", "helpers.py", "common.py", "misc.py"}
     assert not [path for path in SOURCES if path.name in forbidden]
+
+
+def test_no_class_name_stands_twice() -> None:
+    """A traceback, a reader or a search that meets a class by its name meets one class."""
+    places: dict[str, list[str]] = {}
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert not {name: found for name, found in places.items() if len(found) > 1}

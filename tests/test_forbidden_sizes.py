@@ -26,7 +26,7 @@ from jitgraph.artifact import SavedEntry, write_artifact
 from jitgraph.errors import DTypeError, GraphError, ShapeError
 from jitgraph.ir import context, dims
 from jitgraph.ir.builder import GraphBuilder
-from jitgraph.ir.constraints import Constraint
+from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.op import Op, Sample
@@ -84,16 +84,16 @@ def recorded(builder: GraphBuilder, op: Op, sample: Sample, prefix: str, sizes: 
         return builder.emit(op, inputs, sample.attrs, sample.regions)
 
 
-def names_of(constraint: Constraint) -> list[str]:
+def names_of(constraint: SizeConstraint) -> list[str]:
     return sorted(dims.names(constraint.left) | dims.names(constraint.right))
 
 
-def broken_by(constraints: Sequence[Constraint], sizes: Sizes) -> list[str]:
+def broken_by(constraints: Sequence[SizeConstraint], sizes: Sizes) -> list[str]:
     """The texts of the constraints that these sizes break."""
     return [str(constraint) for constraint in constraints if not constraint.holds(sizes)]
 
 
-def forbidden(constraints: Sequence[Constraint], sizes: Sizes) -> Iterator[Sizes]:
+def forbidden(constraints: Sequence[SizeConstraint], sizes: Sizes) -> Iterator[Sizes]:
     """For each constraint the sizes that break it, where one of its names is 0, 1, or changes by one."""
     for constraint in constraints:
         for name in names_of(constraint):

@@ -19,7 +19,7 @@ from fuzz.mutations import GRAPH, MANIFEST, WEIGHTS, members_of, rebuilt, zipped
 
 import jitgraph as jg
 from jitgraph.ir import dims
-from jitgraph.ir.constraints import Constraint, Constraints
+from jitgraph.ir.constraints import Constraints, SizeConstraint
 from jitgraph.ir.dims import Dim
 from jitgraph.runtime import loader
 
@@ -175,7 +175,7 @@ def test_a_huge_graph_is_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_sizes_that_multiply_out_are_refused() -> None:
     """A few lines of text can stand for more terms than there is memory."""
-    chain = [Constraint(Dim.name(f"a{i}"), "==", Dim.name(f"a{i + 1}") * Dim.name(f"a{i + 1}")) for i in range(40)]
+    chain = [SizeConstraint(Dim.name(f"a{i}"), "==", Dim.name(f"a{i + 1}") * Dim.name(f"a{i + 1}")) for i in range(40)]
     with pytest.raises(jg.JitgraphError, match="product of more than"):
         Constraints(chain, frozen=True).same(Dim.name("a0"), 1)
     total: Any = Dim.name("a")

@@ -16,7 +16,7 @@ import pytest
 import jitgraph as jg
 from jitgraph.tracing.capture import handlers, known_answers, layout
 from jitgraph.tracing.capture.depth import depths
-from jitgraph.tracing.capture.events import NULL, Activation, Site, follow, table_of
+from jitgraph.tracing.capture.events import NULL, Activation, InstructionSite, follow, table_of
 from jitgraph.tracing.capture.instructions import CLASSES
 from jitgraph.tracing.capture.monitoring import run_watched
 
@@ -29,7 +29,7 @@ class Told:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         def tell(view: Activation, *values: Any) -> Any:
-            site = next((v for v in values if isinstance(v, Site)), None)
+            site = next((v for v in values if isinstance(v, InstructionSite)), None)
             entry = [name, *(v for v in values if v is not site)]
             if site is not None and name in ("global_", "cell", "store_global", "store_cell"):
                 entry.append(site.value)

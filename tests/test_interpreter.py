@@ -13,7 +13,7 @@ from jitgraph.dtypes import bool_, float32, int64
 from jitgraph.errors import ArgumentError, DTypeError, GraphError, ShapeError
 from jitgraph.ir import interpret, parse
 from jitgraph.ir.builder import build
-from jitgraph.ir.constraints import Constraint
+from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.op import Op
 from jitgraph.ir.sizes import bind_sizes
@@ -29,7 +29,7 @@ def tensor(*shape: object, dtype: object = float32) -> TensorType:
 def test_sizes_are_bound_from_shapes() -> None:
     assert bind_sizes([tensor(N, 4), tensor(2 * M + 1)], [(0, 4), (7,)]) == {"n": 0, "m": 3}
     assert bind_sizes([tensor(N * M), tensor(N)], [(12,), (4,)]) == {"n": 4, "m": 3}
-    assert bind_sizes([tensor(N + M, N)], [(5, 2)], [Constraint(N, ">=", 2)]) == {"n": 2, "m": 3}
+    assert bind_sizes([tensor(N + M, N)], [(5, 2)], [SizeConstraint(N, ">=", 2)]) == {"n": 2, "m": 3}
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from jitgraph import dtypes
 from jitgraph.codegen.kernels.bounds import is_inside
 from jitgraph.codegen.kernels.kernel_parser import parse_kernel
 from jitgraph.codegen.kernels.kernel_verifier import verify_kernel
-from jitgraph.codegen.kernels.schedule import Branch, Buffer, CheckSite, Launch, Pop, Schedule, Step
+from jitgraph.codegen.kernels.schedule import Branch, CheckSite, Launch, Pop, Schedule, ScheduleBuffer, Step
 from jitgraph.codegen.kernels.schedule_verifier import verify_schedule
 from jitgraph.errors import GraphError
-from jitgraph.ir.constraints import Constraint
+from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dims import Dim, parse_dim
 from jitgraph.ir.types import TensorType
 
@@ -150,14 +150,14 @@ def test_bounds_under_constraints() -> None:
     axes: dict[str, Any] = {"_i0": Dim.name("n") - 2}
     assert is_inside(Dim.name("_i0") + 2, Dim.name("n"), axes) is None
     assert is_inside(Dim.name("_i0"), Dim.name("m"), axes) is not None
-    assert is_inside(Dim.name("_i0"), Dim.name("m"), axes, [Constraint(Dim.name("m"), ">=", Dim.name("n"))]) is None
+    assert is_inside(Dim.name("_i0"), Dim.name("m"), axes, [SizeConstraint(Dim.name("m"), ">=", Dim.name("n"))]) is None
 
 
 F = TensorType(dtypes.float32, (Dim.name("n"),))
 FLAG = TensorType(dtypes.bool_, ())
 SCALE = parse_kernel(S.SCALE)
 GATHER = parse_kernel(S.GATHER)
-X, T, Y = Buffer("x", F, "input"), Buffer("t", F, "temporary"), Buffer("y", F, "output")
+X, T, Y = ScheduleBuffer("x", F, "input"), ScheduleBuffer("t", F, "temporary"), ScheduleBuffer("y", F, "output")
 GOOD = Schedule("sample", (X, T, Y), (Launch(SCALE, ("x", "t")), Launch(SCALE, ("t", "y"))), ("n",))
 
 
@@ -165,7 +165,7 @@ def test_sound_schedule_passes() -> None:
     verify_schedule(GOOD)
     five = TensorType(dtypes.float32, (5,))
     index = TensorType(dtypes.int64, (Dim.name("n"),))
-    buffers = (Buffer("x", five, "input"), Buffer("i", index, "input", 1), Y)
+    buffers = (ScheduleBuffer("x", five, "input"), ScheduleBuffer("i", index, "input", 1), Y)
     checks = (CheckSite("IndexError", "no"),)
     verify_schedule(Schedule("lookup", buffers, (Launch(GATHER, ("x", "i", "y")),), ("n",), checks=checks))
 
@@ -183,8 +183,11 @@ def test_sound_schedule_passes() -> None:
         ({"buffers": (X, T, Y, T)}, "one name"),
         ({"buffers": (replace(X, position=1), T, Y)}, "positions of the inputs"),
         ({"buffers": (replace(X, role="constant"), T, Y)}, "constants have a value"),
-        ({"buffers": (X, Buffer("t", TensorType(dtypes.float64, (Dim.name("n"),)), "temporary"), Y)}, "t is f64"),
-        ({"buffers": (X, Buffer("t", TensorType(dtypes.float32, (4,)), "temporary"), Y)}, "t is f32"),
+        (
+            {"buffers": (X, ScheduleBuffer("t", TensorType(dtypes.float64, (Dim.name("n"),)), "temporary"), Y)},
+            "t is f64",
+        ),
+        ({"buffers": (X, ScheduleBuffer("t", TensorType(dtypes.float32, (4,)), "temporary"), Y)}, "t is f32"),
         ({"sizes": ()}, "which is not among"),
         ({"checks": (CheckSite("OSError", "no"),)}, "a check raises OSError"),
         ({"steps": (Launch(replace(SCALE, sizes=("n", "k")), ("x", "y")),)}, "has sizes k"),
@@ -197,7 +200,7 @@ def test_broken_schedules_are_refused(changes: dict[str, Any], says: str) -> Non
 
 
 def test_a_branch_must_write_on_both_sides() -> None:
-    flag = Buffer("p", FLAG, "input", 1)
+    flag = ScheduleBuffer("p", FLAG, "input", 1)
     launch: tuple[Step, ...] = (Launch(SCALE, ("x", "t")),)
     steps = (Branch("p", launch, ()), Launch(SCALE, ("t", "y")))
     with pytest.raises(GraphError, match="t is read before"):
@@ -208,6 +211,6 @@ def test_a_branch_must_write_on_both_sides() -> None:
 def test_checks_must_be_in_the_table() -> None:
     five = TensorType(dtypes.float32, (5,))
     index = TensorType(dtypes.int64, (Dim.name("n"),))
-    buffers = (Buffer("x", five, "input"), Buffer("i", index, "input", 1), Y)
+    buffers = (ScheduleBuffer("x", five, "input"), ScheduleBuffer("i", index, "input", 1), Y)
     with pytest.raises(GraphError, match="has check 0"):
         verify_schedule(Schedule("lookup", buffers, (Launch(GATHER, ("x", "i", "y")),), ("n",)))

@@ -17,20 +17,20 @@ from jitgraph.codegen.kernels.kernel_text import print_kernel, print_schedule
 from jitgraph.codegen.kernels.scalar_numpy import NumpyScalars
 from jitgraph.codegen.kernels.schedule import (
     Branch,
-    Buffer,
     CheckSite,
     Launch,
     MemoryPlan,
     Pop,
     Push,
     Schedule,
+    ScheduleBuffer,
     Step,
     While,
 )
 from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.errors import ArgumentError, GraphError
 from jitgraph.ir.constant import Constant
-from jitgraph.ir.constraints import Constraint
+from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.types import TensorType
 from jitgraph.ops.exact_fma import fma32, fma64
@@ -286,10 +286,10 @@ def schedule(steps: tuple[Step, ...], **changes: Any) -> Schedule:
     fields: dict[str, Any] = {
         "name": "sample",
         "buffers": (
-            Buffer("x", F, "input"),
-            Buffer("t", F, "temporary"),
-            Buffer("u", F, "temporary"),
-            Buffer("y", F, "output"),
+            ScheduleBuffer("x", F, "input"),
+            ScheduleBuffer("t", F, "temporary"),
+            ScheduleBuffer("u", F, "temporary"),
+            ScheduleBuffer("y", F, "output"),
         ),
         "steps": steps,
         "sizes": ("n",),
@@ -318,7 +318,7 @@ def test_wrong_live_range_shows() -> None:
     with pytest.raises(GraphError, match="share memory"):
         execute_schedule(schedule(THREE, plan=overlap), [X])
     late = (*THREE[:2], Launch(SCALE, ("x", "v")), Launch(SCALE, ("u", "y")))
-    buffers = (*schedule(THREE).buffers, Buffer("v", F, "temporary"))
+    buffers = (*schedule(THREE).buffers, ScheduleBuffer("v", F, "temporary"))
     wrong = schedule(late, buffers=buffers, plan=MemoryPlan({"t": 64, "u": 0, "v": 0}, 128, 36))
     assert not np.array_equal(execute_schedule(wrong, [X])[0], X * np.float32(3.375))
     stale = schedule(
@@ -355,10 +355,10 @@ kernel @positive(read c: i64[1], write p: bool[1]) {
 def control(steps: tuple[Step, ...], outputs: tuple[str, ...]) -> Schedule:
     names = [("c", COUNT), ("d", COUNT), ("p", FLAG)]
     buffers = (
-        Buffer("given", COUNT, "input"),
-        *(Buffer(name, type, "temporary") for name, type in names if name not in outputs),
-        *(Buffer(name, type, "output", i) for i, (name, type) in enumerate(names) if name in outputs),
-        Buffer("seven", COUNT, "constant", value=Constant(np.array(7))),
+        ScheduleBuffer("given", COUNT, "input"),
+        *(ScheduleBuffer(name, type, "temporary") for name, type in names if name not in outputs),
+        *(ScheduleBuffer(name, type, "output", i) for i, (name, type) in enumerate(names) if name in outputs),
+        ScheduleBuffer("seven", COUNT, "constant", value=Constant(np.array(7))),
     )
     return Schedule("control", buffers, steps, stacks=("s",))
 
@@ -393,10 +393,14 @@ def test_schedule_checks_and_arguments() -> None:
     indices = TensorType(dtypes.int64, (Dim.name("n"),))
     lookup = Schedule(
         "lookup",
-        (Buffer("x", five, "input"), Buffer("i", indices, "input", 1), Buffer("y", F, "output")),
+        (
+            ScheduleBuffer("x", five, "input"),
+            ScheduleBuffer("i", indices, "input", 1),
+            ScheduleBuffer("y", F, "output"),
+        ),
         (Launch(gather, ("x", "i", "y")),),
         ("n",),
-        (Constraint(Dim.name("n"), ">=", 2),),
+        (SizeConstraint(Dim.name("n"), ">=", 2),),
         (CheckSite("IndexError", "index {index} is out of range for {bound}"),),
     )
     x = np.arange(5, dtype=np.float32)

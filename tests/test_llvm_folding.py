@@ -12,7 +12,7 @@ from test_llvm_scalar_ops import FLOATS, INTEGERS, Case, edge_values, same
 from jitgraph.codegen.cpu.native import emit_module
 from jitgraph.codegen.kernels.kernel import Kernel, Let, Load, Loop, LoopKind, Param, Statement, Store, Var
 from jitgraph.codegen.kernels.math.functions import FUNCTIONS
-from jitgraph.codegen.llvm.builder import Function, Module
+from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule
 from jitgraph.codegen.llvm.math_functions import LIBRARY_LINES, math_function
 from jitgraph.codegen.lower.scalar_ops import constant_of
 from jitgraph.dtypes import SHORT_NAMES, DType, bool_, float32, float64
@@ -107,7 +107,7 @@ def test_minimum_and_maximum_with_a_literal(dtype: DType, kind: LoopKind) -> Non
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize(("dtype", "lanes"), [(float32, 16), (float64, 8), (float32, 1), (float64, 1)])
 def test_math_functions_have_no_instruction_on_literals_alone(name: str, dtype: DType, lanes: int) -> None:
-    module = Module("")
+    module = LlvmModule("")
     math_function(module, name, (dtype,) * (2 if name in ("pow", "atan2", "hypot") else 1), lanes)
     for text in (function.text() for function in module.functions):
         assert text.count("\n") < LIBRARY_LINES or lanes > 1
@@ -135,8 +135,8 @@ def test_a_long_function_of_single_numbers_is_called() -> None:
 
 
 def test_equal_instructions_are_written_once_where_one_follows_the_other() -> None:
-    module = Module("")
-    function = Function(module, "f", "void")
+    module = LlvmModule("")
+    function = LlvmFunction(module, "f", "void")
     x = function.argument("i64")
     first = function.emit("i64", f"add {x}, 1")
     assert function.emit("i64", f"add {x}, 1") == first

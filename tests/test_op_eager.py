@@ -94,7 +94,7 @@ def test_tape_equals_autodiff(name: str) -> None:
         wanted = interpret(gradient, [*arrays, *cotangents])
         leaves = [eager(x) for x in arrays]
         for i in floats:
-            leaves[i] = leaves[i].recorded(tape.Leaf(jg.asarray(arrays[i])))
+            leaves[i] = leaves[i].recorded(tape.LeafRecord(jg.asarray(arrays[i])))
         outputs = [value for value in applied(op, sample, leaves) if dtypes.is_float(value.dtype)]
         pairs = [(v, EagerValue(ct)) for v, ct in zip(outputs, cotangents, strict=True) if v.requires_grad]
         values, given = [v for v, _ in pairs], [ct for _, ct in pairs]

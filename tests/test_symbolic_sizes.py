@@ -12,7 +12,7 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.ir import dims
-from jitgraph.ir.constraints import Constraint, Constraints
+from jitgraph.ir.constraints import Constraints, SizeConstraint
 from jitgraph.runtime import loader
 
 COMPARISONS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
@@ -292,7 +292,7 @@ def test_a_quotient_of_a_negative_size_is_not_taken_for_natural() -> None:
     assert not known.at_least(dims.parse_dim("(2 - n) // 2"), 0)
     assert known.at_least(dims.parse_dim("(n + 2) // 2"), 1)
     assert not known.same(dims.parse_dim("4*(n // 4)"), dims.parse_dim("n"))
-    given = Constraints([Constraint.parse("n % 8 == 0")], frozen=True)
+    given = Constraints([SizeConstraint.parse("n % 8 == 0")], frozen=True)
     assert given.same(dims.parse_dim("4*(n // 4)"), dims.parse_dim("n"))
     assert given.same(dims.parse_dim("3*m*(n % 2)"), 0)
     assert not given.same(dims.parse_dim("16*(n // 16)"), dims.parse_dim("n"))

@@ -17,7 +17,7 @@ from jitgraph.errors import GraphError
 from jitgraph.ir import parse, verify
 from jitgraph.ir.builder import GraphBuilder, build
 from jitgraph.ir.constant import Constant
-from jitgraph.ir.constraints import Constraint
+from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Attr, Graph
 from jitgraph.ir.literals import parse_size
@@ -132,7 +132,7 @@ def test_names_that_clash_or_are_odd() -> None:
 
 def test_constraints() -> None:
     x, y = TensorType(float32, (N,)), TensorType(float32, (Dim.name("m"),))
-    graph = build(lambda a, b: ops.add(a, b), [x, y], constraints=[Constraint(N, ">=", 2)])
+    graph = build(lambda a, b: ops.add(a, b), [x, y], constraints=[SizeConstraint(N, ">=", 2)])
     assert "where n >= 2, n == m {" in str(graph)
     verify(graph)
     read = parse(str(graph))

@@ -10,7 +10,7 @@ from jitgraph.dtypes import float32
 from jitgraph.errors import GraphError
 from jitgraph.ir import verify
 from jitgraph.ir.builder import build
-from jitgraph.ir.constraints import Constraint
+from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.types import StackType, TensorType
@@ -75,8 +75,10 @@ def test_types() -> None:
 
 def test_constraints() -> None:
     x = Value(TensorType(float32, (N,)))
-    refused(Graph((x,), (), (x,), (Constraint(Dim.name("k"), ">=", 1),)), "the size k is not in the type of any input")
-    region = Graph((x,), (), (x,), (Constraint(N, ">=", 1),))
+    refused(
+        Graph((x,), (), (x,), (SizeConstraint(Dim.name("k"), ">=", 1),)), "the size k is not in the type of any input"
+    )
+    region = Graph((x,), (), (x,), (SizeConstraint(N, ">=", 1),))
     refused(Graph((x,), (Node(ops.call, (x,), {}, (Value(x.type),), (region,)),), (x,)), "belong to the whole graph")
 
 

@@ -58,7 +58,7 @@ class Record:
         self.arrays = ()
 
 
-class Leaf(Record):
+class LeafRecord(Record):
     """Where gradients end: a handle with ``requires_grad``."""
 
     name = "leaf"
@@ -202,13 +202,13 @@ def sweep(
             record = heapq.heappop(heap)[1]
             slots = pending.pop(record)
             if wanted is None:
-                if isinstance(record, Leaf):
+                if isinstance(record, LeafRecord):
                     found[record] = slots[0]
             else:
                 for number, cotangent in slots.items():
                     if (record, number) in wanted:
                         found[record, number] = cotangent
-            if isinstance(record, Leaf) or record.order == oldest:
+            if isinstance(record, LeafRecord) or record.order == oldest:
                 continue
             given = [slots.get(number) for number in range(len(record.arrays))]
             inputs = record.live_inputs()

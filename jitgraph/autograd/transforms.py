@@ -11,7 +11,7 @@ from typing import Any
 from jitgraph import dtypes, lifting, ops, tree
 from jitgraph.autograd import enable_grad
 from jitgraph.autograd import grad as tensor_grad
-from jitgraph.autograd.tape import Leaf, Record
+from jitgraph.autograd.tape import LeafRecord, Record
 from jitgraph.eager import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.tensor import Tensor
@@ -67,7 +67,7 @@ def _reaches_leaf(start: Record, own: set[Any]) -> bool:
         record = pending.pop()
         if record in own:
             below = record.inputs or ()  # an identity over an outer variable
-        elif isinstance(record, Leaf):
+        elif isinstance(record, LeafRecord):
             return True
         else:
             below = record.inputs or ()

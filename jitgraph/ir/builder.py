@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jitgraph.ir import context
-from jitgraph.ir.constraints import Constraint, Constraints
+from jitgraph.ir.constraints import Constraints, SizeConstraint
 from jitgraph.ir.graph import Attrs, Graph, Node, Value
 from jitgraph.ir.types import Type
 from jitgraph.location import Location
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class GraphBuilder:
     """Records nodes in order; ``location`` is stamped on each new node where it is set."""
 
-    def __init__(self, constraints: Iterable[Constraint] = ()) -> None:
+    def __init__(self, constraints: Iterable[SizeConstraint] = ()) -> None:
         self.inputs: list[Value] = []
         self.nodes: list[Node] = []
         self.constraints = Constraints(constraints)
@@ -49,7 +49,11 @@ class GraphBuilder:
 
 
 def build(
-    function: Callable[..., Any], types: Sequence[Type], name: str = "graph", *, constraints: Iterable[Constraint] = ()
+    function: Callable[..., Any],
+    types: Sequence[Type],
+    name: str = "graph",
+    *,
+    constraints: Iterable[SizeConstraint] = (),
 ) -> Graph:
     """The graph of ``function`` (over Op calls) for operands of these types; it returns one value or a tuple."""
     return _built(GraphBuilder(constraints), function, types, name)

@@ -17,7 +17,7 @@ Relation = Literal["==", ">="]
 
 
 @dataclass(frozen=True, slots=True)
-class Constraint:
+class SizeConstraint:
     """``left == right`` or ``left >= right`` between sizes."""
 
     left: DimLike
@@ -28,12 +28,12 @@ class Constraint:
         return f"{_bare(self.left)} {self.relation} {_bare(self.right)}"
 
     @staticmethod
-    def parse(text: str) -> Constraint:
+    def parse(text: str) -> SizeConstraint:
         """The constraint that ``str`` printed."""
         for relation in ("==", ">="):
             left, found, right = text.partition(relation)
             if found:
-                return Constraint(dims.parse_dim(left), relation, dims.parse_dim(right))
+                return SizeConstraint(dims.parse_dim(left), relation, dims.parse_dim(right))
         raise GraphError(f"{text!r} is not a constraint; expected 'a == b' or 'a >= b'")
 
     def holds(self, sizes: dict[str, int]) -> bool:
@@ -54,18 +54,18 @@ class Constraints:
     With ``frozen`` (the verifier), nothing may be assumed beyond what was given, and an open question is a ShapeError.
     """
 
-    def __init__(self, given: Iterable[Constraint] = (), *, frozen: bool = False) -> None:
-        self._list: list[Constraint] = []
+    def __init__(self, given: Iterable[SizeConstraint] = (), *, frozen: bool = False) -> None:
+        self._list: list[SizeConstraint] = []
         self._values: dict[str, DimLike] = {}
         self._zeros: list[Dim] = []  # products that are 0, such as ``n % 4``
         self._frozen = frozen
         for constraint in given:
             self._note(constraint)
 
-    def __iter__(self) -> Iterator[Constraint]:
+    def __iter__(self) -> Iterator[SizeConstraint]:
         return iter(self._list)
 
-    def _note(self, constraint: Constraint) -> None:
+    def _note(self, constraint: SizeConstraint) -> None:
         self._list.append(constraint)
         if constraint.relation != "==":
             return
@@ -103,13 +103,13 @@ class Constraints:
         difference = self.difference(left, right)
         if isinstance(difference, int):
             return difference == 0
-        if Constraint(left, "==", right) in self._list or Constraint(right, "==", left) in self._list:
+        if SizeConstraint(left, "==", right) in self._list or SizeConstraint(right, "==", left) in self._list:
             return True
         if self._frozen:
             return False
         if len(difference.terms) == 1:
             left, right = dims.simplest_zero(difference), 0
-        self._note(Constraint(left, "==", right))
+        self._note(SizeConstraint(left, "==", right))
         return True
 
     def ratio(self, left: DimLike, right: DimLike) -> int | None:
@@ -129,7 +129,7 @@ class Constraints:
         product = difference + 1
         if bound == 1 and isinstance(product, Dim) and not product.as_name and (names := dims.factors(product)):
             return all(Constraints.at_least(self, Dim.name(name), 1) for name in names)  # positive where each is
-        constraint = Constraint(left, ">=", bound)
+        constraint = SizeConstraint(left, ">=", bound)
         if constraint in self._list:
             return True
         if self._frozen:

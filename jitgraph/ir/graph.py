@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jitgraph.dtypes import DType
 from jitgraph.ir.constant import Constant
-from jitgraph.ir.constraints import Constraint
+from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.location import Location
@@ -72,7 +72,7 @@ class Graph:
     inputs: tuple[Value, ...]
     nodes: tuple[Node, ...]
     outputs: tuple[Value, ...]
-    constraints: tuple[Constraint, ...] = ()
+    constraints: tuple[SizeConstraint, ...] = ()
     name: str = "graph"
 
     @cached_property

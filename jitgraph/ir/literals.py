@@ -19,7 +19,7 @@ from jitgraph.dtypes import BY_SHORT_NAME, SHORT_NAMES, DType, float64, is_bool,
 from jitgraph.errors import GraphError
 from jitgraph.ir import dims
 from jitgraph.ir.constant import Constant
-from jitgraph.ir.constraints import Constraint, Relation
+from jitgraph.ir.constraints import Relation, SizeConstraint
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.ir.graph import Attr
 from jitgraph.ir.types import TensorType
@@ -146,13 +146,13 @@ def _terms_bound(tree: ast.expr) -> int:
     return 1
 
 
-def parse_constraint(text: str) -> Constraint:
+def parse_constraint(text: str) -> SizeConstraint:
     """The constraint that ``str`` printed, with the limits of ``parse_size``."""
     relations: tuple[Relation, ...] = ("==", ">=")
     for relation in relations:
         left, found, right = text.partition(relation)
         if found:
-            return Constraint(parse_size(left), relation, parse_size(right))
+            return SizeConstraint(parse_size(left), relation, parse_size(right))
     raise GraphError(f"{text.strip()!r} is not a constraint; expected 'a == b' or 'a >= b'")
 
 

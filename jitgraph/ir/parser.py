@@ -17,7 +17,7 @@ from jitgraph.errors import GraphError, JitgraphError
 from jitgraph.ir import table
 from jitgraph.ir.builder import decomposition
 from jitgraph.ir.constant import Constant
-from jitgraph.ir.constraints import Constraint, Constraints
+from jitgraph.ir.constraints import Constraints, SizeConstraint
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Attr, Graph, Node, Value
 from jitgraph.ir.literals import parse_constraint, parse_elements, parse_scalar, parse_size
@@ -125,7 +125,7 @@ class _Reader:
         self.position = match.end()
         return match[match.re.groups]
 
-    def graph(self, depth: int, outer: tuple[Constraint, ...] | None) -> Graph:
+    def graph(self, depth: int, outer: tuple[SizeConstraint, ...] | None) -> Graph:
         if depth > MAX_REGION_DEPTH:
             raise self.error(f"regions are nested more than {MAX_REGION_DEPTH} deep")
         self.expect("graph")
@@ -165,7 +165,7 @@ class _Reader:
             types.append(self.type())
         return types
 
-    def constraints(self) -> tuple[Constraint, ...]:
+    def constraints(self) -> tuple[SizeConstraint, ...]:
         start = self.position
         try:
             texts = self.take(_WHERE, "constraints").split(",")
@@ -205,7 +205,7 @@ class _Reader:
                 self.expect(end)
                 return values
 
-    def node(self, scope: dict[str, Value], depth: int, constraints: tuple[Constraint, ...]) -> Node:
+    def node(self, scope: dict[str, Value], depth: int, constraints: tuple[SizeConstraint, ...]) -> Node:
         self.skip()
         start = self.position
         results: dict[str, Value] = {}
@@ -234,7 +234,7 @@ class _Reader:
         return Node(op, tuple(inputs), attrs, tuple(results.values()), tuple(regions), location)
 
     def decomposition(
-        self, op: Op, inputs: Sequence[Value], attrs: Mapping[str, Attr], known: tuple[Constraint, ...], start: int
+        self, op: Op, inputs: Sequence[Value], attrs: Mapping[str, Attr], known: tuple[SizeConstraint, ...], start: int
     ) -> Graph:
         if not self.elided:
             raise self.error(f"the composite {op.name} stands without its region", start)

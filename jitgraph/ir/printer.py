@@ -30,7 +30,7 @@ from typing import Final, TypeAlias
 from jitgraph.errors import GraphError
 from jitgraph.ir.builder import decomposition
 from jitgraph.ir.constant import Constant
-from jitgraph.ir.constraints import Constraint, Constraints
+from jitgraph.ir.constraints import Constraints, SizeConstraint
 from jitgraph.ir.graph import Attr, Graph, Node, Value
 from jitgraph.ir.literals import INLINE_ELEMENTS, format_attr
 from jitgraph.records import dataclass
@@ -83,7 +83,7 @@ def large_constants(graph: Graph, inline: int = INLINE_ELEMENTS) -> dict[str, Co
 
 
 def lines_of(
-    graph: Graph, style: Style, indent: str = "", assumed: tuple[Constraint, ...] | None = None
+    graph: Graph, style: Style, indent: str = "", assumed: tuple[SizeConstraint, ...] | None = None
 ) -> Iterator[Line]:
     """The lines of the text, each with what it shows; ``assumed`` are the constraints of the outermost graph."""
     assumed = graph.constraints if assumed is None else assumed
@@ -152,7 +152,7 @@ def _attr_text(attr: Attr, style: Style) -> str:
         return repr(attr)
 
 
-def _is_elided(node: Node, style: Style, assumed: tuple[Constraint, ...]) -> bool:
+def _is_elided(node: Node, style: Style, assumed: tuple[SizeConstraint, ...]) -> bool:
     """Whether the reader can make the region itself: it is what the op's own decomposition gives."""
     if style.full or node.op.decompose is None or len(node.regions) != 1:
         return False

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from jitgraph.ir import dims
 from jitgraph.ir.attributes import substitute_attrs, substitute_type
-from jitgraph.ir.constraints import Constraint
+from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Graph, Node, Value
 
@@ -33,7 +33,7 @@ def resize(graph: Graph, sizes: Mapping[str, DimLike]) -> Graph:
         for node in graph.nodes
     )
     constraints = tuple(
-        Constraint(dims.substitute(c.left, sizes), c.relation, dims.substitute(c.right, sizes))
+        SizeConstraint(dims.substitute(c.left, sizes), c.relation, dims.substitute(c.right, sizes))
         for c in graph.constraints
     )
     return Graph(inputs, nodes, tuple(map(value, graph.outputs)), constraints, graph.name)

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 
 from jitgraph.errors import ShapeError
 from jitgraph.ir import dims
-from jitgraph.ir.constraints import Constraint
+from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.ir.types import TensorType, Type
 
 
 def bind_sizes(
-    types: Sequence[Type], shapes: Sequence[Sequence[int] | None], constraints: Iterable[Constraint] = ()
+    types: Sequence[Type], shapes: Sequence[Sequence[int] | None], constraints: Iterable[SizeConstraint] = ()
 ) -> dict[str, int]:
     """The value of every name in ``types`` for arguments of these shapes (None for tokens and stacks).
 

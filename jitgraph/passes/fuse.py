@@ -47,7 +47,7 @@ _OF_KIND: Final[Mapping[str, Fusion]] = {
 
 
 @dataclass(frozen=True)
-class Apart:
+class MissedFusion:
     """A producer and a consumer that were not fused, and why."""
 
     producer: Node
@@ -63,9 +63,9 @@ def fuse(graph: Graph, target: Target) -> Graph:
     return fuse_with_reasons(graph, target)[0]
 
 
-def fuse_with_reasons(graph: Graph, target: Target) -> tuple[Graph, tuple[Apart, ...]]:
+def fuse_with_reasons(graph: Graph, target: Target) -> tuple[Graph, tuple[MissedFusion, ...]]:
     """As ``fuse``, with the neighbours that were kept apart."""
-    apart: list[Apart] = []
+    apart: list[MissedFusion] = []
 
     def rewrite(region: Graph) -> Graph:
         result, found = fuse_with_reasons(region, target)
@@ -77,7 +77,7 @@ def fuse_with_reasons(graph: Graph, target: Target) -> tuple[Graph, tuple[Apart,
         regions = node.regions if "one_kernel" in node.op.traits else rewrite_regions(node, rewrite)
         changed = any(new is not old for new, old in zip(regions, node.regions, strict=True))
         nodes.append(Node(node.op, node.inputs, node.attrs, node.outputs, regions, node.location) if changed else node)
-    plan = _Plan(Graph(graph.inputs, tuple(nodes), graph.outputs, graph.constraints, graph.name))
+    plan = _Grouping(Graph(graph.inputs, tuple(nodes), graph.outputs, graph.constraints, graph.name))
     plan.merge_along_values()
     plan.merge_side_by_side()
     result = plan.build()
@@ -161,12 +161,12 @@ def _form_of(node: Node) -> _Form:
     return _Form("alone", ())
 
 
-class _Plan:
+class _Grouping:
     """The groups of one graph while they grow."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.apart: list[Apart] = []
+        self.apart: list[MissedFusion] = []
         self.position = {node: i for i, node in enumerate(graph.nodes)}
         self.group: dict[Node, _Group] = {}
         self.behind = _order_of_effects(graph.nodes)
@@ -230,7 +230,7 @@ class _Plan:
                     refused.setdefault(edge.producer, reason)
             for producer_node, reason in refused.items():
                 if self.group[producer_node] is not self.group[node]:
-                    self.apart.append(Apart(producer_node, node, reason))
+                    self.apart.append(MissedFusion(producer_node, node, reason))
 
     def merge_side_by_side(self) -> None:
         """Merge groups of one form that read one value at the same index: it is then read once."""

@@ -68,7 +68,7 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class OpTerm:
     """An op on operands, with attributes."""
 
     op: Op
@@ -76,7 +76,7 @@ class Call:
     attrs: tuple[tuple[str, Name | Function], ...]
 
 
-Term: TypeAlias = "Name | Number | Call"
+Term: TypeAlias = "Name | Number | OpTerm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Rule:
     """``pattern => replacement if conditions``."""
 
     name: str
-    pattern: Call
+    pattern: OpTerm
     replacement: Term
     conditions: tuple[Function, ...]
     vocabulary: Vocabulary
@@ -153,7 +153,7 @@ def _may_match(term: Term, value: Value, producers: Producers) -> bool:
     if isinstance(term, Name):
         return True
     node = producers.get(value)
-    return node is not None and (node.op is term.op if isinstance(term, Call) else uniform_value(node) is not None)
+    return node is not None and (node.op is term.op if isinstance(term, OpTerm) else uniform_value(node) is not None)
 
 
 def _is_number(found: bool | int | float | None, wanted: int | float | Function) -> bool:
@@ -177,7 +177,7 @@ def _parse_rule(line: str, vocabulary: Vocabulary) -> Rule:
     if match is None:
         raise GraphError(f"{line!r} is not a rule; expected 'name: pattern => replacement'")
     pattern, replacement = (_term(ast.parse(side, mode="eval").body, vocabulary) for side in match.group(2, 3))
-    if not isinstance(pattern, Call):
+    if not isinstance(pattern, OpTerm):
         raise GraphError(f"{line!r}: the pattern must be an op")
     conditions: tuple[Function, ...] = ()
     if match[4]:
@@ -204,7 +204,7 @@ def _term(tree: ast.expr, vocabulary: Vocabulary) -> Term:
                 else (keyword.arg or "", _function(keyword.value, vocabulary))
                 for keyword in keywords
             ]
-            return Call(OPS[name], tuple(_term(arg, vocabulary) for arg in args), tuple(attrs))
+            return OpTerm(OPS[name], tuple(_term(arg, vocabulary) for arg in args), tuple(attrs))
     raise GraphError(f"{ast.unparse(tree)!r} cannot stand in a rule")
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from jitgraph.ir import context, dims
 from jitgraph.ir.attributes import names_in_attr, names_in_type
 from jitgraph.ir.builder import GraphBuilder
-from jitgraph.ir.constraints import Constraint, Constraints
+from jitgraph.ir.constraints import Constraints, SizeConstraint
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.types import Type
@@ -152,7 +152,7 @@ def _scheduled(joint: Joint, needed: Sequence[Node], leaves: Collection[Value]) 
     return nodes
 
 
-def _names_in(nodes: Iterable[Node], constraints: Iterable[Constraint]) -> set[str]:
+def _names_in(nodes: Iterable[Node], constraints: Iterable[SizeConstraint]) -> set[str]:
     found: set[str] = set()
     for constraint in constraints:
         found |= dims.names(constraint.left) | dims.names(constraint.right)

@@ -32,7 +32,7 @@ CONSTANT: Final = "constant."
 """Before the sha256 of a large constant of the graph, its key among the weights."""
 
 
-class State(NamedTuple):
+class FileState(NamedTuple):
     """A tensor that the file brings along: its key among the weights, its value now, and what stands for it."""
 
     key: str
@@ -40,12 +40,12 @@ class State(NamedTuple):
     value: Value
 
 
-class Entry(NamedTuple):
+class FileEntry(NamedTuple):
     """One entry of a file before it is compiled. ``defaults`` are for arguments that may be left out."""
 
     graph: Graph
     defaults: tuple[float | None, ...]
-    state: tuple[State, ...]
+    state: tuple[FileState, ...]
     writes: tuple[tuple[int, int], ...]
     structure: Any
 
@@ -55,7 +55,7 @@ class Entry(NamedTuple):
         return self.graph.inputs[: len(self.defaults)]
 
 
-def entry_of(lowered: Lowered, keys: Mapping[str, Tensor]) -> Entry:
+def entry_of(lowered: Lowered, keys: Mapping[str, Tensor]) -> FileEntry:
     """The entry for a lowered call; JitgraphError for what a file cannot hold.
 
     ``keys`` are the keys that some of the state has already; the rest goes by how the function reaches it.
@@ -73,7 +73,7 @@ class _Assembly:
         self.world = World(lowered.function.__wrapped__, lowered.values, self.plan.objects)
         self.defaults: list[float | None] = []
         self.arguments: list[Value] = []
-        self.state: dict[Any, State] = {}
+        self.state: dict[Any, FileState] = {}
         self.outputs: list[Value] = []
         self.name = lowered.function.__name__
         if self.plan.state_effects:
@@ -82,7 +82,7 @@ class _Assembly:
     def _refuse(self, reason: str, hint: str) -> None:
         raise JitgraphError(f"{self.name} cannot be saved: {reason}\n  hint: {hint}")
 
-    def entry(self) -> Entry:
+    def entry(self) -> FileEntry:
         self._take_arguments()
         self._take_state()
         structure = self._structure(self.plan.result.structure, iter(self.plan.result.leaves))
@@ -90,7 +90,7 @@ class _Assembly:
         order = list(self.state.values())
         inputs = (*self.arguments, *(state.value for state in order))
         whole = Graph(inputs, self.graph.nodes, tuple(self.outputs), self.graph.constraints, self.name)
-        return Entry(expand_grads(whole), tuple(self.defaults), tuple(order), writes, structure)
+        return FileEntry(expand_grads(whole), tuple(self.defaults), tuple(order), writes, structure)
 
     def _take_arguments(self) -> None:
         """One input for each tensor, array or float among the arguments, used or not."""
@@ -154,7 +154,7 @@ class _Assembly:
         key = _unique(re.sub(r"[^\w.]+", ".", text).strip("."), names)
         fresh = Value(value.type, key.replace(".", "_"))
         self.graph = _replaced(self.graph, value, fresh)
-        self.state[at] = State(key, array, fresh)
+        self.state[at] = FileState(key, array, fresh)
 
     def _text(self, handle: Handle) -> str:
         return self.keys.get(id(self.world.find(handle.source)), handle.text)

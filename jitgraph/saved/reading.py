@@ -19,7 +19,7 @@ from jitgraph.eager import EagerValue
 from jitgraph.errors import ArgumentError, GraphError, JitgraphError, LoadError, ShapeError
 from jitgraph.ir import context, dims, parse, verify
 from jitgraph.ir.constant import Constant
-from jitgraph.ir.constraints import Constraint
+from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.literals import parse_constraint, parse_size
@@ -67,12 +67,12 @@ class SavedModel:
         )
 
     @property
-    def inputs(self) -> tuple[loader.TensorSpec, ...]:
+    def inputs(self) -> tuple[loader.ValueSpec, ...]:
         """Name, dtype and shape of each argument."""
         return self.signature.inputs
 
     @property
-    def outputs(self) -> tuple[loader.TensorSpec, ...]:
+    def outputs(self) -> tuple[loader.ValueSpec, ...]:
         """Name, dtype and shape of each output."""
         return self.signature.outputs
 
@@ -123,7 +123,7 @@ class SavedModel:
         return shown
 
 
-def _default(spec: loader.TensorSpec) -> Any:
+def _default(spec: loader.ValueSpec) -> Any:
     """The default of a parameter: a Python number as in the function that was saved, or an array of another dtype."""
     if spec.default is None:
         return inspect.Parameter.empty
@@ -153,7 +153,7 @@ def _sizes(types: Sequence[TensorType], shapes: Sequence[Sequence[DimLike]]) -> 
     return found
 
 
-def _require(constraints: Iterable[Constraint], sizes: Mapping[str, DimLike], title: str) -> None:
+def _require(constraints: Iterable[SizeConstraint], sizes: Mapping[str, DimLike], title: str) -> None:
     """Make sure of what the graph assumes of its sizes: decided for known sizes, else assumed by the trace around."""
     known = context.constraints()
     for constraint in constraints:
@@ -233,10 +233,10 @@ def _compare(graph: Graph, signature: loader.Signature) -> None:
             raise LoadError(f"an input is called {spec.name[:60]!r}, which is no name of an argument in Python")
 
 
-def _type(spec: loader.TensorSpec) -> TensorType:
+def _type(spec: loader.ValueSpec) -> TensorType:
     shape = tuple(parse_size(size) if isinstance(size, str) else size for size in spec.shape)
     return TensorType(loader.dtype_named(spec.dtype), shape)
 
 
-def _sorted(constraints: Iterable[Constraint]) -> list[Constraint]:
+def _sorted(constraints: Iterable[SizeConstraint]) -> list[SizeConstraint]:
     return sorted(constraints, key=str)

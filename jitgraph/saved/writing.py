@@ -13,7 +13,7 @@ from jitgraph.errors import JitgraphError
 from jitgraph.ir.printer import large_constants, print_graph
 from jitgraph.ir.target import Target
 from jitgraph.runtime import loader
-from jitgraph.saved.entry import CONSTANT, Entry, entry_of
+from jitgraph.saved.entry import CONSTANT, FileEntry, entry_of
 from jitgraph.saved.reading import SavedModel
 from jitgraph.tracing.function import traced
 
@@ -89,7 +89,7 @@ def _as_tuple(example_inputs: Any) -> tuple[Any, ...]:
     raise JitgraphError("example_inputs holds the arguments in a tuple\n  hint: example_inputs=(x,)")
 
 
-def _compile(entry: Entry, target: Target) -> Any:
+def _compile(entry: FileEntry, target: Target) -> Any:
     from jitgraph import compiler  # the code generator loads on the first compilation
 
     made = compiler.compile(entry.graph, target, donate=_donations(entry))
@@ -100,13 +100,13 @@ def _compile(entry: Entry, target: Target) -> Any:
     return made
 
 
-def _donations(entry: Entry) -> list[tuple[int, int]]:
+def _donations(entry: FileEntry) -> list[tuple[int, int]]:
     """State that a run may update in place: (output, input) pairs of one type."""
     first = len(entry.defaults)
     return [(output, first + state) for output, state in entry.writes]
 
 
-def _signature(entry: Entry, made: loader.Signature) -> loader.Signature:
+def _signature(entry: FileEntry, made: loader.Signature) -> loader.Signature:
     """The compiled graph's signature with its inputs told apart into arguments and state."""
     count = len(entry.defaults)
     arguments = tuple(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from jitgraph.eager import EagerValue
-from jitgraph.tracing.check_code import CHECK_NAMES, Check
+from jitgraph.tracing.check_code import CHECK_NAMES, CheckWriter
 from jitgraph.tracing.epilogue_code import EPILOGUE_NAMES, Epilogue
 from jitgraph.tracing.guard import Guard
 from jitgraph.tracing.plan import CallPlan
@@ -32,7 +32,7 @@ class CallCode(NamedTuple):
 def call_code(plan: CallPlan, function: Any) -> CallCode:
     """The functions of a plan for the function that was traced."""
     code = PythonCode({**CHECK_NAMES, **EPILOGUE_NAMES})
-    check = Check(code, plan, World(function, (), plan.objects))
+    check = CheckWriter(code, plan, World(function, (), plan.objects))
     check.write()
     Epilogue(code, plan, check).write()
     names = code.compiled()
@@ -42,6 +42,6 @@ def call_code(plan: CallPlan, function: Any) -> CallCode:
 def first_failing(plan: CallPlan, function: Any, arguments: tuple[Any, ...]) -> Guard | None:
     """The first guard that does not hold for bound arguments and the state now; None where all do."""
     code = PythonCode(CHECK_NAMES)
-    Check(code, plan, World(function, (), plan.objects), explains=True).write()
+    CheckWriter(code, plan, World(function, (), plan.objects), explains=True).write()
     number: int = code.compiled()["match"](arguments)
     return plan.guards[number] if number >= 0 else None

@@ -47,7 +47,7 @@ CHECK_NAMES: Final[dict[str, Any]] = {
 """What the code of a check may use."""
 
 
-class Check:
+class CheckWriter:
     """Writes ``match``; one that ``explains`` gives the number of the guard that does not hold, -1 where all do."""
 
     def __init__(self, code: PythonCode, plan: CallPlan, world: World, *, explains: bool = False) -> None:

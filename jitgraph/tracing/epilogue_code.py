@@ -6,7 +6,7 @@ import math
 from typing import Any, Final
 
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.check_code import Check
+from jitgraph.tracing.check_code import CheckWriter
 from jitgraph.tracing.log import OPERATIONS
 from jitgraph.tracing.plan import CallPlan, Computed, Effect, Leaf, Template
 from jitgraph.tracing.python_code import PythonCode
@@ -19,7 +19,7 @@ EPILOGUE_NAMES: Final[dict[str, Any]] = {**STEP_NAMES, "math": math, "new_handle
 class Epilogue:
     """Writes ``epilogue``. Values that it needs are read before anything is written."""
 
-    def __init__(self, code: PythonCode, plan: CallPlan, check: Check) -> None:
+    def __init__(self, code: PythonCode, plan: CallPlan, check: CheckWriter) -> None:
         self.code = code
         self.plan = plan
         self.check = check

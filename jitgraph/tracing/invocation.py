@@ -36,7 +36,7 @@ class Invocation:
     def __init__(self, entry: loader.Entry, aliases: Sequence[Alias] = (), recycle: bool = False) -> None:
         """``recycle``: small results that were dropped give their memory to later ones."""
         self._entry = entry
-        self._plan: loader.Plan | None = None
+        self._plan: loader.ShapePlan | None = None
         signature = entry.signature
         if not signature.dims:
             self._plan = entry.plan(tuple(_fixed(spec.shape) for spec in signature.parameters))
@@ -61,7 +61,7 @@ class Invocation:
         self._enter(plan, operands, results)
         return results
 
-    def _in_place(self, plan: loader.Plan, handles: Sequence[Any], operands: list[EagerValue]) -> list[EagerValue]:
+    def _in_place(self, plan: loader.ShapePlan, handles: Sequence[Any], operands: list[EagerValue]) -> list[EagerValue]:
         try:
             call = self._calls.pop()
         except IndexError:
@@ -89,12 +89,12 @@ class Invocation:
 class EntryCode(NamedTuple):
     """Two loops that each call of native code takes, written out."""
 
-    enter: Callable[[loader.Plan, Sequence[EagerValue], Sequence[EagerValue]], None]
-    assemble: Callable[[loader.Plan, Sequence[EagerValue]], list[EagerValue]]
+    enter: Callable[[loader.ShapePlan, Sequence[EagerValue], Sequence[EagerValue]], None]
+    assemble: Callable[[loader.ShapePlan, Sequence[EagerValue]], list[EagerValue]]
 
 
 def entry_code(
-    entry: loader.Entry, takes: Sequence[Callable[[loader.Plan], EagerValue]], taken_over: Sequence[int]
+    entry: loader.Entry, takes: Sequence[Callable[[loader.ShapePlan], EagerValue]], taken_over: Sequence[int]
 ) -> EntryCode:
     """``enter`` gives the addresses of operands and results to the code. ``assemble`` makes the results: those numbered
     in ``taken_over`` come from the state, the others from ``takes``."""
@@ -138,7 +138,7 @@ class Result:
         self.recycled = False
         self._kept: list[EagerValue] = []
 
-    def take(self, plan: loader.Plan) -> EagerValue:
+    def take(self, plan: loader.ShapePlan) -> EagerValue:
         """A value for the output to be written to: one of an earlier call that nobody else holds, or a new one."""
         if not self.recycled:
             return self._new(plan)
@@ -157,7 +157,7 @@ class Result:
         kept.append(value)
         return value
 
-    def _new(self, plan: loader.Plan) -> EagerValue:
+    def _new(self, plan: loader.ShapePlan) -> EagerValue:
         shape, dtype, _ = plan.outputs[self.number]
         array = plan.empty(self.number)
         return placed(array, native_type(dtype, shape), loader.address_of(array))

@@ -82,7 +82,7 @@ def _applied(operation: ContainerOperation) -> Callable[[Any, Any], None]:
     return made
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """An object, what people call it, what it held, and the line that was about to change it."""
 
     target: Any
@@ -111,21 +111,21 @@ class Log:
     """What was changed, each thing as it was before its first change."""
 
     def __init__(self) -> None:
-        self._entries: dict[Any, Entry] = {}
+        self._entries: dict[Any, LogEntry] = {}
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[LogEntry]:
         return iter(self._entries.values())
 
-    def keep(self, target: Any, text: str, location: Location | None = None, before: Any = _NOW) -> Entry:
+    def keep(self, target: Any, text: str, location: Location | None = None, before: Any = _NOW) -> LogEntry:
         """``target``, which people call ``text``, may be changed from now on; ``before`` is what it holds."""
         key = target.identity if isinstance(target, Place) else id(target)
         found = self._entries.get(key)
         if found is None:
             before = _state_of(target) if before is _NOW else before
-            found = self._entries[key] = Entry(target, text, before, location)
+            found = self._entries[key] = LogEntry(target, text, before, location)
         return found
 
-    def entry(self, target: Any) -> Entry | None:
+    def entry(self, target: Any) -> LogEntry | None:
         """What is kept of ``target``."""
         return self._entries.get(target.identity if isinstance(target, Place) else id(target))
 
@@ -140,7 +140,7 @@ class Log:
         for entry in reversed(self._entries.values()):
             entry.put_back()
 
-    def changed(self) -> list[Entry]:
+    def changed(self) -> list[LogEntry]:
         """What holds something else now."""
         return [entry for entry in self if entry.is_changed]
 

@@ -9,7 +9,7 @@ from jitgraph.codegen.kernels.kernel import Load, Store
 from jitgraph.codegen.llvm.division import any_lane
 from jitgraph.codegen.llvm.environment import Environment, integer
 from jitgraph.codegen.llvm.index import add, axis_lanes, index_value, multiply, split, varies
-from jitgraph.codegen.llvm.scalars import Scalar, element_type, lanes_of
+from jitgraph.codegen.llvm.scalars import LlvmScalar, element_type, lanes_of
 from jitgraph.dtypes import DType, bool_, float16, int64, is_bool, uint8
 
 
@@ -46,11 +46,11 @@ def emit_store(store: Store, env: Environment) -> None:
         _store_lanes(env, buffer, store, value, mask)
 
 
-def _is_varying(mask: Scalar | None) -> bool:
+def _is_varying(mask: LlvmScalar | None) -> bool:
     return mask is not None and mask.lanes > 1
 
 
-def _to_memory(env: Environment, x: Scalar, dtype: DType) -> Scalar:
+def _to_memory(env: Environment, x: LlvmScalar, dtype: DType) -> LlvmScalar:
     assert x.dtype == dtype, (x, dtype)
     x = env.ops.stored(x)
     memory = memory_type(dtype)
@@ -62,7 +62,7 @@ def _to_memory(env: Environment, x: Scalar, dtype: DType) -> Scalar:
     return x
 
 
-def _from_memory(env: Environment, x: Scalar, dtype: DType) -> Scalar:
+def _from_memory(env: Environment, x: LlvmScalar, dtype: DType) -> LlvmScalar:
     s = env.ops
     if is_bool(dtype):
         return s.make(f"icmp ne {x}, {s.raw(0, x).name}", bool_, x.lanes)
@@ -72,7 +72,7 @@ def _from_memory(env: Environment, x: Scalar, dtype: DType) -> Scalar:
     return s.loaded(x)
 
 
-def _element(env: Environment, buffer: Scalar, index: Scalar) -> str:
+def _element(env: Environment, buffer: LlvmScalar, index: LlvmScalar) -> str:
     """The address of an element; a vector of them for a vector index."""
     type = lanes_of("ptr", index.lanes)
     if index.name == "0":
@@ -80,7 +80,7 @@ def _element(env: Environment, buffer: Scalar, index: Scalar) -> str:
     return env.function.emit(type, f"getelementptr {memory_type(buffer.dtype)}, ptr {buffer.name}, {index}").name
 
 
-def _load_uniform(env: Environment, buffer: Scalar, index: Scalar, mask: Scalar | None) -> Scalar:
+def _load_uniform(env: Environment, buffer: LlvmScalar, index: LlvmScalar, mask: LlvmScalar | None) -> LlvmScalar:
     dtype, memory = buffer.dtype, memory_type(buffer.dtype)
     if mask is None:
         address = _element(env, buffer, index)
@@ -98,10 +98,10 @@ def _load_uniform(env: Environment, buffer: Scalar, index: Scalar, mask: Scalar 
     phi = function.phi(memory)
     phi.add("0.0" if memory in ("float", "double") else "0", before)
     phi.add(value.name, read)
-    return _from_memory(env, Scalar(phi.value.name, memory, dtype, 1), dtype)
+    return _from_memory(env, LlvmScalar(phi.value.name, memory, dtype, 1), dtype)
 
 
-def _load_shared(env: Environment, buffer: Scalar, load: Load, mask: Scalar | None) -> Scalar:
+def _load_shared(env: Environment, buffer: LlvmScalar, load: Load, mask: LlvmScalar | None) -> LlvmScalar:
     """One element for all lanes, of which some may be masked off: read where any is not."""
     s = env.ops
     active = active_mask(env, mask)
@@ -110,7 +110,7 @@ def _load_shared(env: Environment, buffer: Scalar, load: Load, mask: Scalar | No
     return s.select(active, value, s.zero_like(s.splat(value, active.lanes)))
 
 
-def _load_lanes(env: Environment, buffer: Scalar, load: Load, mask: Scalar | None) -> Scalar:
+def _load_lanes(env: Environment, buffer: LlvmScalar, load: Load, mask: LlvmScalar | None) -> LlvmScalar:
     assert env.lanes is not None
     s, count, dtype = env.ops, env.lanes.width, buffer.dtype
     memory = lanes_of(memory_type(dtype), count)
@@ -139,7 +139,9 @@ def _load_lanes(env: Environment, buffer: Scalar, load: Load, mask: Scalar | Non
     return _from_memory(env, raw, dtype)
 
 
-def _store_uniform(env: Environment, buffer: Scalar, index: Scalar, value: Scalar, mask: Scalar | None) -> None:
+def _store_uniform(
+    env: Environment, buffer: LlvmScalar, index: LlvmScalar, value: LlvmScalar, mask: LlvmScalar | None
+) -> None:
     function = env.function
     if mask is None:
         function.do(f"store {value}, ptr {_element(env, buffer, index)}, align {buffer.dtype.itemsize}")
@@ -153,7 +155,9 @@ def _store_uniform(env: Environment, buffer: Scalar, index: Scalar, value: Scala
     function.start_block(after, known)
 
 
-def _store_lanes(env: Environment, buffer: Scalar, store: Store, value: Scalar, mask: Scalar | None) -> None:
+def _store_lanes(
+    env: Environment, buffer: LlvmScalar, store: Store, value: LlvmScalar, mask: LlvmScalar | None
+) -> None:
     assert env.lanes is not None
     s, count, dtype = env.ops, env.lanes.width, buffer.dtype
     value = s.splat(value, count)
@@ -180,7 +184,7 @@ def _store_lanes(env: Environment, buffer: Scalar, store: Store, value: Scalar, 
     )
 
 
-def _load_private(env: Environment, buffer: Scalar, load: Load, mask: Scalar | None) -> Scalar:
+def _load_private(env: Environment, buffer: LlvmScalar, load: Load, mask: LlvmScalar | None) -> LlvmScalar:
     """From a Local of which each lane has its own: element i of lane j lies at i * lanes + j."""
     s, count, dtype = env.ops, buffer.lanes, buffer.dtype
     memory = lanes_of(memory_type(dtype), count)
@@ -207,7 +211,9 @@ def _load_private(env: Environment, buffer: Scalar, load: Load, mask: Scalar | N
     return _from_memory(env, raw, dtype)
 
 
-def _store_private(env: Environment, buffer: Scalar, store: Store, value: Scalar, mask: Scalar | None) -> None:
+def _store_private(
+    env: Environment, buffer: LlvmScalar, store: Store, value: LlvmScalar, mask: LlvmScalar | None
+) -> None:
     s, count, dtype = env.ops, buffer.lanes, buffer.dtype
     value = s.splat(value, count)
     index = multiply(env, index_value(env, store.index), integer(count))
@@ -229,7 +235,7 @@ def _store_private(env: Environment, buffer: Scalar, store: Store, value: Scalar
     )
 
 
-def active_mask(env: Environment, mask: Scalar | None) -> Scalar | None:
+def active_mask(env: Environment, mask: LlvmScalar | None) -> LlvmScalar | None:
     """``mask`` and the lanes that are in range; None where that is all of them."""
     assert env.lanes is not None
     if mask is None:
@@ -243,15 +249,15 @@ def _overload(dtype: DType, count: int) -> str:
     return f"v{count}{name}"
 
 
-def _all(env: Environment, count: int) -> Scalar:
-    return env.ops.splat(Scalar("true", "i1", bool_, 1), count)
+def _all(env: Environment, count: int) -> LlvmScalar:
+    return env.ops.splat(LlvmScalar("true", "i1", bool_, 1), count)
 
 
-def _own_lane(count: int) -> Scalar:
-    return Scalar(f"<{', '.join(f'i64 {lane}' for lane in range(count))}>", f"<{count} x i64>", int64, count)
+def _own_lane(count: int) -> LlvmScalar:
+    return LlvmScalar(f"<{', '.join(f'i64 {lane}' for lane in range(count))}>", f"<{count} x i64>", int64, count)
 
 
-def _first_address(env: Environment, buffer: Scalar, parts: tuple[object, object]) -> str:
+def _first_address(env: Environment, buffer: LlvmScalar, parts: tuple[object, object]) -> str:
     """The lowest address of a contiguous run: lane 0's, or the last lane's where the index falls."""
     assert env.lanes is not None
     rest = index_value(env, parts[1])  # type: ignore[arg-type]
@@ -261,7 +267,7 @@ def _first_address(env: Environment, buffer: Scalar, parts: tuple[object, object
     return _element(env, buffer, env.ops.sub(rest, last))
 
 
-def _lane_index(env: Environment, index: object, parts: tuple[object, object] | None) -> Scalar:
+def _lane_index(env: Environment, index: object, parts: tuple[object, object] | None) -> LlvmScalar:
     """A varying index as a vector."""
     if parts is None:
         return index_value(env, index)  # type: ignore[arg-type]
@@ -269,6 +275,6 @@ def _lane_index(env: Environment, index: object, parts: tuple[object, object] | 
     return add(env, index_value(env, parts[1]), step)  # type: ignore[arg-type]
 
 
-def _reversed(env: Environment, x: Scalar) -> Scalar:
+def _reversed(env: Environment, x: LlvmScalar) -> LlvmScalar:
     order = ", ".join(f"i32 {lane}" for lane in reversed(range(x.lanes)))
     return env.ops.make(f"shufflevector {x}, {x.type} poison, <{x.lanes} x i32> <{order}>", x.dtype, x.lanes, x.type)

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 from jitgraph.codegen.kernels.kernel import Combine
 from jitgraph.codegen.llvm.environment import Environment
-from jitgraph.codegen.llvm.scalars import Scalar, lanes_of
+from jitgraph.codegen.llvm.scalars import LlvmScalar, lanes_of
 from jitgraph.dtypes import is_bool, uint8
 
 
-def combined(env: Environment, combine: Combine, left: Sequence[Scalar], right: Sequence[Scalar]) -> list[Scalar]:
+def combined(
+    env: Environment, combine: Combine, left: Sequence[LlvmScalar], right: Sequence[LlvmScalar]
+) -> list[LlvmScalar]:
     """``combine`` of two sets of accumulators, lane by lane."""
     scope = env.inner()
     for var, value in zip((*combine.left, *combine.right), (*left, *right), strict=True):
@@ -19,7 +21,7 @@ def combined(env: Environment, combine: Combine, left: Sequence[Scalar], right: 
     return [scope.ops.splat(scope[var.name], left[0].lanes) for var in combine.results]
 
 
-def lanes_from(env: Environment, x: Scalar, start: int, count: int) -> Scalar:
+def lanes_from(env: Environment, x: LlvmScalar, start: int, count: int) -> LlvmScalar:
     """``count`` of the lanes of ``x``."""
     s = env.ops
     if count == 1:
@@ -28,7 +30,7 @@ def lanes_from(env: Environment, x: Scalar, start: int, count: int) -> Scalar:
     return s.make(f"shufflevector {x}, {x.type} poison, <{count} x i32> <{order}>", x.dtype, count)
 
 
-def joined_lanes(env: Environment, vectors: Sequence[Scalar]) -> Scalar:
+def joined_lanes(env: Environment, vectors: Sequence[LlvmScalar]) -> LlvmScalar:
     """Vectors of one type, a power of two of them, end to end."""
     vectors = list(vectors)
     while len(vectors) > 1:
@@ -37,7 +39,7 @@ def joined_lanes(env: Environment, vectors: Sequence[Scalar]) -> Scalar:
     return vectors[0]
 
 
-def shuffled(env: Environment, x: Scalar, y: Scalar | None, order: list[int]) -> Scalar:
+def shuffled(env: Environment, x: LlvmScalar, y: LlvmScalar | None, order: list[int]) -> LlvmScalar:
     """Lanes of ``x`` and ``y``, those of ``y`` being numbered after those of ``x``."""
     if y is None and order == list(range(x.lanes)):
         return x
@@ -46,12 +48,12 @@ def shuffled(env: Environment, x: Scalar, y: Scalar | None, order: list[int]) ->
     return env.ops.make(f"shufflevector {x}, {other}, <{len(order)} x i32> <{lanes}>", x.dtype, len(order))
 
 
-def memory(env: Environment, like: Scalar, elements: int) -> Scalar:
+def memory(env: Environment, like: LlvmScalar, elements: int) -> LlvmScalar:
     """Memory for accumulators such as ``like``."""
     return env.private(uint8 if is_bool(like.dtype) else like.dtype, elements)._replace(dtype=like.dtype)
 
 
-def element(env: Environment, memory: Scalar, like: Scalar, index: Scalar) -> Scalar:
+def element(env: Environment, memory: LlvmScalar, like: LlvmScalar, index: LlvmScalar) -> LlvmScalar:
     """The memory from one of its elements on."""
     if index.name == "0":
         return memory
@@ -59,18 +61,18 @@ def element(env: Environment, memory: Scalar, like: Scalar, index: Scalar) -> Sc
     return memory._replace(name=address.name)
 
 
-def _stored(like: Scalar) -> str:
+def _stored(like: LlvmScalar) -> str:
     """The type of one element of ``like`` in memory."""
     return "i8" if is_bool(like.dtype) else like.type.rpartition(" x ")[2].rstrip(">")
 
 
-def write(env: Environment, address: Scalar, x: Scalar) -> None:
+def write(env: Environment, address: LlvmScalar, x: LlvmScalar) -> None:
     """Store ``x``."""
     value = env.ops.bitcast(x, uint8) if is_bool(x.dtype) else x
     env.function.do(f"store {value}, ptr {address.name}, align 1")
 
 
-def read(env: Environment, address: Scalar, like: Scalar, lanes: int) -> Scalar:
+def read(env: Environment, address: LlvmScalar, like: LlvmScalar, lanes: int) -> LlvmScalar:
     """``lanes`` accumulators such as ``like``."""
     dtype = like.dtype
     type = lanes_of(_stored(like), lanes)

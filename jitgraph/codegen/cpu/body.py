@@ -6,12 +6,22 @@ from typing import Final
 
 from jitgraph.codegen.cpu import contract, parallel, pool, reductions, serial
 from jitgraph.codegen.cpu.access import active_mask, emit_load, emit_store
-from jitgraph.codegen.kernels.kernel import Check, Contract, IndexValue, Let, Load, Local, Loop, Statement, Store
+from jitgraph.codegen.kernels.kernel import (
+    CheckStatement,
+    Contract,
+    IndexValue,
+    Let,
+    Load,
+    Local,
+    Loop,
+    Statement,
+    Store,
+)
 from jitgraph.codegen.llvm.division import any_lane
 from jitgraph.codegen.llvm.environment import Environment, integer
 from jitgraph.codegen.llvm.index import index_value
 from jitgraph.codegen.llvm.let import emit_let
-from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.codegen.llvm.scalars import LlvmScalar
 from jitgraph.errors import CompileError
 
 MAX_LOCAL_BYTES: Final = 256 << 10
@@ -28,7 +38,7 @@ def emit_statement(statement: Statement, env: Environment) -> None:
             emit_load(statement, env)
         case Store():
             emit_store(statement, env)
-        case Check():
+        case CheckStatement():
             emit_check(statement, env)
         case Local():
             emit_local(statement, env)
@@ -44,7 +54,7 @@ def emit_statement(statement: Statement, env: Environment) -> None:
                 contract.emit_contract(statement, env)
 
 
-def emit_check(check: Check, env: Environment) -> None:
+def emit_check(check: CheckStatement, env: Environment) -> None:
     """Return from the function with the error where any lane that is in range fails."""
     s, function = env.ops, env.function
     bad = s.not_(env[check.ok.name])
@@ -69,7 +79,7 @@ def emit_check(check: Check, env: Environment) -> None:
     function.start_block(passed, known)
 
 
-def _first_lane(env: Environment, bad: Scalar) -> str:
+def _first_lane(env: Environment, bad: LlvmScalar) -> str:
     if bad.lanes == 1:
         return "0"
     function = env.function
@@ -77,7 +87,7 @@ def _first_lane(env: Environment, bad: Scalar) -> str:
     return function.emit(bits.type, f"call {bits.type} @llvm.cttz.{bits.type}({bits}, i1 true)").name
 
 
-def _of_lane(env: Environment, x: Scalar, lane: str) -> Scalar:
+def _of_lane(env: Environment, x: LlvmScalar, lane: str) -> LlvmScalar:
     if x.lanes == 1:
         return x
     return env.ops.make(f"extractelement {x}, i{x.lanes} {lane}", x.dtype, 1)

@@ -15,7 +15,7 @@ from jitgraph.codegen.kernels.kernel import Contract, Operand
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, least, multiply, subtract
-from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.codegen.llvm.scalars import LlvmScalar
 
 ROWS: Final = 4
 """Rows of the tile that reads its operands directly."""
@@ -58,8 +58,8 @@ def emit_contract(contract: Contract, env: Environment) -> None:
 def _share(
     contract: Contract,
     env: Environment,
-    units: Scalar,
-    emit: Callable[[Contract, Environment, Scalar, Scalar], None],
+    units: LlvmScalar,
+    emit: Callable[[Contract, Environment, LlvmScalar, LlvmScalar], None],
 ) -> None:
     """``emit`` for ranges that together make all units, on several threads where ``env`` is outermost."""
     if not env.outermost:
@@ -71,7 +71,7 @@ def _share(
     )
 
 
-def _emit_column(contract: Contract, env: Environment, begin: Scalar, end: Scalar) -> None:
+def _emit_column(contract: Contract, env: Environment, begin: LlvmScalar, end: LlvmScalar) -> None:
     """The rows of some units of a product of one column: scalars, as many chains of sums as hide their latency."""
     first = multiply(env, begin, integer(COLUMN_ROWS))
     rows = index_value(env, contract.extents[0])
@@ -85,7 +85,7 @@ def _turned(contract: Contract) -> Contract:
     return replace(contract, m=contract.n, n=contract.m, extents=(n, m, k), left=contract.right, right=contract.left)
 
 
-def _emit_rows(contract: Contract, env: Environment, begin: Scalar, end: Scalar, height: int) -> None:
+def _emit_rows(contract: Contract, env: Environment, begin: LlvmScalar, end: LlvmScalar, height: int) -> None:
     """Rows ``begin .. end``: ``height`` at a time, then one by one."""
     known = constant_of(end)
     middle = begin
@@ -98,14 +98,14 @@ def _emit_rows(contract: Contract, env: Environment, begin: Scalar, end: Scalar,
     loops.counted(env, middle, end, 1, [], lambda m, _: _emit_columns(contract, env, m, 1))
 
 
-def _emit_columns(contract: Contract, env: Environment, m: Scalar, rows: int) -> list[Scalar]:
+def _emit_columns(contract: Contract, env: Environment, m: LlvmScalar, rows: int) -> list[LlvmScalar]:
     columns = index_value(env, contract.extents[1])
     count = env.target.lanes(contract.acc.dtype.itemsize)
     known = constant_of(columns)
     if known is not None and 0 < known < count:
         count = 1 << (known - 1).bit_length()
 
-    def tile(here: Environment, _: list[Scalar]) -> list[Scalar]:
+    def tile(here: Environment, _: list[LlvmScalar]) -> list[LlvmScalar]:
         _emit_tile(contract, here, m, rows)
         return []
 
@@ -114,7 +114,7 @@ def _emit_columns(contract: Contract, env: Environment, m: Scalar, rows: int) ->
     return []
 
 
-def _emit_tile(contract: Contract, env: Environment, m: Scalar, rows: int) -> None:
+def _emit_tile(contract: Contract, env: Environment, m: LlvmScalar, rows: int) -> None:
     """``rows`` rows from ``m`` of the columns in lanes (or of one column): their sums, and the epilogue."""
     s, dtype = env.ops, contract.acc.dtype
     lanes = env.lanes.width if env.lanes is not None else 1
@@ -127,7 +127,7 @@ def _emit_tile(contract: Contract, env: Environment, m: Scalar, rows: int) -> No
     several = constant_of(blocks) != 1
     stack = env.private(dtype, merging.most_waiting(contract, env) * level) if several else None
 
-    def block(number: Scalar, _: list[Scalar]) -> list[Scalar]:
+    def block(number: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
         start = multiply(env, number, integer(contract.block_k))
         stop = least(env, add(env, start, integer(contract.block_k)), depth)
         sums = loops.counted(env, start, stop, 1, zero, lambda k, sums: _step(contract, env, places, k, sums))
@@ -135,11 +135,11 @@ def _emit_tile(contract: Contract, env: Environment, m: Scalar, rows: int) -> No
             return sums
         height, merges = merging.height(env, number), merging.merges(env, number, blocks)
 
-        def at(below: Scalar, row: int) -> Scalar:
+        def at(below: LlvmScalar, row: int) -> LlvmScalar:
             place = multiply(env, subtract(env, height, below), integer(level))
             return add(env, place, integer(row * lanes))
 
-        def merge(number: Scalar, sums: list[Scalar]) -> list[Scalar]:
+        def merge(number: LlvmScalar, sums: list[LlvmScalar]) -> list[LlvmScalar]:
             below = add(env, number, integer(1))
             old = [panels.load_vector(env, stack, at(below, row), dtype, lanes) for row in range(rows)]
             return [s.add(left, right) for left, right in zip(old, sums, strict=True)]
@@ -156,7 +156,9 @@ def _emit_tile(contract: Contract, env: Environment, m: Scalar, rows: int) -> No
         scope.emit(contract.epilogue)
 
 
-def _step(contract: Contract, env: Environment, places: list[Scalar], k: Scalar, sums: list[Scalar]) -> list[Scalar]:
+def _step(
+    contract: Contract, env: Environment, places: list[LlvmScalar], k: LlvmScalar, sums: list[LlvmScalar]
+) -> list[LlvmScalar]:
     right = _value(contract.right, env.at({contract.k: k}), contract)
     return [
         env.ops.fma(_value(contract.left, env.at({contract.m: m, contract.k: k}), contract), right, total)
@@ -164,6 +166,6 @@ def _step(contract: Contract, env: Environment, places: list[Scalar], k: Scalar,
     ]
 
 
-def _value(operand: Operand, env: Environment, contract: Contract) -> Scalar:
+def _value(operand: Operand, env: Environment, contract: Contract) -> LlvmScalar:
     env.emit(operand.body)
     return env.ops.cast(env[operand.value.name], contract.acc.dtype)

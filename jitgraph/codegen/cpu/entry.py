@@ -17,21 +17,21 @@ from jitgraph.codegen.cpu.kernel_function import emit_kernel
 from jitgraph.codegen.kernels.kernel import Kernel
 from jitgraph.codegen.kernels.schedule import (
     Branch,
-    Buffer,
     Launch,
     MemoryPlan,
     Pop,
-    Print,
+    PrintStep,
     Push,
     Schedule,
+    ScheduleBuffer,
     Step,
     While,
 )
 from jitgraph.codegen.llvm import machine
-from jitgraph.codegen.llvm.builder import Definition, Function, Module, Value, check
+from jitgraph.codegen.llvm.builder import Definition, LlvmFunction, LlvmModule, LlvmValue, check
 from jitgraph.codegen.llvm.sizes import Sizes
 from jitgraph.errors import CompileError
-from jitgraph.ir.constraints import Constraint
+from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.ir.fault import working_on
 from jitgraph.ir.target import Target
@@ -112,14 +112,14 @@ refuse:
 )
 
 
-def emit_module(schedule: Schedule, target: Target) -> Module:
+def emit_module(schedule: Schedule, target: Target) -> LlvmModule:
     """The LLVM module of ``schedule`` for ``target``; CompileError for a target without fused multiply-add."""
     if not target.fma:
         raise CompileError(
             f"{target.name} has no fused multiply-add, which the results of compiled code rest on",
             hint="compile for x86-64-v3 or later, or set JITGRAPH_INTERPRET=1",
         )
-    module = Module(machine.TRIPLE)
+    module = LlvmModule(machine.TRIPLE)
     plan = schedule.plan or _apart(schedule)
     entry = _Entry(module, schedule, plan, target)
     entry.emit()
@@ -138,8 +138,8 @@ def _apart(schedule: Schedule) -> MemoryPlan:
     return MemoryPlan(offsets, end, end)
 
 
-def _emit_arena_bytes(module: Module, schedule: Schedule, arena_bytes: DimLike) -> None:
-    function = Function(module, EXPORTS["arena_bytes"], "i64", linkage="", attributes="nounwind")
+def _emit_arena_bytes(module: LlvmModule, schedule: Schedule, arena_bytes: DimLike) -> None:
+    function = LlvmFunction(module, EXPORTS["arena_bytes"], "i64", linkage="", attributes="nounwind")
     sizes = Sizes(function, schedule.sizes, function.argument("ptr"))
     total = sizes.value(arena_bytes)
     function.ret(function.emit("i64", f"select i1 {sizes.overflow()}, i64 -1, i64 {total}"))
@@ -149,16 +149,16 @@ def _emit_arena_bytes(module: Module, schedule: Schedule, arena_bytes: DimLike) 
 class _Entry:
     """The entry function under construction. ``places`` are the addresses of buffers."""
 
-    def __init__(self, module: Module, schedule: Schedule, plan: MemoryPlan, target: Target) -> None:
+    def __init__(self, module: LlvmModule, schedule: Schedule, plan: MemoryPlan, target: Target) -> None:
         self.module = module
         self.schedule = schedule
         self.plan = plan
         self.target = target
-        self.function = Function(module, EXPORTS["entry"], "i32", linkage="", attributes="nounwind")
+        self.function = LlvmFunction(module, EXPORTS["entry"], "i32", linkage="", attributes="nounwind")
         self.host, self.call, self.buffers, self.dims = (self.function.argument("ptr") for _ in range(4))
         self.sizes = Sizes(self.function, schedule.sizes, self.dims)
         self.places: dict[str, str] = {}
-        self.stacks: dict[str, Value] = {}
+        self.stacks: dict[str, LlvmValue] = {}
         self.kernels: dict[int, Emitted] = {}  # of launches, by identity
         self.inlining = Inlining()
         self.scratch = self.function.fresh("ptr")
@@ -183,7 +183,7 @@ class _Entry:
         self.stack_bytes = sizes
         self._steps(self.schedule.steps)
         self._store_values()
-        self.function.ret(Value("0", "i32"))
+        self.function.ret(LlvmValue("0", "i32"))
         self._place_arena()
         self.function.finish()
 
@@ -193,7 +193,7 @@ class _Entry:
         Its number is told: of a constraint its place, and behind them of a size that is negative its own.
         """
         function, sizes = self.function, self.sizes
-        natural = [Constraint(Dim.name(name), ">=", 0) for name in self.schedule.sizes]
+        natural = [SizeConstraint(Dim.name(name), ">=", 0) for name in self.schedule.sizes]
         sides = [(c, sizes.value(c.left), sizes.value(c.right)) for c in (*self.schedule.constraints, *natural)]
         if not sides:
             return
@@ -208,7 +208,7 @@ class _Entry:
         function.start_block(refuse)
         at = function.emit("ptr", f"getelementptr i8, {self.call}, i64 {offsets.CALL_ERROR_CHECK_ID}")
         function.do(f"store i32 {number}, {at}, align 4")
-        function.ret(Value(str(loader.SIZES_REFUSED), "i32"))
+        function.ret(LlvmValue(str(loader.SIZES_REFUSED), "i32"))
         function.start_block(stay)
 
     def _emit_kernels(self) -> None:
@@ -241,7 +241,7 @@ class _Entry:
             if buffer.name in self.inlining.values and buffer.role == "output":
                 self._copy(self.given[buffer.name], self.places[buffer.name], buffer)
 
-    def _copy(self, to: str, source: str, buffer: Buffer) -> None:
+    def _copy(self, to: str, source: str, buffer: ScheduleBuffer) -> None:
         self.function.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {source}, i64 {buffer.bytes}, i1 false)")
 
     def _place_arena(self) -> None:
@@ -304,7 +304,7 @@ class _Entry:
         leave, stay = function.label("leave"), function.label("stay")
         function.branch(condition, leave, stay, likely=False)
         function.start_block(leave)
-        function.ret(Value(str(code), "i32"))
+        function.ret(LlvmValue(str(code), "i32"))
         function.start_block(stay)
 
     # --- steps ---
@@ -330,10 +330,10 @@ class _Entry:
                         self.function,
                         self.function.call_of("i32", _POP.name, self.stacks[stack], *self._memory_of(buffer)),
                     )
-                case Print():
+                case PrintStep():
                     self._print(step)
 
-    def _print(self, step: Print) -> None:
+    def _print(self, step: PrintStep) -> None:
         """Ask the host, where it prints, to print: the number of the print and its operands lie in the call."""
         function = self.function
         slot = function.emit("ptr", f"getelementptr i8, {self.host}, i64 {offsets.HOST_PRINT}")
@@ -440,7 +440,7 @@ def _writes(steps: Sequence[Step], buffers: frozenset[str]) -> bool:
                 found = _writes((*then, *otherwise), buffers)
             case While(condition, _, body):
                 found = _writes((*condition, *body), buffers)
-            case Push() | Print():
+            case Push() | PrintStep():
                 found = False
         if found:
             return True

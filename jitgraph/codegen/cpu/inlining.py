@@ -12,7 +12,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from jitgraph.codegen.kernels.schedule import Branch, Buffer, Launch, Pop, Print, Push, Schedule, Step, While
+from jitgraph.codegen.kernels.schedule import (
+    Branch,
+    Launch,
+    Pop,
+    PrintStep,
+    Push,
+    Schedule,
+    ScheduleBuffer,
+    Step,
+    While,
+)
 from jitgraph.codegen.llvm.builder import Definition
 
 MOST_LINES: Final = 80
@@ -82,7 +92,7 @@ def plan_inlining(schedule: Schedule, functions: Mapping[int, Emitted], donated:
     small = {made.name for made in functions.values() if made.is_small}
     steps = list(_all_steps(schedule.steps))
     in_memory = {step.buffer for step in steps if isinstance(step, Push | Pop)}
-    in_memory.update(name for step in steps if isinstance(step, Print) for name in step.buffers)
+    in_memory.update(name for step in steps if isinstance(step, PrintStep) for name in step.buffers)
     values = frozenset(
         buffer.name
         for buffer in schedule.buffers
@@ -104,7 +114,7 @@ def launches(steps: Sequence[Step]) -> list[Launch]:
     return [step for step in _all_steps(steps) if isinstance(step, Launch)]
 
 
-def _may_be_value(buffer: Buffer, written: Collection[str], donated: Collection[str]) -> bool:
+def _may_be_value(buffer: ScheduleBuffer, written: Collection[str], donated: Collection[str]) -> bool:
     if not isinstance(buffer.bytes, int) or not 0 < buffer.bytes <= MOST_BYTES:
         return False
     match buffer.role:

@@ -5,31 +5,31 @@ from __future__ import annotations
 from jitgraph.codegen.cpu.body import emit_statement
 from jitgraph.codegen.cpu.scratch import Scratch
 from jitgraph.codegen.kernels.kernel import Kernel
-from jitgraph.codegen.llvm.builder import Function, Module, Value
+from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule, LlvmValue
 from jitgraph.codegen.llvm.environment import Environment, Names, integer
-from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.codegen.llvm.scalars import LlvmScalar
 from jitgraph.dtypes import int64
 from jitgraph.ir.target import Target
 
 
-def emit_kernel(kernel: Kernel, module: Module, target: Target) -> tuple[str, int]:
+def emit_kernel(kernel: Kernel, module: LlvmModule, target: Target) -> tuple[str, int]:
     """Emit ``kernel`` into ``module``; gives the name of its function and the bytes of scratch memory that it takes."""
-    function = Function(module, module.unique(f"k_{kernel.name}"), "i32", attributes="nounwind", inlined=False)
+    function = LlvmFunction(module, module.unique(f"k_{kernel.name}"), "i32", attributes="nounwind", inlined=False)
     scratch = Scratch(kernel.name)
     env = Environment(function, kernel, target, Names(), scratch, emit_statement, outermost=True)
     for name in ("$host", "$call"):
-        env.bind(name, Scalar(function.argument("ptr").name, "ptr", int64, 1))
-    env.bind("$scratch", Scalar(function.argument("ptr", "noalias").name, "ptr", int64, 1))
+        env.bind(name, LlvmScalar(function.argument("ptr").name, "ptr", int64, 1))
+    env.bind("$scratch", LlvmScalar(function.argument("ptr", "noalias").name, "ptr", int64, 1))
     env.bind("$order", integer(0))
     for param in kernel.params:
         attributes = ["noalias"] if param.name in env.unaliased else []
         if param.access == "read":
             attributes.append("readonly")
         argument = function.argument("ptr", " ".join(attributes))
-        env.bind("&" + param.name, Scalar(argument.name, "ptr", param.dtype, 1))
+        env.bind("&" + param.name, LlvmScalar(argument.name, "ptr", param.dtype, 1))
     for size in kernel.sizes:
-        env.bind(size, Scalar(function.argument("i64").name, "i64", int64, 1))
+        env.bind(size, LlvmScalar(function.argument("i64").name, "i64", int64, 1))
     env.emit(kernel.body)
-    function.ret(Value("0", "i32"))
+    function.ret(LlvmValue("0", "i32"))
     function.finish()
     return function.name, scratch.bytes

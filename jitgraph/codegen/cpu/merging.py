@@ -11,13 +11,13 @@ from jitgraph.codegen.cpu import parallel
 from jitgraph.codegen.kernels.kernel import Contract
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, subtract
-from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.codegen.llvm.scalars import LlvmScalar
 from jitgraph.dtypes import int64
 
 _LONGEST = 2**63 - 1
 
 
-def block_count(contract: Contract, env: Environment) -> Scalar:
+def block_count(contract: Contract, env: Environment) -> LlvmScalar:
     """The number of blocks of k; an empty k has one, whose sums are 0."""
     depth = index_value(env, contract.extents[2])
     known = constant_of(depth)
@@ -39,7 +39,7 @@ def _waiting(blocks: int) -> int:
     return max(1, blocks.bit_length() - 1)
 
 
-def waiting(env: Environment, blocks: Scalar) -> Scalar:
+def waiting(env: Environment, blocks: LlvmScalar) -> LlvmScalar:
     """As ``most_waiting``, for a number of blocks of the code's."""
     known = constant_of(blocks)
     if known is not None:
@@ -48,13 +48,13 @@ def waiting(env: Environment, blocks: Scalar) -> Scalar:
     return env.ops.max(subtract(env, integer(63), zeros), integer(1))
 
 
-def height(env: Environment, block: Scalar) -> Scalar:
+def height(env: Environment, block: LlvmScalar) -> LlvmScalar:
     """How many sums wait before ``block``."""
     known = constant_of(block)
     return integer(known.bit_count()) if known is not None else env.ops.intrinsic("ctpop", block)
 
 
-def merges(env: Environment, block: Scalar, blocks: Scalar) -> Scalar:
+def merges(env: Environment, block: LlvmScalar, blocks: LlvmScalar) -> LlvmScalar:
     """With how many waiting sums that of ``block`` merges; ``blocks`` are all there are."""
     known, last = constant_of(block), constant_of(blocks)
     following = add(env, block, integer(1))

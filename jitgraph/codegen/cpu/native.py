@@ -5,12 +5,12 @@ from __future__ import annotations
 from jitgraph import config
 from jitgraph.codegen.cpu.linker import link
 from jitgraph.codegen.kernels.schedule import Schedule
-from jitgraph.codegen.llvm.builder import Module
+from jitgraph.codegen.llvm.builder import LlvmModule
 from jitgraph.ir.target import Target
 from jitgraph.runtime import forks
 
 
-def emit_module(schedule: Schedule, target: Target) -> Module:
+def emit_module(schedule: Schedule, target: Target) -> LlvmModule:
     """The LLVM module of ``schedule`` as emitted, before any pass."""
     with forks.whole():
         from jitgraph.codegen.cpu import entry
@@ -18,7 +18,7 @@ def emit_module(schedule: Schedule, target: Target) -> Module:
     return entry.emit_module(schedule, target)
 
 
-def image_of(module: Module, target: Target) -> bytes:
+def image_of(module: LlvmModule, target: Target) -> bytes:
     """The flat image of a module that ``emit_module`` gave."""
     with forks.whole():
         from jitgraph.codegen.cpu import entry, objects, pool

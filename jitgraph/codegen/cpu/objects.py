@@ -14,7 +14,7 @@ from typing import Final
 from jitgraph.codegen.cpu import panel_library, pool, ranges, tile
 from jitgraph.codegen.cpu.units import units
 from jitgraph.codegen.llvm import machine, math_functions
-from jitgraph.codegen.llvm.builder import Module
+from jitgraph.codegen.llvm.builder import LlvmModule
 from jitgraph.ir.target import Target
 from jitgraph.runtime import loader
 
@@ -32,7 +32,7 @@ _LIBRARIES: Final[dict[str, Callable[..., bytes]]] = {
 """What makes the object of a function that a module requires: for a target, from what the requirement says."""
 
 
-def objects_of(module: Module, target: Target) -> list[bytes]:
+def objects_of(module: LlvmModule, target: Target) -> list[bytes]:
     """The objects that together define all that ``module`` names; those of libraries are made once a process."""
     tasks: list[Task] = [partial(machine.assemble_unit, unit, target) for unit in units(module)]
     required = dict(module.required)

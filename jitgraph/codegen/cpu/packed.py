@@ -18,7 +18,7 @@ from jitgraph.codegen.kernels.kernel import Contract
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, least, multiply, subtract
-from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.codegen.llvm.scalars import LlvmScalar
 
 RIGHT_SHARE: Final = 3 / 8
 """Of the second-level cache, for a block of the right factor; the sums and the left factor stream through the rest."""
@@ -41,7 +41,7 @@ LEAST_UNIT_TILES: Final = 4
 """Tiles down a unit at least, for the same reason."""
 
 
-class Plan(NamedTuple):
+class PackingPlan(NamedTuple):
     """How a contraction is cut: into units that may be shared among threads, and these into blocks.
 
     ``unit_rows`` is None where rows are not cut into units. ``rows`` and ``columns`` are of a block, ``depth`` the
@@ -60,7 +60,7 @@ class Plan(NamedTuple):
     tiles: tuple[tuple[int, ...], tuple[int, ...]]
 
 
-def plan_of(contract: Contract, env: Environment) -> Plan:
+def plan_of(contract: Contract, env: Environment) -> PackingPlan:
     """Units and blocks from the target's numbers, cut down where extents are known to be small."""
     dtype = contract.acc.dtype
     tile = tile_of(env.target, dtype)
@@ -75,7 +75,7 @@ def plan_of(contract: Contract, env: Environment) -> Plan:
     unit_rows = _unit_rows(contract, env, (m, n, k), columns, tile) if env.outermost else None
     deep = k is None or k > contract.block_k
     stacked = waiting * max(tile.rows, min(rows, STACK_BYTES // dtype.itemsize // columns // waiting))
-    return Plan(unit_rows, rows, stacked, columns, depth, deep, tile, tiles_for(tile, m, n))
+    return PackingPlan(unit_rows, rows, stacked, columns, depth, deep, tile, tiles_for(tile, m, n))
 
 
 def _unit_rows(
@@ -103,7 +103,7 @@ def _up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
-def unit_counts(contract: Contract, env: Environment, plan: Plan) -> tuple[Scalar, Scalar]:
+def unit_counts(contract: Contract, env: Environment, plan: PackingPlan) -> tuple[LlvmScalar, LlvmScalar]:
     """How many units there are along the rows and along the columns."""
     rows, columns = (index_value(env, extent) for extent in contract.extents[:2])
     down = integer(1) if plan.unit_rows is None else parallel.ceil_div(env, rows, integer(plan.unit_rows))
@@ -114,24 +114,26 @@ class _Emission(NamedTuple):
     """One contraction being emitted: the memory of one thread's blocks, and the extents."""
 
     contract: Contract
-    plan: Plan
-    left: Scalar
-    right: Scalar
-    sums: Scalar
-    extents: tuple[Scalar, Scalar, Scalar]
-    blocks: Scalar  # of k
-    rows: Scalar  # of a block
+    plan: PackingPlan
+    left: LlvmScalar
+    right: LlvmScalar
+    sums: LlvmScalar
+    extents: tuple[LlvmScalar, LlvmScalar, LlvmScalar]
+    blocks: LlvmScalar  # of k
+    rows: LlvmScalar  # of a block
 
 
 class _Depths(NamedTuple):
     """A block of k: its place among them, where it begins and where it ends."""
 
-    number: Scalar
-    begin: Scalar
-    end: Scalar
+    number: LlvmScalar
+    begin: LlvmScalar
+    end: LlvmScalar
 
 
-def emit_units(contract: Contract, env: Environment, plan: Plan, across: Scalar, begin: Scalar, end: Scalar) -> None:
+def emit_units(
+    contract: Contract, env: Environment, plan: PackingPlan, across: LlvmScalar, begin: LlvmScalar, end: LlvmScalar
+) -> None:
     """Units ``begin .. end`` of the product, epilogue included, row by row of units; ``across`` are in such a row."""
     dtype, tile = contract.acc.dtype, plan.tile
     slack = tile.lanes  # what packing and the epilogue's vectors reach past the end
@@ -150,7 +152,7 @@ def emit_units(contract: Contract, env: Environment, plan: Plan, across: Scalar,
         _rows_of_block(env, plan, blocks),
     )
 
-    def unit(number: Scalar, _: list[Scalar]) -> list[Scalar]:
+    def unit(number: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
         row, column = _divided(env, number, across) if plan.unit_rows is not None else (integer(0), number)
         first = multiply(env, column, integer(plan.columns))
         columns = (first, least(env, add(env, first, integer(plan.columns)), n))
@@ -164,7 +166,7 @@ def emit_units(contract: Contract, env: Environment, plan: Plan, across: Scalar,
     loops.counted(env, begin, end, 1, [], unit)
 
 
-def _rows_of_block(env: Environment, plan: Plan, blocks: Scalar) -> Scalar:
+def _rows_of_block(env: Environment, plan: PackingPlan, blocks: LlvmScalar) -> LlvmScalar:
     """As many rows, in whole tiles, as leave room on the stack for the sums that so many blocks of k let wait."""
     s, waiting, unit = env.ops, merging.waiting(env, blocks), plan.tile.rows
     known = constant_of(waiting)
@@ -175,7 +177,7 @@ def _rows_of_block(env: Environment, plan: Plan, blocks: Scalar) -> Scalar:
     return s.min(s.max(rows, integer(unit)), integer(plan.rows))
 
 
-def _divided(env: Environment, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
+def _divided(env: Environment, x: LlvmScalar, y: LlvmScalar) -> tuple[LlvmScalar, LlvmScalar]:
     a, b = constant_of(x), constant_of(y)
     if b == 1:
         return x, integer(0)
@@ -185,7 +187,7 @@ def _divided(env: Environment, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
     return tuple(env.ops.make(f"{instruction} {x}, {y.name}", x.dtype, 1) for instruction in ("udiv", "urem"))  # type: ignore[return-value]
 
 
-_Range = tuple[Scalar, Scalar]
+_Range = tuple[LlvmScalar, LlvmScalar]
 
 
 def _emit_columns(emission: _Emission, env: Environment, rows: _Range, columns: _Range) -> None:
@@ -193,11 +195,11 @@ def _emit_columns(emission: _Emission, env: Environment, rows: _Range, columns: 
     plan, depth = emission.plan, emission.extents[2]
     block_k = emission.contract.block_k
 
-    def row_block(number: Scalar, _: list[Scalar]) -> list[Scalar]:
+    def row_block(number: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
         first = add(env, rows[0], multiply(env, number, emission.rows))
         block = (first, least(env, add(env, first, emission.rows), rows[1])) if plan.deep else rows
 
-        def depth_block(number: Scalar, _: list[Scalar]) -> list[Scalar]:
+        def depth_block(number: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
             begin = multiply(env, number, integer(block_k))
             end = least(env, add(env, begin, integer(block_k)), depth)
             _emit_depth_block(emission, env, block, columns, _Depths(number, begin, end))
@@ -223,7 +225,7 @@ def _emit_depth_block(emission: _Emission, env: Environment, rows: _Range, colum
     place = multiply(env, merging.height(env, depths.number), level)
     merges = merging.merges(env, depths.number, emission.blocks)
 
-    def row_tile(row: Scalar, _: list[Scalar]) -> list[Scalar]:
+    def row_tile(row: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
         tile_rows = (row, least(env, add(env, row, integer(plan.tile.rows)), rows[1]))
         start = multiply(env, subtract(env, row, rows[0]), integer(plan.columns)) if plan.deep else integer(0)
         free = panels.part(env, emission.sums, add(env, place, start))
@@ -250,8 +252,8 @@ def _emit_tiles(
     env: Environment,
     right: panels.Panels,
     rows: _Range,
-    sums: Scalar,
-    merged: tuple[Scalar, Scalar],
+    sums: LlvmScalar,
+    merged: tuple[LlvmScalar, LlvmScalar],
 ) -> None:
     """Pack the left panel of a tile's rows, and run the tile along the right panels.
 
@@ -263,7 +265,7 @@ def _emit_tiles(
     panels.pack(contract.left, (contract.m, contract.k), env, left, emission.extents[0])
     depth = subtract(env, depths[1], depths[0])
 
-    def run_tile(column: Scalar, _: list[Scalar]) -> list[Scalar]:
+    def run_tile(column: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
         address = panels.element_address(env, sums, subtract(env, column, columns[0]))
         function = _chosen(env, emission, subtract(env, rows[1], rows[0]), subtract(env, columns[1], column))
         factors = f"{depth}, {left.memory}, {right.panel_at(env, column)}"
@@ -274,7 +276,7 @@ def _emit_tiles(
     loops.counted(env, *columns, plan.tile.columns, [], run_tile)
 
 
-def _chosen(env: Environment, emission: _Emission, rows: Scalar, columns: Scalar) -> str:
+def _chosen(env: Environment, emission: _Emission, rows: LlvmScalar, columns: LlvmScalar) -> str:
     """The smallest of the plan's tiles that does so many rows and columns."""
     tile, (by_rows, by_vectors) = emission.plan.tile, emission.plan.tiles
 
@@ -289,7 +291,7 @@ def _chosen(env: Environment, emission: _Emission, rows: Scalar, columns: Scalar
     return _smallest(env, columns, counts, [by_row(vectors) for vectors in by_vectors])
 
 
-def _smallest(env: Environment, wanted: Scalar, counts: tuple[int, ...], names: list[str]) -> str:
+def _smallest(env: Environment, wanted: LlvmScalar, counts: tuple[int, ...], names: list[str]) -> str:
     known = constant_of(wanted)
     chosen = names[-1]
     for count, name in list(zip(counts, names, strict=True))[-2::-1]:
@@ -301,14 +303,14 @@ def _smallest(env: Environment, wanted: Scalar, counts: tuple[int, ...], names: 
     return chosen
 
 
-def _emit_epilogue(emission: _Emission, env: Environment, sums: Scalar, rows: _Range, columns: _Range) -> None:
+def _emit_epilogue(emission: _Emission, env: Environment, sums: LlvmScalar, rows: _Range, columns: _Range) -> None:
     contract, plan = emission.contract, emission.plan
     dtype = contract.acc.dtype
 
-    def row(at: Scalar, _: list[Scalar]) -> list[Scalar]:
+    def row(at: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
         start = multiply(env, subtract(env, at, rows[0]), integer(plan.columns))
 
-        def step(here: Environment, carries: list[Scalar]) -> list[Scalar]:
+        def step(here: Environment, carries: list[LlvmScalar]) -> list[LlvmScalar]:
             lanes = here.lanes
             base = lanes.base if lanes is not None else here[contract.n]
             place = add(env, start, subtract(env, base, columns[0]))

@@ -18,7 +18,7 @@ from jitgraph.codegen.kernels.traversal import bodies_of
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, least, multiply, names, subtract
-from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.codegen.llvm.scalars import LlvmScalar
 from jitgraph.dtypes import SHORT_NAMES, DType, bool_
 from jitgraph.ir.dims import DimLike
 
@@ -33,20 +33,20 @@ class Panels(NamedTuple):
     places and depths past the end is of no account.
     """
 
-    memory: Scalar
+    memory: LlvmScalar
     width: int
-    places: tuple[Scalar, Scalar]
-    depths: tuple[Scalar, Scalar]
+    places: tuple[LlvmScalar, LlvmScalar]
+    depths: tuple[LlvmScalar, LlvmScalar]
 
-    def panel_at(self, env: Environment, place: Scalar) -> Scalar:
+    def panel_at(self, env: Environment, place: LlvmScalar) -> LlvmScalar:
         """The panel that begins with ``place``."""
         number = _quotient(env, subtract(env, place, self.places[0]), self.width)
         size = multiply(env, subtract(env, self.depths[1], self.depths[0]), integer(self.width))
         address = element_address(env, self.memory, multiply(env, number, size))
-        return Scalar(address, "ptr", self.memory.dtype, 1)
+        return LlvmScalar(address, "ptr", self.memory.dtype, 1)
 
 
-def pack(operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels, extent: Scalar) -> None:
+def pack(operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels, extent: LlvmScalar) -> None:
     """Fill ``panels`` with ``operand``. ``axes`` are the names of the factor's own axis, of ``extent``, and of k.
 
     Whichever of them runs through memory goes over lanes; where that is k, squares are transposed in registers. A plain
@@ -63,7 +63,7 @@ def pack(operand: Operand, axes: tuple[str, str], env: Environment, panels: Pane
 
 
 def pack_here(
-    operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels, extent: Scalar, along_depth: bool
+    operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels, extent: LlvmScalar, along_depth: bool
 ) -> None:
     """As ``pack``, by code in this place; ``along_depth`` says that memory runs along k."""
     _clear_last(env, panels)
@@ -76,7 +76,7 @@ def pack_here(
 
 
 def _pack_plain(
-    operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels, extent: Scalar, along_depth: bool
+    operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels, extent: LlvmScalar, along_depth: bool
 ) -> bool:
     """Pack by a function of ``panel_library`` where the operand is a load, and has no axis but its two over lanes."""
     lined, across = axes[::-1] if along_depth else axes
@@ -115,7 +115,7 @@ def _clear_last(env: Environment, panels: Panels) -> None:
         rest = s.sub(count, s.mul(_quotient(env, count, width), integer(width)))
         last = s.select(s.cmp("eq", rest, integer(0)), first, last)
 
-    def clear(at: Scalar, _: list[Scalar]) -> list[Scalar]:
+    def clear(at: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
         store_vector(env, panels.memory, at, zero)
         return []
 
@@ -126,10 +126,10 @@ def _pack_singly(operand: Operand, axes: tuple[str, str], env: Environment, pane
     """Element by element: of few places, no square is worth transposing."""
     own, k = axes
 
-    def place(at: Scalar, _: list[Scalar]) -> list[Scalar]:
+    def place(at: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
         inside = subtract(env, at, panels.places[0])
 
-        def depth(deep: Scalar, _: list[Scalar]) -> list[Scalar]:
+        def depth(deep: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
             row = multiply(env, subtract(env, deep, panels.depths[0]), integer(panels.width))
             value = value_of(operand, env.at({own: at, k: deep}), panels.memory.dtype)
             store_vector(env, panels.memory, add(env, row, inside), value)
@@ -148,10 +148,10 @@ def _pack_rows(operand: Operand, axes: tuple[str, str], env: Environment, panels
     begin, end = panels.places
     size = multiply(env, subtract(env, panels.depths[1], panels.depths[0]), integer(width))
 
-    def depth(at: Scalar, _: list[Scalar]) -> list[Scalar]:
+    def depth(at: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
         row = multiply(env, subtract(env, at, panels.depths[0]), integer(width))
 
-        def step(here: Environment, carries: list[Scalar]) -> list[Scalar]:
+        def step(here: Environment, carries: list[LlvmScalar]) -> list[LlvmScalar]:
             base = here.lanes.base if here.lanes is not None else here[own]
             place = subtract(env, base, begin)
             number = _quotient(env, place, width)
@@ -167,7 +167,7 @@ def _pack_rows(operand: Operand, axes: tuple[str, str], env: Environment, panels
     loops.counted(env, *panels.depths, 1, [], depth)
 
 
-def _fetch_ahead(body: Body, env: Environment, own: str, point: dict[str, Scalar]) -> None:
+def _fetch_ahead(body: Body, env: Environment, own: str, point: dict[str, LlvmScalar]) -> None:
     """Ask for what the loads of ``body`` that run through memory along ``own`` will read at ``point``.
 
     A block is read in short runs, one for each depth, which the processor does not foresee by itself.
@@ -189,14 +189,14 @@ def _pack_along_places(operand: Operand, axes: tuple[str, str], env: Environment
     width, dtype = panels.width, panels.memory.dtype
     lanes = min(env.target.lanes(dtype.itemsize), 1 << (width - 1).bit_length())
 
-    def panel(first: Scalar, _: list[Scalar]) -> list[Scalar]:
+    def panel(first: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
         memory = panels.panel_at(env, first)
         last = least(env, add(env, first, integer(width)), panels.places[1])
 
-        def depth(at: Scalar, _: list[Scalar]) -> list[Scalar]:
+        def depth(at: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
             row = multiply(env, subtract(env, at, panels.depths[0]), integer(width))
 
-            def step(here: Environment, carries: list[Scalar]) -> list[Scalar]:
+            def step(here: Environment, carries: list[LlvmScalar]) -> list[LlvmScalar]:
                 base = here.lanes.base if here.lanes is not None else here[own]
                 store_vector(here, memory, add(env, row, subtract(env, base, first)), value_of(operand, here, dtype))
                 return carries
@@ -211,7 +211,7 @@ def _pack_along_places(operand: Operand, axes: tuple[str, str], env: Environment
 
 
 def _pack_along_depth(
-    operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels, extent: Scalar
+    operand: Operand, axes: tuple[str, str], env: Environment, panels: Panels, extent: LlvmScalar
 ) -> None:
     """Squares of lanes by lanes: read along k, transposed, written along places.
 
@@ -224,7 +224,7 @@ def _pack_along_depth(
     square = env.private(dtype, lanes * lanes)
     zero = env.ops.splat(env.ops.const(0, dtype), lanes)
 
-    def clear(at: Scalar, _: list[Scalar]) -> list[Scalar]:
+    def clear(at: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
         store_vector(env, square, at, zero)
         return []
 
@@ -234,16 +234,16 @@ def _pack_along_depth(
     loops.counted(env, integer(0), size, lanes, [], clear)
     source = _plain_load(operand, own, env, dtype)
 
-    def panel(first: Scalar, _: list[Scalar]) -> list[Scalar]:
+    def panel(first: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
         memory = panels.panel_at(env, first)
         last = least(env, add(env, first, integer(width)), panels.places[1])
 
-        def group(begin: Scalar, _: list[Scalar]) -> list[Scalar]:
+        def group(begin: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
             if width > lanes:  # the last square of a panel moves back, so that it stays inside
                 begin = least(env, begin, add(env, first, integer(width - lanes)))
             end = least(env, add(env, begin, integer(lanes)), last)
 
-            def step(here: Environment, carries: list[Scalar]) -> list[Scalar]:
+            def step(here: Environment, carries: list[LlvmScalar]) -> list[LlvmScalar]:
                 base = here.lanes.base if here.lanes is not None else here[k]
                 row = multiply(env, subtract(env, base, panels.depths[0]), integer(width))
                 start = add(env, row, subtract(env, begin, first))
@@ -259,7 +259,7 @@ def _pack_along_depth(
                     stride = s.select(inside, index_value(env, between), stride)
                     copied = s.select(inside, end, begin)
 
-                def read(at: Scalar, _: list[Scalar]) -> list[Scalar]:
+                def read(at: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
                     line = multiply(env, subtract(env, at, begin), integer(count))
                     store_vector(here, square, line, value_of(operand, here.at({own: at}), dtype))
                     return []
@@ -294,47 +294,47 @@ def _plain_load(operand: Operand, own: str, env: Environment, dtype: DType) -> t
     return load, between
 
 
-def _quotient(env: Environment, x: Scalar, divisor: int) -> Scalar:
+def _quotient(env: Environment, x: LlvmScalar, divisor: int) -> LlvmScalar:
     known = constant_of(x)
     if known is not None:
         return integer(known // divisor)
     return env.ops.make(f"udiv {x}, {divisor}", x.dtype, 1)
 
 
-def value_of(operand: Operand, env: Environment, dtype: DType) -> Scalar:
+def value_of(operand: Operand, env: Environment, dtype: DType) -> LlvmScalar:
     """The operand's value where ``env`` says, as ``dtype`` and in all lanes."""
     env.emit(operand.body)
     value = env.ops.cast(env[operand.value.name], dtype)
     return env.ops.splat(value, env.lanes.width) if env.lanes is not None else value
 
 
-def at_least_one(env: Environment, x: Scalar) -> Scalar:
+def at_least_one(env: Environment, x: LlvmScalar) -> LlvmScalar:
     """``max(x, 1)``, folded where it is a literal."""
     known = constant_of(x)
     return integer(max(1, known)) if known is not None else env.ops.max(x, integer(1))
 
 
-def store_vector(env: Environment, buffer: Scalar, index: Scalar, value: Scalar) -> None:
+def store_vector(env: Environment, buffer: LlvmScalar, index: LlvmScalar, value: LlvmScalar) -> None:
     """Store all lanes of ``value`` from ``index`` on into private memory."""
     address = element_address(env, buffer, index)
     env.function.do(f"store {value}, ptr {address}, align {value.dtype.itemsize}")
 
 
-def load_vector(env: Environment, buffer: Scalar, index: Scalar, dtype: DType, lanes: int) -> Scalar:
+def load_vector(env: Environment, buffer: LlvmScalar, index: LlvmScalar, dtype: DType, lanes: int) -> LlvmScalar:
     """``lanes`` elements from ``index`` on of private memory."""
     address = element_address(env, buffer, index)
     type = env.ops.type(dtype, lanes)
     return env.ops.make(f"load {type}, ptr {address}, align {dtype.itemsize}", dtype, lanes)
 
 
-def element_address(env: Environment, buffer: Scalar, index: Scalar) -> str:
+def element_address(env: Environment, buffer: LlvmScalar, index: LlvmScalar) -> str:
     """The address of element ``index`` of ``buffer``."""
     if constant_of(index) == 0:
         return buffer.name
     return env.function.emit("ptr", f"getelementptr {memory_type(buffer.dtype)}, ptr {buffer.name}, {index}").name
 
 
-def part(env: Environment, buffer: Scalar, start: Scalar) -> Scalar:
+def part(env: Environment, buffer: LlvmScalar, start: LlvmScalar) -> LlvmScalar:
     """``buffer`` from element ``start`` on."""
     return buffer._replace(name=element_address(env, buffer, start))
 

@@ -14,10 +14,10 @@ from jitgraph.codegen.cpu.ranges import CHUNK_WORK
 from jitgraph.codegen.cpu.work import Work, work
 from jitgraph.codegen.kernels.kernel import Loop
 from jitgraph.codegen.llvm import loops
-from jitgraph.codegen.llvm.builder import OK, Function, check
+from jitgraph.codegen.llvm.builder import OK, LlvmFunction, check
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, multiply, names
-from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.codegen.llvm.scalars import LlvmScalar
 from jitgraph.dtypes import float64, int64
 from jitgraph.ir.dims import DimLike
 
@@ -26,7 +26,7 @@ BLOCK: Final = 4096
 
 _UNKNOWN_EXTENT: Final = 64.0
 
-Amount: TypeAlias = "float | Scalar"
+Amount: TypeAlias = "float | LlvmScalar"
 """Work: a number where it is known, else a float64 of the code."""
 
 
@@ -44,7 +44,7 @@ def emit_parallel(loop: Loop, env: Environment) -> None:
     parallel_range(env, count, share(env, whole, count), lambda inner, begin, end: _emit_range(inner, nest, begin, end))
 
 
-def _cut(nest: list[Loop], env: Environment) -> tuple[list[Loop], list[Scalar]]:
+def _cut(nest: list[Loop], env: Environment) -> tuple[list[Loop], list[LlvmScalar]]:
     """The levels of ``nest`` that are cut into ranges, and their counts: of a long vector loop its blocks."""
     extents = [index_value(env, level.extent) for level in nest]
     if nest[-1].kind != "vector":
@@ -67,7 +67,7 @@ def _nest(loop: Loop) -> list[Loop]:
     return nest
 
 
-def _emit_range(env: Environment, nest: Sequence[Loop], begin: Scalar, end: Scalar) -> None:
+def _emit_range(env: Environment, nest: Sequence[Loop], begin: LlvmScalar, end: LlvmScalar) -> None:
     """Iterations ``begin .. end`` of the flattened nest; a vector loop's extent counts its blocks."""
     last = nest[-1]
     if len(nest) == 1 and last.kind == "vector":
@@ -75,7 +75,7 @@ def _emit_range(env: Environment, nest: Sequence[Loop], begin: Scalar, end: Scal
         return
     counts = [env[f"$extent{level}"] for level in range(len(nest))]
 
-    def step(flat: Scalar, indices: list[Scalar]) -> list[Scalar]:
+    def step(flat: LlvmScalar, indices: list[LlvmScalar]) -> list[LlvmScalar]:
         indices = indices or [flat]
         axes = {level.axis: index for level, index in zip(nest, indices, strict=True)}
         if last.kind == "vector":
@@ -88,14 +88,14 @@ def _emit_range(env: Environment, nest: Sequence[Loop], begin: Scalar, end: Scal
     loops.counted(env, begin, end, 1, _unflatten(env, begin, counts) if len(nest) > 1 else [], step)
 
 
-def _emit_blocks(env: Environment, loop: Loop, begin: Scalar, end: Scalar) -> None:
+def _emit_blocks(env: Environment, loop: Loop, begin: LlvmScalar, end: LlvmScalar) -> None:
     s = env.ops
     extent = index_value(env, loop.extent)
     stop = s.mul(end, integer(BLOCK))
     vectors.emit_vector(loop, env, multiply(env, begin, integer(BLOCK)), s.min(stop, extent))
 
 
-def _unflatten(env: Environment, flat: Scalar, counts: Sequence[Scalar]) -> list[Scalar]:
+def _unflatten(env: Environment, flat: LlvmScalar, counts: Sequence[LlvmScalar]) -> list[LlvmScalar]:
     """Indices of ``flat`` in a grid of ``counts``, the last fastest. The range is not empty, so no count is zero."""
     s = env.ops
     indices = []
@@ -106,10 +106,10 @@ def _unflatten(env: Environment, flat: Scalar, counts: Sequence[Scalar]) -> list
     return [flat, *reversed(indices)]
 
 
-def _advance(env: Environment, indices: Sequence[Scalar], counts: Sequence[Scalar]) -> list[Scalar]:
+def _advance(env: Environment, indices: Sequence[LlvmScalar], counts: Sequence[LlvmScalar]) -> list[LlvmScalar]:
     """The indices after ``indices``: the last grows, and wraps into the one before it."""
     s = env.ops
-    advanced: list[Scalar] = []
+    advanced: list[LlvmScalar] = []
     carry = integer(1)
     for index, count in zip(reversed(indices[1:]), reversed(counts[1:]), strict=True):
         grown = s.add(index, carry)
@@ -121,9 +121,9 @@ def _advance(env: Environment, indices: Sequence[Scalar], counts: Sequence[Scala
 
 def parallel_range(
     env: Environment,
-    count: Scalar,
+    count: LlvmScalar,
     unit_work: Amount,
-    emit: Callable[[Environment, Scalar, Scalar], None],
+    emit: Callable[[Environment, LlvmScalar, LlvmScalar], None],
 ) -> None:
     """``emit(inner, begin, end)`` for ranges that together make ``0 .. count``, on several threads where it pays.
 
@@ -151,17 +151,17 @@ class _Outlined:
     def __init__(self, env: Environment) -> None:
         self.outer = env
         self.name = env.module.unique(f"{env.function.name}_range")
-        self.function = Function(env.module, f"{self.name}_body", "i32", attributes="nounwind", inlined=True)
-        self.captured: list[Scalar] = []
+        self.function = LlvmFunction(env.module, f"{self.name}_body", "i32", attributes="nounwind", inlined=True)
+        self.captured: list[LlvmScalar] = []
         self.begin, self.end, self.order = (self._argument("i64") for _ in range(3))
         self.environment = env.outlined(self.function, self._capture)
         self.environment.bind("$order", self.order)
         self.environment.bind("$scratch", self._argument("ptr", "noalias"))
 
-    def _argument(self, type: str, attributes: str = "") -> Scalar:
-        return Scalar(self.function.argument(type, attributes).name, type, int64, 1)
+    def _argument(self, type: str, attributes: str = "") -> LlvmScalar:
+        return LlvmScalar(self.function.argument(type, attributes).name, type, int64, 1)
 
-    def _capture(self, name: str, value: Scalar) -> Scalar:
+    def _capture(self, name: str, value: LlvmScalar) -> LlvmScalar:
         if value.is_literal:
             return value
         assert value.lanes == 1 or value.type == "ptr", (name, value)
@@ -169,7 +169,7 @@ class _Outlined:
         self.captured.append(value)
         return value._replace(name=self.function.argument(value.type, attributes).name)
 
-    def finish(self, count: Scalar, unit_work: Amount) -> None:
+    def finish(self, count: LlvmScalar, unit_work: Amount) -> None:
         """End the function and emit its call in the outer one."""
         self.function.ret(OK)
         self.function.finish()
@@ -188,7 +188,7 @@ class _Outlined:
         )
 
     def _emit_chunk(self) -> None:
-        chunk_function = Function(self.outer.module, self.name, "i32", attributes="nounwind")
+        chunk_function = LlvmFunction(self.outer.module, self.name, "i32", attributes="nounwind")
         context, chunk, scratch = (chunk_function.argument(type) for type in ("ptr", "i64", "ptr"))
         types = ["i64", "i64", *(value.type for value in self.captured)]
         count, per_chunk, *captured = (
@@ -203,7 +203,7 @@ class _Outlined:
         chunk_function.finish()
 
 
-def _slot(function: Function, context: str, place: int) -> str:
+def _slot(function: LlvmFunction, context: str, place: int) -> str:
     return str(function.emit("ptr", f"getelementptr i64, ptr {context}, i64 {place}"))
 
 
@@ -244,7 +244,7 @@ def _is_available(env: Environment, extent: DimLike) -> bool:
         return False
 
 
-def _as_float(env: Environment, x: Scalar) -> Scalar:
+def _as_float(env: Environment, x: LlvmScalar) -> LlvmScalar:
     return env.ops.make(f"sitofp {x} to double", float64, 1)
 
 
@@ -253,7 +253,7 @@ def is_worth_sharing(whole: Amount) -> bool:
     return not isinstance(whole, float) or whole >= 2 * CHUNK_WORK
 
 
-def share(env: Environment, whole: Amount, count: Scalar) -> Amount:
+def share(env: Environment, whole: Amount, count: LlvmScalar) -> Amount:
     """``whole / count``, the work of one of ``count`` iterations."""
     known = constant_of(count)
     if known is not None and isinstance(whole, float):
@@ -262,7 +262,7 @@ def share(env: Environment, whole: Amount, count: Scalar) -> Amount:
     return env.ops.div(amount, _as_float(env, env.ops.max(count, integer(1))))
 
 
-def ceil_div(env: Environment, x: Scalar, y: Scalar) -> Scalar:
+def ceil_div(env: Environment, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
     """``x / y`` rounded up, for x >= 0 and y >= 1."""
     a, b = constant_of(x), constant_of(y)
     if a is not None and b is not None:

@@ -33,7 +33,7 @@ from functools import cache
 from typing import Final
 
 from jitgraph.codegen.llvm import machine
-from jitgraph.codegen.llvm.builder import Module
+from jitgraph.codegen.llvm.builder import LlvmModule
 from jitgraph.ir.target import Target
 from jitgraph.runtime import loader
 from jitgraph.runtime.loader import offsets
@@ -54,7 +54,7 @@ declare ptr @jg_block(ptr, ptr, i64) nounwind
 REQUIRED: Final = ("runtime",)
 
 
-def declare(module: Module) -> None:
+def declare(module: LlvmModule) -> None:
     """Let ``module`` call the functions, and have them linked."""
     module.declare(DECLARATIONS)
     module.require(*REQUIRED)

@@ -11,7 +11,7 @@ from jitgraph.codegen.kernels.kernel import Body, Load
 from jitgraph.codegen.llvm.environment import Environment
 from jitgraph.codegen.llvm.index import index_value
 from jitgraph.codegen.llvm.index import names as names_of
-from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.codegen.llvm.scalars import LlvmScalar
 from jitgraph.codegen.llvm.structure import defined
 
 AHEAD_BYTES: Final = 2048
@@ -28,7 +28,7 @@ def contiguous_loads(body: Body, axis: str, around: Body) -> Iterator[Load]:
             yield load
 
 
-def prefetch(env: Environment, load: Load, distances: Iterable[Scalar]) -> None:
+def prefetch(env: Environment, load: Load, distances: Iterable[LlvmScalar]) -> None:
     """Ask for the lines so many bytes beyond what ``load`` reads; ``env`` is at one step of each loop around.
 
     Beyond the operand's end the processor ignores what it is asked for.

@@ -12,7 +12,7 @@ from jitgraph.codegen.kernels.kernel import Combine, Loop
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, least, subtract
-from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.codegen.llvm.scalars import LlvmScalar
 from jitgraph.codegen.llvm.structure import gathers, is_even, length
 from jitgraph.errors import CompileError
 
@@ -74,7 +74,7 @@ def _emit_short_rows(loop: Loop, combine: Combine, env: Environment) -> None:
 class _Reduction:
     """One reduce loop at one place, of ``most`` steps or fewer if known; its accumulators have ``width`` lanes."""
 
-    def __init__(self, loop: Loop, combine: Combine, env: Environment, begin: Scalar, end: Scalar) -> None:
+    def __init__(self, loop: Loop, combine: Combine, env: Environment, begin: LlvmScalar, end: LlvmScalar) -> None:
         self.loop, self.combine, self.env = loop, combine, env.inner()
         self.begin, self.end = begin, end
         self.count = subtract(env, end, begin)
@@ -93,7 +93,7 @@ class _Reduction:
         short = short_rows.short_rows(self.loop, self.body, self.env)
         return short if short is None or self.most is None or self.most >= _MANY else None
 
-    def emit(self) -> list[Scalar]:
+    def emit(self) -> list[LlvmScalar]:
         """The slots after all steps."""
         if self.most is not None and self.most <= (self.chunk_steps or _STRIP):
             return self._one_chunk(self.begin, self.end)
@@ -104,7 +104,7 @@ class _Reduction:
         most_chunks = None if self.most is None else -(-self.most // self.chunk_steps)
         return self._tree(Tree(self.env, self.init, self.combine, self.chunk_steps, most_chunks))
 
-    def fold(self, here: Environment, slots: list[Scalar]) -> list[Scalar]:
+    def fold(self, here: Environment, slots: list[LlvmScalar]) -> list[LlvmScalar]:
         """The slots after the step, or the steps in lanes, at which ``here`` is."""
         here.emit(self.body)
         elements = [here.ops.splat(here[carry.next.name], slots[0].lanes) for carry in self.loop.carries]
@@ -114,7 +114,7 @@ class _Reduction:
             return folded
         return [here.ops.select(mask, new, old) for new, old in zip(folded, slots, strict=True)]
 
-    def _few(self, count: int) -> list[Scalar]:
+    def _few(self, count: int) -> list[LlvmScalar]:
         """A few steps that are chunks by themselves: the tree without a counter."""
         run = []
         for step in range(count):
@@ -122,24 +122,24 @@ class _Reduction:
             run.append(self.fold(self.env.at({self.loop.axis: axis}), self.init))
         return self._merged_pairs(run)
 
-    def _merged_pairs(self, run: list[list[Scalar]]) -> list[Scalar]:
+    def _merged_pairs(self, run: list[list[LlvmScalar]]) -> list[LlvmScalar]:
         """The tree of a few chunks, written out."""
         while len(run) > 1:
             pairs = [combined(self.env, self.combine, *pair) for pair in zip(run[::2], run[1::2], strict=False)]
             run = pairs + run[2 * len(pairs) :]
         return run[0]
 
-    def _strips(self) -> list[Scalar]:
+    def _strips(self) -> list[LlvmScalar]:
         """All steps in any order, with a question to the host now and then."""
         env = self.env
 
-        def strip(first: Scalar, slots: list[Scalar]) -> list[Scalar]:
+        def strip(first: LlvmScalar, slots: list[LlvmScalar]) -> list[LlvmScalar]:
             return self._chunk(first, least(env, add(env, first, integer(_STRIP)), self.end), slots)
 
         asking = serial.polled(env, strip, serial.POLL_LENGTH)
         return loops.counted(env, self.begin, self.end, _STRIP, self.init, asking)
 
-    def _chunk(self, begin: Scalar, end: Scalar, init: list[Scalar]) -> list[Scalar]:
+    def _chunk(self, begin: LlvmScalar, end: LlvmScalar, init: list[LlvmScalar]) -> list[LlvmScalar]:
         """The slots, which are ``init`` before, after the steps ``begin .. end``."""
         loop, env = self.loop, self.env
         if loop.lanes == 1:
@@ -162,15 +162,15 @@ class _Reduction:
             return remainder.fold_remainder(env, loop, self.body, window, slots, width, self.fold)
         return vectors.in_lanes(loop.axis, self.body, env, begin, end, loop.lanes, init, self.fold)
 
-    def _fold_all_slots(self, first: Scalar, slots: list[Scalar]) -> list[Scalar]:
+    def _fold_all_slots(self, first: LlvmScalar, slots: list[LlvmScalar]) -> list[LlvmScalar]:
         """The slots after a step of each."""
         return self.fold(self.env.across(self.loop.axis, first, self.loop.lanes), slots)
 
-    def _rows(self, short: short_rows.ShortRows, begin: Scalar, end: Scalar) -> list[Scalar]:
+    def _rows(self, short: short_rows.ShortRows, begin: LlvmScalar, end: LlvmScalar) -> list[LlvmScalar]:
         """The slot after the steps ``begin .. end`` of a chunk: rows go several at once, and are added one by one."""
         loop, env, several = self.loop, self.env, short.together
 
-        def rows(axis: Scalar, slots: list[Scalar]) -> list[Scalar]:
+        def rows(axis: LlvmScalar, slots: list[LlvmScalar]) -> list[LlvmScalar]:
             here = env.across(loop.axis, axis, several)
             short_rows.prefetch(loop, self.body, env.at({loop.axis: axis}), several)
             here.emit(short.body)
@@ -196,7 +196,7 @@ class _Reduction:
         loops_inside = any(isinstance(statement, Loop) for statement in self.body)
         return loops_inside or length(self.body) >= LONG_BODY or gathers(self.body, self.loop.axis)
 
-    def _is_in_memory(self, begin: Scalar, end: Scalar) -> bool:
+    def _is_in_memory(self, begin: LlvmScalar, end: LlvmScalar) -> bool:
         """Whether the slots of a chunk of these steps lie in memory at its end."""
         width = vector_lanes(self.loop, self.env)
         if self.loop.lanes <= width:
@@ -207,7 +207,9 @@ class _Reduction:
             return False
         return not remainder.is_short(self.body, self.env, self.loop.lanes // width)
 
-    def _chunk_in_memory(self, begin: Scalar, end: Scalar, init: list[Scalar], places: list[Scalar]) -> None:
+    def _chunk_in_memory(
+        self, begin: LlvmScalar, end: LlvmScalar, init: list[LlvmScalar], places: list[LlvmScalar]
+    ) -> None:
         """As ``_chunk``, with the slots at ``places`` in the end.
 
         Whole steps of all slots are done in registers, unless the body is emitted for one register. The rest goes by
@@ -223,14 +225,14 @@ class _Reduction:
             write(env, at, slot)
         self._by_register(begin, end, places)
 
-    def _by_register(self, begin: Scalar, end: Scalar, places: list[Scalar]) -> None:
+    def _by_register(self, begin: LlvmScalar, end: LlvmScalar, places: list[LlvmScalar]) -> None:
         """The steps ``begin .. end``, a register of them at a time, added to the slots at ``places``.
 
         Each slot is needed again ``lanes / register`` steps later, when its store is over.
         """
         env, init, lanes = self.env, self.init, self.loop.lanes
 
-        def step(here: Environment, _: list[Scalar]) -> list[Scalar]:
+        def step(here: Environment, _: list[LlvmScalar]) -> list[LlvmScalar]:
             count, first = (here.lanes.width, here.lanes.base) if here.lanes is not None else (1, here[self.loop.axis])
             place = env.ops.and_(subtract(env, first, begin), integer(lanes - 1))
             inside = [element(env, at, value, place) for at, value in zip(places, init, strict=True)]
@@ -241,7 +243,7 @@ class _Reduction:
 
         vectors.in_lanes(self.loop.axis, self.body, env, begin, end, vector_lanes(self.loop, env), [], step)
 
-    def _tree(self, tree: Tree) -> list[Scalar]:
+    def _tree(self, tree: Tree) -> list[LlvmScalar]:
         """All steps in chunks; where slots are handed over in memory, one chunk alone does without it."""
         env = self.env
         in_registers = tree.in_registers or not self._is_in_memory(self.begin, self._stop(self.begin))
@@ -249,7 +251,7 @@ class _Reduction:
         if in_registers and not tree.in_registers and self.known is None:
             several = env.ops.cmp("gt", self.count, integer(self.chunk_steps))
 
-        def chunk(first: Scalar, carried: list[Scalar]) -> list[Scalar]:
+        def chunk(first: LlvmScalar, carried: list[LlvmScalar]) -> list[LlvmScalar]:
             number = tree.number_of(subtract(env, first, self.begin))
             height = tree.height(number)
             last = env.ops.cmp("ge", add(env, first, integer(self.chunk_steps)), self.end)
@@ -285,11 +287,11 @@ class _Reduction:
             ends = env.function.block
         return loops.joined(env.function, (before, slots), (ends, bottom))
 
-    def _stop(self, first: Scalar) -> Scalar:
+    def _stop(self, first: LlvmScalar) -> LlvmScalar:
         """The step after the last one of the chunk that begins with ``first``."""
         return least(self.env, add(self.env, first, integer(self.chunk_steps)), self.end)
 
-    def _one_chunk(self, begin: Scalar, end: Scalar) -> list[Scalar]:
+    def _one_chunk(self, begin: LlvmScalar, end: LlvmScalar) -> list[LlvmScalar]:
         """The slots of a chunk."""
         if self.short is not None:
             return self._rows(self.short, begin, end)
@@ -302,7 +304,7 @@ class _Reduction:
         if self.most is not None and self.most * (1 + length(self.body)) <= _SOON:
             return chunk
 
-        def asking(first: Scalar, carries: list[Scalar]) -> list[Scalar]:
+        def asking(first: LlvmScalar, carries: list[LlvmScalar]) -> list[LlvmScalar]:
             number = tree.number_of(subtract(self.env, first, self.begin))
             return serial.polled(self.env, lambda _, inside: chunk(first, inside), size)(number, carries)
 

@@ -16,7 +16,7 @@ from jitgraph.codegen.kernels.kernel import Body, Loop
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.environment import Environment, integer
 from jitgraph.codegen.llvm.index import add, subtract
-from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.codegen.llvm.scalars import LlvmScalar
 from jitgraph.codegen.llvm.structure import length
 from jitgraph.dtypes import int32
 
@@ -26,15 +26,15 @@ _MOST_CODE: Final = 64
 _FIRST: Final = 2
 """Registers that are done without asking whether so many steps are left."""
 
-Fold = Callable[[Environment, list[Scalar]], list[Scalar]]
+Fold = Callable[[Environment, list[LlvmScalar]], list[LlvmScalar]]
 
 
 class Window(NamedTuple):
     """The steps ``begin .. end`` of a chunk, of which ``rest .. end`` remain after the whole ones."""
 
-    begin: Scalar
-    rest: Scalar
-    end: Scalar
+    begin: LlvmScalar
+    rest: LlvmScalar
+    end: LlvmScalar
 
 
 def is_short(body: Body, env: Environment, registers: int) -> bool:
@@ -43,8 +43,8 @@ def is_short(body: Body, env: Environment, registers: int) -> bool:
 
 
 def fold_remainder(
-    env: Environment, loop: Loop, body: Body, window: Window, slots: list[Scalar], width: int, fold: Fold
-) -> list[Scalar]:
+    env: Environment, loop: Loop, body: Body, window: Window, slots: list[LlvmScalar], width: int, fold: Fold
+) -> list[LlvmScalar]:
     """``slots`` after the last steps of a chunk, no more than there are slots; a register holds ``width`` of them.
 
     Memory is asked for ahead only where these are all steps: whole steps before them have set off the processor's own
@@ -59,7 +59,7 @@ def fold_remainder(
         ahead = env.ops.select(env.ops.cmp("eq", begin, window.begin), ahead, integer(0))
     parts = [[lanes_from(env, slot, start, width) for slot in slots] for start in starts]
 
-    def folded(part: int) -> list[Scalar]:
+    def folded(part: int) -> list[LlvmScalar]:
         first = add(env, begin, integer(starts[part]))
         if part % _FIRST == 0:
             for load in prefetching.contiguous_loads(body, loop.axis, body):
@@ -80,9 +80,9 @@ def fold_remainder(
     return [joined_lanes(env, pieces) for pieces in zip(*first, *rest, strict=True)]
 
 
-def _between(env: Environment, left: Scalar, start: int, width: int, most: int) -> Scalar:
+def _between(env: Environment, left: LlvmScalar, start: int, width: int, most: int) -> LlvmScalar:
     """The mask of those of ``width`` steps from ``start`` on that are before ``left``, at most ``most``."""
     s = env.ops
     steps = ", ".join(f"i32 {start + lane}" for lane in range(width))
     few = s.splat(s.cast(s.min(left, integer(most)), int32), width)
-    return s.cmp("lt", Scalar(f"<{steps}>", f"<{width} x i32>", int32, width), few)
+    return s.cmp("lt", LlvmScalar(f"<{steps}>", f"<{width} x i32>", int32, width), few)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from jitgraph.codegen.llvm.environment import Environment
-from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.codegen.llvm.scalars import LlvmScalar
 from jitgraph.dtypes import DType
 from jitgraph.errors import CompileError
 from jitgraph.runtime import loader
@@ -40,13 +40,13 @@ class Scratch:
             )
         return offset
 
-    def private(self, env: Environment, dtype: DType, elements: int) -> Scalar:
+    def private(self, env: Environment, dtype: DType, elements: int) -> LlvmScalar:
         """This chunk's own memory for ``elements`` of ``dtype``, aligned to 64 bytes; on the stack where small."""
         size = max(1, elements) * dtype.itemsize
         if size <= MOST_STACK_BYTES:
-            return Scalar(env.function.alloca("i8", size).name, "ptr", dtype, 1)
+            return LlvmScalar(env.function.alloca("i8", size).name, "ptr", dtype, 1)
         address = env.function.emit("ptr", f"getelementptr i8, {env['$scratch']}, i64 {self.place(size)}")
-        return Scalar(address.name, "ptr", dtype, 1)
+        return LlvmScalar(address.name, "ptr", dtype, 1)
 
     @contextmanager
     def frame(self) -> Iterator[None]:

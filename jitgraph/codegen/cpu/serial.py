@@ -11,7 +11,7 @@ from jitgraph.codegen.llvm.builder import check
 from jitgraph.codegen.llvm.environment import Environment, constant_of
 from jitgraph.codegen.llvm.index import subtract
 from jitgraph.codegen.llvm.loops import Emit, carried, counted, hoist, window, written_out
-from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.codegen.llvm.scalars import LlvmScalar
 from jitgraph.codegen.llvm.structure import length, turn_length
 
 _UNROLLED_BODY: Final = 24
@@ -30,13 +30,13 @@ def emit_loop(loop: Loop, env: Environment) -> None:
         _emit_serial(loop, env, begin, end)
 
 
-def _emit_serial(loop: Loop, env: Environment, begin: Scalar, end: Scalar) -> None:
+def _emit_serial(loop: Loop, env: Environment, begin: LlvmScalar, end: LlvmScalar) -> None:
     inner = env.inner()
     init = [carried(env, env[carry.init.name]) for carry in loop.carries]
     count = subtract(env, end, begin)
     rest = hoist(loop, inner, count)
 
-    def step(axis: Scalar, carries: list[Scalar]) -> list[Scalar]:
+    def step(axis: LlvmScalar, carries: list[LlvmScalar]) -> list[LlvmScalar]:
         inner.bind(loop.axis, axis)
         for carry, value in zip(loop.carries, carries, strict=True):
             inner.bind(carry.var.name, value)
@@ -59,7 +59,7 @@ def polled(env: Environment, step: Emit, size: int) -> Emit:
     every = 1 << max(0, (POLL_LENGTH // max(1, size)).bit_length() - 1)
     function = env.function
 
-    def asking(axis: Scalar, carries: list[Scalar]) -> list[Scalar]:
+    def asking(axis: LlvmScalar, carries: list[LlvmScalar]) -> list[LlvmScalar]:
         results = step(axis, carries)
         pool.declare(env.module)
         ask, go_on = function.label("ask"), function.label("go_on")

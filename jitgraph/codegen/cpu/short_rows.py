@@ -19,7 +19,7 @@ from jitgraph.codegen.kernels.kernel import Body, Combine, IndexValue, Let, Load
 from jitgraph.codegen.llvm.environment import Environment, Names, integer
 from jitgraph.codegen.llvm.index import add, index_value
 from jitgraph.codegen.llvm.index import names as names_of
-from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.codegen.llvm.scalars import LlvmScalar
 from jitgraph.codegen.llvm.structure import defined
 from jitgraph.dtypes import is_float
 
@@ -38,7 +38,7 @@ class ShortRows(NamedTuple):
 
     together: int
     body: Body
-    condition: Scalar | None
+    condition: LlvmScalar | None
 
 
 def short_rows(loop: Loop, body: Body, env: Environment) -> ShortRows | None:
@@ -72,7 +72,7 @@ def row_environment(env: Environment, row: int) -> Environment:
     """The scope of one of the rows that are lanes of ``env``: its values are uniform there."""
     assert env.lanes is not None
 
-    def of_row(_: str, value: Scalar) -> Scalar:
+    def of_row(_: str, value: LlvmScalar) -> LlvmScalar:
         return lanes_from(env, value, row, 1) if value.lanes > 1 else value
 
     names = Names(env.names, of_row)
@@ -84,12 +84,12 @@ def row_environment(env: Environment, row: int) -> Environment:
 class _Side(NamedTuple):
     """Rows side by side: a vector for each accumulator, which rows they hold, and the lanes of each."""
 
-    vectors: list[Scalar]
+    vectors: list[LlvmScalar]
     rows: list[int]
     slots: int
 
 
-def folded_together(env: Environment, combine: Combine, slots: list[list[Scalar]]) -> list[Scalar]:
+def folded_together(env: Environment, combine: Combine, slots: list[list[LlvmScalar]]) -> list[LlvmScalar]:
     """For each accumulator its rows in lanes; ``slots[row]`` are the slots of one of a power of two of rows."""
     sides = [_Side(vectors, [row], vectors[0].lanes) for row, vectors in enumerate(slots)]
     while sides[0].slots > len(slots):

@@ -15,7 +15,7 @@ from jitgraph.codegen.kernels.kernel import Contract
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, least, multiply, subtract
-from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.codegen.llvm.scalars import LlvmScalar
 from jitgraph.codegen.llvm.structure import length
 
 MOST_ROWS: Final = 8
@@ -54,7 +54,7 @@ def columns_of_unit(contract: Contract, env: Environment) -> int:
     return max(1, -(-n // (parts * lanes))) * lanes
 
 
-def emit_streams(contract: Contract, env: Environment, width: int, begin: Scalar, end: Scalar) -> None:
+def emit_streams(contract: Contract, env: Environment, width: int, begin: LlvmScalar, end: LlvmScalar) -> None:
     """Units ``begin .. end`` of ``width`` columns each, epilogue included."""
     dtype = contract.acc.dtype
     rows = constant_of(index_value(env, contract.extents[0]))
@@ -71,22 +71,22 @@ def emit_streams(contract: Contract, env: Environment, width: int, begin: Scalar
     def over_sums(step: loops.Emit) -> None:
         loops.counted(env, integer(0), integer(level), lanes, [], step)
 
-    def unit(number: Scalar, _: list[Scalar]) -> list[Scalar]:
+    def unit(number: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
         first = multiply(env, number, integer(width))
         last = least(env, add(env, first, integer(width)), columns)
 
-        def block(number: Scalar, _: list[Scalar]) -> list[Scalar]:
+        def block(number: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
             at = multiply(env, number, integer(contract.block_k))
             stop = least(env, add(env, at, integer(contract.block_k)), depth)
             height = merging.height(env, number)
             sums = panels.part(env, stack, multiply(env, height, integer(level)))
 
-            def clear(place: Scalar, _: list[Scalar]) -> list[Scalar]:
+            def clear(place: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
                 panels.store_vector(env, sums, place, zero)
                 return []
 
             def steps(count: int) -> loops.Emit:
-                def step(at: Scalar, _: list[Scalar]) -> list[Scalar]:
+                def step(at: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
                     depths = [add(env, at, integer(ahead)) for ahead in range(count)]
                     _emit_steps(contract, env, (first, last), depths, sums, width, rows)
                     return []
@@ -104,11 +104,11 @@ def emit_streams(contract: Contract, env: Environment, width: int, begin: Scalar
             loops.counted(env, integer(0), merges, 1, [], lambda above, _: merge(subtract(env, height, above)))
             return []
 
-        def merge(above: Scalar) -> list[Scalar]:
+        def merge(above: LlvmScalar) -> list[LlvmScalar]:
             upper = panels.part(env, stack, multiply(env, above, integer(level)))
             lower = panels.part(env, stack, multiply(env, subtract(env, above, integer(1)), integer(level)))
 
-            def step(place: Scalar, _: list[Scalar]) -> list[Scalar]:
+            def step(place: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
                 left, right = (panels.load_vector(env, sums, place, dtype, lanes) for sums in (lower, upper))
                 panels.store_vector(env, lower, place, env.ops.add(left, right))
                 return []
@@ -127,9 +127,9 @@ def emit_streams(contract: Contract, env: Environment, width: int, begin: Scalar
 def _emit_steps(
     contract: Contract,
     env: Environment,
-    columns: tuple[Scalar, Scalar],
-    depths: list[Scalar],
-    sums: Scalar,
+    columns: tuple[LlvmScalar, LlvmScalar],
+    depths: list[LlvmScalar],
+    sums: LlvmScalar,
     width: int,
     rows: int,
 ) -> None:
@@ -141,7 +141,7 @@ def _emit_steps(
         for row in range(rows)
     ]
 
-    def step(here: Environment, carries: list[Scalar]) -> list[Scalar]:
+    def step(here: Environment, carries: list[LlvmScalar]) -> list[LlvmScalar]:
         base = here.lanes.base if here.lanes is not None else here[contract.n]
         count = here.lanes.width if here.lanes is not None else 1
         right = [panels.value_of(contract.right, here.at({contract.k: k}), dtype) for k in depths]
@@ -158,15 +158,20 @@ def _emit_steps(
 
 
 def _emit_epilogue(
-    contract: Contract, env: Environment, columns: tuple[Scalar, Scalar], totals: Scalar, width: int, rows: int
+    contract: Contract,
+    env: Environment,
+    columns: tuple[LlvmScalar, LlvmScalar],
+    totals: LlvmScalar,
+    width: int,
+    rows: int,
 ) -> None:
     dtype = contract.acc.dtype
     lanes = env.target.lanes(dtype.itemsize)
 
-    def row(at: Scalar, _: list[Scalar]) -> list[Scalar]:
+    def row(at: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
         start = multiply(env, at, integer(width))
 
-        def step(here: Environment, carries: list[Scalar]) -> list[Scalar]:
+        def step(here: Environment, carries: list[LlvmScalar]) -> list[LlvmScalar]:
             base = here.lanes.base if here.lanes is not None else here[contract.n]
             count = here.lanes.width if here.lanes is not None else 1
             scope = here.inner()

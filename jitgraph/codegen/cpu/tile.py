@@ -12,9 +12,9 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from jitgraph.codegen.llvm import machine
-from jitgraph.codegen.llvm.builder import Function, Module, Value
+from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule, LlvmValue
 from jitgraph.codegen.llvm.environment import Environment
-from jitgraph.codegen.llvm.scalars import Scalar, ScalarOps
+from jitgraph.codegen.llvm.scalars import LlvmScalar, LlvmScalarOps
 from jitgraph.dtypes import SHORT_NAMES, DType
 from jitgraph.ir.target import Target
 
@@ -92,7 +92,7 @@ def square_function(env: Environment, dtype: DType) -> str:
 @cache
 def tile_object(target: Target, dtype: DType, rows: int, vectors: int) -> bytes:
     """The object that defines a tile; made once a process."""
-    module = Module(machine.TRIPLE)
+    module = LlvmModule(machine.TRIPLE)
     panels = tile_of(target, dtype)
     _emit_tile(module, panels, panels._replace(rows=rows, vectors=vectors), dtype)
     return machine.assemble(module.text(), target)
@@ -101,19 +101,19 @@ def tile_object(target: Target, dtype: DType, rows: int, vectors: int) -> bytes:
 @cache
 def square_object(target: Target, dtype: DType) -> bytes:
     """The object that defines a transposed square; made once a process."""
-    module = Module(machine.TRIPLE)
+    module = LlvmModule(machine.TRIPLE)
     _emit_square(module, target.lanes(dtype.itemsize), dtype)
     return machine.assemble(module.text(), target)
 
 
-def _emit_tile(module: Module, panels: Tile, tile: Tile, dtype: DType) -> None:
+def _emit_tile(module: LlvmModule, panels: Tile, tile: Tile, dtype: DType) -> None:
     """One tile over panels that are as wide as ``panels`` says."""
     name = f"jg_tile_{SHORT_NAMES[dtype]}_{tile.rows}_{tile.vectors}"
-    function = Function(module, name, "void", linkage="hidden", attributes="nounwind")
+    function = LlvmFunction(module, name, "void", linkage="hidden", attributes="nounwind")
     depth, left, right = function.argument("i64"), *(function.argument("ptr", "noalias readonly") for _ in range(2))
     sums = function.argument("ptr", "noalias")
     stride, merges, level = (function.argument("i64") for _ in range(3))
-    ops = ScalarOps(function, dtype)
+    ops = LlvmScalarOps(function, dtype)
     zero = ops.splat(ops.const(0, dtype), tile.lanes)
     totals = [zero] * (tile.rows * tile.vectors)
     any_ = function.emit("i1", f"icmp sgt {merges}, 0")
@@ -154,7 +154,7 @@ def _emit_tile(module: Module, panels: Tile, tile: Tile, dtype: DType) -> None:
     function.finish()
 
 
-def _places(ops: ScalarOps, tile: Tile, dtype: DType, first: Value, stride: Value) -> Iterator[str]:
+def _places(ops: LlvmScalarOps, tile: Tile, dtype: DType, first: LlvmValue, stride: LlvmValue) -> Iterator[str]:
     """The addresses of a tile's vectors in memory, row by row from ``first``."""
     row = first
     for number in range(tile.rows):
@@ -164,17 +164,17 @@ def _places(ops: ScalarOps, tile: Tile, dtype: DType, first: Value, stride: Valu
             row = ops.function.emit("ptr", f"getelementptr inbounds {ops.type(dtype)}, {row}, {stride}")
 
 
-def _fetch(ops: ScalarOps, address: str, *, write: bool = False) -> None:
+def _fetch(ops: LlvmScalarOps, address: str, *, write: bool = False) -> None:
     """Ask for a line of memory that will be used soon; any address will do."""
     ops.function.module.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\n")
     ops.function.do(f"call void @llvm.prefetch.p0(ptr {address}, i32 {int(write)}, i32 3, i32 1)")
 
 
-def _emit_square(module: Module, lanes: int, dtype: DType) -> None:
-    function = Function(module, f"jg_square_{SHORT_NAMES[dtype]}", "void", linkage="hidden", attributes="nounwind")
+def _emit_square(module: LlvmModule, lanes: int, dtype: DType) -> None:
+    function = LlvmFunction(module, f"jg_square_{SHORT_NAMES[dtype]}", "void", linkage="hidden", attributes="nounwind")
     square, stride = function.argument("ptr", "noalias readonly"), function.argument("i64")
     to, width = function.argument("ptr", "noalias"), function.argument("i64")
-    ops = ScalarOps(function, dtype)
+    ops = LlvmScalarOps(function, dtype)
     half = lanes // 2
     halves = []
     for row in range(lanes):
@@ -194,7 +194,7 @@ def _emit_square(module: Module, lanes: int, dtype: DType) -> None:
     function.finish()
 
 
-def _transposed(ops: ScalarOps, rows: list[Scalar]) -> list[Scalar]:
+def _transposed(ops: LlvmScalarOps, rows: list[LlvmScalar]) -> list[LlvmScalar]:
     """The columns of a square, by swapping the off-diagonal quarters of ever smaller blocks.
 
     The largest have been swapped: ``rows`` are the first halves of rows j and j + lanes/2, then the second halves.
@@ -213,30 +213,30 @@ def _transposed(ops: ScalarOps, rows: list[Scalar]) -> list[Scalar]:
     return rows
 
 
-def _shuffle(ops: ScalarOps, x: Scalar, y: Scalar, picks: list[int]) -> Scalar:
+def _shuffle(ops: LlvmScalarOps, x: LlvmScalar, y: LlvmScalar, picks: list[int]) -> LlvmScalar:
     mask = ", ".join(f"i32 {pick}" for pick in picks)
     return ops.make(f"shufflevector {x}, {y}, <{len(picks)} x i32> <{mask}>", x.dtype, len(picks))
 
 
-def _load(ops: ScalarOps, dtype: DType, address: str, lanes: int) -> Scalar:
+def _load(ops: LlvmScalarOps, dtype: DType, address: str, lanes: int) -> LlvmScalar:
     type = ops.type(dtype, lanes)
     return ops.make(f"load {type}, ptr {address}, align {dtype.itemsize}", dtype, lanes)
 
 
-def _store(ops: ScalarOps, value: Scalar, address: str) -> None:
+def _store(ops: LlvmScalarOps, value: LlvmScalar, address: str) -> None:
     ops.function.do(f"store {value}, ptr {address}, align {value.dtype.itemsize}")
 
 
 def _steps(
-    ops: ScalarOps,
+    ops: LlvmScalarOps,
     panels: Tile,
     tile: Tile,
     dtype: DType,
-    left: Value,
-    right: Value,
-    depth: Value,
-    totals: list[Scalar],
-) -> list[Scalar]:
+    left: LlvmValue,
+    right: LlvmValue,
+    depth: LlvmValue,
+    totals: list[LlvmScalar],
+) -> list[LlvmScalar]:
     """``totals`` after all steps of k. Unrolling the loop would gain nothing: a step fills the ports."""
     function = ops.function
     before, loop, after = function.block, function.label("loop"), function.label("after")
@@ -269,8 +269,14 @@ def _steps(
 
 
 def _step(
-    ops: ScalarOps, panels: Tile, tile: Tile, dtype: DType, left: Value, right: Value, totals: list[Scalar]
-) -> list[Scalar]:
+    ops: LlvmScalarOps,
+    panels: Tile,
+    tile: Tile,
+    dtype: DType,
+    left: LlvmValue,
+    right: LlvmValue,
+    totals: list[LlvmScalar],
+) -> list[LlvmScalar]:
     """One multiply-add of every accumulator."""
     vectors = []
     for vector in range(tile.vectors):
@@ -285,15 +291,15 @@ def _step(
     return results
 
 
-def _scaled(ops: ScalarOps, dtype: DType, base: Value, k: Value, width: int) -> Value:
+def _scaled(ops: LlvmScalarOps, dtype: DType, base: LlvmValue, k: LlvmValue, width: int) -> LlvmValue:
     place = ops.function.emit("i64", f"mul nsw {k}, {width}")
     return ops.function.emit("ptr", f"getelementptr inbounds {ops.type(dtype)}, {base}, {place}")
 
 
-def _address(ops: ScalarOps, dtype: DType, base: Value, offset: str) -> str:
+def _address(ops: LlvmScalarOps, dtype: DType, base: LlvmValue, offset: str) -> str:
     return ops.function.emit("ptr", f"getelementptr inbounds {ops.type(dtype)}, {base}, i64 {offset}").name
 
 
-def _beyond(ops: ScalarOps, dtype: DType, base: Value, offset: int) -> str:
+def _beyond(ops: LlvmScalarOps, dtype: DType, base: LlvmValue, offset: int) -> str:
     """An address that may be past the end of its memory: for ``_fetch`` alone."""
     return ops.function.emit("ptr", f"getelementptr {ops.type(dtype)}, {base}, i64 {offset}").name

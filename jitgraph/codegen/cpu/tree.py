@@ -14,7 +14,7 @@ from jitgraph.codegen.kernels.kernel import Combine
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, multiply, subtract
-from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.codegen.llvm.scalars import LlvmScalar
 
 _INDEX_BITS: Final = 63
 _AT_ONCE: Final = 8
@@ -25,7 +25,7 @@ class Tree:
     """The stack of one reduction, of ``width`` slots a chunk; ``init`` are the accumulators of no step."""
 
     def __init__(
-        self, env: Environment, init: list[Scalar], combine: Combine, chunk_steps: int, most_chunks: int | None
+        self, env: Environment, init: list[LlvmScalar], combine: Combine, chunk_steps: int, most_chunks: int | None
     ) -> None:
         self.env, self.init, self.combine = env, init, combine
         self.width = init[0].lanes
@@ -40,43 +40,43 @@ class Tree:
         """Whether slots are handed over as values, and not in memory."""
         return self.width <= _AT_ONCE * self.register
 
-    def number_of(self, steps: Scalar) -> Scalar:
+    def number_of(self, steps: LlvmScalar) -> LlvmScalar:
         """How many chunks are whole in so many steps."""
         known = constant_of(steps)
         if known is not None:
             return integer(known >> self.chunk_bits)
         return self.env.ops.make(f"lshr {steps}, {self.chunk_bits}", steps.dtype, 1) if self.chunk_bits else steps
 
-    def height(self, number: Scalar) -> Scalar:
+    def height(self, number: LlvmScalar) -> LlvmScalar:
         """How many runs wait before chunk ``number``."""
         return self.env.ops.intrinsic("ctpop", number)
 
-    def merges(self, number: Scalar, height: Scalar, last: Scalar) -> Scalar:
+    def merges(self, number: LlvmScalar, height: LlvmScalar, last: LlvmScalar) -> LlvmScalar:
         """With how many of them chunk ``number`` merges; ``last`` says whether it is the last one."""
         s = self.env.ops
         zeros = s.make(f"xor {number}, -1", number.dtype, 1)
         ones = s.make(f"call i64 @llvm.cttz.i64({zeros}, i1 false)", number.dtype, 1)
         return s.select(last, height, ones)
 
-    def places(self, height: Scalar) -> list[Scalar]:
+    def places(self, height: LlvmScalar) -> list[LlvmScalar]:
         """Where the slots of the chunk lie before which so many runs wait."""
         return self._places(multiply(self.env, height, integer(self.width)))
 
-    def _places(self, index: Scalar) -> list[Scalar]:
+    def _places(self, index: LlvmScalar) -> list[LlvmScalar]:
         return [element(self.env, memory, value, index) for memory, value in zip(self.memories, self.init, strict=True)]
 
-    def _read(self, places: list[Scalar], lanes: int) -> list[Scalar]:
+    def _read(self, places: list[LlvmScalar], lanes: int) -> list[LlvmScalar]:
         return [read(self.env, at, value, lanes) for at, value in zip(places, self.init, strict=True)]
 
-    def _write(self, places: list[Scalar], values: list[Scalar]) -> None:
+    def _write(self, places: list[LlvmScalar], values: list[LlvmScalar]) -> None:
         for at, value in zip(places, values, strict=True):
             write(self.env, at, value)
 
-    def push(self, slots: list[Scalar], height: Scalar, merges: Scalar) -> list[Scalar]:
+    def push(self, slots: list[LlvmScalar], height: LlvmScalar, merges: LlvmScalar) -> list[LlvmScalar]:
         """The slots of a chunk, merged; they wait in the place of the runs that they took up."""
         env = self.env
 
-        def merge(done: Scalar, carried: list[Scalar]) -> list[Scalar]:
+        def merge(done: LlvmScalar, carried: list[LlvmScalar]) -> list[LlvmScalar]:
             below = subtract(env, subtract(env, height, integer(1)), done)
             return combined(env, self.combine, self._read(self.places(below), self.width), carried)
 
@@ -84,16 +84,16 @@ class Tree:
         self._write(self.places(subtract(env, height, merges)), merged)
         return merged
 
-    def merge_in_memory(self, height: Scalar, merges: Scalar) -> None:
+    def merge_in_memory(self, height: LlvmScalar, merges: LlvmScalar) -> None:
         """As ``push``, where the slots of the chunk lie at ``places(height)``."""
         env, width = self.env, integer(self.width)
         top = multiply(env, height, width)
 
-        def merge(done: Scalar, _: list[Scalar]) -> list[Scalar]:
+        def merge(done: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
             right = subtract(env, top, done)
             left = subtract(env, right, width)
 
-            def register(lane: Scalar, _: list[Scalar]) -> list[Scalar]:
+            def register(lane: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
                 into, other = self._places(add(env, left, lane)), self._places(add(env, right, lane))
                 values = self._read(into, self.register), self._read(other, self.register)
                 self._write(into, combined(env, self.combine, *values))
@@ -107,6 +107,6 @@ class Tree:
         """Put the accumulators of no step to the bottom."""
         self._write(self.memories, self.init)
 
-    def bottom(self) -> list[Scalar]:
+    def bottom(self) -> list[LlvmScalar]:
         """What lies at the bottom."""
         return self._read(self.memories, self.width)

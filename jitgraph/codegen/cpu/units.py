@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from jitgraph.codegen.llvm.builder import Module
+from jitgraph.codegen.llvm.builder import LlvmModule
 from jitgraph.codegen.llvm.machine import Unit
 
 UNIT_LINES: Final = 500
 
 
-def units(module: Module) -> list[Unit]:
+def units(module: LlvmModule) -> list[Unit]:
     """The units of a module that ``entry.emit_module`` gave; linked together they are what it is.
 
     Functions to be inlined are copied into the units that call them; others become hidden symbols, defined in one.

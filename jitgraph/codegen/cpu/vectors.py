@@ -11,7 +11,7 @@ from jitgraph.codegen.kernels.traversal import bodies_of
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, subtract
 from jitgraph.codegen.llvm.loops import counted, hoist, joined
-from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.codegen.llvm.scalars import LlvmScalar
 from jitgraph.codegen.llvm.structure import length, merges
 from jitgraph.dtypes import bool_, int32
 from jitgraph.errors import CompileError
@@ -19,11 +19,11 @@ from jitgraph.errors import CompileError
 VERY_LONG_BODY: Final = 90
 """Length from which on a body is emitted once, always masked, rather than for full vectors and again for the rest."""
 
-Step = Callable[[Environment, list[Scalar]], list[Scalar]]
+Step = Callable[[Environment, list[LlvmScalar]], list[LlvmScalar]]
 _MASKED_BYTES: Final = (4, 8)  # sizes of elements for which x86-64-v3 has masked loads and stores
 
 
-def emit_vector(loop: Loop, env: Environment, begin: Scalar, end: Scalar) -> None:
+def emit_vector(loop: Loop, env: Environment, begin: LlvmScalar, end: LlvmScalar) -> None:
     """Iterations ``begin .. end`` of a vector loop; all of them independent."""
     if env.lanes is not None:
         raise CompileError(f"kernel {env.kernel.name}: the vector loop {loop.axis} stands inside lanes")
@@ -34,7 +34,7 @@ def emit_vector(loop: Loop, env: Environment, begin: Scalar, end: Scalar) -> Non
     if known is not None and 0 < known < count:
         count = 1 << (known - 1).bit_length()
 
-    def step(env: Environment, carries: list[Scalar]) -> list[Scalar]:
+    def step(env: Environment, carries: list[LlvmScalar]) -> list[LlvmScalar]:
         env.emit(rest)
         return carries
 
@@ -45,14 +45,14 @@ def in_lanes(
     axis: str,
     body: Body,
     env: Environment,
-    begin: Scalar,
-    end: Scalar,
+    begin: LlvmScalar,
+    end: LlvmScalar,
     count: int,
-    carries: list[Scalar],
+    carries: list[LlvmScalar],
     step: Step,
     *,
     narrow: bool = False,
-) -> list[Scalar]:
+) -> list[LlvmScalar]:
     """``step`` for ``begin .. end``, ``count`` at a time: full vectors, then once the rest under a mask.
 
     With ``narrow`` a rest of known length goes in as few lanes as it needs; else in as many as the vectors before it.
@@ -64,10 +64,10 @@ def in_lanes(
     total = subtract(env, end, begin)
     known = constant_of(total)
 
-    def full(at: Scalar, values: list[Scalar]) -> list[Scalar]:
+    def full(at: LlvmScalar, values: list[LlvmScalar]) -> list[LlvmScalar]:
         return step(env.across(axis, at, count), values)
 
-    def masked(at: Scalar, values: list[Scalar]) -> list[Scalar]:
+    def masked(at: LlvmScalar, values: list[LlvmScalar]) -> list[LlvmScalar]:
         return step(env.across(axis, at, count, first_lanes(env, subtract(env, end, at), count)), values)
 
     uneven = count > 1 and (known is None or (known % count != 0 and known > count))
@@ -108,16 +108,16 @@ def in_lanes(
     return joined(function, (before, carries), (ends, results))
 
 
-def first_lanes(env: Environment, left: Scalar, count: int) -> Scalar:
+def first_lanes(env: Environment, left: LlvmScalar, count: int) -> LlvmScalar:
     """The mask of the first ``left`` of ``count`` lanes."""
     known = constant_of(left)
     if known is not None:
         bits = ", ".join(f"i1 {'true' if lane < known else 'false'}" for lane in range(count))
-        return Scalar(f"<{bits}>", f"<{count} x i1>", bool_, count)
+        return LlvmScalar(f"<{bits}>", f"<{count} x i1>", bool_, count)
     s = env.ops
     steps = ", ".join(f"i32 {lane}" for lane in range(count))
     few = s.cast(s.min(left, integer(count)), int32)
-    return s.cmp("lt", Scalar(f"<{steps}>", f"<{count} x i32>", int32, count), few)
+    return s.cmp("lt", LlvmScalar(f"<{steps}>", f"<{count} x i32>", int32, count), few)
 
 
 def can_mask(body: Body, env: Environment) -> bool:

@@ -24,7 +24,7 @@ class _Axis:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _AccessPlace:
     """Where an access stands: the loops around it, the path of statement numbers, and its index."""
 
     axes: tuple[_Axis, ...]
@@ -35,8 +35,8 @@ class _Place:
 @lru_cache(maxsize=256)
 def aliasing_pairs(kernel: Kernel) -> frozenset[tuple[str, str]]:
     """The pairs (written param, read param) that may be one buffer."""
-    loads: dict[str, list[_Place]] = {}
-    stores: dict[str, list[_Place]] = {}
+    loads: dict[str, list[_AccessPlace]] = {}
+    stores: dict[str, list[_AccessPlace]] = {}
     _collect(kernel.body, (), (), loads, stores)
     in_operands = {
         s.buffer
@@ -70,16 +70,16 @@ def _collect(
     body: Body,
     axes: tuple[_Axis, ...],
     path: tuple[int, ...],
-    loads: dict[str, list[_Place]],
-    stores: dict[str, list[_Place]],
+    loads: dict[str, list[_AccessPlace]],
+    stores: dict[str, list[_AccessPlace]],
 ) -> None:
     for number, statement in enumerate(body):
         here = (*path, number)
         match statement:
             case Load():
-                loads.setdefault(statement.buffer, []).append(_Place(axes, here, statement.index))
+                loads.setdefault(statement.buffer, []).append(_AccessPlace(axes, here, statement.index))
             case Store():
-                stores.setdefault(statement.buffer, []).append(_Place(axes, here, statement.index))
+                stores.setdefault(statement.buffer, []).append(_AccessPlace(axes, here, statement.index))
             case Loop():
                 axis = _Axis(statement.axis, (statement.extent, statement.begin, statement.span))
                 _collect(statement.body, (*axes, axis), here, loads, stores)
@@ -92,14 +92,14 @@ def _collect(
                 _collect(statement.epilogue, inside, here, loads, stores)
 
 
-def _writes_each_once(store: _Place) -> bool:
+def _writes_each_once(store: _AccessPlace) -> bool:
     """Whether every iteration of every loop around the store has an element of its own."""
     names = dims.names(store.index)
     own = all(axis.name in names or axis.iterations == (1, 0, None) for axis in store.axes)
     return own and not any(name.startswith("_v") for name in names)
 
 
-def _comes_first(load: _Place, store: _Place) -> bool:
+def _comes_first(load: _AccessPlace, store: _AccessPlace) -> bool:
     """Whether the load reads exactly what the store replaces, before it does, in the same iteration."""
     common = 0
     while common < min(len(load.axes), len(store.axes)) and load.axes[common].name == store.axes[common].name:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from jitgraph.codegen.kernels.index_numpy import evaluate_index
 from jitgraph.ir import dims
-from jitgraph.ir.constraints import Constraint
+from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dims import Atom, Dim, DimLike, Mod
 
 _SAMPLES = (1, 2, 3, 5, 8, 4, 17, 7, 64)
@@ -24,7 +24,7 @@ _POINTS = 4096
 
 
 def is_inside(
-    index: DimLike, size: DimLike, axes: Mapping[str, DimLike], constraints: Sequence[Constraint] = ()
+    index: DimLike, size: DimLike, axes: Mapping[str, DimLike], constraints: Sequence[SizeConstraint] = ()
 ) -> str | None:
     """None where ``0 <= index < size`` for all values of ``axes`` (name to extent, outermost first); else why not.
 
@@ -137,7 +137,9 @@ class _Intervals:
         return dim
 
 
-def _trial(index: DimLike, size: DimLike, axes: Mapping[str, DimLike], constraints: Sequence[Constraint]) -> str | None:
+def _trial(
+    index: DimLike, size: DimLike, axes: Mapping[str, DimLike], constraints: Sequence[SizeConstraint]
+) -> str | None:
     expressions = (index, size, *axes.values(), *(c.left for c in constraints), *(c.right for c in constraints))
     sizes = sorted(set().union(*map(dims.names, expressions)) - axes.keys())
     for values in sample_sizes(sizes, constraints):
@@ -155,7 +157,7 @@ def _trial(index: DimLike, size: DimLike, axes: Mapping[str, DimLike], constrain
     return None
 
 
-def sample_sizes(names: Sequence[str], constraints: Sequence[Constraint] = ()) -> Iterator[dict[str, int]]:
+def sample_sizes(names: Sequence[str], constraints: Sequence[SizeConstraint] = ()) -> Iterator[dict[str, int]]:
     """A few values for each size, the same and different ones, that satisfy the constraints."""
     for start in range(len(_SAMPLES)) if names else (0,):
         for step in (0, 1) if len(names) > 1 else (0,):

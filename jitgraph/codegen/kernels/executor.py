@@ -19,7 +19,7 @@ from jitgraph.codegen.kernels.executor_lanes import can_be_lanes, most_elements,
 from jitgraph.codegen.kernels.index_numpy import evaluate_index
 from jitgraph.codegen.kernels.kernel import (
     Body,
-    Check,
+    CheckStatement,
     Combine,
     Contract,
     IndexValue,
@@ -47,7 +47,7 @@ _CHUNK = 1 << 20  # elements of one array of lanes
 
 
 class CheckFailedError(JitgraphError):
-    """A ``Check`` of a kernel did not hold: its number in the schedule's table, and the value and bound it reports."""
+    """A ``CheckStatement`` did not hold: its number in the schedule's table, and the value and bound it reports."""
 
     def __init__(self, check: int, value: int | None, bound: int | None) -> None:
         super().__init__(f"check {check} failed (value {value}, bound {bound})")
@@ -145,7 +145,7 @@ class _Run:
                 self.load(statement)
             case Store():
                 self.store(statement)
-            case Check():
+            case CheckStatement():
                 self.check(statement)
             case Local(buffer, dtype, size):
                 array = np.empty((*self.lanes, size), dtype)
@@ -223,7 +223,7 @@ class _Run:
             raise self.fault(store, f"{store.buffer} holds {memory.array.dtype.name}, not {value.dtype.name}")
         memory.array[wanted] = np.broadcast_to(value, shape)[np.broadcast_to(on, shape)]
 
-    def check(self, check: Check) -> None:
+    def check(self, check: CheckStatement) -> None:
         failed = ~np.broadcast_to(self.get(check.ok.name), tuple(self.lanes))
         if not failed.any():
             return

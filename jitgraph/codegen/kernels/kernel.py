@@ -66,7 +66,7 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class CheckStatement:
     """Stop the kernel with error ``check`` (an index into the schedule's table) where ``ok`` is false in any lane.
 
     ``value`` and ``bound`` (int64) go into the error record. Nothing after a failed check in the same lane may touch
@@ -207,7 +207,7 @@ class Local:
     size: int
 
 
-Statement: TypeAlias = Let | IndexValue | Load | Store | Check | Loop | Contract | Local
+Statement: TypeAlias = Let | IndexValue | Load | Store | CheckStatement | Loop | Contract | Local
 Body: TypeAlias = tuple[Statement, ...]
 
 

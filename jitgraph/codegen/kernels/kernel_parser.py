@@ -9,7 +9,7 @@ from typing import NoReturn
 from jitgraph.codegen.kernels.kernel import (
     Body,
     Carry,
-    Check,
+    CheckStatement,
     Combine,
     Contract,
     IndexValue,
@@ -145,7 +145,7 @@ class _Parser:
         if found := self.match(_STORE):
             return Store(found[1], parse_dim(found[2]), self.use(found[3]), self.maybe(found[4]))
         if found := self.match(_CHECK):
-            return Check(self.use(found[2]), int(found[1]), self.maybe(found[3]), self.maybe(found[4]))
+            return CheckStatement(self.use(found[2]), int(found[1]), self.maybe(found[3]), self.maybe(found[4]))
         if found := self.match(_LOAD):
             mask = self.maybe(found[5])
             return Load(self.define(found[1], found[2]), found[3], parse_dim(found[4]), mask)

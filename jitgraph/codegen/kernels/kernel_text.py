@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from jitgraph.codegen.kernels.kernel import (
     Body,
     Carry,
-    Check,
+    CheckStatement,
     Contract,
     IndexValue,
     Kernel,
@@ -23,7 +23,17 @@ from jitgraph.codegen.kernels.kernel import (
     Store,
     Var,
 )
-from jitgraph.codegen.kernels.schedule import Branch, Buffer, Launch, Pop, Print, Push, Schedule, Step, While
+from jitgraph.codegen.kernels.schedule import (
+    Branch,
+    Launch,
+    Pop,
+    PrintStep,
+    Push,
+    Schedule,
+    ScheduleBuffer,
+    Step,
+    While,
+)
 from jitgraph.dtypes import SHORT_NAMES
 
 _INDENT = "  "
@@ -72,7 +82,7 @@ def print_schedule(schedule: Schedule) -> str:
     return "\n\n".join(["\n".join(lines), *map(print_kernel, kernels)])
 
 
-def _buffer(buffer: Buffer) -> str:
+def _buffer(buffer: ScheduleBuffer) -> str:
     text = f"{buffer.role} {buffer.name}: {buffer.type}"
     return f"{text} = {buffer.value.digest[:12]}" if buffer.value is not None else text
 
@@ -100,7 +110,7 @@ def _steps(steps: Iterable[Step], kernels: list[Kernel]) -> Iterator[str]:
                 yield f"push {stack} <- {name}"
             case Pop(stack, name):
                 yield f"pop {stack} -> {name}"
-            case Print(site, names):
+            case PrintStep(site, names):
                 yield f"print {site}({', '.join(names)})"
 
 
@@ -151,7 +161,7 @@ def _statement(statement: Statement) -> Iterator[Marked]:
             yield statement, f"{_define(var)} = load {buffer}[{index}]{_masked(mask)}"
         case Store(buffer, index, value, mask):
             yield statement, f"store {buffer}[{index}] = {value.name}{_masked(mask)}"
-        case Check(ok, check, value, bound):
+        case CheckStatement(ok, check, value, bound):
             extra = (f" value {value.name}" if value else "") + (f" bound {bound.name}" if bound else "")
             yield statement, f"check {check} {ok.name}{extra}"
         case Local(buffer, dtype, size):

@@ -16,7 +16,7 @@ from jitgraph import dtypes
 from jitgraph.codegen.kernels.bounds import is_inside, is_natural
 from jitgraph.codegen.kernels.kernel import (
     Body,
-    Check,
+    CheckStatement,
     Combine,
     Contract,
     IndexValue,
@@ -36,7 +36,7 @@ from jitgraph.codegen.kernels.scalar_numpy import is_half
 from jitgraph.dtypes import DType
 from jitgraph.errors import GraphError
 from jitgraph.ir import dims
-from jitgraph.ir.constraints import Constraint
+from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import dataclass
 
@@ -53,13 +53,13 @@ _RELATIONS = ("eq", "ne", "lt", "le", "gt", "ge")
 _AROUND = 4  # lines of the kernel's text shown before and after the guilty one
 
 
-def verify_kernel(kernel: Kernel, constraints: Sequence[Constraint] = ()) -> None:
+def verify_kernel(kernel: Kernel, constraints: Sequence[SizeConstraint] = ()) -> None:
     """GraphError, with the text around the guilty line, where ``kernel`` breaks a rule of ``codegen.kernels.kernel``.
 
     Every access that is neither masked nor indirect must lie in its buffer: proved by intervals, or tried on sizes that
     satisfy ``constraints`` (see ``codegen.kernels.bounds``).
     """
-    _Verifier(kernel, constraints).kernel_rules()
+    _KernelVerifier(kernel, constraints).kernel_rules()
 
 
 Home: TypeAlias = Literal["param", "kernel", "iteration", "lane"]
@@ -67,7 +67,7 @@ Home: TypeAlias = Literal["param", "kernel", "iteration", "lane"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Memory:
+class _DeclaredMemory:
     dtype: DType
     size: DimLike
     access: str
@@ -93,12 +93,12 @@ class _Place:
 
 
 @dataclass(slots=True)
-class _Verifier:
+class _KernelVerifier:
     kernel: Kernel
-    constraints: Sequence[Constraint]
+    constraints: Sequence[SizeConstraint]
     vars: dict[str, DType] = field(default_factory=dict)  # in scope
     axes: dict[str, DimLike] = field(default_factory=dict)  # in scope, outermost first
-    memory: dict[str, _Memory] = field(default_factory=dict)  # in scope
+    memory: dict[str, _DeclaredMemory] = field(default_factory=dict)  # in scope
     lanes: frozenset[str] = frozenset()  # scalars and axes that differ between lanes
     seen: set[str] = field(default_factory=set)  # every name defined so far
     concurrent: bool = False  # inside a parallel loop
@@ -124,7 +124,7 @@ class _Verifier:
         self.seen.update(names)
         for param in kernel.params:
             self.known(None, param.size)
-            self.memory[param.name] = _Memory(param.dtype, param.size, param.access)
+            self.memory[param.name] = _DeclaredMemory(param.dtype, param.size, param.access)
         params = {param.name: param for param in kernel.params}
         for written, read in kernel.aliases:
             if written not in params or read not in params:
@@ -204,7 +204,7 @@ class _Verifier:
                     self.fail(statement, f"{buffer} is only read")
                 if not place.stores:
                     self.fail(statement, "an operand of a contraction stores nothing")
-            case Check(ok, check, value, bound):
+            case CheckStatement(ok, check, value, bound):
                 self.use(statement, ok, dtypes.bool_)
                 for reported in (value, bound):
                     if reported is not None:
@@ -217,13 +217,13 @@ class _Verifier:
                 if size < 1:
                     self.fail(statement, "a local buffer has at least one element")
                 self.seen.add(buffer)
-                self.memory[buffer] = _Memory(dtype, size, "readwrite", place.home)
+                self.memory[buffer] = _DeclaredMemory(dtype, size, "readwrite", place.home)
             case Loop():
                 self.loop(statement, place)
             case Contract():
                 self.contract(statement, place)
 
-    def access(self, statement: Load | Store, buffer: str, index: DimLike, mask: Var | None) -> _Memory:
+    def access(self, statement: Load | Store, buffer: str, index: DimLike, mask: Var | None) -> _DeclaredMemory:
         if buffer not in self.memory:
             self.fail(statement, f"there is no buffer {buffer} here")
         self.known(statement, index)

@@ -16,16 +16,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
 from jitgraph.codegen.kernels.aliasing import aliasing_pairs
-from jitgraph.codegen.kernels.kernel import Check, Kernel
+from jitgraph.codegen.kernels.kernel import CheckStatement, Kernel
 from jitgraph.codegen.kernels.schedule import (
     Branch,
-    Buffer,
     Launch,
     MemoryPlan,
     Pop,
-    Print,
+    PrintStep,
     Push,
     Schedule,
+    ScheduleBuffer,
     Step,
     While,
 )
@@ -83,7 +83,7 @@ class _Flat:
                     self._use(self._next(), buffer, True, False)
                 case Pop(_, buffer):
                     self._use(self._next(), buffer, False, True)
-                case Print(_, buffers):
+                case PrintStep(_, buffers):
                     number = self._next()
                     self.prints.append(number)
                     for buffer in buffers:
@@ -153,7 +153,7 @@ def _donations(
     schedule: Schedule,
     flat: _Flat,
     spans: Mapping[str, tuple[int, int]],
-    buffers: Mapping[str, Buffer],
+    buffers: Mapping[str, ScheduleBuffer],
     donate: Sequence[int | tuple[int, int]],
     pairs: dict[int, tuple[tuple[str, str], ...]],
 ) -> dict[str, str]:
@@ -189,7 +189,7 @@ def _donations(
 
 
 def _checks(kernel: Kernel) -> bool:
-    return any(isinstance(statement, Check) for statement in statements_of(kernel.body))
+    return any(isinstance(statement, CheckStatement) for statement in statements_of(kernel.body))
 
 
 def _allowed(launch: Launch | None, written: str, read: str) -> tuple[str, str] | None:
@@ -204,7 +204,7 @@ def _allowed(launch: Launch | None, written: str, read: str) -> tuple[str, str] 
 def _in_place(
     flat: _Flat,
     spans: Mapping[str, tuple[int, int]],
-    buffers: Mapping[str, Buffer],
+    buffers: Mapping[str, ScheduleBuffer],
     pairs: dict[int, tuple[tuple[str, str], ...]],
 ) -> dict[str, str]:
     """For each temporary that takes over another's memory, the first one in that chain."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jitgraph.codegen.kernels.kernel import Check
-from jitgraph.codegen.kernels.schedule import Branch, Launch, MemoryPlan, Pop, Print, Push, Schedule, Step, While
+from jitgraph.codegen.kernels.kernel import CheckStatement
+from jitgraph.codegen.kernels.schedule import Branch, Launch, MemoryPlan, Pop, PrintStep, Push, Schedule, Step, While
 from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.errors import GraphError
 from jitgraph.ir.dims import DimLike
@@ -103,7 +103,7 @@ class _Checker:
                     turn |= again
             case Push(_, buffer):
                 return live | {buffer}
-            case Print(_, buffers):
+            case PrintStep(_, buffers):
                 return live | frozenset(buffers)
             case Pop(_, buffer):
                 self.written("a pop", buffer, (live & made) - {buffer}, frozenset())
@@ -133,20 +133,20 @@ class _Checker:
         for step in _unrolled(steps):
             written |= _written((step,)) & donations.keys()
             what = step.kernel.name if isinstance(step, Launch) else f"print {step.site}"
-            if written and (isinstance(step, Print) or _checks(step)):
+            if written and (isinstance(step, PrintStep) or _checks(step)):
                 raise GraphError(f"{self.name}: {what} can fail when {min(written)} is already written")
 
 
 def _checks(launch: Launch) -> bool:
-    return any(isinstance(statement, Check) for statement in statements_of(launch.kernel.body))
+    return any(isinstance(statement, CheckStatement) for statement in statements_of(launch.kernel.body))
 
 
-def _unrolled(steps: Sequence[Step]) -> list[Launch | Print]:
+def _unrolled(steps: Sequence[Step]) -> list[Launch | PrintStep]:
     """What can fail, in order, that of loops twice: what a turn writes is there when the next one checks."""
-    found: list[Launch | Print] = []
+    found: list[Launch | PrintStep] = []
     for step in steps:
         match step:
-            case Launch() | Print():
+            case Launch() | PrintStep():
                 found.append(step)
             case Branch(_, then, otherwise):
                 found += _unrolled(then) + _unrolled(otherwise)

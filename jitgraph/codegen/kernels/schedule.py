@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from jitgraph.codegen.kernels.kernel import Kernel
 from jitgraph.ir import dims
 from jitgraph.ir.constant import Constant
-from jitgraph.ir.constraints import Constraint
+from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
@@ -17,7 +17,7 @@ from jitgraph.runtime import loader
 
 
 @dataclass(frozen=True, slots=True)
-class Buffer:
+class ScheduleBuffer:
     """Storage of one tensor, dense and row-major. Inputs and outputs are the caller's, in the order of ``position``."""
 
     name: str
@@ -75,14 +75,14 @@ class Pop:
 
 
 @dataclass(frozen=True, slots=True)
-class Print:
+class PrintStep:
     """Write the text of the schedule's print number ``site`` with the contents of ``buffers``."""
 
     site: int
     buffers: tuple[str, ...]
 
 
-Step: TypeAlias = Launch | Branch | While | Push | Pop | Print
+Step: TypeAlias = Launch | Branch | While | Push | Pop | PrintStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +116,10 @@ class Schedule:
     """
 
     name: str
-    buffers: tuple[Buffer, ...]
+    buffers: tuple[ScheduleBuffer, ...]
     steps: tuple[Step, ...]
     sizes: tuple[str, ...] = ()
-    constraints: tuple[Constraint, ...] = ()
+    constraints: tuple[SizeConstraint, ...] = ()
     checks: tuple[CheckSite, ...] = ()
     stacks: tuple[str, ...] = ()
     plan: MemoryPlan | None = None

@@ -13,13 +13,13 @@ from jitgraph import dtypes
 from jitgraph.codegen.kernels.executor import POISON, CheckFailedError, execute_kernel
 from jitgraph.codegen.kernels.schedule import (
     Branch,
-    Buffer,
     Launch,
     MemoryPlan,
     Pop,
-    Print,
+    PrintStep,
     Push,
     Schedule,
+    ScheduleBuffer,
     Step,
     While,
 )
@@ -48,7 +48,7 @@ def execute_schedule(
     ArgumentError for inputs that do not fit, GraphError for a fault of the schedule, and the kind of error that a
     failed check names.
     """
-    run = _Run(schedule, vectorise)
+    run = _ScheduleRun(schedule, vectorise)
     run.take_inputs(inputs, sizes)
     run.place(donate)
     try:
@@ -63,7 +63,7 @@ def execute_schedule(
 
 
 @dataclass(slots=True)
-class _Run:
+class _ScheduleRun:
     schedule: Schedule
     vectorise: bool
     sizes: dict[str, int] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class _Run:
     spans: dict[str, tuple[int, int]] = field(default_factory=dict)  # bytes of the arena
     arena: Array = field(default_factory=lambda: np.empty(0, np.uint8))
 
-    def shape(self, buffer: Buffer) -> tuple[int, ...]:
+    def shape(self, buffer: ScheduleBuffer) -> tuple[int, ...]:
         return tuple(dims.evaluate(dim, self.sizes) for dim in buffer.type.shape)
 
     def take_inputs(self, inputs: Sequence[Array], sizes: dict[str, int] | None) -> None:
@@ -108,12 +108,12 @@ class _Run:
                 given = plan.donations.get(buffer.name) if plan and donate else None
                 self.memory[buffer.name] = self.memory[given] if given else self.fresh(buffer)
 
-    def fresh(self, buffer: Buffer) -> Array:
+    def fresh(self, buffer: ScheduleBuffer) -> Array:
         array = np.empty(int(np.prod(self.shape(buffer))), buffer.type.dtype)
         _poison(array)
         return array
 
-    def temporary(self, buffer: Buffer, plan: MemoryPlan | None) -> Array:
+    def temporary(self, buffer: ScheduleBuffer, plan: MemoryPlan | None) -> Array:
         if plan is None:
             return self.fresh(buffer)
         if buffer.name not in plan.offsets:
@@ -174,7 +174,7 @@ class _Run:
                 if not self.stacks.get(stack):
                     raise GraphError(f"{self.schedule.name}: {stack} is popped while it is empty")
                 self.buffer(name)[...] = self.stacks[stack].pop()
-            case Print(site, names):
+            case PrintStep(site, names):
                 printed = self.schedule.prints[site]
                 shapes = [[self.size(dims.parse_dim(str(n))) for n in operand.shape] for operand in printed.operands]
                 printed.write([self.buffer(name).reshape(shape) for name, shape in zip(names, shapes, strict=True)])
@@ -201,6 +201,6 @@ def _mentioned(steps: Iterable[Step]) -> set[str]:
                 found |= {predicate} | _mentioned(condition) | _mentioned(body)
             case Push(_, name) | Pop(_, name):
                 found.add(name)
-            case Print(_, names):
+            case PrintStep(_, names):
                 found.update(names)
     return found

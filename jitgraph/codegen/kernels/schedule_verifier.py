@@ -6,11 +6,21 @@ from collections.abc import Sequence
 
 from jitgraph import dtypes
 from jitgraph.codegen.kernels.bounds import sample_sizes
-from jitgraph.codegen.kernels.kernel import Check, Kernel
+from jitgraph.codegen.kernels.kernel import CheckStatement, Kernel
 from jitgraph.codegen.kernels.kernel_text import print_schedule
 from jitgraph.codegen.kernels.kernel_verifier import verify_kernel
 from jitgraph.codegen.kernels.memory_verifier import verify_plan
-from jitgraph.codegen.kernels.schedule import Branch, Buffer, Launch, Pop, Print, Push, Schedule, Step, While
+from jitgraph.codegen.kernels.schedule import (
+    Branch,
+    Launch,
+    Pop,
+    PrintStep,
+    Push,
+    Schedule,
+    ScheduleBuffer,
+    Step,
+    While,
+)
 from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.errors import GraphError
 from jitgraph.ir import dims
@@ -23,7 +33,7 @@ def verify_schedule(schedule: Schedule) -> None:
 
     Sizes of buffers and params must be equal as expressions, or agree on sample sizes that satisfy the constraints.
     """
-    verifier = _Verifier(schedule)
+    verifier = _ScheduleVerifier(schedule)
     verifier.declarations()
     written = {b.name for b in schedule.buffers if b.role in ("input", "constant") or b.type.size == 0}
     verifier.steps(schedule.steps, written)
@@ -34,7 +44,7 @@ def verify_schedule(schedule: Schedule) -> None:
         verify_plan(schedule)
 
 
-class _Verifier:
+class _ScheduleVerifier:
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
         self.buffers = {buffer.name: buffer for buffer in schedule.buffers}
@@ -86,10 +96,10 @@ class _Verifier:
                 case Pop(stack, name):
                     self.stack(stack)
                     self.write(name, written)
-                case Print():
+                case PrintStep():
                     self.print(step, written)
 
-    def print(self, step: Print, written: set[str]) -> None:
+    def print(self, step: PrintStep, written: set[str]) -> None:
         if step.site >= len(self.schedule.prints):
             self.fail(f"print {step.site} is not among the schedule's")
         operands = self.schedule.prints[step.site].operands
@@ -106,7 +116,7 @@ class _Verifier:
         if stack not in self.schedule.stacks:
             self.fail(f"there is no stack {stack}")
 
-    def buffer(self, name: str) -> Buffer:
+    def buffer(self, name: str) -> ScheduleBuffer:
         if name not in self.buffers:
             self.fail(f"there is no buffer {name}")
         return self.buffers[name]
@@ -133,7 +143,7 @@ class _Verifier:
             verify_kernel(kernel, self.schedule.constraints)
             self.verified.append(kernel)
         for statement in statements_of(kernel.body):
-            if isinstance(statement, Check) and statement.check >= len(self.schedule.checks):
+            if isinstance(statement, CheckStatement) and statement.check >= len(self.schedule.checks):
                 self.fail(f"kernel {kernel.name} has check {statement.check}, which the schedule does not say")
         if unknown := set(kernel.sizes) - set(self.schedule.sizes):
             self.fail(f"kernel {kernel.name} has sizes {', '.join(sorted(unknown))}, which are not the schedule's")

@@ -16,7 +16,7 @@ _NOT_ALIKE: Final = frozenset({"call", "load"})
 """Instructions of which two with one text may give different values."""
 
 
-class Value(NamedTuple):
+class LlvmValue(NamedTuple):
     """An operand: its name or literal, and its LLVM type."""
 
     name: str
@@ -26,7 +26,7 @@ class Value(NamedTuple):
         return f"{self.type} {self.name}"
 
 
-OK: Final = Value("0", "i32")
+OK: Final = LlvmValue("0", "i32")
 """The code of a function that did not fail."""
 
 
@@ -72,7 +72,7 @@ class Definition:
 class Phi:
     """A phi at the head of a block; ``add`` may come after the block is left."""
 
-    def __init__(self, function: Function, type: str) -> None:
+    def __init__(self, function: LlvmFunction, type: str) -> None:
         self.value = function.fresh(type)
         self._function = function
         self._line = len(function.lines)
@@ -85,7 +85,7 @@ class Phi:
         self._function.lines[self._line] = f"  {self.value.name} = phi {self.value.type} {', '.join(self._incoming)}"
 
 
-class Function:
+class LlvmFunction:
     """One function under construction; instructions go to the end of the current ``block``.
 
     An instruction without effects is not written again where the block, or one that it always follows, has it already.
@@ -95,7 +95,7 @@ class Function:
 
     def __init__(
         self,
-        module: Module,
+        module: LlvmModule,
         name: str,
         result: str,
         linkage: str = "internal",
@@ -115,11 +115,13 @@ class Function:
         self.lines: list[str] = []
         self.block = "start"
         self.ands: set[str] = set()  # the names of results of ``and`` instructions on integers
-        self.known: dict[str, Value] = {}  # the values of instructions that have run wherever the current block runs
+        self.known: dict[
+            str, LlvmValue
+        ] = {}  # the values of instructions that have run wherever the current block runs
         self._names = 0
         self._returns = 0
 
-    def argument(self, type: str, attributes: str = "") -> Value:
+    def argument(self, type: str, attributes: str = "") -> LlvmValue:
         """Append an argument."""
         value = self.fresh(type)
         self.arguments.append(f"{type} {attributes} {value.name}" if attributes else str(value))
@@ -134,17 +136,17 @@ class Function:
         """The instruction that calls a function of the module, or one that is linked to it."""
         return f"call {result} {self.named(name)}({', '.join(map(str, arguments))})"
 
-    def fresh(self, type: str) -> Value:
+    def fresh(self, type: str) -> LlvmValue:
         """A name that nothing else has."""
         self._names += 1
-        return Value(f"%v{self._names}", type)
+        return LlvmValue(f"%v{self._names}", type)
 
     def label(self, hint: str) -> str:
         """A fresh label; ``start_block`` begins the block."""
         self._names += 1
         return f"{hint}{self._names}"
 
-    def start_block(self, label: str, known: dict[str, Value] | None = None) -> None:
+    def start_block(self, label: str, known: dict[str, LlvmValue] | None = None) -> None:
         """Begin the block ``label``; the block before it must have ended.
 
         ``known`` is what a block knew through which every way to this one goes.
@@ -153,7 +155,7 @@ class Function:
         self.block = label
         self.known = {} if known is None else dict(known)
 
-    def emit(self, type: str, instruction: str) -> Value:
+    def emit(self, type: str, instruction: str) -> LlvmValue:
         """``%fresh = instruction``, a value of ``type``; the one that is known already where it must be the same."""
         known = self.known.get(instruction)
         if known is not None:
@@ -161,7 +163,7 @@ class Function:
         self._names += 1
         name = f"%v{self._names}"
         self.lines.append(f"  {name} = {instruction}")
-        value = Value(name, type)
+        value = LlvmValue(name, type)
         if instruction[:4] not in _NOT_ALIKE:
             self.known[instruction] = value
         return value
@@ -170,7 +172,7 @@ class Function:
         """An instruction without a result."""
         self.lines.append("  " + instruction)
 
-    def alloca(self, type: str, count: int = 1, align: int = 64) -> Value:
+    def alloca(self, type: str, count: int = 1, align: int = 64) -> LlvmValue:
         """Stack memory of the function's frame, whatever block is current."""
         value = self.fresh("ptr")
         self.prologue.append(f"  {value.name} = alloca [{count} x {type}], align {align}")
@@ -189,7 +191,7 @@ class Function:
         hint = "" if likely is None else f", !prof !{0 if likely else 1}"
         self.do(f"br i1 {condition}, label %{then}, label %{otherwise}{hint}")
 
-    def ret(self, value: Value | None = None) -> None:
+    def ret(self, value: LlvmValue | None = None) -> None:
         self._returns += 1
         self.do(f"ret {value}" if value else "ret void")
 
@@ -210,7 +212,7 @@ class Function:
         )
 
 
-def check(function: Function, call: str) -> None:
+def check(function: LlvmFunction, call: str) -> None:
     """Make a call that gives an error code, and return the code where it is not zero."""
     code = function.emit("i32", call)
     failed, passed = function.label("failed"), function.label("passed")
@@ -221,7 +223,7 @@ def check(function: Function, call: str) -> None:
     function.start_block(passed)
 
 
-class Module:
+class LlvmModule:
     """A module under construction: finished functions, constants, the set of names it has, and what it calls of others.
 
     ``required`` are the functions of libraries that have to be linked, each with what makes it (``cpu/objects.py``).

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jitgraph.codegen.llvm.builder import Function, Module, Value
+from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule, LlvmValue
 from jitgraph.dtypes import DType, bool_, float32, float64, int64, is_signed
 
 if TYPE_CHECKING:
-    from jitgraph.codegen.llvm.scalars import Scalar, ScalarOps
+    from jitgraph.codegen.llvm.scalars import LlvmScalar, LlvmScalarOps
 
 
-def floor_divide(s: ScalarOps, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
+def floor_divide(s: LlvmScalarOps, x: LlvmScalar, y: LlvmScalar) -> tuple[LlvmScalar, LlvmScalar]:
     """Quotient rounded down and remainder with the sign of ``y``; both 0 for y == 0; the minimum // -1 wraps."""
     signed = is_signed(x.dtype)
     zero, one = s.raw(0, x), s.raw(1, x)
@@ -31,7 +31,7 @@ def floor_divide(s: ScalarOps, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
     return s.select(by_zero, zero, quotient), remainder
 
 
-def _quotient(s: ScalarOps, x: Scalar, y: Scalar) -> Scalar:
+def _quotient(s: LlvmScalarOps, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
     """The quotient toward zero of safe operands.
 
     There is no vector instruction for it; where a float holds the operands exactly, its quotient lies too far from the
@@ -48,7 +48,7 @@ def _quotient(s: ScalarOps, x: Scalar, y: Scalar) -> Scalar:
     return s._float_to_int(exact, x.dtype)
 
 
-def float_remainder(s: ScalarOps, x: Scalar, y: Scalar) -> Scalar:
+def float_remainder(s: LlvmScalarOps, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
     """``x - floor(x / y) * y`` without intermediate rounding: fmod, plus y where the signs differ; as NumPy's."""
     dtype = x.dtype
     x, y = s.widen(x), s.widen(y)
@@ -63,7 +63,7 @@ def float_remainder(s: ScalarOps, x: Scalar, y: Scalar) -> Scalar:
     return s.narrow(s.select(s.cmp("eq", mod, zero), signed_zero, shifted), dtype)
 
 
-def _fmod(module: Module, lanes: int) -> str:
+def _fmod(module: LlvmModule, lanes: int) -> str:
     """The name of a function that computes fmod of float64, exactly, as C has it.
 
     For a >= b > 0 let q be a/b rounded down to 53 bits; a - q*b is then a multiple of lsb(q)*lsb(b) and below lsb(q)*b,
@@ -73,11 +73,11 @@ def _fmod(module: Module, lanes: int) -> str:
     name = f"fmod_{lanes}"
     if not module.claim(name):
         return name
-    from jitgraph.codegen.llvm.scalars import ScalarOps, lanes_of
+    from jitgraph.codegen.llvm.scalars import LlvmScalarOps, lanes_of
 
     type = lanes_of("double", lanes)
-    function = Function(module, name, type, attributes="nounwind noinline")
-    s = ScalarOps(function, float64)
+    function = LlvmFunction(module, name, type, attributes="nounwind noinline")
+    s = LlvmScalarOps(function, float64)
     x, y = (_scalar(function.argument(type), float64, lanes) for _ in range(2))
     inf, zero = s.const(float("inf")), s.const(0.0)
     magnitude, b = s.intrinsic("fabs", x), s.intrinsic("fabs", y)
@@ -110,19 +110,19 @@ def _fmod(module: Module, lanes: int) -> str:
     function.start_block(done)
     # An infinite y leaves x as it is; the copied sign is that of x, for zeros too.
     result = s.select(sound, s.intrinsic("copysign", rest, x), s.splat(s.const(float("nan")), lanes))
-    function.ret(Value(result.name, result.type))
+    function.ret(LlvmValue(result.name, result.type))
     function.finish()
     return name
 
 
-def any_lane(s: ScalarOps, x: Scalar) -> Scalar:
+def any_lane(s: LlvmScalarOps, x: LlvmScalar) -> LlvmScalar:
     """Whether a bool is true in any lane, as a uniform bool."""
     if x.lanes == 1:
         return x
     return s.make(f"call i1 @llvm.vector.reduce.or.v{x.lanes}i1({x})", bool_, 1)
 
 
-def _scalar(value: Value, dtype: DType, lanes: int) -> Scalar:
-    from jitgraph.codegen.llvm.scalars import Scalar
+def _scalar(value: LlvmValue, dtype: DType, lanes: int) -> LlvmScalar:
+    from jitgraph.codegen.llvm.scalars import LlvmScalar
 
-    return Scalar(value.name, value.type, dtype, lanes)
+    return LlvmScalar(value.name, value.type, dtype, lanes)

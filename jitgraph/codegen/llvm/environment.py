@@ -3,7 +3,7 @@
 The interface for emitters of tiles (``contract.py``)
 -----------------------------------------------------
 ``env.emit(statements)`` emits statements at the end of ``env.function`` and binds the variables that they define in
-``env``; ``env[var.name]`` is then the ``Scalar``. The same statements may be emitted many times, each under
+``env``; ``env[var.name]`` is then the ``LlvmScalar``. The same statements may be emitted many times, each under
 an environment of its own:
 
     point = env.at({"_i3": m, "_i5": k})                    # both axes uniform int64 scalars
@@ -30,8 +30,8 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 from jitgraph.codegen.kernels.kernel import Body, Kernel, Statement
-from jitgraph.codegen.llvm.builder import Function, Module
-from jitgraph.codegen.llvm.scalars import Scalar, ScalarOps
+from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule
+from jitgraph.codegen.llvm.scalars import LlvmScalar, LlvmScalarOps
 from jitgraph.dtypes import DType, int64
 from jitgraph.errors import CompileError
 from jitgraph.ir.target import Target
@@ -41,20 +41,22 @@ class Lanes(NamedTuple):
     """The axis that runs over lanes: its value in lane 0, their number, and which are in range (None: all)."""
 
     axis: str
-    base: Scalar
+    base: LlvmScalar
     width: int
-    mask: Scalar | None
+    mask: LlvmScalar | None
 
 
-class Names(dict[str, Scalar]):
+class Names(dict[str, LlvmScalar]):
     """Names of one scope. What is missing is looked up in ``parent``, and passed through ``capture`` where given."""
 
-    def __init__(self, parent: Names | None = None, capture: Callable[[str, Scalar], Scalar] | None = None) -> None:
+    def __init__(
+        self, parent: Names | None = None, capture: Callable[[str, LlvmScalar], LlvmScalar] | None = None
+    ) -> None:
         super().__init__()
         self.parent = parent
         self.capture = capture
 
-    def __missing__(self, name: str) -> Scalar:
+    def __missing__(self, name: str) -> LlvmScalar:
         if self.parent is None:
             raise KeyError(name)
         value = self.parent[name]
@@ -70,7 +72,7 @@ class LocalMemory(Protocol):
     def frame(self) -> AbstractContextManager[None]:
         """Code emitted in here gives back what it takes: what is emitted after it may use the same memory."""
 
-    def private(self, env: Environment, dtype: DType, elements: int) -> Scalar:
+    def private(self, env: Environment, dtype: DType, elements: int) -> LlvmScalar:
         """The address of memory for ``elements`` of ``dtype``, which stays until the frame around ends."""
 
 
@@ -79,7 +81,7 @@ class Environment:
 
     def __init__(
         self,
-        function: Function,
+        function: LlvmFunction,
         kernel: Kernel,
         target: Target,
         names: Names,
@@ -96,7 +98,7 @@ class Environment:
         self.statement = statement
         self.lanes = lanes
         self.outermost = outermost  # in the kernel's own function, outside every loop: parallel loops may be outlined
-        self.ops = ScalarOps(function, fastmath=kernel.fastmath)
+        self.ops = LlvmScalarOps(function, fastmath=kernel.fastmath)
 
     @property
     def unaliased(self) -> frozenset[str]:
@@ -106,13 +108,13 @@ class Environment:
         }
 
     @property
-    def module(self) -> Module:
+    def module(self) -> LlvmModule:
         return self.function.module
 
-    def __getitem__(self, name: str) -> Scalar:
+    def __getitem__(self, name: str) -> LlvmScalar:
         return self.names[name]
 
-    def bind(self, name: str, value: Scalar) -> None:
+    def bind(self, name: str, value: LlvmScalar) -> None:
         """Define ``name`` in this scope."""
         self.names[name] = value
 
@@ -121,13 +123,13 @@ class Environment:
         names = Names(self.names)
         return Environment(self.function, self.kernel, self.target, names, self.memory, self.statement, self.lanes)
 
-    def at(self, axes: Mapping[str, Scalar]) -> Environment:
+    def at(self, axes: Mapping[str, LlvmScalar]) -> Environment:
         """A scope in which each of ``axes`` has a uniform int64 value."""
         inner = self.inner()
         inner.names.update(axes)
         return inner
 
-    def across(self, axis: str, base: Scalar, count: int, mask: Scalar | None = None) -> Environment:
+    def across(self, axis: str, base: LlvmScalar, count: int, mask: LlvmScalar | None = None) -> Environment:
         """A scope in which ``axis`` is ``base``, ``base + 1``, ... in ``count`` lanes; one lane is a uniform value."""
         if count == 1 and mask is None:
             return self.at({axis: base})
@@ -142,27 +144,27 @@ class Environment:
             for statement in body:
                 self.statement(statement, self)
 
-    def private(self, dtype: DType, elements: int) -> Scalar:
+    def private(self, dtype: DType, elements: int) -> LlvmScalar:
         """Memory of this point's own for ``elements`` of ``dtype``; it goes back where the body around ends."""
         return self.memory.private(self, dtype, elements)
 
-    def outlined(self, function: Function, capture: Callable[[str, Scalar], Scalar]) -> Environment:
+    def outlined(self, function: LlvmFunction, capture: Callable[[str, LlvmScalar], LlvmScalar]) -> Environment:
         """The scope of another function: names of this one are captured as they are used."""
         return Environment(function, self.kernel, self.target, Names(self.names, capture), self.memory, self.statement)
 
 
-def integer(value: int) -> Scalar:
+def integer(value: int) -> LlvmScalar:
     """A literal int64; CompileError for what LLVM would cut to 64 bits without a word."""
     if not -(1 << 63) <= value < 1 << 63:
         raise CompileError(f"the size or index {value} leaves 64 bits", hint="use smaller sizes")
-    return Scalar(str(value), "i64", int64, 1)
+    return LlvmScalar(str(value), "i64", int64, 1)
 
 
-def folded(value: int) -> Scalar:
+def folded(value: int) -> LlvmScalar:
     """The literal int64 that arithmetic gives at run time, where it wraps."""
     return integer((value + (1 << 63)) % (1 << 64) - (1 << 63))
 
 
-def constant_of(x: Scalar) -> int | None:
+def constant_of(x: LlvmScalar) -> int | None:
     """The value of a literal int64, else None."""
     return None if x.name[0] == "%" else int(x.name)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from jitgraph.codegen.llvm.scalars import Scalar
+    from jitgraph.codegen.llvm.scalars import LlvmScalar
 
 _BINARY: Final[dict[str, Callable[[int, int], int]]] = {
     "add": operator.add,
@@ -37,7 +37,7 @@ def element_of(type: str) -> str:
     return type[1:-1].split()[2] if type[0] == "<" else type
 
 
-def number_of(x: Scalar) -> str | None:
+def number_of(x: LlvmScalar) -> str | None:
     """The literal that every lane holds, as text; None where there is none."""
     name = x.name
     if name.startswith("splat ("):
@@ -45,7 +45,7 @@ def number_of(x: Scalar) -> str | None:
     return None if name[0] in "%<@zp" else name  # values, mixed vectors, globals, zeroinitializer, poison
 
 
-def integer_of(x: Scalar) -> int | None:
+def integer_of(x: LlvmScalar) -> int | None:
     """The integer that every lane holds; None where it is not a literal one."""
     text = number_of(x)
     if text is None or not (text.isdecimal() or (text[0] == "-" and text[1:].isdecimal())):
@@ -53,13 +53,13 @@ def integer_of(x: Scalar) -> int | None:
     return int(text)
 
 
-def truth_of(x: Scalar) -> bool | None:
+def truth_of(x: LlvmScalar) -> bool | None:
     """The bool that every lane holds; None where it is not a literal one."""
     text = number_of(x)
     return text == "true" if text in ("true", "false") else None
 
 
-def is_ordinary(x: Scalar) -> bool:
+def is_ordinary(x: LlvmScalar) -> bool:
     """Whether ``x`` is a literal float32 or float64 that is not NaN."""
     text = number_of(x)
     if text is None or element_of(x.type) not in ("float", "double") or not text.startswith("0x"):
@@ -67,12 +67,12 @@ def is_ordinary(x: Scalar) -> bool:
     return int(text, 16) & 0x7FFFFFFFFFFFFFFF <= 0x7FF0000000000000
 
 
-def like(text: str, x: Scalar) -> Scalar:
+def like(text: str, x: LlvmScalar) -> LlvmScalar:
     """A literal with the type and lanes of ``x``."""
     return x._replace(name=text if x.lanes == 1 else f"splat ({element_of(x.type)} {text})")
 
 
-def binary(instruction: str, x: Scalar, y: Scalar) -> Scalar | None:
+def binary(instruction: str, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar | None:
     """``instruction x, y`` of two integer literals, wrapped; None where it takes an instruction."""
     function = _BINARY.get(instruction)
     if function is None:
@@ -85,7 +85,7 @@ def binary(instruction: str, x: Scalar, y: Scalar) -> Scalar | None:
     return like(str(wrapped - (1 << bits) if wrapped >> (bits - 1) else wrapped), x)
 
 
-def compare(relation: str, x: Scalar, y: Scalar) -> bool | None:
+def compare(relation: str, x: LlvmScalar, y: LlvmScalar) -> bool | None:
     """``icmp relation x, y`` of two integer literals; None where it takes an instruction."""
     a, b = integer_of(x), integer_of(y)
     if a is None or b is None:
@@ -98,7 +98,7 @@ def compare(relation: str, x: Scalar, y: Scalar) -> bool | None:
     return _COMPARE[relation[1:] if relation[0] == "s" else relation](a, b)
 
 
-def negated(x: Scalar) -> Scalar | None:
+def negated(x: LlvmScalar) -> LlvmScalar | None:
     """A literal float32 or float64 with the other sign; None for anything else."""
     text = number_of(x)
     if text is None or not text.startswith("0x") or text.startswith("0xH"):
@@ -106,7 +106,7 @@ def negated(x: Scalar) -> Scalar | None:
     return like(f"0x{int(text, 16) ^ (1 << 63):016X}", x)
 
 
-def float_bits(x: Scalar, element: str) -> str | None:
+def float_bits(x: LlvmScalar, element: str) -> str | None:
     """The bits of a literal float32 or float64 as a literal integer of type ``element``; None for anything else."""
     text = number_of(x)
     if text is None or not text.startswith("0x") or (element_of(x.type), element) not in _FLOAT_BITS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from jitgraph.codegen.llvm.environment import Environment, constant_of, folded, integer
-from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.codegen.llvm.scalars import LlvmScalar
 from jitgraph.dtypes import float32, int32, int64
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Atom, Dim, DimLike, FloorDiv, Mod
@@ -52,7 +52,7 @@ def split(env: Environment, dim: DimLike) -> tuple[DimLike, DimLike] | None:
     return coefficient, remainder
 
 
-def add(env: Environment, x: Scalar, y: Scalar) -> Scalar:
+def add(env: Environment, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
     """``x + y``, folded where both are literals or one is zero."""
     a, b = (constant_of(x) if x.lanes == 1 else None), (constant_of(y) if y.lanes == 1 else None)
     if a is not None and b is not None:
@@ -62,7 +62,7 @@ def add(env: Environment, x: Scalar, y: Scalar) -> Scalar:
     return x if b == 0 else env.ops.add(x, y)
 
 
-def subtract(env: Environment, x: Scalar, y: Scalar) -> Scalar:
+def subtract(env: Environment, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
     """``x - y`` of uniform values, folded where both are literals."""
     a, b = constant_of(x), constant_of(y)
     if a is not None and b is not None:
@@ -70,7 +70,7 @@ def subtract(env: Environment, x: Scalar, y: Scalar) -> Scalar:
     return x if b == 0 else env.ops.sub(x, y)
 
 
-def multiply(env: Environment, x: Scalar, y: Scalar) -> Scalar:
+def multiply(env: Environment, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
     """``x * y``, folded where both are literals or one is 0 or 1."""
     a, b = (constant_of(x) if x.lanes == 1 else None), (constant_of(y) if y.lanes == 1 else None)
     if a is not None and b is not None:
@@ -82,19 +82,19 @@ def multiply(env: Environment, x: Scalar, y: Scalar) -> Scalar:
     return x if b == 1 else env.ops.mul(x, y)
 
 
-def least(env: Environment, x: Scalar, y: Scalar) -> Scalar:
+def least(env: Environment, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
     """The smaller of two uniform values, folded where both are literals."""
     a, b = constant_of(x), constant_of(y)
     return integer(min(a, b)) if a is not None and b is not None else env.ops.min(x, y)
 
 
-def axis_lanes(env: Environment) -> Scalar:
+def axis_lanes(env: Environment) -> LlvmScalar:
     """The axis over lanes as a vector: base + 0, 1, 2, ..."""
     assert env.lanes is not None
     return env.ops.add(env.ops.splat(env.lanes.base, env.lanes.width), _steps(env.lanes.width))
 
 
-def index_value(env: Environment, dim: DimLike) -> Scalar:
+def index_value(env: Environment, dim: DimLike) -> LlvmScalar:
     """The value of ``dim``: uniform, or a vector where it differs between lanes."""
     if isinstance(dim, int):
         return integer(dim)
@@ -107,7 +107,7 @@ def index_value(env: Environment, dim: DimLike) -> Scalar:
     return total
 
 
-def _atom(env: Environment, atom: Atom) -> Scalar:
+def _atom(env: Environment, atom: Atom) -> LlvmScalar:
     if isinstance(atom, str):
         if env.lanes is not None and atom == env.lanes.axis:
             return axis_lanes(env)
@@ -132,7 +132,7 @@ def _is_natural_atom(atom: Atom) -> bool:
     return _is_natural(atom.numerator) and _is_natural(atom.denominator)
 
 
-def _divide(env: Environment, atom: FloorDiv) -> tuple[Scalar, Scalar]:
+def _divide(env: Environment, atom: FloorDiv) -> tuple[LlvmScalar, LlvmScalar]:
     """Floor quotient and remainder of an atom; a zero divisor counts as one, since nothing may trap."""
     s = env.ops
     natural = _is_natural(atom.numerator) and _is_natural(atom.denominator)
@@ -146,7 +146,7 @@ def _divide(env: Environment, atom: FloorDiv) -> tuple[Scalar, Scalar]:
     return s.div(x, y), s.rem(x, y)
 
 
-def _divide_lanes(env: Environment, atom: FloorDiv) -> tuple[Scalar, Scalar] | None:
+def _divide_lanes(env: Environment, atom: FloorDiv) -> tuple[LlvmScalar, LlvmScalar] | None:
     """The atom of an index that grows by one a lane, by one division: lanes add less than their number to the rest."""
     lanes = env.lanes
     if lanes is None or varies(env, atom.denominator) or not varies(env, atom.numerator):
@@ -167,7 +167,7 @@ def _divide_lanes(env: Environment, atom: FloorDiv) -> tuple[Scalar, Scalar] | N
     return s.add(quotient, more), rest
 
 
-def _wrap_once(env: Environment, remainder: Scalar, y: Scalar, width: int) -> tuple[Scalar, Scalar]:
+def _wrap_once(env: Environment, remainder: LlvmScalar, y: LlvmScalar, width: int) -> tuple[LlvmScalar, LlvmScalar]:
     """Quotient and remainder of ``remainder + lane`` by y, where y is at least the number of lanes."""
     s = env.ops
     spread = s.add(remainder, _steps(width))
@@ -175,7 +175,7 @@ def _wrap_once(env: Environment, remainder: Scalar, y: Scalar, width: int) -> tu
     return s.cast(wraps, int64), s.select(wraps, s.sub(spread, y), spread)
 
 
-def _wrap_often(env: Environment, remainder: Scalar, y: Scalar, width: int) -> tuple[Scalar, Scalar]:
+def _wrap_often(env: Environment, remainder: LlvmScalar, y: LlvmScalar, width: int) -> tuple[LlvmScalar, LlvmScalar]:
     """Quotient and remainder of ``remainder + lane`` by y below the number of lanes; anything for other y.
 
     All is below 128, so the quotient of floats, half a step from the next integer, rounds down as it should.
@@ -184,24 +184,24 @@ def _wrap_often(env: Environment, remainder: Scalar, y: Scalar, width: int) -> t
     steps = ", ".join(f"i32 {lane}" for lane in range(width))
     small = s.cast(s.min(remainder, integer(width)), int32)
     divisor = s.cast(s.min(y, integer(width)), int32)
-    spread = s.add(small, Scalar(f"<{steps}>", f"<{width} x i32>", int32, width))
+    spread = s.add(small, LlvmScalar(f"<{steps}>", f"<{width} x i32>", int32, width))
     middle = s.make(f"fadd {s.cast(spread, float32)}, splat (float 0.5)", float32, width)
     ratio = s.make(f"fdiv {middle}, {s.splat(s.cast(divisor, float32), width).name}", float32, width)
     quotient = s.make(f"fptosi {ratio} to <{width} x i32>", int32, width)
     return s.cast(quotient, int64), s.cast(s.sub(spread, s.mul(quotient, divisor)), int64)
 
 
-def _steps(width: int) -> Scalar:
+def _steps(width: int) -> LlvmScalar:
     """0, 1, 2, ... in lanes."""
     steps = ", ".join(f"i64 {lane}" for lane in range(width))
-    return Scalar(f"<{steps}>", f"<{width} x i64>", int64, width)
+    return LlvmScalar(f"<{steps}>", f"<{width} x i64>", int64, width)
 
 
-def _not_zero(env: Environment, y: Scalar) -> Scalar:
+def _not_zero(env: Environment, y: LlvmScalar) -> LlvmScalar:
     if (y.lanes == 1 and constant_of(y) is not None) or y.is_literal:
         return y  # a dim never divides by a literal zero
     return env.ops.select(env.ops.cmp("eq", y, env.ops.raw(0, y)), env.ops.raw(1, y), y)
 
 
-def _binary(env: Environment, instruction: str, x: Scalar, y: Scalar) -> Scalar:
+def _binary(env: Environment, instruction: str, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
     return env.ops.make(f"{instruction} {x}, {y.name}", int64, x.lanes, x.type)

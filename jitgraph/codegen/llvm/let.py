@@ -6,10 +6,10 @@ from typing import Any
 
 from jitgraph.codegen.kernels.kernel import Let
 from jitgraph.codegen.llvm.environment import Environment
-from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.codegen.llvm.scalars import LlvmScalar
 
 
-def emit_let(let: Let, env: Environment) -> Scalar:
+def emit_let(let: Let, env: Environment) -> LlvmScalar:
     """The value of one scalar op."""
     ops: Any = env.ops
     args = [env[arg.name] for arg in let.args]

@@ -11,20 +11,20 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
-from jitgraph.codegen.kernels.kernel import Body, Check, IndexValue, Let, Load, Loop, Statement, Var
+from jitgraph.codegen.kernels.kernel import Body, CheckStatement, IndexValue, Let, Load, Loop, Statement, Var
 from jitgraph.codegen.kernels.traversal import bodies_of
-from jitgraph.codegen.llvm.builder import Function
+from jitgraph.codegen.llvm.builder import LlvmFunction
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, least, names, subtract
-from jitgraph.codegen.llvm.scalars import Scalar
+from jitgraph.codegen.llvm.scalars import LlvmScalar
 from jitgraph.codegen.llvm.structure import defined, stored_buffers
 from jitgraph.dtypes import bool_, int64
 from jitgraph.errors import CompileError
 
-Emit = Callable[[Scalar, list[Scalar]], list[Scalar]]
+Emit = Callable[[LlvmScalar, list[LlvmScalar]], list[LlvmScalar]]
 
 
-def window(loop: Loop, env: Environment) -> tuple[Scalar, Scalar]:
+def window(loop: Loop, env: Environment) -> tuple[LlvmScalar, LlvmScalar]:
     """The loop's first iteration and the one after its last."""
     begin, end = index_value(env, loop.begin), index_value(env, loop.extent)
     if max(begin.lanes, end.lanes) > 1:
@@ -33,8 +33,8 @@ def window(loop: Loop, env: Environment) -> tuple[Scalar, Scalar]:
 
 
 def counted(
-    env: Environment, begin: Scalar, end: Scalar, step: int, carries: Sequence[Scalar], emit: Emit
-) -> list[Scalar]:
+    env: Environment, begin: LlvmScalar, end: LlvmScalar, step: int, carries: Sequence[LlvmScalar], emit: Emit
+) -> list[LlvmScalar]:
     """``for axis in range(begin, end, step): carries = emit(axis, carries)``; gives the last carries.
 
     The axis is a uniform int64; ``end - begin`` need not be a multiple of ``step``.
@@ -59,7 +59,7 @@ def counted(
     for phi, carry in zip(phis, carries, strict=True):
         phi.add(carry.name, before)
     inside = [carry._replace(name=phi.value.name) for phi, carry in zip(phis, carries, strict=True)]
-    results = emit(Scalar(axis.value.name, "i64", int64, 1), inside)
+    results = emit(LlvmScalar(axis.value.name, "i64", int64, 1), inside)
     stepped = function.emit("i64", f"add nsw {axis.value}, {step}")
     latch = function.block
     axis.add(stepped.name, latch)
@@ -75,7 +75,7 @@ def counted(
 
 
 @contextmanager
-def only_if(env: Environment, condition: Scalar | None) -> Iterator[None]:
+def only_if(env: Environment, condition: LlvmScalar | None) -> Iterator[None]:
     """What is emitted inside runs only where ``condition`` holds, or always where that is None."""
     if condition is None:
         yield
@@ -89,7 +89,9 @@ def only_if(env: Environment, condition: Scalar | None) -> Iterator[None]:
     function.start_block(after, outside)
 
 
-def joined(function: Function, one: tuple[str, Sequence[Scalar]], other: tuple[str, Sequence[Scalar]]) -> list[Scalar]:
+def joined(
+    function: LlvmFunction, one: tuple[str, Sequence[LlvmScalar]], other: tuple[str, Sequence[LlvmScalar]]
+) -> list[LlvmScalar]:
     """The values where two ways meet, at the head of a block: those of the block by which it was reached."""
     values = []
     for x, y in zip(one[1], other[1], strict=True):
@@ -100,18 +102,18 @@ def joined(function: Function, one: tuple[str, Sequence[Scalar]], other: tuple[s
     return values
 
 
-def carried(env: Environment, x: Scalar) -> Scalar:
+def carried(env: Environment, x: LlvmScalar) -> LlvmScalar:
     """``x`` in the lanes of the loops around: a carried value may differ between lanes after one step."""
     return x if env.lanes is None else env.ops.splat(x, env.lanes.width)
 
 
 def written_out(
-    env: Environment, begin: Scalar, end: Scalar, most: int, init: list[Scalar], step: Emit
-) -> list[Scalar]:
+    env: Environment, begin: LlvmScalar, end: LlvmScalar, most: int, init: list[LlvmScalar], step: Emit
+) -> list[LlvmScalar]:
     """``most`` steps one after another without a loop; a loop where the extent ends before them."""
     function = env.function
 
-    def steps() -> list[Scalar]:
+    def steps() -> list[LlvmScalar]:
         carries = init
         for turn in range(most):
             carries = step(add(env, begin, integer(turn)), carries)
@@ -136,7 +138,7 @@ def written_out(
 # --- what does not depend on the iteration ---
 
 
-def hoist(loop: Loop, env: Environment, extent: Scalar) -> Body:
+def hoist(loop: Loop, env: Environment, extent: LlvmScalar) -> Body:
     """Emit what each iteration would compute alike, once, and give the rest of the body.
 
     Scalar ops and indices cannot fault, so they move freely. A load moves where no check, which might have forbidden
@@ -149,7 +151,7 @@ def hoist(loop: Loop, env: Environment, extent: Scalar) -> Body:
     rest: list[Statement] = []
     for statement in loop.body:
         if not _is_invariant(statement, varying, written, loads):
-            loads = loads and not isinstance(statement, Check) and not any(map(_checks, bodies_of(statement)))
+            loads = loads and not isinstance(statement, CheckStatement) and not any(map(_checks, bodies_of(statement)))
             varying.update(var.name for var in defined((statement,)))
             rest.append(statement)
             continue
@@ -165,7 +167,7 @@ _RUNS: Final = Var("$runs", bool_)
 
 
 def _checks(body: Body) -> bool:
-    return any(isinstance(statement, Check) or any(map(_checks, bodies_of(statement))) for statement in body)
+    return any(isinstance(statement, CheckStatement) or any(map(_checks, bodies_of(statement))) for statement in body)
 
 
 def _is_invariant(statement: Statement, varying: set[str], stores: set[str], loads: bool) -> bool:

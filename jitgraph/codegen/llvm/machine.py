@@ -57,7 +57,7 @@ def _new_machine(name: str, level: int) -> Any:
     )
 
 
-class _Module(llvm.ModuleRef):  # type: ignore[misc]
+class _OwnedModule(llvm.ModuleRef):  # type: ignore[misc]
     """A module that LLVM ends with its context.
 
     What an interrupt left in a cycle of references is ended by the collector in any order, and a module must not be
@@ -73,7 +73,7 @@ def _parsed(ir_text: str, machine: Any) -> Any:
         parsed = ffi.lib.LLVMPY_ParseAssembly(context, ir_text.encode(), message)
         if not parsed:
             raise RuntimeError(f"LLVM cannot read the generated code: {message}")
-    module = _Module(parsed, context)
+    module = _OwnedModule(parsed, context)
     module.triple = TRIPLE
     module.data_layout = str(machine.target_data)
     module.verify()

@@ -7,8 +7,8 @@ from typing import Final, cast
 
 from jitgraph.codegen.kernels.math.functions import FUNCTIONS
 from jitgraph.codegen.llvm import machine
-from jitgraph.codegen.llvm.builder import Definition, Function, Module, Value
-from jitgraph.codegen.llvm.scalars import Scalar, ScalarOps, element_type, lanes_of
+from jitgraph.codegen.llvm.builder import Definition, LlvmFunction, LlvmModule, LlvmValue
+from jitgraph.codegen.llvm.scalars import LlvmScalar, LlvmScalarOps, element_type, lanes_of
 from jitgraph.dtypes import SHORT_NAMES, DType
 from jitgraph.ir.target import Target
 
@@ -16,7 +16,7 @@ LIBRARY_LINES: Final = 100
 """Length from which on a math function of single numbers is compiled once a process, and called."""
 
 
-def math_function(module: Module, function: str, dtypes: tuple[DType, ...], lanes: int) -> str:
+def math_function(module: LlvmModule, function: str, dtypes: tuple[DType, ...], lanes: int) -> str:
     """The name of the LLVM function for a math function of ``codegen.kernels.math.functions``, for float32 and float64.
 
     It is inlined where it is called; a long one of single numbers is declared alone, and has to be linked.
@@ -36,15 +36,17 @@ def math_function(module: Module, function: str, dtypes: tuple[DType, ...], lane
 
 @cache
 def _defined(name: str, function: str, dtypes: tuple[DType, ...], lanes: int, *, inlined: bool) -> Definition:
-    module = Module("")
+    module = LlvmModule("")
     types = [lanes_of(element_type(dtype), lanes) for dtype in dtypes]
     linkage = "internal" if inlined else "hidden"
-    writer = Function(module, name, types[0], linkage=linkage, attributes="nounwind", inlined=inlined or None)
-    ops = ScalarOps(writer, dtypes[0])
-    args = [Scalar(writer.argument(type).name, type, dtype, lanes) for type, dtype in zip(types, dtypes, strict=True)]
-    value = ops.splat(cast("Scalar", FUNCTIONS[function](ops, *args)), lanes)
+    writer = LlvmFunction(module, name, types[0], linkage=linkage, attributes="nounwind", inlined=inlined or None)
+    ops = LlvmScalarOps(writer, dtypes[0])
+    args = [
+        LlvmScalar(writer.argument(type).name, type, dtype, lanes) for type, dtype in zip(types, dtypes, strict=True)
+    ]
+    value = ops.splat(cast("LlvmScalar", FUNCTIONS[function](ops, *args)), lanes)
     assert value.type == types[0], (function, value)
-    writer.ret(Value(value.name, value.type))
+    writer.ret(LlvmValue(value.name, value.type))
     writer.finish()
     (definition,) = module.functions
     return definition
@@ -53,6 +55,6 @@ def _defined(name: str, function: str, dtypes: tuple[DType, ...], lanes: int, *,
 @cache
 def math_object(target: Target, name: str, function: str, dtypes: tuple[DType, ...]) -> bytes:
     """The object that defines a math function of single numbers; made once a process."""
-    module = Module(machine.TRIPLE)
+    module = LlvmModule(machine.TRIPLE)
     module.functions.append(_defined(name, function, dtypes, 1, inlined=False))
     return machine.assemble(module.text(), target)

@@ -1,6 +1,6 @@
 """The scalar ops (``ir.scalar``) over LLVM scalars and fixed-width vectors. Every op is total.
 
-A ``Scalar`` of one lane is uniform; of more lanes a vector. Ops take a mix: a uniform operand is splat beside a
+A ``LlvmScalar`` of one lane is uniform; of more lanes a vector. Ops take a mix: a uniform operand is splat beside a
 vector. Bool is ``i1``, float16 ``half``, bfloat16 its bits as ``i16``; ops on 16-bit floats compute in float32 and
 round at once, but under ``fastmath`` values of 16-bit floats are kept as ``float`` until they are stored.
 """
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jitgraph.codegen.llvm import folding
-from jitgraph.codegen.llvm.builder import Function
+from jitgraph.codegen.llvm.builder import LlvmFunction
 from jitgraph.dtypes import (
     SHORT_NAMES,
     DType,
@@ -33,7 +33,7 @@ _FAST = "reassoc nsz arcp contract afn "
 _INT_NAMES = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
 
 
-class Scalar(NamedTuple):
+class LlvmScalar(NamedTuple):
     """An operand of kernel code: name or literal, its LLVM type, dtype and number of lanes (1: uniform)."""
 
     name: str
@@ -92,10 +92,10 @@ def literal(value: float | int | bool, dtype: DType, fastmath: bool = False) -> 
     return f"0x{bits:016X}"
 
 
-class ScalarOps:
+class LlvmScalarOps:
     """The scalar ops, writing into ``function``. ``dtype`` is the default of ``const``."""
 
-    def __init__(self, function: Function, dtype: DType = float32, fastmath: bool = False) -> None:
+    def __init__(self, function: LlvmFunction, dtype: DType = float32, fastmath: bool = False) -> None:
         self.function = function
         self.dtype = dtype
         self.fastmath = fastmath
@@ -107,77 +107,77 @@ class ScalarOps:
         """The LLVM type of ``lanes`` values of ``dtype``."""
         return lanes_of(element_type(dtype, self.fastmath), lanes)
 
-    def make(self, instruction: str, dtype: DType, lanes: int, type: str | None = None) -> Scalar:
+    def make(self, instruction: str, dtype: DType, lanes: int, type: str | None = None) -> LlvmScalar:
         """``instruction`` as a scalar; its LLVM type follows from dtype and lanes where not given."""
         type = type or self.type(dtype, lanes)
-        return Scalar(self.function.emit(type, instruction).name, type, dtype, lanes)
+        return LlvmScalar(self.function.emit(type, instruction).name, type, dtype, lanes)
 
-    def splat(self, x: Scalar, lanes: int) -> Scalar:
+    def splat(self, x: LlvmScalar, lanes: int) -> LlvmScalar:
         """``x`` in ``lanes`` lanes."""
         if x.lanes == lanes:
             return x
         assert x.lanes == 1, (x, lanes)
         type = f"<{lanes} x {x.type}>"
         if x.is_literal:
-            return Scalar(f"splat ({x.type} {x.name})", type, x.dtype, lanes)
+            return LlvmScalar(f"splat ({x.type} {x.name})", type, x.dtype, lanes)
         one = self.function.emit(type, f"insertelement {type} poison, {x}, i64 0")
         return self.make(
             f"shufflevector {one}, {type} poison, <{lanes} x i32> zeroinitializer", x.dtype, lanes, type=type
         )
 
-    def align(self, *xs: Scalar) -> list[Scalar]:
+    def align(self, *xs: LlvmScalar) -> list[LlvmScalar]:
         """``xs`` with the same number of lanes."""
         lanes = max(x.lanes for x in xs)
         return [self.splat(x, lanes) for x in xs]
 
-    def intrinsic(self, name: str, *xs: Scalar, flags: str = "") -> Scalar:
+    def intrinsic(self, name: str, *xs: LlvmScalar, flags: str = "") -> LlvmScalar:
         """``llvm.name`` of operands of one type, overloaded on it."""
         x = xs[0]
         return self.make(
             f"call {flags}{x.type} @llvm.{name}.{overload(x.type)}({', '.join(map(str, xs))})", x.dtype, x.lanes, x.type
         )
 
-    def _same(self, instruction: str, x: Scalar, y: Scalar) -> Scalar:
+    def _same(self, instruction: str, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
         """A binary instruction on operands of one type."""
         if x.is_literal and y.is_literal and (folded := folding.binary(instruction, x, y)) is not None:
             return folded
         return self.make(f"{instruction} {x}, {y.name}", x.dtype, x.lanes, x.type)
 
-    def _convert(self, instruction: str, x: Scalar, element: str, dtype: DType) -> Scalar:
+    def _convert(self, instruction: str, x: LlvmScalar, element: str, dtype: DType) -> LlvmScalar:
         type = lanes_of(element, x.lanes)
         if instruction == "bitcast" and x.is_literal and (bits := folding.float_bits(x, element)) is not None:
-            return folding.like(bits, Scalar("", type, dtype, x.lanes))
+            return folding.like(bits, LlvmScalar("", type, dtype, x.lanes))
         return self.make(f"{instruction} {x} to {type}", dtype, x.lanes, type)
 
-    def raw(self, value: int | float, x: Scalar) -> Scalar:
+    def raw(self, value: int | float, x: LlvmScalar) -> LlvmScalar:
         """A literal with the LLVM type and lanes of ``x``."""
         element = folding.element_of(x.type)
         text = (
             literal(value, {"float": float32, "double": float64}[element]) if isinstance(value, float) else str(value)
         )
         name = text if x.lanes == 1 else f"splat ({element} {text})"
-        return Scalar(name, x.type, x.dtype, x.lanes)
+        return LlvmScalar(name, x.type, x.dtype, x.lanes)
 
     # --- 16-bit floats ---
 
-    def widen(self, x: Scalar) -> Scalar:
+    def widen(self, x: LlvmScalar) -> LlvmScalar:
         """A 16-bit float as float32; others unchanged."""
         if x.dtype.itemsize != 2 or not is_float(x.dtype) or x.type.endswith(("float", "float>")):
-            return Scalar(x.name, x.type, float32, x.lanes) if x.dtype in (float16, bfloat16) else x
+            return LlvmScalar(x.name, x.type, float32, x.lanes) if x.dtype in (float16, bfloat16) else x
         if x.dtype == float16:
             return self._convert("fpext", x, "float", float32)
         bits = self._convert("zext", x, "i32", int32)
         return self._convert("bitcast", self._same("shl", bits, self.raw(16, bits)), "float", float32)
 
-    def narrow(self, x: Scalar, dtype: DType) -> Scalar:
+    def narrow(self, x: LlvmScalar, dtype: DType) -> LlvmScalar:
         """A float32 rounded to the 16-bit float ``dtype``; under fastmath it stays a float. Others unchanged."""
         if dtype == x.dtype:
             return x
         if self.fastmath:
-            return Scalar(x.name, x.type, dtype, x.lanes)
+            return LlvmScalar(x.name, x.type, dtype, x.lanes)
         return self.round16(x, dtype)
 
-    def round16(self, x: Scalar, dtype: DType) -> Scalar:
+    def round16(self, x: LlvmScalar, dtype: DType) -> LlvmScalar:
         """A float32 rounded half to even to float16 or bfloat16, as stored."""
         if dtype == float16:
             return self._convert("fptrunc", x, "half", dtype)
@@ -191,7 +191,7 @@ class ScalarOps:
         ordered = self._fcmp("ord", x, x)
         return self._convert("trunc", self._pick(ordered, rounded, nan), "i16", dtype)
 
-    def _to_odd(self, x: Scalar) -> Scalar:
+    def _to_odd(self, x: LlvmScalar) -> LlvmScalar:
         """A float64 as float32 rounded to odd, from which rounding to 16 bits is right (Boldo and Melquiond, 2008)."""
         near = self._convert("fptrunc", x, "float", float32)
         back = self._convert("fpext", near, "double", float64)
@@ -203,20 +203,20 @@ class ScalarOps:
 
     # --- comparison and choice ---
 
-    def _fcmp(self, relation: str, x: Scalar, y: Scalar) -> Scalar:
+    def _fcmp(self, relation: str, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
         return self.make(f"fcmp {relation} {x}, {y.name}", bool_, x.lanes)
 
-    def _icmp(self, relation: str, x: Scalar, y: Scalar) -> Scalar:
+    def _icmp(self, relation: str, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
         if x.is_literal and y.is_literal and (known := folding.compare(relation, x, y)) is not None:
-            return folding.like("true" if known else "false", Scalar("", self.type(bool_, x.lanes), bool_, x.lanes))
+            return folding.like("true" if known else "false", LlvmScalar("", self.type(bool_, x.lanes), bool_, x.lanes))
         return self.make(f"icmp {relation} {x}, {y.name}", bool_, x.lanes)
 
-    def _pick(self, condition: Scalar, x: Scalar, y: Scalar) -> Scalar:
+    def _pick(self, condition: LlvmScalar, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
         if condition.is_literal and (known := folding.truth_of(condition)) is not None:
             return x if known else y
         return self.make(f"select {condition}, {x}, {y}", x.dtype, x.lanes, x.type)
 
-    def cmp(self, relation: Comparison, x: Scalar, y: Scalar) -> Scalar:
+    def cmp(self, relation: Comparison, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
         x, y = self.align(x, y)
         if is_float(x.dtype):
             x, y = self.widen(x), self.widen(y)
@@ -226,20 +226,20 @@ class ScalarOps:
             return self._icmp(name, x, y)
         return self._icmp(f"{'s' if is_signed(x.dtype) else 'u'}{name}", x, y)
 
-    def select(self, condition: Scalar, x: Scalar, y: Scalar) -> Scalar:
+    def select(self, condition: LlvmScalar, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
         if condition.lanes == 1 and (x.lanes > 1 or y.lanes > 1):
             x, y = self.align(x, y)  # one i1 chooses between vectors
         else:
             condition, x, y = self.align(condition, x, y)
         return self._pick(condition, x, y)
 
-    def min(self, x: Scalar, y: Scalar) -> Scalar:
+    def min(self, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
         return self._extremum("lt", x, y)
 
-    def max(self, x: Scalar, y: Scalar) -> Scalar:
+    def max(self, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
         return self._extremum("gt", x, y)
 
-    def _extremum(self, relation: str, x: Scalar, y: Scalar) -> Scalar:
+    def _extremum(self, relation: str, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
         x, y = self.align(x, y)
         if not is_float(x.dtype):
             return self._pick(self._icmp(f"{'s' if is_signed(x.dtype) else 'u'}{relation}", y, x), y, x)
@@ -253,41 +253,41 @@ class ScalarOps:
 
     # --- arithmetic ---
 
-    def const(self, value: float | int | bool, dtype: DType | None = None) -> Scalar:
+    def const(self, value: float | int | bool, dtype: DType | None = None) -> LlvmScalar:
         dtype = dtype or self.dtype
-        return Scalar(literal(value, dtype, self.fastmath), self.type(dtype), dtype, 1)
+        return LlvmScalar(literal(value, dtype, self.fastmath), self.type(dtype), dtype, 1)
 
-    def _binary(self, float_instruction: str, int_instruction: str, x: Scalar, y: Scalar) -> Scalar:
+    def _binary(self, float_instruction: str, int_instruction: str, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
         x, y = self.align(x, y)
         if is_float(x.dtype):
             return self.narrow(self._same(f"{float_instruction} {self._flags}", self.widen(x), self.widen(y)), x.dtype)
         return self._same(int_instruction, x, y)
 
-    def add(self, x: Scalar, y: Scalar) -> Scalar:
+    def add(self, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
         x, y = self.align(x, y)
         return self._fenced(self._binary("fadd", "add", x, y), merges=self._are_ands(x, y) == 2)
 
-    def sub(self, x: Scalar, y: Scalar) -> Scalar:
+    def sub(self, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
         return self._binary("fsub", "sub", x, y)
 
-    def mul(self, x: Scalar, y: Scalar) -> Scalar:
+    def mul(self, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
         return self._binary("fmul", "mul", x, y)
 
-    def div(self, x: Scalar, y: Scalar) -> Scalar:
+    def div(self, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
         if is_float(x.dtype):
             return self._binary("fdiv", "", x, y)
         from jitgraph.codegen.llvm.division import floor_divide
 
         return floor_divide(self, *self.align(x, y))[0]
 
-    def rem(self, x: Scalar, y: Scalar) -> Scalar:
+    def rem(self, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
         from jitgraph.codegen.llvm.division import float_remainder, floor_divide
 
         if is_float(x.dtype):
             return float_remainder(self, *self.align(x, y))
         return floor_divide(self, *self.align(x, y))[1]
 
-    def neg(self, x: Scalar) -> Scalar:
+    def neg(self, x: LlvmScalar) -> LlvmScalar:
         if not is_float(x.dtype):
             return self._same("sub", self.raw(0, x), x)
         if x.type.endswith(("i16", "i16>")):
@@ -296,7 +296,7 @@ class ScalarOps:
             return negative
         return self.make(f"fneg {x}", x.dtype, x.lanes, x.type)
 
-    def abs(self, x: Scalar) -> Scalar:
+    def abs(self, x: LlvmScalar) -> LlvmScalar:
         if is_float(x.dtype):
             if x.type.endswith(("i16", "i16>")):
                 return self._same("and", x, self.raw(0x7FFF, x))
@@ -305,25 +305,25 @@ class ScalarOps:
             return x
         return self._pick(self._icmp("slt", x, self.raw(0, x)), self.neg(x), x)
 
-    def _rounded(self, name: str, x: Scalar) -> Scalar:
+    def _rounded(self, name: str, x: LlvmScalar) -> LlvmScalar:
         return self.narrow(self.intrinsic(name, self.widen(x)), x.dtype) if is_float(x.dtype) else x
 
-    def sqrt(self, x: Scalar) -> Scalar:
+    def sqrt(self, x: LlvmScalar) -> LlvmScalar:
         return self._rounded("sqrt", x)
 
-    def floor(self, x: Scalar) -> Scalar:
+    def floor(self, x: LlvmScalar) -> LlvmScalar:
         return self._rounded("floor", x)
 
-    def ceil(self, x: Scalar) -> Scalar:
+    def ceil(self, x: LlvmScalar) -> LlvmScalar:
         return self._rounded("ceil", x)
 
-    def rint(self, x: Scalar) -> Scalar:
+    def rint(self, x: LlvmScalar) -> LlvmScalar:
         return self._rounded("roundeven", x)
 
-    def trunc(self, x: Scalar) -> Scalar:
+    def trunc(self, x: LlvmScalar) -> LlvmScalar:
         return self._rounded("trunc", x)
 
-    def fma(self, x: Scalar, y: Scalar, z: Scalar) -> Scalar:
+    def fma(self, x: LlvmScalar, y: LlvmScalar, z: LlvmScalar) -> LlvmScalar:
         x, y, z = self.align(x, y, z)
         if not is_float(x.dtype):
             return self.add(self.mul(x, y), z)
@@ -331,23 +331,23 @@ class ScalarOps:
 
     # --- bits ---
 
-    def and_(self, x: Scalar, y: Scalar) -> Scalar:
+    def and_(self, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
         result = self._same("and", *self.align(x, y))
         self.function.ands.add(result.name)
         return result
 
-    def or_(self, x: Scalar, y: Scalar) -> Scalar:
+    def or_(self, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
         x, y = self.align(x, y)
         return self._fenced(self._same("or", x, y), merges=self._are_ands(x, y) == 2)
 
-    def xor(self, x: Scalar, y: Scalar) -> Scalar:
+    def xor(self, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
         x, y = self.align(x, y)
         return self._fenced(self._same("xor", x, y), merges=self._are_ands(x, y) > 0)
 
-    def _are_ands(self, x: Scalar, y: Scalar) -> int:
+    def _are_ands(self, x: LlvmScalar, y: LlvmScalar) -> int:
         return len({x.name, y.name} & self.function.ands)
 
-    def _fenced(self, x: Scalar, merges: bool) -> Scalar:
+    def _fenced(self, x: LlvmScalar, merges: bool) -> LlvmScalar:
         """``x``, hidden from the selection of instructions where it may be two values merged by the bits of a mask.
 
         For AVX-512, LLVM 20 folds a merge by constant bits and a select of it and one of the two into one masked
@@ -360,30 +360,30 @@ class ScalarOps:
         back = self.intrinsic("arithmetic.fence", floats)
         return self.make(f"bitcast {back} to {x.type}", x.dtype, x.lanes, x.type)
 
-    def not_(self, x: Scalar) -> Scalar:
-        ones = self.raw(-1, x) if not is_bool(x.dtype) else self.splat(Scalar("true", "i1", bool_, 1), x.lanes)
+    def not_(self, x: LlvmScalar) -> LlvmScalar:
+        ones = self.raw(-1, x) if not is_bool(x.dtype) else self.splat(LlvmScalar("true", "i1", bool_, 1), x.lanes)
         return self._same("xor", x, ones)
 
-    def shl(self, x: Scalar, y: Scalar) -> Scalar:
+    def shl(self, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
         x, y = self.align(x, y)
         inside, count = self._count(x, y)
         return self._pick(inside, self._same("shl", x, count), self.raw(0, x))
 
-    def shr(self, x: Scalar, y: Scalar) -> Scalar:
+    def shr(self, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
         x, y = self.align(x, y)
         inside, count = self._count(x, y)
         if is_signed(x.dtype):
             return self._same("ashr", x, self._pick(inside, y, self.raw(8 * x.dtype.itemsize - 1, y)))
         return self._pick(inside, self._same("lshr", x, count), self.raw(0, x))
 
-    def _count(self, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
+    def _count(self, x: LlvmScalar, y: LlvmScalar) -> tuple[LlvmScalar, LlvmScalar]:
         """Whether the count is below the width (negative ones are not), and a count that always is."""
         width = 8 * x.dtype.itemsize
         return self._icmp("ult", y, self.raw(width, y)), self._same("and", y, self.raw(width - 1, y))
 
     # --- conversions ---
 
-    def bitcast(self, x: Scalar, dtype: DType) -> Scalar:
+    def bitcast(self, x: LlvmScalar, dtype: DType) -> LlvmScalar:
         if self.fastmath and x.dtype.itemsize == 2:
             x = self.stored(x)
         if is_bool(x.dtype):
@@ -392,23 +392,23 @@ class ScalarOps:
             return self._icmp("ne", x, self.raw(0, x))
         plain = element_type(dtype)
         source = folding.element_of(x.type)
-        y = self._convert("bitcast", x, plain, dtype) if plain != source else Scalar(x.name, x.type, dtype, x.lanes)
+        y = self._convert("bitcast", x, plain, dtype) if plain != source else LlvmScalar(x.name, x.type, dtype, x.lanes)
         return self.loaded(y)
 
-    def stored(self, x: Scalar) -> Scalar:
+    def stored(self, x: LlvmScalar) -> LlvmScalar:
         """``x`` as it lies in memory: 16-bit floats rounded."""
         if self.fastmath and x.dtype in (float16, bfloat16):
-            return self.round16(Scalar(x.name, x.type, float32, x.lanes), x.dtype)
+            return self.round16(LlvmScalar(x.name, x.type, float32, x.lanes), x.dtype)
         return x
 
-    def loaded(self, x: Scalar) -> Scalar:
+    def loaded(self, x: LlvmScalar) -> LlvmScalar:
         """``x`` from memory as these ops keep it: 16-bit floats widened under fastmath."""
         if self.fastmath and x.dtype in (float16, bfloat16):
             wide = self.widen(x)
-            return Scalar(wide.name, wide.type, x.dtype, x.lanes)
+            return LlvmScalar(wide.name, wide.type, x.dtype, x.lanes)
         return x
 
-    def cast(self, x: Scalar, dtype: DType) -> Scalar:
+    def cast(self, x: LlvmScalar, dtype: DType) -> LlvmScalar:
         if x.dtype == dtype:
             return x
         if is_bool(dtype):
@@ -421,26 +421,26 @@ class ScalarOps:
             return self.narrow(self._convert(instruction, x, element_type(wide), wide), dtype)
         return self._resize(x, dtype)
 
-    def zero_like(self, x: Scalar) -> Scalar:
+    def zero_like(self, x: LlvmScalar) -> LlvmScalar:
         """Zero of the dtype, type and lanes of ``x``."""
-        return Scalar("false" if x.type == "i1" else "0.0" if x.type in ("float", "double", "half") else "0"
+        return LlvmScalar("false" if x.type == "i1" else "0.0" if x.type in ("float", "double", "half") else "0"
                       if x.lanes == 1 else "zeroinitializer", x.type, x.dtype, x.lanes)  # fmt: skip
 
-    def _resize(self, x: Scalar, dtype: DType) -> Scalar:
+    def _resize(self, x: LlvmScalar, dtype: DType) -> LlvmScalar:
         source, target = (1 if is_bool(x.dtype) else 8 * x.dtype.itemsize), 8 * dtype.itemsize
         if source == target:
-            return Scalar(x.name, x.type, dtype, x.lanes)
+            return LlvmScalar(x.name, x.type, dtype, x.lanes)
         instruction = "trunc" if source > target else "sext" if is_signed(x.dtype) else "zext"
         return self._convert(instruction, x, f"i{target}", dtype)
 
-    def _float_to_float(self, x: Scalar, dtype: DType) -> Scalar:
+    def _float_to_float(self, x: LlvmScalar, dtype: DType) -> LlvmScalar:
         if x.dtype == float64:  # to bfloat16 by way of float32, as ml_dtypes; to float16 in one rounding, as NumPy
             near = self._to_odd(x) if dtype == float16 else self._convert("fptrunc", x, "float", float32)
             return self.narrow(near, dtype)
         x = self.widen(x)
         return self._convert("fpext", x, "double", float64) if dtype == float64 else self.narrow(x, dtype)
 
-    def _float_to_int(self, x: Scalar, dtype: DType) -> Scalar:
+    def _float_to_int(self, x: LlvmScalar, dtype: DType) -> LlvmScalar:
         # llvm.fptosi.sat means the same, but its vectors are taken apart lane by lane on x86.
         signed, bits = is_signed(dtype), 8 * dtype.itemsize
         limit = self.raw(2.0 ** (bits - signed), x)
@@ -456,7 +456,7 @@ class ScalarOps:
 
     # --- functions ---
 
-    def call(self, function: str, *args: Scalar) -> Scalar:
+    def call(self, function: str, *args: LlvmScalar) -> LlvmScalar:
         """A math function: an LLVM function for each (name, dtype, lanes), made on first use."""
         from jitgraph.codegen.llvm.math_functions import math_function
 

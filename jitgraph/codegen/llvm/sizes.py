@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from jitgraph.codegen.llvm.builder import Function, Value
+from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmValue
 from jitgraph.ir.dims import Atom, DimLike, Mod
 
 
 class Sizes:
     """Evaluates dims over the named sizes in ``dims``, an array of int64 in the order of ``names``."""
 
-    def __init__(self, function: Function, names: tuple[str, ...], dims: Value) -> None:
+    def __init__(self, function: LlvmFunction, names: tuple[str, ...], dims: LlvmValue) -> None:
         self.function = function
         self.values: dict[str, str] = {}
         for place, name in enumerate(names):

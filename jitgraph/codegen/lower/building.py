@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from jitgraph.codegen.kernels.kernel import Kernel
-from jitgraph.codegen.kernels.schedule import Buffer, Launch, Step
-from jitgraph.codegen.lower.recorder import Recorder, Storage
+from jitgraph.codegen.kernels.schedule import Launch, ScheduleBuffer, Step
+from jitgraph.codegen.lower.recorder import KernelRecorder, Storage
 from jitgraph.codegen.lower.values import Evaluator, Inline, Sites
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.graph import Graph, Node, Value
@@ -48,7 +48,7 @@ class ScheduleBuilder:
     def __init__(self, target: Target, table: Mapping[Kind | Lowering, Inline], *, fastmath: bool = False) -> None:
         self.target = target
         self.fastmath = fastmath
-        self.buffers: dict[str, Buffer] = {}
+        self.buffers: dict[str, ScheduleBuffer] = {}
         self.sites = Sites()
         self.stacks: list[str] = []
         self.prints: list[loader.Print] = []
@@ -58,29 +58,29 @@ class ScheduleBuilder:
         self._constants: dict[Constant, Storage] = {}
         self._kernels: dict[str, list[Kernel]] = {}
 
-    def storage(self, buffer: Buffer) -> Storage:
+    def storage(self, buffer: ScheduleBuffer) -> Storage:
         """The buffer, entered into the schedule."""
         self.buffers[buffer.name] = buffer
         return Storage(buffer.name, buffer.type)
 
     def temporary(self, type: TensorType) -> Storage:
         """A new temporary."""
-        return self.storage(Buffer(f"t{len(self.buffers)}", type, "temporary"))
+        return self.storage(ScheduleBuffer(f"t{len(self.buffers)}", type, "temporary"))
 
     def constant(self, node: Node) -> Storage:
         """The buffer of a constant; equal constants share one."""
         value = node.attrs["value"]
         assert isinstance(value, Constant)
         if value not in self._constants:
-            buffer = Buffer(f"c{len(self.buffers)}", value.type, "constant", value=value)
+            buffer = ScheduleBuffer(f"c{len(self.buffers)}", value.type, "constant", value=value)
             self._constants[value] = self.storage(buffer)
         return self._constants[value]
 
-    def evaluator(self, recorder: Recorder, group: Group) -> Evaluator:
+    def evaluator(self, recorder: KernelRecorder, group: Group) -> Evaluator:
         """The values of a group, for a kernel that ``recorder`` writes."""
         return Evaluator(recorder, group.graph, group.inputs, self.constant, self.sites, self._table, group.checked)
 
-    def launch(self, recorder: Recorder, name: str) -> None:
+    def launch(self, recorder: KernelRecorder, name: str) -> None:
         """Append a launch of what ``recorder`` wrote; equal kernels get one name, different ones different names."""
         kernel, buffers = recorder.kernel(name, fastmath=self.fastmath)
         if not kernel.body:

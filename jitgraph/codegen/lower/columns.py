@@ -11,7 +11,7 @@ from typing import Final
 
 from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import LoopKind, Var
-from jitgraph.codegen.lower.recorder import Recorder, Storage
+from jitgraph.codegen.lower.recorder import KernelRecorder, Storage
 from jitgraph.codegen.lower.reduction import combine, combiner, element_at, identity
 from jitgraph.codegen.lower.row_group import Rows, store_at
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
@@ -35,7 +35,7 @@ def span_of(form: Rows, axis: int) -> int | None:
     width = form.domain[-1]
     if not form.by_column or form.axes != (axis,) or not isinstance(width, int) or width < _WIDE:
         return None
-    each = sum(var.dtype.itemsize for node in form.reductions for var in identity(Recorder(), node))
+    each = sum(var.dtype.itemsize for node in form.reductions for var in identity(KernelRecorder(), node))
     most = _MOST_BYTES // (each * width) * CHAIN
     span = _SPAN
     while span * width < _LONG:

@@ -8,7 +8,7 @@ from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import LoopKind, Var
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.movement import at_least, below, both
-from jitgraph.codegen.lower.recorder import Recorder
+from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.values import Evaluator, Index, accumulator
 from jitgraph.dtypes import bool_
@@ -61,7 +61,7 @@ def lower_dot(builder: ScheduleBuilder, group: Group, node: Node) -> None:
     k_shape = tuple(left.shape[axis] for axis in contract[0])
     m_shape = tuple(left.shape[axis] for axis in free[0])
     n_shape = tuple(right.shape[axis] for axis in free[1])
-    recorder = Recorder()
+    recorder = KernelRecorder()
     values = builder.evaluator(recorder, group)
     split = recorder.ranges.split
     kinds: list[LoopKind] = ["parallel"] * len(batch_shape)
@@ -96,7 +96,7 @@ def lower_conv(builder: ScheduleBuilder, group: Group, node: Node) -> None:
     groups: Any = node.attrs["groups"]
     images, channels, *place_shape = node.output.shape
     window = w.shape[1:]
-    recorder = Recorder()
+    recorder = KernelRecorder()
     values = builder.evaluator(recorder, group)
     split = recorder.ranges.split
     with recorder.loops(["parallel", "parallel"], (images, groups)) as (image, part):
@@ -118,7 +118,7 @@ def lower_conv(builder: ScheduleBuilder, group: Group, node: Node) -> None:
     builder.launch(recorder, group.name)
 
 
-def _source(recorder: Recorder, node: Node, place: Index, taps: list[DimLike]) -> tuple[Index, Var | None]:
+def _source(recorder: KernelRecorder, node: Node, place: Index, taps: list[DimLike]) -> tuple[Index, Var | None]:
     """Where in the input a tap of the window lies for a place in the output, and the mask where that is an element."""
     attrs: dict[str, Any] = dict(node.attrs)
     inside: Var | None = None

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from jitgraph.codegen.kernels.schedule import Branch, While
 from jitgraph.codegen.lower.building import ScheduleBuilder
-from jitgraph.codegen.lower.recorder import Recorder, Slot, Storage
+from jitgraph.codegen.lower.recorder import KernelRecorder, StackSlice, Storage
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.dtypes import bool_, int64
 from jitgraph.ir.control import CarriedLoop
@@ -82,7 +82,7 @@ def _lower_scan(selector: Regions, loop: CarriedLoop, operands: Sequence[Held], 
     with builder.block() as asking:
         _compare(builder, counter, length, flag)
     with builder.block() as turning:
-        slot = Slot(counter, length, loop.reverse)
+        slot = StackSlice(counter, length, loop.reverse)
         slices = [
             _slice(selector, place, value.tensor, slot)
             for place, value in zip(xs, loop.parts(body.inputs)[1], strict=True)
@@ -99,7 +99,7 @@ def _lower_scan(selector: Regions, loop: CarriedLoop, operands: Sequence[Held], 
     return [*carries, *wholes]
 
 
-def _slice(selector: Regions, place: Held, type: TensorType, slot: Slot) -> Storage:
+def _slice(selector: Regions, place: Held, type: TensorType, slot: StackSlice) -> Storage:
     assert isinstance(place, Storage)
     return Storage(selector.whole(place).name, type, slot)
 
@@ -139,14 +139,14 @@ def _replace(selector: Regions, carries: Sequence[Held], after: Sequence[Held]) 
 
 
 def _count(builder: ScheduleBuilder, counter: Storage, *, start: bool) -> None:
-    recorder = Recorder()
+    recorder = KernelRecorder()
     ops = ScalarOps(recorder, int64)
     recorder.store(counter, 0, ops.const(0) if start else ops.add(recorder.load(counter, 0), ops.const(1)))
     builder.launch(recorder, "count")
 
 
 def _compare(builder: ScheduleBuilder, counter: Storage, length: DimLike, flag: Storage) -> None:
-    recorder = Recorder()
+    recorder = KernelRecorder()
     below = ScalarOps(recorder, int64).cmp("lt", recorder.load(counter, 0), recorder.index_value(length))
     recorder.store(flag, 0, below)
     builder.launch(recorder, "more")

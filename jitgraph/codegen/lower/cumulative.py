@@ -8,7 +8,7 @@ from jitgraph import dtypes
 from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import LoopKind, Var
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
-from jitgraph.codegen.lower.recorder import Recorder
+from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.values import accumulator
 from jitgraph.ir.dims import DimLike
@@ -28,7 +28,7 @@ def lower_cumulative(builder: ScheduleBuilder, group: Group, node: Node) -> None
     kinds: list[LoopKind] = ["parallel"] * len(others)
     if kinds and axis < len(x.shape) - 1:
         kinds[-1] = "vector"
-    recorder = Recorder()
+    recorder = KernelRecorder()
     values = builder.evaluator(recorder, group)
     ops = ScalarOps(recorder, wide)
     init = reduction.init(wide)

@@ -14,7 +14,7 @@ import numpy as np
 
 from jitgraph import dtypes
 from jitgraph.codegen.kernels.kernel import Local, Var
-from jitgraph.codegen.lower.recorder import Recorder, Storage
+from jitgraph.codegen.lower.recorder import KernelRecorder, Storage
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.dtypes import DType, bool_, int64
 from jitgraph.ir.dims import DimLike
@@ -28,7 +28,7 @@ _DIGITS: Final = 1 << _BITS
 class Digits:
     """Sorts ``extent`` elements that begin at ``row``; a second half of the buffer lies behind them."""
 
-    recorder: Recorder
+    recorder: KernelRecorder
     keys: Storage
     places: Storage | None
     row: DimLike

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from jitgraph.codegen.kernels.aliasing import aliasing_pairs
 from jitgraph.codegen.kernels.kernel import Kernel, Load, Loop, Store
-from jitgraph.codegen.kernels.schedule import Branch, Launch, Pop, Print, Push, Schedule, Step, While
+from jitgraph.codegen.kernels.schedule import Branch, Launch, Pop, PrintStep, Push, Schedule, Step, While
 from jitgraph.codegen.kernels.traversal import statements_of
 
 
@@ -89,7 +89,7 @@ def _mentioned(steps: Iterable[Step]) -> Iterator[str]:
     """The buffers that steps use, once for each use."""
     for step in steps:
         match step:
-            case Launch(_, buffers) | Print(_, buffers):
+            case Launch(_, buffers) | PrintStep(_, buffers):
                 yield from buffers
             case Branch(predicate, then, otherwise):
                 yield predicate

@@ -9,7 +9,7 @@ from jitgraph.codegen.kernels.kernel import Var
 from jitgraph.codegen.kernels.schedule import CheckSite
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.movement import at_least, below, both
-from jitgraph.codegen.lower.recorder import Recorder
+from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.values import Evaluator, Index, Inline
 from jitgraph.dtypes import bool_, int64
@@ -48,7 +48,7 @@ def _gather_at(values: Evaluator, node: Node, output: int, index: Index, mask: V
     return values.at(x, (*index[:axis], position, *index[after:]), mask)
 
 
-def clamped(recorder: Recorder, start: Var, extent: DimLike, size: DimLike) -> DimLike:
+def clamped(recorder: KernelRecorder, start: Var, extent: DimLike, size: DimLike) -> DimLike:
     """A start along an axis of ``extent``, moved so that ``size`` elements fit."""
     ops = ScalarOps(recorder, int64)
     room = recorder.index_value(extent - size)
@@ -98,7 +98,7 @@ def check_indices(builder: ScheduleBuilder, group: Group) -> Group:
         if "bounds_checked" not in node.op.traits or not _may_be_empty(node):
             continue
         checked.add(node)
-        recorder = Recorder()
+        recorder = KernelRecorder()
         values = builder.evaluator(recorder, group)
         indices = node.inputs[1]
         if is_empty(indices.tensor):
@@ -120,7 +120,7 @@ def _may_be_empty(node: Node) -> bool:
 def lower_check(builder: ScheduleBuilder, group: Group, node: Node) -> None:
     """A check of a 0-d bool, and whatever computes it."""
     kind, message = node.attrs["kind"], node.attrs["message"]
-    recorder = Recorder()
+    recorder = KernelRecorder()
     values = builder.evaluator(recorder, group)
     site = values.sites.number(CheckSite(str(kind), str(message), node.location))
     recorder.check(values.at(node.inputs[0], ()), site)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from jitgraph.codegen.kernels.kernel import Let, Var
 from jitgraph.codegen.kernels.traversal import statements_of
-from jitgraph.codegen.lower.recorder import Recorder
+from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Graph, Node, Value
 
@@ -31,7 +31,7 @@ _WORK: Final = {"const": 0.0, "call": 20.0, "div": 8.0, "rem": 16.0, "sqrt": 8.0
 class KeptRow:
     """One value of a row in a local buffer: written by the first loop that computes it, read by those after it."""
 
-    def __init__(self, recorder: Recorder, value: Value, axis: int, row: Index) -> None:
+    def __init__(self, recorder: KernelRecorder, value: Value, axis: int, row: Index) -> None:
         extent = value.shape[axis]
         assert isinstance(extent, int)
         self.recorder = recorder
@@ -91,7 +91,7 @@ def _work(graph: Graph, node: Node, shape: tuple[DimLike, ...], known: dict[Valu
     """The scalar ops that one element of a node takes from what is loaded or of a row, which costs one."""
     from jitgraph.codegen.lower.values import apply_scalar
 
-    recorder = Recorder()
+    recorder = KernelRecorder()
     apply_scalar(recorder, node, [recorder.var(value.dtype) for value in node.inputs])
     ops = [statement.op for statement in statements_of(recorder.written) if isinstance(statement, Let)]
     total = sum(_WORK.get(op, 1.0) for op in ops)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jitgraph.codegen.kernels.kernel import Var
-from jitgraph.codegen.lower.recorder import Recorder
+from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.values import Evaluator, Index, Inline
 from jitgraph.dtypes import bool_
@@ -14,14 +14,14 @@ from jitgraph.ir.graph import Node
 from jitgraph.ir.op import Kind, Lowering
 
 
-def both(recorder: Recorder, left: Var | None, right: Var | None) -> Var | None:
+def both(recorder: KernelRecorder, left: Var | None, right: Var | None) -> Var | None:
     """The conjunction of two masks; None is true everywhere."""
     if left is None or right is None:
         return left if right is None else right
     return ScalarOps(recorder, bool_).and_(left, right)
 
 
-def at_least(recorder: Recorder, index: DimLike, bound: DimLike) -> Var | None:
+def at_least(recorder: KernelRecorder, index: DimLike, bound: DimLike) -> Var | None:
     """The mask ``index >= bound``; None where that is known to hold."""
     low, _ = recorder.ranges.bounds(index)
     if low is not None and recorder.ranges.nonnegative(low - bound):
@@ -30,7 +30,7 @@ def at_least(recorder: Recorder, index: DimLike, bound: DimLike) -> Var | None:
     return ops.cmp("ge", recorder.index_value(index), recorder.index_value(bound))
 
 
-def below(recorder: Recorder, index: DimLike, bound: DimLike) -> Var | None:
+def below(recorder: KernelRecorder, index: DimLike, bound: DimLike) -> Var | None:
     """The mask ``index < bound``; None where that is known to hold."""
     _, high = recorder.ranges.bounds(index)
     if high is not None and recorder.ranges.nonnegative(bound - 1 - high):

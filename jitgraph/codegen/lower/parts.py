@@ -15,7 +15,7 @@ from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import LoopKind, Var
 from jitgraph.codegen.lower import columns
 from jitgraph.codegen.lower.building import ScheduleBuilder
-from jitgraph.codegen.lower.recorder import Recorder, Storage
+from jitgraph.codegen.lower.recorder import KernelRecorder, Storage
 from jitgraph.codegen.lower.reduction import combiner, finished, fold_runs, identity, or_empty, order_of
 from jitgraph.codegen.lower.row_group import Rows, store_at
 from jitgraph.codegen.lower.values import Evaluator
@@ -84,7 +84,7 @@ def _span(form: Rows, axis: int, rows: DimLike) -> int:
 
 def lower_in_parts(builder: ScheduleBuilder, form: Rows, cut: Cut) -> None:
     """One kernel of two nests for a group of reductions."""
-    recorder = Recorder()
+    recorder = KernelRecorder()
     lowering = _InParts(form, cut, recorder, builder.evaluator(recorder, form.group))
     lowering.allocate(builder)
     lowering.reduce_parts()
@@ -93,7 +93,7 @@ def lower_in_parts(builder: ScheduleBuilder, form: Rows, cut: Cut) -> None:
 
 
 class _InParts:
-    def __init__(self, form: Rows, cut: Cut, recorder: Recorder, values: Evaluator) -> None:
+    def __init__(self, form: Rows, cut: Cut, recorder: KernelRecorder, values: Evaluator) -> None:
         self.form, self.cut, self.recorder, self.values = form, cut, recorder, values
         self.rows = tuple(form.domain[axis] for axis in form.kept)
         self.before = tuple(axis for axis in form.axes if axis < cut.axis)

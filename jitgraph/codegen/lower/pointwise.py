@@ -5,7 +5,7 @@ from __future__ import annotations
 from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import LoopKind
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
-from jitgraph.codegen.lower.recorder import Recorder, Storage
+from jitgraph.codegen.lower.recorder import KernelRecorder, Storage
 from jitgraph.ir.graph import Value
 from jitgraph.ir.types import Shape
 
@@ -17,7 +17,7 @@ def lower_pointwise(builder: ScheduleBuilder, group: Group) -> None:
         if not is_empty(value.tensor):
             by_shape.setdefault(value.shape, []).append((value, storage))
     for shape, outputs in by_shape.items():
-        recorder = Recorder()
+        recorder = KernelRecorder()
         values = builder.evaluator(recorder, group)
         kinds: list[LoopKind] = [*["parallel"] * (len(shape) - 1), "vector"] if shape else []  # type: ignore[list-item]
         with recorder.loops(kinds, shape) as index:

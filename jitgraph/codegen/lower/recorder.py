@@ -17,7 +17,7 @@ from jitgraph.codegen.kernels.index import Ranges, has_atoms
 from jitgraph.codegen.kernels.kernel import (
     Body,
     Carry,
-    Check,
+    CheckStatement,
     Combine,
     Contract,
     IndexValue,
@@ -47,7 +47,7 @@ Combiner = Callable[["ScalarOps", tuple[Var, ...], tuple[Var, ...]], tuple[Var, 
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class StackSlice:
     """Which slice of a buffer along its first axis a storage is: the one that a 0-d int64 buffer counts to."""
 
     counter: Storage
@@ -61,7 +61,7 @@ class Storage:
 
     name: str
     type: TensorType
-    slot: Slot | None = None
+    slot: StackSlice | None = None
 
     @property
     def size(self) -> DimLike:
@@ -80,7 +80,7 @@ class _Block:
     floor_outside: int = 0  # below which block nothing is moved once this one is closed
 
 
-class Recorder:
+class KernelRecorder:
     """One kernel being written: its parameters, the blocks that are open, and what is known of names."""
 
     def __init__(self) -> None:
@@ -241,7 +241,9 @@ class Recorder:
 
     def check(self, ok: Var, site: int, value: Var | None = None, bound: Var | None = None) -> None:
         """Stop with error ``site`` where ``ok`` is false; stands before everything that is written later."""
-        self._write(Check(ok, site, value, bound), self._home(v.name for v in (ok, value, bound) if v is not None))
+        self._write(
+            CheckStatement(ok, site, value, bound), self._home(v.name for v in (ok, value, bound) if v is not None)
+        )
 
     # --- loops
 
@@ -384,7 +386,7 @@ class Recorder:
 
     def _combine(self, init: tuple[Var, ...], combine: Combiner) -> Combine:
         """The combine of a reduce loop, written apart: it sees its two operands alone."""
-        apart = Recorder()
+        apart = KernelRecorder()
         apart._count = self._count
         left = tuple(apart.var(var.dtype) for var in init)
         right = tuple(apart.var(var.dtype) for var in init)

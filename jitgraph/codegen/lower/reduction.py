@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from jitgraph.codegen.kernels.kernel import Var
-from jitgraph.codegen.lower.recorder import Combiner, Recorder
+from jitgraph.codegen.lower.recorder import Combiner, KernelRecorder
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.values import Evaluator, Index, Inline, accumulator
 from jitgraph.dtypes import int64, is_float
@@ -68,12 +68,12 @@ def reduced_at(values: Evaluator, node: Node, output: int, index: Index, mask: V
         return finished(recorder, node, folded)
 
 
-def finished(recorder: Recorder, node: Node, folded: tuple[Var, ...]) -> Var:
+def finished(recorder: KernelRecorder, node: Node, folded: tuple[Var, ...]) -> Var:
     """What a reduction gives for its accumulators: the last one, in the output's dtype."""
     return ScalarOps(recorder, folded[-1].dtype).cast(folded[-1], node.output.dtype)
 
 
-def identity(recorder: Recorder, node: Node) -> tuple[Var, ...]:
+def identity(recorder: KernelRecorder, node: Node) -> tuple[Var, ...]:
     """The accumulators of an empty reduction."""
     assert node.op.reduction is not None
     wide = accumulator(node.inputs[0].dtype)
@@ -140,7 +140,7 @@ def combiner(node: Node) -> Combiner:
     return lambda ops, left, right: combine(node, ops, left, right)
 
 
-def or_empty(recorder: Recorder, node: Node, extent: DimLike, folded: tuple[Var, ...]) -> tuple[Var, ...]:
+def or_empty(recorder: KernelRecorder, node: Node, extent: DimLike, folded: tuple[Var, ...]) -> tuple[Var, ...]:
     """What a loop over ``extent`` steps folded to, or the reduction of nothing where there are none."""
     assert node.op.reduction is not None
     if node.op.reduction.empty is None or not rounds(node) or (isinstance(extent, int) and extent > 0):

@@ -12,7 +12,7 @@ from jitgraph.codegen.kernels.kernel import LoopKind
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.keeping import worth_keeping
 from jitgraph.codegen.lower.parts import cut_of, lower_in_parts
-from jitgraph.codegen.lower.recorder import Recorder
+from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.reduction import extent_of, reduced_axes, runs_of
 from jitgraph.codegen.lower.row_group import Rows, store_at
 from jitgraph.codegen.lower.values import Evaluator
@@ -36,7 +36,7 @@ def lower_rows(builder: ScheduleBuilder, group: Group) -> None:
     if cut is not None:
         lower_in_parts(builder, form, cut)
         return
-    recorder = Recorder()
+    recorder = KernelRecorder()
     values = builder.evaluator(recorder, group)
     with recorder.loops(form.kinds, rows) as row:
         _keep_values(values, form, row)

@@ -12,13 +12,13 @@ from jitgraph.dtypes import DType
 from jitgraph.ir.scalar import Comparison, Scalar
 
 if TYPE_CHECKING:
-    from jitgraph.codegen.lower.recorder import Recorder
+    from jitgraph.codegen.lower.recorder import KernelRecorder
 
 
 class ScalarOps:
     """The scalar ops over a recorder: each becomes a ``Let``."""
 
-    def __init__(self, recorder: Recorder, dtype: DType) -> None:
+    def __init__(self, recorder: KernelRecorder, dtype: DType) -> None:
         self.recorder = recorder
         self.dtype = dtype
 

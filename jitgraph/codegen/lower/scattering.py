@@ -12,7 +12,7 @@ from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import LoopKind
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.indexing import wrapped
-from jitgraph.codegen.lower.recorder import Recorder, Storage
+from jitgraph.codegen.lower.recorder import KernelRecorder, Storage
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.values import accumulator
 from jitgraph.ir import dims
@@ -36,7 +36,7 @@ def lower_scatter(builder: ScheduleBuilder, group: Group, node: Node) -> None:
     wide = dtype if reduction is None else accumulator(dtype)
     (_, result), *copies = group.outputs
     work = result if wide == dtype and result.slot is None else builder.temporary(TensorType(wide, shape))
-    recorder = Recorder()
+    recorder = KernelRecorder()
     values = builder.evaluator(recorder, group)
     with recorder.loops(independent(len(shape)), shape) as index:
         start = values.at(x, index)
@@ -65,7 +65,7 @@ def lower_scatter(builder: ScheduleBuilder, group: Group, node: Node) -> None:
     builder.launch(recorder, group.name)
 
 
-def _round(recorder: Recorder, work: Storage, results: list[Storage]) -> None:
+def _round(recorder: KernelRecorder, work: Storage, results: list[Storage]) -> None:
     targets = [result for result in results if result != work]
     if not targets:
         return

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jitgraph.codegen.kernels.schedule import Buffer, Pop, Print, Push, Schedule
+from jitgraph.codegen.kernels.schedule import Pop, PrintStep, Push, Schedule, ScheduleBuffer
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder
 from jitgraph.codegen.lower.control import lower_cond, lower_loop
 from jitgraph.codegen.lower.families import INLINE, lower_group, roots_of
@@ -33,9 +33,9 @@ def select(graph: Graph, target: Target, *, fastmath: bool = False) -> Schedule:
     builder = ScheduleBuilder(target, INLINE, fastmath=fastmath)
     env: dict[Value, Held] = {}
     for position, value in enumerate(graph.inputs):
-        env[value] = builder.storage(Buffer(f"in{position}", _tensor(value, "an input"), "input", position))
+        env[value] = builder.storage(ScheduleBuffer(f"in{position}", _tensor(value, "an input"), "input", position))
     results = [
-        builder.storage(Buffer(f"out{position}", _tensor(value, "an output"), "output", position))
+        builder.storage(ScheduleBuffer(f"out{position}", _tensor(value, "an output"), "output", position))
         for position, value in enumerate(graph.outputs)
     ]
     Selector(builder).region(graph, env, results)
@@ -133,7 +133,7 @@ class Selector:
                 shown = [self.whole(self._storage(held, value)) for value in node.inputs[1:]]
                 attrs: Any = node.attrs
                 site = print_site([storage.type for storage in shown], location=node.location, **attrs)
-                self.builder.steps.append(Print(len(self.builder.prints), tuple(storage.name for storage in shown)))
+                self.builder.steps.append(PrintStep(len(self.builder.prints), tuple(storage.name for storage in shown)))
                 self.builder.prints.append(site)
                 held[node.output] = ""
                 return

@@ -21,7 +21,7 @@ from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import LoopKind, Var
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.digits import Digits
-from jitgraph.codegen.lower.recorder import Recorder, Storage
+from jitgraph.codegen.lower.recorder import KernelRecorder, Storage
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.values import accumulator
 from jitgraph.dtypes import bool_, int64
@@ -44,7 +44,7 @@ def lower_sort(builder: ScheduleBuilder, group: Group, node: Node) -> None:
     extent = x.shape[axis]
     others = (*x.shape[:axis], *x.shape[axis + 1 :])
     work = (dims.product(others), 2, extent)
-    recorder = Recorder()
+    recorder = KernelRecorder()
     values = builder.evaluator(recorder, group)
     keys = builder.temporary(TensorType(x.dtype, work))
     places = None
@@ -68,7 +68,7 @@ def lower_sort(builder: ScheduleBuilder, group: Group, node: Node) -> None:
 
 
 def _sorted(
-    recorder: Recorder, keys: Storage, places: Storage | None, row: DimLike, extent: DimLike, descending: bool
+    recorder: KernelRecorder, keys: Storage, places: Storage | None, row: DimLike, extent: DimLike, descending: bool
 ) -> DimLike:
     """Sort a row; gives the half of the work buffer, 0 or 1, in which it is then."""
     merge = _Merge(recorder, keys, places, row, extent, descending)
@@ -89,7 +89,7 @@ def _sorted(
     return recorder.as_index(recorder.index_value(is_long * half + is_short * (passes % 2)), 2)
 
 
-def _passes(recorder: Recorder, extent: DimLike) -> DimLike:
+def _passes(recorder: KernelRecorder, extent: DimLike) -> DimLike:
     """How often runs double until one holds ``extent`` elements."""
     if isinstance(extent, int):
         return max(extent - 1, 0).bit_length()
@@ -106,7 +106,7 @@ def _passes(recorder: Recorder, extent: DimLike) -> DimLike:
 
 @dataclass(frozen=True)
 class _Merge:
-    recorder: Recorder
+    recorder: KernelRecorder
     keys: Storage
     places: Storage | None
     row: DimLike

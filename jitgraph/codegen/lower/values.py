@@ -16,7 +16,7 @@ from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import Var
 from jitgraph.codegen.kernels.schedule import CheckSite
 from jitgraph.codegen.lower.keeping import KeptRow
-from jitgraph.codegen.lower.recorder import Recorder, Storage
+from jitgraph.codegen.lower.recorder import KernelRecorder, Storage
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.dtypes import DType
 from jitgraph.errors import UnsupportedOp
@@ -58,7 +58,7 @@ class Evaluator:
 
     def __init__(
         self,
-        recorder: Recorder,
+        recorder: KernelRecorder,
         graph: Graph,
         storages: Mapping[Value, Storage],
         constants: Callable[[Node], Storage],
@@ -119,7 +119,7 @@ class Evaluator:
         return inline
 
 
-def apply_scalar(recorder: Recorder, node: Node, operands: Sequence[Var]) -> Var:
+def apply_scalar(recorder: KernelRecorder, node: Node, operands: Sequence[Var]) -> Var:
     """The op's scalar body on scalars: 16-bit floats are widened before it and the result is rounded once."""
     scalar: Callable[..., Any] | None = node.op.scalar
     assert scalar is not None
@@ -156,7 +156,7 @@ def _constant_at(values: Evaluator, node: Node, output: int, index: Index, mask:
     return values.recorder.load(values.constants(node), offset(index, node.output.shape), mask)
 
 
-def converted(recorder: Recorder, number: Var, dtype: DType) -> Var:
+def converted(recorder: KernelRecorder, number: Var, dtype: DType) -> Var:
     """An int64 scalar in another dtype; 16-bit floats by way of float32."""
     ops = ScalarOps(recorder, number.dtype)
     return ops.cast(ops.cast(number, dtypes.float32) if dtype in HALF else number, dtype)

@@ -26,7 +26,7 @@ from jitgraph.runtime.loader.abi import (
 from jitgraph.runtime.loader.archive import MANIFEST, WEIGHTS
 from jitgraph.runtime.loader.arguments import address_of, is_dense
 from jitgraph.runtime.loader.artifact import FORMAT, FORMAT_VERSION, MAX_GRAPH_BYTES, Artifact
-from jitgraph.runtime.loader.calls import Plan
+from jitgraph.runtime.loader.calls import ShapePlan
 from jitgraph.runtime.loader.cpu import cpu_flags, cpu_levels, lacking
 from jitgraph.runtime.loader.dtypes import Array, dtype_named
 from jitgraph.runtime.loader.entry import Entry
@@ -39,7 +39,7 @@ from jitgraph.runtime.loader.pool import processors, thread_count
 from jitgraph.runtime.loader.prints import PRINT_STYLES, Print, PrintOperand, print_text, tensor_text
 from jitgraph.runtime.loader.signatures import Check, Signature
 from jitgraph.runtime.loader.sizes import Constraint, Expression
-from jitgraph.runtime.loader.specs import StateSpec, TensorSpec, default_of
+from jitgraph.runtime.loader.specs import StateSpec, ValueSpec, default_of
 from jitgraph.runtime.loader.weights import read_safetensors
 
 __all__ = [
@@ -80,14 +80,14 @@ __all__ = [
     "JitgraphError",
     "LoadError",
     "Model",
-    "Plan",
     "PoolState",
     "Print",
     "PrintOperand",
     "Runtime",
+    "ShapePlan",
     "Signature",
     "StateSpec",
-    "TensorSpec",
+    "ValueSpec",
     "address_of",
     "cpu_flags",
     "cpu_levels",

@@ -11,12 +11,12 @@ import numpy as np
 
 from jitgraph.runtime.loader.dtypes import Array
 from jitgraph.runtime.loader.errors import ArgumentError
-from jitgraph.runtime.loader.specs import TensorSpec
+from jitgraph.runtime.loader.specs import ValueSpec
 
 _SCALAR_KINDS: Final = {"b": "b", "u": "iub", "i": "iub", "f": "fiub", "V": "fiub"}
 
 
-def as_array(value: Any, spec: TensorSpec, dtype: np.dtype[Any], where: str) -> Array:
+def as_array(value: Any, spec: ValueSpec, dtype: np.dtype[Any], where: str) -> Array:
     """``value`` as a dense, aligned array of ``dtype``: borrowed where it is one already, else copied."""
     if not isinstance(value, np.ndarray):
         value = _converted(value, spec, dtype, where)
@@ -35,7 +35,7 @@ def as_array(value: Any, spec: TensorSpec, dtype: np.dtype[Any], where: str) -> 
     return array
 
 
-def _converted(value: Any, spec: TensorSpec, dtype: np.dtype[Any], where: str) -> Array:
+def _converted(value: Any, spec: ValueSpec, dtype: np.dtype[Any], where: str) -> Array:
     """A Python scalar, a nested list or a DLPack tensor as an array; no value may change on the way."""
     if isinstance(value, np.generic):
         scalar: Array = np.array(value)

@@ -19,7 +19,7 @@ from jitgraph.runtime.loader.sizes import INT64_MAX, Expression
 from jitgraph.runtime.loader.specs import Size
 
 
-class Plan(NamedTuple):
+class ShapePlan(NamedTuple):
     """What one set of argument shapes leads to."""
 
     dims: ctypes.Array[ctypes.c_int64]
@@ -36,7 +36,7 @@ MOST_ARENA: Final = 4 << 20
 """Bytes of an arena that waits for the next call of the same code; larger ones serve other code meanwhile."""
 
 
-class CallRecord:
+class CallState:
     """A Call with its arena, reused from call to call."""
 
     __slots__ = ("address", "arena", "capacity", "error", "printer", "record")

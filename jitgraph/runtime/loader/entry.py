@@ -27,7 +27,7 @@ from jitgraph.runtime.loader.abi import (
     function_address,
 )
 from jitgraph.runtime.loader.arguments import READY_FLAGS, address_of, as_array, overlapping
-from jitgraph.runtime.loader.calls import MOST_ARENA, CallRecord, Plan, Printer, because_of, bytes_of, parsed_sizes
+from jitgraph.runtime.loader.calls import MOST_ARENA, CallState, Printer, ShapePlan, because_of, bytes_of, parsed_sizes
 from jitgraph.runtime.loader.dtypes import Array, dtype_named
 from jitgraph.runtime.loader.errors import CHECK_KINDS, ArgumentError, JitgraphError
 from jitgraph.runtime.loader.guarded import CallbackFunction, guarded_callback
@@ -36,7 +36,7 @@ from jitgraph.runtime.loader.image import Image
 from jitgraph.runtime.loader.memory import allocator
 from jitgraph.runtime.loader.signatures import Signature, rebuild
 from jitgraph.runtime.loader.sizes import Constraint
-from jitgraph.runtime.loader.specs import TensorSpec, default_of
+from jitgraph.runtime.loader.specs import ValueSpec, default_of
 
 _MAX_PLANS: Final = 256
 
@@ -68,8 +68,8 @@ class Entry:
         self._constraints = tuple(Constraint(text) for text in signature.constraints)
         self.pack = struct.Struct(f"{len(self._specs) + len(self._outputs)}P").pack
         """``buffers`` of the ABI from the addresses of parameters and outputs."""
-        self._plans: dict[tuple[tuple[int, ...], ...], Plan] = {}
-        self._free: list[CallRecord] = []
+        self._plans: dict[tuple[tuple[int, ...], ...], ShapePlan] = {}
+        self._free: list[CallState] = []
         self._structure = signature.structure
         if self._structure is None:
             self._structure = signature.default_structure()
@@ -126,7 +126,7 @@ class Entry:
         self.call(plan, self.pack(*map(address_of, arrays), *map(address_of, results)))
         return results
 
-    def plan(self, shapes: tuple[tuple[int, ...], ...]) -> Plan:
+    def plan(self, shapes: tuple[tuple[int, ...], ...]) -> ShapePlan:
         """What parameters of these shapes lead to; ArgumentError where they do not fit the signature."""
         return self._plans.get(shapes) or self._planned(shapes)
 
@@ -159,7 +159,7 @@ class Entry:
             raise ArgumentError(f"{self.signature.name}: the workspace for the sizes {dims} leaves 64 bits")
         return arena
 
-    def _planned(self, shapes: tuple[tuple[int, ...], ...]) -> Plan:
+    def _planned(self, shapes: tuple[tuple[int, ...], ...]) -> ShapePlan:
         dims = self._bind(shapes)
         outputs = []
         for spec, dtype, sizes in self._outputs:
@@ -171,7 +171,7 @@ class Entry:
         arena = self.arena_bytes(dims)
         if len(self._plans) >= _MAX_PLANS:
             self._plans.clear()
-        plan = self._plans[shapes] = Plan(vector, ctypes.addressof(vector), tuple(outputs), arena)
+        plan = self._plans[shapes] = ShapePlan(vector, ctypes.addressof(vector), tuple(outputs), arena)
         return plan
 
     def _bind(self, shapes: tuple[tuple[int, ...], ...]) -> dict[str, int]:
@@ -205,7 +205,7 @@ class Entry:
                 raise ArgumentError(f"{name}: the sizes must satisfy {constraint.text}{because}")
         return dims
 
-    def call(self, plan: Plan, buffers: bytes) -> None:
+    def call(self, plan: ShapePlan, buffers: bytes) -> None:
         """Enter the native code with the packed addresses of parameters and outputs; raise what it reports.
 
         Nothing is checked: the caller knows that dtypes and the plan's shapes fit, that parameters are dense, outputs
@@ -222,7 +222,7 @@ class Entry:
         try:
             call = self._free.pop()
         except IndexError:
-            call = CallRecord()
+            call = CallState()
         try:
             call.prepare(plan.arena_bytes)
             if self._prints:
@@ -236,7 +236,7 @@ class Entry:
                 call.settle()
             self._free.append(call)
 
-    def _fail(self, code: int, call: CallRecord) -> None:
+    def _fail(self, code: int, call: CallState) -> None:
         name = self.signature.name
         error = call.record.error
         if (raised := self.runtime.signals.raised()) is not None:
@@ -264,5 +264,5 @@ class Entry:
         raise JitgraphError(f"{name}: the compiled code returned {code} ({meaning}), check {error.check_id}")
 
 
-def _listed(specs: Sequence[TensorSpec]) -> str:
+def _listed(specs: Sequence[ValueSpec]) -> str:
     return ", ".join(map(str, specs))

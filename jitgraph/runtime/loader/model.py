@@ -17,7 +17,7 @@ from jitgraph.runtime.loader.entry import Entry
 from jitgraph.runtime.loader.errors import ArgumentError, LoadError
 from jitgraph.runtime.loader.host import Runtime
 from jitgraph.runtime.loader.image import Image
-from jitgraph.runtime.loader.specs import StateSpec, TensorSpec
+from jitgraph.runtime.loader.specs import StateSpec, ValueSpec
 
 
 class Model:
@@ -45,12 +45,12 @@ class Model:
         self._default = "forward" if "forward" in self._entries else next(iter(self._entries))
 
     @property
-    def inputs(self) -> tuple[TensorSpec, ...]:
+    def inputs(self) -> tuple[ValueSpec, ...]:
         """What the main entry takes."""
         return self._entries[self._default].signature.inputs
 
     @property
-    def outputs(self) -> tuple[TensorSpec, ...]:
+    def outputs(self) -> tuple[ValueSpec, ...]:
         """What the main entry gives, without what it writes back to the state."""
         signature = self._entries[self._default].signature
         written = {output for output, _ in signature.writes}

@@ -12,7 +12,7 @@ import numpy as np
 from jitgraph.runtime.loader.dtypes import Array, dtype_named
 from jitgraph.runtime.loader.errors import LoadError
 from jitgraph.runtime.loader.json_objects import Json, get_typed
-from jitgraph.runtime.loader.specs import TensorSpec
+from jitgraph.runtime.loader.specs import ValueSpec
 
 PRINT_STYLES: Final = ("array", "tensor", "leaf", "number")
 """How an operand of a print looks: as NumPy prints it, as a tensor does, as a tensor that requires a gradient does, as
@@ -24,7 +24,7 @@ _MAX_FORM: Final = 64
 
 
 @dataclass(frozen=True)
-class PrintOperand(TensorSpec):
+class PrintOperand(ValueSpec):
     """A tensor that is printed: ``conversion`` and ``form`` are what stands in braces, as in ``{!r:>20}``."""
 
     style: str = "array"
@@ -38,7 +38,7 @@ class PrintOperand(TensorSpec):
     @staticmethod
     def from_json(source: Json, where: str) -> PrintOperand:
         """Read what ``to_json`` gave; LoadError where it is malformed."""
-        plain = TensorSpec.from_json(source, where)
+        plain = ValueSpec.from_json(source, where)
         style, conversion, form = (get_typed(source, key, str, where) for key in ("style", "conversion", "form"))
         return PrintOperand(plain.name, plain.dtype, plain.shape, style=style, conversion=conversion, form=form)
 

@@ -11,7 +11,7 @@ from jitgraph.runtime.loader.errors import CHECK_KINDS, LoadError
 from jitgraph.runtime.loader.json_objects import Json, get_typed
 from jitgraph.runtime.loader.prints import Print
 from jitgraph.runtime.loader.sizes import INT64_MAX, MAX_RANK, Constraint, Expression
-from jitgraph.runtime.loader.specs import Size, StateSpec, TensorSpec
+from jitgraph.runtime.loader.specs import Size, StateSpec, ValueSpec
 
 Template: TypeAlias = Any
 """Structure of a result in JSON: an int is an output's index, None is None, ``{"tuple": [...]}``, ``{"list": [...]}``,
@@ -31,8 +31,8 @@ class Check:
 class Signature:
     """What an entry takes and gives: the contract between a graph, its native code and its caller."""
 
-    inputs: tuple[TensorSpec, ...]
-    outputs: tuple[TensorSpec, ...]
+    inputs: tuple[ValueSpec, ...]
+    outputs: tuple[ValueSpec, ...]
     state: tuple[StateSpec, ...] = ()
     writes: tuple[tuple[int, int], ...] = ()  # (output, state): written back to the state after success
     aliases: tuple[tuple[int, int], ...] = ()  # (output, input or state in ABI order): may share an address
@@ -48,7 +48,7 @@ class Signature:
         _verify_signature(self)
 
     @property
-    def parameters(self) -> tuple[TensorSpec, ...]:
+    def parameters(self) -> tuple[ValueSpec, ...]:
         """The inputs of the ABI: the user's, then the state."""
         return (*self.inputs, *self.state)
 
@@ -94,8 +94,8 @@ class Signature:
             return ((spec, f"{where}, {key} {i}") for i, spec in enumerate(get_typed(source, key, list, where)))
 
         return Signature(
-            inputs=tuple(TensorSpec.from_json(*spec) for spec in specs("inputs")),
-            outputs=tuple(TensorSpec.from_json(*spec) for spec in specs("outputs")),
+            inputs=tuple(ValueSpec.from_json(*spec) for spec in specs("inputs")),
+            outputs=tuple(ValueSpec.from_json(*spec) for spec in specs("outputs")),
             state=tuple(StateSpec.from_json(*spec) for spec in specs("state")),
             writes=pairs("writes"),
             aliases=pairs("aliases"),
@@ -169,7 +169,7 @@ def _verify_signature(signature: Signature) -> None:
         verify_template(signature.structure, len(signature.outputs), where)
 
 
-def _type_of(spec: TensorSpec) -> tuple[str, tuple[Size, ...]]:
+def _type_of(spec: ValueSpec) -> tuple[str, tuple[Size, ...]]:
     return spec.dtype, spec.shape
 
 

@@ -17,7 +17,7 @@ Size: TypeAlias = "int | str"
 
 
 @dataclass(frozen=True)
-class TensorSpec:
+class ValueSpec:
     """A named tensor: ``shape`` holds ints and expression texts. ``default`` is the value of a 0-d input left out."""
 
     name: str
@@ -34,7 +34,7 @@ class TensorSpec:
         return plain if self.default is None else {**plain, "default": self.default}
 
     @staticmethod
-    def from_json(source: Json, where: str) -> TensorSpec:
+    def from_json(source: Json, where: str) -> ValueSpec:
         """Read what ``to_json`` gave; LoadError where it is malformed."""
         name = get_typed(source, "name", str, where)
         shape = get_typed(source, "shape", list, where)
@@ -45,11 +45,11 @@ class TensorSpec:
         dtype = get_typed(source, "dtype", str, where)
         if default is not None and dtype in DTYPE_NAMES and not _holds(dtype, default):
             raise LoadError(f"{where}: {name!r} has a default that {dtype} cannot hold")
-        return TensorSpec(name, dtype, tuple(shape), default)
+        return ValueSpec(name, dtype, tuple(shape), default)
 
 
 @dataclass(frozen=True)
-class StateSpec(TensorSpec):
+class StateSpec(ValueSpec):
     """A tensor of the model's own state, kept in the weights under ``key``."""
 
     key: str = ""
@@ -61,7 +61,7 @@ class StateSpec(TensorSpec):
     @staticmethod
     def from_json(source: Json, where: str) -> StateSpec:
         """Read what ``to_json`` gave; LoadError where it is malformed."""
-        plain = TensorSpec.from_json(source, where)
+        plain = ValueSpec.from_json(source, where)
         return StateSpec(plain.name, plain.dtype, plain.shape, key=get_typed(source, "key", str, where))
 
 
@@ -75,7 +75,7 @@ def _holds(dtype: str, value: bool | int | float) -> bool:
     return not isinstance(value, float) and bool(bounds.min <= value <= min(bounds.max, INT64_MAX))
 
 
-def default_of(spec: TensorSpec) -> Array:
+def default_of(spec: ValueSpec) -> Array:
     """The value of an input that has a default, as a 0-d array of its dtype, rounded where the dtype has to."""
     with np.errstate(over="ignore"):
         if spec.dtype != "bfloat16":

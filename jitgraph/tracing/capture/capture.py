@@ -25,7 +25,7 @@ from jitgraph.runtime import collector
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import known_answers
 from jitgraph.tracing.capture.calls import Calls
-from jitgraph.tracing.capture.events import FAILED, Activation, Finish, Site, follow
+from jitgraph.tracing.capture.events import FAILED, Activation, Finish, InstructionSite, follow
 from jitgraph.tracing.capture.followed import STAGING, is_followed, is_library_module, original_of
 from jitgraph.tracing.capture.kinds import SIMPLE, is_a, may_change
 from jitgraph.tracing.capture.layout import cell_of
@@ -168,7 +168,7 @@ class Capture(Calls):
 
     # --- names ------------------------------------------------------------------------------------------------------
 
-    def global_(self, view: Activation, site: Site, mapping: Any) -> Finish | None:
+    def global_(self, view: Activation, site: InstructionSite, mapping: Any) -> Finish | None:
         name, frame = site.value, view.frame
         names = frame.f_globals
         if mapping is not None and mapping is not names and name in mapping:
@@ -193,7 +193,7 @@ class Capture(Calls):
         self.keep(Place("item", known, name, f"builtins.{name}"), value)
         return None
 
-    def cell(self, view: Activation, site: Site, mapping: Any) -> Finish | None:
+    def cell(self, view: Activation, site: InstructionSite, mapping: Any) -> Finish | None:
         name = site.value
         if mapping is not None and name in mapping:
             return None
@@ -213,19 +213,19 @@ class Capture(Calls):
         cell = cell_of(view.function, name)
         return cell if id(cell) in self._cells else None
 
-    def store_global(self, view: Activation, site: Site, mapping: Any) -> None:
+    def store_global(self, view: Activation, site: InstructionSite, mapping: Any) -> None:
         if id(mapping) in self.steady and is_a(mapping, dict):
             self._view, self._site = view, site
             self.note_write(Place("item", mapping, site.value, site.value), mapping.get(site.value, MISSING))
 
-    def store_cell(self, view: Activation, site: Site) -> None:
+    def store_cell(self, view: Activation, site: InstructionSite) -> None:
         cell = self._cell(view, site.value)
         if cell is not None:
             self._view, self._site = view, site
             place = Place("cell", cell, None, site.value)
             self.note_write(place, place.get_or(MISSING))
 
-    def imported(self, view: Activation, site: Site, module: Any) -> None:
+    def imported(self, view: Activation, site: InstructionSite, module: Any) -> None:
         self._view, self._site = view, site
         name = getattr(module, "__name__", None)
         if is_a(module, types.ModuleType) and isinstance(name, str):
@@ -233,7 +233,7 @@ class Capture(Calls):
             if not view.in_package and not is_library_module(name) and sys.modules.get(name) is module:
                 self.keep(Place("item", sys.modules, name, f"sys.modules[{name!r}]"), module)
 
-    def all_names(self, view: Activation, site: Site, module: Any) -> None:
+    def all_names(self, view: Activation, site: InstructionSite, module: Any) -> None:
         self._view, self._site = view, site
         if is_a(module, types.ModuleType) and not is_library_module(module.__name__):
             self.settle(vars(module), module.__name__)
@@ -241,35 +241,35 @@ class Capture(Calls):
 
     # --- attributes and items ---------------------------------------------------------------------------------------
 
-    def attribute(self, view: Activation, site: Site, owner: Any, name: str) -> Finish | None:
+    def attribute(self, view: Activation, site: InstructionSite, owner: Any, name: str) -> Finish | None:
         if type(owner) in SIMPLE:
             return None
         self._view, self._site = view, site
         return self.look_up(owner, name)
 
-    def inherited(self, view: Activation, site: Site, kind: Any, owner: Any, name: str) -> Finish | None:
+    def inherited(self, view: Activation, site: InstructionSite, kind: Any, owner: Any, name: str) -> Finish | None:
         self._view, self._site = view, site
         return self.inherit(kind, owner, name)
 
-    def item(self, view: Activation, site: Site, owner: Any, key: Any) -> Finish | None:
+    def item(self, view: Activation, site: InstructionSite, owner: Any, key: Any) -> Finish | None:
         if type(owner) in SIMPLE or is_a(owner, Tensor):
             return None
         self._view, self._site = view, site
         return self.read_item(owner, key)
 
-    def iterate(self, view: Activation, site: Site, owner: Any) -> None:
+    def iterate(self, view: Activation, site: InstructionSite, owner: Any) -> None:
         if type(owner) not in SIMPLE and not is_a(owner, Tensor):
             self._view, self._site = view, site
             self.iteration(owner)
 
-    def advance(self, view: Activation, site: Site, iterator: Any) -> None:
+    def advance(self, view: Activation, site: InstructionSite, iterator: Any) -> None:
         if self.is_steady(iterator) or may_change(type(iterator)):
             self._view, self._site = view, site
             self.advancing(iterator)
 
     # --- operators --------------------------------------------------------------------------------------------------
 
-    def operate(self, view: Activation, site: Site, operation: str, operands: Sequence[Any]) -> None:
+    def operate(self, view: Activation, site: InstructionSite, operation: str, operands: Sequence[Any]) -> None:
         for operand in operands:
             if type(operand) not in SIMPLE and (type(operand) is not Tensor or operation in _OF_TENSORS):
                 self._view, self._site = view, site
@@ -287,7 +287,9 @@ class Capture(Calls):
 
     # --- patterns ---------------------------------------------------------------------------------------------------
 
-    def match_class(self, view: Activation, site: Site, subject: Any, kind: Any, names: Sequence[str]) -> Finish | None:
+    def match_class(
+        self, view: Activation, site: InstructionSite, subject: Any, kind: Any, names: Sequence[str]
+    ) -> Finish | None:
         self._view, self._site = view, site
         if not is_a(kind, type):
             return None
@@ -300,7 +302,7 @@ class Capture(Calls):
             self.look_up(subject, name)
         return finish
 
-    def match_keys(self, view: Activation, site: Site, subject: Any, keys: Any) -> None:
+    def match_keys(self, view: Activation, site: InstructionSite, subject: Any, keys: Any) -> None:
         self._view, self._site = view, site
         for key in keys:
             self.read_item(subject, key, plainly=True)
@@ -308,7 +310,7 @@ class Capture(Calls):
     # --- calls ------------------------------------------------------------------------------------------------------
 
     def called(
-        self, view: Activation, site: Site, function: Any, arguments: Sequence[Any], names: Sequence[str]
+        self, view: Activation, site: InstructionSite, function: Any, arguments: Sequence[Any], names: Sequence[str]
     ) -> Finish | None:
         self._view, self._site = view, site
         found = self._stands_for.get(id(function))
@@ -344,7 +346,7 @@ class Capture(Calls):
             self._made[id(made)] = made
 
     def call_unpacked(
-        self, view: Activation, site: Site, function: Any, arguments: Any, keywords: Any
+        self, view: Activation, site: InstructionSite, function: Any, arguments: Any, keywords: Any
     ) -> Finish | None:
         self._view, self._site = view, site
         if not is_a(arguments, tuple):
@@ -359,18 +361,18 @@ class Capture(Calls):
             return self.called(view, site, function, (*arguments, *keywords.values()), tuple(keywords))
         return self.called(view, site, function, arguments, ())
 
-    def raised(self, view: Activation, site: Site, error: Any) -> None:
+    def raised(self, view: Activation, site: InstructionSite, error: Any) -> None:
         if is_a(error, type) and may_change(error):
             self._view, self._site = view, site
             self.call_of(error, (), ())
 
     # --- writes -----------------------------------------------------------------------------------------------------
 
-    def store_attribute(self, view: Activation, site: Site, owner: Any, name: str) -> None:
+    def store_attribute(self, view: Activation, site: InstructionSite, owner: Any, name: str) -> None:
         self._view, self._site = view, site
         self.sets_attribute(owner, name, removes=site.name == "DELETE_ATTR")
 
-    def store_item(self, view: Activation, site: Site, owner: Any, key: Any) -> None:
+    def store_item(self, view: Activation, site: InstructionSite, owner: Any, key: Any) -> None:
         self._view, self._site = view, site
         self.set_item(owner, key, removes=site.name.startswith("DELETE"))
 

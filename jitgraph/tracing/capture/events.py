@@ -30,7 +30,7 @@ NULL: Final[Any] = type("Null", (), {"__repr__": lambda self: "NULL"})()
 
 Finish: TypeAlias = Callable[["Activation | None"], None]
 FAILED: Final = None
-Handler: TypeAlias = Callable[["Sink", "Activation", "Site"], "Finish | None"]
+Handler: TypeAlias = Callable[["Sink", "Activation", "InstructionSite"], "Finish | None"]
 HANDLERS: Final[dict[str, Handler]] = {}
 """The handler of each instruction that has one; ``handlers.py`` fills it in."""
 
@@ -42,7 +42,7 @@ _ANSWERS_TO_C: Final = frozenset(
 )  # methods of which Python takes no stand-in for a number
 
 
-class Site(NamedTuple):
+class InstructionSite(NamedTuple):
     """One instruction: ``value`` is what its argument means, ``names`` are those of a call's keywords."""
 
     name: str
@@ -57,7 +57,7 @@ class Site(NamedTuple):
 class Table(NamedTuple):
     """What is known of a code object."""
 
-    sites: dict[int, Site]
+    sites: dict[int, InstructionSite]
     depths: dict[int, int]
     slots: int
     in_package: bool
@@ -68,7 +68,7 @@ def table_of(code: CodeType) -> Table:
     """The instructions of ``code`` that have handlers, by the offset at which a frame stops before them."""
     instructions = list(dis.get_instructions(code))
     known = depths(code, instructions)
-    sites: dict[int, Site] = {}
+    sites: dict[int, InstructionSite] = {}
     names: tuple[str, ...] = ()
     line, prefix = code.co_firstlineno, None
     last: Any = None
@@ -92,7 +92,9 @@ def table_of(code: CodeType) -> Table:
             names = last  # the constant that was loaded for it
         last = instruction.argval
         if (handler := HANDLERS.get(name)) is not None and (depth := known.get(instruction.offset)) is not None:
-            sites[offset] = Site(name, instruction.arg or 0, _meaning(instruction), names, line, depth, handler)
+            sites[offset] = InstructionSite(
+                name, instruction.arg or 0, _meaning(instruction), names, line, depth, handler
+            )
         if name in ("CALL", "CALL_KW", "CALL_FUNCTION_EX"):
             names = ()
     return Table(sites, known, slots_of(code), code.co_filename.startswith(PACKAGE))

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
-from jitgraph.tracing.capture.events import FAILED, HANDLERS, NULL, Activation, Finish, Handler, Site
+from jitgraph.tracing.capture.events import FAILED, HANDLERS, NULL, Activation, Finish, Handler, InstructionSite
 from jitgraph.tracing.capture.sink import Sink
 
 __all__ = ["HANDLERS"]
@@ -36,52 +36,52 @@ def _has_namespace(view: Activation) -> bool:
 
 
 @_handles("LOAD_GLOBAL")
-def _global(sink: Sink, view: Activation, site: Site) -> Finish | None:
+def _global(sink: Sink, view: Activation, site: InstructionSite) -> Finish | None:
     return sink.global_(view, site, None)
 
 
 @_handles("LOAD_NAME")
-def _name(sink: Sink, view: Activation, site: Site) -> Finish | None:
+def _name(sink: Sink, view: Activation, site: InstructionSite) -> Finish | None:
     return sink.global_(view, site, view.frame.f_locals if _has_namespace(view) else None)
 
 
 @_handles("LOAD_FROM_DICT_OR_GLOBALS")
-def _name_or_global(sink: Sink, view: Activation, site: Site) -> Finish | None:
+def _name_or_global(sink: Sink, view: Activation, site: InstructionSite) -> Finish | None:
     return sink.global_(view, site, view.at(-1))
 
 
 @_handles("LOAD_DEREF")
-def _cell(sink: Sink, view: Activation, site: Site) -> Finish | None:
+def _cell(sink: Sink, view: Activation, site: InstructionSite) -> Finish | None:
     return sink.cell(view, site, None)
 
 
 @_handles("LOAD_CLASSDEREF")
-def _name_or_cell(sink: Sink, view: Activation, site: Site) -> Finish | None:
+def _name_or_cell(sink: Sink, view: Activation, site: InstructionSite) -> Finish | None:
     return sink.cell(view, site, view.frame.f_locals)
 
 
 @_handles("LOAD_FROM_DICT_OR_DEREF")
-def _entry_or_cell(sink: Sink, view: Activation, site: Site) -> Finish | None:
+def _entry_or_cell(sink: Sink, view: Activation, site: InstructionSite) -> Finish | None:
     return sink.cell(view, site, view.at(-1))
 
 
 @_handles("STORE_GLOBAL", "DELETE_GLOBAL")
-def _store_global(sink: Sink, view: Activation, site: Site) -> None:
+def _store_global(sink: Sink, view: Activation, site: InstructionSite) -> None:
     sink.store_global(view, site, view.frame.f_globals)
 
 
 @_handles("STORE_NAME", "DELETE_NAME")
-def _store_name(sink: Sink, view: Activation, site: Site) -> None:
+def _store_name(sink: Sink, view: Activation, site: InstructionSite) -> None:
     sink.store_global(view, site, view.frame.f_locals)
 
 
 @_handles("STORE_DEREF", "DELETE_DEREF")
-def _store_cell(sink: Sink, view: Activation, site: Site) -> None:
+def _store_cell(sink: Sink, view: Activation, site: InstructionSite) -> None:
     sink.store_cell(view, site)
 
 
 @_handles("IMPORT_NAME")
-def _import(sink: Sink, view: Activation, site: Site) -> Finish | None:
+def _import(sink: Sink, view: Activation, site: InstructionSite) -> Finish | None:
     def finish(after: Activation | None) -> None:
         if after is not FAILED:
             sink.imported(after, site, after.at(-1))
@@ -90,12 +90,12 @@ def _import(sink: Sink, view: Activation, site: Site) -> Finish | None:
 
 
 @_handles("IMPORT_FROM")
-def _import_from(sink: Sink, view: Activation, site: Site) -> Finish | None:
+def _import_from(sink: Sink, view: Activation, site: InstructionSite) -> Finish | None:
     return sink.attribute(view, site, view.at(-1), site.value)
 
 
 @_handles("IMPORT_STAR")
-def _import_star(sink: Sink, view: Activation, site: Site) -> None:
+def _import_star(sink: Sink, view: Activation, site: InstructionSite) -> None:
     sink.all_names(view, site, view.at(-1))
 
 
@@ -103,12 +103,12 @@ def _import_star(sink: Sink, view: Activation, site: Site) -> None:
 
 
 @_handles("LOAD_ATTR", "LOAD_METHOD")
-def _attribute(sink: Sink, view: Activation, site: Site) -> Finish | None:
+def _attribute(sink: Sink, view: Activation, site: InstructionSite) -> Finish | None:
     return sink.attribute(view, site, view.at(-1), site.value)
 
 
 @_handles("LOAD_SUPER_ATTR")
-def _super_attribute(sink: Sink, view: Activation, site: Site) -> Finish | None:
+def _super_attribute(sink: Sink, view: Activation, site: InstructionSite) -> Finish | None:
     function, kind, owner = view.at(-3), view.at(-2), view.at(-1)
     if view.same(function, builtins.super):
         return sink.inherited(view, site, kind, owner, site.value)
@@ -116,27 +116,27 @@ def _super_attribute(sink: Sink, view: Activation, site: Site) -> Finish | None:
 
 
 @_handles("STORE_ATTR", "DELETE_ATTR")
-def _store_attribute(sink: Sink, view: Activation, site: Site) -> None:
+def _store_attribute(sink: Sink, view: Activation, site: InstructionSite) -> None:
     sink.store_attribute(view, site, view.at(-1), site.value)
 
 
 @_handles("BINARY_SUBSCR")
-def _item(sink: Sink, view: Activation, site: Site) -> Finish | None:
+def _item(sink: Sink, view: Activation, site: InstructionSite) -> Finish | None:
     return sink.item(view, site, view.at(-2), view.at(-1))
 
 
 @_handles("BINARY_SLICE")
-def _slice(sink: Sink, view: Activation, site: Site) -> Finish | None:
+def _slice(sink: Sink, view: Activation, site: InstructionSite) -> Finish | None:
     return sink.item(view, site, view.at(-3), slice(view.at(-2), view.at(-1)))
 
 
 @_handles("STORE_SUBSCR", "DELETE_SUBSCR")
-def _store_item(sink: Sink, view: Activation, site: Site) -> None:
+def _store_item(sink: Sink, view: Activation, site: InstructionSite) -> None:
     sink.store_item(view, site, view.at(-2), view.at(-1))
 
 
 @_handles("STORE_SLICE")
-def _store_slice(sink: Sink, view: Activation, site: Site) -> None:
+def _store_slice(sink: Sink, view: Activation, site: InstructionSite) -> None:
     sink.store_item(view, site, view.at(-3), slice(view.at(-2), view.at(-1)))
 
 
@@ -144,22 +144,22 @@ def _store_slice(sink: Sink, view: Activation, site: Site) -> None:
 
 
 @_handles("GET_ITER", "GET_YIELD_FROM_ITER", "UNPACK_SEQUENCE", "UNPACK_EX", "LIST_EXTEND", "SET_UPDATE")
-def _iterate(sink: Sink, view: Activation, site: Site) -> None:
+def _iterate(sink: Sink, view: Activation, site: InstructionSite) -> None:
     sink.iterate(view, site, view.at(-1))
 
 
 @_handles("DICT_UPDATE", "DICT_MERGE")
-def _merge(sink: Sink, view: Activation, site: Site) -> None:
+def _merge(sink: Sink, view: Activation, site: InstructionSite) -> None:
     sink.operate(view, site, "mapping", (view.at(-1),))
 
 
 @_handles("FOR_ITER")
-def _next(sink: Sink, view: Activation, site: Site) -> None:
+def _next(sink: Sink, view: Activation, site: InstructionSite) -> None:
     sink.advance(view, site, view.at(-1))
 
 
 @_handles("SEND")
-def _send(sink: Sink, view: Activation, site: Site) -> None:
+def _send(sink: Sink, view: Activation, site: InstructionSite) -> None:
     sink.advance(view, site, view.at(-2))
 
 
@@ -167,23 +167,23 @@ def _send(sink: Sink, view: Activation, site: Site) -> None:
 
 
 @_handles("BINARY_OP", "COMPARE_OP")
-def _binary(sink: Sink, view: Activation, site: Site) -> None:
+def _binary(sink: Sink, view: Activation, site: InstructionSite) -> None:
     sink.operate(view, site, site.value, (view.at(-2), view.at(-1)))
 
 
 @_handles("IS_OP")
-def _is(sink: Sink, view: Activation, site: Site) -> None:
+def _is(sink: Sink, view: Activation, site: InstructionSite) -> None:
     sink.operate(view, site, "is", (view.at(-2), view.at(-1)))
 
 
 @_handles("CONTAINS_OP")
-def _contains(sink: Sink, view: Activation, site: Site) -> None:
+def _contains(sink: Sink, view: Activation, site: InstructionSite) -> None:
     sink.operate(view, site, "in", (view.at(-2), view.at(-1)))
 
 
 def _of_top(operation: str, *names: str) -> None:
     @_handles(*names)
-    def handler(sink: Sink, view: Activation, site: Site) -> None:
+    def handler(sink: Sink, view: Activation, site: InstructionSite) -> None:
         sink.operate(view, site, operation, (view.at(-1),))
 
 
@@ -207,7 +207,7 @@ _of_top("async with", "BEFORE_ASYNC_WITH")
 
 
 @_handles("CALL_INTRINSIC_1")
-def _intrinsic(sink: Sink, view: Activation, site: Site) -> None:
+def _intrinsic(sink: Sink, view: Activation, site: InstructionSite) -> None:
     if site.argument == _UNARY_POSITIVE:
         sink.operate(view, site, "pos", (view.at(-1),))
     elif site.argument == _IMPORT_STAR:
@@ -215,35 +215,35 @@ def _intrinsic(sink: Sink, view: Activation, site: Site) -> None:
 
 
 @_handles("FORMAT_WITH_SPEC")
-def _format_with_spec(sink: Sink, view: Activation, site: Site) -> None:
+def _format_with_spec(sink: Sink, view: Activation, site: InstructionSite) -> None:
     sink.operate(view, site, "format", (view.at(-2),))
 
 
 @_handles("FORMAT_VALUE")
-def _format(sink: Sink, view: Activation, site: Site) -> None:
+def _format(sink: Sink, view: Activation, site: InstructionSite) -> None:
     value = view.at(-2) if site.argument & 4 else view.at(-1)
     sink.operate(view, site, ("format", "str", "repr", "repr")[site.argument & 3], (value,))
 
 
 @_handles("CONVERT_VALUE")
-def _convert(sink: Sink, view: Activation, site: Site) -> None:
+def _convert(sink: Sink, view: Activation, site: InstructionSite) -> None:
     sink.operate(view, site, "str" if site.argument == 1 else "repr", (view.at(-1),))
 
 
 @_handles("BUILD_SET")
-def _set(sink: Sink, view: Activation, site: Site) -> None:
+def _set(sink: Sink, view: Activation, site: InstructionSite) -> None:
     for index in range(-site.argument, 0):
         sink.operate(view, site, "hash", (view.at(index),))
 
 
 @_handles("BUILD_MAP")
-def _map(sink: Sink, view: Activation, site: Site) -> None:
+def _map(sink: Sink, view: Activation, site: InstructionSite) -> None:
     for index in range(-2 * site.argument, 0, 2):
         sink.operate(view, site, "hash", (view.at(index),))
 
 
 @_handles("MAP_ADD")
-def _map_entry(sink: Sink, view: Activation, site: Site) -> None:
+def _map_entry(sink: Sink, view: Activation, site: InstructionSite) -> None:
     sink.operate(view, site, "hash", (view.at(-2),))
 
 
@@ -251,12 +251,12 @@ def _map_entry(sink: Sink, view: Activation, site: Site) -> None:
 
 
 @_handles("MATCH_CLASS")
-def _match_class(sink: Sink, view: Activation, site: Site) -> Finish | None:
+def _match_class(sink: Sink, view: Activation, site: InstructionSite) -> Finish | None:
     return sink.match_class(view, site, view.at(-3), view.at(-2), view.at(-1))
 
 
 @_handles("MATCH_KEYS")
-def _match_keys(sink: Sink, view: Activation, site: Site) -> None:
+def _match_keys(sink: Sink, view: Activation, site: InstructionSite) -> None:
     sink.match_keys(view, site, view.at(-2), view.at(-1))
 
 
@@ -264,7 +264,7 @@ def _match_keys(sink: Sink, view: Activation, site: Site) -> None:
 
 
 @_handles("MAKE_FUNCTION")
-def _make_function(sink: Sink, view: Activation, site: Site) -> Finish | None:
+def _make_function(sink: Sink, view: Activation, site: InstructionSite) -> Finish | None:
     def finish(after: Activation | None) -> None:
         if after is not FAILED:
             sink.made(after, after.at(-1))
@@ -273,16 +273,16 @@ def _make_function(sink: Sink, view: Activation, site: Site) -> Finish | None:
 
 
 @_handles("CALL")
-def _call(sink: Sink, view: Activation, site: Site) -> Finish | None:
+def _call(sink: Sink, view: Activation, site: InstructionSite) -> Finish | None:
     return _called(sink, view, site, 0)
 
 
 @_handles("CALL_KW")
-def _call_by_names(sink: Sink, view: Activation, site: Site) -> Finish | None:
+def _call_by_names(sink: Sink, view: Activation, site: InstructionSite) -> Finish | None:
     return _called(sink, view, site, 1)
 
 
-def _called(sink: Sink, view: Activation, site: Site, above: int) -> Finish | None:
+def _called(sink: Sink, view: Activation, site: InstructionSite, above: int) -> Finish | None:
     """A call with ``above`` places above the last argument; those with names are the last arguments."""
     count = site.argument
     given = [view.at(index - above) for index in range(-count, 0)]
@@ -295,13 +295,13 @@ def _called(sink: Sink, view: Activation, site: Site, above: int) -> Finish | No
 
 
 @_handles("CALL_FUNCTION_EX")
-def _call_unpacked(sink: Sink, view: Activation, site: Site) -> Finish | None:
+def _call_unpacked(sink: Sink, view: Activation, site: InstructionSite) -> Finish | None:
     above = site.argument & 1
     function = view.at(-3 - above) if _FUNCTION_FIRST else view.at(-2 - above)
     return sink.call_unpacked(view, site, function, view.at(-1 - above), view.at(-1) if above else None)
 
 
 @_handles("RAISE_VARARGS")
-def _raise(sink: Sink, view: Activation, site: Site) -> None:
+def _raise(sink: Sink, view: Activation, site: InstructionSite) -> None:
     if site.argument:
         sink.raised(view, site, view.at(-site.argument))

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from jitgraph.errors import TraceError
 from jitgraph.runtime import collector
-from jitgraph.tracing.capture.events import NULL, Activation, Finish, Site, follow
+from jitgraph.tracing.capture.events import NULL, Activation, Finish, InstructionSite, follow
 from jitgraph.tracing.capture.handlers import HANDLERS
 from jitgraph.tracing.capture.instructions import CLASSES
 from jitgraph.tracing.capture.layout import word_at
@@ -120,7 +120,7 @@ class _Answers:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Site):
+    if isinstance(value, InstructionSite):
         return value.value if isinstance(value.value, str) else None
     if isinstance(value, slice):
         return value.start, value.stop

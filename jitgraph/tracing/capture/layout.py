@@ -25,7 +25,7 @@ _word = ctypes.c_void_p.from_address
 _object: Any = ctypes.py_object.from_address
 
 
-class Layout(NamedTuple):
+class FrameLayout(NamedTuple):
     """Offsets in the data of a frame."""
 
     function: int
@@ -48,7 +48,7 @@ def data_of(frame: FrameType) -> int:
 
 
 @cache
-def layout() -> Layout:
+def layout() -> FrameLayout:
     """The layout of frames in this interpreter; TraceError for one that is not known."""
     known = sys.implementation.name == "cpython" and sys.version_info[:2] in SUPPORTED
     if not known or sysconfig.get_config_var("Py_GIL_DISABLED"):
@@ -56,7 +56,7 @@ def layout() -> Layout:
     return _found(object(), object())
 
 
-def _found(first: object, second: object) -> Layout:
+def _found(first: object, second: object) -> FrameLayout:
     frame = sys._getframe()
     if word_at(id(frame) + WORD) != id(FrameType):
         raise _unknown()
@@ -66,13 +66,13 @@ def _found(first: object, second: object) -> Layout:
     return _searched(data, id(frame.f_code), id(_found), (id(first), id(second)))
 
 
-def _searched(data: int, code: int, function: int, pair: tuple[int, int]) -> Layout:
+def _searched(data: int, code: int, function: int, pair: tuple[int, int]) -> FrameLayout:
     words = [word_at(data + i * WORD) for i in range(_MOST + 2)]
     functions = [i for i in range(_MOST) if words[i] == function]
     locals_ = [i for i in range(_MOST) if (words[i], words[i + 1]) == pair]
     if len(functions) != 1 or len(locals_) != 1 or code not in words[:_MOST]:
         raise _unknown()
-    return Layout(functions[0] * WORD, locals_[0] * WORD)
+    return FrameLayout(functions[0] * WORD, locals_[0] * WORD)
 
 
 def _unknown() -> TraceError:

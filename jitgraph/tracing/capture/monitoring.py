@@ -51,13 +51,13 @@ class Watched:
                     _set_events(code)
 
 
-class _Own(threading.local):
+class _ThreadWatch(threading.local):
     """What a thread records."""
 
     watched: Watched | None = None
 
 
-OWN: Final = _Own()
+OWN: Final = _ThreadWatch()
 
 
 def run_watched(

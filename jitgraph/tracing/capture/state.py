@@ -16,12 +16,12 @@ from jitgraph.location import Location
 from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import impure
-from jitgraph.tracing.capture.events import Activation, Site
+from jitgraph.tracing.capture.events import Activation, InstructionSite
 from jitgraph.tracing.capture.followed import PACKAGE
 from jitgraph.tracing.capture.kinds import is_a
 from jitgraph.tracing.containers import MAX_BYTES, same_extent
 from jitgraph.tracing.guard import Assumption
-from jitgraph.tracing.log import Change, Entry, Log, later_keys
+from jitgraph.tracing.log import Change, Log, LogEntry, later_keys
 from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.predicate import Absent, HasContents, Predicate
 from jitgraph.tracing.source import MISSING, Place, Step
@@ -29,7 +29,7 @@ from jitgraph.tracing.symbolic.number import SymbolicNumber, resolved
 
 
 @dataclass(slots=True)
-class Read:
+class FirstRead:
     """A value found at a place when it was first read; ``MISSING`` for nothing."""
 
     place: Place
@@ -62,11 +62,11 @@ class State:
 
     def __init__(self, known: Iterable[Any], arguments: Iterable[Any]) -> None:
         self.objects = Objects()
-        self.reads: dict[tuple[Any, ...], Read] = {}
+        self.reads: dict[tuple[Any, ...], FirstRead] = {}
         self.tensors: list[tuple[Place, Tensor]] = []  # the guarded places at which a tensor was read
         self.sources: dict[int, Place] = {}  # of them the first of each handle, by the id of that
         self.log = Log()
-        self.writes: dict[tuple[Any, ...], Entry] = {}  # of the log, those of places that the function rebinds
+        self.writes: dict[tuple[Any, ...], LogEntry] = {}  # of the log, those of places that the function rebinds
         self.unguarded: dict[str, Location] = {}
         self.steady: dict[int, Any] = {id(value): value for value in known}
         self.keyed: dict[int, Any] = {id(value): value for value in arguments}
@@ -84,7 +84,7 @@ class State:
         self._harmless: dict[int, Any] = {}  # callables that were looked at
         self._released: set[tuple[Any, ...]] = set()
         self._view: Activation | None = None
-        self._site: Site | None = None
+        self._site: InstructionSite | None = None
         self.for_package = False  # what is read now is read by this package
 
     # --- where the function is --------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class State:
                     self.cannot_guard(f"what {place.text} gives, an iterator that library code keeps")
                 else:
                     impure.refuse_iterator(value, place.text, self.line)
-            known = self.reads[identity] = Read(place, value, self.line, False, soft)
+            known = self.reads[identity] = FirstRead(place, value, self.line, False, soft)
             if value is not MISSING:
                 self.settle(value, place.text)
             if is_a(value, Tensor):
@@ -172,7 +172,7 @@ class State:
         entry = self.touch(place, place.text, resolved(before))
         self.writes.setdefault(place.identity, entry._replace(text=place.text, location=self.line))
 
-    def touch(self, target: Any, text: str, *before: Any) -> Entry:
+    def touch(self, target: Any, text: str, *before: Any) -> LogEntry:
         """``target`` is about to be changed, perhaps: what it holds, or ``before``, is kept."""
         for log in self._watches:
             log.keep(target, text, self.line, *before)
@@ -282,7 +282,7 @@ class State:
             found += self._of_contents(kept)
         return [*found, *self.attributes.values()]
 
-    def _of_read(self, read: Read, written: bool, lifted: Collection[int]) -> Iterator[Assumption]:
+    def _of_read(self, read: FirstRead, written: bool, lifted: Collection[int]) -> Iterator[Assumption]:
         place, value, location = read.place, read.value, read.location
         if type(value) is SymbolicNumber:  # read again at each call
             if not written and place.get_or(None) is not value:
@@ -324,7 +324,7 @@ class State:
         added = {w.target.key for w in self.writes.values() if w.target.owner is owner and w.before is MISSING}
         return {key: value for key, value in container.items() if key not in added} if added else container
 
-    def effects(self) -> list[tuple[Entry, Any]]:
+    def effects(self) -> list[tuple[LogEntry, Any]]:
         """The places of outer objects that hold something new now, with what they hold (``MISSING`` for nothing)."""
         found = []
         for write in self.writes.values():
@@ -336,7 +336,7 @@ class State:
                 found.append((write, after))
         return found
 
-    def changes(self) -> list[tuple[Entry, list[Change]]]:
+    def changes(self) -> list[tuple[LogEntry, list[Change]]]:
         """What was done to containers from outside besides; TraceError where no later call can do that again."""
         found = []
         for entry in self.log:

@@ -10,7 +10,7 @@ from typing import Any
 from jitgraph.errors import TraceError
 from jitgraph.location import Location
 from jitgraph.tracing.control.journal import Journal
-from jitgraph.tracing.log import Entry, Log
+from jitgraph.tracing.log import Log, LogEntry
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.source import Place
 
@@ -59,7 +59,7 @@ def watched(name: str, trace: Recorder, function: Callable[..., Any]) -> Callabl
     return call
 
 
-def _is_covered(entry: Entry, journal: Journal | None) -> bool:
+def _is_covered(entry: LogEntry, journal: Journal | None) -> bool:
     """Whether the journal takes care of what was changed."""
     target = entry.target
     if journal is None:

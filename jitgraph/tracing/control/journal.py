@@ -13,15 +13,14 @@ from typing import Any, Final, NamedTuple
 
 from jitgraph.errors import ScriptError
 from jitgraph.location import Location
-from jitgraph.tracing.log import Entry as Kept
-from jitgraph.tracing.log import Log
+from jitgraph.tracing.log import Log, LogEntry
 from jitgraph.tracing.source import MISSING, Place
 
 UNBOUND: Final[Any] = object()  # the value of a variable or entry that has none
 CONTAINERS: Final = (list, dict, set, deque, bytearray)
 
 
-class Entry:
+class JournalEntry:
     """Where a value stands in a Python object: an element of a list, deque or dict, or an attribute."""
 
     __slots__ = ("attribute", "key", "location", "owner")
@@ -33,7 +32,7 @@ class Entry:
         self.location = location  # of the first change
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Entry) and self._identity == other._identity
+        return isinstance(other, JournalEntry) and self._identity == other._identity
 
     def __hash__(self) -> int:
         return hash(self._identity)
@@ -96,7 +95,7 @@ class Journal:
         if id(target) not in self._made and self._log.entry(found) is None:
             self._log.keep(found, f"a {type(target).__name__}", Location.of_user())
 
-    def set(self, entry: Entry, value: Any) -> None:
+    def set(self, entry: JournalEntry, value: Any) -> None:
         """Set an entry as the body does."""
         self.change(entry.owner, entry.key if entry.attribute else None)
         entry.put(value)
@@ -108,7 +107,7 @@ class Journal:
             or self._log.entry(Place("attribute", owner, key, key) if attribute else owner) is not None
         )
 
-    def changes(self) -> dict[Entry, Changed]:
+    def changes(self) -> dict[JournalEntry, Changed]:
         """The entries that hold something else now; ScriptError where a container has another extent."""
         return {
             entry: changed
@@ -122,27 +121,28 @@ class Journal:
         self._log.undo()
 
 
-def _differences(found: Kept) -> Iterator[tuple[Entry, Changed]]:
+def _differences(found: LogEntry) -> Iterator[tuple[JournalEntry, Changed]]:
     target, before, location = found.target, found.before, found.location
     if isinstance(target, Place):
-        entry = Entry(target.owner, target.key, attribute=True, location=location)
+        entry = JournalEntry(target.owner, target.key, attribute=True, location=location)
         stood = getattr(type(target.owner), target.key, UNBOUND) if before is MISSING else before
         yield entry, Changed(stood, entry.get())
     elif isinstance(target, dict):
         if [key for key in target if key in before] != list(before):
             raise _other_extent(found)
         for key, value in target.items():
-            yield Entry(target, key, attribute=False, location=location), Changed(before.get(key, UNBOUND), value)
+            entry = JournalEntry(target, key, attribute=False, location=location)
+            yield entry, Changed(before.get(key, UNBOUND), value)
     elif isinstance(target, list | deque):
         if len(target) != len(before):
             raise _other_extent(found)
         for key, value in enumerate(target):
-            yield Entry(target, key, attribute=False, location=location), Changed(before[key], value)
+            yield JournalEntry(target, key, attribute=False, location=location), Changed(before[key], value)
     elif found.is_changed:
         raise _other_extent(found)
 
 
-def _other_extent(found: Kept) -> ScriptError:
+def _other_extent(found: LogEntry) -> ScriptError:
     kind = type(found.target).__name__
     what = "in its elements" if isinstance(found.target, set | bytearray) else "in its length or keys"
     return ScriptError(

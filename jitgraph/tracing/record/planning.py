@@ -11,7 +11,7 @@ from jitgraph.location import Location
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.arguments import Arguments, LeafKey, Static, guards_of, sources_of
 from jitgraph.tracing.guard import Assumption, Distinct, Guard, Layout, Relation, Same, Varies, size_text
-from jitgraph.tracing.log import Change, Entry
+from jitgraph.tracing.log import Change, LogEntry
 from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.plan import CallPlan, Computed, Effect, Handle, Held, Input, Leaf, Template
 from jitgraph.tracing.predicate import IsTensor
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from jitgraph.tracing.record.trace import Taken, Trace
 
 
-class Call(NamedTuple):
+class RecordedCall(NamedTuple):
     """The call that is recorded: the function, its parameters, and its arguments with the keys that are to hold."""
 
     function: Any
@@ -39,7 +39,11 @@ class Planning:
     """Makes the plan of one trace that has ended."""
 
     def __init__(
-        self, trace: Trace, call: Call, containers: Sequence[ArgumentContainer], given: Sequence[ArgumentContainer]
+        self,
+        trace: Trace,
+        call: RecordedCall,
+        containers: Sequence[ArgumentContainer],
+        given: Sequence[ArgumentContainer],
     ) -> None:
         """``containers`` stand for the containers ``given`` as arguments."""
         self.trace = trace
@@ -263,8 +267,8 @@ class Planning:
 
     def _effects(
         self,
-        written: Sequence[tuple[Entry, Any]],
-        done: Sequence[tuple[Entry, Change]],
+        written: Sequence[tuple[LogEntry, Any]],
+        done: Sequence[tuple[LogEntry, Change]],
         to_arguments: Sequence[tuple[ArgumentContainer, Change]],
     ) -> list[Effect]:
         """Assignments, then what was done to containers from outside, then to those among the arguments."""
@@ -276,7 +280,7 @@ class Planning:
             effects.append(self._change(self.sources.containers[container.number][0], container.text, change, None))
         return effects
 
-    def _effect(self, write: Entry, after: Any) -> Effect:
+    def _effect(self, write: LogEntry, after: Any) -> Effect:
         source = self.provenance.at(write.target)
         self.results.require_lasting(write.target.key, write.text, write.location)
         if after is MISSING:

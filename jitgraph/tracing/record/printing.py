@@ -42,7 +42,7 @@ class _Field(NamedTuple):
     form: str
 
 
-class Text:
+class PrintText:
     """The text of one print while it is made."""
 
     def __init__(self, recorder: Recorder) -> None:
@@ -95,9 +95,9 @@ def _escaped(text: str) -> str:
 
 
 @contextmanager
-def _text(trace: Recorder) -> Iterator[Text]:
+def _text(trace: Recorder) -> Iterator[PrintText]:
     """Tensors that are turned into text in the block leave marks."""
-    before, trace.text = trace.text, Text(trace)
+    before, trace.text = trace.text, PrintText(trace)
     try:
         yield trace.text
     finally:
@@ -124,7 +124,7 @@ class _Formatter(string.Formatter):
 class _Converted:
     """What is traced, in braces with a conversion."""
 
-    def __init__(self, value: Any, text: Text) -> None:
+    def __init__(self, value: Any, text: PrintText) -> None:
         self._value = value
         self._text = text
 

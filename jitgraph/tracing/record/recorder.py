@@ -31,7 +31,7 @@ from jitgraph.tracing.symbolic.sizes import TraceConstraints
 if TYPE_CHECKING:
     from jitgraph.tracing.capture.capture import Capture
     from jitgraph.tracing.control.journal import Journal
-    from jitgraph.tracing.record.printing import Text
+    from jitgraph.tracing.record.printing import PrintText
 
 TRACED: Final = "<traced Tensor"
 """How the text begins that stands for a traced tensor, for debuggers."""
@@ -74,7 +74,7 @@ class Recorder:
         self.journal: Journal | None = None  # of the staged body that is recorded, under @jg.script
         self.dropped: dict[str, str] = {}  # variables that a staged statement left undefined: why, and the way out
         self.ended = False
-        self.text: Text | None = None  # of the print that is being recorded
+        self.text: PrintText | None = None  # of the print that is being recorded
         self.streams: tuple[Any, Any] = (sys.stdout, sys.stderr) if parent is None else parent.streams
         self._order: Tensor | None = None
         self._stopped: dict[Value, TracedValue] = {}

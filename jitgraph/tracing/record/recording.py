@@ -23,7 +23,7 @@ from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.plan import CallPlan
 from jitgraph.tracing.record import printing
 from jitgraph.tracing.record.argument_mutation import aliases, changes, containers_of, keep
-from jitgraph.tracing.record.planning import Call, Planning
+from jitgraph.tracing.record.planning import Planning, RecordedCall
 from jitgraph.tracing.record.trace import Trace
 from jitgraph.tracing.source import Place, Source, World
 from jitgraph.tracing.specialisation import Specialisation
@@ -179,7 +179,7 @@ class Recording:
                     with noting() as noted, printing.intercepting():
                         result = capture.call(self.function, *args, **keywords)
                     _raise_refusal(noted, shapes=trace.constraints.denied)
-                    call = Call(self.function, self.binder.names, arguments, keys)
+                    call = RecordedCall(self.function, self.binder.names, arguments, keys)
                     plan = Planning(trace, call, containers, given).plan(result)
                     changed = next(changes(containers, capture.log), None)
         finally:

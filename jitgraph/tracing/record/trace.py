@@ -18,7 +18,7 @@ from jitgraph.ir.types import TensorType, Type
 from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture.capture import Capture
-from jitgraph.tracing.log import Entry, Log
+from jitgraph.tracing.log import Log, LogEntry
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.values import TracedValue
 from jitgraph.tracing.source import Place
@@ -31,7 +31,7 @@ _LARGEST_CONSTANT = 64 << 10  # bytes: a larger array becomes an input, so that 
 
 
 @dataclass(slots=True)
-class Slot:
+class HandleSlot:
     """A tensor handle from outside: the leaf ``at`` of the arguments, ``.grad`` of the handle in slot ``at``, or a
     handle that the function reached by itself. ``type`` is None where its value is not used."""
 
@@ -68,7 +68,7 @@ class Trace(Recorder):
         self.numbers = Numbers(self, portable=portable)
         if capture is not None:
             capture.numbers = self.numbers
-        self.slots: list[Slot] = []
+        self.slots: list[HandleSlot] = []
         self.taken: list[Taken] = []
         self._arguments: dict[int, tuple[int, str, TensorType]] = {}  # by id of the handle: leaf, text, type
         self._input_numbers: dict[Value, int] = {}
@@ -76,7 +76,7 @@ class Trace(Recorder):
         self._grad_owner: dict[int, int] = {}  # id of a grad handle -> slot of its owner
         self._borrowed: dict[int, Tensor] = {}
         self.log = capture.log if capture is not None else Log()
-        self.flags: dict[int, Entry] = {}  # of handles whose requires_grad was changed
+        self.flags: dict[int, LogEntry] = {}  # of handles whose requires_grad was changed
         self.arrays: dict[int, tuple[Any, TracedValue]] = {}
         self._floats: dict[int, Tensor] = {}  # by the leaf of the arguments
         self._host_floats: dict[tuple[int, Any], Tensor] = {}
@@ -148,15 +148,15 @@ class Trace(Recorder):
             self._kept.append(handle)
         return found
 
-    def _locate(self, handle: Tensor) -> Slot:
+    def _locate(self, handle: Tensor) -> HandleSlot:
         requires_grad = handle._requires_grad or getattr(handle._value, "record", None) is not None
         if id(handle) in self._arguments:
             leaf, text, _ = self._arguments[id(handle)]
-            return Slot("argument", leaf, handle, text, None, requires_grad)
+            return HandleSlot("argument", leaf, handle, text, None, requires_grad)
         if id(handle) in self._grad_owner:
             owner = self._grad_owner[id(handle)]
-            return Slot("grad", owner, handle, f"{self.slots[owner].text}.grad", None, requires_grad)
-        return Slot("handle", -1, handle, "captured", None, requires_grad)  # a place is found when the trace ends
+            return HandleSlot("grad", owner, handle, f"{self.slots[owner].text}.grad", None, requires_grad)
+        return HandleSlot("handle", -1, handle, "captured", None, requires_grad)  # a place is found when the trace ends
 
     def adopt(self, handle: Tensor) -> TracedValue:
         """Lift a handle from outside to an input."""

@@ -14,7 +14,7 @@ from jitgraph.ir.graph import Node
 from jitgraph.location import Location
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.control.bodies import unchanged
-from jitgraph.tracing.control.journal import UNBOUND, Entry, Journal
+from jitgraph.tracing.control.journal import UNBOUND, Journal, JournalEntry
 from jitgraph.tracing.control.region import Region, handles_of, operands_of, write_back
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.script.exits import RESULT
@@ -134,7 +134,7 @@ def choose(
 
 def _recorded(
     regions: Sequence[Region], sides: Sequence[Callable[[], Results]]
-) -> tuple[list[Results | None], list[Entry]]:
+) -> tuple[list[Results | None], list[JournalEntry]]:
     """What each side gives, recorded into its region, or None where it always raises; and the entries that any sets,
     which then each side has."""
     outcomes: list[Outcome | None] = []
@@ -144,7 +144,7 @@ def _recorded(
         except DeadEnd:
             outcomes.append(None)
     found = [None if outcome is None else outcome.results for outcome in outcomes]
-    entries = [entry for values in found for entry in values or () if isinstance(entry, Entry)]
+    entries = [entry for values in found for entry in values or () if isinstance(entry, JournalEntry)]
     for values in found:
         if values is not None:
             values.update({entry: entry.get() for entry in entries if entry not in values})
@@ -156,7 +156,7 @@ def _recorded(
     return found, entries
 
 
-def set_entry(entry: Entry, value: Any) -> None:
+def set_entry(entry: JournalEntry, value: Any) -> None:
     """Set an entry of an object, which is noted where that is in the body of a staged statement itself."""
     journal = innermost_journal()
     if journal is None:
@@ -223,7 +223,7 @@ def _merged(sides: Sides, live: Sequence[str]) -> tuple[Results, dict[Name, Merg
             results[name] = a
             continue
         if a is UNBOUND or b is UNBOUND:
-            if isinstance(name, Entry) and a is not b:
+            if isinstance(name, JournalEntry) and a is not b:
                 word = sides.words[1] if a is UNBOUND else sides.words[0]
                 raise ScriptError(
                     f"{name} is there only after the {word} of the statement at {Location.of_user()}",
@@ -247,7 +247,7 @@ def _merged(sides: Sides, live: Sequence[str]) -> tuple[Results, dict[Name, Merg
         merge = _merge(a, b, homes)
         if merge is not None:
             merges[name] = merge
-        elif isinstance(name, Entry) or not name.isidentifier() or (name in live and not _are_functions(a, b)):
+        elif isinstance(name, JournalEntry) or not name.isidentifier() or (name in live and not _are_functions(a, b)):
             raise ScriptError(
                 f"{title(name)} is {first.record(describe, a)} in the {sides.words[0]} and "
                 f"{second.record(describe, b)} in the {sides.words[1]}{sides.where(name)}",

@@ -19,7 +19,7 @@ from jitgraph.location import Location
 from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.control import flow
-from jitgraph.tracing.control.journal import UNBOUND, Changed, Entry
+from jitgraph.tracing.control.journal import UNBOUND, Changed, JournalEntry
 from jitgraph.tracing.script.branches import drop, in_body, innermost, made_here, set_entry, truth
 from jitgraph.tracing.script.exits import RESULT
 from jitgraph.tracing.script.iterables import Steps
@@ -86,7 +86,7 @@ class _RedefinedError(Exception):
 
 
 @dataclass(slots=True)
-class Loop:
+class StagedLoop:
     """One loop statement that is being staged."""
 
     site: Site
@@ -126,7 +126,7 @@ class Loop:
         values = carry.rebuilt(outputs)
         for name in [name for name in variables if name not in carry.unchanged]:
             value = made_here(values[name])
-            set_entry(name, value) if isinstance(name, Entry) else self.cells.set(name, value)
+            set_entry(name, value) if isinstance(name, JournalEntry) else self.cells.set(name, value)
         line = Location.of_user()
         for dropped in carry.undefined - redefined.keys():
             drop(dropped, f"is defined only in the body of the loop at {line}, which may never run")
@@ -138,7 +138,7 @@ class Loop:
 class _Carry:
     """The carried variables, as a list of tensors and back."""
 
-    def __init__(self, loop: Loop, before: dict[str, Any], variables: dict[Name, _Variable]) -> None:
+    def __init__(self, loop: StagedLoop, before: dict[str, Any], variables: dict[Name, _Variable]) -> None:
         self.loop = loop
         self.before = before
         self.variables = variables
@@ -173,7 +173,7 @@ class _Carry:
         self.loop.cells.write(self.before)
         for name, value in self.rebuilt(tensors).items():
             made_here(value)
-            innermost().set(name, value) if isinstance(name, Entry) else self.loop.cells.set(name, value)
+            innermost().set(name, value) if isinstance(name, JournalEntry) else self.loop.cells.set(name, value)
             found = [leaf.value.ir for leaf in tree.flatten(value)[0] if isinstance(leaf, Tensor)]
             self._entered[name] = value, found
 
@@ -185,7 +185,7 @@ class _Carry:
         self.unchanged.clear()
         self.undefined.clear()
         for name, variable in self.variables.items():
-            made += self._next(name, variable, name.get() if isinstance(name, Entry) else after[name])
+            made += self._next(name, variable, name.get() if isinstance(name, JournalEntry) else after[name])
         for name, value in after.items():
             if name in self.variables or value is self.before[name]:
                 continue
@@ -205,7 +205,7 @@ class _Carry:
             raise _ReviseError(name, _Variable.starting_as_zeros(Unsure.of(value)))
         self.undefined.add(name)
 
-    def _entry(self, entry: Entry, changed: Changed) -> _Variable:
+    def _entry(self, entry: JournalEntry, changed: Changed) -> _Variable:
         """The variable for an entry of an outer object that the body sets."""
         if changed.after is UNBOUND or (changed.before is UNBOUND and not self.loop.runs):
             raise ScriptError(
@@ -223,7 +223,7 @@ class _Carry:
         try:
             return self._carried(name, variable, value)
         except ScriptError as error:
-            if isinstance(name, Entry) or name == RESULT or variable.start is UNBOUND or value is UNBOUND:
+            if isinstance(name, JournalEntry) or name == RESULT or variable.start is UNBOUND or value is UNBOUND:
                 raise
             raise _RedefinedError(name, error) from None
 
@@ -289,7 +289,7 @@ def record_while(site: Site, cells: Cells, first: Tensor, body: Callable[[], Non
 
         return _record_while(run, [truth(first), *carry.initial()])[1:]
 
-    Loop(site, cells, False).record(make)
+    StagedLoop(site, cells, False).record(make)
 
 
 def _record_while(run: Callable[[list[Tensor]], list[Tensor]], start: list[Tensor]) -> Any:
@@ -342,7 +342,7 @@ def record_for(site: Site, cells: Cells, steps: Steps, body: Callable[[Any], Non
             state, _ = flow.record_scan(run, leaves, structure, rows, shape, steps.length)
             return state[1:]
 
-    Loop(site, cells, known and steps.length > 0).record(make)
+    StagedLoop(site, cells, known and steps.length > 0).record(make)
 
 
 def _number(counter: Tensor, length: Any) -> Tensor:

@@ -210,7 +210,7 @@ def raising(make: Callable[[], Any]) -> None:
 # --- expressions ----------------------------------------------------------------------------------------------------
 
 
-class Binding:
+class BindingOperand:
     """An operand that is evaluated later, and the variables that its evaluation binds."""
 
     def __init__(self, function: Callable[[], Any], cells: Cells) -> None:
@@ -221,15 +221,15 @@ class Binding:
         return self.function()
 
 
-def binding(function: FunctionType, names: Sequence[str]) -> Binding:
+def binding(function: FunctionType, names: Sequence[str]) -> BindingOperand:
     """An operand whose evaluation binds ``names``."""
-    return Binding(function, Cells.of(function, names))
+    return BindingOperand(function, Cells.of(function, names))
 
 
 def _bound_by(operands: Sequence[Callable[[], Any]]) -> Cells:
     cells = Cells({})
     for operand in operands:
-        if isinstance(operand, Binding):
+        if isinstance(operand, BindingOperand):
             cells = cells | operand.cells
     return cells
 
@@ -256,7 +256,7 @@ def _later(other: Callable[[], Any]) -> Callable[[], Any]:
     def test() -> Any:
         return _test(other())
 
-    return Binding(test, other.cells) if isinstance(other, Binding) else test
+    return BindingOperand(test, other.cells) if isinstance(other, BindingOperand) else test
 
 
 def _test(value: Any) -> Any:
@@ -288,7 +288,7 @@ def compare(relations: tuple[str, ...], left: Any, *others: Callable[[], Any]) -
     found = _RELATIONS[relations[0]](left, right)
     if len(relations) == 1:
         return found
-    rest = Binding(lambda: compare(relations[1:], right, *others[1:]), _bound_by(others[1:]))
+    rest = BindingOperand(lambda: compare(relations[1:], right, *others[1:]), _bound_by(others[1:]))
     return and_(found, rest)
 
 

@@ -18,11 +18,11 @@ from jitgraph import dtypes, lifting, tree
 from jitgraph.errors import ScriptError
 from jitgraph.ir.types import TensorType
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.control.journal import UNBOUND, Entry
+from jitgraph.tracing.control.journal import UNBOUND, JournalEntry
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.script.exits import RESULT
 
-Name: TypeAlias = "str | Entry"  # what a staged statement may give another value
+Name: TypeAlias = "str | JournalEntry"  # what a staged statement may give another value
 _INT64: Final = np.iinfo(np.int64)
 
 
@@ -192,6 +192,6 @@ def describe(value: Any) -> str:
 
 def title(name: Name) -> str:
     """A variable or entry as the user knows it."""
-    if isinstance(name, Entry):
+    if isinstance(name, JournalEntry):
         return str(name)
     return "the returned value" if name == RESULT else f"the variable {name!r}" if name.isidentifier() else name

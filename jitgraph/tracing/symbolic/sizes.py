@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from jitgraph.errors import JitgraphError, TraceError, note
 from jitgraph.ir import dims
-from jitgraph.ir.constraints import Constraint, Constraints
+from jitgraph.ir.constraints import Constraints, SizeConstraint
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.location import Location
 from jitgraph.tracing.symbolic.arithmetic import COMPARISONS
@@ -23,7 +23,7 @@ from jitgraph.tracing.symbolic.arithmetic import COMPARISONS
 class SizeConflictError(JitgraphError):
     """A size that was named because it varies had to be equal to another, and is not in this call."""
 
-    def __init__(self, constraint: Constraint, location: Location | None) -> None:
+    def __init__(self, constraint: SizeConstraint, location: Location | None) -> None:
         super().__init__(f"{constraint} does not hold for this call")
         self.names = dims.names(constraint.left) | dims.names(constraint.right)
         self.location = location
@@ -33,7 +33,7 @@ class SizeConflictError(JitgraphError):
 class Pin(NamedTuple):
     """An assumption about sizes with the line that made it."""
 
-    constraint: Constraint
+    constraint: SizeConstraint
     location: Location | None
     what: str
 
@@ -50,15 +50,15 @@ class TraceConstraints(Constraints):
 
     def same(self, left: DimLike, right: DimLike) -> bool:
         """As the base class; SizeConflictError, or ShapeError for declared names, where this call's sizes differ."""
-        return self._answered(Constraint(left, "==", right), operator.eq, super().same, "equal sizes")
+        return self._answered(SizeConstraint(left, "==", right), operator.eq, super().same, "equal sizes")
 
     def at_least(self, left: DimLike, bound: DimLike) -> bool:
         """As the base class; False where this call's sizes are smaller."""
         what = "a size that is large enough"
-        return self._answered(Constraint(left, ">=", bound), operator.ge, super().at_least, what)
+        return self._answered(SizeConstraint(left, ">=", bound), operator.ge, super().at_least, what)
 
     def _answered(
-        self, asked: Constraint, relation: Any, assume: Callable[[DimLike, DimLike], bool], what: str
+        self, asked: SizeConstraint, relation: Any, assume: Callable[[DimLike, DimLike], bool], what: str
     ) -> bool:
         before = len(self._list)
         conflict = self._conflicts(asked.left, asked.right, relation)
@@ -85,7 +85,7 @@ class TraceConstraints(Constraints):
             return False
         return not relation(dims.evaluate(left, self.sizes), dims.evaluate(right, self.sizes))
 
-    def _is_open(self, constraint: Constraint) -> bool:
+    def _is_open(self, constraint: SizeConstraint) -> bool:
         """Whether the conflict is of names that this module chose, so that a trace with plain sizes may go on."""
         names = dims.names(constraint.left) | dims.names(constraint.right)
         return bool(names - self.declared)

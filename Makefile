@@ -17,9 +17,9 @@ test: $(STAMP)
 # 5,000 random programs for capture, the planted faults, and the suite on other Pythons, as pyenv or the PATH has them.
 nightly: $(STAMP) $(addprefix nightly-,$(OTHER_PYTHONS))
 	$(BIN)/python -m tests.fuzz --files 20000
-	GRADIENT_PROGRAMS=2000 $(BIN)/python -m pytest -q -n 2 tests/test_gradient_programs.py
-	SCRIPT_PROGRAMS=1000 $(BIN)/python -m pytest -q tests/test_script_programs.py
-	CAPTURE_PROGRAMS=5000 $(BIN)/python -m pytest -q -n 2 tests/test_capture_programs.py
+	GRADIENT_PROGRAMS=2000 $(BIN)/python -m pytest -q -n 2 tests/ops/test_gradient_programs.py
+	SCRIPT_PROGRAMS=1000 $(BIN)/python -m pytest -q tests/tracing/script/test_script_programs.py
+	CAPTURE_PROGRAMS=5000 $(BIN)/python -m pytest -q -n 2 tests/tracing/capture/test_capture_programs.py
 	$(BIN)/python tests/mutants/run.py
 
 nightly-%:

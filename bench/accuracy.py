@@ -88,7 +88,7 @@ def worst(name: str, dtype: Any, count: int) -> tuple[float, str]:
     largest, where = 0.0, ""
     for result, *values in zip(got, *args, strict=True):
         if np.isnan(result) or (result == 0 and name in ("pow", "atan2")) or 0 in values:
-            continue  # special values are a matter of tests/test_math.py
+            continue  # special values are a matter of tests/codegen/kernels/test_math.py
         exact = function(*(min(max(mpf(float(v)), -2000), 2000) if name in GROWS else mpf(float(v)) for v in values))
         error = error_in_ulp(result, exact, dtype)
         if error > largest:

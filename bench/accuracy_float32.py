@@ -20,7 +20,7 @@ from jitgraph.codegen.kernels.scalar_numpy import NumpyScalars
 from jitgraph.ops import gamma_functions, inverse_erf
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from native_kernels import Native, schedule_of
+from tests.codegen.native_kernels import Native, schedule_of
 
 CHUNK = 1 << 22
 KERNEL = """

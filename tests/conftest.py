@@ -54,7 +54,7 @@ def c_library(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The C loader, compiled once; None where there is no compiler."""
     if shutil.which("gcc") is None:
         return None
-    from c_library import Library
+    from tests.runtime.c_library import Library
 
     return Library(tmp_path_factory.mktemp("library"))
 
@@ -70,11 +70,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_testnodedown(node: Any) -> None:
     found = getattr(node, "workeroutput", {}).get("coverage_table", ())
     if found:
-        import coverage_table
+        from tests import coverage_table
 
         coverage_table.merge(found)
     if programs := getattr(node, "workeroutput", {}).get("capture.table"):
-        from capture import table
+        from tests.capture import table
 
         table.outcomes.update(programs)
 

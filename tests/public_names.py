@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import importlib
 import re
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 import jitgraph as jg
+from tests import ROOT
 
-PAGE = Path(__file__).parent.parent / "docs" / "api.md"
+PAGE = ROOT / "docs" / "api.md"
 PLANNED = "\n## Planned\n"
 
 MODULES = (

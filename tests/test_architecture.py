@@ -14,8 +14,8 @@ import pytest
 from jitgraph import ops
 from jitgraph.ir.op import Op
 from jitgraph.standalone.python_text import PARTS
+from tests import ROOT
 
-ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "jitgraph"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 

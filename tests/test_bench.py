@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests import ROOT
+
 NAMES = sorted(path.stem for path in (ROOT / "bench").glob("*.py") if not path.stem.startswith("__"))
 PEERS = ("torch", "jax", "onnxruntime")
 EXACT = {"accuracy", "fit_math"}  # they compare with mpmath

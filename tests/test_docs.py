@@ -5,14 +5,13 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
-from pathlib import Path
 
 import pytest
 
 import jitgraph
 from jitgraph.tracing.capture.layout import SUPPORTED
+from tests import ROOT
 
-ROOT = Path(__file__).parent.parent
 TOUR = re.findall(r"`(jitgraph/[\w/]+\.py)`: `([\w.]+)`", (ROOT / "docs" / "tour.md").read_text())
 
 

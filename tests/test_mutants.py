@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests import ROOT
+
 PATCHES = sorted((ROOT / "tests" / "mutants").glob("*.patch"))
 
 
@@ -18,7 +19,7 @@ PATCHES = sorted((ROOT / "tests" / "mutants").glob("*.patch"))
 def test_a_planted_fault_fits(patch: Path, tmp_path: Path) -> None:
     text = patch.read_text()
     assert re.search(r"^# fault: \S", text, re.MULTILINE)
-    test = re.search(r"^# test: (tests/\w+\.py)::(\w+)", text, re.MULTILINE)
+    test = re.search(r"^# test: (tests/[\w/]+\.py)::(\w+)", text, re.MULTILINE)
     assert test, "no line '# test: tests/...::...'"
     assert f"def {test[2]}(" in (ROOT / test[1]).read_text()
     for name in re.findall(r"^\+\+\+ b/(\S+)", text, re.MULTILINE):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from public_names import MODULES, PAGE, find, page, planned_names, planned_of
 
 import jitgraph as jg
 from jitgraph import migration_hints, public_names
+from tests.public_names import MODULES, PAGE, find, page, planned_names, planned_of
 
 TEXT = PAGE.read_text()
 

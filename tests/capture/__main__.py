@@ -13,15 +13,13 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from capture.alone import cases, telling
-from capture.catalogue import BY_NAME, KIND_OF
-from capture.draw import draw
-from capture.program import Program
-from capture.shrink import shrunk
-from capture.table import Table
-from capture.worlds import run
+from tests.capture.alone import cases, telling
+from tests.capture.catalogue import BY_NAME, KIND_OF
+from tests.capture.draw import draw
+from tests.capture.program import Program
+from tests.capture.shrink import shrunk
+from tests.capture.table import Table
+from tests.capture.worlds import run
 
 
 def programs(count: int, seed: int, first: int) -> Iterator[tuple[str, Program]]:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from capture.catalogue import BY_NAME, KIND_OF
-from capture.compose import NUMBERS_GIVEN, Composer, Fragment, drawn
-from capture.program import Edit, Program, Step
-from capture.rule import ANY, FN, INDEX, NAME, NUM, OBJ, SEQ, SLOT, TABLE, Rule
-from capture.worlds import run
+from tests.capture.catalogue import BY_NAME, KIND_OF
+from tests.capture.compose import NUMBERS_GIVEN, Composer, Fragment, drawn
+from tests.capture.program import Edit, Program, Step
+from tests.capture.rule import ANY, FN, INDEX, NAME, NUM, OBJ, SEQ, SLOT, TABLE, Rule
+from tests.capture.worlds import run
 
 TRIES = 40
 _USES = {

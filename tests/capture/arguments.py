@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from capture.rule import INDEX, NAME, Rule, rule
+from tests.capture.rule import INDEX, NAME, Rule, rule
 
 _FLOATS = "a float among the arguments is an input, whose value a trace does not know"
 

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from capture.arguments import ARGUMENTS
-from capture.attributes import ATTRIBUTES
-from capture.calls import CALLS
-from capture.class_effects import CLASS_EFFECTS
-from capture.classes import CLASSES
-from capture.container_effects import CONTAINER_EFFECTS
-from capture.effects import EFFECTS
-from capture.interruptions import INTERRUPTIONS
-from capture.items import ITEMS
-from capture.libraries import LIBRARIES
-from capture.methods import METHODS
-from capture.places import PLACES
-from capture.rule import ANY, Rule
-from capture.special import SPECIAL
-from capture.statements import STATEMENTS
-from capture.syntax import SYNTAX
-from capture.tensors import TENSORS
-from capture.uses import USES
+from tests.capture.arguments import ARGUMENTS
+from tests.capture.attributes import ATTRIBUTES
+from tests.capture.calls import CALLS
+from tests.capture.class_effects import CLASS_EFFECTS
+from tests.capture.classes import CLASSES
+from tests.capture.container_effects import CONTAINER_EFFECTS
+from tests.capture.effects import EFFECTS
+from tests.capture.interruptions import INTERRUPTIONS
+from tests.capture.items import ITEMS
+from tests.capture.libraries import LIBRARIES
+from tests.capture.methods import METHODS
+from tests.capture.places import PLACES
+from tests.capture.rule import ANY, Rule
+from tests.capture.special import SPECIAL
+from tests.capture.statements import STATEMENTS
+from tests.capture.syntax import SYNTAX
+from tests.capture.tensors import TENSORS
+from tests.capture.uses import USES
 
 KINDS: dict[str, tuple[Rule, ...]] = {
     "variable": PLACES,

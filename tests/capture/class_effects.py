@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from capture.effects import effect
-from capture.rule import Rule
+from tests.capture.effects import effect
+from tests.capture.rule import Rule
 
 CLASS_EFFECTS: tuple[Rule, ...] = (
     effect(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from capture.rule import Rule, place
+from tests.capture.rule import Rule, place
 
 _CLASS = "class C$n:\n    v = $old\nB$n = C$n()"
 _HELD = "\nB$n = C$n()\nB$n.h = $old"

@@ -7,10 +7,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from capture.catalogue import giving
-from capture.program import Edit, Piece, Program, Step
-from capture.rule import ANY, NUM, SLOT, TYPES, Rule, fill, indented, number, value
-from capture.uses import USES
+from tests.capture.catalogue import giving
+from tests.capture.program import Edit, Piece, Program, Step
+from tests.capture.rule import ANY, NUM, SLOT, TYPES, Rule, fill, indented, number, value
+from tests.capture.uses import USES
 
 _SCOPES = ("module", "cells", "program")
 NUMBERS_GIVEN = ("1", "2", "3", "0", "2.5", "-0.0", "True", "-1", "0.5", "4", "5")

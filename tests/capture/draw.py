@@ -6,10 +6,10 @@ import os
 import random
 from functools import cache
 
-from capture.catalogue import RULES
-from capture.compose import compose
-from capture.program import Program
-from capture.rule import Rule
+from tests.capture.catalogue import RULES
+from tests.capture.compose import compose
+from tests.capture.program import Program
+from tests.capture.rule import Rule
 
 COUNT = int(os.environ.get("CAPTURE_PROGRAMS", "200"))
 SEED = int(os.environ.get("CAPTURE_SEED", "0"))

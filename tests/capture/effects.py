@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from capture.rule import Rule, rule
+from tests.capture.rule import Rule, rule
 
 _BOX = "B$n = Box(v=2)"
 _LIST = "L$n = [1, 2]"

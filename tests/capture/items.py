@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from capture.rule import Rule, place
+from tests.capture.rule import Rule, place
 
 _LIST = "L$n = [$old, 0]"
 _DICT = 'D$n = {"k": $old, "l": 0}'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from capture.rule import NUM, Rule, place, rule
+from tests.capture.rule import NUM, Rule, place, rule
 
 _ABSTRACT = "class A$n(abc.ABC):\n    pass\nclass C$n:\n    pass\nB$n = C$n()"
 _PROTOCOL = "@typing.runtime_checkable\nclass A$n(typing.Protocol):\n    v: object\nclass C$n:\n    pass\nB$n = C$n()"

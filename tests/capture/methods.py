@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from capture.rule import Rule, place
+from tests.capture.rule import Rule, place
 
 _HELD = "\nB$n = C$n()\nB$n.h = $old"
 _METHOD = "class C$n:\n    def m(self):\n        return self.h" + _HELD

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from capture.rule import HEAD, indented
+from tests.capture.rule import HEAD, indented
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from capture.program import Program
-from capture.worlds import run
+from tests.capture.program import Program
+from tests.capture.worlds import run
 
 
 def failure_of(program: Program, way: str) -> str:

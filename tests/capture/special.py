@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from capture.rule import Rule, place, rule
+from tests.capture.rule import Rule, place, rule
 
 
 def _special(method: str, text: str, body: str, other: str, arguments: str = "self", lines: str = "") -> Rule:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from capture.rule import Rule
-from capture.syntax import form
+from tests.capture.rule import Rule
+from tests.capture.syntax import form
 
 _G = "G$n = $v"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from capture.rule import Rule, rule
+from tests.capture.rule import Rule, rule
 
 
 def form(

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from types import CodeType
 
-from capture.catalogue import KIND_OF, KINDS
+from tests.capture.catalogue import KIND_OF, KINDS
 
 UNREACHED = {
     "never in code as it is compiled": ("CACHE", "RESERVED", "INTERPRETER_EXIT", "EXIT_INIT_CHECK", "ENTER_EXECUTOR"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from capture.rule import Rule, rule
+from tests.capture.rule import Rule, rule
 
 _W = "jg.asarray([2.0, 3.0])"
 _OTHER = "jg.asarray([$v, 1.0])"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from capture.rule import FN, INDEX, NAME, OBJ, SEQ, TABLE, Rule, rule
+from tests.capture.rule import FN, INDEX, NAME, OBJ, SEQ, TABLE, Rule, rule
 
 _TWO_CLASSES = "class C$n:\n    pass\nclass D$n:\n    pass\nB$n = C$n()"
 _TURNS = ("B$n.__class__ = D$n", "B$n.__class__ = C$n")

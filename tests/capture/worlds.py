@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 import jitgraph as jg
-from capture.program import Program, Step
-from capture.snapshot import snapshot
+from tests.capture.program import Program, Step
+from tests.capture.snapshot import snapshot
 
 WAYS: dict[str, Callable[[Any], Any]] = {"traced": jg.trace, "scripted": jg.script}
 X = (1.5, -2.0)

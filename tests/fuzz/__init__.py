@@ -1,6 +1,6 @@
 """A fuzzer of ``.jg`` files: sound models, mutated with knowledge of their structure, through every reader.
 
-``python -m tests.fuzz --files 20000`` runs it at length; ``tests/test_fuzz_files.py`` a little of it. In the order of
+``python -m tests.fuzz --files 20000`` runs it at length; ``runtime/test_fuzz_files.py`` a little of it. In the order of
 reading: ``models.py`` (what is mutated), ``mutations.py`` (how), ``readers.py`` (processes that read and run the
 results), ``reader.py``, ``graph_reader.py`` and ``reader.c`` (what runs in them), ``campaign.py`` (the loop and its
 counts).

@@ -1,0 +1,114 @@
+"""The loop over the op table, eagerly: what an op gives at once is what its graph gives, and so are its gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitgraph as jg
+from jitgraph import dtypes
+from jitgraph.autograd import tape
+from jitgraph.eager import EagerValue
+from jitgraph.ir import context
+from jitgraph.ir.builder import GraphBuilder
+from jitgraph.ir.graph import Graph
+from jitgraph.ir.interpreter import interpret
+from jitgraph.ir.op import Op, Sample
+from jitgraph.ir.types import StackType, TensorType, TokenType, Type
+from jitgraph.ops import OPS
+from jitgraph.ops.effects import Stack
+from tests.coverage_table import COLUMNS, note, reason
+from tests.differences import derivative
+from tests.op_loop import cases as compiled_cases
+from tests.op_loop import label, require_same
+
+CASES = [
+    (name, dtype)
+    for name, op in OPS.items()
+    if op.samples is not None and reason(op, "eager") is None
+    for dtype in dtypes.DTYPES
+    if op.samples(dtype)
+]
+assert jg.Tensor  # makes the eager emitter known
+
+
+def type_of(x: Any) -> Type:
+    if isinstance(x, Stack):
+        return StackType(TensorType(x.top.dtype, x.top.shape))
+    return TensorType(x.dtype, x.shape) if hasattr(x, "dtype") else TokenType()
+
+
+def graph_of(op: Op, sample: Sample) -> Graph:
+    builder = GraphBuilder()
+    inputs = [builder.input(type_of(x)) for x in sample.inputs]
+    with context.using(emitter=builder, constraints=builder.constraints):
+        return builder.graph(builder.emit(op, inputs, sample.attrs, sample.regions), op.name)
+
+
+def eager(x: Any) -> Any:
+    return EagerValue(np.asarray(x)) if isinstance(x, np.ndarray | np.generic) else x
+
+
+def applied(op: Op, sample: Sample, inputs: Sequence[Any]) -> tuple[Any, ...]:
+    results = op(*inputs, regions=sample.regions, **sample.attrs)
+    return results if isinstance(results, tuple) else (results,)
+
+
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_eager_equals_interpreter(case: tuple[str, dtypes.DType]) -> None:
+    op = OPS[case[0]]
+    assert op.samples is not None
+    samples = op.samples(case[1])
+    for sample in samples:
+        wanted = interpret(graph_of(op, sample), sample.inputs)
+        for value, array in zip(applied(op, sample, [eager(x) for x in sample.inputs]), wanted, strict=True):
+            if isinstance(value, EagerValue):
+                require_same([array], [value.array], ulps=0.0)
+    note(op.name, "eager", len(samples))
+
+
+DIFFERENTIABLE = [
+    name
+    for name, op in OPS.items()
+    if op.samples is not None
+    and reason(op, "gradient") is None
+    and any(s.differentiable for s in op.samples(dtypes.float64))
+]
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_tape_equals_autodiff(name: str) -> None:
+    op = OPS[name]
+    assert op.samples is not None
+    rng = np.random.default_rng(3)
+    for sample in op.samples(dtypes.float64):
+        arrays = [np.asarray(x) for x in sample.inputs]
+        floats = [i for i, x in enumerate(arrays) if dtypes.is_float(x.dtype)]
+        if not sample.differentiable or not floats:
+            continue
+        _, gradient = derivative(graph_of(op, sample), order=1)
+        cotangents = [rng.uniform(0.5, 1.5, v.shape).astype(v.dtype) for v in gradient.inputs[len(arrays) :]]
+        wanted = interpret(gradient, [*arrays, *cotangents])
+        leaves = [eager(x) for x in arrays]
+        for i in floats:
+            leaves[i] = leaves[i].recorded(tape.LeafRecord(jg.asarray(arrays[i])))
+        outputs = [value for value in applied(op, sample, leaves) if dtypes.is_float(value.dtype)]
+        pairs = [(v, EagerValue(ct)) for v, ct in zip(outputs, cotangents, strict=True) if v.requires_grad]
+        values, given = [v for v, _ in pairs], [ct for _, ct in pairs]
+        found = tape.sweep(values, given, targets=None, create_graph=False, retain_graph=False)
+        for i, array in zip(floats, wanted, strict=True):
+            value = found.get(leaves[i].record)
+            got = np.zeros_like(array) if value is None else value.array
+            np.testing.assert_allclose(got, array, rtol=1e-12, atol=1e-12, err_msg=f"{name} input {i}")
+
+
+def test_every_op_is_tried_in_every_column_or_says_why() -> None:
+    compiled = {name for name, _ in compiled_cases()}
+    for name, op in OPS.items():
+        why = {column: reason(op, column) for column in COLUMNS}
+        assert bool(why["native"]) != (name in compiled), name
+        assert bool(why["eager"]) != (name in {found for found, _ in CASES}), name
+        assert bool(why["gradient"]) != (op.vjp is not None or name in DIFFERENTIABLE), name

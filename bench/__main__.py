@@ -13,6 +13,7 @@ NAMES = (
     "matmul",
     "kernels",
     "digits_step",
+    "functions",
     "calls",
     "loops",
     "loader_start",

@@ -138,7 +138,7 @@ def _touch_only_the_factors(level: str) -> None:
 @pytest.mark.parametrize("level", ["x86-64-v3", Target.host().name])
 def test_packing_touches_the_factors_alone(level: str) -> None:
     """In a process of its own, since a stray access ends it."""
-    code = f"from {__name__} import _touch_only_the_factors({level!r}); print('sound')"
+    code = f"from {__name__} import _touch_only_the_factors; _touch_only_the_factors({level!r}); print('sound')"
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", "-c", code],
         cwd=ROOT,

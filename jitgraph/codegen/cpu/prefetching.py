@@ -14,7 +14,7 @@ from jitgraph.codegen.llvm.index import names as names_of
 from jitgraph.codegen.llvm.scalars import LlvmScalar
 from jitgraph.codegen.llvm.structure import defined
 
-AHEAD_BYTES: Final = 2048
+AHEAD_BYTES: Final = 2560
 LINE_BYTES: Final = 64
 
 

@@ -7,6 +7,7 @@ them, into the accumulators of their chunk, which stay in the caches; in the end
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Final
 
 from jitgraph.codegen.kernels.index import offset
@@ -16,7 +17,6 @@ from jitgraph.codegen.lower.reduction import combine, combiner, element_at, iden
 from jitgraph.codegen.lower.row_group import Rows, store_at
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.values import Evaluator
-from jitgraph.dtypes import bool_
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node
 from jitgraph.ops.order import CHAIN
@@ -65,14 +65,14 @@ def reduce_parts(
             for node, storages in work.items()
         }
 
-        def add_rows(chunk: DimLike, group: DimLike, column: DimLike) -> None:
-            begin = part * span + chunk * CHAIN + group * _TOGETHER
-            ops = ScalarOps(recorder, bool_)
-            fresh = ops.cmp("eq", recorder.index_value(group), recorder.index_value(0))
+        def add_rows(
+            first: DimLike, chunk: DimLike, column: DimLike, *, fresh: bool = False, rest: bool = False
+        ) -> None:
+            """Add the rows from ``first`` on: all that go together, or the ``rest`` of the operand, which are fewer."""
             start: list[Var] = []
             for node, locals_ in held.items():
                 for local, init in zip(locals_, identity(recorder, node), strict=True):
-                    start.append(ops.select(fresh, init, recorder.load_local(local, chunk * width + column)))
+                    start.append(init if fresh else recorder.load_local(local, chunk * width + column))
 
             def step(position: DimLike, carried: tuple[Var, ...]) -> tuple[Var, ...]:
                 index = {**dict(zip(form.kept, (*row, column), strict=True)), axis: position}
@@ -87,20 +87,34 @@ def reduce_parts(
                 store_at(values, form.full, at)
                 return tuple(following)
 
-            if isinstance(extent, int) and extent % span == 0:
-                ends = list(recorder.serial(_TOGETHER, tuple(start), lambda row, carried: step(begin + row, carried)))
+            if rest:
+                ends = list(recorder.serial(extent, tuple(start), step, begin=first, span=_TOGETHER - 1))
             else:
-                ends = list(recorder.serial(extent, tuple(start), step, begin=begin, span=_TOGETHER))
+                ends = list(recorder.serial(_TOGETHER, tuple(start), lambda row, carried: step(first + row, carried)))
             for locals_ in held.values():
                 for local in locals_:
                     recorder.store_local(local, chunk * width + column, ends.pop(0))
 
-        with (
-            recorder.loop("serial", chunks) as chunk,
-            recorder.loop("serial", CHAIN // _TOGETHER) as group,
-            recorder.loop("vector", width) as column,
-        ):
-            add_rows(chunk, group, column)
+        def last_part() -> AbstractContextManager[DimLike]:
+            """Once in the part in which the operand ends before the part does, and in no other."""
+            return recorder.loop("serial", part + 1, begin=extent // span)
+
+        whole = extent // _TOGETHER  # times that all rows go together
+        if extent % span != 0:
+            with last_part(), recorder.loop("vector", chunks * width) as place:
+                for node, locals_ in held.items():
+                    for local, init in zip(locals_, identity(recorder, node), strict=True):
+                        recorder.store_local(local, place, init)
+        with recorder.loop("serial", chunks) as chunk:
+            begin = (part * chunks + chunk) * (CHAIN // _TOGETHER)
+            with recorder.loop("serial", whole, begin=begin, span=1) as group, recorder.loop("vector", width) as column:
+                add_rows(group * _TOGETHER, chunk, column, fresh=True)
+            others = recorder.loop("serial", whole, begin=begin + 1, span=CHAIN // _TOGETHER - 1)
+            with others as group, recorder.loop("vector", width) as column:
+                add_rows(group * _TOGETHER, chunk, column)
+        if extent % _TOGETHER != 0:
+            with last_part(), recorder.loop("vector", width) as column:
+                add_rows(whole * _TOGETHER, extent % span // CHAIN, column, rest=True)
         with recorder.loop("vector", width) as column:
             for node, locals_ in held.items():
                 merged = recorder.reduce(

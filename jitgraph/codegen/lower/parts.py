@@ -1,9 +1,10 @@
-"""Few rows of many elements, cut along one axis into parts that are reduced in parallel and then merged.
+"""Few rows of many elements, or of scattered ones, in parts that are reduced in parallel and then merged.
 
 A part is a run of whole chunks of the axis, a power of two of them, and so a node of the tree in which chunks merge
 (``kernel.Loop``): where an order is part of a reduction's meaning, the parts keep to it. The first nest of the kernel
 stores what each part makes, its slots not folded; the second merges the parts, folds the slots, and reduces over the
-axes before the one that is cut.
+axes before the one that is cut. Where a kept axis stands between reduced ones, as channels do, a part is all of the
+axes behind it, so that the operand is read in the order of memory.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from jitgraph.ir.types import TensorType
 from jitgraph.records import dataclass
 
 _FEW_ROWS: Final = 8
+_LEAST_RUN: Final = 256  # elements of a run of which there is a sum in memory
+_MANY_RUNS: Final = 64  # which are enough for threads to share
 _LONG: Final = 1 << 14  # elements of a part
 _MOST_PARTS: Final = 1 << 12  # of an axis of known extent
 _ROWS_OF_NAMED: Final = 64  # columns that an unknown number of them counts as
@@ -45,10 +48,29 @@ def cut_of(form: Rows) -> Cut | None:
     if not form.axes or form.in_stages:
         return None
     rows = dims.product(form.domain[axis] for axis in form.kept)
+    whole = _whole_runs(form, rows)
+    if whole is not None:
+        return whole
     if not form.by_column and not (isinstance(rows, int) and rows <= _FEW_ROWS):
         return None
     cuts = [_cut(form, axis, rows) for axis in form.axes if _few_before(form, axis)]
     return max((cut for cut in cuts if _parts(form, cut) >= 2), key=lambda cut: _parts(form, cut), default=None)
+
+
+def _whole_runs(form: Rows, rows: DimLike) -> Cut | None:
+    """A cut into whole runs of the axes after the last kept one, where others are reduced before it, else None.
+
+    A row is then scattered in runs over the operand, which is better read from its beginning to its end.
+    """
+    last = form.kept[-1] if form.kept else -1
+    before = dims.product(form.domain[axis] for axis in form.axes if axis < last)
+    after = [axis for axis in form.axes if axis > last]
+    run = dims.product(form.domain[axis] for axis in after)
+    if before == 1 or not after or not isinstance(run, int) or run < _LEAST_RUN:
+        return None
+    many = isinstance(rows, int) and (rows > _FEW_ROWS or (isinstance(before, int) and before * rows >= _MANY_RUNS))
+    extent = form.domain[after[0]]
+    return Cut(after[0], 1 << (extent - 1).bit_length(), False) if many and isinstance(extent, int) else None
 
 
 def _few_before(form: Rows, axis: int) -> bool:
@@ -104,7 +126,7 @@ class _InParts:
     def slots(self, node: Node) -> int:
         """The slots that a part of ``node`` stores."""
         order = order_of(node, self.cut.axis)
-        return order.slots if order.chain else 1
+        return order.slots if order.chain and self.count != 1 else 1
 
     def allocate(self, builder: ScheduleBuilder) -> None:
         """Buffers for what the parts make: outer axes, parts, rows, slots."""

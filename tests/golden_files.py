@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ import numpy as np
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.parser import parse
+from jitgraph.ir.printer import print_graph
 from jitgraph.ir.target import Target
 
 FOLDER = Path(__file__).parent / "golden"
@@ -82,6 +84,28 @@ class Case:
         assert wanted == found, f"{place} gives another text under {self.command!r}\n{diff}\n{hint}"
 
 
+Options = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a step gives: graphs or lines, and the check that they mean what the graph before them means."""
+
+    graphs: tuple[Graph, ...]
+    check: Callable[[], None]
+    lines: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        blocks = ["\n".join(self.lines)] if self.lines else []
+        return "\n\n".join([*blocks, *(print_graph(graph, locations=False) for graph in self.graphs)])
+
+
+def numbers_in(options: Options, key: str) -> list[int] | None:
+    """The numbers of an option such as ``wrt=0,2``."""
+    return [int(word) for word in options[key].split(",")] if key in options else None
+
+
 def cases(pattern: str = "*") -> list[Case]:
     """Every case in the golden files whose names match."""
     return [case for file in sorted(FOLDER.glob(pattern)) for case in _read(file)]
@@ -113,6 +137,3 @@ def check_run(graph: Graph, arguments: list[Any], results: list[Any]) -> None:
     """Run a graph and compare every output."""
     for found, wanted, value in zip(interpret(graph, arrays(graph, arguments)), results, graph.outputs, strict=True):
         np.testing.assert_array_equal(found, np.array(wanted, value.dtype), strict=False)
-
-
-__all__ = ["FOLDER", "TARGET", "Case", "arrays", "cases", "check_run", "write"]

@@ -22,10 +22,8 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.parser import parse
 from jitgraph.ir.printer import print_graph
-from jitgraph.ir.target import Target
 
 FOLDER = Path(__file__).parent / "golden"
-TARGET = Target.named("x86-64-v3")
 
 
 @dataclass(frozen=True)

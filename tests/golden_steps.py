@@ -29,12 +29,13 @@ from jitgraph.passes.autodiff import has_gradients
 from jitgraph.passes.fuse import fuse_with_reasons
 from jitgraph.passes.rematerialise import live_bytes, rematerialise
 from jitgraph.passes.silence import silence
-from tests.golden_files import TARGET, Case, Options, Result
+from tests.golden_files import Case, Options, Result
 from tests.golden_gradients import GRADIENT_STEPS
 from tests.golden_meaning import (
     require_same_schedule,
     require_same_values,
 )
+from tests.graphs import TARGET
 
 
 def result_of(case: Case) -> Result:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from jitgraph import ops
 from jitgraph.ir.op import Op
 from jitgraph.standalone.python_text import PARTS
 from tests import ROOT
+from tests.processes import FORKS, in_child
 
 PACKAGE = ROOT / "jitgraph"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -144,8 +144,7 @@ def test_reference_counts_are_asked_in_one_place() -> None:
 
 def modules_after(statement: str) -> set[str]:
     code = f"import sys\n{statement}\nprint(' '.join(sys.modules))"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return set(out.stdout.split())
+    return set(in_child(code).split())
 
 
 OPS_BY_NAME = {  # how often a file above ops/ compares with names of ops; docs/architecture.md says why
@@ -224,8 +223,7 @@ def test_any_module_can_be_imported_first() -> None:
         "        os._exit(0)\n"
         "    assert os.waitstatus_to_exitcode(os.wait()[1]) == 0, name\n"
     )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert out.returncode == 0, out.stderr
+    in_child(code, *FORKS)
 
 
 def test_eager_calls_need_no_compiler() -> None:

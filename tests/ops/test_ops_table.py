@@ -20,11 +20,12 @@ from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.op import AtIndex, Nest, ScheduleStep, Trait
-from jitgraph.ir.types import StackType, TensorType, TokenType
+from jitgraph.ir.types import TensorType
 from jitgraph.ops import OPS
 from jitgraph.ops.effects import Stack, Token
 from jitgraph.ops.numeric import widen
 from tests.coverage_table import note
+from tests.graphs import graph_of, type_of
 
 FLOAT64 = dtypes.float64
 BY_REGIONS = {name for name, op in OPS.items() if op.control or op.kind == "gradient"}  # for transforms, no evaluation
@@ -35,17 +36,6 @@ CASES = [
     if op.samples(dtype)
 ]
 FLOAT_CASES = [op for op in OPS.values() if op.samples(FLOAT64)]
-
-
-def type_of(value):
-    if isinstance(value, Stack):
-        return StackType(type_of(value.top))
-    return TokenType() if isinstance(value, Token) else TensorType(value.dtype, value.shape)
-
-
-def graph_of(op, sample, types=None, attrs=None):
-    types = types or [type_of(x) for x in sample.inputs]
-    return build(lambda *x: op(*x, regions=sample.regions, **(attrs or sample.attrs)), types, op.name)
 
 
 def same(left, right):

@@ -19,7 +19,6 @@ from jitgraph.ir.builder import build
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.interpreter import interpret
-from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.ir.verifier import verify
 from jitgraph.ops import (
@@ -43,14 +42,10 @@ from jitgraph.ops import (
 )
 from jitgraph.passes import pipeline
 from jitgraph.passes.fuse import fuse_with_reasons
+from tests.graphs import TARGET, t
 from tests.op_loop import require_same
 
-TARGET = Target.named("x86-64-v3")
 F32 = dtypes.float32
-
-
-def t(*shape: Any, dtype: dtypes.DType = F32) -> TensorType:
-    return TensorType(dtype, shape)
 
 
 def fused(function: Callable[..., Any], *types: TensorType) -> Graph:

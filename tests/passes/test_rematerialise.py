@@ -10,7 +10,6 @@ from jitgraph.dtypes import float32
 from jitgraph.ir.builder import build
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.interpreter import interpret
-from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.ir.verifier import verify
 from jitgraph.ops import add, broadcast, dot, exp, full, mul, neg, reduce_sum, tanh
@@ -18,8 +17,8 @@ from jitgraph.passes.autodiff import grad_graph
 from jitgraph.passes.cse import cse
 from jitgraph.passes.dce import dce
 from jitgraph.passes.rematerialise import live_bytes, rematerialise
+from tests.graphs import TARGET
 
-TARGET = Target.named("x86-64-v3")
 ROWS, WIDTH, LAYERS = 8, 16, 6
 
 

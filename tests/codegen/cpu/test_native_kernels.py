@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -23,10 +21,10 @@ from jitgraph.errors import CompileError
 from jitgraph.ir import dims
 from jitgraph.ir.target import Target
 from jitgraph.runtime.loader.abi import libc
-from tests import ROOT
 from tests.codegen.cpu import llvm_samples
 from tests.codegen.llvm.test_scalar_ops import TARGETS, edge_values, same
 from tests.codegen.native_kernels import Array, Native, NativeCheckError, run_native, schedule_of
+from tests.processes import in_child
 
 EACH_TARGET = pytest.mark.parametrize("target", TARGETS)
 
@@ -204,8 +202,7 @@ def test_nothing_beside_the_buffers_is_touched(target: str) -> None:
         f"import faulthandler; faulthandler.enable(); from {__name__} import touch_only_the_buffers;"
         f"[touch_only_the_buffers({target!r}, t) for t in ('i8', 'f32')]; print('sound')"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300)
-    assert (done.returncode, done.stdout.strip()) == (0, "sound"), done.stderr[-2000:]
+    assert in_child(code, timeout=300) == "sound\n"
 
 
 # --- threads ---

@@ -26,5 +26,6 @@ def same_bits(left: Array, right: Array) -> Array:
     left, right = np.ascontiguousarray(left), np.ascontiguousarray(right)
     same = left.view(f"u{left.dtype.itemsize}") == right.view(f"u{right.dtype.itemsize}")
     if is_float(left.dtype):
-        same |= (left != left) & (right != right)
+        with np.errstate(invalid="ignore"):
+            same |= (left != left) & (right != right)
     return np.asarray(same).reshape(np.shape(left))

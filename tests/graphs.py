@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jitgraph import compiler
+import pytest
+
+from jitgraph import compiler, config
 from jitgraph.dtypes import DType, float32
 from jitgraph.ir.builder import build
 from jitgraph.ir.graph import Attr, Graph
@@ -13,9 +15,13 @@ from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import StackType, TensorType, TokenType, Type
 from jitgraph.ops.effects import Stack, Token
+from jitgraph.runtime import loader
 from jitgraph.runtime.executable import Executable
 
 TARGET = Target.named("x86-64-v3")
+needs_native = pytest.mark.skipif(
+    not loader.cpu_levels() or config.INTERPRET.is_on(), reason="no native code here, or none is asked for"
+)
 
 
 def t(*shape: Any, dtype: DType = float32) -> TensorType:

@@ -93,7 +93,7 @@ def test_concurrent_steps_take_turns(good: Path) -> None:
 
 def test_members_and_weights_are_aligned(good: Path) -> None:
     found = loader.Artifact(good)
-    assert all(member.start % 64 == 0 for member in found.members.values())
+    assert found.members and all(member.start % 64 == 0 for member in found.members.values())
     weights = found.weights()
     assert weights["other"].ctypes.data % 64 == 0 and not weights["other"].flags.owndata
     for name, array in WEIGHTS.items():

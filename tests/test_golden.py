@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -13,8 +14,13 @@ from jitgraph import passes
 from jitgraph.codegen.kernels.kernel_parser import parse_kernel
 from jitgraph.codegen.kernels.kernel_verifier import verify_kernel
 from jitgraph.errors import GraphError
+from jitgraph.ir.graph import Graph
+from jitgraph.ir.op import Op
 from jitgraph.ir.printer import print_graph
+from jitgraph.ir.target import Target
 from jitgraph.ir.verifier import verify
+from jitgraph.ops import OPS
+from jitgraph.passes import pipeline
 from jitgraph.passes.autodiff import has_gradients
 from tests.golden_files import FOLDER, Case, cases, check_run, write
 from tests.golden_steps import kernel_result, result_of
@@ -68,6 +74,48 @@ def test_bless(request: pytest.FixtureRequest) -> None:
     for file in sorted({case.file for case in CASES}):
         found = [case for case in CASES if case.file == file]
         write(file, [case.text if case.expected is None else f"{case.text}\n---\n{found_text(case)}" for case in found])
+
+
+def case_of(text: str, command: str) -> Case:
+    return Case(FOLDER / "sample.jgir", 1, command, text, "")
+
+
+DIFFERENCE = """graph @difference(%x: f64[n], %y: f64[n]) -> f64[n] {
+  %0: f64[n] = sub(%x, %y)
+  return %0
+}"""
+
+
+def test_a_result_that_means_something_else_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So --bless writes none."""
+
+    def turned(graph: Graph, target: Target) -> Graph:
+        (node,) = graph.nodes
+        return replace(graph, nodes=(replace(node, inputs=node.inputs[::-1]),))
+
+    assert found_text(case_of(DIFFERENCE, "cse")).strip() == DIFFERENCE
+    monkeypatch.setitem(pipeline.PASSES, "cse", turned)
+    with pytest.raises(AssertionError, match="output 0"):
+        found_text(case_of(DIFFERENCE, "cse"))
+
+
+def test_a_gradient_that_is_no_slope_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for step in ("reverse", "vjp"):
+        assert "neg" in found_text(case_of(DIFFERENCE, step))
+    sub = OPS["sub"]
+    monkeypatch.setattr(Op, "vjp", property(lambda op: (lambda ct, *_: (ct, ct)) if op is sub else None), raising=False)
+    for step in ("reverse", "vjp"):
+        with pytest.raises(AssertionError, match="input 1"):
+            found_text(case_of(DIFFERENCE, step))
+
+
+def test_a_text_that_differs_is_shown_as_a_diff() -> None:
+    case = replace(case_of(DIFFERENCE, "cse"), expected=DIFFERENCE)
+    case.require(DIFFERENCE)
+    with pytest.raises(
+        AssertionError, match=r"-  %0: f64\[n\] = sub\(%x, %y\)\n\+  %0: f64\[n\] = sub\(%y, %x\)[\s\S]*--bless"
+    ):
+        case.require(DIFFERENCE.replace("%x, %y)\n", "%y, %x)\n"))
 
 
 def test_the_folder_holds_cases_alone() -> None:

@@ -10,10 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from jitgraph.codegen.kernels.aliasing import aliasing_pairs
-from jitgraph.codegen.kernels.kernel_parser import parse_kernel
 from jitgraph.codegen.kernels.kernel_text import print_schedule
-from jitgraph.codegen.kernels.kernel_verifier import verify_kernel
 from jitgraph.codegen.kernels.memory import plan_memory
 from jitgraph.codegen.kernels.memory_verifier import verify_plan
 from jitgraph.codegen.kernels.schedule import Schedule
@@ -53,17 +50,6 @@ def result_of(case: Case) -> Result:
             assert again == replace(made, name=again.name), "the text does not give the graph back"
         found.check()
     return found
-
-
-def kernel_result(case: Case) -> str:
-    """The text that a step gives for a kernel."""
-    (name,) = case.steps
-    kernel = parse_kernel(case.kernel)
-    verify_kernel(kernel)
-    assert name == "aliasing", f"no step {name!r} for kernels"
-    pairs = sorted(aliasing_pairs(kernel))
-    verify_kernel(replace(kernel, aliases=tuple(pairs[:1])))
-    return "\n".join(f"{written} may be {read}" for written, read in pairs) or "none"
 
 
 def _pass(name: str, graph: Graph, target: Target) -> Result:

@@ -23,7 +23,8 @@ from jitgraph.ops import OPS
 from jitgraph.passes import pipeline
 from jitgraph.passes.autodiff import has_gradients
 from tests.golden_files import FOLDER, Case, cases, check_run, write
-from tests.golden_steps import kernel_result, result_of
+from tests.golden_kernels import kernel_result
+from tests.golden_steps import result_of
 
 CASES = cases()
 TOOLS = {"patterns": "the language of the rules", "rewriter": "what passes write graphs with"}  # no passes themselves

@@ -4,8 +4,8 @@ A file of ``tests/golden`` holds cases between lines of ``===``. A case: a line 
 ``golden_steps.py``, before them options such as ``fastmath`` or ``wrt=0,2``; without a RUN line that of the case before
 holds), a graph, a line ``---``, what the last step must give. A case without ``---`` must be refused: a comment
 ``# error: words`` stands on the guilty line, and the message must hold the words. A line
-``# run: f([1, 2], 3) == [4, 5]`` runs both graphs on arguments of the inputs' dtypes. Files ``*.kernel`` hold kernels, for
-the steps of ``golden_kernels.py``.
+``# run: f([1, 2], 3) == [4, 5]`` runs both graphs on arguments of the inputs' dtypes. Files ``*.kernel`` hold kernels,
+for the steps of ``golden_kernels.py``.
 """
 
 from __future__ import annotations

@@ -52,6 +52,12 @@ def test_the_peak_sinks_and_the_results_stay() -> None:
         np.testing.assert_array_equal(have, want)
 
 
+def test_what_is_read_no_more_is_gone() -> None:
+    """Fusion, which comes next, would make kernels without results of it."""
+    again = rematerialise(step(), TARGET, least=1)
+    assert dce(again, TARGET) is again
+
+
 def test_a_gain_below_the_least_is_no_reason() -> None:
     graph = step()
     assert rematerialise(graph, TARGET) is graph

@@ -10,21 +10,21 @@ from typing import Any, Final
 
 import numpy as np
 
-from jitgraph import dtypes, lifting, migration_hints, ops
+from jitgraph import dtypes, migration_hints, ops
 from jitgraph.autograd import no_grad
-from jitgraph.eager import EagerValue
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError
-from jitgraph.functions.creation import shape_of
-from jitgraph.functions.elementwise import where
-from jitgraph.functions.manipulation import take
-from jitgraph.functions.method import array_function
-from jitgraph.functions.reductions import argsort
 from jitgraph.ir import context, dims
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.dims import DimLike
-from jitgraph.lifting import TensorLike
 from jitgraph.ops.distributions import words_used
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting
+from jitgraph.tensor.functions.creation import shape_of
+from jitgraph.tensor.functions.elementwise import where
+from jitgraph.tensor.functions.manipulation import take
+from jitgraph.tensor.functions.method import array_function
+from jitgraph.tensor.functions.reductions import argsort
+from jitgraph.tensor.lifting import TensorLike
 
 __all__ = ["Generator", "bernoulli", "normal", "permutation", "randint", "seed", "uniform"]
 

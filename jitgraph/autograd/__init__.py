@@ -11,8 +11,8 @@ from jitgraph.ir import context
 from jitgraph.migration_hints import PLANNED_AUTOGRAD, advice
 
 if TYPE_CHECKING:
-    from jitgraph.lifting import TensorLike
     from jitgraph.tensor import Tensor
+    from jitgraph.tensor.lifting import TensorLike
 
 __all__ = ["backward", "detect_anomaly", "enable_grad", "grad", "no_grad", "set_grad_enabled"]
 
@@ -51,8 +51,8 @@ def backward(
 
     ``tensor`` has one element unless ``gradient`` (its cotangent, of its shape and dtype) is given.
     """
-    from jitgraph import lifting
-    from jitgraph.autograd import tape
+    from jitgraph.eager import tape
+    from jitgraph.tensor import lifting
 
     if not tensor.requires_grad:
         raise JitgraphError("backward() of a tensor that depends on nothing with requires_grad=True")
@@ -92,9 +92,8 @@ def grad(
 
     Leaves ``.grad`` alone. An input on which nothing depends is an error, or None under ``allow_unused``.
     """
-    from jitgraph import lifting
-    from jitgraph.autograd import tape
-    from jitgraph.tensor import Tensor
+    from jitgraph.eager import tape
+    from jitgraph.tensor import Tensor, lifting
 
     ys = [outputs] if isinstance(outputs, Tensor) else list(outputs)
     xs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
@@ -126,7 +125,7 @@ def grad(
 
 
 def _cotangent(tensor: Tensor, gradient: TensorLike | None) -> Any:
-    from jitgraph import lifting
+    from jitgraph.tensor import lifting
 
     if gradient is None:
         if tensor.size != 1:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jitgraph import dtypes, lifting, ops, tree
+from jitgraph import dtypes, ops, tree
 from jitgraph.autograd import enable_grad
 from jitgraph.autograd import grad as tensor_grad
-from jitgraph.autograd.tape import LeafRecord, Record
-from jitgraph.eager import EagerValue
+from jitgraph.eager.tape import LeafRecord, Record
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting
 
 Argnums = int | tuple[int, ...]
 
@@ -194,7 +194,7 @@ def jacobian(function: Callable[..., Any], argnums: int = 0) -> Callable[..., Te
     """A function that returns d result / d argument, of shape ``result.shape + argument.shape``, row by row."""
 
     def differentiated(*args: Any) -> Tensor:
-        from jitgraph.functions.manipulation import reshape, stack
+        from jitgraph.tensor.functions.manipulation import reshape, stack
 
         with enable_grad():
             fresh, variables, _ = _variables(args, argnums)

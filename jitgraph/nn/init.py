@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 
-from jitgraph import lifting, random
+from jitgraph import random
 from jitgraph.autograd import no_grad
 from jitgraph.errors import JitgraphError, ShapeError
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting
 
 __all__ = [
     "calculate_gain",

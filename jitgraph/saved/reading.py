@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph import lifting, ops
-from jitgraph.eager import EagerValue
+from jitgraph import ops
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import ArgumentError, GraphError, JitgraphError, LoadError, ShapeError
 from jitgraph.ir import context, dims, parse, verify
 from jitgraph.ir.constant import Constant
@@ -27,7 +27,7 @@ from jitgraph.ir.resize import resize
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import loader
 from jitgraph.saved.entry import CONSTANT
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting
 from jitgraph.tracing.function import TracedFunction, trace
 from jitgraph.tracing.symbolic.sizes import TraceConstraints
 

@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple, Unpack, overload
 
 import numpy as np
 
-from jitgraph import config, lifting
-from jitgraph.eager import EagerValue
+from jitgraph import config
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DeviceError, TraceError
 from jitgraph.ir import context
 from jitgraph.ir.context import Context
@@ -22,6 +22,7 @@ from jitgraph.ir.sizes import bind_sizes
 from jitgraph.location import Location
 from jitgraph.once import cached_property
 from jitgraph.runtime import forks, recursion
+from jitgraph.tensor import lifting
 from jitgraph.tracing import backend
 from jitgraph.tracing.arguments import (
     Arguments,

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jitgraph import lifting
-from jitgraph.eager import EagerValue
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import ArgumentError, DeviceError, JitgraphError
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph
 from jitgraph.once import cached_property
 from jitgraph.passes.autodiff import expand_grads, has_gradients, vjp_halves
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting
 from jitgraph.tracing import backend, donation
 from jitgraph.tracing.arguments import Arguments, LeafKey, TensorSpec
 from jitgraph.tracing.cost import Cost, cost

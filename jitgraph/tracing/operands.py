@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph import foreign, lifting
+from jitgraph import foreign
 from jitgraph.dtypes import is_float
-from jitgraph.eager import EagerValue
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import JitgraphError
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import loader
+from jitgraph.tensor import lifting
 
 
 @lru_cache(maxsize=4096)

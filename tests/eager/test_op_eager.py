@@ -10,8 +10,8 @@ import pytest
 
 import jitgraph as jg
 from jitgraph import dtypes
-from jitgraph.autograd import tape
-from jitgraph.eager import EagerValue
+from jitgraph.eager import tape
+from jitgraph.eager.value import EagerValue
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.graph import Graph

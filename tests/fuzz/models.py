@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 import jitgraph as jg
-from jitgraph import lifting, ops
+from jitgraph import ops
 from jitgraph.ir.constant import Constant
+from jitgraph.tensor import lifting
 
 
 def _normal(*shape: int) -> np.ndarray:

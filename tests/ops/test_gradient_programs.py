@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph import lifting
 from jitgraph.ir.interpreter import interpret
+from jitgraph.tensor import lifting
 from tests.coverage_table import note
 from tests.ops.test_gradients import DIFFERENTIABLE as IN_THE_TABLE
 from tests.programs.gradients import DIFFERENTIABLE, SIZE, Program

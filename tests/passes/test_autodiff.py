@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph import lifting, ops
+from jitgraph import ops
 from jitgraph.dtypes import bool_, float64, int64
 from jitgraph.errors import DTypeError, ShapeError, UnsupportedOp
 from jitgraph.ir.builder import GraphBuilder, build
@@ -43,6 +43,7 @@ from jitgraph.ops import (
 )
 from jitgraph.ops.define import composite
 from jitgraph.passes.autodiff import backward, expand_grads, grad_graph, jvp_graph, vjp_graph, vjp_halves
+from jitgraph.tensor import lifting
 from tests.differences import check
 
 F = TensorType(float64, (3,))

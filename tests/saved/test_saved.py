@@ -123,7 +123,7 @@ def test_large_constants_travel_with_the_weights(path: Path) -> None:
     table = normal(200, 3)
 
     def f(x: jg.Tensor) -> jg.Tensor:
-        from jitgraph import lifting
+        from jitgraph.tensor import lifting
 
         return x @ lifting.wrap(ops.constant(value=Constant(table)))
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jitgraph import dtypes, lifting, ops, random
+from jitgraph import dtypes, ops, random
 from jitgraph.errors import JitgraphError
-from jitgraph.functions import elementwise as pointwise
-from jitgraph.functions import reductions
-from jitgraph.lifting import TensorLike
 from jitgraph.nn.functional.arguments import axis_or_dim, floats
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting
+from jitgraph.tensor.functions import elementwise as pointwise
+from jitgraph.tensor.functions import reductions
+from jitgraph.tensor.lifting import TensorLike
 
 
 def relu(input: TensorLike) -> Tensor:

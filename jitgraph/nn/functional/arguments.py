@@ -6,9 +6,10 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from jitgraph import dtypes, lifting
+from jitgraph import dtypes
 from jitgraph.errors import JitgraphError
-from jitgraph.lifting import TensorLike
+from jitgraph.tensor import lifting
+from jitgraph.tensor.lifting import TensorLike
 
 R = TypeVar("R")
 _PYTORCH = {"axis": "dim", "keepdims": "keepdim"}

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jitgraph import dtypes, lifting, ops
+from jitgraph import dtypes, ops
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
-from jitgraph.functions.creation import ones, tril
-from jitgraph.functions.elementwise import where
-from jitgraph.functions.linear_algebra import matmul
 from jitgraph.ir import context
-from jitgraph.lifting import TensorLike
 from jitgraph.nn.functional.activation import dropout
 from jitgraph.nn.functional.arguments import floats, repeated
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting
+from jitgraph.tensor.functions.creation import ones, tril
+from jitgraph.tensor.functions.elementwise import where
+from jitgraph.tensor.functions.linear_algebra import matmul
+from jitgraph.tensor.lifting import TensorLike
 
 
 def linear(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:

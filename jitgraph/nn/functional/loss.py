@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitgraph import dtypes, lifting, ops
+from jitgraph import dtypes, ops
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
-from jitgraph.functions.creation import shape_of
 from jitgraph.ir import context
-from jitgraph.lifting import TensorLike
 from jitgraph.nn.functional.activation import softplus
 from jitgraph.nn.functional.arguments import axis_or_dim, floats
 from jitgraph.nn.functional.norms import norm
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting
+from jitgraph.tensor.functions.creation import shape_of
+from jitgraph.tensor.lifting import TensorLike
 
 
 def _reduced(each: Tensor, reduction: str) -> Tensor:

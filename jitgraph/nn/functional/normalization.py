@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph import dtypes, lifting, ops
+from jitgraph import dtypes, ops
 from jitgraph.autograd import no_grad
 from jitgraph.errors import JitgraphError, ShapeError
-from jitgraph.functions.creation import shape_of
 from jitgraph.ir import context, dims
-from jitgraph.lifting import TensorLike
 from jitgraph.nn.functional.arguments import axis_or_dim, floats
 from jitgraph.nn.functional.norms import norm
 from jitgraph.ops import rules
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting
+from jitgraph.tensor.functions.creation import shape_of
+from jitgraph.tensor.lifting import TensorLike
 
 
 def _scale_and_shift(x: Any, weight: Any, bias: Any, shape: tuple[Any, ...], name: str) -> tuple[Any, Any]:

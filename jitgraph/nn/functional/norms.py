@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
-from jitgraph import lifting
 from jitgraph.errors import JitgraphError
-from jitgraph.functions.elementwise import where
 from jitgraph.ops.statistics import root
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting
+from jitgraph.tensor.functions.elementwise import where
 
 
 def norm(x: Tensor, p: float, axis: int, *, keepdims: bool = True) -> Tensor:

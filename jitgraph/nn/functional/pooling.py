@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from operator import index
 from typing import Any
 
-from jitgraph import lifting, ops
+from jitgraph import ops
 from jitgraph.errors import ShapeError, UnsupportedOp
 from jitgraph.ir.op import Op
-from jitgraph.lifting import TensorLike
 from jitgraph.nn.functional.arguments import floats, repeated
 from jitgraph.ops import rules
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting
+from jitgraph.tensor.lifting import TensorLike
 
 
 def _pool(

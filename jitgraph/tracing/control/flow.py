@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph import dtypes, lifting, ops, tree
+from jitgraph import dtypes, ops, tree
 from jitgraph.errors import ShapeError, TraceError
-from jitgraph.functions.manipulation import stack
 from jitgraph.ir import context
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.types import TensorType, Type
-from jitgraph.lifting import TensorLike
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting
+from jitgraph.tensor.functions.manipulation import stack
+from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tracing.control.bodies import watched
 from jitgraph.tracing.control.region import Key, Region, adopt_written, handles_of, operands_of, write_back
 from jitgraph.tracing.record.recorder import Recorder

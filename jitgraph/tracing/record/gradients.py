@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from jitgraph import lifting, ops
+from jitgraph import ops
 from jitgraph.errors import JitgraphError, TraceError
 from jitgraph.ir import context
 from jitgraph.ir.graph import Node, Value
 from jitgraph.ir.types import TensorType
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting
 from jitgraph.tracing.record.values import TracedValue
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from jitgraph import lifting, tree
+from jitgraph import tree
 from jitgraph.errors import TraceError
 from jitgraph.location import Location
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting
 from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.plain import plain_of

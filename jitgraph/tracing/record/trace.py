@@ -8,15 +8,15 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from jitgraph import dtypes, lifting, ops
-from jitgraph.eager import EagerValue
+from jitgraph import dtypes, ops
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import TraceError
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.records import dataclass
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting
 from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.log import Log, LogEntry
 from jitgraph.tracing.record.recorder import Recorder

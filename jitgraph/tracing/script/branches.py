@@ -7,12 +7,12 @@ from functools import partial
 from types import FunctionType
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from jitgraph import dtypes, lifting, ops, tree
+from jitgraph import dtypes, ops, tree
 from jitgraph.errors import ScriptError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.graph import Node
 from jitgraph.location import Location
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting
 from jitgraph.tracing.control.bodies import unchanged
 from jitgraph.tracing.control.journal import UNBOUND, Journal, JournalEntry
 from jitgraph.tracing.control.region import Region, handles_of, operands_of, write_back

@@ -6,10 +6,10 @@ import operator
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from jitgraph import lifting, ops
+from jitgraph import ops
 from jitgraph.errors import ScriptError
 from jitgraph.ir import context
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting
 from jitgraph.tracing.script.branches import cannot_fail, choose_value, truth
 from jitgraph.tracing.script.variables import Cells
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from jitgraph import dtypes, lifting, ops, tree, weak_ints
+from jitgraph import dtypes, ops, tree
 from jitgraph.errors import ScriptError, ShapeError, trying
 from jitgraph.records import dataclass
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting, weak_ints
 from jitgraph.tracing.record.recorder import ConcretisationError
 
 _STEP_OF_ZERO: Final = "range() arg 3 must not be zero"

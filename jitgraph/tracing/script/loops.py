@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from jitgraph import dtypes, lifting, ops, tree, weak_ints
+from jitgraph import dtypes, ops, tree
 from jitgraph.errors import ScriptError, trying
-from jitgraph.functions.elementwise import logical_and, logical_not
 from jitgraph.ir import context
 from jitgraph.location import Location
 from jitgraph.records import dataclass
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting, weak_ints
+from jitgraph.tensor.functions.elementwise import logical_and, logical_not
 from jitgraph.tracing.control import flow
 from jitgraph.tracing.control.journal import UNBOUND, Changed, JournalEntry
 from jitgraph.tracing.script.branches import drop, in_body, innermost, made_here, set_entry, truth

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitgraph import dtypes, lifting
-from jitgraph.tensor import Tensor
+from jitgraph import dtypes
+from jitgraph.tensor import Tensor, lifting
 from jitgraph.tracing.script.branches import truth
 
 

@@ -14,10 +14,10 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from jitgraph import dtypes, lifting, tree
+from jitgraph import dtypes, tree
 from jitgraph.errors import ScriptError
 from jitgraph.ir.types import TensorType
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting
 from jitgraph.tracing.control.journal import UNBOUND, JournalEntry
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.script.exits import RESULT

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from jitgraph import dtypes, lifting
+from jitgraph import dtypes
 from jitgraph.errors import DTypeError, NumberError, TraceError
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import Dim, DimLike
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting
 from jitgraph.tracing.symbolic.arithmetic import (
     BINARY,
     COMPARISONS,

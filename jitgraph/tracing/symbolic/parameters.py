@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph import lifting
 from jitgraph.errors import ShapeError
 from jitgraph.ir.dims import Dim, DimLike
+from jitgraph.tensor import lifting
 from jitgraph.tracing.symbolic.number import SymbolicNumber
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jitgraph import dtypes, indexing, lifting, ops
+from jitgraph import dtypes, ops
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError, UndecidedError
-from jitgraph.functions.creation import shape_of
-from jitgraph.functions.method import array_function, axes_of, axis_of, method
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
-from jitgraph.lifting import TensorLike
 from jitgraph.ops import rules
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import indexing, lifting
+from jitgraph.tensor.functions.creation import shape_of
+from jitgraph.tensor.functions.method import array_function, axes_of, axis_of, method
+from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.tensor import Tensor
 
 
 @method

@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph import dtypes, foreign, lifting, ops
+from jitgraph import dtypes, foreign, ops
 from jitgraph.errors import IndexingError, ShapeError, UndecidedError, UnsupportedOp
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
-from jitgraph.lifting import TensorLike
 from jitgraph.ops.windows import extent_of
 from jitgraph.records import dataclass
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import lifting
+from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.tensor import Tensor
 
 
 @dataclass(slots=True)

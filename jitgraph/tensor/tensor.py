@@ -1,34 +1,35 @@
 """Tensor: a mutable handle on an immutable value, eager or traced.
 
 ``x += 1`` and ``x[i] = v`` give this handle a new value; no other tensor ever changes. Methods other than the operators
-are attached by ``jitgraph.functions``: every function whose first argument is one tensor is a method too.
+are attached by ``jitgraph.tensor.functions``: every function whose first argument is one tensor is a method too.
 """
 
 from __future__ import annotations
 
 import sys
-import types
 from collections.abc import Iterator
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
 
-from jitgraph import dtypes, eager, foreign, lifting, ops
-from jitgraph.autograd import tape
+from jitgraph import dtypes, foreign, ops
 from jitgraph.dtypes import DType
-from jitgraph.eager import EagerValue
+from jitgraph.eager import tape
+from jitgraph.eager.emitter import EagerEmitter
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DeviceError, DTypeError, JitgraphError, ShapeError, SharingError, TraceError
 from jitgraph.ir import context
-from jitgraph.lifting import TensorLike, elementwise
 from jitgraph.migration_hints import TENSOR, advice
 from jitgraph.runtime import dlpack, loader
 from jitgraph.runtime.buffer import CPU, Buffer
+from jitgraph.tensor import lifting
+from jitgraph.tensor.lifting import TensorLike, elementwise
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-context.register_eager(eager.EagerEmitter())
+context.register_eager(EagerEmitter())
 
 
 class HandleStore(Protocol):
@@ -78,7 +79,7 @@ class Tensor:
 
     __slots__ = ("__dict__", "__weakref__", "_grad", "_indexed", "_requires_grad", "_value", "_weak")
     __array_priority__ = 1000
-    __array_ufunc__: Any  # ``functions/numpy_calls.py``: np_array * x is a Tensor
+    __array_ufunc__: Any  # ``tensor/functions/numpy_calls.py``: np_array * x is a Tensor
     __array_function__: Any
     __hash__ = object.__hash__
 
@@ -99,7 +100,7 @@ class Tensor:
         self._weak = False
 
     def __getattr__(self, name: str) -> Any:
-        """Methods are attached by ``jitgraph.functions``; for names that others use, what to write here."""
+        """Methods are attached by ``jitgraph.tensor.functions``; for names that others use, what to write here."""
         hint = advice(name, TENSOR)
         if not hint and name.endswith("_") and not name.startswith("_") and hasattr(Tensor, name[:-1]):
             hint = f"\n  hint: write x[...] = x.{name[:-1]}(...)"
@@ -552,14 +553,14 @@ class Tensor:
         return _compared(ops.ge, self, other)
 
     def __getitem__(self, index: Any) -> Tensor:
-        from jitgraph import indexing
+        from jitgraph.tensor import indexing
 
         result = indexing.get(self, index)
         result._indexed = True
         return result
 
     def __setitem__(self, index: Any, value: TensorLike) -> None:
-        from jitgraph import indexing
+        from jitgraph.tensor import indexing
 
         if self._indexed and sys.getrefcount(self) <= _UNNAMED:
             raise JitgraphError(
@@ -597,7 +598,7 @@ def _compared(op: Any, x: Tensor, y: Any) -> Tensor:
         return elementwise(op, x, y)
     if not _is_operand(y):
         return NotImplemented  # type: ignore[no-any-return]
-    from jitgraph.comparing import compare
+    from jitgraph.tensor.comparing import compare
 
     return compare(op, x, y)
 
@@ -677,13 +678,3 @@ def _measure_unnamed() -> int:
 _UNNAMED = _measure_unnamed()
 lifting.register_handle(Tensor)
 __all__ = ["DEVICES", "HandleStore", "Tensor", "TraceError"]
-
-
-class _Module(types.ModuleType):
-    """This module; called, as ``jg.tensor(data)``, it says what to write here."""
-
-    def __call__(self, /, *args: Any, **kwargs: Any) -> NoReturn:
-        raise JitgraphError("jg.tensor is a module, not how a tensor is made\n  hint: write jg.asarray(data)")
-
-
-sys.modules[__name__].__class__ = _Module

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final, Protocol
 
-from jitgraph import dtypes, lifting, ops
-from jitgraph.comparing import compare
+from jitgraph import dtypes, ops
 from jitgraph.errors import DTypeError, JitgraphError
-from jitgraph.functions.method import array_function, method
 from jitgraph.ir.op import Op
-from jitgraph.lifting import TensorLike, elementwise
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import lifting
+from jitgraph.tensor.comparing import compare
+from jitgraph.tensor.functions.method import array_function, method
+from jitgraph.tensor.lifting import TensorLike, elementwise
+from jitgraph.tensor.tensor import Tensor
 
 
 class _Unary(Protocol):

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from jitgraph import dtypes, foreign, ops, weak_ints
+from jitgraph import dtypes, foreign, ops
 from jitgraph.dtypes import DType
-from jitgraph.eager import EagerValue
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, NumberError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.op import Op
+from jitgraph.tensor import weak_ints
 
 if TYPE_CHECKING:
-    from jitgraph.tensor import Tensor
+    from jitgraph.tensor.tensor import Tensor
 
 Scalar: TypeAlias = "bool | int | float"
 TensorLike: TypeAlias = "Tensor | np.ndarray[Any, Any] | np.generic | Scalar"

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jitgraph import lifting, ops
-from jitgraph.autograd import tape
-from jitgraph.autograd.tape import Record
-from jitgraph.eager import EagerValue
-from jitgraph.functions.manipulation import stack
+from jitgraph import ops
+from jitgraph.eager import tape
+from jitgraph.eager.tape import Record
+from jitgraph.eager.value import EagerValue
 from jitgraph.ir import context, dims
 from jitgraph.ir.attributes import substitute_attrs
 from jitgraph.ir.control import execute
@@ -21,6 +20,8 @@ from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.sizes import bind_sizes
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.passes.autodiff import expand_grads
+from jitgraph.tensor import lifting
+from jitgraph.tensor.functions.manipulation import stack
 
 Gradients = Callable[[Sequence[EagerValue], Sequence[EagerValue]], list[Any]]
 

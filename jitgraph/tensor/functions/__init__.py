@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from jitgraph.functions import creation, elementwise, linear_algebra, manipulation, method, numpy_calls, reductions
+from jitgraph.tensor.functions import (
+    creation,
+    elementwise,
+    linear_algebra,
+    manipulation,
+    method,
+    numpy_calls,
+    reductions,
+)
 
 _MODULES = (elementwise, reductions, linear_algebra, manipulation, creation)
 

@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph import dtypes, foreign, lifting, ops
+from jitgraph import dtypes, foreign, ops
 from jitgraph.dtypes import DType
-from jitgraph.eager import EagerValue
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DeviceError, JitgraphError, NumberError, ShapeError, SharingError
-from jitgraph.functions.method import array_function, method
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
-from jitgraph.lifting import TensorLike
 from jitgraph.ops import rules
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import lifting
+from jitgraph.tensor.functions.method import array_function, method
+from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.tensor import Tensor
 
 
 def _device(device: str | None) -> None:

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph import dtypes, lifting, ops
+from jitgraph import dtypes, ops
 from jitgraph.dtypes import DType
 from jitgraph.ir.op import Op
-from jitgraph.lifting import TensorLike
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import lifting
+from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.tensor import Tensor
 
 
 def compare(op: Op, x: TensorLike, y: TensorLike) -> Tensor:

@@ -20,7 +20,7 @@ from jitgraph.ir.op import Op
 from jitgraph.location import Location
 
 if TYPE_CHECKING:
-    from jitgraph.eager import EagerValue
+    from jitgraph.eager.value import EagerValue
 
 _order = itertools.count()
 
@@ -81,7 +81,7 @@ class OpRecord(Record):
         self.name = op.name
 
     def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
-        from jitgraph.eager import EagerValue
+        from jitgraph.eager.value import EagerValue
 
         inputs = self.live_inputs()
         if self.op.vjp is None:
@@ -117,7 +117,7 @@ class GraphRecord(Record):
 
     def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
         from jitgraph import ops
-        from jitgraph.eager import EagerValue
+        from jitgraph.eager.value import EagerValue
 
         inputs = self.live_inputs()
         filled = [
@@ -137,8 +137,8 @@ class GraphRecord(Record):
 
     def _recorded(self, inputs: Sequence[Any], cotangents: Sequence[Any], arrays: Sequence[Any]) -> tuple[Any, ...]:
         """The gradients on the tape."""
-        from jitgraph.eager import EagerValue
-        from jitgraph.tracing.record.replay import GradientRecord, gradients_by_ops
+        from jitgraph.eager.replay import GradientRecord, gradients_by_ops
+        from jitgraph.eager.value import EagerValue
 
         seeds = [number for number, cotangent in enumerate(cotangents) if cotangent is not None]
 

@@ -11,7 +11,7 @@ import numpy as np
 from jitgraph.errors import JitgraphError, TraceError
 from jitgraph.ir import context
 from jitgraph.migration_hints import MODULE
-from jitgraph.tensor import Tensor
+from jitgraph.tensor.tensor import Tensor
 
 _OPERATORS: Final = {  # ufunc -> the tensor's method where it stands on the left, and where it stands on the right
     "add": ("__add__", "__radd__"),

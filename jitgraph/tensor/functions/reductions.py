@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitgraph import dtypes, lifting, ops
+from jitgraph import dtypes, ops
 from jitgraph.errors import ShapeError
-from jitgraph.functions.method import axes_of, axis_of, method
 from jitgraph.ir.op import Op
-from jitgraph.lifting import TensorLike
 from jitgraph.ops import rules
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import lifting
+from jitgraph.tensor.functions.method import axes_of, axis_of, method
+from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.tensor import Tensor
 
 Axis = int | tuple[int, ...] | None
 

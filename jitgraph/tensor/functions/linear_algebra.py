@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitgraph import lifting, ops
+from jitgraph import ops
 from jitgraph.errors import ShapeError
-from jitgraph.functions.method import array_function, axis_of, method
 from jitgraph.ir import context
-from jitgraph.lifting import TensorLike
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import lifting
+from jitgraph.tensor.functions.method import array_function, axis_of, method
+from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.tensor import Tensor
 
 
 @method

@@ -1,0 +1,22 @@
+"""The handle that users hold, and the array functions on it."""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any, NoReturn
+
+from jitgraph.errors import JitgraphError
+from jitgraph.tensor.tensor import DEVICES, Tensor
+
+__all__ = ["DEVICES", "Tensor"]
+
+
+class _Module(types.ModuleType):
+    """This module; called, as ``jg.tensor(data)``, it says what to write here."""
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> NoReturn:
+        raise JitgraphError("jg.tensor is a module, not how a tensor is made\n  hint: write jg.asarray(data)")
+
+
+sys.modules[__name__].__class__ = _Module

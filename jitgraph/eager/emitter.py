@@ -9,7 +9,8 @@ import numpy as np
 
 from jitgraph.dtypes import is_float
 from jitgraph.eager.kernels import EagerKernels
-from jitgraph.eager.tape import GraphRecord, OpRecord, Record
+from jitgraph.eager.records import GraphRecord, OpRecord
+from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import AnomalyError, JitgraphError, UnsupportedOp
 from jitgraph.ir import context

@@ -15,6 +15,7 @@ from jitgraph.eager.value import EagerValue
 from jitgraph.errors import AnomalyError, JitgraphError, UnsupportedOp
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
+from jitgraph.ir.context import Context
 from jitgraph.ir.graph import Attrs, Graph
 from jitgraph.ir.op import Op
 from jitgraph.location import Location
@@ -151,3 +152,8 @@ def _check_finite(op: Op, inputs: Sequence[Any], results: Sequence[Any]) -> None
         if bad.any() and all(np.isfinite(value.array.astype(np.float64)).all() for value in inputs):
             index = tuple(int(i) for i in np.argwhere(bad)[0])
             raise AnomalyError(f"{op.name} gave {array[index]} at index {index}")
+
+
+EAGER: Final = EagerEmitter()
+"""Who applies ops where no trace and no pass does."""
+context.begin(Context(emitter=EAGER))

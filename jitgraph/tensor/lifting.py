@@ -11,6 +11,7 @@ import numpy as np
 
 from jitgraph import dtypes, foreign, ops
 from jitgraph.dtypes import DType
+from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, NumberError, ShapeError
 from jitgraph.ir import context
@@ -317,7 +318,7 @@ def _promoted(xs: Sequence[Any], values: Sequence[Any]) -> DType:
 
 def _repeated(scalar: Any, dtype: DType, shape: tuple[DimLike, ...]) -> Any:
     """A Python scalar as an operand of this shape; eagerly a view of one element, the same one each time."""
-    if context.current().emitter is not None:
+    if context.current().emitter is not EAGER:
         return constant(scalar, dtype, shape)
     return EagerValue(_repeated_array(scalar, type(scalar).__name__, dtype, shape, _sign(scalar)))
 

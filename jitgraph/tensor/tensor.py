@@ -16,7 +16,6 @@ import numpy as np
 from jitgraph import dtypes, foreign, ops
 from jitgraph.dtypes import DType
 from jitgraph.eager import tape
-from jitgraph.eager.emitter import EagerEmitter
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DeviceError, DTypeError, JitgraphError, ShapeError, SharingError, TraceError
 from jitgraph.ir import context
@@ -28,8 +27,6 @@ from jitgraph.tensor.lifting import TensorLike, elementwise
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-context.register_eager(EagerEmitter())
 
 
 class HandleStore(Protocol):

@@ -12,7 +12,7 @@ from jitgraph.errors import JitgraphError
 from jitgraph.tensor import Tensor
 from jitgraph.tensor.functions.creation import asarray
 from jitgraph.tensor.functions.manipulation import stack
-from jitgraph.tensor.lifting import is_scalar, leaf_types, require_plain_in
+from jitgraph.tensor.scalars import is_scalar, leaf_types, require_plain_in
 
 
 class Dataset:

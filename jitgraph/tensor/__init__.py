@@ -1,4 +1,4 @@
-"""The handle that users hold, and the array functions on it."""
+"""Tensors: the handle that users hold, what becomes an operand, and the array functions, which are methods too."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import types
 from typing import Any, NoReturn
 
 from jitgraph.errors import JitgraphError
-from jitgraph.tensor.tensor import DEVICES, Tensor
+from jitgraph.tensor.functions import FUNCTIONS
+from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.tensor import DEVICES, Tensor, compare, elementwise, settled, wrap
 
-__all__ = ["DEVICES", "Tensor"]
+__all__ = ["DEVICES", "FUNCTIONS", "Tensor", "TensorLike", "compare", "elementwise", "settled", "wrap"]
 
 
 class _Module(types.ModuleType):

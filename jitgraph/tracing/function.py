@@ -22,7 +22,7 @@ from jitgraph.ir.sizes import bind_sizes
 from jitgraph.location import Location
 from jitgraph.once import cached_property
 from jitgraph.runtime import forks, recursion
-from jitgraph.tensor import lifting
+from jitgraph.tensor import lifting, wrap
 from jitgraph.tracing import backend
 from jitgraph.tracing.arguments import (
     Arguments,
@@ -149,9 +149,7 @@ class TracedFunction:
     def _eager(self, values: Sequence[Any]) -> Any:
         """Plain eager Python; NumPy arguments become tensors as they do in a trace."""
         arguments = self._binder.describe(values)
-        leaves = [
-            lifting.wrap(lifting.value_of(leaf)) if isinstance(leaf, np.ndarray) else leaf for leaf in arguments.leaves
-        ]
+        leaves = [wrap(lifting.value_of(leaf)) if isinstance(leaf, np.ndarray) else leaf for leaf in arguments.leaves]
         given = rebuilt(arguments, leaves, values)
         containers, own_containers = (
             containers_of(arguments.structure.children, tree, self._binder.names) for tree in (given, values)
@@ -255,7 +253,7 @@ class TracedFunction:
 
         arguments = self._binder.describe(values)
         leaves = [
-            lifting.wrap(lifting.value_of(leaf)) if isinstance(leaf, np.ndarray) else leaf for leaf in arguments.leaves
+            wrap(lifting.value_of(leaf)) if isinstance(leaf, np.ndarray) else leaf for leaf in arguments.leaves
         ]  # as in the trace, where an array is a tensor: NumPy's own arithmetic applies no ops
         args, named = self._binder.unbind(rebuilt(arguments, leaves, values))
         containers = containers_of(specialisation.structure.children, values, self._binder.names)

@@ -14,7 +14,7 @@ from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph
 from jitgraph.once import cached_property
 from jitgraph.passes.autodiff import expand_grads, has_gradients, vjp_halves
-from jitgraph.tensor import Tensor, lifting
+from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing import backend, donation
 from jitgraph.tracing.arguments import Arguments, LeafKey, TensorSpec
 from jitgraph.tracing.cost import Cost, cost
@@ -194,7 +194,7 @@ def fitted(arguments: Arguments, keys: Sequence[LeafKey]) -> tuple[Any, ...]:
     leaves: list[Any] = []
     for leaf, key in zip(arguments.leaves, keys, strict=True):
         if key.kind == "tensor" and isinstance(leaf, np.ndarray):
-            leaves.append(lifting.wrap(EagerValue(leaf, access="borrowed")))
+            leaves.append(wrap(EagerValue(leaf, access="borrowed")))
         elif key.kind == "array" and isinstance(leaf, Tensor):
             leaves.append(leaf.detach().numpy())
         else:

@@ -17,6 +17,7 @@ import jitgraph as jg
 from jitgraph import ops
 from jitgraph.ir.constant import Constant
 from jitgraph.runtime import loader
+from jitgraph.tensor import wrap
 
 
 def normal(*shape: int, seed: int = 0) -> np.ndarray:
@@ -123,9 +124,8 @@ def test_large_constants_travel_with_the_weights(path: Path) -> None:
     table = normal(200, 3)
 
     def f(x: jg.Tensor) -> jg.Tensor:
-        from jitgraph.tensor import lifting
 
-        return x @ lifting.wrap(ops.constant(value=Constant(table)))
+        return x @ wrap(ops.constant(value=Constant(table)))
 
     jg.save(f, path, example_inputs=(normal(2, 200),))
     x = normal(2, 200, seed=1)

@@ -8,7 +8,6 @@ from jitgraph.tensor.functions import (
     linear_algebra,
     manipulation,
     method,
-    numpy_calls,
     reductions,
 )
 
@@ -29,6 +28,5 @@ __all__ = [
     "linear_algebra",
     "manipulation",
     "method",
-    "numpy_calls",
     "reductions",
 ]

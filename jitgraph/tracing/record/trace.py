@@ -16,7 +16,7 @@ from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.records import dataclass
-from jitgraph.tensor import Tensor, lifting
+from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.log import Log, LogEntry
 from jitgraph.tracing.record.recorder import Recorder
@@ -119,7 +119,7 @@ class Trace(Recorder):
 
     def _input_handle(self, source: Taken, text: str, type: TensorType) -> Tensor:
         value = self._new_input(source, type, text)
-        handle = lifting.wrap(TracedValue(value, False, self, None))
+        handle = wrap(TracedValue(value, False, self, None))
         self._kept.append(handle)
         return handle
 

@@ -112,6 +112,26 @@ def test_rooms_of_codegen(room: str) -> None:
                 assert other == room or other in ROOMS[room] or meets, f"{path}:{line} imports {imported}"
 
 
+ROOMS_OF_FLOOR_7 = ("eager", "tensor", "autograd", "tracing", "saved", "debug", "opt")
+"""Each imports those before it alone; docs/architecture.md says what they are."""
+
+
+@pytest.mark.parametrize("room", ROOMS_OF_FLOOR_7)
+def test_rooms_of_floor_7(room: str) -> None:
+    before = ROOMS_OF_FLOOR_7[: ROOMS_OF_FLOOR_7.index(room) + 1]
+    own = [path for path in SOURCES if module_name(path).partition(".")[0] == room]
+    assert own
+    for path in own:
+        for line, imported in imports(path):
+            if imported.startswith("jitgraph.") and floor_of(imported.removeprefix("jitgraph.")) == 7:
+                assert imported.split(".")[1] in before, f"{path}:{line} imports {imported}"
+
+
+def test_each_module_of_floor_7_stands_in_a_room() -> None:
+    found = {module_name(path).partition(".")[0] for path in SOURCES if floor_of(module_name(path)) == 7}
+    assert found == set(ROOMS_OF_FLOOR_7)
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=module_name)
 def test_heavy_libraries_stay_where_they_belong(path: Path) -> None:
     for line, imported in imports(path):

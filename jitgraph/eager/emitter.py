@@ -51,7 +51,7 @@ class EagerEmitter:
 
     def _emit_region(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """Control flow: run the forward graph that also gives residuals; the tape keeps the backward graph."""
-        from jitgraph.ir.interpreter import interpret
+        from jitgraph.ir.interpreter import interpret  # here, as most eager programs need neither
         from jitgraph.passes.autodiff import vjp_graph
 
         builder = GraphBuilder()

@@ -1,4 +1,4 @@
-"""Handle: what holds a value, eager or of a trace, and whether gradients are asked for; it computes nothing.
+"""ValueHandle: what holds a value, eager or of a trace, and whether gradients are asked for; it computes nothing.
 
 A tensor is a handle (``tensor/tensor.py``). What makes operands of whatever users pass asks for this class alone.
 """
@@ -21,35 +21,35 @@ if TYPE_CHECKING:
 class HandleStore(Protocol):
     """What a trace does for handles: reads and rebindings go to a shadow, which an exception drops."""
 
-    def read(self, handle: Handle) -> Any:
+    def read(self, handle: ValueHandle) -> Any:
         """The handle's value inside the trace; lifts it to an input on first read."""
 
-    def write(self, handle: Handle, value: Any) -> None:
+    def write(self, handle: ValueHandle, value: Any) -> None:
         """Rebind the handle inside the trace."""
 
-    def read_grad(self, handle: Handle) -> Any:
+    def read_grad(self, handle: ValueHandle) -> Any:
         """The handle's ``.grad`` inside the trace."""
 
-    def write_grad(self, handle: Handle, grad: Any) -> None:
+    def write_grad(self, handle: ValueHandle, grad: Any) -> None:
         """Set the handle's ``.grad`` inside the trace."""
 
-    def ask_gradient(self, handle: Handle, flag: bool) -> None:
+    def ask_gradient(self, handle: ValueHandle, flag: bool) -> None:
         """Let gradients flow to the handle inside the trace, or not."""
 
     def lift(self, array: NDArray[Any]) -> Any:
         """The value of a NumPy array used inside the trace."""
 
-    def backward(self, loss: Handle, gradient: Handle | None, *, retain_graph: bool = False) -> None:
+    def backward(self, loss: ValueHandle, gradient: ValueHandle | None, *, retain_graph: bool = False) -> None:
         """Record ``loss.backward(gradient)``."""
 
-    def text_of(self, handle: Handle, conversion: str, form: str = "") -> str:
+    def text_of(self, handle: ValueHandle, conversion: str, form: str = "") -> str:
         """The text of the handle by ``repr`` ("r"), ``str`` ("s") or ``format`` ("") inside the trace."""
 
-    def concretise(self, handle: Handle, what: str) -> NoReturn:
+    def concretise(self, handle: ValueHandle, what: str) -> NoReturn:
         """Refuse ``what`` (such as "bool()"), which needs the value of a traced tensor."""
 
 
-class Handle:
+class ValueHandle:
     """A place for a value that can be given another: inside a trace the trace keeps both apart."""
 
     __slots__ = ("__dict__", "__weakref__", "_grad", "_indexed", "_requires_grad", "_value", "_weak")

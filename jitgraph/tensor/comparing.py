@@ -12,7 +12,7 @@ import numpy as np
 
 from jitgraph import dtypes, ops
 from jitgraph.dtypes import DType
-from jitgraph.eager.handle import Handle
+from jitgraph.eager.handle import ValueHandle
 from jitgraph.ir.op import Op
 from jitgraph.tensor import lifting, scalars
 from jitgraph.tensor.lifting import TensorLike
@@ -48,9 +48,9 @@ def _with_int(op: Op, x: TensorLike, number: Any) -> Any:
     if type(number) is not int and scalars.is_varying(number):
         varying = number.value_in(dtypes.int64)
         if varying is not None:
-            return compare(op, x, Handle._of(varying))
+            return compare(op, x, ValueHandle._of(varying))
     if not scalars.is_scalar(number):
-        return compare(op, x, Handle._of(number.value))
+        return compare(op, x, ValueHandle._of(number.value))
     least, greatest = dtypes.LIMITS[dtypes.promote_scalar(lifting.dtype_of(x), 0)]
     if least <= number <= greatest:
         return op(*lifting.operands(x, number))

@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 from jitgraph import dtypes, ops
 from jitgraph.dtypes import DType
-from jitgraph.eager.handle import Handle
+from jitgraph.eager.handle import ValueHandle
 from jitgraph.errors import DTypeError, ShapeError
 
-H = TypeVar("H", bound=Handle)
+H = TypeVar("H", bound=ValueHandle)
 
 
 def in_place(operator: Callable[[H, Any], H]) -> Callable[[H, Any], H]:

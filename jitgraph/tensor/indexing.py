@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jitgraph import dtypes, foreign, ops
-from jitgraph.eager.handle import Handle
+from jitgraph.eager.handle import ValueHandle
 from jitgraph.errors import IndexingError, ShapeError, UndecidedError, UnsupportedOp
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
@@ -59,7 +59,7 @@ def put(value: Any, index: Any, new: TensorLike) -> Any:
     """``value`` with ``value[index] = new`` done; of places named twice the last one in order wins."""
     dtype, shape = value.dtype, value.shape
     filler = lifting.cast(lifting.value_of(new, dtype), dtype)
-    if (isinstance(index, Handle | np.ndarray) or foreign.is_array(index)) and dtypes.is_bool(lifting.dtype_of(index)):
+    if _is_tensor(index) and dtypes.is_bool(lifting.dtype_of(index)):
         mask = lifting.value_of(index)
         if mask.shape == shape and not filler.shape:
             return ops.select(mask, lifting.broadcast_to(filler, shape), value)
@@ -190,13 +190,18 @@ def _item(item: Any) -> Any:
     if isinstance(item, list):
         scalars.require_plain_in(item, scalars.leaf_types(item))
         item = np.asarray(item) if item else np.asarray(item, np.int64)
-    if isinstance(item, Handle | np.ndarray) or foreign.is_array(item):
+    if _is_tensor(item):
         item = _Picks(lifting.value_of(item))
     if isinstance(item, bool | np.bool_) or (isinstance(item, _Picks) and item.is_mask and not item.value.shape):
         raise IndexingError("a bool is not an index; a mask is a boolean tensor of at least one axis")
     if isinstance(item, _Picks) and dtypes.is_float(item.value.dtype):
         raise IndexingError(f"an index must be an integer or a mask, not {item.value.dtype.name}")
     return item
+
+
+def _is_tensor(item: Any) -> bool:
+    """Whether an item is a tensor or an array, of whatever library."""
+    return isinstance(item, ValueHandle | np.ndarray) or foreign.is_array(item)
 
 
 def _axes_of(item: Any) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from jitgraph import dtypes, foreign, ops
 from jitgraph.dtypes import DType
 from jitgraph.eager.emitter import EAGER
-from jitgraph.eager.handle import Handle
+from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, ShapeError
 from jitgraph.ir import context
@@ -29,10 +29,10 @@ from jitgraph.tensor.scalars import (
     require_representable,
 )
 
-TensorLike: TypeAlias = "Handle | np.ndarray[Any, Any] | np.generic | Scalar"
+TensorLike: TypeAlias = "ValueHandle | np.ndarray[Any, Any] | np.generic | Scalar"
 
 
-_OPERANDS: Final = (Handle, np.ndarray, np.generic)
+_OPERANDS: Final = (ValueHandle, np.ndarray, np.generic)
 
 
 def is_operand(x: object) -> bool:
@@ -44,7 +44,7 @@ def is_operand(x: object) -> bool:
 
 def value_of(x: Any, dtype: DType | None = None) -> Any:
     """The op operand that ``x`` means: a tensor's value, a copied array, or a 0-d constant of ``dtype``."""
-    if isinstance(x, Handle):
+    if isinstance(x, ValueHandle):
         return x.value
     if is_scalar(x):
         return constant(x, dtype or dtypes.default_of(x))
@@ -69,7 +69,7 @@ def value_of(x: Any, dtype: DType | None = None) -> Any:
 def _array_of_list(numbers: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     """Nested lists of numbers as an array; Python's own floats count as float32, as everywhere."""
     kinds = leaf_types(numbers)
-    if any(issubclass(kind, Handle) for kind in kinds):
+    if any(issubclass(kind, ValueHandle) for kind in kinds):
         raise DTypeError("a list of tensors is not a tensor", hint="jg.stack(list)")
     require_plain_in(numbers, kinds)
     if kinds <= {int, bool} and int in kinds:
@@ -109,7 +109,7 @@ def is_weak(x: Any) -> bool:
 
 def stand_for_numbers(xs: Sequence[Any]) -> bool:
     """Whether in a trace all of these stand for Python numbers, and so does what an elementwise op makes of them."""
-    return all(map(is_weak, xs)) and any(isinstance(x, Handle) for x in xs)
+    return all(map(is_weak, xs)) and any(isinstance(x, ValueHandle) for x in xs)
 
 
 def common_dtype(*operands: Any) -> DType:
@@ -136,7 +136,7 @@ def dtype_of(x: Any) -> DType:
         return dtypes.default_of(x)
     if isinstance(x, list | tuple):
         return dtypes.canonical(_array_of_list(x).dtype)
-    if not isinstance(x, Handle | np.ndarray | np.generic) and foreign.is_array(x):
+    if not isinstance(x, _OPERANDS) and foreign.is_array(x):
         x = foreign.array_of(x, "the operand")
     return dtypes.canonical(x.dtype)
 
@@ -165,7 +165,7 @@ def operands(*xs: TensorLike, dtype: DType | None = None) -> list[Any]:
 
 def _stands_for_int(x: Any) -> bool:
     """Whether x is a tensor that stands for a Python int."""
-    return isinstance(x, Handle) and x._weak and x.dtype == dtypes.int64
+    return isinstance(x, ValueHandle) and x._weak and x.dtype == dtypes.int64
 
 
 def _alike(values: Sequence[Any]) -> bool:

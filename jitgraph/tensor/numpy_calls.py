@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from jitgraph.eager.handle import Handle
+from jitgraph.eager.handle import ValueHandle
 from jitgraph.errors import JitgraphError, TraceError
 from jitgraph.ir import context
 from jitgraph.migration_hints import MODULE
@@ -47,13 +47,13 @@ _DESCRIPTIONS: Final[dict[Any, Callable[..., Any]]] = {  # they need no value, s
 }
 
 
-def array_ufunc(self: Handle, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+def array_ufunc(self: ValueHandle, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
     """``array * tensor`` and its like, which are the tensor's to compute; for other ufuncs what to write."""
     name = ufunc.__name__
     if method == "__call__" and not options and name in _OPERATORS:
         left, right = inputs
         on_left, on_right = _OPERATORS[name]
-        return getattr(left, on_left)(right) if isinstance(left, Handle) else getattr(right, on_right)(left)
+        return getattr(left, on_left)(right) if isinstance(left, ValueHandle) else getattr(right, on_right)(left)
     if "out" in options:
         raise JitgraphError(f"np.{name} of a Tensor into an array\n  hint: np.asarray(x) is an array, without a copy")
     ours = _OUR_NAMES.get(name, name)
@@ -62,7 +62,7 @@ def array_ufunc(self: Handle, ufunc: np.ufunc, method: str, *inputs: Any, **opti
     raise JitgraphError(f"np.{name}{tail} of a Tensor\n  hint: {form}np.{name}{tail}(np.asarray(x)) for an array")
 
 
-def array_function(self: Handle, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+def array_function(self: ValueHandle, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
     """NumPy's function on the arrays behind the tensors: ``np.sum(tensor)`` is an array, outside of traces."""
     if function in _DESCRIPTIONS:
         return _DESCRIPTIONS[function](*args, **kwargs)
@@ -79,7 +79,7 @@ def array_function(self: Handle, function: Any, types: Any, args: Any, kwargs: A
 
 
 def _arrays(value: Any) -> Any:
-    if isinstance(value, Handle):
+    if isinstance(value, ValueHandle):
         return np.asarray(value)
     if isinstance(value, dict):
         return {key: _arrays(item) for key, item in value.items()}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from jitgraph import dtypes
-from jitgraph.eager.handle import Handle
+from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import JitgraphError, ShapeError, SharingError
 from jitgraph.ir import context
@@ -29,7 +29,7 @@ class _Size(Count):
         raise JitgraphError(f"x.size is the number of elements, as in NumPy, not a function\n  hint: write {form}")
 
 
-class ReadableHandle(Handle):
+class ReadableHandle(ValueHandle):
     """A handle whose value Python and NumPy can read; inside a trace, where there is none yet, that is refused."""
 
     __slots__ = ()

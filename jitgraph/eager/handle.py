@@ -5,6 +5,7 @@ A tensor is a handle (``tensor/tensor.py``). What makes operands of whatever use
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self
 
 from jitgraph import dtypes, ops
@@ -13,13 +14,20 @@ from jitgraph.eager.tape import LeafRecord
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.ir import context
+from jitgraph.ir.dims import DimLike
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
 class HandleStore(Protocol):
-    """What a trace does for handles: reads and rebindings go to a shadow, which an exception drops."""
+    """What is asked of the trace of the current context: it is all that floors below and beside know of traces.
+
+    Reads and rebindings of handles go to a shadow, which an exception drops.
+    """
+
+    ends: dict[Any, tuple[int, int]]
+    """Between which ends int64 values lie that stand for Python ints, where that is known."""
 
     def read(self, handle: ValueHandle) -> Any:
         """The handle's value inside the trace; lifts it to an input on first read."""
@@ -41,6 +49,27 @@ class HandleStore(Protocol):
 
     def backward(self, loss: ValueHandle, gradient: ValueHandle | None, *, retain_graph: bool = False) -> None:
         """Record ``loss.backward(gradient)``."""
+
+    def grad(
+        self,
+        outputs: Sequence[ValueHandle],
+        grad_outputs: Sequence[ValueHandle | None],
+        inputs: Sequence[ValueHandle],
+        *,
+        create_graph: bool = False,
+        retain_graph: bool = False,
+        allow_unused: bool = False,
+    ) -> list[Any]:
+        """Record gradients of the sum of ``outputs``, weighted by ``grad_outputs``, with respect to ``inputs``."""
+
+    def user_shape(self, shape: Sequence[DimLike]) -> tuple[Any, ...]:
+        """A shape as the user sees it: a named size is a number that varies."""
+
+    def to_dim(self, size: Any) -> DimLike:
+        """The size that an int or such a number means."""
+
+    def size_value(self, size: Any) -> Any:
+        """The int64 value of a size, known or named."""
 
     def text_of(self, handle: ValueHandle, conversion: str, form: str = "") -> str:
         """The text of the handle by ``repr`` ("r"), ``str`` ("s") or ``format`` ("") inside the trace."""

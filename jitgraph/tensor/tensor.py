@@ -32,8 +32,8 @@ class Tensor(ReadableHandle):
     __array_priority__ = 1000
     __array_ufunc__ = numpy_calls.array_ufunc  # np_array * x is a Tensor
     __array_function__ = numpy_calls.array_function
-    _grad: Tensor | None
     __hash__ = object.__hash__
+    _grad: Tensor | None
 
     def __init__(self, *_: object) -> None:
         raise JitgraphError("Tensor(...) is not how a tensor is made\n  hint: write jg.asarray(data)")

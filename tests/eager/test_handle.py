@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import jitgraph as jg
 from jitgraph.eager.emitter import EAGER
-from jitgraph.eager.handle import ValueHandle
+from jitgraph.eager.handle import HandleStore, ValueHandle
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.tensor import lifting
+from jitgraph.tracing.record.trace import Trace
+from tests import ROOT
 
 
 def test_any_handle_is_an_operand() -> None:
@@ -30,6 +34,26 @@ def test_gradients_reach_any_leaf() -> None:
     assert record.handle() is leaf and leaf.grad_fn is None
     del leaf
     assert record.handle() is None  # the tape does not keep a handle
+
+
+def asked_of_traces(path: Path) -> set[str]:
+    """The attributes of what a file calls a trace."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Attribute(value=ast.Name(id="trace") | ast.Attribute(attr="trace"), attr=name):
+                found.add(name)
+    return found
+
+
+def test_what_is_asked_of_a_trace_is_what_its_protocol_says() -> None:
+    """By all that does not itself record traces; the recorder has it."""
+    rooms = ("eager", "tensor", "autograd", "nn", "optim", "random.py")
+    files = [path for room in rooms for path in (ROOT / "jitgraph" / room, *(ROOT / "jitgraph" / room).rglob("*.py"))]
+    asked = set().union(*(asked_of_traces(path) for path in files if path.is_file()))
+    said = {name for name in (*vars(HandleStore), *HandleStore.__annotations__) if not name.startswith("_")}
+    assert asked == said
+    assert not {name for name in said if not hasattr(Trace("f"), name)}
 
 
 def test_the_outermost_context_names_the_eager_emitter() -> None:

@@ -12,8 +12,8 @@ import pytest
 
 import jitgraph as jg
 from jitgraph import ops
-from jitgraph.eager import EagerValue
-from jitgraph.eager_kernels import EagerKernels
+from jitgraph.eager.kernels import EagerKernels
+from jitgraph.eager.value import EagerValue
 from jitgraph.ops.contraction import dot
 from jitgraph.ops.convolution import conv
 from tests.processes import FORKS, in_child

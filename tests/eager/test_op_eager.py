@@ -10,8 +10,8 @@ import pytest
 
 import jitgraph as jg
 from jitgraph import dtypes
-from jitgraph.autograd import tape
-from jitgraph.eager import EagerValue
+from jitgraph.eager import tape
+from jitgraph.eager.value import EagerValue
 from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ops import OPS

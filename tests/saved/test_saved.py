@@ -15,6 +15,7 @@ import jitgraph as jg
 from jitgraph import ops
 from jitgraph.ir.constant import Constant
 from jitgraph.runtime import loader
+from jitgraph.tensor import wrap
 from tests.bits import bits_of
 from tests.processes import in_child
 
@@ -119,9 +120,8 @@ def test_large_constants_travel_with_the_weights(path: Path) -> None:
     table = normal(200, 3)
 
     def f(x: jg.Tensor) -> jg.Tensor:
-        from jitgraph import lifting
 
-        return x @ lifting.wrap(ops.constant(value=Constant(table)))
+        return x @ wrap(ops.constant(value=Constant(table)))
 
     jg.save(f, path, example_inputs=(normal(2, 200),))
     x = normal(2, 200, seed=1)

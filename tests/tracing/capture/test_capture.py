@@ -197,11 +197,15 @@ def test_a_recording_without_a_number_of_monitoring_says_so(monkeypatch: pytest.
 
 
 def test_libraries_are_not_followed() -> None:
-    import jitgraph.lifting
     import jitgraph.nn.module
+    import jitgraph.tensor.lifting
 
     assert is_followed(__file__) and is_followed(jitgraph.nn.module.__file__)
-    assert not is_followed(os.__file__) and not is_followed(np.__file__) and not is_followed(jitgraph.lifting.__file__)
+    assert (
+        not is_followed(os.__file__)
+        and not is_followed(np.__file__)
+        and not is_followed(jitgraph.tensor.lifting.__file__)
+    )
 
 
 def test_functions_of_nn_are_not_followed_but_guarded(monkeypatch: pytest.MonkeyPatch) -> None:

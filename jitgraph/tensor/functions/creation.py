@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph import dtypes, foreign, lifting, ops
+from jitgraph import dtypes, foreign, ops
 from jitgraph.dtypes import DType
-from jitgraph.eager import EagerValue
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DeviceError, JitgraphError, NumberError, ShapeError, SharingError
-from jitgraph.functions.method import array_function, method
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
-from jitgraph.lifting import TensorLike
 from jitgraph.ops import rules
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import lifting, scalars
+from jitgraph.tensor.functions.method import array_function, method
+from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.tensor import Tensor, settled, wrap
 
 
 def _device(device: str | None) -> None:
@@ -30,7 +31,7 @@ def shape_of(shape: Any) -> tuple[DimLike, ...]:
     given = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     trace = context.current().trace
     sizes = tuple(
-        trace.to_dim(size) if trace is not None and lifting.is_varying(size) else _index(size) for size in given
+        trace.to_dim(size) if trace is not None and scalars.is_varying(size) else _index(size) for size in given
     )
     for size in sizes:
         if isinstance(size, int) and size < 0:
@@ -61,18 +62,18 @@ def asarray(
     """
     _device(device)
     target = None if dtype is None else dtypes.canonical(dtype)
-    if lifting.is_varying(obj):  # an int that varies from call to call, or a size that is a name
-        obj = lifting.wrap(lifting.value_of(obj, target))
+    if scalars.is_varying(obj):  # an int that varies from call to call, or a size that is a name
+        obj = wrap(lifting.value_of(obj, target))
     if isinstance(obj, Tensor):
-        result = lifting.wrap(_of_tensor(obj, target, copy))
+        result = wrap(_of_tensor(obj, target, copy))
     elif copy is False:
-        result = lifting.wrap(EagerValue(_borrowed(obj, target), access="borrowed"))
+        result = wrap(EagerValue(_borrowed(obj, target), access="borrowed"))
     else:
         array = _array_of(obj, target)
         if context.current().trace is not None:
-            result = lifting.wrap(lifting.value_of(array))
+            result = wrap(lifting.value_of(array))
         else:
-            result = lifting.wrap(EagerValue(np.array(foreign.native(array)) if copy else lifting.own(array)))
+            result = wrap(EagerValue(np.array(foreign.native(array)) if copy else lifting.own(array)))
     return result.requires_grad_() if requires_grad else result
 
 
@@ -80,7 +81,7 @@ def _of_tensor(x: Tensor, target: DType | None, copy: bool | None) -> Any:
     """The value of x in ``target``, in memory of its own where ``copy``. A trace shows nobody where its values lie."""
     if copy is False and target is not None and target != x.dtype:
         raise SharingError(f"copy=False: a tensor of {x.dtype.name} is no {target}", hint="leave copy out")
-    value = lifting.settled(x).value if target is None else lifting.cast(x.value, target)
+    value = settled(x).value if target is None else lifting.cast(x.value, target)
     if copy and isinstance(value, EagerValue):
         return EagerValue(np.array(value.array), value.record, value.output)
     return value
@@ -113,7 +114,7 @@ def _array_of(obj: Any, target: DType | None) -> np.ndarray[Any, Any]:
     if isinstance(obj, np.ndarray):
         foreign.require_plain(obj, "the array")
         array = obj
-    elif lifting.is_scalar(obj) or isinstance(obj, list | tuple):
+    elif scalars.is_scalar(obj) or isinstance(obj, list | tuple):
         return _array_of_numbers(obj, target)
     elif foreign.is_array(obj):
         array = foreign.array_of(obj)
@@ -130,13 +131,13 @@ def _array_of(obj: Any, target: DType | None) -> np.ndarray[Any, Any]:
 
 def _array_of_numbers(obj: Any, target: DType | None) -> np.ndarray[Any, Any]:
     """Python numbers, also in nested lists: floats count as float32, and an integer must fit the dtype asked for."""
-    kinds = lifting.leaf_types(obj)
+    kinds = scalars.leaf_types(obj)
     if builtins.any(issubclass(kind, Tensor) for kind in kinds):
         raise JitgraphError("asarray of a list of tensors\n  hint: jg.stack(list)")
-    lifting.require_plain_in(obj, kinds)
+    scalars.require_plain_in(obj, kinds)
     try:
         if kinds <= {int, bool} and int in kinds:
-            return lifting.array_of_ints(obj, target)
+            return scalars.array_of_ints(obj, target)
         array = np.asarray(obj)
     except NumberError:
         raise
@@ -167,7 +168,7 @@ def _one_shape(name: str, shape: Any, more: tuple[Any, ...]) -> Any:
 def _filled(shape: Any, scalar: float | int | bool, dtype: Any, device: str | None) -> Tensor:
     _device(device)
     target = dtypes.default_of(scalar) if dtype is None else dtypes.canonical(dtype)
-    return lifting.wrap(lifting.constant(scalar, target, shape_of(shape)))
+    return wrap(lifting.constant(scalar, target, shape_of(shape)))
 
 
 @array_function
@@ -185,10 +186,10 @@ def ones(shape: Any, *more: Any, dtype: Any = None, device: str | None = None) -
 @array_function
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """``fill_value`` everywhere, in its default dtype unless ``dtype`` is given."""
-    if not lifting.is_scalar(fill_value):
-        value = lifting.value_of(lifting.settled(fill_value) if dtype is None else fill_value)
+    if not scalars.is_scalar(fill_value):
+        value = lifting.value_of(settled(fill_value) if dtype is None else fill_value)
         value = value if dtype is None else lifting.cast(value, dtypes.canonical(dtype))
-        return lifting.wrap(lifting.broadcast_to(value, shape_of(shape)))
+        return wrap(lifting.broadcast_to(value, shape_of(shape)))
     return _filled(shape, fill_value, dtype, device)
 
 
@@ -198,7 +199,7 @@ empty = zeros
 def _like(x: Tensor, scalar: float | int, dtype: Any) -> Tensor:
     value = lifting.value_of(x)
     target = value.type.dtype if dtype is None else dtypes.canonical(dtype)
-    return lifting.wrap(lifting.constant(scalar, target, value.type.shape))
+    return wrap(lifting.constant(scalar, target, value.type.shape))
 
 
 @array_function
@@ -216,7 +217,7 @@ def ones_like(x: Tensor, *, dtype: Any = None, device: str | None = None) -> Ten
 @array_function
 def full_like(x: Tensor, fill_value: float | int, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """``fill_value`` in the shape and dtype of x."""
-    if lifting.is_weak(fill_value) and not lifting.is_scalar(fill_value):
+    if lifting.is_weak(fill_value) and not scalars.is_scalar(fill_value):
         value = lifting.value_of(x)
         return full(value.type.shape, fill_value, dtype=value.type.dtype if dtype is None else dtype)
     return _like(x, fill_value, dtype)
@@ -239,7 +240,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, de
         size = trace.to_dim(stop)
         if dtypes.is_integer(target) and target.itemsize < 8:
             rules.at_least(f"arange({size}) in {target.name}", dtypes.LIMITS[target][1] + 1, size)
-        return lifting.wrap(ops.iota(shape=(size,), axis=0, dtype=target))
+        return wrap(ops.iota(shape=(size,), axis=0, dtype=target))
     start, stop, step = (x.item() if isinstance(x, Tensor | np.generic) else x for x in (start, stop, step))
     if not builtins.all(isinstance(x, int | float) for x in (start, stop, step)):
         raise JitgraphError("arange takes numbers\n  hint: jg.arange(start, stop, step)")
@@ -250,14 +251,14 @@ def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, de
     target = (dtypes.int64 if whole else dtypes.float32) if dtype is None else dtypes.canonical(dtype)
     if whole and count and dtypes.is_integer(target):
         for end in (start, start + (count - 1) * step):
-            lifting.require_representable(end, target)
+            scalars.require_representable(end, target)
     wide = dtypes.int64 if whole else dtypes.float64
-    steps = lifting.wrap(ops.iota(shape=(count,), axis=0, dtype=wide))
+    steps = wrap(ops.iota(shape=(count,), axis=0, dtype=wide))
     return (steps * step + start).astype(target)  # type: ignore[no-any-return]
 
 
 def _is_plain_number(x: Any) -> bool:
-    return isinstance(x, int | float) and not lifting.is_named_size(x)
+    return isinstance(x, int | float) and not scalars.is_named_size(x)
 
 
 @array_function
@@ -267,7 +268,7 @@ def linspace(start: float, stop: float, num: int, *, dtype: Any = None, endpoint
     target = dtypes.float32 if dtype is None else dtypes.canonical(dtype)
     if dtypes.is_integer(target):
         for end in array[[0, -1]] if num else ():
-            lifting.require_representable(int(end), target)
+            scalars.require_representable(int(end), target)
     return asarray(_cast(array, target))
 
 
@@ -276,8 +277,8 @@ def eye(n_rows: int, n_cols: int | None = None, *, k: int = 0, dtype: Any = None
     """Ones on the k-th diagonal, zeros elsewhere."""
     target = dtypes.float32 if dtype is None else dtypes.canonical(dtype)
     shape = shape_of((n_rows, n_rows if n_cols is None else n_cols))
-    rows = lifting.wrap(ops.iota(shape=shape, axis=0, dtype=dtypes.int64))
-    columns = lifting.wrap(ops.iota(shape=shape, axis=1, dtype=dtypes.int64))
+    rows = wrap(ops.iota(shape=shape, axis=0, dtype=dtypes.int64))
+    columns = wrap(ops.iota(shape=shape, axis=1, dtype=dtypes.int64))
     return (rows + k == columns).astype(target)  # type: ignore[no-any-return]
 
 
@@ -298,14 +299,14 @@ def _triangle(x: TensorLike, k: int, *, lower: bool) -> Tensor:
     if value.type.ndim < 2:
         raise ShapeError(f"a triangle needs at least two axes; the shape is {value.type.shape}")
     shape, last = value.type.shape, value.type.ndim - 1
-    rows = lifting.wrap(ops.iota(shape=shape, axis=last - 1, dtype=dtypes.int64))
-    columns = lifting.wrap(ops.iota(shape=shape, axis=last, dtype=dtypes.int64))
+    rows = wrap(ops.iota(shape=shape, axis=last - 1, dtype=dtypes.int64))
+    columns = wrap(ops.iota(shape=shape, axis=last, dtype=dtypes.int64))
     kept = (columns <= rows + k) if lower else (columns >= rows + k)
     zero = lifting.constant(0, value.type.dtype, shape)
-    return lifting.wrap(ops.select(kept.value, value, zero))
+    return wrap(ops.select(kept.value, value, zero))
 
 
 @method
 def clone(x: Tensor) -> Tensor:
     """A new handle on the same value; gradients flow through it."""
-    return lifting.wrap(lifting.value_of(x))
+    return wrap(lifting.value_of(x))

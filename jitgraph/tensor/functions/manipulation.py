@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jitgraph import dtypes, indexing, lifting, ops
+from jitgraph import dtypes, ops
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError, UndecidedError
-from jitgraph.functions.creation import shape_of
-from jitgraph.functions.method import array_function, axes_of, axis_of, method
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
-from jitgraph.lifting import TensorLike
 from jitgraph.ops import rules
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import indexing, lifting, scalars
+from jitgraph.tensor.functions.creation import shape_of
+from jitgraph.tensor.functions.method import array_function, axes_of, axis_of, method
+from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.tensor import Tensor, settled, wrap
 
 
 @method
@@ -21,7 +22,7 @@ def reshape(x: TensorLike, *shape: Any) -> Tensor:
     """The same elements in row-major order in another shape; one size may be -1."""
     value = lifting.value_of(x)
     wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
-    return lifting.wrap(ops.reshape(value, shape=_resolve(value.type.shape, wanted)))
+    return wrap(ops.reshape(value, shape=_resolve(value.type.shape, wanted)))
 
 
 def _resolve(old: tuple[DimLike, ...], wanted: Sequence[Any]) -> tuple[DimLike, ...]:
@@ -47,7 +48,7 @@ def permute_dims(x: TensorLike, axes: tuple[int, ...]) -> Tensor:
     order = tuple(axis_of(a, value.type.ndim, "permute_dims") for a in axes)
     if sorted(order) != list(range(value.type.ndim)):
         raise ShapeError(f"permute_dims: {tuple(axes)} is not an order of the axes of {value.type}")
-    return lifting.wrap(ops.transpose(value, permutation=order))
+    return wrap(ops.transpose(value, permutation=order))
 
 
 @method
@@ -62,7 +63,7 @@ def transpose(x: TensorLike, *axes: Any) -> Tensor:
         order = list(range(value.type.ndim))
         order[first], order[second] = second, first
         given = tuple(order)
-    return permute_dims(lifting.wrap(value), given)
+    return permute_dims(wrap(value), given)
 
 
 @array_function
@@ -77,10 +78,10 @@ def flatten(x: TensorLike, start_axis: int = 0, end_axis: int = -1) -> Tensor:
     value = lifting.value_of(x)
     shape = value.type.shape
     if not shape:
-        return lifting.wrap(ops.reshape(value, shape=(1,)))
+        return wrap(ops.reshape(value, shape=(1,)))
     first, last = axis_of(start_axis, len(shape), "flatten"), axis_of(end_axis, len(shape), "flatten")
     merged = (*shape[:first], dims.product(shape[first : last + 1]), *shape[last + 1 :])
-    return lifting.wrap(ops.reshape(value, shape=merged))
+    return wrap(ops.reshape(value, shape=merged))
 
 
 @method
@@ -95,7 +96,7 @@ def squeeze(x: TensorLike, axis: int | tuple[int, ...] | None = None) -> Tensor:
         for i in dropped:
             if not context.constraints().same(shape[i], 1):
                 raise ShapeError(f"squeeze: axis {i} of {value.type} does not have size 1")
-    return lifting.wrap(ops.reshape(value, shape=tuple(s for i, s in enumerate(shape) if i not in dropped)))
+    return wrap(ops.reshape(value, shape=tuple(s for i, s in enumerate(shape) if i not in dropped)))
 
 
 @method
@@ -104,7 +105,7 @@ def expand_dims(x: TensorLike, axis: int = 0) -> Tensor:
     value = lifting.value_of(x)
     position = axis_of(axis, value.type.ndim + 1, "expand_dims")
     shape = value.type.shape
-    return lifting.wrap(ops.reshape(value, shape=(*shape[:position], 1, *shape[position:])))
+    return wrap(ops.reshape(value, shape=(*shape[:position], 1, *shape[position:])))
 
 
 @method
@@ -116,10 +117,10 @@ def unsqueeze(x: TensorLike, axis: int) -> Tensor:
 @method
 def broadcast_to(x: TensorLike, shape: Any) -> Tensor:
     """x repeated along new axes and axes of size 1."""
-    value, wanted = lifting.value_of(lifting.settled(x)), shape_of(shape)
+    value, wanted = lifting.value_of(settled(x)), shape_of(shape)
     if lifting.broadcast_shapes(value.type.shape, wanted) != wanted:
         raise ShapeError(f"{value.type} does not broadcast to {wanted}")
-    return lifting.wrap(lifting.broadcast_to(value, wanted))
+    return wrap(lifting.broadcast_to(value, wanted))
 
 
 @array_function
@@ -127,7 +128,7 @@ def broadcast_arrays(*xs: TensorLike) -> list[Tensor]:
     """All operands in their common broadcast shape, each in its own dtype."""
     values = [lifting.value_of(x) for x in xs]
     shape = lifting.broadcast_shapes(*(value.type.shape for value in values))
-    return [lifting.wrap(lifting.broadcast_to(value, shape)) for value in values]
+    return [wrap(lifting.broadcast_to(value, shape)) for value in values]
 
 
 @array_function
@@ -143,7 +144,7 @@ def concat(xs: Sequence[TensorLike], axis: int | None = 0) -> Tensor:
     number = axis_of(axis or 0, values[0].type.ndim, "concat")
     if len({value.type.ndim for value in values}) > 1:
         raise ShapeError(f"concat of tensors of different ranks: {', '.join(str(value.type) for value in values)}")
-    return lifting.wrap(values[0] if len(values) == 1 else ops.concat(*values, axis=number))
+    return wrap(values[0] if len(values) == 1 else ops.concat(*values, axis=number))
 
 
 def _list_of(xs: Any, axis: Any, name: str) -> list[Any]:
@@ -201,7 +202,7 @@ def _pieces(value: Any, axis: int, sizes: Sequence[DimLike]) -> list[Tensor]:
     pieces = []
     start: DimLike = 0
     for size in sizes:
-        pieces.append(lifting.wrap(_slice_axis(value, axis, start, start + size)))
+        pieces.append(wrap(_slice_axis(value, axis, start, start + size)))
         start = start + size
     return pieces
 
@@ -215,11 +216,11 @@ def chunk(x: TensorLike, chunks: int, axis: int = 0) -> list[Tensor]:
     value = lifting.value_of(x)
     number = axis_of(axis, value.type.ndim, "chunk")
     total = value.type.shape[number]
-    chunks = lifting.python_int(chunks)
+    chunks = scalars.python_int(chunks)
     if isinstance(chunks, bool) or not isinstance(chunks, int) or chunks < 1:
         raise ShapeError(f"chunk: {chunks!r} pieces; at least 1 is needed")
     if isinstance(total, int):
-        return split(lifting.wrap(value), -(-total // chunks) or 1, number)
+        return split(wrap(value), -(-total // chunks) or 1, number)
     what = f"chunk of {value.type} along axis {number}"
     rules.require_elements(what, total)
     return _pieces(value, number, [rules.quotient(f"{what}: {total} slices", total, chunks)] * chunks)
@@ -237,7 +238,7 @@ def flip(x: TensorLike, axis: int | tuple[int, ...] | None = None) -> Tensor:
     """The order of elements reversed along ``axis``, or along all."""
     value = lifting.value_of(x)
     axes = axes_of(axis, value.type.ndim, "flip")
-    return lifting.wrap(ops.flip(value, axes=axes) if axes else value)
+    return wrap(ops.flip(value, axes=axes) if axes else value)
 
 
 @method
@@ -252,18 +253,18 @@ def roll(x: TensorLike, shift: int | tuple[int, ...], axis: int | tuple[int, ...
         if isinstance(shift, tuple):
             raise ShapeError("roll: several shifts need as many axes")
         flat = ops.reshape(value, shape=(dims.product(shape),))
-        return lifting.wrap(ops.reshape(_rolled(flat, shift, 0), shape=shape))
+        return wrap(ops.reshape(_rolled(flat, shift, 0), shape=shape))
     axes = axis if isinstance(axis, tuple) else (axis,)
     shifts = shift if isinstance(shift, tuple) else (shift,) * len(axes)
     if len(shifts) != len(axes):
         raise ShapeError(f"roll: {len(shifts)} shifts for {len(axes)} axes")
     for number, places in zip(axes, shifts, strict=True):
         value = _rolled(value, places, axis_of(number, len(shape), "roll"))
-    return lifting.wrap(value)
+    return wrap(value)
 
 
 def _rolled(value: Any, shift: int, axis: int) -> Any:
-    size, shift = value.shape[axis], lifting.python_int(shift)
+    size, shift = value.shape[axis], scalars.python_int(shift)
     if isinstance(size, int) and (size == 0 or shift % size == 0):
         return value
     rules.require_elements("roll", size)
@@ -278,14 +279,14 @@ def repeat(x: TensorLike, repeats: int, axis: int | None = None) -> Tensor:
     if axis is None:
         value, axis = ops.reshape(value, shape=(dims.product(value.shape),)), 0
     number = axis_of(axis, len(value.shape), "repeat")
-    repeats = lifting.python_int(repeats)
+    repeats = scalars.python_int(repeats)
     if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 0:
         raise ShapeError(f"repeat: repeats={repeats!r} is not a non-negative int", hint="jg.tile repeats whole tensors")
     before, size, after = value.shape[:number], value.shape[number], value.shape[number + 1 :]
     wide = (*before, size, repeats, *after)
     kept = tuple(i for i in range(len(wide)) if i != number + 1)
     spread = ops.broadcast(value, shape=wide, axes=kept)
-    return lifting.wrap(ops.reshape(spread, shape=(*before, size * repeats, *after)))
+    return wrap(ops.reshape(spread, shape=(*before, size * repeats, *after)))
 
 
 @method
@@ -293,12 +294,12 @@ def tile(x: TensorLike, repetitions: int | tuple[int, ...]) -> Tensor:
     """Copies of x one after the other, ``repetitions`` of them along each axis, counted from the last one."""
     value = lifting.value_of(x)
     given = tuple(repetitions) if isinstance(repetitions, tuple | list) else (repetitions,)
-    counts = (1,) * (len(value.shape) - len(given)) + tuple(map(lifting.python_int, given))
+    counts = (1,) * (len(value.shape) - len(given)) + tuple(map(scalars.python_int, given))
     shape = (1,) * (len(counts) - len(value.shape)) + value.shape
     wide = tuple(part for pair in zip(counts, shape, strict=True) for part in pair)
     kept = tuple(2 * i + 1 for i in range(len(shape)))
     spread = ops.broadcast(ops.reshape(value, shape=shape), shape=wide, axes=kept)
-    return lifting.wrap(ops.reshape(spread, shape=tuple(n * size for n, size in zip(counts, shape, strict=True))))
+    return wrap(ops.reshape(spread, shape=tuple(n * size for n, size in zip(counts, shape, strict=True))))
 
 
 @method
@@ -313,7 +314,7 @@ def moveaxis(x: TensorLike, source: int | tuple[int, ...], destination: int | tu
     order = [axis for axis in range(ndim) if axis not in old]
     for position, axis in sorted(zip(new, old, strict=True)):
         order.insert(position, axis)
-    return permute_dims(lifting.wrap(value), tuple(order))
+    return permute_dims(wrap(value), tuple(order))
 
 
 @method
@@ -337,7 +338,7 @@ def pad(x: TensorLike, widths: Sequence[tuple[int, int]], value: float | int = 0
         raise ShapeError(f"pad: {len(widths)} widths for a tensor of rank {operand.type.ndim}")
     filler = lifting.constant(value, operand.type.dtype)
     low, high = tuple(int(w[0]) for w in widths), tuple(int(w[1]) for w in widths)
-    return lifting.wrap(ops.pad(operand, filler, low=low, high=high, interior=(0,) * len(widths)))
+    return wrap(ops.pad(operand, filler, low=low, high=high, interior=(0,) * len(widths)))
 
 
 @method
@@ -350,14 +351,14 @@ def take(x: TensorLike, indices: TensorLike, axis: int | None = None) -> Tensor:
     if axis is None and value.type.ndim != 1:
         raise ShapeError(f"take from a tensor of rank {value.type.ndim} needs an axis", hint="jg.take(x, i, axis=0)")
     number = 0 if axis is None else axis_of(axis, value.type.ndim, "take")
-    return lifting.wrap(ops.gather(value, _positions(indices, "take").value, axis=number))
+    return wrap(ops.gather(value, _positions(indices, "take"), axis=number))
 
 
-def _positions(indices: TensorLike, name: str) -> Tensor:
+def _positions(indices: TensorLike, name: str) -> Any:
     value = lifting.value_of(indices)
     if not dtypes.is_integer(value.dtype):
         raise DTypeError(f"{name}: indices are integers, not {value.type}", hint="indices.astype(jg.int64)")
-    return lifting.wrap(lifting.positions(value))
+    return lifting.positions(value)
 
 
 @method
@@ -365,7 +366,7 @@ def take_along_axis(x: TensorLike, indices: TensorLike, axis: int = -1) -> Tenso
     """For each element of ``indices``, the element of x at that place along ``axis`` and the same place elsewhere."""
     value = lifting.value_of(x)
     number = axis_of(axis, value.type.ndim, "take_along_axis")
-    return indexing.along(lifting.wrap(value), _positions(indices, "take_along_axis"), number)
+    return wrap(indexing.along(value, _positions(indices, "take_along_axis"), number))
 
 
 @method
@@ -380,6 +381,4 @@ def index_add(x: TensorLike, axis: int, index: TensorLike, source: TensorLike) -
     value = lifting.value_of(x)
     added = lifting.cast(lifting.value_of(source, value.dtype), value.dtype)
     number = axis_of(axis, value.type.ndim, "index_add")
-    return lifting.wrap(
-        ops.scatter_add(value, _positions(index, "index_add").value, added, axis=number, negative=False)
-    )
+    return wrap(ops.scatter_add(value, _positions(index, "index_add"), added, axis=number, negative=False))

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from jitgraph.eager.handle import ValueHandle
 from jitgraph.errors import JitgraphError, TraceError
 from jitgraph.ir import context
 from jitgraph.migration_hints import MODULE
-from jitgraph.tensor import Tensor
 
 _OPERATORS: Final = {  # ufunc -> the tensor's method where it stands on the left, and where it stands on the right
     "add": ("__add__", "__radd__"),
@@ -47,22 +47,22 @@ _DESCRIPTIONS: Final[dict[Any, Callable[..., Any]]] = {  # they need no value, s
 }
 
 
-def _ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+def array_ufunc(self: ValueHandle, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
     """``array * tensor`` and its like, which are the tensor's to compute; for other ufuncs what to write."""
     name = ufunc.__name__
     if method == "__call__" and not options and name in _OPERATORS:
         left, right = inputs
         on_left, on_right = _OPERATORS[name]
-        return getattr(left, on_left)(right) if isinstance(left, Tensor) else getattr(right, on_right)(left)
+        return getattr(left, on_left)(right) if isinstance(left, ValueHandle) else getattr(right, on_right)(left)
     if "out" in options:
         raise JitgraphError(f"np.{name} of a Tensor into an array\n  hint: np.asarray(x) is an array, without a copy")
     ours = _OUR_NAMES.get(name, name)
     tail = "" if method == "__call__" else f".{method}"
-    form = f"jg.{ours}(x), or " if hasattr(Tensor, ours) and not tail else ""
+    form = f"jg.{ours}(x), or " if hasattr(type(self), ours) and not tail else ""
     raise JitgraphError(f"np.{name}{tail} of a Tensor\n  hint: {form}np.{name}{tail}(np.asarray(x)) for an array")
 
 
-def _array_function(self: Tensor, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+def array_function(self: ValueHandle, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
     """NumPy's function on the arrays behind the tensors: ``np.sum(tensor)`` is an array, outside of traces."""
     if function in _DESCRIPTIONS:
         return _DESCRIPTIONS[function](*args, **kwargs)
@@ -79,12 +79,8 @@ def _array_function(self: Tensor, function: Any, types: Any, args: Any, kwargs: 
 
 
 def _arrays(value: Any) -> Any:
-    if isinstance(value, Tensor):
+    if isinstance(value, ValueHandle):
         return np.asarray(value)
     if isinstance(value, dict):
         return {key: _arrays(item) for key, item in value.items()}
     return type(value)(map(_arrays, value)) if type(value) in (list, tuple) else value
-
-
-Tensor.__array_ufunc__ = _ufunc
-Tensor.__array_function__ = _array_function

@@ -8,18 +8,29 @@ ones scattered to those chosen.
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from jitgraph import dtypes, foreign, lifting, ops
+from jitgraph import dtypes, foreign, ops
+from jitgraph.eager.handle import ValueHandle
 from jitgraph.errors import IndexingError, ShapeError, UndecidedError, UnsupportedOp
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
-from jitgraph.lifting import TensorLike
 from jitgraph.ops.windows import extent_of
 from jitgraph.records import dataclass
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import lifting, scalars
+from jitgraph.tensor.lifting import TensorLike
+
+
+class _Picks(NamedTuple):
+    """A tensor as an item of an index: the value of its integers, or of a mask."""
+
+    value: Any
+
+    @property
+    def is_mask(self) -> bool:
+        return dtypes.is_bool(self.value.dtype)
 
 
 @dataclass(slots=True)
@@ -39,18 +50,16 @@ class _Plan:
     place: int = 0
 
 
-def get(x: Tensor, index: Any) -> Tensor:
-    """``x[index]`` as NumPy has it; IndexError where an integer is out of range."""
-    value = x.value
-    return lifting.wrap(_apply(value, _plan(value.shape, index)))
+def get(value: Any, index: Any) -> Any:
+    """``value[index]`` as NumPy has it; IndexError where an integer is out of range."""
+    return _apply(value, _plan(value.shape, index))
 
 
-def put(x: Tensor, index: Any, new: TensorLike) -> Any:
-    """The value of x with ``x[index] = new`` done; of places named twice the last one in order wins."""
-    value = x.value
+def put(value: Any, index: Any, new: TensorLike) -> Any:
+    """``value`` with ``value[index] = new`` done; of places named twice the last one in order wins."""
     dtype, shape = value.dtype, value.shape
     filler = lifting.cast(lifting.value_of(new, dtype), dtype)
-    if (isinstance(index, Tensor | np.ndarray) or foreign.is_array(index)) and dtypes.is_bool(lifting.dtype_of(index)):
+    if _is_tensor(index) and dtypes.is_bool(lifting.dtype_of(index)):
         mask = lifting.value_of(index)
         if mask.shape == shape and not filler.shape:
             return ops.select(mask, lifting.broadcast_to(filler, shape), value)
@@ -92,22 +101,17 @@ def _fitted(filler: Any, shape: tuple[DimLike, ...]) -> Any:
     return lifting.broadcast_to(filler, shape)
 
 
-def along(x: Tensor, indices: Tensor, axis: int) -> Tensor:
-    """``take_along_axis``: other axes of x broadcast against those of ``indices``."""
-    return get(x, along_index(x.ndim, indices, axis))
-
-
-def along_index(ndim: int, indices: Tensor, axis: int) -> tuple[Tensor, ...]:
-    """The index tensors that pick, for each element of ``indices``, its place along ``axis`` and its own elsewhere."""
-    shape = indices.value.shape
-    if len(shape) != ndim:
-        raise ShapeError(f"the indices have rank {len(shape)}, the tensor {ndim}")
-    picks = []
+def along(value: Any, indices: Any, axis: int) -> Any:
+    """``take_along_axis``: other axes of ``value`` broadcast against those of ``indices``, a value of integers."""
+    shape, rank = indices.shape, len(value.shape)
+    if len(shape) != rank:
+        raise ShapeError(f"the indices have rank {len(shape)}, the tensor {rank}")
+    picks = []  # for each element of ``indices``, its place along ``axis`` and its own elsewhere
     for i, size in enumerate(shape):
-        column = (1,) * i + (size,) + (1,) * (ndim - i - 1)
+        column = (1,) * i + (size,) + (1,) * (rank - i - 1)
         steps = ops.iota(shape=(size,), axis=0, dtype=dtypes.int64)
-        picks.append(indices if i == axis else lifting.wrap(ops.reshape(steps, shape=column)))
-    return tuple(picks)
+        picks.append(_Picks(indices if i == axis else ops.reshape(steps, shape=column)))
+    return get(value, tuple(picks))
 
 
 # --- from the index to a plan ---------------------------------------------------------------------------------------
@@ -133,7 +137,7 @@ def _plan(shape: tuple[DimLike, ...], index: Any) -> _Plan:
             if reverse:
                 plan.flips.append(axis)
             plan.shape.append(extent_of(start, stop, stride))
-        elif isinstance(item, Tensor):
+        elif isinstance(item, _Picks):
             start, stop, stride = 0, size, 1
             advanced.append(position)
             before.append(len(plan.shape) - len(plan.gathers))
@@ -172,8 +176,8 @@ def _expand(shape: tuple[DimLike, ...], index: Any) -> list[Any]:
             axis += len(shape) - used
             continue
         count = _axes_of(item)
-        if isinstance(item, Tensor) and dtypes.is_bool(item.dtype):
-            items += _nonzero(item, shape[axis : axis + count])
+        if isinstance(item, _Picks) and item.is_mask:
+            items += _nonzero(item.value, shape[axis : axis + count])
         else:
             items.append(item)
         axis += count
@@ -181,26 +185,33 @@ def _expand(shape: tuple[DimLike, ...], index: Any) -> list[Any]:
 
 
 def _item(item: Any) -> Any:
+    if isinstance(item, _Picks):
+        return item
     if isinstance(item, list):
-        lifting.require_plain_in(item, lifting.leaf_types(item))
+        scalars.require_plain_in(item, scalars.leaf_types(item))
         item = np.asarray(item) if item else np.asarray(item, np.int64)
-    if isinstance(item, np.ndarray) or (not isinstance(item, Tensor) and foreign.is_array(item)):
-        item = lifting.wrap(lifting.value_of(item))
-    if isinstance(item, bool | np.bool_) or (isinstance(item, Tensor) and dtypes.is_bool(item.dtype) and not item.ndim):
+    if _is_tensor(item):
+        item = _Picks(lifting.value_of(item))
+    if isinstance(item, bool | np.bool_) or (isinstance(item, _Picks) and item.is_mask and not item.value.shape):
         raise IndexingError("a bool is not an index; a mask is a boolean tensor of at least one axis")
-    if isinstance(item, Tensor) and dtypes.is_float(item.dtype):
-        raise IndexingError(f"an index must be an integer or a mask, not {item.dtype.name}")
+    if isinstance(item, _Picks) and dtypes.is_float(item.value.dtype):
+        raise IndexingError(f"an index must be an integer or a mask, not {item.value.dtype.name}")
     return item
+
+
+def _is_tensor(item: Any) -> bool:
+    """Whether an item is a tensor or an array, of whatever library."""
+    return isinstance(item, ValueHandle | np.ndarray) or foreign.is_array(item)
 
 
 def _axes_of(item: Any) -> int:
     """How many axes of the tensor an item stands for."""
     if item is None or item is Ellipsis:
         return 0
-    return item.ndim if isinstance(item, Tensor) and dtypes.is_bool(item.dtype) else 1
+    return len(item.value.shape) if isinstance(item, _Picks) and item.is_mask else 1
 
 
-def _nonzero(mask: Tensor, shape: tuple[DimLike, ...]) -> list[Tensor]:
+def _nonzero(mask: Any, shape: tuple[DimLike, ...]) -> list[_Picks]:
     if context.current().trace is not None:
         raise UnsupportedOp(
             "indexing with a boolean mask has a size that depends on values, which a trace cannot record",
@@ -208,7 +219,7 @@ def _nonzero(mask: Tensor, shape: tuple[DimLike, ...]) -> list[Tensor]:
         )
     if mask.shape != shape:
         raise IndexingError(f"a mask of shape {mask.shape} does not fit axes of shape {shape}")
-    return [lifting.wrap(lifting.value_of(places)) for places in np.nonzero(mask._concrete("a mask"))]
+    return [_Picks(lifting.value_of(places)) for places in np.nonzero(mask.array)]
 
 
 def _int(item: Any, size: DimLike, axis: int) -> DimLike:
@@ -216,7 +227,7 @@ def _int(item: Any, size: DimLike, axis: int) -> DimLike:
     known = context.constraints()
     if not hasattr(item, "__index__"):
         raise IndexingError(f"an index must be an integer, a slice, ..., None or a tensor, not {type(item).__name__}")
-    if trace is not None and lifting.is_varying(item):
+    if trace is not None and scalars.is_varying(item):
         place: DimLike = trace.to_dim(item)
         if not isinstance(place, int):
             if not (known.at_least(place, 0) and known.at_least(size, place + 1)):
@@ -267,7 +278,7 @@ def _bound(bound: Any, size: DimLike, default: DimLike) -> DimLike:
     if bound is None:
         return default
     trace = context.current().trace
-    given = trace.to_dim(bound) if trace is not None and lifting.is_varying(bound) else int(bound)
+    given = trace.to_dim(bound) if trace is not None and scalars.is_varying(bound) else int(bound)
     number: DimLike = size + given if isinstance(given, int) and given < 0 else given
     known = context.constraints()
     if not (known.at_least(size, number) and known.at_least(number, 0)):

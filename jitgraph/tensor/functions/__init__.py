@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from jitgraph.functions import creation, elementwise, linear_algebra, manipulation, method, numpy_calls, reductions
+from jitgraph.tensor.functions import (
+    creation,
+    elementwise,
+    linear_algebra,
+    manipulation,
+    method,
+    reductions,
+)
 
 _MODULES = (elementwise, reductions, linear_algebra, manipulation, creation)
 
@@ -21,6 +28,5 @@ __all__ = [
     "linear_algebra",
     "manipulation",
     "method",
-    "numpy_calls",
     "reductions",
 ]

@@ -7,67 +7,23 @@ from typing import Any, Final
 
 import numpy as np
 
-from jitgraph.autograd.tape import GraphRecord, OpRecord, Record
 from jitgraph.dtypes import is_float
-from jitgraph.eager_kernels import EagerKernels
+from jitgraph.eager.kernels import EagerKernels
+from jitgraph.eager.records import GraphRecord, OpRecord
+from jitgraph.eager.tape import Record
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import AnomalyError, JitgraphError, UnsupportedOp
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
+from jitgraph.ir.context import Context
 from jitgraph.ir.graph import Attrs, Graph
 from jitgraph.ir.op import Op
-from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
-from jitgraph.runtime.buffer import Access, Array, Buffer
 from jitgraph.runtime.loader import CHECK_KINDS
 
 
-class EagerValue(Buffer):
-    """A computed tensor value: a buffer nobody writes to, and the tape's record of how it was made.
-
-    ``record`` is None where no gradient flows; ``output`` tells which of the record's outputs this is. ``native`` is
-    what ``tracing/operands.py`` found out about the array, or None; where it is set, so is ``address``.
-    """
-
-    __slots__ = ("_type", "native", "output", "record")
-
-    def __init__(self, array: Array, record: Record | None = None, output: int = 0, access: Access = "own") -> None:
-        self.array = array
-        self.access = access
-        self.record = record
-        self.output = output
-        self.native: TensorType | None = None
-        self._type: TensorType | None = None
-
-    @property
-    def type(self) -> TensorType:
-        if self._type is None:
-            self._type = TensorType(self.array.dtype, self.array.shape)
-        return self._type
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.array.shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.array.dtype
-
-    @property
-    def requires_grad(self) -> bool:
-        return self.record is not None
-
-    def export(self) -> None:
-        """Note that a caller may see the memory from now on, so that what is known of it may change."""
-        super().export()
-        self.native = None
-
-    def recorded(self, record: Record | None) -> EagerValue:
-        """The same memory as a value with another record."""
-        return EagerValue(self.array, record, 0, self.access)
-
-
 class EagerEmitter:
-    """Applies an op by its NumPy evaluation or a kernel (``eager_kernels.py``).
+    """Applies an op by its NumPy evaluation or a kernel (``eager/kernels.py``).
 
     Errors of shape and dtype are those of the op's own rule.
     """
@@ -95,7 +51,7 @@ class EagerEmitter:
 
     def _emit_region(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """Control flow: run the forward graph that also gives residuals; the tape keeps the backward graph."""
-        from jitgraph.ir.interpreter import interpret
+        from jitgraph.ir.interpreter import interpret  # here, as most eager programs need neither
         from jitgraph.passes.autodiff import vjp_graph
 
         builder = GraphBuilder()
@@ -196,3 +152,8 @@ def _check_finite(op: Op, inputs: Sequence[Any], results: Sequence[Any]) -> None
         if bad.any() and all(np.isfinite(value.array.astype(np.float64)).all() for value in inputs):
             index = tuple(int(i) for i in np.argwhere(bad)[0])
             raise AnomalyError(f"{op.name} gave {array[index]} at index {index}")
+
+
+EAGER: Final = EagerEmitter()
+"""Who applies ops where no trace and no pass does."""
+context.begin(Context(emitter=EAGER))

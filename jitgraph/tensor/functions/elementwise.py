@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final, Protocol
 
-from jitgraph import dtypes, lifting, ops
-from jitgraph.comparing import compare
+from jitgraph import dtypes, ops
 from jitgraph.errors import DTypeError, JitgraphError
-from jitgraph.functions.method import array_function, method
 from jitgraph.ir.op import Op
-from jitgraph.lifting import TensorLike, elementwise
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import lifting, scalars
+from jitgraph.tensor.functions.method import array_function, method
+from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.tensor import Tensor, compare, elementwise, settled, wrap
 
 
 class _Unary(Protocol):
@@ -104,7 +104,7 @@ greater_equal = _comparison("greater_equal", ops.ge, "x1 >= x2.")
 def _rounding(name: str, op: Op, doc: str) -> Any:
     def function(x: TensorLike) -> Tensor:
         if not dtypes.is_float(lifting.dtype_of(x)):
-            return lifting.wrap(lifting.value_of(x))
+            return wrap(lifting.value_of(x))
         return elementwise(op, x)
 
     function.__name__ = function.__qualname__ = name
@@ -127,17 +127,17 @@ def abs(x: TensorLike) -> Tensor:
 @method
 def positive(x: TensorLike) -> Tensor:
     """x itself."""
-    return lifting.wrap(lifting.value_of(x))
+    return wrap(lifting.value_of(x))
 
 
 @method
 def pow(x1: TensorLike, x2: TensorLike) -> Tensor:
     """x1 to the power x2; integers wrap and take no negative exponent (ValueError)."""
-    if lifting.is_scalar(x2) and x2 == 0.5:
+    if scalars.is_scalar(x2) and x2 == 0.5:
         return sqrt(x1)
     dtype = lifting.common_dtype(x1, x2)
-    if lifting.is_scalar(x2) and x2 in (1, 2, 3) and not dtypes.is_bool(dtype):
-        factor = lifting.wrap(lifting.cast(lifting.value_of(x1, dtype), dtype))
+    if scalars.is_scalar(x2) and x2 in (1, 2, 3) and not dtypes.is_bool(dtype):
+        factor = wrap(lifting.cast(lifting.value_of(x1, dtype), dtype))
         return (factor, square(factor), factor * square(factor))[int(x2) - 1]
     if dtypes.is_integer(dtype):
         return _integer_pow(*lifting.operands(x1, x2, dtype=dtype))
@@ -160,7 +160,7 @@ def _integer_pow(base: Any, exponent: Any) -> Tensor:
         result = ops.select(odd, ops.mul(result, base), result)
         base = ops.mul(base, base)
         exponent = ops.shift_right(exponent, one)
-    return lifting.wrap(result)
+    return wrap(result)
 
 
 @method
@@ -168,7 +168,7 @@ def logaddexp(x1: TensorLike, x2: TensorLike) -> Tensor:
     """log(exp(x1) + exp(x2)) without overflow; integers are computed in float32."""
     dtype = lifting.common_dtype(x1, x2)
     a, b = lifting.operands(x1, x2, dtype=dtype if dtypes.is_float(dtype) else dtypes.float32)
-    return lifting.wrap(ops.logaddexp(a, b))
+    return wrap(ops.logaddexp(a, b))
 
 
 _BITS_OF: Final = {2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
@@ -189,8 +189,8 @@ def signbit(x: TensorLike) -> Tensor:
     """True where the sign of x is minus: for -0.0 and NaN of that sign too. Integers are compared with 0."""
     value = lifting.value_of(x)
     if dtypes.is_float(value.type.dtype):
-        return lifting.wrap(_is_negative(value))
-    return less(lifting.wrap(value), 0) if dtypes.is_signed(value.type.dtype) else isnan(x)
+        return wrap(_is_negative(value))
+    return less(wrap(value), 0) if dtypes.is_signed(value.type.dtype) else isnan(x)
 
 
 def _float_operands(x1: TensorLike, x2: TensorLike) -> list[Any]:
@@ -203,7 +203,7 @@ def copysign(x1: TensorLike, x2: TensorLike) -> Tensor:
     """|x1| with the sign of x2, zeros and NaN included; integers are computed in float32."""
     size, sign = _float_operands(x1, x2)
     differs = ops.bitwise_xor(_is_negative(size), _is_negative(sign))
-    return lifting.wrap(ops.select(differs, ops.neg(size), size))
+    return wrap(ops.select(differs, ops.neg(size), size))
 
 
 @method
@@ -220,14 +220,14 @@ def nextafter(x1: TensorLike, x2: TensorLike) -> Tensor:
     moved = ops.select(ops.eq(start, zero), from_zero, moved)
     unordered = ops.logical_or(ops.ne(start, start), ops.ne(goal, goal))
     result = ops.select(unordered, ops.add(start, goal), ops.select(ops.eq(start, goal), goal, moved))
-    return lifting.wrap(ops.stop_gradient(result))
+    return wrap(ops.stop_gradient(result))
 
 
 def _logical(name: str, op: Op, doc: str) -> Any:
     def function(x1: TensorLike, x2: TensorLike) -> Tensor:
         values = [lifting.value_of(x) for x in (x1, x2)]
         shape = lifting.broadcast_shapes(*(value.type.shape for value in values))
-        return lifting.wrap(op(*(lifting.broadcast_to(value, shape) for value in values)))
+        return wrap(op(*(lifting.broadcast_to(value, shape) for value in values)))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
@@ -242,15 +242,15 @@ logical_xor = _logical("logical_xor", ops.logical_xor, "True where one of both i
 @method
 def logical_not(x: TensorLike) -> Tensor:
     """True where x is zero."""
-    return lifting.wrap(ops.logical_not(lifting.value_of(x)))
+    return wrap(ops.logical_not(lifting.value_of(x)))
 
 
 def _question(name: str, op: Op, doc: str, *, of_integers: bool) -> Any:
     def function(x: TensorLike) -> Tensor:
         value = lifting.value_of(x)
         if dtypes.is_float(value.type.dtype):
-            return lifting.wrap(op(value))
-        return lifting.wrap(lifting.constant(of_integers, dtypes.bool_, value.type.shape))
+            return wrap(op(value))
+        return wrap(lifting.constant(of_integers, dtypes.bool_, value.type.shape))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
@@ -265,7 +265,7 @@ isfinite = _question("isfinite", ops.isfinite, "True where x is neither infinite
 @method
 def astype(x: TensorLike, dtype: Any) -> Tensor:
     """x in another dtype: float to integer truncates and saturates, NaN gives 0; integers wrap."""
-    return lifting.wrap(lifting.cast(lifting.value_of(x), dtypes.canonical(dtype)))
+    return wrap(lifting.cast(lifting.value_of(x), dtypes.canonical(dtype)))
 
 
 @method
@@ -278,12 +278,12 @@ def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = 
         min = None if type(min) is int and min <= least else min  # holds nothing back
         max = None if type(max) is int and max >= greatest else max
     given = [bound for bound in (min, max) if bound is not None]
-    plain = all(lifting.is_scalar(bound) and not lifting.is_varying(bound) for bound in given)
+    plain = all(scalars.is_scalar(bound) and not scalars.is_varying(bound) for bound in given)
     if given and plain and lifting.common_dtype(x, *given) == dtype:
         for bound in given:
-            lifting.require_representable(bound, dtype)
-        return lifting.wrap(ops.clamp(value, low=min, high=max))
-    result = lifting.wrap(value)
+            scalars.require_representable(bound, dtype)
+        return wrap(ops.clamp(value, low=min, high=max))
+    result = wrap(value)
     if min is not None:
         result = maximum(result, min)
     return result if max is None else minimum(result, max)
@@ -303,15 +303,15 @@ def where(condition: TensorLike, x1: TensorLike | None = None, x2: TensorLike | 
         raise JitgraphError(f"{what}\n  hint: jg.where(condition, x, y), or np.nonzero(np.asarray(condition))")
     picked = lifting.cast(lifting.value_of(condition), dtypes.bool_)
     if lifting.is_weak(x1) and lifting.is_weak(x2):
-        x1, x2 = lifting.settled(x1), lifting.settled(x2)
+        x1, x2 = settled(x1), settled(x2)
     left, right = lifting.operands(x1, x2)
     shape = lifting.broadcast_shapes(picked.type.shape, left.type.shape)
-    return lifting.wrap(ops.select(*(lifting.broadcast_to(value, shape) for value in (picked, left, right))))
+    return wrap(ops.select(*(lifting.broadcast_to(value, shape) for value in (picked, left, right))))
 
 
 @method
 def masked_fill(x: TensorLike, mask: TensorLike, value: TensorLike) -> Tensor:
     """``value`` where ``mask`` is true, else x; the dtype is that of x."""
     dtype = lifting.dtype_of(x)
-    filler = lifting.wrap(lifting.cast(lifting.value_of(value, dtype), dtype))
+    filler = wrap(lifting.cast(lifting.value_of(value, dtype), dtype))
     return where(mask, filler, x)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from jitgraph.errors import JitgraphError
-from jitgraph.tensor import Tensor
+from jitgraph.tensor.tensor import Tensor
 
 P = ParamSpec("P")
 R = TypeVar("R")

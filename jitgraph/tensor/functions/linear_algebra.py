@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitgraph import lifting, ops
+from jitgraph import ops
 from jitgraph.errors import ShapeError
-from jitgraph.functions.method import array_function, axis_of, method
 from jitgraph.ir import context
-from jitgraph.lifting import TensorLike
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import lifting
+from jitgraph.tensor.functions.method import array_function, axis_of, method
+from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.tensor import Tensor, elementwise, wrap
 
 
 @method
@@ -28,13 +29,13 @@ def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
         )
     batch_a, batch_b = a.type.shape[: -2 if rows else -1], b.type.shape[: -2 if columns else -1]
     if not batch_b and columns:
-        return lifting.wrap(ops.dot(a, b, batch=((), ()), contract=((a.type.ndim - 1,), (0,))))
+        return wrap(ops.dot(a, b, batch=((), ()), contract=((a.type.ndim - 1,), (0,))))
     batch = lifting.broadcast_shapes(batch_a, batch_b)
     a = lifting.broadcast_to(a, (*batch, *a.type.shape[len(batch_a) :]))
     b = lifting.broadcast_to(b, (*batch, *b.type.shape[len(batch_b) :]))
     shared = tuple(range(len(batch)))
     contract = ((a.type.ndim - 1,), (len(batch),))
-    return lifting.wrap(ops.dot(a, b, batch=(shared, shared), contract=contract))
+    return wrap(ops.dot(a, b, batch=(shared, shared), contract=contract))
 
 
 @array_function
@@ -48,13 +49,13 @@ def tensordot(x1: TensorLike, x2: TensorLike, axes: int | tuple[Any, Any] = 2) -
         pairs = [side if isinstance(side, tuple | list) else (side,) for side in axes]
         left = tuple(axis_of(i, a.type.ndim, "tensordot") for i in pairs[0])
         right = tuple(axis_of(i, b.type.ndim, "tensordot") for i in pairs[1])
-    return lifting.wrap(ops.dot(a, b, batch=((), ()), contract=(left, right)))
+    return wrap(ops.dot(a, b, batch=((), ()), contract=(left, right)))
 
 
 @array_function
 def vecdot(x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
     """Sum of products along one axis."""
-    return (lifting.elementwise(ops.mul, x1, x2)).sum(axis=axis)  # type: ignore[no-any-return]
+    return (elementwise(ops.mul, x1, x2)).sum(axis=axis)  # type: ignore[no-any-return]
 
 
 @array_function

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitgraph import dtypes, lifting, ops
+from jitgraph import dtypes, ops
 from jitgraph.errors import ShapeError
-from jitgraph.functions.method import axes_of, axis_of, method
 from jitgraph.ir.op import Op
-from jitgraph.lifting import TensorLike
 from jitgraph.ops import rules
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import lifting
+from jitgraph.tensor.functions.method import axes_of, axis_of, method
+from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.tensor import Tensor, wrap
 
 Axis = int | tuple[int, ...] | None
 
@@ -18,7 +19,7 @@ Axis = int | tuple[int, ...] | None
 def _reduce(op: Op, value: Any, axis: Axis, keepdims: bool, name: str) -> Tensor:
     axes = axes_of(axis, value.type.ndim, name)
     result = op(value, axes=axes) if axes else value
-    return lifting.wrap(_keep(result, value.type.shape, axes) if keepdims else result)
+    return wrap(_keep(result, value.type.shape, axes) if keepdims else result)
 
 
 def _keep(result: Any, shape: tuple[Any, ...], axes: tuple[int, ...]) -> Any:
@@ -102,7 +103,7 @@ def _spread(op: Op, x: TensorLike, axis: Axis, correction: int | float, keepdims
     axes = axes_of(axis, value.type.ndim, name)
     whole = int(correction) if float(correction).is_integer() else float(correction)
     result = op(value, axes=axes, correction=whole)
-    return lifting.wrap(_keep(result, value.type.shape, axes) if keepdims else result)
+    return wrap(_keep(result, value.type.shape, axes) if keepdims else result)
 
 
 @method
@@ -131,7 +132,7 @@ def _arg(op: Op, x: TensorLike, axis: int | None, keepdims: bool, name: str) -> 
     if axis is None:
         value = ops.reshape(value, shape=(value.type.size,))
     result = op(value, axis=0 if axis is None else axes[0])
-    return lifting.wrap(_keep(result, shape, axes) if keepdims else result)
+    return wrap(_keep(result, shape, axes) if keepdims else result)
 
 
 @method
@@ -149,7 +150,7 @@ def argmin(x: TensorLike, axis: int | None = None, *, keepdims: bool = False) ->
 def _running(op: Op, value: Any, axis: int | None, name: str) -> Tensor:
     if axis is None and value.type.ndim != 1:
         raise ShapeError(f"{name} of a tensor of rank {value.type.ndim} needs an axis", hint=f"jg.{name}(x, axis=0)")
-    return lifting.wrap(op(value, axis=0 if axis is None else axis_of(axis, value.type.ndim, name)))
+    return wrap(op(value, axis=0 if axis is None else axis_of(axis, value.type.ndim, name)))
 
 
 @method
@@ -177,7 +178,7 @@ def _running_extreme(op: Op, x: TensorLike, axis: int, name: str) -> tuple[Tenso
         reached = ops.bitwise_or(reached, ops.isnan(value))
     place = ops.iota(shape=value.type.shape, axis=number, dtype=dtypes.int64)
     latest = ops.cummax(ops.select(reached, place, ops.zeros_like(place)), axis=number)
-    return lifting.wrap(values), lifting.wrap(latest)
+    return wrap(values), wrap(latest)
 
 
 @method
@@ -196,14 +197,14 @@ def cummin(x: TensorLike, axis: int) -> tuple[Tensor, Tensor]:
 def softmax(x: TensorLike, axis: int = -1) -> Tensor:
     """exp(x) / sum(exp(x)) along ``axis``, without overflow."""
     value = _floats(x)
-    return lifting.wrap(ops.softmax(value, axis=axis_of(axis, value.type.ndim, "softmax")))
+    return wrap(ops.softmax(value, axis=axis_of(axis, value.type.ndim, "softmax")))
 
 
 @method
 def log_softmax(x: TensorLike, axis: int = -1) -> Tensor:
     """log(softmax(x)) along ``axis``, without overflow."""
     value = _floats(x)
-    return lifting.wrap(ops.log_softmax(value, axis=axis_of(axis, value.type.ndim, "log_softmax")))
+    return wrap(ops.log_softmax(value, axis=axis_of(axis, value.type.ndim, "log_softmax")))
 
 
 def _sorted(x: TensorLike, axis: int, descending: bool, name: str) -> tuple[Any, Any]:
@@ -215,13 +216,13 @@ def _sorted(x: TensorLike, axis: int, descending: bool, name: str) -> tuple[Any,
 @method
 def sort(x: TensorLike, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """Elements in order along ``axis``, NaN as the greatest; always stable."""
-    return lifting.wrap(_sorted(x, axis, descending, "sort")[0])
+    return wrap(_sorted(x, axis, descending, "sort")[0])
 
 
 @method
 def argsort(x: TensorLike, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """Indices (int64) that sort along ``axis``, NaN as the greatest; always stable."""
-    return lifting.wrap(_sorted(x, axis, descending, "argsort")[1])
+    return wrap(_sorted(x, axis, descending, "argsort")[1])
 
 
 @method
@@ -232,4 +233,4 @@ def topk(x: TensorLike, k: int, axis: int = -1, largest: bool = True) -> tuple[T
         raise ShapeError(f"topk: k={k} does not lie between 0 and the {size} elements along axis {axis}")
     values, places = _sorted(x, axis, largest, "topk")
     picked = tuple(slice(k) if i == axis % values.type.ndim else slice(None) for i in range(values.type.ndim))
-    return lifting.wrap(values)[picked], lifting.wrap(places)[picked]
+    return wrap(values)[picked], wrap(places)[picked]

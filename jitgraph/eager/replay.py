@@ -1,4 +1,4 @@
-"""Gradients of a compiled call that can be differentiated again.
+"""Gradients of a compiled call, or of control flow, that can be differentiated again.
 
 The first gradient is the compiled backward graph, as for any call. Only where it is differentiated in turn is the
 graph run once more, op by op on a tape of its own, control flow included.
@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jitgraph import lifting, ops
-from jitgraph.autograd import tape
-from jitgraph.autograd.tape import Record
-from jitgraph.eager import EagerValue
-from jitgraph.functions.manipulation import stack
+from jitgraph import ops
+from jitgraph.eager import tape
+from jitgraph.eager.tape import Record
+from jitgraph.eager.value import EagerValue
 from jitgraph.ir import context, dims
 from jitgraph.ir.attributes import substitute_attrs
 from jitgraph.ir.control import execute
@@ -107,14 +106,17 @@ class _Replay:
         return bool(value.array)
 
     def slice(self, x: Any, i: int) -> Any:
-        return lifting.wrap(x)[i].value
+        rest = x.shape[1:]
+        zeros = (0,) * len(rest)
+        row = ops.slice(x, starts=(i, *zeros), stops=(i + 1, *rest), strides=(1,) * len(x.shape))
+        return ops.reshape(row, shape=rest)
 
     def rows(self, type: Type, length: int) -> list[Any]:
         return [None] * length
 
     def stacked(self, rows: list[Any], type: Type) -> Any:
         if rows:
-            return stack(list(map(lifting.wrap, rows))).value
+            return ops.concat(*(ops.reshape(row, shape=(1, *row.shape)) for row in rows), axis=0)
         assert isinstance(type, TensorType)
         shape = [dims.evaluate(size, self.sizes) for size in type.shape[1:]]
-        return lifting.constant(0, type.dtype, (0, *shape))
+        return ops.full(shape=(0, *shape), value=type.dtype.type(0).item(), dtype=type.dtype)

@@ -32,10 +32,10 @@ from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops import rules
 from jitgraph.ops.arithmetic import add, mul, sub
+from jitgraph.ops.broadcasting import reduce_sum
 from jitgraph.ops.comparison import lt
 from jitgraph.ops.creation import full_like
-from jitgraph.ops.define import require_region, require_same_types
-from jitgraph.ops.reduction import reduce_sum
+from jitgraph.ops.rules import require_region, require_same_types
 from jitgraph.ops.sampling import generator, values
 
 Regions = tuple[Graph, ...]

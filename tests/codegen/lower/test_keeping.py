@@ -19,7 +19,7 @@ from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import add, erf, exp, mul, reduce_prod, reduce_sum, softmax
-from jitgraph.ops.reduction import restore
+from jitgraph.ops.broadcasting import restore
 from jitgraph.runtime.executable import Executable
 
 

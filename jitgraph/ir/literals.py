@@ -11,7 +11,7 @@ import keyword
 import math
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -21,8 +21,10 @@ from jitgraph.ir import dims
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.constraints import Relation, SizeConstraint
 from jitgraph.ir.dims import Dim, DimLike
-from jitgraph.ir.graph import Attr
 from jitgraph.ir.types import TensorType
+
+if TYPE_CHECKING:
+    from jitgraph.ir.graph import Attr
 
 INLINE_ELEMENTS: Final = 32  # constants with more elements are printed by their sha256
 MAX_SIZE_TEXT: Final = 256  # characters of one size expression

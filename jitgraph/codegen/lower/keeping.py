@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from jitgraph.codegen.kernels.kernel import Let, Var
 from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.codegen.lower.recorder import KernelRecorder
+from jitgraph.codegen.lower.scalar_body import apply_scalar
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Graph, Node, Value
 
@@ -89,8 +90,6 @@ def worth_keeping(graph: Graph, outputs: set[Value], axis: int, shape: tuple[Dim
 
 def _work(graph: Graph, node: Node, shape: tuple[DimLike, ...], known: dict[Value, float]) -> float:
     """The scalar ops that one element of a node takes from what is loaded or of a row, which costs one."""
-    from jitgraph.codegen.lower.values import apply_scalar
-
     recorder = KernelRecorder()
     apply_scalar(recorder, node, [recorder.var(value.dtype) for value in node.inputs])
     ops = [statement.op for statement in statements_of(recorder.written) if isinstance(statement, Let)]

@@ -5,6 +5,7 @@ An op of control flow says by its ``control`` column which of three structures i
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
@@ -76,20 +77,25 @@ def structure_of(node: Node) -> Structure | None:
 
 
 class Machine(Protocol):
-    """What evaluates regions: for arrays the interpreter, for values of a tape what replays a call."""
+    """What evaluates regions: an ``Interpreter``, of arrays or of values that ops are called on."""
 
+    @abstractmethod
     def run(self, graph: Graph, arguments: Sequence[Any]) -> list[Any]:
         """What the graph gives for these arguments."""
 
+    @abstractmethod
     def is_true(self, value: Any) -> bool:
         """What a 0-d bool says."""
 
+    @abstractmethod
     def slice(self, x: Any, i: int) -> Any:
         """``x[i]``."""
 
+    @abstractmethod
     def rows(self, type: Type, length: int) -> Any:
         """A place for ``length`` rows of a value of this type, each put there by ``rows[i] = row``."""
 
+    @abstractmethod
     def stacked(self, rows: Any, type: Type) -> Any:
         """The value of these rows."""
 

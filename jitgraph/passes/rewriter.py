@@ -54,13 +54,7 @@ class Rewriter:
 
     def inline(self, region: Graph, arguments: Sequence[Value]) -> tuple[Value, ...]:
         """Append the nodes of ``region`` for these arguments (of the new graph); returns what its outputs became."""
-        inner = dict(zip(region.inputs, arguments, strict=True))
-        for node in region.nodes:
-            outputs = tuple(Value(value.type, value.hint) for value in node.outputs)
-            inputs = tuple(inner[value] for value in node.inputs)
-            self.append(Node(node.op, inputs, node.attrs, outputs, node.regions, node.location))
-            inner.update(zip(node.outputs, outputs, strict=True))
-        return tuple(inner[value] for value in region.outputs)
+        return self.builder.inline(region, arguments)
 
     @contextmanager
     def emitting(self, node: Node) -> Iterator[None]:

@@ -86,6 +86,11 @@ def has_effect(node: Node) -> bool:
     return node.op.effect != "none" or any(has_effect(inner) for region in node.regions for inner in region.nodes)
 
 
+def prints(node: Node) -> bool:
+    """Whether the node, or one in its regions, has an effect whose order can be seen."""
+    return node.op.effect == "ordered" or any(prints(inner) for region in node.regions for inner in region.nodes)
+
+
 def is_tensor(value: Value) -> bool:
     """False for tokens and stacks."""
     return isinstance(value.type, TensorType)

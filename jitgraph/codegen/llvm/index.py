@@ -46,7 +46,7 @@ def split(env: Environment, dim: DimLike) -> tuple[DimLike, DimLike] | None:
             coefficient = coefficient + (Dim({tuple(left): factor}) if left else factor)
         else:
             rest[monomial] = factor
-    remainder = dims._normal(rest)
+    remainder = dims.of_terms(rest)
     if varies(env, coefficient) or varies(env, remainder):
         return None
     return coefficient, remainder

@@ -154,7 +154,7 @@ def loop_gradient(reverse: Reverse, node: Node, loop: CarriedLoop, cotangents: C
 def _scan_gradient(reverse: Reverse, node: Node, loop: CarriedLoop, cotangents: Cotangents) -> Cotangents:
     region, num_carries, first_invariant = loop.body, loop.carries, loop.first_invariant
     constraints = reverse.builder.constraints
-    looped, wrt = _active_inputs(reverse, node, region, cotangents, num_carries)
+    looped, wrt = _active_inputs(reverse, node, loop, cotangents)
     if not wrt:
         return reverse.keep(node)
     seeds = [*looped, *(i for i in range(num_carries, len(node.outputs)) if cotangents[i] is not None)]
@@ -248,7 +248,7 @@ def _while_gradient(
 ) -> Cotangents:
     region, num_carries = loop.body, loop.carries
     constraints = reverse.builder.constraints
-    looped, wrt = _active_inputs(reverse, node, region, cotangents, num_carries)
+    looped, wrt = _active_inputs(reverse, node, loop, cotangents)
     if not wrt:
         return reverse.keep(node)
     outside = range(num_carries, len(node.inputs))
@@ -328,15 +328,15 @@ def _while_gradient(
 
 
 def _active_inputs(
-    reverse: Reverse, node: Node, body: Graph, cotangents: Cotangents, num_carries: int
+    reverse: Reverse, node: Node, loop: CarriedLoop, cotangents: Cotangents
 ) -> tuple[list[int], list[int]]:
     """The carries that need a cotangent, and all operands that do, carries first; none where no cotangent arrives."""
     varied = tuple(value in reverse.active for value in node.inputs)
     given = tuple(ct is not None for ct in cotangents)
-    carries = loop_carries(body, varied, given, num_carries)
-    reach = reaching(body, (*carries, *given[num_carries:]))
+    carries = loop_carries(loop, varied, given)
+    reach = reaching(loop.body, (*carries, *loop.results(given)[1]))
     looped = [i for i, needed in enumerate(carries) if needed]
-    others = [i for i in range(num_carries, len(node.inputs)) if varied[i] and reach[i]]
+    others = [i for i in range(loop.carries, len(node.inputs)) if varied[i] and reach[i]]
     return looped, [*looped, *others]
 
 

@@ -64,17 +64,17 @@ def worth_keeping(graph: Graph, outputs: set[Value], axis: int, shape: tuple[Dim
     extent = shape[axis]
     if not isinstance(extent, int):
         return []
-    loops: dict[Value, set[Node | None]] = {value: {None} for value in outputs}  # None: the loop that stores them
+    loops: dict[Value, set[int]] = {value: {len(graph.nodes)} for value in outputs}  # by position; the last one stores
     chosen: list[Node] = []
-    for node in reversed(graph.nodes):
-        wanted: set[Node | None] = {node} if node.op.kind == "reduce" else set()
+    for position, node in reversed([*enumerate(graph.nodes)]):
+        wanted = {position} if node.op.kind == "reduce" else set()
         if not wanted:
             if node.output.shape != shape:
                 continue
             wanted = loops.get(node.output, set())
             if len(wanted) > 1 and node.op.kind == "elementwise":
                 chosen.append(node)
-                wanted = {next(iter(wanted))}
+                wanted = {min(wanted)}  # the first loop computes it
         for value in node.inputs:
             if value.shape == shape:
                 loops.setdefault(value, set()).update(wanted)

@@ -16,7 +16,7 @@ from jitgraph.ir.target import Target
 from jitgraph.passes.activity import active_outputs, carries_gradient, reaching, useful_inputs
 from jitgraph.passes.autodiff import backward, grad_graph, jvp_graph, vjp_halves
 from jitgraph.passes.partition import Joint, choose, cost, dependents
-from jitgraph.passes.split import splice, split
+from jitgraph.passes.split import split
 from tests.golden_files import Options, Result, numbers_in
 from tests.golden_meaning import require_gradients, require_same_values, require_tangents, samples
 
@@ -61,7 +61,7 @@ def _reverse(graph: Graph, target: Target, options: Options) -> Result:
     """Inputs and cotangents of the float outputs to gradients of the float inputs, in one graph."""
     builder = GraphBuilder(graph.constraints)
     inputs = [builder.input(value.type, value.hint) for value in graph.inputs]
-    outputs = [value for value in splice(builder, graph, inputs) if carries_gradient(value.type)]
+    outputs = [value for value in builder.inline(graph, inputs) if carries_gradient(value.type)]
     cotangents = [builder.input(value.type, f"ct{i}") for i, value in enumerate(outputs)]
     wrt = [value for value in inputs if carries_gradient(value.type)]
     after = builder.graph(backward(builder, outputs, cotangents, wrt), f"{graph.name}_reverse")

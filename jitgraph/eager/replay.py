@@ -14,9 +14,8 @@ from jitgraph.eager import tape
 from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir import context, dims
-from jitgraph.ir.attributes import substitute_attrs
-from jitgraph.ir.control import execute
-from jitgraph.ir.graph import Graph, Value
+from jitgraph.ir.graph import Graph, Node
+from jitgraph.ir.interpreter import Interpreter
 from jitgraph.ir.sizes import bind_sizes
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.passes.autodiff import expand_grads
@@ -81,26 +80,13 @@ def evaluate(graph: Graph, operands: Sequence[EagerValue]) -> list[Any]:
     return _Replay(sizes).run(expanded, operands)
 
 
-class _Replay:
-    """Graphs run op by op with these sizes."""
+class _Replay(Interpreter):
+    """Over the ops themselves, each called on what it was called on."""
 
-    def __init__(self, sizes: Mapping[str, int]) -> None:
-        self.sizes = sizes
-
-    def run(self, graph: Graph, arguments: Sequence[Any]) -> list[Any]:
-        env: dict[Value, Any] = dict(zip(graph.inputs, arguments, strict=True))
-        for node in graph.nodes:
-            inputs = [env[value] for value in node.inputs]
-            attrs: dict[str, Any] = substitute_attrs(node.attrs, self.sizes)
-            if node.op.control is not None:
-                types = [value.type for value in node.outputs]
-                results: Any = execute(node.op.control(*node.regions, **attrs), self, inputs, types)
-            else:
-                regions = () if node.op.decompose is not None else node.regions
-                result = node.op(*inputs, regions=regions, **attrs)
-                results = result if isinstance(result, tuple | list) else (result,)
-            env.update(zip(node.outputs, results, strict=True))
-        return [env[value] for value in graph.outputs]
+    def apply(self, node: Node, inputs: list[Any], attrs: Mapping[str, Any]) -> Sequence[Any]:
+        regions = () if node.op.decompose is not None else node.regions
+        result = node.op(*inputs, regions=regions, **attrs)
+        return result if isinstance(result, tuple | list) else (result,)
 
     def is_true(self, value: EagerValue) -> bool:
         return bool(value.array)

@@ -91,7 +91,7 @@ def test_pass(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_fusion(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jitgraph.passes.fuse._common", {}.__getitem__)
+    monkeypatch.setattr("jitgraph.passes.fuse.common_form", {}.__getitem__)
     require_report(failure(), folder, says=r"compile the graph, in the stage fuse: TypeError")
 
 

@@ -41,7 +41,7 @@ from jitgraph.ops import (
     tanh,
     while_,
 )
-from jitgraph.ops.define import composite
+from jitgraph.ops.composite import composite
 from jitgraph.passes.autodiff import backward, expand_grads, grad_graph, jvp_graph, vjp_graph, vjp_halves
 from jitgraph.tensor import lifting, wrap
 from tests.differences import check

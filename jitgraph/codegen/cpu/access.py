@@ -9,7 +9,7 @@ from jitgraph.codegen.kernels.kernel import Load, Store
 from jitgraph.codegen.llvm.division import any_lane
 from jitgraph.codegen.llvm.environment import Environment, integer
 from jitgraph.codegen.llvm.index import add, axis_lanes, index_value, multiply, split, varies
-from jitgraph.codegen.llvm.scalars import LlvmScalar, element_type, lanes_of
+from jitgraph.codegen.llvm.operand import LlvmScalar, element_type, lanes_of
 from jitgraph.dtypes import DType, bool_, float16, int64, is_bool, uint8
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from jitgraph.codegen.kernels.kernel import Combine
 from jitgraph.codegen.llvm.environment import Environment
-from jitgraph.codegen.llvm.scalars import LlvmScalar, lanes_of
+from jitgraph.codegen.llvm.operand import LlvmScalar, lanes_of
 from jitgraph.dtypes import is_bool, uint8
 
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from jitgraph.codegen.cpu import panel_library, pool, ranges, tile
 from jitgraph.codegen.cpu.units import units
-from jitgraph.codegen.llvm import machine, math_functions
+from jitgraph.codegen.llvm import machine, scalars
 from jitgraph.codegen.llvm.builder import LlvmModule
 from jitgraph.ir.target import Target
 from jitgraph.runtime import loader
@@ -22,7 +22,7 @@ Task = Callable[[], bytes]
 
 
 _LIBRARIES: Final[dict[str, Callable[..., bytes]]] = {
-    "math": math_functions.math_object,
+    "math": scalars.math_object,
     "pack": panel_library.pack_object,
     "ranges": ranges.library_object,
     "runtime": pool.runtime_object,

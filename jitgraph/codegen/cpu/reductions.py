@@ -12,7 +12,7 @@ from jitgraph.codegen.kernels.kernel import Combine, Loop
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, least, subtract
-from jitgraph.codegen.llvm.scalars import LlvmScalar
+from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.codegen.llvm.structure import gathers, is_even, length
 from jitgraph.errors import CompileError
 

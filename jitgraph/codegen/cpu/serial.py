@@ -11,7 +11,7 @@ from jitgraph.codegen.llvm.builder import check
 from jitgraph.codegen.llvm.environment import Environment, constant_of
 from jitgraph.codegen.llvm.index import subtract
 from jitgraph.codegen.llvm.loops import Emit, carried, counted, hoist, window, written_out
-from jitgraph.codegen.llvm.scalars import LlvmScalar
+from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.codegen.llvm.structure import length, turn_length
 
 _UNROLLED_BODY: Final = 24

@@ -19,7 +19,7 @@ from jitgraph.codegen.kernels.kernel import Body, Combine, IndexValue, Let, Load
 from jitgraph.codegen.llvm.environment import Environment, Names, integer
 from jitgraph.codegen.llvm.index import add, index_value
 from jitgraph.codegen.llvm.index import names as names_of
-from jitgraph.codegen.llvm.scalars import LlvmScalar
+from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.codegen.llvm.structure import defined
 from jitgraph.dtypes import is_float
 

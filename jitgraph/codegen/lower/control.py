@@ -57,14 +57,14 @@ def lower_loop(selector: Regions, loop: CarriedLoop, operands: Sequence[Held], p
         return _lower_scan(selector, loop, operands, places)
     condition, body = loop.condition, loop.body
     builder = selector.builder
-    count = len(places)
-    carries = _begin(selector, operands[:count], places)
+    first, _, invariants = loop.parts(operands)
+    carries = _begin(selector, first, places)
     flag = builder.temporary(_FLAG)
-    env = [*carries, *operands[count:]]
+    env = [*carries, *invariants]
     with builder.block() as asking:
         selector.region(condition, dict(zip(condition.inputs, env, strict=True)), [flag])
     with builder.block() as turning:
-        after = selector.region(body, dict(zip(body.inputs, env, strict=True)), [None] * count)
+        after = selector.region(body, dict(zip(body.inputs, env, strict=True)), [None] * loop.carries)
         _replace(selector, carries, after)
     builder.steps.append(While(tuple(asking), flag.name, tuple(turning)))
     return carries
@@ -72,12 +72,13 @@ def lower_loop(selector: Regions, loop: CarriedLoop, operands: Sequence[Held], p
 
 def _lower_scan(selector: Regions, loop: CarriedLoop, operands: Sequence[Held], places: Sequence[Held]) -> list[Held]:
     """A while loop over a counter; slices of the operands are read, and those of the results written, in place."""
-    body, length, num_carries = loop.body, loop.length, loop.carries
+    body, length = loop.body, loop.length
     first, xs, invariants = loop.parts(operands)
     builder = selector.builder
     counter, flag = builder.temporary(_COUNT), builder.temporary(_FLAG)
-    carries = _begin(selector, first, places[:num_carries])
-    wholes = [_home(selector, place) for place in places[num_carries:]]
+    homes, ys = loop.results(places)
+    carries = _begin(selector, first, homes)
+    wholes = [_home(selector, place) for place in ys]
     _count(builder, counter, start=True)
     with builder.block() as asking:
         _compare(builder, counter, length, flag)
@@ -89,11 +90,11 @@ def _lower_scan(selector: Regions, loop: CarriedLoop, operands: Sequence[Held], 
         ]
         stacked: list[Held | None] = [
             _slice(selector, place, value.tensor, slot)
-            for place, value in zip(wholes, body.outputs[num_carries:], strict=True)
+            for place, value in zip(wholes, loop.results(body.outputs)[1], strict=True)
         ]
         env = [*carries, *slices, *invariants]
-        after = selector.region(body, dict(zip(body.inputs, env, strict=True)), [None] * num_carries + stacked)
-        _replace(selector, carries, after[:num_carries])
+        after = selector.region(body, dict(zip(body.inputs, env, strict=True)), [None] * loop.carries + stacked)
+        _replace(selector, carries, loop.results(after)[0])
         _count(builder, counter, start=False)
     builder.steps.append(While(tuple(asking), flag.name, tuple(turning)))
     return [*carries, *wholes]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from jitgraph.codegen.kernels.kernel import Let, Var
 from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.codegen.lower.recorder import KernelRecorder
+from jitgraph.codegen.lower.scalar_body import apply_scalar
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Graph, Node, Value
 
@@ -63,17 +64,17 @@ def worth_keeping(graph: Graph, outputs: set[Value], axis: int, shape: tuple[Dim
     extent = shape[axis]
     if not isinstance(extent, int):
         return []
-    loops: dict[Value, set[Node | None]] = {value: {None} for value in outputs}  # None: the loop that stores them
+    loops: dict[Value, set[int]] = {value: {len(graph.nodes)} for value in outputs}  # by position; the last one stores
     chosen: list[Node] = []
-    for node in reversed(graph.nodes):
-        wanted: set[Node | None] = {node} if node.op.kind == "reduce" else set()
+    for position, node in reversed([*enumerate(graph.nodes)]):
+        wanted = {position} if node.op.kind == "reduce" else set()
         if not wanted:
             if node.output.shape != shape:
                 continue
             wanted = loops.get(node.output, set())
             if len(wanted) > 1 and node.op.kind == "elementwise":
                 chosen.append(node)
-                wanted = {next(iter(wanted))}
+                wanted = {min(wanted)}  # the first loop computes it
         for value in node.inputs:
             if value.shape == shape:
                 loops.setdefault(value, set()).update(wanted)
@@ -89,8 +90,6 @@ def worth_keeping(graph: Graph, outputs: set[Value], axis: int, shape: tuple[Dim
 
 def _work(graph: Graph, node: Node, shape: tuple[DimLike, ...], known: dict[Value, float]) -> float:
     """The scalar ops that one element of a node takes from what is loaded or of a row, which costs one."""
-    from jitgraph.codegen.lower.values import apply_scalar
-
     recorder = KernelRecorder()
     apply_scalar(recorder, node, [recorder.var(value.dtype) for value in node.inputs])
     ops = [statement.op for statement in statements_of(recorder.written) if isinstance(statement, Let)]

@@ -11,8 +11,9 @@ from typing import Any, Final
 
 from jitgraph.codegen.kernels.kernel import Var
 from jitgraph.codegen.lower.recorder import Combiner, KernelRecorder
+from jitgraph.codegen.lower.scalar_body import accumulator
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.codegen.lower.values import Evaluator, Index, Inline, accumulator
+from jitgraph.codegen.lower.values import Evaluator, Index, Inline
 from jitgraph.dtypes import int64, is_float
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike

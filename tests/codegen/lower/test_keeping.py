@@ -17,7 +17,7 @@ from jitgraph.ir.builder import build
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph, Value
 from jitgraph.ops import add, erf, exp, mul, reduce_prod, reduce_sum, softmax
-from jitgraph.ops.reduction import restore
+from jitgraph.ops.broadcasting import restore
 from jitgraph.runtime.executable import Executable
 from tests.bits import bits_of
 from tests.graphs import compiled, t
@@ -52,12 +52,26 @@ def along(row: Any, x: Any) -> Any:
     return restore(row, x.type, (1,))
 
 
+def both_of_a_chain(x: Any) -> Any:
+    """Of the row's exponentials, both loops want the second, and the first of them alone the first."""
+    once = exp(x)
+    twice = exp(once)
+    return add(reduce_sum(mul(once, twice), axes=(1,)), reduce_prod(twice, axes=(1,)))
+
+
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "softmax": lambda x: softmax(x, axis=1),
     "softmax of the other axis": lambda x: softmax(x, axis=0),
     "a sum and a product of one value": lambda x: add(reduce_sum(exp(x), axes=(1,)), reduce_prod(exp(x), axes=(1,))),
+    "a sum and a product of one value, one of what it is made of": lambda x: both_of_a_chain(x),
     "a sum beside what it sums": lambda x: (exp(x), reduce_sum(exp(x), axes=(1,))),
 }
+
+
+def test_the_first_loop_alone_wants_what_a_kept_value_is_made_of() -> None:
+    """Wherever nodes lie in memory: the same program has the same code in every process."""
+    graphs = [build(both_of_a_chain, [t(5, 40)]) for _ in range(20)]
+    assert {locals_of(compiled(graph)) for graph in graphs} == {1}
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 1), (1, 40), (5, 10), (7, 33), (40, 64), (0, 4)], ids=str)

@@ -37,6 +37,7 @@ from jitgraph.codegen.kernels.kernel import (
 from jitgraph.codegen.kernels.traversal import dims_of, sizes_of, statements_of
 from jitgraph.codegen.lower.nest import merge_loops, tile_transposed
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
+from jitgraph.codegen.lower.schedules.decisions import TransposedTiles
 from jitgraph.dtypes import DType
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
@@ -431,11 +432,14 @@ class KernelRecorder:
 
     # --- the end
 
-    def kernel(self, name: str, *, fastmath: bool = False) -> tuple[Kernel, tuple[str, ...]]:
+    def kernel(
+        self, name: str, tiles: TransposedTiles | None, *, fastmath: bool = False
+    ) -> tuple[Kernel, tuple[str, ...]]:
         """The finished kernel, and the schedule's buffers for its parameters in order."""
         assert len(self._blocks) == 1
         body = merge_loops(tuple(self._blocks[0].statements), self.ranges, self._new_axis)
-        body = tile_transposed(body, self._new_axis)
+        if tiles is not None:
+            body = tile_transposed(body, tiles, self._new_axis)
         params = []
         for position, storage in enumerate(self._storages.values()):
             access = self._access[storage.name]

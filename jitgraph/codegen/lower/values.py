@@ -18,6 +18,7 @@ from jitgraph.codegen.kernels.schedule import CheckSite
 from jitgraph.codegen.lower.keeping import KeptRow
 from jitgraph.codegen.lower.recorder import KernelRecorder, Storage
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
+from jitgraph.codegen.lower.schedules.decisions import Decisions
 from jitgraph.dtypes import DType
 from jitgraph.errors import UnsupportedOp
 from jitgraph.ir.dims import Dim, DimLike
@@ -64,6 +65,7 @@ class Evaluator:
         constants: Callable[[Node], Storage],
         sites: Sites,
         table: Mapping[Kind | Lowering, Inline],
+        decisions: Decisions,
         checked: frozenset[Node] = frozenset(),
     ) -> None:
         self.recorder = recorder
@@ -72,6 +74,7 @@ class Evaluator:
         self.constants = constants
         self.sites = sites
         self.table = table
+        self.decisions = decisions
         self.checked = checked
         self.kept: dict[Value, KeptRow] = {}
 

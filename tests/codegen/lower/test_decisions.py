@@ -62,7 +62,7 @@ CASES: dict[str, Case] = {
     "sum down columns": of_floats(lambda x: reduce_sum(x, axes=(0,)), (4_100, 66)),
     "greatest": of_floats(lambda x: reduce_max(x, axes=(1,)), (7, 501)),
     "transposed": of_floats(lambda x: exp(transpose(x, permutation=(1, 0))), (128, 75)),
-    "sort": of_floats(lambda x: sort(x, axis=1, descending=False, stable=True), (3, 30)),  # fewer than the processor merges
+    "sort": of_floats(lambda x: sort(x, axis=1, descending=False, stable=True), (3, 30)),
     "cumsum": of_floats(lambda x: (cumsum(x, axis=0), cumsum(x, axis=1)), (20, 13)),
     "product": of_floats(lambda x, y: exp(dot(x, y, batch=((), ()), contract=((1,), (0,)))), (9, 400), (400, 7)),
     "scatter": (

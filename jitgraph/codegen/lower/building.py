@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from jitgraph.codegen.kernels.kernel import Kernel
 from jitgraph.codegen.kernels.schedule import Launch, ScheduleBuffer, Step
-from jitgraph.codegen.lower.recorder import KernelRecorder, Storage
+from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.schedules.decisions import Decisions
+from jitgraph.codegen.lower.storage import Storage
 from jitgraph.codegen.lower.values import Evaluator, Inline, Sites
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.graph import Graph, Node, Value

@@ -12,8 +12,9 @@ import numpy as np
 
 from jitgraph import dtypes
 from jitgraph.codegen.kernels.kernel import Local, Var
-from jitgraph.codegen.lower.recorder import KernelRecorder, Storage
+from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
+from jitgraph.codegen.lower.storage import Storage
 from jitgraph.dtypes import DType, bool_, int64
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import dataclass

@@ -15,10 +15,11 @@ from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import LoopKind, Var
 from jitgraph.codegen.lower import columns
 from jitgraph.codegen.lower.building import ScheduleBuilder
-from jitgraph.codegen.lower.recorder import KernelRecorder, Storage
+from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.reduction import combiner, finished, fold_runs, identity, or_empty, order_of
 from jitgraph.codegen.lower.row_group import Rows, store_at
 from jitgraph.codegen.lower.schedules.decisions import PartSizes
+from jitgraph.codegen.lower.storage import Storage
 from jitgraph.codegen.lower.values import Evaluator
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike

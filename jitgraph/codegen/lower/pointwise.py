@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
-from jitgraph.codegen.lower.recorder import KernelRecorder, Storage
+from jitgraph.codegen.lower.recorder import KernelRecorder
+from jitgraph.codegen.lower.storage import Storage
 from jitgraph.ir.graph import Value
 from jitgraph.ir.types import Shape
 

@@ -11,9 +11,10 @@ from typing import Any
 from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.indexing import wrapped
-from jitgraph.codegen.lower.recorder import KernelRecorder, Storage
+from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.schedules.decisions import Independent
+from jitgraph.codegen.lower.storage import Storage
 from jitgraph.codegen.lower.values import accumulator
 from jitgraph.ir import dims
 from jitgraph.ir.graph import Node

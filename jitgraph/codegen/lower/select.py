@@ -11,8 +11,8 @@ from jitgraph.codegen.lower.building import Group, ScheduleBuilder
 from jitgraph.codegen.lower.control import lower_cond, lower_loop
 from jitgraph.codegen.lower.families import INLINE, lower_group, roots_of
 from jitgraph.codegen.lower.forwarding import forward_copies
-from jitgraph.codegen.lower.recorder import Storage
 from jitgraph.codegen.lower.schedules.nests import Nests
+from jitgraph.codegen.lower.storage import Storage
 from jitgraph.errors import CompileError, UnsupportedOp
 from jitgraph.ir import dims
 from jitgraph.ir.control import CarriedLoop, Conditional, structure_of

@@ -21,9 +21,10 @@ from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import LoopKind, Var
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.digits import Digits
-from jitgraph.codegen.lower.recorder import KernelRecorder, Storage
+from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.schedules.decisions import SortSizes
+from jitgraph.codegen.lower.storage import Storage
 from jitgraph.codegen.lower.values import accumulator
 from jitgraph.dtypes import bool_, int64
 from jitgraph.ir import dims

@@ -16,9 +16,10 @@ from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import Var
 from jitgraph.codegen.kernels.schedule import CheckSite
 from jitgraph.codegen.lower.keeping import KeptRow
-from jitgraph.codegen.lower.recorder import KernelRecorder, Storage
+from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.schedules.decisions import Decisions
+from jitgraph.codegen.lower.storage import Storage
 from jitgraph.dtypes import DType
 from jitgraph.errors import UnsupportedOp
 from jitgraph.ir.dims import Dim, DimLike

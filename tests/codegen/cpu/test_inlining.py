@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.codegen.cpu import entry, inlining, steps
+from jitgraph.codegen.cpu import inlining, steps
 from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.llvm import machine
 from jitgraph.compiler import compile

@@ -166,7 +166,7 @@ class _Entry:
             if known is None:
                 with working_on(f"the kernel {kernel.name}", launch.location):
                     name, scratch_bytes = emit_kernel(kernel, self.module, self.target)
-                known = made[key] = emitted(name, scratch_bytes, functions[-1])
+                known = made[key] = emitted(name, scratch_bytes, functions[-1], self.module.math)
                 place[name] = len(functions) - 1
                 self.scratch_bytes = max(self.scratch_bytes, scratch_bytes)
             self.kernels[id(launch)] = known

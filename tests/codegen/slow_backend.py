@@ -103,6 +103,7 @@ class SlowBackend:
     """Kernels in the executor, in ``SLOW`` nests unless others are given."""
 
     name = "slow"
+    alignment = 256
 
     def __init__(self, nests: Nests = SLOW) -> None:
         self.nests = nests

@@ -17,6 +17,7 @@ class CpuBackend:
     """Native code for the levels x86-64-v3 and x86-64-v4."""
 
     name = "cpu"
+    alignment = loader.ALIGNMENT
 
     def schedule(self, graph: Graph, target: Target) -> Schedule:
         """Each group of nodes as one kernel, or a few."""

@@ -24,6 +24,7 @@ from jitgraph.codegen.kernels.schedule import (
     ScheduleBuffer,
     Step,
     While,
+    aligned,
 )
 from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule, LlvmValue
@@ -61,7 +62,7 @@ def _apart(schedule: Schedule) -> MemoryPlan:
     for buffer in schedule.buffers:
         if buffer.role == "temporary":
             offsets[buffer.name] = end
-            end = end + (buffer.bytes + 63) // 64 * 64
+            end = end + aligned(buffer.bytes, loader.ALIGNMENT)
     return MemoryPlan(offsets, end, end)
 
 

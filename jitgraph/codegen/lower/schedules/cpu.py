@@ -68,7 +68,7 @@ CPU: Final = Nests(
             rows_together=8,
             chunks=8,  # what a part stores is then less than a hundredth of what it reads
             least_elements=1 << 14,
-            most_bytes=192 << 10,  # they stay in the second-level cache
+            most_bytes=192 << 10,  # they stay in the caches
             least_parts=4,
             most_parts=1 << 17,
         ),

@@ -36,10 +36,10 @@ class Keeping:
 class PartSizes:
     """When few rows of many elements are cut into parts that are reduced in parallel (``lower/parts.py``).
 
-    At most ``few_rows`` rows are few. Where a kept axis stands between reduced ones, a part is a whole run behind it, of
-    ``least_run`` elements or more, if rows are not few or runs are at least ``many_runs``. Any other part has
-    ``least_elements`` or more, of which columns of unknown number count as ``named_columns``, and an axis of known extent
-    about ``most_parts`` parts.
+    At most ``few_rows`` rows are few. Where a kept axis stands between reduced ones, a part is a whole run behind it,
+    of ``least_run`` elements or more, if rows are not few or runs are at least ``many_runs``. Any other part has
+    ``least_elements`` or more, of which columns of unknown number count as ``named_columns``, and an axis of known
+    extent about ``most_parts`` parts.
     """
 
     few_rows: int

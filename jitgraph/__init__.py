@@ -25,7 +25,6 @@ _SUBMODULES: Final = frozenset(
     [
         "autograd",
         "codegen",
-        "comparing",
         "compiler",
         "config",
         "data",
@@ -35,10 +34,7 @@ _SUBMODULES: Final = frozenset(
         "errors",
         "foreign",
         "tracing",
-        "functions",
-        "indexing",
         "ir",
-        "lifting",
         "location",
         "nn",
         "ops",
@@ -49,7 +45,6 @@ _SUBMODULES: Final = frozenset(
         "runtime",
         "tensor",
         "tree",
-        "weak_ints",
     ]
 )
 
@@ -118,7 +113,7 @@ def _found(name: str) -> Any:
         return _public()
     if name.startswith("__"):
         raise AttributeError(name)
-    functions = forks.module("jitgraph.functions").FUNCTIONS  # attaches the methods of Tensor, too
+    functions = forks.module("jitgraph.tensor").FUNCTIONS
     if name in _NAMES:
         module, _, attribute = _NAMES[name].partition(":")
         found = getattr(forks.module(module), attribute or name)
@@ -134,7 +129,7 @@ def _found(name: str) -> Any:
 
 def _public() -> list[str]:
     """The names that docs/api.md lists; what else can be reached may change at any time."""
-    functions = forks.module("jitgraph.functions").FUNCTIONS
+    functions = forks.module("jitgraph.tensor").FUNCTIONS
     return sorted({*_CONSTANTS, *_PUBLIC_SUBMODULES, *_NAMES, *functions})
 
 

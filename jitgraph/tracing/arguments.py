@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from jitgraph import dtypes, foreign, tree
-from jitgraph.eager import EagerValue
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import ArgumentError, TraceError
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import dataclass

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from jitgraph.eager import EagerValue
+from jitgraph.eager.value import EagerValue
 from jitgraph.tracing.check_code import CHECK_NAMES, CheckWriter
 from jitgraph.tracing.epilogue_code import EPILOGUE_NAMES, Epilogue
 from jitgraph.tracing.guard import Guard

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from jitgraph.eager import EagerValue
+from jitgraph.eager.value import EagerValue
 from jitgraph.runtime import loader
 from jitgraph.runtime.buffer import is_unique
 from jitgraph.tracing.donation import InPlaceCall

@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from jitgraph import dtypes, tree
-from jitgraph.eager import EagerEmitter, EagerValue
+from jitgraph.eager.emitter import EagerEmitter
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import TraceError
 from jitgraph.ir import context
 from jitgraph.ir.graph import Attrs, Graph, Node, Value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,6 @@ from jitgraph.ir.builder import build
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.interpreter import interpret
-from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.ir.verifier import verify
 from jitgraph.ops import (
@@ -44,31 +43,23 @@ from jitgraph.ops import (
 )
 from jitgraph.passes import pipeline
 from jitgraph.passes.fuse import fuse_with_reasons
+from tests.golden_meaning import samples
+from tests.graphs import TARGET, t
 from tests.op_loop import require_same
 
-TARGET = Target.named("x86-64-v3")
 F32 = dtypes.float32
-
-
-def t(*shape: Any, dtype: dtypes.DType = F32) -> TensorType:
-    return TensorType(dtype, shape)
 
 
 def fused(function: Callable[..., Any], *types: TensorType) -> Graph:
     graph = build(function, types)
     result = pipeline.run(graph, TARGET)
     verify(result)
-    require_equal_runs(graph, result, types)
+    require_equal_runs(graph, result)
     return result
 
 
-def require_equal_runs(graph: Graph, result: Graph, types: Sequence[TensorType]) -> None:
-    rng = np.random.default_rng(0)
-    arguments = []
-    for type in types:
-        shape = tuple(extent if isinstance(extent, int) else 5 for extent in type.shape)
-        values = rng.uniform(0.5, 1.5, shape) if dtypes.is_float(type.dtype) else rng.integers(0, 3, shape)
-        arguments.append(np.asarray(values, type.dtype))
+def require_equal_runs(graph: Graph, result: Graph) -> None:
+    arguments = samples(graph, numbers="positive")
     expected = interpret(graph, arguments)
     require_same(expected, interpret(result, arguments), ulps=0)
     schedule = plan_memory(select(result, CPU))

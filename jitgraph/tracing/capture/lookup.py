@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from jitgraph import tree
-from jitgraph.eager import EagerValue
+from jitgraph.eager.value import EagerValue
 from jitgraph.once import cached_property
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import impure

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph.eager import EagerValue
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import TraceError
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture.contents import ContentsKept

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from jitgraph import ops
-from jitgraph.eager import EagerValue
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import TraceError
 from jitgraph.ir import context
 from jitgraph.ir.constant import Constant

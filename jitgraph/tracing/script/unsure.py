@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from jitgraph import lifting, ops
+from jitgraph import ops
+from jitgraph.tensor import lifting
 
 
 class Unsure(NamedTuple):

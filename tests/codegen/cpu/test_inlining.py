@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +17,7 @@ from jitgraph.compiler import compile
 from jitgraph.ir.parser import parse
 from jitgraph.ir.target import Target
 from jitgraph.runtime.executable import Executable
+from tests.processes import in_child
 
 
 @pytest.fixture(autouse=True)
@@ -226,9 +225,7 @@ time.sleep(0.01)
 
 
 def test_a_loop_without_end_stops_where_the_user_asks() -> None:
-    code = FOREVER.format(text=newton("[]"))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
+    assert in_child(FOREVER.format(text=newton("[]")), timeout=60) == "interrupted\n"
 
 
 @pytest.mark.parametrize("nested", [False, True])

@@ -21,7 +21,6 @@ from jitgraph.ir import dims
 from jitgraph.ir.builder import build
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.interpreter import interpret
-from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import (
     OPS,
@@ -40,13 +39,8 @@ from jitgraph.ops import (
     transpose,
     while_,
 )
+from tests.graphs import TARGET, t
 from tests.op_loop import require_same
-
-TARGET = Target.named("x86-64-v3")
-
-
-def t(*shape: Any, dtype: dtypes.DType = dtypes.float32) -> TensorType:
-    return TensorType(dtype, shape)
 
 
 def planned(

@@ -168,7 +168,7 @@ def _compile_stages(graph: Graph, target: Target, donate: Sequence[Donation], ba
     with clock.stage("select"):
         schedule = backend.schedule(fused, target)
     with clock.stage("memory"):
-        schedule = plan_memory(schedule, donate)
+        schedule = plan_memory(schedule, donate, backend.alignment)
     if config.VERIFY.is_on():
         with faults_reported(graph, "verify"):
             _verify(fused, schedule)

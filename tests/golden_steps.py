@@ -15,6 +15,7 @@ from jitgraph.codegen.kernels.memory import plan_memory
 from jitgraph.codegen.kernels.memory_verifier import verify_plan
 from jitgraph.codegen.kernels.schedule import Schedule
 from jitgraph.codegen.kernels.schedule_verifier import verify_schedule
+from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.parser import parse
@@ -83,7 +84,7 @@ def _apart(graph: Graph, target: Target, options: Options) -> Result:
 def _planned(graph: Graph, target: Target, options: Options) -> Schedule:
     donate = [tuple(map(int, word.split(":"))) for word in options["donate"].split(",")] if "donate" in options else []
     fused = pipeline.run(graph, target, verify=True)
-    schedule = plan_memory(select(fused, target, fastmath=target.fastmath), donate)  # type: ignore[arg-type]
+    schedule = plan_memory(select(fused, CPU, fastmath=target.fastmath), donate)  # type: ignore[arg-type]
     verify_schedule(schedule)
     verify_plan(schedule)
     return schedule

@@ -12,6 +12,7 @@ import pytest
 from jitgraph import dtypes
 from jitgraph.codegen.kernels.scalar_numpy import NumpyScalars
 from jitgraph.codegen.lower import families
+from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.errors import DTypeError, ShapeError
 from jitgraph.ir import context, dims
 from jitgraph.ir.builder import GraphBuilder, build
@@ -60,7 +61,7 @@ def test_traits_and_lowerings_are_those_that_ops_have():
     assert {trait for op in OPS.values() for trait in op.traits} == set(get_args(Trait))
     named = {op.lowering for op in OPS.values() if op.lowering}
     assert named == {*get_args(AtIndex), *get_args(Nest), *get_args(ScheduleStep)}
-    assert set(families.NESTS) == set(get_args(Nest))
+    assert set(CPU.roots) == set(get_args(Nest))
     assert set(families.INLINE) == {*get_args(AtIndex), "elementwise", "movement", "reduce"}
 
 

@@ -14,6 +14,7 @@ from jitgraph import dtypes
 from jitgraph.codegen.kernels.memory import plan_memory
 from jitgraph.codegen.kernels.memory_verifier import verify_plan
 from jitgraph.codegen.kernels.schedule_executor import execute_schedule
+from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select
 from jitgraph.ir.builder import build
 from jitgraph.ir.dims import Dim
@@ -61,7 +62,7 @@ def require_equal_runs(graph: Graph, result: Graph) -> None:
     arguments = samples(graph, numbers="positive")
     expected = interpret(graph, arguments)
     require_same(expected, interpret(result, arguments), ulps=0)
-    schedule = plan_memory(select(result, TARGET))
+    schedule = plan_memory(select(result, CPU))
     verify_plan(schedule)
     require_same(expected, execute_schedule(schedule, arguments), ulps=64)
 
@@ -200,7 +201,7 @@ def test_value_read_transposed_too_is_computed_once() -> None:
 
 def test_view_of_a_result_is_no_kernel() -> None:
     graph = fused(lambda x: reshape(exp(x), shape=(12,)), t(3, 4))
-    schedule = select(graph, TARGET)
+    schedule = select(graph, CPU)
     assert len(schedule.steps) == 1
 
 
@@ -261,7 +262,7 @@ def test_random_programs_keep_their_value(program: Callable[..., Any]) -> None:
     arguments = [rng.uniform(0.5, 1.5, (4, 4)).astype(np.float32) for _ in range(3)]
     # in float64 the order of sums does not matter to float32's precision, but the program may amplify what it does
     expected = interpret(result, arguments)
-    schedule = plan_memory(select(result, TARGET))
+    schedule = plan_memory(select(result, CPU))
     verify_plan(schedule)
     found = execute_schedule(schedule, arguments)
     scale = max(1.0, *(float(np.max(np.abs(x), initial=0.0, where=np.isfinite(x))) for x in expected))

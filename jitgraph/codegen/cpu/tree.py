@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from jitgraph.codegen.cpu.accumulators import combined, element, memory, read, write
+from jitgraph.codegen.cpu.accumulators import element, memory, read, write
 from jitgraph.codegen.kernels.kernel import Combine
 from jitgraph.codegen.llvm import loops
+from jitgraph.codegen.llvm.combine import combined
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, multiply, subtract
 from jitgraph.codegen.llvm.operand import LlvmScalar

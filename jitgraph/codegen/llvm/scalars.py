@@ -54,6 +54,7 @@ def math_function(module: LlvmModule, function: str, dtypes: tuple[DType, ...], 
     """
     name = f"m_{function}_{'_'.join(SHORT_NAMES[dtype] for dtype in dtypes)}_{lanes}"
     if module.claim(name):
+        module.math.add(name)
         inlined = _defined(name, function, dtypes, lanes, inlined=True)
         if lanes > 1 or inlined.lines < LIBRARY_LINES:
             module.functions.append(inlined)

@@ -7,8 +7,9 @@ from typing import Protocol
 
 from jitgraph.codegen.kernels.schedule import Branch, While
 from jitgraph.codegen.lower.building import ScheduleBuilder
-from jitgraph.codegen.lower.recorder import KernelRecorder, StackSlice, Storage
+from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
+from jitgraph.codegen.lower.storage import StackSlice, Storage
 from jitgraph.dtypes import bool_, int64
 from jitgraph.ir.control import CarriedLoop
 from jitgraph.ir.dims import DimLike

@@ -15,9 +15,11 @@ from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import Var
 from jitgraph.codegen.kernels.schedule import CheckSite
 from jitgraph.codegen.lower.keeping import KeptRow
-from jitgraph.codegen.lower.recorder import KernelRecorder, Storage
+from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_body import apply_scalar, converted
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
+from jitgraph.codegen.lower.schedules.decisions import Decisions
+from jitgraph.codegen.lower.storage import Storage
 from jitgraph.errors import UnsupportedOp
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.ir.graph import Graph, Node, Value
@@ -56,6 +58,7 @@ class Evaluator:
         constants: Callable[[Node], Storage],
         sites: Sites,
         table: Mapping[Kind | Lowering, Inline],
+        decisions: Decisions,
         checked: frozenset[Node] = frozenset(),
     ) -> None:
         self.recorder = recorder
@@ -64,6 +67,7 @@ class Evaluator:
         self.constants = constants
         self.sites = sites
         self.table = table
+        self.decisions = decisions
         self.checked = checked
         self.kept: dict[Value, KeptRow] = {}
 

@@ -11,7 +11,8 @@ import pytest
 from jitgraph.codegen.kernels.kernel import Let, Local
 from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.kernels.traversal import statements_of
-from jitgraph.codegen.lower import keeping, rows
+from jitgraph.codegen.lower import rows
+from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.dtypes import DTYPES, DType, bfloat16, float32, float64, is_float
 from jitgraph.ir.builder import build
 from jitgraph.ir.dims import Dim
@@ -116,10 +117,12 @@ def test_what_is_cheap_is_computed_again() -> None:
 
 def test_rows_beyond_the_cache_and_of_named_length_are_computed_again() -> None:
     n = Dim.name("n")
-    most = keeping.MOST_BYTES // 4
+    keeping = CPU.decisions.keeping
+    assert keeping is not None
+    most = keeping.most_bytes // 4
     for shape, count in (((16, most), 1), ((16, most + 1), 2), ((16, n), 2), ((n, 64), 1)):
         assert calls(in_place(build(lambda x: softmax(x, axis=1), [t(*shape)]))) == count, shape
-    columns = keeping.MOST_BYTES // keeping.VECTOR_BYTES
+    columns = keeping.most_bytes // keeping.lane_bytes
     assert calls(in_place(build(lambda x: softmax(x, axis=0), [t(columns, 32)]))) == 1
     assert calls(in_place(build(lambda x: softmax(x, axis=0), [t(columns + 1, 32)]))) == 2
 

@@ -94,10 +94,6 @@ class Calls(BuiltinFunctions):
             self._keep_for_package(arguments)
             return None
         self.refuse(function, getattr(function, "__qualname__", "a function"))
-        if impure.starts_a_thread(function):
-            if self.numbers is not None and any(origin.axis < 0 for origin in self.numbers.origins):
-                raise EndOfRecording  # once more with plain numbers: nobody can undo what the thread does
-            self.cannot_guard(f"what another thread does, as {function.__qualname__} has it run code")
         if code.co_filename == functools.__file__ and hasattr(function, "registry"):
             self._of_dispatch(function)
         return self._of_opaque(function, arguments)
@@ -128,6 +124,10 @@ class Calls(BuiltinFunctions):
 
     def _of_opaque(self, function: Any, arguments: Sequence[Any]) -> Finish | None:
         """A callable of which nothing is known but what it is given."""
+        if (elsewhere := impure.runs_elsewhere(function)) is not None:
+            if self.numbers is not None and any(origin.axis < 0 for origin in self.numbers.origins):
+                raise EndOfRecording  # once more with plain numbers: nobody can undo what is done there
+            self.cannot_guard(f"what another {elsewhere} does, as {function.__qualname__} has it run code")
         count = len(self.unguarded)
         if _computes_at_once(function):
             self.by_numpy.update(id(value) for value in arguments if is_a(value, np.ndarray))

@@ -159,6 +159,13 @@ class Activation:
             if frame.f_code.co_name in _ANSWERS_TO_C:
                 self.sink.answers(self, argument)
 
+    def waiting(self) -> InstructionSite | None:
+        """The instruction in which the frame waits for a call to come back, to be read as if it were about to run."""
+        site = self._sites.get(self.frame.f_lasti)
+        if site is not None:
+            self.stack = self._base + site.depth * WORD
+        return site
+
     def instruction(self, offset: int) -> None:
         """The frame is about to run the instruction at ``offset``."""
         if (finish := self._finish) is not None:

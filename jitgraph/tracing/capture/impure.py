@@ -45,6 +45,16 @@ _THREADS: Final = ("threading", "_thread", "concurrent.futures", "multiprocessin
 _STARTS: Final = frozenset(
     ["start", "start_new_thread", "submit", "map", "apply", "apply_async", "map_async", "imap", "starmap"]
 )
+_PROCESSES: Final = frozenset(
+    [
+        *("fork", "forkpty", "system", "popen", "posix_spawn", "posix_spawnp", "fork_exec", "Popen", "run", "call"),
+        *("check_call", "check_output", "getoutput", "getstatusoutput", "spawnl", "spawnle", "spawnlp", "spawnlpe"),
+        *("spawnv", "spawnve", "spawnvp", "spawnvpe"),
+    ]
+)
+_HAVE_PROCESSES: Final = frozenset({"os", "posix", "nt", "pty", "subprocess", "_posixsubprocess"})
+FORKS: Final = frozenset({"fork", "forkpty", "fork_exec", "_fork_exec"})
+"""The names under which code calls what forks."""
 _NOW: Final = frozenset({"now", "today", "utcnow"})
 
 
@@ -115,10 +125,21 @@ def refuse_iterator(value: Any, text: str, location: Location | None) -> None:
         _raise(text, "what an iterator gives while tracing", way, location)
 
 
-def starts_a_thread(function: Any) -> bool:
-    """Whether a function of Python's own has another thread or process run code."""
-    module = getattr(function, "__module__", None) or ""
-    return module.startswith(_THREADS) and getattr(function, "__name__", "") in _STARTS
+def runs_elsewhere(function: Any) -> str | None:
+    """The "thread" or "process" that a function or class of Python's own has run code; None where there is none."""
+    module, name = getattr(function, "__module__", None) or "", getattr(function, "__name__", "")
+    if module.startswith(_THREADS) and name in _STARTS:
+        return "thread"
+    return "process" if module in _HAVE_PROCESSES and name in _PROCESSES else None
+
+
+def forks(function: Any) -> bool:
+    """Whether a callable is one in C that forks, on which Python runs the hooks of ``os.register_at_fork``."""
+    return (
+        issubclass(type(function), types.BuiltinFunctionType)
+        and function.__name__ in FORKS
+        and function.__module__ in _HAVE_PROCESSES
+    )
 
 
 def is_decimal(value: Any) -> bool:

@@ -12,9 +12,10 @@ import types
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from threading import local
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from jitgraph.once import cached_property
+from jitgraph.records import NamedTuple
 
 EXPECTED_ERRORS: Final = (AttributeError, LookupError, TypeError, ValueError)
 """What a step raises where nothing stands."""

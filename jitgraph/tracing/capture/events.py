@@ -12,10 +12,11 @@ import sys
 from collections.abc import Callable
 from functools import lru_cache
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from jitgraph.errors import TraceError
 from jitgraph.location import Location
+from jitgraph.records import NamedTuple
 from jitgraph.tracing.capture.depth import depths
 from jitgraph.tracing.capture.followed import PACKAGE
 from jitgraph.tracing.capture.instructions import CLASSES

@@ -6,14 +6,14 @@ import enum
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from jitgraph import foreign
 from jitgraph.errors import TraceError
 from jitgraph.location import Location
-from jitgraph.records import dataclass
+from jitgraph.records import NamedTuple, dataclass
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.events import Activation, InstructionSite

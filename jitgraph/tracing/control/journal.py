@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from jitgraph.errors import ScriptError
 from jitgraph.location import Location
+from jitgraph.records import NamedTuple
 from jitgraph.tracing.log import Log, LogEntry
 from jitgraph.tracing.source import MISSING, Place
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from jitgraph import tree
 from jitgraph.errors import TraceError
 from jitgraph.location import Location
+from jitgraph.records import NamedTuple
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.arguments import Arguments, LeafKey, Static, guards_of, sources_of
 from jitgraph.tracing.guard import Assumption, Distinct, Guard, Layout, Relation, Same, Varies, size_text

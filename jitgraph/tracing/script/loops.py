@@ -9,14 +9,14 @@ is, which the loop then rebinds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jitgraph import dtypes, lifting, ops, tree, weak_ints
 from jitgraph.errors import ScriptError, trying
 from jitgraph.functions.elementwise import logical_and, logical_not
 from jitgraph.ir import context
 from jitgraph.location import Location
-from jitgraph.records import dataclass
+from jitgraph.records import NamedTuple, dataclass
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.control import flow
 from jitgraph.tracing.control.journal import UNBOUND, Changed, JournalEntry

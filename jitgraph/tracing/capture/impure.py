@@ -8,7 +8,7 @@ import sys
 import time
 import types
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, Final, NoReturn
 
@@ -41,6 +41,9 @@ _PATHS: Final = frozenset(
     ]
 )
 _LOGGING: Final = ("debug", "info", "warning", "error", "exception", "critical", "log", "getLogger")
+_LEVELS: Final = {
+    "debug": 10, "info": 20, "warning": 30, "warn": 30, "error": 40, "exception": 40, "critical": 50, "fatal": 50,
+}  # fmt: skip
 _THREADS: Final = ("threading", "_thread", "concurrent.futures", "multiprocessing")
 _STARTS: Final = frozenset(
     ["start", "start_new_thread", "submit", "map", "apply", "apply_async", "map_async", "imap", "starmap"]
@@ -79,15 +82,40 @@ def refuse(value: Any, text: str, location: Location | None) -> None:
         )
     if issubclass(type(value), ContextVar):
         _raise(text, "a context variable read while tracing", "read it outside and pass it as an argument", location)
-    loggers = _loaded("logging", "Logger", "LoggerAdapter")
-    if issubclass(type(value), loggers) or any(value is log for log in _loaded("logging", *_LOGGING)):
-        raise TraceError(
-            f"{text} in a traced function: what is logged while tracing would not be logged at later calls",
-            location=location,
-            hint="log outside of it, or use jg.debug.print, which prints at each call",
-        )
+    adapters = _loaded("logging", "LoggerAdapter")
+    if issubclass(type(value), adapters) or any(value is log for log in _loaded("logging", *_LOGGING)):
+        refuse_logging(text, location)
     if value is _INPUT:
         _raise(text, "input read while tracing", "read it outside and pass it as an argument", location)
+
+
+def is_logger(value: Any) -> bool:
+    """Whether ``value`` is a logger, which may be read, and asked what it would log."""
+    return issubclass(type(value), _loaded("logging", "Logger"))
+
+
+def level_logged(function: Any, arguments: Sequence[Any]) -> int | None:
+    """The level at which a method of loggers logs or asks whether it would; None for another function or level."""
+    if function.__module__ != "logging" or not arguments or not is_logger(arguments[0]):
+        return None
+    level = _LEVELS.get(function.__name__)
+    if level is None and function.__name__ in ("log", "isEnabledFor") and len(arguments) > 1:
+        level = arguments[1]
+    return level if type(level) is int else None
+
+
+def logs(logger: Any, level: int) -> bool:
+    """Whether a logger logs at this level now."""
+    return bool(_loaded("logging", "Logger")[0].isEnabledFor(logger, level))
+
+
+def refuse_logging(text: str, location: Location | None) -> NoReturn:
+    """TraceError for what logs."""
+    raise TraceError(
+        f"{text} in a traced function: what is logged while tracing would not be logged at later calls",
+        location=location,
+        hint="log outside of it, or use jg.debug.print, which prints at each call",
+    )
 
 
 def _loaded(module: str, *names: str) -> tuple[Any, ...]:

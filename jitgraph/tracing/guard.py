@@ -19,7 +19,8 @@ from jitgraph.records import NamedTuple, dataclass
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.operands import native_type
 from jitgraph.tracing.predicate import Absent, Predicate, Writer, brief
-from jitgraph.tracing.source import MISSING, Place, Source
+from jitgraph.tracing.source import Place, Source
+from jitgraph.tracing.storage import MISSING
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ from jitgraph import tree
 from jitgraph.location import Location
 from jitgraph.records import NamedTuple
 from jitgraph.tracing.plain import mark
-from jitgraph.tracing.source import MISSING, STEPS, Place, Step
+from jitgraph.tracing.source import STEPS, Place, Step
+from jitgraph.tracing.storage import MISSING
 
 MAX_COPIED: Final = 1 << 20  # bytes of an array whose contents can be put back after a trace
 CHANGERS: Final = frozenset(

@@ -36,7 +36,8 @@ from jitgraph.tracing.capture.kinds import (
 from jitgraph.tracing.capture.layout import cell_of
 from jitgraph.tracing.containers import MAX_ELEMENTS, is_container
 from jitgraph.tracing.log import CHANGERS
-from jitgraph.tracing.source import MISSING, Place, attributes_of, class_entry
+from jitgraph.tracing.source import Place
+from jitgraph.tracing.storage import MISSING, attributes_of, class_entry
 from jitgraph.tracing.symbolic.number import EndOfRecording, SymbolicNumber
 
 _SHALLOW: Final = (list, tuple, enumerate, zip, reversed, map, filter)

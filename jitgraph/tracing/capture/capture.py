@@ -32,7 +32,8 @@ from jitgraph.tracing.capture.kinds import SIMPLE, is_a, may_change
 from jitgraph.tracing.capture.layout import cell_of
 from jitgraph.tracing.capture.monitoring import run_watched
 from jitgraph.tracing.containers import is_container
-from jitgraph.tracing.source import MISSING, Place, class_entry
+from jitgraph.tracing.source import Place
+from jitgraph.tracing.storage import MISSING, class_entry
 from jitgraph.tracing.symbolic.number import EndOfRecording, SymbolicNumber
 
 _CALLEE: Final = ("jitgraph.tracing.script.callees", "callee")

@@ -24,7 +24,8 @@ from jitgraph.tracing.guard import Assumption
 from jitgraph.tracing.log import Change, Log, LogEntry, later_keys
 from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.predicate import Absent, HasContents, Predicate
-from jitgraph.tracing.source import MISSING, Place, Step
+from jitgraph.tracing.source import Place, Step
+from jitgraph.tracing.storage import MISSING
 from jitgraph.tracing.symbolic.number import SymbolicNumber, resolved
 
 

@@ -20,7 +20,8 @@ from jitgraph.tracing.provenance import Provenance
 from jitgraph.tracing.record.aliasing import Aliasing
 from jitgraph.tracing.record.argument_mutation import ArgumentContainer, changes, moved
 from jitgraph.tracing.record.results import Results
-from jitgraph.tracing.source import MISSING, Place, Source
+from jitgraph.tracing.source import Place, Source
+from jitgraph.tracing.storage import MISSING
 from jitgraph.tracing.symbolic.assumptions import Origin, shown_assumption, source_of
 
 if TYPE_CHECKING:

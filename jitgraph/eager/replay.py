@@ -1,7 +1,8 @@
 """Gradients of a compiled call, or of control flow, that can be differentiated again.
 
 The first gradient is the compiled backward graph, as for any call. Only where it is differentiated in turn is the
-graph run once more, op by op on a tape of its own, control flow included.
+graph run once more, op by op on a tape of its own, control flow included, and in silence: what it prints was printed.
+A stack of residuals is then one of values of the tape, so that gradients pass it without ops of their own.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from jitgraph.ir import context, dims
 from jitgraph.ir.graph import Graph, Node
 from jitgraph.ir.interpreter import Interpreter
 from jitgraph.ir.sizes import bind_sizes
-from jitgraph.ir.types import TensorType, Type
+from jitgraph.ir.types import StackType, TensorType, Type
 from jitgraph.passes.autodiff import expand_grads
+from jitgraph.passes.silence import silence
 
 Gradients = Callable[[Sequence[EagerValue], Sequence[EagerValue]], list[Any]]
 
@@ -75,7 +77,7 @@ def _sweep(pairs: Sequence[tuple[Any, Any]], variables: Sequence[EagerValue], *,
 
 def evaluate(graph: Graph, operands: Sequence[EagerValue]) -> list[Any]:
     """The outputs of a graph for eager values, each op applied through the current emitter."""
-    expanded = expand_grads(graph)
+    expanded = silence(expand_grads(graph))
     sizes = bind_sizes([v.type for v in expanded.inputs], [v.shape for v in operands], expanded.constraints)
     return _Replay(sizes).run(expanded, operands)
 
@@ -84,8 +86,12 @@ class _Replay(Interpreter):
     """Over the ops themselves, each called on what it was called on."""
 
     def apply(self, node: Node, inputs: list[Any], attrs: Mapping[str, Any]) -> Sequence[Any]:
-        regions = () if node.op.decompose is not None else node.regions
-        result = node.op(*inputs, regions=regions, **attrs)
+        if any(isinstance(value.type, StackType) for value in (*node.inputs, *node.outputs)):
+            assert node.op.evaluate is not None
+            result = node.op.evaluate(*inputs, **attrs)
+        else:
+            regions = () if node.op.decompose is not None else node.regions
+            result = node.op(*inputs, regions=regions, **attrs)
         return result if isinstance(result, tuple | list) else (result,)
 
     def is_true(self, value: EagerValue) -> bool:

@@ -8,7 +8,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Unpack, overload
+from typing import Any, Final, Unpack, overload
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.sizes import bind_sizes
 from jitgraph.location import Location
 from jitgraph.once import cached_property
+from jitgraph.records import NamedTuple
 from jitgraph.runtime import forks, recursion
 from jitgraph.tensor import lifting, wrap
 from jitgraph.tracing import backend

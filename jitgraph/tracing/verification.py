@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.passes.autodiff import expand_grads
 from jitgraph.passes.silence import silence
+from jitgraph.records import NamedTuple
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.plan import CallPlan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -54,6 +55,7 @@ class ScheduleBuilder:
         self.buffers: dict[str, ScheduleBuffer] = {}
         self.sites = Sites()
         self.stacks: list[str] = []
+        self._stack_numbers = itertools.count()
         self.prints: list[loader.Print] = []
         self.steps: list[Step] = []
         self.location: Location | None = None  # of the node that is lowered just now
@@ -69,6 +71,11 @@ class ScheduleBuilder:
     def temporary(self, type: TensorType) -> Storage:
         """A new temporary."""
         return self.storage(ScheduleBuffer(f"t{len(self.buffers)}", type, "temporary"))
+
+    def stack(self) -> str:
+        """A new stack."""
+        self.stacks.append(f"s{next(self._stack_numbers)}")
+        return self.stacks[-1]
 
     def constant(self, node: Node) -> Storage:
         """The buffer of a constant; equal constants share one."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from jitgraph.codegen.kernels.schedule import Branch, While
+from jitgraph.codegen.kernels.schedule import Branch, Step, While
 from jitgraph.codegen.lower.building import ScheduleBuilder
 from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
+from jitgraph.codegen.lower.stacks import Held, require_made_inside, require_same, stacks_apart, with_stacks
 from jitgraph.codegen.lower.storage import StackSlice, Storage
 from jitgraph.dtypes import bool_, int64
 from jitgraph.ir.control import CarriedLoop
@@ -16,7 +17,6 @@ from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.types import TensorType
 
-Held = Storage | str
 _FLAG = TensorType(bool_, ())
 _COUNT = TensorType(int64, ())
 
@@ -37,16 +37,22 @@ def _predicate(selector: Regions, held: Held) -> Storage:
 
 
 def lower_cond(selector: Regions, node: Node, operands: Sequence[Held], places: Sequence[Held]) -> list[Held]:
-    """Both regions write their outputs to the same places."""
+    """Both regions write their outputs to the same places, and fill the same stacks."""
+    builder = selector.builder
     predicate = _predicate(selector, operands[0])
-    branches = []
-    ends: list[Held] = []
+    branches: list[Sequence[Step]] = []
+    ends = []
     for region in node.regions:
-        with selector.builder.block() as steps:
-            ends = selector.region(region, dict(zip(region.inputs, operands[1:], strict=True)), list(places))
-        branches.append(tuple(steps))
-    selector.builder.steps.append(Branch(predicate.name, branches[0], branches[1]))
-    return ends
+        with builder.block() as steps:
+            ends.append(selector.region(region, dict(zip(region.inputs, operands[1:], strict=True)), list(places)))
+        branches.append(steps)
+    then, otherwise = branches
+    if apart := stacks_apart(*ends):
+        require_made_inside(apart, operands, node.location)
+        otherwise = with_stacks(otherwise, apart)
+        builder.stacks = [stack for stack in builder.stacks if stack not in apart]
+    builder.steps.append(Branch(predicate.name, tuple(then), tuple(otherwise)))
+    return ends[0]
 
 
 def lower_loop(selector: Regions, loop: CarriedLoop, operands: Sequence[Held], places: Sequence[Held]) -> list[Held]:
@@ -66,6 +72,7 @@ def lower_loop(selector: Regions, loop: CarriedLoop, operands: Sequence[Held], p
         selector.region(condition, dict(zip(condition.inputs, env, strict=True)), [flag])
     with builder.block() as turning:
         after = selector.region(body, dict(zip(body.inputs, env, strict=True)), [None] * loop.carries)
+        require_same(carries, after)
         _replace(selector, carries, after)
     builder.steps.append(While(tuple(asking), flag.name, tuple(turning)))
     return carries
@@ -95,6 +102,7 @@ def _lower_scan(selector: Regions, loop: CarriedLoop, operands: Sequence[Held], 
         ]
         env = [*carries, *slices, *invariants]
         after = selector.region(body, dict(zip(body.inputs, env, strict=True)), [None] * loop.carries + stacked)
+        require_same(carries, loop.results(after)[0])
         _replace(selector, carries, loop.results(after)[0])
         _count(builder, counter, start=False)
     builder.steps.append(While(tuple(asking), flag.name, tuple(turning)))

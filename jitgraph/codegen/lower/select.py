@@ -12,6 +12,7 @@ from jitgraph.codegen.lower.control import lower_cond, lower_loop
 from jitgraph.codegen.lower.families import INLINE, lower_group, roots_of
 from jitgraph.codegen.lower.forwarding import forward_copies
 from jitgraph.codegen.lower.schedules.nests import Nests
+from jitgraph.codegen.lower.stacks import Held
 from jitgraph.codegen.lower.storage import Storage
 from jitgraph.errors import CompileError, UnsupportedOp
 from jitgraph.ir import dims
@@ -21,8 +22,6 @@ from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.types import TensorType
 from jitgraph.ops.effects import print_site
 from jitgraph.passes.rewriter import has_effect
-
-Held = Storage | str  # where a value is: a storage, or the name of a stack (empty for a token)
 
 
 def select(graph: Graph, nests: Nests, *, fastmath: bool = False) -> Schedule:
@@ -121,8 +120,7 @@ class Selector:
                 held[node.output] = ""
                 return
             case "stack_new":
-                self.builder.stacks.append(f"s{len(self.builder.stacks)}")
-                held[node.output] = self.builder.stacks[-1]
+                held[node.output] = self.builder.stack()
                 return
             case "stack_push":
                 stack = held[node.inputs[0]]

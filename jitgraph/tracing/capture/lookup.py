@@ -25,7 +25,8 @@ from jitgraph.tracing.capture.kinds import SIMPLE, SPECIAL, is_a, is_constant, i
 from jitgraph.tracing.capture.state import State
 from jitgraph.tracing.containers import is_container
 from jitgraph.tracing.guard import Assumption
-from jitgraph.tracing.source import MISSING, Place, attributes_of, entries_of
+from jitgraph.tracing.source import Place
+from jitgraph.tracing.storage import MISSING, attributes_of, entries_of
 from jitgraph.tracing.symbolic.number import resolved
 
 _OF_VIEWS = frozenset(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from jitgraph.ir.constant import Constant
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.types import TensorType, Type
-from jitgraph.records import dataclass
+from jitgraph.records import NamedTuple, dataclass
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.log import Log, LogEntry

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from types import FunctionType
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from jitgraph import dtypes, ops, tree
 from jitgraph.errors import ScriptError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.graph import Node
 from jitgraph.location import Location
+from jitgraph.records import NamedTuple
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tracing.control.bodies import unchanged
 from jitgraph.tracing.control.journal import UNBOUND, Journal, JournalEntry

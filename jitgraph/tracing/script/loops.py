@@ -9,13 +9,13 @@ is, which the loop then rebinds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jitgraph import dtypes, ops, tree
 from jitgraph.errors import ScriptError, trying
 from jitgraph.ir import context
 from jitgraph.location import Location
-from jitgraph.records import dataclass
+from jitgraph.records import NamedTuple, dataclass
 from jitgraph.tensor import Tensor, lifting, weak_ints, wrap
 from jitgraph.tensor.functions.elementwise import logical_and, logical_not
 from jitgraph.tracing.control import flow

@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from types import CellType, FunctionType
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from jitgraph import dtypes, tree
 from jitgraph.errors import ScriptError
 from jitgraph.ir.types import TensorType
+from jitgraph.records import NamedTuple
 from jitgraph.tensor import Tensor, lifting, scalars, wrap
 from jitgraph.tracing.control.journal import UNBOUND, JournalEntry
 from jitgraph.tracing.record.recorder import Recorder

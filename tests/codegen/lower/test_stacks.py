@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from jitgraph.codegen.kernels.schedule_executor import execute_schedule
+from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select
 from jitgraph.compiler import compile
 from jitgraph.dtypes import bool_, float64, int64
@@ -16,7 +17,6 @@ from jitgraph.errors import UnsupportedOp
 from jitgraph.ir.builder import build
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.interpreter import interpret
-from jitgraph.ir.target import Target
 from jitgraph.ir.types import StackType, TensorType, Type
 from jitgraph.ops import add, cond, full, lt, mul, stack_new, stack_pop, stack_push, while_
 
@@ -78,7 +78,7 @@ def test_branches_that_make_a_stack_each(program: Any, x: float, flag: bool) -> 
     graph = build(program, [FLAG, NUMBER])
     arrays = [np.asarray(flag), np.asarray(x)]
     (wanted,) = interpret(graph, arrays)
-    schedule = select(graph, Target.named("x86-64-v3"))
+    schedule = select(graph, CPU)
     assert len(schedule.stacks) == 1
     assert execute_schedule(schedule, arrays)[0] == wanted
     assert compile(graph).run(arrays)[0] == wanted
@@ -92,7 +92,7 @@ def test_a_stack_from_outside_and_another_are_not_one() -> None:
         return drained(cond(flag, x, given, regions=[kept, made]))
 
     with pytest.raises(UnsupportedOp, match="one branch goes on with a stack that it is given") as caught:
-        select(build(program, [FLAG, NUMBER]), Target.named("x86-64-v3"))
+        select(build(program, [FLAG, NUMBER]), CPU)
     assert "hint: make the stack before the branch" in str(caught.value)
 
 
@@ -107,4 +107,4 @@ def test_a_loop_goes_on_with_its_stack() -> None:
         return drained(while_(start, filled(x, 2.0), x, regions=[goes_on, region(types, turn)], num_carries=3)[1])
 
     with pytest.raises(UnsupportedOp, match="a loop goes on with another stack"):
-        select(build(program, [NUMBER]), Target.named("x86-64-v3"))
+        select(build(program, [NUMBER]), CPU)

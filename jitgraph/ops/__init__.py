@@ -56,7 +56,7 @@ from jitgraph.ops.broadcasting import broadcast, reduce_sum, sum_to
 from jitgraph.ops.comparison import SWAPPED, eq, ge, gt, le, lt, ne, select
 from jitgraph.ops.contraction import dot
 from jitgraph.ops.control import call, cond, fused, grad, scan, while_
-from jitgraph.ops.conversion import bitcast, cast, stop_gradient
+from jitgraph.ops.conversion import bitcast, cast, optimization_barrier, stop_gradient
 from jitgraph.ops.convolution import conv
 from jitgraph.ops.creation import constant, full, full_like, iota, zeros_like
 from jitgraph.ops.cumulative import cummax, cummin, cumprod, cumsum
@@ -242,6 +242,7 @@ __all__ = [
     "neg",
     "nll_loss",
     "normal",
+    "optimization_barrier",
     "pad",
     "polygamma",
     "pow",

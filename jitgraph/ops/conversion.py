@@ -1,4 +1,4 @@
-"""cast, bitcast and stop_gradient.
+"""cast, bitcast, stop_gradient and optimization_barrier.
 
 A cast rounds once, to nearest even; float to integer truncates, saturates and takes NaN to 0; integer to integer
 wraps; to bool it says whether the value is not zero. The scalar body uses only casts that hardware has:
@@ -22,7 +22,7 @@ from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops import rules
 from jitgraph.ops.define import elementwise
 from jitgraph.ops.numeric import Array, widen
-from jitgraph.ops.sampling import edges, elementwise_samples
+from jitgraph.ops.sampling import edges, elementwise_samples, samples_for
 
 
 def _cast_type(x: Type, *, dtype: DType) -> TensorType:
@@ -178,4 +178,26 @@ stop_gradient: Op = elementwise(
     scalar=lambda s, x: x,
     traits=["idempotent", "no_arithmetic", "implicit"],
     doc="x, through which no gradient flows.",
+)
+
+
+def _barrier_type(x: Type, after: Type) -> TensorType:
+    rules.require_tensor("optimization_barrier", after)
+    return rules.require_tensor("optimization_barrier", x)
+
+
+optimization_barrier: Op = Op(
+    name="optimization_barrier",
+    kind="other",
+    infer=_barrier_type,
+    evaluate=lambda x, after: x,
+    vjp=lambda ct, out, x, after: (ct, None),
+    fusion="alone",
+    traits=frozenset({"view", "alias"}),
+    samples=samples_for(
+        "optimization_barrier",
+        rules.ALL,
+        lambda array: [Sample((array(*shape), array(2))) for shape in [(), (3,), (2, 3), (0, 2)]],
+    ),
+    doc="x, which nothing computes with before ``after`` is there (XLA's operation of this name).",
 )

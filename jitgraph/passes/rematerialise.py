@@ -2,8 +2,9 @@
 
 In a training step the peak stands where the forward part ends and everything that the backward part reads is alive. The
 values alive there are replaced by the cheapest set from which the rest follows by elementwise and movement ops: the
-minimum cut of ``partition.py``. It runs after the last pass that merges equal computations, and before fusion, into
-which the copies disappear.
+minimum cut of ``partition.py``. It runs after the last pass that merges equal computations, and before fusion. What the
+copies are computed from, they read behind an ``optimization_barrier`` that waits for the peak: without it fusion would
+put a copy into the early kernel that makes its operand, and the copy would be alive from there on.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final
 
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.target import Target
+from jitgraph.ops import optimization_barrier
 from jitgraph.passes.partition import cheapest, cost, is_cheap
 from jitgraph.passes.rewriter import has_effect, is_tensor
 
@@ -82,12 +84,13 @@ def _cut_at_peak(graph: Graph) -> Graph:
         *given,
         *cheapest(producers, producers, crossing, given, lambda value: not is_cheap(producers[value])),
     }
-    copies: dict[Value, Value] = {}
+    again = _Again(producers, kept, _anchor(early))
+    copies = again.copies
     nodes = list(early)
     for node in late:
         for value in node.inputs:
             if value in producers:
-                nodes.extend(_copied(value, producers, kept, copies))
+                nodes.extend(again.computed(value))
         nodes.append(replace(node, inputs=tuple(copies.get(value, value) for value in node.inputs)))
     return replace(graph, nodes=_needed(nodes, graph.outputs))
 
@@ -103,22 +106,54 @@ def _needed(nodes: Sequence[Node], outputs: Iterable[Value]) -> tuple[Node, ...]
     return tuple(reversed(found))
 
 
-def _copied(wanted: Value, producers: Mapping[Value, Node], kept: set[Value], copies: dict[Value, Value]) -> list[Node]:
-    """Nodes that compute ``wanted`` again from what is kept; ``copies`` grows by what they give."""
-    nodes: list[Node] = []
-    pending = [wanted]
-    while pending:
-        value = pending[-1]
-        if value in kept or value in copies:
+def _anchor(early: Sequence[Node]) -> Value | None:
+    """A tensor that is there when the peak has passed: the last one of ``early`` that a kernel computes."""
+    for node in reversed(early):
+        if node.op.kind not in ("movement", "creation") and "view" not in node.op.traits:
+            for value in node.outputs:
+                if is_tensor(value):
+                    return value
+    return None
+
+
+class _Again:
+    """What is computed again behind the peak, from the values ``kept``; ``copies`` says what took a value's place."""
+
+    def __init__(self, producers: Mapping[Value, Node], kept: set[Value], anchor: Value | None) -> None:
+        self.producers = producers
+        self.kept = kept
+        self.anchor = anchor
+        self.copies: dict[Value, Value] = {}
+        self._late: dict[Value, Value] = {}  # what is kept, behind its barrier
+
+    def computed(self, wanted: Value) -> list[Node]:
+        """Nodes that compute ``wanted`` again, where it is not kept and was not computed again before."""
+        nodes: list[Node] = []
+        pending = [wanted]
+        while pending:
+            value = pending[-1]
+            if value in self.kept or value in self.copies:
+                pending.pop()
+                continue
+            node = self.producers[value]
+            missing = [v for v in node.inputs if v not in self.kept and v not in self.copies]
+            if missing:
+                pending.extend(missing)
+                continue
+            outputs = tuple(Value(output.type, output.hint) for output in node.outputs)
+            inputs = tuple([self._operand(v, node, nodes) for v in node.inputs])
+            self.copies.update(zip(node.outputs, outputs, strict=True))
+            nodes.append(replace(node, inputs=inputs, outputs=outputs))
             pending.pop()
-            continue
-        node = producers[value]
-        missing = [v for v in node.inputs if v not in kept and v not in copies]
-        if missing:
-            pending.extend(missing)
-            continue
-        outputs = tuple(Value(output.type, output.hint) for output in node.outputs)
-        copies.update(zip(node.outputs, outputs, strict=True))
-        nodes.append(replace(node, inputs=tuple(copies.get(v, v) for v in node.inputs), outputs=outputs))
-        pending.pop()
-    return nodes
+        return nodes
+
+    def _operand(self, value: Value, reader: Node, nodes: list[Node]) -> Value:
+        """What a copy of ``reader`` reads for ``value``: a copy, or what is kept, after the peak."""
+        if value in self.copies:
+            return self.copies[value]
+        if self.anchor is None or value is self.anchor or not is_tensor(value):
+            return value
+        if value not in self._late:
+            late = self._late[value] = Value(value.type, value.hint)
+            nodes.append(Node(optimization_barrier, (value, self.anchor), {}, (late,), (), reader.location))
+        return self._late[value]

@@ -6,6 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from jitgraph.codegen.kernels.memory import plan_memory
+from jitgraph.codegen.kernels.schedule_executor import execute_schedule
+from jitgraph.codegen.lower.schedules.cpu import CPU
+from jitgraph.codegen.lower.select import select
 from jitgraph.dtypes import float32
 from jitgraph.ir.builder import build
 from jitgraph.ir.graph import Graph
@@ -16,6 +20,7 @@ from jitgraph.ops import add, broadcast, dot, exp, full, mul, neg, reduce_sum, t
 from jitgraph.passes.autodiff import grad_graph
 from jitgraph.passes.cse import cse
 from jitgraph.passes.dce import dce
+from jitgraph.passes.fuse import fuse
 from jitgraph.passes.rematerialise import live_bytes, rematerialise
 from tests.graphs import TARGET
 
@@ -50,6 +55,29 @@ def test_the_peak_sinks_and_the_results_stay() -> None:
     arrays = [rng.normal(size=value.shape).astype(np.float32) * 0.3 for value in graph.inputs]
     for have, want in zip(interpret(again, arrays), interpret(graph, arrays), strict=True):
         np.testing.assert_array_equal(have, want)
+
+
+def test_the_planned_memory_sinks_too() -> None:
+    """Fusion does not put what is computed again into the kernels of the forward half."""
+    graph = step()
+    planned = [arena_bytes(fuse(made, TARGET)) for made in (graph, rematerialise(graph, TARGET, least=1))]
+    assert planned[1] < 0.5 * planned[0]
+
+
+def arena_bytes(graph: Graph) -> int:
+    plan = plan_memory(select(graph, CPU)).plan
+    assert plan is not None and isinstance(plan.arena_bytes, int)
+    return plan.arena_bytes
+
+
+def test_compiled_code_gives_the_same_bits() -> None:
+    graph = step()
+    again = rematerialise(graph, TARGET, least=1)
+    rng = np.random.default_rng(1)
+    arrays = [rng.normal(size=value.shape).astype(np.float32) * 0.3 for value in graph.inputs]
+    have, want = (execute_schedule(select(fuse(made, TARGET), CPU), arrays) for made in (again, graph))
+    for a, b in zip(have, want, strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 def test_what_is_read_no_more_is_gone() -> None:

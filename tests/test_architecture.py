@@ -26,7 +26,7 @@ FLOORS: list[tuple[int, str]] = [  # the first pattern that fits a module's name
     (3, r"ops(\..*)?"),
     (4, r"passes(\..*)?"),
     (5, r"codegen(\..*)?"),
-    (6, r"compiler|artifact"),
+    (6, r"compiler|compilation|code_cache|graph_signature|artifact"),
     (
         7,
         r"tensor|eager(_kernels)?|lifting|weak_ints|comparing|indexing|functions(\..*)?|autograd(\..*)?|tracing(\..*)?"

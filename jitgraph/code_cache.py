@@ -1,0 +1,122 @@
+"""Compiled graphs in the persistent cache: what is in a key, and what an entry holds.
+
+A key has everything that the code or its signature follows from: the graph's canonical text (constants by content),
+names and source lines as errors show them, donations, the target with its options, and the digest of jitgraph's sources
+and libraries. An entry is the flat image behind the signature in JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Final, NamedTuple
+
+from jitgraph import config
+from jitgraph.graph_signature import Donation
+from jitgraph.ir.graph import Graph
+from jitgraph.ir.table import TABLE
+from jitgraph.ir.target import Target
+from jitgraph.runtime import disk_cache, loader, sources
+from jitgraph.runtime.loader.json_objects import parse_json
+
+_LENGTH: Final = struct.Struct("<Q")
+_SHOW_STAGES: Final = tuple(sorted(config.LOG_TOPICS - {"cache"}))
+
+
+class Cached(NamedTuple):
+    """A compiled graph as an entry holds it."""
+
+    image: bytes
+    signature: loader.Signature
+
+
+class CodeEntry:
+    """The place of one compiled graph in the persistent cache, there or yet to be written."""
+
+    def __init__(self, cache: disk_cache.DiskCache, key: str, name: str) -> None:
+        self._cache = cache
+        self._key = key
+        self._what = f"code of {name}"
+
+    def find(self) -> Cached | None:
+        """The code that an earlier process made; None where there is none that is sound."""
+        content = self._cache.find(self._key, self._what)
+        if content is None:
+            return None
+        try:
+            return _decoded(content)
+        except loader.LoadError as error:
+            self._cache.remove(self._key, str(error))
+            return None
+
+    def keep(self, image: bytes, signature: loader.Signature) -> None:
+        """Remember code that was just made, unless the sources changed meanwhile."""
+        if not sources.OWN.unchanged():
+            return
+        text = json.dumps(signature.to_json()).encode()
+        content = _LENGTH.pack(len(text)) + text + image
+        try:
+            if _decoded(content) != (image, signature):
+                return
+        except loader.LoadError:  # a signature that JSON cannot hold
+            return
+        self._cache.keep(self._key, content)
+
+
+def entry_of(graph: Graph, target: Target, donate: Sequence[Donation]) -> CodeEntry | None:
+    """Where the code of ``graph`` belongs; None where no earlier code would do, or there is no cache.
+
+    That is so where the user wants to see or verify the stages, and where the graph applies an op that is not of
+    the table, whose meaning no text tells.
+    """
+    cache = disk_cache.current()
+    if cache is None or config.VERIFY.is_on() or any(map(config.logs, _SHOW_STAGES)):
+        return None
+    if any(TABLE.get(node.op.name) is not node.op for node in graph.walk()) or sources.OWN.digest is None:
+        return None
+    hints = [str(value.hint) for value in (*graph.inputs, *graph.outputs)]
+    try:
+        lines = _lines(graph)
+    except OSError:  # the working directory is gone, which lines are told from
+        return None
+    given = [str(each) for each in donate]
+    key = disk_cache.key_of(
+        "code",
+        sources.OWN.digest,
+        _text_of(target),
+        graph.name,
+        graph.canonical,
+        *(text for part in (hints, lines, given) for text in (str(len(part)), *part)),
+    )
+    return CodeEntry(cache, key, graph.name)
+
+
+def _lines(graph: Graph) -> list[str]:
+    """Where each node comes from, as errors tell it: from the working directory on."""
+    locations = [node.location for node in graph.walk()]
+    texts = {location: str(location) for location in set(locations)}
+    return [texts[location] for location in locations]
+
+
+def _text_of(target: Target) -> str:
+    parts = []
+    for field in fields(target):
+        value = getattr(target, field.name)
+        parts.append(f"{field.name}={sorted(value) if isinstance(value, frozenset) else value!r}")
+    return ", ".join(parts)
+
+
+def _decoded(content: bytes) -> Cached:
+    """The content of an entry; LoadError where it is malformed."""
+    if len(content) < _LENGTH.size:
+        raise loader.LoadError("the entry is too short")
+    (length,) = _LENGTH.unpack_from(content)
+    end = _LENGTH.size + length
+    if end > len(content):
+        raise loader.LoadError("the signature is cut")
+    signature = loader.Signature.from_json(parse_json(content[_LENGTH.size : end], "the signature"))
+    image = content[end:]
+    loader.ImageHeader.parse(image)
+    return Cached(image, signature)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Final, NamedTuple
 
 from jitgraph import config
@@ -85,7 +84,7 @@ def entry_of(graph: Graph, target: Target, donate: Sequence[Donation]) -> CodeEn
     key = disk_cache.key_of(
         "code",
         sources.OWN.digest,
-        _text_of(target),
+        target.text,
         graph.name,
         graph.canonical,
         *(text for part in (hints, lines, given) for text in (str(len(part)), *part)),
@@ -98,14 +97,6 @@ def _lines(graph: Graph) -> list[str]:
     locations = [node.location for node in graph.walk()]
     texts = {location: str(location) for location in set(locations)}
     return [texts[location] for location in locations]
-
-
-def _text_of(target: Target) -> str:
-    parts = []
-    for field in fields(target):
-        value = getattr(target, field.name)
-        parts.append(f"{field.name}={sorted(value) if isinstance(value, frozenset) else value!r}")
-    return ", ".join(parts)
 
 
 def _decoded(content: bytes) -> Cached:

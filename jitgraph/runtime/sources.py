@@ -11,7 +11,7 @@ import importlib.util
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 import ml_dtypes
@@ -47,7 +47,7 @@ class Sources:
         # Constants are folded with NumPy, which has other functions for other processors.
         here = (sys.version, np.__version__, ml_dtypes.__version__, *loader.cpu_levels())
         try:
-            libraries = map(_library, ("llvmlite", "networkx"))
+            libraries = map(self.library, ("llvmlite", "networkx"))
             return disk_cache.key_of("sources", self._content(), *libraries, *here)
         except (OSError, ValueError):
             return None
@@ -56,6 +56,14 @@ class Sources:
         """The digest of one source file, by its name within the package; OSError where it is not there."""
         with open(os.path.join(self.folder, name), "rb") as source:
             return hashlib.sha256(source.read()).hexdigest()
+
+    def library(self, name: str) -> str:
+        """What tells a version of a library from another, without importing it; OSError where it cannot be read."""
+        spec = importlib.util.find_spec(name)
+        folders = (spec.submodule_search_locations or ()) if spec is not None else ()
+        files = [file for folder in folders for file in _walk(folder, inner=("binding",))]
+        telling = [file for file in files if file[0] in ("__init__.py", "_version.py") or file[0].endswith(".so")]
+        return f"{name}: {', '.join(' '.join(map(str, file[:3])) for file in sorted(telling))}"
 
     def _content(self) -> str:
         """The digest of all files. The cache knows it by their times, which is faster than to read them."""
@@ -76,35 +84,21 @@ class Sources:
 
     def _files(self) -> list[File]:
         try:
-            return sorted(_walk(self.folder, ""))
+            return sorted(file for file in _walk(self.folder) if file[0].endswith(".py"))
         except OSError:  # the package lies in an archive
             return []
 
 
-def _walk(folder: str, within: str) -> Iterator[File]:
+def _walk(folder: str, within: str = "", *, inner: Collection[str] | None = None) -> Iterator[File]:
+    """The files in a folder, named from there on, and in its own folders: those called ``inner``, or all."""
     with os.scandir(folder) as found:
         for entry in found:
-            if entry.name.endswith(".py"):
+            name = within + entry.name
+            if "." in entry.name:
                 status = entry.stat()
-                yield within + entry.name, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
-            elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
-                yield from _walk(entry.path, f"{within}{entry.name}/")
-
-
-def _library(name: str) -> str:
-    """What tells a version of a library from another, without importing it."""
-    spec = importlib.util.find_spec(name)
-    parts = []
-    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
-        for inner in ("", "binding"):
-            with os.scandir(os.path.join(folder, inner)) as found:
-                for entry in sorted(found, key=lambda entry: entry.name):
-                    if entry.name in ("__init__.py", "_version.py") or entry.name.endswith(".so"):
-                        status = entry.stat()
-                        parts.append(f"{entry.path} {status.st_size} {status.st_mtime_ns}")
-            if name != "llvmlite":
-                break
-    return f"{name}: {', '.join(parts)}"
+                yield name, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+            elif entry.name != "__pycache__" and (inner is None or entry.name in inner) and entry.is_dir():
+                yield from _walk(entry.path, f"{name}/", inner=inner)
 
 
 OWN: Final = Sources()

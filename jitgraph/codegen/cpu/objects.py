@@ -1,22 +1,23 @@
 """The objects of an image: the units of its module and the functions of the libraries that it calls, made in threads.
 
 What they are and their order follow from the module alone, so an image does not depend on the machine it is made on.
+Objects are in the persistent cache, too: an image that is new may have units that an earlier one had, and libraries.
 """
 
 from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
+from typing import Any, Final
 
 from jitgraph.codegen.cpu import panel_library, pool, ranges, tile
 from jitgraph.codegen.cpu.units import units
 from jitgraph.codegen.llvm import machine, math_functions
 from jitgraph.codegen.llvm.builder import LlvmModule
 from jitgraph.ir.target import Target
-from jitgraph.runtime import loader
+from jitgraph.runtime import disk_cache, loader, sources
 
 Task = Callable[[], bytes]
 
@@ -34,13 +35,57 @@ _LIBRARIES: Final[dict[str, Callable[..., bytes]]] = {
 
 def objects_of(module: LlvmModule, target: Target) -> list[bytes]:
     """The objects that together define all that ``module`` names; those of libraries are made once a process."""
-    tasks: list[Task] = [partial(machine.assemble_unit, unit, target) for unit in units(module)]
+    kept = _Kept()
+    tasks: list[Task] = [partial(kept.unit, unit, target) for unit in units(module)]
     required = dict(module.required)
     for library, *details in module.required:
         if library == "pack":
             required |= panel_library.pack_module(target, *details).required
-    tasks += [partial(_LIBRARIES[library], target, *details) for library, *details in sorted(required, key=str)]
-    return in_threads(tasks)
+    tasks += [partial(kept.library, library, target, *details) for library, *details in sorted(required, key=str)]
+    objects = in_threads(tasks)
+    kept.keep()
+    return objects
+
+
+class _Kept:
+    """The persistent cache as the objects of one image use it; without it, each is made."""
+
+    def __init__(self) -> None:
+        self._cache = disk_cache.current() if sources.OWN.digest is not None else None
+        self._made: list[tuple[str, bytes]] = []
+
+    def unit(self, unit: machine.Unit, target: Target) -> bytes:
+        """LLVM's object for a unit: that follows from its text and from how LLVM is called, whoever wrote the text."""
+        parts = (*_llvm(), target.name, str(unit.hot), unit.llvm_ir)
+        return self._object("unit", parts, partial(machine.assemble_unit, unit, target))
+
+    def library(self, library: str, target: Target, *details: Any) -> bytes:
+        """The object of a library's function."""
+        parts = (sources.OWN.digest or "", target.text, *map(str, details))
+        return self._object(library, parts, partial(_LIBRARIES[library], target, *details))
+
+    def _object(self, kind: str, parts: Iterable[str], make: Task) -> bytes:
+        if self._cache is None:
+            return make()
+        key = disk_cache.key_of("object", kind, *parts)
+        found = self._cache.find(key, f"object of the kind {kind}")
+        if found is not None:
+            return found
+        made = make()
+        self._made.append((key, made))
+        return made
+
+    def keep(self) -> None:
+        """Write what was made, unless the sources changed meanwhile."""
+        if self._cache is not None and self._made and sources.OWN.unchanged():
+            for key, made in self._made:
+                self._cache.keep(key, made)
+
+
+@cache
+def _llvm() -> tuple[str, ...]:
+    """What an object follows from beside the text: LLVM, and the one module that calls it."""
+    return sources.OWN.file("codegen/llvm/machine.py"), sources.OWN.library("llvmlite"), machine.TRIPLE
 
 
 def in_threads(tasks: Sequence[Task]) -> list[bytes]:

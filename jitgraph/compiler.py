@@ -139,4 +139,6 @@ def _restored(found: code_cache.Cached, graph: Graph, target: Target, donate: Se
 
 def _pipeline() -> Any:
     """The pipeline with its passes and code generators, which most processes never need again."""
-    return forks.module("jitgraph.compilation")
+    with forks.whole():
+        from jitgraph import compilation
+    return compilation

@@ -32,7 +32,7 @@ FLOORS: list[tuple[int, str]] = [  # the first pattern that fits a module's name
         r"tensor|eager(_kernels)?|lifting|weak_ints|comparing|indexing|functions(\..*)?|autograd(\..*)?|tracing(\..*)?"
         r"|saved(\..*)?|opt|debug",
     ),
-    (8, r"nn(\..*)?|optim(\..*)?|data(\..*)?|random|special|amp"),
+    (8, r"cache|nn(\..*)?|optim(\..*)?|data(\..*)?|random|special|amp"),
     (9, r"__init__|__main__|standalone(\..*)?|public_names|onnx|cli"),
 ]
 HEAVY = {"llvmlite": r"codegen\.llvm\..*", "networkx": r"passes\.partition", "numba": r"$^", "pycuda": r"$^"}

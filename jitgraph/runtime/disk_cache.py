@@ -29,7 +29,6 @@ from typing import Final, NamedTuple
 
 from jitgraph import config
 from jitgraph.runtime import forks, system
-from jitgraph.runtime.whole_file import remove_leftovers, replacing
 
 LIMIT: Final = 512 << 20
 """Bytes that the entries take together, about."""
@@ -91,6 +90,8 @@ class DiskCache:
             return
         import hashlib
 
+        from jitgraph.runtime.whole_file import replacing  # here: most processes find what they need
+
         header = _HEADER.pack(_MAGIC, bytes.fromhex(key), hashlib.sha256(content).digest(), len(content))
         try:
             with replacing(self._path(key), durable=False) as file:
@@ -112,7 +113,7 @@ class DiskCache:
         for key, _, _ in self._entries():
             with contextlib.suppress(OSError):
                 os.unlink(self._path(key))
-        remove_leftovers(self.folder)
+        self._remove_leftovers()
 
     def info(self) -> DiskCacheInfo:
         """What there is, and the counts of this process."""
@@ -174,7 +175,7 @@ class DiskCache:
 
     def _sweep(self) -> None:
         """Remove what was used least recently, if there is too much; two processes at once choose the same."""
-        remove_leftovers(self.folder)
+        self._remove_leftovers()
         entries = sorted(self._entries(), key=lambda entry: (entry[2], entry[0]))
         together = sum(size for _, size, _ in entries)
         if together <= self.limit:
@@ -185,6 +186,12 @@ class DiskCache:
             with contextlib.suppress(OSError):
                 os.unlink(self._path(key))
             together -= size
+
+    def _remove_leftovers(self) -> None:
+        """Remove what processes that were killed have left."""
+        from jitgraph.runtime.whole_file import remove_leftovers
+
+        remove_leftovers(self.folder)
 
     def _count(self, what: str) -> None:
         with self._lock:

@@ -48,8 +48,8 @@ class _CacheModule(ModuleType):
 
     @dir.setter
     def dir(self, path: str | os.PathLike[str] | None) -> None:
-        found = None if path is None else os.fspath(path)
-        if not (found is None or isinstance(found, str)) or found == "":
+        found = os.fspath(path) if isinstance(path, os.PathLike) else path
+        if found == "" or not isinstance(found, str | None):
             raise JitgraphError(f"jg.cache.dir is a path or None, not {path!r}")
         disk_cache.use(found)
 

@@ -18,6 +18,7 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.table import TABLE
 from jitgraph.ir.target import Target
 from jitgraph.runtime import disk_cache, loader, sources
+from jitgraph.runtime.loader.image import machine_here
 from jitgraph.runtime.loader.json_objects import parse_json
 
 _LENGTH: Final = struct.Struct("<Q")
@@ -73,7 +74,7 @@ def entry_of(graph: Graph, target: Target, donate: Sequence[Donation]) -> CodeEn
     cache = disk_cache.current()
     if cache is None or config.VERIFY.is_on() or any(map(config.logs, _SHOW_STAGES)):
         return None
-    if any(TABLE.get(node.op.name) is not node.op for node in graph.walk()) or sources.OWN.digest is None:
+    if sources.OWN.digest is None or not {node.op for node in graph.walk()}.issubset(TABLE.values()):
         return None
     hints = [str(value.hint) for value in (*graph.inputs, *graph.outputs)]
     try:
@@ -109,5 +110,6 @@ def _decoded(content: bytes) -> Cached:
         raise loader.LoadError("the signature is cut")
     signature = loader.Signature.from_json(parse_json(content[_LENGTH.size : end], "the signature"))
     image = content[end:]
-    loader.ImageHeader.parse(image)
+    if loader.ImageHeader.parse(image).machine != machine_here():
+        raise loader.LoadError("the image is for another machine")
     return Cached(image, signature)

@@ -240,6 +240,28 @@ def test_a_compiled_call_loads_what_it_needs() -> None:
     assert not loaded & {"networkx", "numpy.random", "concurrent.futures", "jitgraph.codegen.kernels.kernel_verifier"}
 
 
+def test_code_of_an_earlier_process_needs_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training step, of which the persistent cache has the code."""
+    monkeypatch.setenv("JITGRAPH_CACHE_DIR", str(tmp_path / "cache"))
+    step = (
+        "import jitgraph as jg, numpy as np\n"
+        "layer = jg.nn.Linear(3, 2)\n"
+        "optimizer = jg.optim.Adam(layer.parameters())\n"
+        "def step(x):\n"
+        "    loss = (jg.tanh(layer(x)) ** 2).mean()\n"
+        "    optimizer.zero_grad()\n"
+        "    loss.backward()\n"
+        "    optimizer.step()\n"
+        "    return loss\n"
+        "jg.trace(step)(np.ones((4, 3), np.float32))\n"
+    )
+    assert "jitgraph.codegen.cpu.entry" in modules_after(step)
+    loaded = modules_after(step)
+    assert not [name for name in loaded if name.startswith(("llvmlite", "networkx", "jitgraph.codegen"))]
+    assert not [name for name in loaded if name.startswith(("jitgraph.passes", "jitgraph.compilation"))]
+    assert not loaded & {"secrets", "shutil", "jitgraph.runtime.whole_file"}
+
+
 def test_loader_imports_no_compiler() -> None:
     loaded = modules_after("from jitgraph.runtime import loader")
     assert not [name for name in loaded if name.startswith(("llvmlite", "networkx", "numba", "jitgraph.ir"))]

@@ -110,6 +110,8 @@ class DiskCache:
 
     def clear(self) -> None:
         """Remove every entry; what else lies in the folder stays."""
+        if not self._usable():
+            return
         for key, _, _ in self._entries():
             with contextlib.suppress(OSError):
                 os.unlink(self._path(key))
@@ -117,7 +119,7 @@ class DiskCache:
 
     def info(self) -> DiskCacheInfo:
         """What there is, and the counts of this process."""
-        sizes = [size for _, size, _ in self._entries()]
+        sizes = [size for _, size, _ in self._entries()] if self._usable() else []
         return DiskCacheInfo(len(sizes), sum(sizes), self.limit, **self._counts)
 
     def _path(self, key: str) -> str:

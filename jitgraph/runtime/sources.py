@@ -27,7 +27,7 @@ File = tuple[str, int, int, int, int]
 """A file by name: bytes, when it was written, when anything of it was changed (ns), and its number on the disk."""
 
 
-class Sources:
+class CompilerSources:
     """The Python files of a package, and the versions of what it is compiled with."""
 
     def __init__(self, folder: str = _PACKAGE, started: int = STARTED) -> None:
@@ -101,4 +101,4 @@ def _walk(folder: str, within: str = "", *, inner: Collection[str] | None = None
                 yield from _walk(entry.path, f"{name}/", inner=inner)
 
 
-OWN: Final = Sources()
+OWN: Final = CompilerSources()

@@ -1,8 +1,9 @@
 """Compiled graphs in the persistent cache: what is in a key, and what an entry holds.
 
-A key has everything that the code or its signature follows from: the graph's canonical text (constants by content),
-names and source lines as errors show them, donations, the target with its options, and the digest of jitgraph's sources
-and libraries. An entry is the flat image behind the signature in JSON.
+A key has all that the code or its signature follows from: the graph's canonical text (constants by content), names,
+donations, the target with its options, and the digest of jitgraph's sources and libraries. Source lines as errors show
+them are in the key of code that tells any, and of no other, so that a function may move in its file. An entry is the
+flat image behind the signature in JSON.
 """
 
 from __future__ import annotations
@@ -35,21 +36,22 @@ class Cached(NamedTuple):
 class CodeEntry:
     """The place of one compiled graph in the persistent cache, there or yet to be written."""
 
-    def __init__(self, cache: disk_cache.DiskCache, key: str, name: str) -> None:
+    def __init__(self, cache: disk_cache.DiskCache, name: str, key: str, key_with_lines: str) -> None:
         self._cache = cache
-        self._key = key
-        self._what = f"code of {name}"
+        self._name = name
+        self.key = key
+        self.key_with_lines = key_with_lines
 
     def find(self) -> Cached | None:
         """The code that an earlier process made; None where there is none that is sound."""
-        content = self._cache.find(self._key, self._what)
-        if content is None:
-            return None
-        try:
-            return _decoded(content)
-        except loader.LoadError as error:
-            self._cache.remove(self._key, str(error))
-            return None
+        for key, which in (self.key, ""), (self.key_with_lines, ", for these lines"):
+            content = self._cache.find(key, f"code of {self._name}{which}")
+            if content is not None:
+                try:
+                    return _decoded(content)
+                except loader.LoadError as error:
+                    self._cache.remove(key, str(error))
+        return None
 
     def keep(self, image: bytes, signature: loader.Signature) -> None:
         """Remember code that was just made, unless the sources changed meanwhile."""
@@ -62,7 +64,8 @@ class CodeEntry:
                 return
         except loader.LoadError:  # a signature that JSON cannot hold
             return
-        self._cache.keep(self._key, content)
+        tells_lines = bool(signature.checks or signature.prints)
+        self._cache.keep(self.key_with_lines if tells_lines else self.key, content)
 
 
 def entry_of(graph: Graph, target: Target, donate: Sequence[Donation]) -> CodeEntry | None:
@@ -88,9 +91,9 @@ def entry_of(graph: Graph, target: Target, donate: Sequence[Donation]) -> CodeEn
         target.text,
         graph.name,
         graph.canonical,
-        *(text for part in (hints, lines, given) for text in (str(len(part)), *part)),
+        *(text for part in (hints, given) for text in (str(len(part)), *part)),
     )
-    return CodeEntry(cache, key, graph.name)
+    return CodeEntry(cache, graph.name, key, disk_cache.key_of(key, *lines))
 
 
 def _lines(graph: Graph) -> list[str]:

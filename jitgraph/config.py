@@ -92,4 +92,4 @@ def log(topic: str, text: str) -> None:
     if logs(topic):
         import sys
 
-        print(f"[{topic}] {text}", file=sys.stderr)
+        print(f"[{topic}] {text}\n", end="", file=sys.stderr)  # at once: threads may print at the same time

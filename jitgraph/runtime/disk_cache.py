@@ -134,6 +134,11 @@ class DiskCache:
             return False
         if refused and not self._warned:
             self._warned = True
+            self._warn(refused)
+        return not refused
+
+    def _warn(self, refused: str) -> None:
+        with contextlib.suppress(RuntimeWarning):  # the call goes on, even where warnings are errors
             warnings.warn(
                 f"jitgraph's compile cache is not used, as {self.folder} is not safe: {refused}\n  hint: `chmod 700` a "
                 "folder of your own, name another one in JITGRAPH_CACHE_DIR, or turn the cache off: "
@@ -141,7 +146,6 @@ class DiskCache:
                 RuntimeWarning,
                 stacklevel=2,
             )
-        return not refused
 
     def _read(self, key: str) -> tuple[bytes | None, str]:
         """The content; without one, why."""

@@ -161,6 +161,14 @@ def refused(folder: Path) -> str:
     return str(warning.message)
 
 
+def test_the_warning_ends_no_call(tmp_path: Path) -> None:
+    """Where warnings are errors, either: pytest has them so."""
+    (tmp_path / "cache").mkdir(mode=0o755)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert DiskCache(str(tmp_path / "cache")).find(KEY, "it") is None
+
+
 @pytest.mark.parametrize("mode", [0o755, 0o720, 0o701, 0o777])
 def test_a_folder_that_others_may_enter_is_refused(mode: int, tmp_path: Path) -> None:
     folder = tmp_path / "cache"

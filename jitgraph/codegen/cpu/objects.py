@@ -56,18 +56,24 @@ class _Kept:
 
     def unit(self, unit: machine.Unit, target: Target) -> bytes:
         """LLVM's object for a unit: that follows from its text and from how LLVM is called, whoever wrote the text."""
-        parts = (*_llvm(), target.name, str(unit.hot), unit.llvm_ir)
-        return self._object("unit", parts, partial(machine.assemble_unit, unit, target))
+        return self._object(
+            "unit",
+            lambda: (*_llvm(), target.name, str(unit.hot), unit.llvm_ir),
+            partial(machine.assemble_unit, unit, target),
+        )
 
     def library(self, library: str, target: Target, *details: Any) -> bytes:
         """The object of a library's function."""
-        parts = (sources.OWN.digest or "", target.text, *map(str, details))
-        return self._object(library, parts, partial(_LIBRARIES[library], target, *details))
+        return self._object(
+            library,
+            lambda: (str(sources.OWN.digest), target.text, *map(str, details)),
+            partial(_LIBRARIES[library], target, *details),
+        )
 
-    def _object(self, kind: str, parts: Iterable[str], make: Task) -> bytes:
+    def _object(self, kind: str, parts: Callable[[], Iterable[str]], make: Task) -> bytes:
         if self._cache is None:
             return make()
-        key = disk_cache.key_of("object", kind, *parts)
+        key = disk_cache.key_of("object", kind, *parts())
         found = self._cache.find(key, f"object of the kind {kind}")
         if found is not None:
             return found

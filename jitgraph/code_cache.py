@@ -69,37 +69,44 @@ class CodeEntry:
 
 
 def entry_of(graph: Graph, target: Target, donate: Sequence[Donation]) -> CodeEntry | None:
-    """Where the code of ``graph`` belongs; None where no earlier code would do, or there is no cache.
-
-    That is so where the user wants to see or verify the stages, and where the graph applies an op that is not of
-    the table, whose meaning no text tells.
-    """
+    """Where the code of ``graph`` belongs; None where no earlier code would do, or there is no cache."""
     cache = disk_cache.current()
-    if cache is None or config.VERIFY.is_on() or any(map(config.logs, _SHOW_STAGES)):
+    if cache is None:
         return None
-    if sources.OWN.digest is None or not {node.op for node in graph.walk()}.issubset(TABLE.values()):
+    if reason := _unfit(graph):
+        config.log("cache", f"code of {graph.name}: not looked up, {reason}")
         return None
-    hints = [str(value.hint) for value in (*graph.inputs, *graph.outputs)]
-    try:
-        lines = _lines(graph)
-    except OSError:  # the working directory is gone, which lines are told from
-        return None
+    hints = [repr(value.hint) for value in (*graph.inputs, *graph.outputs)]
     given = [str(each) for each in donate]
     key = disk_cache.key_of(
         "code",
-        sources.OWN.digest,
+        str(sources.OWN.digest),
         target.text,
         graph.name,
         graph.canonical,
         *(text for part in (hints, given) for text in (str(len(part)), *part)),
     )
-    return CodeEntry(cache, graph.name, key, disk_cache.key_of(key, *lines))
+    return CodeEntry(cache, graph.name, key, disk_cache.key_of(key, *_lines(graph)))
+
+
+def _unfit(graph: Graph) -> str:
+    """Why no earlier code would do for a graph, or nothing."""
+    if config.VERIFY.is_on() or any(map(config.logs, _SHOW_STAGES)):
+        return "as its stages are to be shown or verified"
+    if sources.OWN.digest is None:
+        return "as jitgraph's sources cannot be read, or have changed since this process began"
+    if not {node.op for node in graph.walk()}.issubset(TABLE.values()):
+        return "as it applies an op that is not of the table, whose meaning no text tells"
+    return ""
 
 
 def _lines(graph: Graph) -> list[str]:
     """Where each node comes from, as errors tell it: from the working directory on."""
     locations = [node.location for node in graph.walk()]
-    texts = {location: str(location) for location in set(locations)}
+    try:
+        texts = {location: str(location) for location in set(locations)}
+    except OSError:  # that directory is gone
+        texts = {location: repr(location) for location in set(locations)}
     return [texts[location] for location in locations]
 
 

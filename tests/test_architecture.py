@@ -241,7 +241,7 @@ def test_a_compiled_call_loads_what_it_needs() -> None:
 
 
 def test_code_of_an_earlier_process_needs_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A training step, of which the persistent cache has the code."""
+    """A training step and an eager product, of which the persistent cache has the code."""
     monkeypatch.setenv("JITGRAPH_CACHE_DIR", str(tmp_path / "cache"))
     step = (
         "import jitgraph as jg, numpy as np\n"
@@ -254,6 +254,7 @@ def test_code_of_an_earlier_process_needs_no_compiler(tmp_path: Path, monkeypatc
         "    optimizer.step()\n"
         "    return loss\n"
         "jg.trace(step)(np.ones((4, 3), np.float32))\n"
+        "jg.ones((4, 3)) @ jg.ones((3, 2))\n"
     )
     assert "jitgraph.codegen.cpu.entry" in modules_after(step)
     loaded = modules_after(step)

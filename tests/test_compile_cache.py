@@ -147,8 +147,18 @@ def _other_level() -> str:
     return "x86-64-v3" if Target.host().name == "x86-64-v4" else "x86-64-v4"
 
 
-def donating(text: str, **how: Any) -> Executable:
+def donating(text: Graph | str, **how: Any) -> Executable:
     return compiled(text, **{"donate": ((1, 0),), **how})
+
+
+def with_hint(hint: str | None) -> Graph:
+    """The graph of TEXT with an input of this name."""
+    graph = parse(TEXT)
+    old, new = graph.inputs[0], replace(graph.inputs[0], hint=hint)
+    nodes = tuple(
+        replace(node, inputs=tuple(new if value is old else value for value in node.inputs)) for node in graph.nodes
+    )
+    return replace(graph, inputs=(new, *graph.inputs[1:]), nodes=nodes)
 
 
 OTHERS: dict[str, Callable[[], Executable]] = {
@@ -157,6 +167,8 @@ OTHERS: dict[str, Callable[[], Executable]] = {
     "sign of a constant": lambda: donating(TEXT.replace("1.0, 2.0", "0.0, -0.0")),
     "name of the graph": lambda: donating(TEXT.replace("@f", "@g")),
     "name of an input": lambda: donating(TEXT.replace("%x", "%y")),
+    "no name of an input": lambda: donating(with_hint(None)),
+    "None as the name of an input": lambda: donating(with_hint("None")),
     "name of a size": lambda: donating(TEXT.replace("[n,", "[m,")),
     "line": lambda: donating(TEXT.replace("model.py:7", "model.py:8")),
     "file": lambda: donating(TEXT.replace("model.py", "other.py")),
@@ -182,6 +194,18 @@ def test_other_code_is_never_found(what: str, log: Log, monkeypatch: pytest.Monk
     assert made.image == wanted.image and made.signature == wanted.signature
 
 
+def test_no_name_is_no_name_that_says_so() -> None:
+    donating(with_hint(None))
+    assert donating(with_hint("None")).signature.inputs[0].name == "None"
+
+
+def test_a_working_directory_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert (compiled(TANH).run([np.zeros(20, np.float32)])[0] == 0).all()
+
+
 def test_large_constants_count_by_content() -> None:
     for last in (2.0, 3.0):
         constant = Constant(np.array([1.0] * 99 + [last], np.float32))
@@ -201,7 +225,8 @@ def test_an_op_that_is_not_of_the_table_is_not_looked_up(log: Log) -> None:
     assert isinstance(own, Op)
     nodes = tuple(replace(node, op=own) if node.op.name == "tanh" else node for node in graph.nodes)
     compiled(replace(graph, nodes=nodes))
-    assert not [line for line in log() if line.startswith("code")]
+    (line,) = [line for line in log() if line.startswith("code")]
+    assert "not looked up, as it applies an op that is not of the table" in line
 
 
 @pytest.mark.parametrize(

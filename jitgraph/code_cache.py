@@ -18,7 +18,7 @@ from jitgraph.graph_signature import Donation
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.table import TABLE
 from jitgraph.ir.target import Target
-from jitgraph.runtime import disk_cache, loader, sources
+from jitgraph.runtime import cache_entry, disk_cache, loader, sources
 from jitgraph.runtime.loader.image import machine_here
 from jitgraph.runtime.loader.json_objects import parse_json
 
@@ -78,7 +78,7 @@ def entry_of(graph: Graph, target: Target, donate: Sequence[Donation]) -> CodeEn
         return None
     hints = [repr(value.hint) for value in (*graph.inputs, *graph.outputs)]
     given = [str(each) for each in donate]
-    key = disk_cache.key_of(
+    key = cache_entry.key_of(
         "code",
         str(sources.OWN.digest),
         target.text,
@@ -86,7 +86,7 @@ def entry_of(graph: Graph, target: Target, donate: Sequence[Donation]) -> CodeEn
         graph.canonical,
         *(text for part in (hints, given) for text in (str(len(part)), *part)),
     )
-    return CodeEntry(cache, graph.name, key, disk_cache.key_of(key, *_lines(graph)))
+    return CodeEntry(cache, graph.name, key, cache_entry.key_of(key, *_lines(graph)))
 
 
 def _unfit(graph: Graph) -> str:

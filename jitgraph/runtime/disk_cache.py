@@ -1,20 +1,9 @@
 """The persistent compile cache: what was compiled once, in a folder of the user's own, for later processes.
 
-An entry is a file named by the sha256 of its key. It appears whole or not at all, and is looked at with suspicion:
-
-======  ====  ===========================================
-offset  size  field
-======  ====  ===========================================
-0       8     magic ``JGCACHE1``
-8       32    sha256 of the key: that of the file's name
-40      32    sha256 of the content
-72      8     bytes of the content, little-endian
-80            the content
-======  ====  ===========================================
-
-What is anything else is removed, and counts as absent. Nothing here makes a call fail: where the folder cannot be used
-or the disk is full, code is compiled as if there were no cache. Processes need no lock: whoever writes an entry that is
-there already writes the same. What was used least recently goes when the folder has grown above its limit.
+An entry is a file (``cache_entry.py``) named by the sha256 of its key. It appears whole or not at all; what is not
+sound is removed, and counts as absent. Nothing here makes a call fail: where the folder cannot be used or the disk is
+full, code is compiled as if there were no cache. Processes need no lock: whoever writes an entry that is there already
+writes the same. What was used least recently goes when the folder has grown above its limit.
 """
 
 from __future__ import annotations
@@ -22,22 +11,16 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import struct
 import warnings
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from jitgraph import config
-from jitgraph.runtime import forks, system
+from jitgraph.runtime import cache_entry, forks, system
 
 LIMIT: Final = 512 << 20
 """Bytes that the entries take together, about."""
 
-MOST_BYTES: Final = 64 << 20
-"""Of one entry: what is larger is compiled again in each process."""
-
-_MAGIC: Final = b"JGCACHE1"
-_HEADER: Final = struct.Struct("<8s32s32sQ")
 _NAME: Final = re.compile(r"[0-9a-f]{64}")
 _SWEEPS: Final = 32  # so often do the entries that make up the limit lead to a look at the whole folder
 _KEPT: Final = 0.75  # of the limit, where something has to go: so that the next entry does not begin it again
@@ -55,17 +38,6 @@ class DiskCacheInfo(NamedTuple):
     errors: int
 
 
-def key_of(*parts: str | bytes) -> str:
-    """The name of an entry whose key is these parts, in hexadecimal; parts cannot run into each other."""
-    import hashlib  # here, since it brings OpenSSL, which most eager programs never need
-
-    digest = hashlib.sha256()
-    for part in parts:
-        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
-        digest.update(struct.pack("<Q", len(data)) + data)
-    return digest.hexdigest()
-
-
 class DiskCache:
     """The cache in one folder. Threads and processes may share it, and a fork finds it whole."""
 
@@ -77,7 +49,7 @@ class DiskCache:
         self._warned = False
 
     def find(self, key: str, what: str) -> bytes | None:
-        """The content of the entry ``key``, which a ``key_of`` is; ``what`` it holds is told where that is logged."""
+        """The content of an entry; ``key`` is of ``cache_entry.key_of``, and ``what`` it holds is for the log."""
         content, reason = self._read(key) if self._usable() else (None, "there is no folder for it")
         self._count("misses" if content is None else "hits")
         if config.logs("cache"):
@@ -86,16 +58,13 @@ class DiskCache:
 
     def keep(self, key: str, content: bytes) -> None:
         """Write an entry, if it can be; one that is there already is replaced."""
-        if len(content) > min(MOST_BYTES, self.limit // 4) or not self._usable():
+        if len(content) > min(cache_entry.MOST_BYTES, self.limit // 4) or not self._usable():
             return
-        import hashlib
-
         from jitgraph.runtime.whole_file import replacing  # here: most processes find what they need
 
-        header = _HEADER.pack(_MAGIC, bytes.fromhex(key), hashlib.sha256(content).digest(), len(content))
         try:
             with replacing(self._path(key), durable=False) as file:
-                file.write(header + content)
+                file.write(cache_entry.packed(key, content))
         except OSError as error:
             self._trouble(f"cannot write {key[:12]}: {error}")
             return
@@ -156,12 +125,12 @@ class DiskCache:
             else:
                 with file:
                     size, age = system.size_and_age(file)
-                    data = file.read(size) if size <= _HEADER.size + MOST_BYTES else b""
-                    wrong = _fault(data, key)
+                    data = file.read(size) if size <= cache_entry.HEADER_BYTES + cache_entry.MOST_BYTES else b""
+                    wrong = cache_entry.fault(data, key)
                     if not wrong:
                         if age > _FRESH:
                             system.touch(file)
-                        return data[_HEADER.size :], ""
+                        return data[cache_entry.HEADER_BYTES :], ""
         except FileNotFoundError:
             return None, "never compiled with these sources, or removed"
         except OSError as error:  # of this moment, perhaps: too many open files
@@ -207,24 +176,6 @@ class DiskCache:
         self._count("errors")
         if config.logs("cache"):
             config.log("cache", text)
-
-
-def _fault(data: bytes, key: str) -> str:
-    """What is wrong with the bytes of an entry, or nothing."""
-    import hashlib
-
-    if len(data) < _HEADER.size:
-        return "it is too short or too long"
-    magic, name, digest, size = _HEADER.unpack_from(data)
-    if magic != _MAGIC:
-        return f"it begins with {magic!r}"
-    if name != bytes.fromhex(key):
-        return "it is the entry of another key"
-    if size != len(data) - _HEADER.size:
-        return "it was cut or extended"
-    if digest != hashlib.sha256(memoryview(data)[_HEADER.size :]).digest():
-        return "its content is damaged"
-    return ""
 
 
 class _Chosen:

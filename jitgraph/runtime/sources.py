@@ -18,9 +18,10 @@ import ml_dtypes
 import numpy as np
 
 from jitgraph.once import cached_property
-from jitgraph.runtime import STARTED, disk_cache, loader
+from jitgraph.runtime import STARTED, cache_entry, disk_cache, loader
 
 _PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_TICK: Final = 20_000_000  # ns by which the clock of files may be behind
 _SETTLED: Final = 2_000_000_000  # ns after which a file that is changed again has another time
 
 File = tuple[str, int, int, int, int]
@@ -36,19 +37,19 @@ class CompilerSources:
 
     def unchanged(self) -> bool:
         """Whether the sources there are those that this process runs; False where there are none to be read."""
-        files = self._files()
-        return bool(files) and all(changed < self.started for _, _, _, changed, _ in files)
+        return self._are_ours(self._files())
 
     @cached_property
     def digest(self) -> str | None:
         """What stands in keys for all of it; None where that cannot be told."""
-        if not self.unchanged():
+        files = self._files()
+        if not self._are_ours(files):
             return None
         # Constants are folded with NumPy, which has other functions for other processors.
         here = (sys.version, np.__version__, ml_dtypes.__version__, *loader.cpu_levels())
         try:
             libraries = map(self.library, ("llvmlite", "networkx"))
-            return disk_cache.key_of("sources", self._content(), *libraries, *here)
+            return cache_entry.key_of("sources", self._content(files), *libraries, *here)
         except (OSError, ValueError):
             return None
 
@@ -65,13 +66,16 @@ class CompilerSources:
         telling = [file for file in files if file[0] in ("__init__.py", "_version.py") or file[0].endswith(".so")]
         return f"{name}: {', '.join(' '.join(map(str, file[:3])) for file in sorted(telling))}"
 
-    def _content(self) -> str:
+    def _are_ours(self, files: list[File]) -> bool:
+        return bool(files) and all(changed < self.started - _TICK for _, _, _, changed, _ in files)
+
+    def _content(self, files: list[File]) -> str:
         """The digest of all files. The cache knows it by their times, which is faster than to read them."""
-        files, cache = self._files(), disk_cache.current()
+        cache = disk_cache.current()
         latest = max(changed for _, _, _, changed, _ in files)
         if cache is None or latest > time.time_ns() - _SETTLED:
             return self._read(files)
-        key = disk_cache.key_of("files", self.folder, repr(files))
+        key = cache_entry.key_of("files", self.folder, repr(files))
         found = cache.find(key, "digest of jitgraph's sources")
         if found is not None:
             return found.decode("ascii")
@@ -80,7 +84,7 @@ class CompilerSources:
         return made
 
     def _read(self, files: list[File]) -> str:
-        return disk_cache.key_of(*(part for name, *_ in files for part in (name, self.file(name))))
+        return cache_entry.key_of(*(part for name, *_ in files for part in (name, self.file(name))))
 
     def _files(self) -> list[File]:
         try:

@@ -22,7 +22,8 @@ import pytest
 
 from jitgraph import config
 from jitgraph.runtime import disk_cache, system
-from jitgraph.runtime.disk_cache import DiskCache, key_of
+from jitgraph.runtime.cache_entry import MOST_BYTES, key_of
+from jitgraph.runtime.disk_cache import DiskCache
 
 KEY, OTHER = key_of("a", "key"), key_of("another")
 NOBODY = 65534
@@ -101,7 +102,7 @@ def corrupted(path: Path, how: str, cache: DiskCache) -> None:
             path.unlink()
             os.mkfifo(path)
         case "oversized":
-            os.truncate(path, disk_cache.MOST_BYTES + 81)
+            os.truncate(path, MOST_BYTES + 81)
 
 
 FAULTS = (

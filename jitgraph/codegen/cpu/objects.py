@@ -17,7 +17,7 @@ from jitgraph.codegen.cpu.units import units
 from jitgraph.codegen.llvm import machine, math_functions
 from jitgraph.codegen.llvm.builder import LlvmModule
 from jitgraph.ir.target import Target
-from jitgraph.runtime import disk_cache, loader, sources
+from jitgraph.runtime import cache_entry, disk_cache, loader, sources
 
 Task = Callable[[], bytes]
 
@@ -73,7 +73,7 @@ class _Kept:
     def _object(self, kind: str, parts: Callable[[], Iterable[str]], make: Task) -> bytes:
         if self._cache is None:
             return make()
-        key = disk_cache.key_of("object", kind, *parts())
+        key = cache_entry.key_of("object", kind, *parts())
         found = self._cache.find(key, f"object of the kind {kind}")
         if found is not None:
             return found

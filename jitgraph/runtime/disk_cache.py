@@ -206,4 +206,6 @@ def use(path: str | None) -> None:
 def current() -> DiskCache | None:
     """The cache of this process as it is set up now; None where it is turned off."""
     path = folder()
-    return None if path is None else _CHOSEN.caches.setdefault(path, DiskCache(path))
+    if path is None:
+        return None
+    return _CHOSEN.caches.get(path) or _CHOSEN.caches.setdefault(path, DiskCache(path))

@@ -43,10 +43,21 @@ def _encoder() -> First:
     return (lambda x: model(x)), (x,)
 
 
+def _inference() -> First:
+    """Of parameters without gradients: a call that may be differentiated is first cut in two, in each process."""
+    from bench.calls import _encoder as encoder
+
+    model, x = encoder()
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+    return (lambda x: model(x)), (x,)
+
+
 PROGRAMS: dict[str, Callable[[], First]] = {
     "x * y + z": _chain,
     "MLP training step": _step,
     "6-layer encoder": _encoder,
+    "6-layer encoder, inference": _inference,
 }
 
 

@@ -26,7 +26,6 @@ _SUBMODULES: Final = frozenset(
         "autograd",
         "cache",
         "codegen",
-        "comparing",
         "compiler",
         "config",
         "data",
@@ -36,10 +35,7 @@ _SUBMODULES: Final = frozenset(
         "errors",
         "foreign",
         "tracing",
-        "functions",
-        "indexing",
         "ir",
-        "lifting",
         "location",
         "nn",
         "ops",
@@ -50,7 +46,6 @@ _SUBMODULES: Final = frozenset(
         "runtime",
         "tensor",
         "tree",
-        "weak_ints",
     ]
 )
 
@@ -119,7 +114,7 @@ def _found(name: str) -> Any:
         return _public()
     if name.startswith("__"):
         raise AttributeError(name)
-    functions = forks.module("jitgraph.functions").FUNCTIONS  # attaches the methods of Tensor, too
+    functions = forks.module("jitgraph.tensor").FUNCTIONS
     if name in _NAMES:
         module, _, attribute = _NAMES[name].partition(":")
         found = getattr(forks.module(module), attribute or name)
@@ -135,7 +130,7 @@ def _found(name: str) -> Any:
 
 def _public() -> list[str]:
     """The names that docs/api.md lists; what else can be reached may change at any time."""
-    functions = forks.module("jitgraph.functions").FUNCTIONS
+    functions = forks.module("jitgraph.tensor").FUNCTIONS
     return sorted({*_CONSTANTS, *_PUBLIC_SUBMODULES, *_NAMES, *functions})
 
 

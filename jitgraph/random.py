@@ -10,21 +10,21 @@ from typing import Any, Final
 
 import numpy as np
 
-from jitgraph import dtypes, lifting, migration_hints, ops
+from jitgraph import dtypes, migration_hints, ops
 from jitgraph.autograd import no_grad
-from jitgraph.eager import EagerValue
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError
-from jitgraph.functions.creation import shape_of
-from jitgraph.functions.elementwise import where
-from jitgraph.functions.manipulation import take
-from jitgraph.functions.method import array_function
-from jitgraph.functions.reductions import argsort
 from jitgraph.ir import context, dims
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.dims import DimLike
-from jitgraph.lifting import TensorLike
 from jitgraph.ops.distributions import words_used
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting, scalars, wrap
+from jitgraph.tensor.functions.creation import shape_of
+from jitgraph.tensor.functions.elementwise import where
+from jitgraph.tensor.functions.manipulation import take
+from jitgraph.tensor.functions.method import array_function
+from jitgraph.tensor.functions.reductions import argsort
+from jitgraph.tensor.lifting import TensorLike
 
 __all__ = ["Generator", "bernoulli", "normal", "permutation", "randint", "seed", "uniform"]
 
@@ -33,7 +33,7 @@ class Generator:
     """A stream of random numbers of its own; ``jg.random``'s functions use a global one."""
 
     def __init__(self, seed: int = 0) -> None:
-        self.state = lifting.wrap(EagerValue(_state(seed)))
+        self.state = wrap(EagerValue(_state(seed)))
 
     def seed(self, seed: int) -> None:
         """Begin the stream that belongs to ``seed`` (0 to 2**64 - 1) anew."""
@@ -103,10 +103,10 @@ def uniform(
     _refuse_shape("uniform", low, high)
     sizes, kind = shape_of(shape), _kind(dtype)
     key = next_key(sizes, kind, generator=generator)
-    unit = lifting.wrap(ops.uniform(key, shape=sizes, dtype=kind))
-    if lifting.is_scalar(low) and lifting.is_scalar(high) and (low, high) == (0, 1):
+    unit = wrap(ops.uniform(key, shape=sizes, dtype=kind))
+    if scalars.is_scalar(low) and scalars.is_scalar(high) and (low, high) == (0, 1):
         return unit
-    start, stop = (lifting.wrap(lifting.cast(lifting.value_of(bound, kind), kind)) for bound in (low, high))
+    start, stop = (wrap(lifting.cast(lifting.value_of(bound, kind), kind)) for bound in (low, high))
     scaled = unit * (stop - start) + start
     return where(scaled < stop, scaled, start)  # what rounds up to the end goes to the start
 
@@ -124,22 +124,22 @@ def normal(
     _refuse_shape("normal", mean, std)
     sizes, kind = shape_of(shape), _kind(dtype)
     key = next_key(sizes, kind, normal=True, generator=generator)
-    unit = lifting.wrap(ops.normal(key, shape=sizes, dtype=kind))
-    if lifting.is_scalar(mean) and lifting.is_scalar(std) and (mean, std) == (0, 1):
+    unit = wrap(ops.normal(key, shape=sizes, dtype=kind))
+    if scalars.is_scalar(mean) and scalars.is_scalar(std) and (mean, std) == (0, 1):
         return unit
     return (unit * std + mean).astype(kind)  # type: ignore[no-any-return]
 
 
 def randint(low: int, high: int, shape: Any = (), *, dtype: Any = None, generator: Generator | None = None) -> Tensor:
     """Integers in [low, high), int64 unless ``dtype`` is given; the span is at most 2**32."""
-    low, high = lifting.python_int(low), lifting.python_int(high)
+    low, high = scalars.python_int(low), scalars.python_int(high)
     if not 0 < high - low <= 2**32:
         raise JitgraphError(f"randint: [{low}, {high}) is empty or spans more than 2**32 numbers")
     sizes, kind = shape_of(shape), dtypes.int64 if dtype is None else dtypes.canonical(dtype)
     for bound in (low, high - 1):
-        lifting.require_representable(bound, kind)
+        scalars.require_representable(bound, kind)
     bits = ops.random_bits(_current(generator).key(dims.product(sizes)), shape=sizes)
-    wide = lifting.wrap(lifting.cast(bits, dtypes.uint64))
+    wide = wrap(lifting.cast(bits, dtypes.uint64))
     scaled = (wide * (high - low)) >> 32  # Lemire 2019, without the rejection: biased by less than span / 2**32
     return (scaled.astype(dtypes.int64) + low).astype(kind)  # type: ignore[no-any-return]
 
@@ -158,7 +158,7 @@ def permutation(n: Any, *, generator: Generator | None = None) -> Tensor:
     if isinstance(n, Tensor):
         return take(n, permutation(n.shape[0], generator=generator), axis=0)
     words = ops.random_bits(_current(generator).key(dims.product(shape_of(n))), shape=shape_of(n))
-    return argsort(lifting.wrap(words))
+    return argsort(wrap(words))
 
 
 def __getattr__(name: str) -> Any:

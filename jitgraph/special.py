@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from jitgraph import ops
 from jitgraph.dtypes import float32, is_float
-from jitgraph.functions.elementwise import (
-    erf,
-    exp2,
-    expm1,
-    log,
-    log1p,
-    logaddexp,
-    where,
-)
-from jitgraph.functions.elementwise import sigmoid as expit
-from jitgraph.functions.reductions import log_softmax, logsumexp, softmax
-from jitgraph.lifting import TensorLike, cast, elementwise, value_of, wrap
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, elementwise, wrap
+from jitgraph.tensor.functions.elementwise import erf, exp2, expm1, log, log1p, logaddexp, where
+from jitgraph.tensor.functions.elementwise import sigmoid as expit
+from jitgraph.tensor.functions.reductions import log_softmax, logsumexp, softmax
+from jitgraph.tensor.lifting import TensorLike, cast, value_of
 
 __all__ = [
     "digamma",

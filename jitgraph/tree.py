@@ -9,10 +9,10 @@ from __future__ import annotations
 import dataclasses
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from jitgraph.errors import JitgraphError
-from jitgraph.records import dataclass
+from jitgraph.records import NamedTuple, dataclass
 
 __all__ = ["TreeDef", "flatten", "flatten_with_paths", "map_leaves", "register", "register_leaf"]
 

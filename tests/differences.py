@@ -16,7 +16,6 @@ from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.verifier import verify
 from jitgraph.passes.activity import carries_gradient
 from jitgraph.passes.autodiff import backward
-from jitgraph.passes.split import splice
 
 Array = NDArray[Any]
 STEP = 1e-5
@@ -31,7 +30,7 @@ def derivative(graph: Graph, order: int) -> tuple[Graph, Graph]:
     builder = GraphBuilder(graph.constraints)
     inputs = [builder.input(value.type) for value in graph.inputs]
     wrt = [value for value in inputs if carries_gradient(value.type)]
-    outputs = [value for value in splice(builder, graph, inputs) if carries_gradient(value.type)]
+    outputs = [value for value in builder.inline(graph, inputs) if carries_gradient(value.type)]
     for _ in range(order - 1):
         cotangents = [builder.input(value.type) for value in outputs]
         outputs = list(backward(builder, outputs, cotangents, wrt))

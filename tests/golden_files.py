@@ -1,15 +1,19 @@
-"""Golden files: graph text in, graph text out.
+"""Golden files: the text of a graph or kernel in, the text of what becomes of it out.
 
-A file holds cases between lines of ``===``. A case: a line ``# RUN: cse,dce`` (``# RUN: fastmath simplify`` allows fast
-math; without a RUN line that of the case before holds), a graph, a line ``---``, the graph that the passes must give. A
-case without ``---`` must be refused: a comment ``# error: words`` stands on the guilty line, and the message must hold
-the words. A line ``# run: f([1, 2], 3) == [4, 5]`` runs both graphs on arguments of the inputs' dtypes.
+A file of ``tests/golden`` holds cases between lines of ``===``. A case: a line ``# RUN: cse,dce`` (steps of
+``golden_steps.py``, before them options such as ``fastmath`` or ``wrt=0,2``; without a RUN line that of the case before
+holds), a graph, a line ``---``, what the last step must give. A case without ``---`` must be refused: a comment
+``# error: words`` stands on the guilty line, and the message must hold the words. A line
+``# run: f([1, 2], 3) == [4, 5]`` runs both graphs on arguments of the inputs' dtypes. Files ``*.kernel`` hold kernels,
+for the steps of ``golden_kernels.py``.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +22,9 @@ import numpy as np
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.parser import parse
-from jitgraph.ir.target import Target
-from jitgraph.ir.verifier import verify
-from jitgraph.opt import named_passes
-from jitgraph.passes.pipeline import run
+from jitgraph.ir.printer import print_graph
 
 FOLDER = Path(__file__).parent / "golden"
-TARGET = Target.named("x86-64-v3")
 
 
 @dataclass(frozen=True)
@@ -33,23 +33,33 @@ class Case:
 
     file: Path
     line: int
-    passes: str
+    command: str
     text: str
     expected: str | None
 
     @property
     def name(self) -> str:
-        match = re.search(r"graph @(\w+)", self.text)
+        match = re.search(r"(?:graph|kernel) @(\w+)", self.text)
         return match[1] if match else f"line{self.line}"
+
+    @property
+    def steps(self) -> list[str]:
+        words = self.command.split()
+        return words[-1].split(",") if words else []
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The words before the steps, ``key=value`` or ``key``."""
+        return {key: value for key, _, value in (word.partition("=") for word in self.command.split()[:-1])}
 
     def graph(self, text: str | None = None) -> Graph:
         # blank lines before the text keep the numbers of its lines in the file
         return parse("\n" * (self.line - 1) + (self.text if text is None else text), file=str(self.file))
 
-    def optimized(self, graph: Graph) -> Graph:
-        words = self.passes.split()
-        target = replace(TARGET, fastmath="fastmath" in words)
-        return run(graph, target, named_passes(words[-1] if words else ""), verify=True)
+    @property
+    def kernel(self) -> str:
+        """The text of a kernel, which knows no comments."""
+        return re.sub(r"[ \t]*#.*", "", self.text)
 
     def errors(self) -> list[tuple[int, str]]:
         lines = enumerate(self.text.split("\n"), self.line)
@@ -63,20 +73,51 @@ class Case:
             found.append(tuple(list(eval(f"({text},)", values)) for text in (arguments, results)))
         return found  # type: ignore[return-value]
 
+    def require(self, text: str) -> None:
+        """AssertionError, with a diff and the way out, where ``text`` is not what the file expects."""
+        assert self.expected is not None
+        wanted, found = self.expected.strip("\n").split("\n"), text.strip("\n").split("\n")
+        place = f"{self.file.name}:{self.line} @{self.name}"
+        diff = "\n".join(difflib.unified_diff(wanted, found, f"expected by {place}", "found", lineterm="", n=2))
+        hint = "hint: if the new text is right, `python -m pytest tests/test_golden.py --bless` writes it to the file"
+        assert wanted == found, f"{place} gives another text under {self.command!r}\n{diff}\n{hint}"
 
-def cases(pattern: str = "*.jgir") -> list[Case]:
+
+Options = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a step gives: graphs or lines, and the check that they mean what the graph before them means."""
+
+    graphs: tuple[Graph, ...]
+    check: Callable[[], None]
+    lines: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        blocks = ["\n".join(self.lines)] if self.lines else []
+        return "\n\n".join([*blocks, *(print_graph(graph, locations=False) for graph in self.graphs)])
+
+
+def numbers_in(options: Options, key: str) -> list[int] | None:
+    """The numbers of an option such as ``wrt=0,2``."""
+    return [int(word) for word in options[key].split(",")] if key in options else None
+
+
+def cases(pattern: str = "*") -> list[Case]:
     """Every case in the golden files whose names match."""
     return [case for file in sorted(FOLDER.glob(pattern)) for case in _read(file)]
 
 
 def _read(file: Path) -> list[Case]:
     found = []
-    passes, line = "", 1
+    command, line = "", 1
     for block in re.split(r"^===\n", file.read_text(), flags=re.MULTILINE):
         if match := re.search(r"^# RUN: (.*)$", block, flags=re.MULTILINE):
-            passes = match[1].strip()
+            command = match[1].strip()
         text, separator, expected = block.partition("\n---\n")
-        found.append(Case(file, line, passes, text, expected if separator else None))
+        found.append(Case(file, line, command, text, expected if separator else None))
         line += block.count("\n") + 1
     return found
 
@@ -95,6 +136,3 @@ def check_run(graph: Graph, arguments: list[Any], results: list[Any]) -> None:
     """Run a graph and compare every output."""
     for found, wanted, value in zip(interpret(graph, arrays(graph, arguments)), results, graph.outputs, strict=True):
         np.testing.assert_array_equal(found, np.array(wanted, value.dtype), strict=False)
-
-
-__all__ = ["FOLDER", "TARGET", "Case", "arrays", "cases", "check_run", "verify", "write"]

@@ -47,7 +47,7 @@ def label(case: tuple[str, dtypes.DType]) -> str:
     return f"{case[0]}-{dtypes.SHORT_NAMES[case[1]]}"
 
 
-def graph_of(op: Op, samples: Sequence[Sample]) -> Case:
+def case_of(op: Op, samples: Sequence[Sample]) -> Case:
     """One graph in which every sample is a node, and all of their outputs are outputs."""
     builder = GraphBuilder()
     arguments: list[Any] = []
@@ -64,7 +64,7 @@ def graph_of(op: Op, samples: Sequence[Sample]) -> Case:
 def samples_of(name: str, dtype: dtypes.DType) -> Case:
     op = OPS[name]
     assert op.samples is not None
-    return graph_of(op, op.samples(dtype))
+    return case_of(op, op.samples(dtype))
 
 
 def samples_by_names(name: str, dtype: dtypes.DType) -> Case:

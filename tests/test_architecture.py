@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from jitgraph import ops
 from jitgraph.ir.op import Op
 from jitgraph.standalone.python_text import PARTS
 from tests import ROOT
+from tests.processes import FORKS, in_child
 
 PACKAGE = ROOT / "jitgraph"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -29,7 +29,7 @@ FLOORS: list[tuple[int, str]] = [  # the first pattern that fits a module's name
     (6, r"compiler|compilation|code_cache|graph_signature|artifact"),
     (
         7,
-        r"tensor|eager(_kernels)?|lifting|weak_ints|comparing|indexing|functions(\..*)?|autograd(\..*)?|tracing(\..*)?"
+        r"eager(\..*)?|tensor(\..*)?|autograd(\..*)?|tracing(\..*)?"
         r"|saved(\..*)?|opt|debug",
     ),
     (8, r"cache|nn(\..*)?|optim(\..*)?|data(\..*)?|random|special|amp"),
@@ -76,13 +76,19 @@ def imports(path: Path) -> list[tuple[int, str]]:
     return found
 
 
+def test_imports_are_seen() -> None:
+    """In functions too, of modules and of names in them, but not those for type checkers."""
+    found = {imported for _, imported in imports(PACKAGE / "passes" / "partition.py")}
+    assert {"networkx", "jitgraph.ir.dims", "jitgraph.runtime.forks", "collections.abc"} <= found
+    assert "jitgraph.passes.reverse" not in {name for _, name in imports(PACKAGE / "passes" / "control_gradients.py")}
+
+
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    """Of what modules import when they are loaded; functions may import what needs their own module."""
+    """Imports in functions count too: they are for what is heavy, and change nothing of the order of modules."""
     graph: networkx.DiGraph[str] = networkx.DiGraph()
     names = {f"jitgraph.{module_name(path)}".removesuffix(".__init__"): path for path in SOURCES}
     for name, path in names.items():
-        outside = {node.lineno for node in ast.parse(path.read_text()).body if hasattr(node, "lineno")}
-        graph.add_edges_from((name, found) for line, found in imports(path) if line in outside and found in names)
+        graph.add_edges_from((name, found) for _, found in imports(path) if found in names and found != name)
     circles = [sorted(circle) for circle in networkx.strongly_connected_components(graph) if len(circle) > 1]
     assert not circles
 
@@ -112,6 +118,26 @@ def test_rooms_of_codegen(room: str) -> None:
                 assert other == room or other in ROOMS[room] or meets, f"{path}:{line} imports {imported}"
 
 
+ROOMS_OF_FLOOR_7 = ("eager", "tensor", "autograd", "tracing", "saved", "debug", "opt")
+"""Each imports those before it alone; docs/architecture.md says what they are."""
+
+
+@pytest.mark.parametrize("room", ROOMS_OF_FLOOR_7)
+def test_rooms_of_floor_7(room: str) -> None:
+    before = ROOMS_OF_FLOOR_7[: ROOMS_OF_FLOOR_7.index(room) + 1]
+    own = [path for path in SOURCES if module_name(path).partition(".")[0] == room]
+    assert own
+    for path in own:
+        for line, imported in imports(path):
+            if imported.startswith("jitgraph.") and floor_of(imported.removeprefix("jitgraph.")) == 7:
+                assert imported.split(".")[1] in before, f"{path}:{line} imports {imported}"
+
+
+def test_each_module_of_floor_7_stands_in_a_room() -> None:
+    found = {module_name(path).partition(".")[0] for path in SOURCES if floor_of(module_name(path)) == 7}
+    assert found == set(ROOMS_OF_FLOOR_7)
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=module_name)
 def test_heavy_libraries_stay_where_they_belong(path: Path) -> None:
     for line, imported in imports(path):
@@ -137,15 +163,14 @@ def test_the_order_of_the_loader_has_all_of_its_parts() -> None:
 
 
 def test_reference_counts_are_asked_in_one_place() -> None:
-    """Those of memory in ``runtime/buffer.py``; ``tensor.py`` asks whether a handle has a name."""
+    """Those of memory in ``runtime/buffer.py``; ``tensor/tensor.py`` asks whether a handle has a name."""
     found = {module_name(path) for path in SOURCES if "getrefcount" in path.read_text()}
-    assert found == {"runtime.buffer", "tensor"}
+    assert found == {"runtime.buffer", "tensor.tensor"}
 
 
 def modules_after(statement: str) -> set[str]:
     code = f"import sys\n{statement}\nprint(' '.join(sys.modules))"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return set(out.stdout.split())
+    return set(in_child(code).split())
 
 
 OPS_BY_NAME = {  # how often a file above ops/ compares with names of ops; docs/architecture.md says why
@@ -153,7 +178,7 @@ OPS_BY_NAME = {  # how often a file above ops/ compares with names of ops; docs/
     "passes.fold": 2,
     "passes.rewriter": 1,
     "tracing.record.recorder": 1,
-    "weak_ints": 4,
+    "tensor.weak_ints": 4,
 }
 OP_NAMES = re.compile(r"(\w+\.)*op\.name|op_name")
 
@@ -224,8 +249,7 @@ def test_any_module_can_be_imported_first() -> None:
         "        os._exit(0)\n"
         "    assert os.waitstatus_to_exitcode(os.wait()[1]) == 0, name\n"
     )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert out.returncode == 0, out.stderr
+    in_child(code, *FORKS)
 
 
 def test_eager_calls_need_no_compiler() -> None:
@@ -322,9 +346,14 @@ def test_operating_systems_are_asked_in_one_place() -> None:
                 assert not node.value.startswith("/proc"), f"{path}:{node.lineno} reads {node.value}"
 
 
+LONGEST = 440
+
+
 def test_files_are_small() -> None:
-    lengths = sorted(len(path.read_text().splitlines()) for path in SOURCES)
-    assert lengths[len(lengths) // 2] <= 200
+    lengths = {path.relative_to(PACKAGE).as_posix(): len(path.read_text().splitlines()) for path in SOURCES}
+    assert sorted(lengths.values())[len(lengths) // 2] <= 200
+    longer = {name: length for name, length in lengths.items() if length > LONGEST}
+    assert not longer, f"put a part of each into a file of its own: {longer}"
     forbidden = {"utils.py", "helpers.py", "common.py", "misc.py"}
     assert not [path for path in SOURCES if path.name in forbidden]
 

@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from tests import ROOT
+from tests.processes import FORKS, in_child
 
 NAMES = sorted(path.stem for path in (ROOT / "bench").glob("*.py") if not path.stem.startswith("__"))
 PEERS = ("torch", "jax", "onnxruntime")
@@ -44,8 +45,7 @@ def import_each(names: list[str]) -> None:
         "        os._exit(0)\n"
         "    assert os.waitstatus_to_exitcode(os.wait()[1]) == 0, name\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    in_child(code, *FORKS)
 
 
 @pytest.mark.parametrize("name", ["no_such_measurement"])

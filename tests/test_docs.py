@@ -48,19 +48,37 @@ def test_the_tour_is_short_and_in_order() -> None:
 DOCUMENTS = [p.relative_to(ROOT).as_posix() for folder in (ROOT, ROOT / "docs") for p in sorted(folder.glob("*.md"))]
 
 
+def files_in(text: str) -> list[str]:
+    return re.findall(r"`((?:jitgraph|tests|bench|docs|examples)/[\w./]+\.\w+)`", text)
+
+
+def links_in(text: str) -> list[str]:
+    return re.findall(r"\]\((?!https?:)([^)#]+)\)", text)
+
+
+def targets_in(text: str) -> list[str]:
+    return re.findall(r"(?:`|^ {4})make ([\w-]+)", text, re.MULTILINE)
+
+
+def test_names_in_documents_are_found() -> None:
+    texts = [(ROOT / document).read_text() for document in DOCUMENTS]
+    for found, least in ((files_in, 50), (links_in, 10), (targets_in, 5)):
+        assert sum(len(found(text)) for text in texts) >= least, found.__name__
+
+
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_files_named_in_documents_exist(document: str) -> None:
     path = ROOT / document
-    for name in re.findall(r"`((?:jitgraph|tests|bench|docs|examples)/[\w./]+\.\w+)`", path.read_text()):
+    for name in files_in(path.read_text()):
         assert (ROOT / name).exists(), f"{document} names {name}"
-    for name in re.findall(r"\]\((?!https?:)([^)#]+)\)", path.read_text()):
+    for name in links_in(path.read_text()):
         assert (path.parent / name).exists(), f"{document} points to {name}"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_targets_of_make_in_documents_exist(document: str) -> None:
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    for name in re.findall(r"(?:`|^ {4})make ([\w-]+)", (ROOT / document).read_text(), re.MULTILINE):
+    for name in targets_in((ROOT / document).read_text()):
         assert name in targets, f"{document} names make {name}"
 
 

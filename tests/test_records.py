@@ -1,16 +1,18 @@
-"""The dataclass decorator of the package gives what the standard library's gives."""
+"""Data classes and named tuples of the package are what the standard library's are."""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
 import pickle
+import typing
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from jitgraph import records
+from jitgraph.tracing.plan import Input
 
 DECORATORS = pytest.mark.parametrize("dataclass", [dataclasses.dataclass, records.dataclass])
 
@@ -111,3 +113,59 @@ def test_a_subclass_calls_the_constructor_of_its_base() -> None:
             super().__init__(5)
 
     assert (Derived().x, Derived().x, Base(3).x) == (5, 5, 3)
+
+
+def named_tuples(base: Any) -> list[Any]:
+    """The same class of tuples over this base, made twice, and one of a single field."""
+
+    class Point(base):  # type: ignore[misc]
+        """A place."""
+
+        x: int
+        y: int = 2
+        name: str = "here"
+
+        @property
+        def total(self) -> int:
+            return self.x + self.y
+
+    class Alone(base):  # type: ignore[misc]
+        only: list[int]
+
+    return [Point, Alone]
+
+
+def test_named_tuples_are_those_of_the_standard_library() -> None:
+    for made, known in zip(named_tuples(records.NamedTuple), named_tuples(typing.NamedTuple), strict=True):
+        for name in ("_fields", "_field_defaults", "__match_args__", "__slots__", "__mro__", "__doc__", "__module__"):
+            if name == "__mro__":
+                assert made.__mro__[1:] == known.__mro__[1:]
+            elif made.__name__ == "Point" or name != "__doc__":
+                assert getattr(made, name) == getattr(known, name)
+    own, theirs = (named_tuples(base)[0] for base in (records.NamedTuple, typing.NamedTuple))
+    for args, keywords in (((1,), {}), ((1, 3), {"name": "a"}), ((), {"y": 5, "x": 4}), ((1, 2, "b"), {})):
+        a, b = own(*args, **keywords), theirs(*args, **keywords)
+        assert a == b == tuple(a) and repr(a) == repr(b) and hash(a) == hash(b)
+        assert (a.x, a.y, a.name, a.total) == (b.x, b.y, b.name, b.total)
+        assert a._asdict() == b._asdict() and a._replace(y=9) == b._replace(y=9) and type(a._replace(y=9)) is own
+    match own(7):
+        case (x, 2, "here"):
+            assert x == 7
+    for wrong in (lambda c: c(), lambda c: c(1, 2, "a", 3), lambda c: c(1, z=2), lambda c: c(1, x=2)):
+        for kind in (own, theirs):
+            with pytest.raises(TypeError):
+                wrong(kind)
+    for kind in (own, theirs):
+        with pytest.raises(ValueError, match="z"):
+            kind(1)._replace(z=1)
+        with pytest.raises(TypeError):
+            kind._make([1])
+        with pytest.raises(AttributeError):
+            kind(1).x = 2
+        with pytest.raises(AttributeError):
+            kind(1).other = 2
+
+
+def test_a_named_tuple_of_the_package_is_pickled() -> None:
+    made = Input("handle", 3)
+    assert pickle.loads(pickle.dumps(made)) == made and type(copy.deepcopy(made)) is Input

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jitgraph.errors import JitgraphError, ShapeError
+from jitgraph.eager import tape
+from jitgraph.errors import JitgraphError
 from jitgraph.ir import context
 from jitgraph.migration_hints import PLANNED_AUTOGRAD, advice
-
-if TYPE_CHECKING:
-    from jitgraph.lifting import TensorLike
-    from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, TensorLike, wrap
+from jitgraph.tensor.gradients import cotangent
 
 __all__ = ["backward", "detect_anomaly", "enable_grad", "grad", "no_grad", "set_grad_enabled"]
 
@@ -51,32 +50,7 @@ def backward(
 
     ``tensor`` has one element unless ``gradient`` (its cotangent, of its shape and dtype) is given.
     """
-    from jitgraph import lifting
-    from jitgraph.autograd import tape
-
-    if not tensor.requires_grad:
-        raise JitgraphError("backward() of a tensor that depends on nothing with requires_grad=True")
-    trace = context.current().trace
-    if trace is not None:
-        given = None if gradient is None else lifting.wrap(lifting.value_of(gradient))
-        trace.backward(tensor, given, retain_graph=retain_graph or create_graph)
-        return
-    found = tape.sweep(
-        [tensor.value],
-        [_cotangent(tensor, gradient)],
-        targets=None,
-        create_graph=create_graph,
-        retain_graph=retain_graph,
-    )
-    for record, value in found.items():
-        handle = record.handle()
-        if handle is None:
-            continue
-        fresh = lifting.wrap(value)
-        if handle._grad is not None:
-            with context.using(grad_enabled=create_graph):
-                fresh = handle._grad + fresh
-        handle._grad = fresh
+    tensor.backward(gradient, retain_graph=retain_graph, create_graph=create_graph)
 
 
 def grad(
@@ -92,10 +66,6 @@ def grad(
 
     Leaves ``.grad`` alone. An input on which nothing depends is an error, or None under ``allow_unused``.
     """
-    from jitgraph import lifting
-    from jitgraph.autograd import tape
-    from jitgraph.tensor import Tensor
-
     ys = [outputs] if isinstance(outputs, Tensor) else list(outputs)
     xs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     given = [grad_outputs] if isinstance(grad_outputs, Tensor) else list(grad_outputs or [None] * len(ys))
@@ -111,7 +81,7 @@ def grad(
     targets = [x.value for x in xs]
     found = tape.sweep(
         [y.value for y in ys],
-        [_cotangent(y, weight) for y, weight in zip(ys, given, strict=True)],
+        [cotangent(y, weight) for y, weight in zip(ys, given, strict=True)],
         targets=targets,
         create_graph=create_graph,
         retain_graph=keep,
@@ -121,24 +91,8 @@ def grad(
         value = found.get((target.record, target.output))
         if value is None and not allow_unused:
             raise JitgraphError(f"outputs do not depend on input {number}\n  hint: pass allow_unused=True to get None")
-        results.append(None if value is None else lifting.wrap(value))
+        results.append(None if value is None else wrap(value))
     return tuple(results)
-
-
-def _cotangent(tensor: Tensor, gradient: TensorLike | None) -> Any:
-    from jitgraph import lifting
-
-    if gradient is None:
-        if tensor.size != 1:
-            raise ShapeError(
-                f"a gradient without a cotangent needs a scalar; the shape is {tuple(tensor.shape)}",
-                hint="reduce first (loss.mean()) or pass gradient=",
-            )
-        return lifting.constant(1.0, tensor.dtype, tensor.shape)
-    value = lifting.value_of(gradient, tensor.dtype)
-    if tuple(value.type.shape) != tuple(tensor.shape) or value.type.dtype != tensor.dtype:
-        raise ShapeError(f"the cotangent is {value.type}, the tensor {tensor.value.type}")
-    return value
 
 
 def __getattr__(name: str) -> Any:

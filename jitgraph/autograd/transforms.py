@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jitgraph import dtypes, lifting, ops, tree
+from jitgraph import dtypes, ops, tree
 from jitgraph.autograd import enable_grad
 from jitgraph.autograd import grad as tensor_grad
-from jitgraph.autograd.tape import LeafRecord, Record
-from jitgraph.eager import EagerValue
+from jitgraph.eager.tape import LeafRecord, Record
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor.functions.manipulation import reshape, stack
 
 Argnums = int | tuple[int, ...]
 
@@ -43,7 +44,7 @@ def _variable(leaf: Any) -> Tensor:
     value = lifting.value_of(leaf)
     if not dtypes.is_float(value.type.dtype):
         raise DTypeError(f"only floats have gradients, not {value.type.dtype.name}", hint="x.astype(jg.float32)")
-    fresh = lifting.wrap(ops.reshape(value, shape=value.type.shape))
+    fresh = wrap(ops.reshape(value, shape=value.type.shape))
     return fresh if fresh.requires_grad else fresh.requires_grad_()
 
 
@@ -51,12 +52,12 @@ def _own(gradient: Tensor | None, variable: Tensor, variables: list[Tensor]) -> 
     """The gradient, zeros where there is none; detached unless it depends on something besides ``variables``."""
     if gradient is None:
         shape = variable.value.type.shape
-        return lifting.wrap(lifting.constant(0.0, variable.dtype, shape))
+        return wrap(lifting.constant(0.0, variable.dtype, shape))
     value = gradient.value
     if isinstance(value, EagerValue) and value.record is not None:
         own = {v.value.record for v in variables}
         if not _reaches_leaf(value.record, own):
-            return lifting.wrap(EagerValue(value.array))
+            return wrap(EagerValue(value.array))
     return gradient
 
 
@@ -153,7 +154,7 @@ def vjp(function: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], 
 
 
 def _tensor(x: Any) -> Tensor:
-    return x if isinstance(x, Tensor) else lifting.wrap(lifting.value_of(x))
+    return x if isinstance(x, Tensor) else wrap(lifting.value_of(x))
 
 
 def jvp(function: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, Any]:
@@ -167,7 +168,7 @@ def jvp(function: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any,
         fresh, variables, _ = _variables(xs, tuple(range(len(xs))))
         result = function(*fresh)
         outputs, shape = tree.flatten(result)
-        dummies = [_variable(lifting.wrap(lifting.constant(0.0, y.dtype, y.value.type.shape))) for y in outputs]
+        dummies = [_variable(wrap(lifting.constant(0.0, y.dtype, y.value.type.shape))) for y in outputs]
         live = [(y, u) for y, u in zip(outputs, dummies, strict=True) if y.requires_grad]
         directions = [_tensor(leaf) for v in vs for leaf in tree.flatten(v)[0]]
         if len(directions) != len(variables):
@@ -194,8 +195,6 @@ def jacobian(function: Callable[..., Any], argnums: int = 0) -> Callable[..., Te
     """A function that returns d result / d argument, of shape ``result.shape + argument.shape``, row by row."""
 
     def differentiated(*args: Any) -> Tensor:
-        from jitgraph.functions.manipulation import reshape, stack
-
         with enable_grad():
             fresh, variables, _ = _variables(args, argnums)
             result = function(*fresh)
@@ -204,14 +203,14 @@ def jacobian(function: Callable[..., Any], argnums: int = 0) -> Callable[..., Te
             rows = [_pullback([entry], [None], variables)[0] for entry in _entries(result)]
         shape = (*result.shape, *variables[0].shape)
         if not rows:
-            return lifting.wrap(lifting.constant(0.0, result.dtype, shape))
+            return wrap(lifting.constant(0.0, result.dtype, shape))
         return reshape(stack(rows), shape)
 
     return differentiated
 
 
 def _entries(result: Tensor) -> list[Tensor]:
-    flat = lifting.wrap(ops.reshape(result.value, shape=(result.value.type.size,)))
+    flat = wrap(ops.reshape(result.value, shape=(result.value.type.size,)))
     return [flat[i] for i in range(int(flat.shape[0]))]
 
 

@@ -41,6 +41,8 @@ class Backend(Protocol):
     """Code for one kind of target. Its methods keep no state between calls, so that threads may share it."""
 
     name: str
+    alignment: int
+    """Of temporaries in the arena, in bytes."""
 
     def schedule(self, graph: Graph, target: Target) -> Schedule:
         """The schedule of a fused graph without gradients: kernels and steps, no code. UnsupportedOp where an op has

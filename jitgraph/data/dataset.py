@@ -9,10 +9,10 @@ import numpy as np
 
 from jitgraph import random
 from jitgraph.errors import JitgraphError
-from jitgraph.functions.creation import asarray
-from jitgraph.functions.manipulation import stack
-from jitgraph.lifting import is_scalar, leaf_types, require_plain_in
 from jitgraph.tensor import Tensor
+from jitgraph.tensor.functions.creation import asarray
+from jitgraph.tensor.functions.manipulation import stack
+from jitgraph.tensor.scalars import is_scalar, leaf_types, require_plain_in
 
 
 class Dataset:

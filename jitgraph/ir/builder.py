@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jitgraph.ir import context
 from jitgraph.ir.constraints import Constraints, SizeConstraint
 from jitgraph.ir.graph import Attrs, Graph, Node, Value
+from jitgraph.ir.running import run_graph
 from jitgraph.ir.types import Type
 from jitgraph.location import Location
 
@@ -42,6 +43,17 @@ class GraphBuilder:
         outputs = tuple(Value(type) for type in types)
         self.nodes.append(Node(op, tuple(inputs), dict(attrs), outputs, tuple(regions), self.location))
         return outputs
+
+    def copy(self, node: Node, inputs: Sequence[Value]) -> tuple[Value, ...]:
+        """Append ``node`` over other operands and return its outputs, values of their own; its location is kept."""
+        outputs = tuple(Value(value.type, value.hint) for value in node.outputs)
+        location = node.location or self.location
+        self.nodes.append(Node(node.op, tuple(inputs), node.attrs, outputs, node.regions, location))
+        return outputs
+
+    def inline(self, graph: Graph, operands: Sequence[Value]) -> tuple[Value, ...]:
+        """Append copies of the nodes of ``graph`` for these operands and return what its outputs became."""
+        return tuple(run_graph(graph, operands, self.copy))
 
     def graph(self, outputs: Sequence[Value], name: str = "graph") -> Graph:
         """The graph recorded so far with these outputs."""

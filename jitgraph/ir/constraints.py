@@ -10,6 +10,8 @@ from typing import Literal
 
 from jitgraph.errors import GraphError, ShapeError
 from jitgraph.ir import dims
+from jitgraph.ir.dim_identities import factors, is_quotient, simplest_zero, without_multiples, without_quotients
+from jitgraph.ir.dim_parser import parse_dim
 from jitgraph.ir.dims import Atom, Dim, DimLike, Mod
 from jitgraph.records import dataclass
 
@@ -33,7 +35,7 @@ class SizeConstraint:
         for relation in ("==", ">="):
             left, found, right = text.partition(relation)
             if found:
-                return SizeConstraint(dims.parse_dim(left), relation, dims.parse_dim(right))
+                return SizeConstraint(parse_dim(left), relation, parse_dim(right))
         raise GraphError(f"{text!r} is not a constraint; expected 'a == b' or 'a >= b'")
 
     def holds(self, sizes: dict[str, int]) -> bool:
@@ -45,7 +47,7 @@ class SizeConstraint:
 def _bare(dim: DimLike) -> str:
     """A size as text, without the parentheses around a quotient or remainder that stands alone."""
     text = str(dim)
-    return text[1:-1] if isinstance(dim, Dim) and dims.is_quotient(dim) else text
+    return text[1:-1] if isinstance(dim, Dim) and is_quotient(dim) else text
 
 
 class Constraints:
@@ -70,7 +72,7 @@ class Constraints:
         if constraint.relation != "==":
             return
         left, right = self.reduce(constraint.left), self.reduce(constraint.right)
-        difference = dims.without_quotients(left - right)
+        difference = without_quotients(left - right)
         if isinstance(difference, Dim) and len(difference.terms) == 1 and not difference.as_name:
             self._zeros.append(difference)
             return
@@ -87,14 +89,14 @@ class Constraints:
         known = dims.substitute(dim, self._values) if self._values and isinstance(dim, Dim) else dim
         if not self._zeros or isinstance(known, int):
             return known
-        exact = dims.without_quotients(known)
-        left = dims.without_multiples(exact, self._zeros)
+        exact = without_quotients(known)
+        left = without_multiples(exact, self._zeros)
         return known if left == exact else left
 
     def difference(self, left: DimLike, right: DimLike) -> DimLike:
         """``left - right`` by what is known, with remainders in place of ``q * (p // q)``."""
-        found = dims.without_quotients(self.reduce(left) - self.reduce(right))
-        return dims.without_multiples(found, self._zeros)
+        found = without_quotients(self.reduce(left) - self.reduce(right))
+        return without_multiples(found, self._zeros)
 
     def same(self, left: DimLike, right: DimLike) -> bool:
         """Whether two sizes are equal: decided where possible, else assumed and recorded as a constraint."""
@@ -108,7 +110,7 @@ class Constraints:
         if self._frozen:
             return False
         if len(difference.terms) == 1:
-            left, right = dims.simplest_zero(difference), 0
+            left, right = simplest_zero(difference), 0
         self._note(SizeConstraint(left, "==", right))
         return True
 
@@ -127,7 +129,7 @@ class Constraints:
         if self._is_natural(difference, {}):
             return True
         product = difference + 1
-        if bound == 1 and isinstance(product, Dim) and not product.as_name and (names := dims.factors(product)):
+        if bound == 1 and isinstance(product, Dim) and not product.as_name and (names := factors(product)):
             return all(Constraints.at_least(self, Dim.name(name), 1) for name in names)  # positive where each is
         constraint = SizeConstraint(left, ">=", bound)
         if constraint in self._list:

@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from jitgraph.errors import JitgraphError
 from jitgraph.ir.constraints import Constraints
 from jitgraph.records import dataclass
 
@@ -31,6 +32,17 @@ class Emitter(Protocol):
         ...
 
 
+class _NoEmitter:
+    """Who applies ops before anybody can."""
+
+    def emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
+        """JitgraphError."""
+        raise JitgraphError(
+            f"nobody is here to apply {op.name}\n"
+            "  hint: import jitgraph.tensor, or give an emitter: with context.using(emitter=GraphBuilder()): ..."
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """The state of the surroundings: who applies ops, what is assumed of sizes, gradient and anomaly modes.
@@ -39,7 +51,7 @@ class Context:
     handle of the random state where a program set its own. ``sweeping``: a tape is being walked backward just now.
     """
 
-    emitter: Emitter | None = None
+    emitter: Emitter = _NoEmitter()
     constraints: Constraints | None = None
     trace: Any = None
     grad_enabled: bool = True
@@ -55,14 +67,22 @@ class Context:
         return (self.grad_enabled, self.anomaly, self.autocast, self.device, id(self.random) if self.random else None)
 
 
-_DEFAULT: Final = Context()
-_current: ContextVar[Context] = ContextVar("jitgraph_context", default=_DEFAULT)
-_EAGER: Final[list[Emitter]] = []
+_outermost = Context()
+_current: Final[ContextVar[Context]] = ContextVar("jitgraph_context")
+
+
+def begin(context: Context) -> None:
+    """Make ``context`` the one of every thread and task outside of ``using``.
+
+    Ops stand far below what applies them at once, which says so here where it is defined: ``eager/emitter.py``.
+    """
+    global _outermost
+    _outermost = context
 
 
 def current() -> Context:
     """The context of the running thread or task."""
-    return _current.get()
+    return _current.get(_outermost)
 
 
 class _Changed:
@@ -74,7 +94,7 @@ class _Changed:
         self._changes = changes
 
     def __enter__(self) -> Context:
-        context = _current.get()
+        context = _current.get(_outermost)
         if any(getattr(context, name) is not value for name, value in self._changes.items()):
             context = replace(context, **self._changes)
         self._token = _current.set(context)
@@ -89,16 +109,11 @@ def using(**changes: Any) -> _Changed:
     return _Changed(changes)
 
 
-def register_eager(emitter: Emitter) -> None:
-    """Make ``emitter`` the one that applies ops where no trace or pass does; called once, by ``jitgraph.tensor``."""
-    _EAGER[:] = [emitter]
-
-
 def emitter() -> Emitter:
-    """The emitter in force: the context's own, else the eager one."""
-    return _current.get().emitter or _EAGER[0]
+    """The emitter in force."""
+    return _current.get(_outermost).emitter
 
 
 def constraints() -> Constraints:
     """What may be assumed of sizes just now; outside traces and passes nothing is, and nothing needs to be."""
-    return _current.get().constraints or Constraints(frozen=True)
+    return _current.get(_outermost).constraints or Constraints(frozen=True)

@@ -5,6 +5,7 @@ An op of control flow says by its ``control`` column which of three structures i
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
@@ -59,6 +60,10 @@ class CarriedLoop:
         carries, last = self.carries, self.first_invariant
         return list(operands[:carries]), list(operands[carries:last]), list(operands[last:])
 
+    def results(self, outputs: Sequence[_T]) -> tuple[list[_T], list[_T]]:
+        """What belongs to the carries and the ys, of a list with an entry for each output of the body or the node."""
+        return list(outputs[: self.carries]), list(outputs[self.carries :])
+
     def counts(self, used: Sequence[bool]) -> dict[str, Attr]:
         """The attributes that count operands, where only those flagged are left."""
         carries, xs, _ = self.parts(used)
@@ -76,20 +81,25 @@ def structure_of(node: Node) -> Structure | None:
 
 
 class Machine(Protocol):
-    """What evaluates regions: for arrays the interpreter, for values of a tape what replays a call."""
+    """What evaluates regions: an ``Interpreter``, of arrays or of values that ops are called on."""
 
+    @abstractmethod
     def run(self, graph: Graph, arguments: Sequence[Any]) -> list[Any]:
         """What the graph gives for these arguments."""
 
+    @abstractmethod
     def is_true(self, value: Any) -> bool:
         """What a 0-d bool says."""
 
+    @abstractmethod
     def slice(self, x: Any, i: int) -> Any:
         """``x[i]``."""
 
+    @abstractmethod
     def rows(self, type: Type, length: int) -> Any:
         """A place for ``length`` rows of a value of this type, each put there by ``rows[i] = row``."""
 
+    @abstractmethod
     def stacked(self, rows: Any, type: Type) -> Any:
         """The value of these rows."""
 
@@ -106,12 +116,12 @@ def execute(structure: Structure, machine: Machine, inputs: Sequence[Any], types
             carries = machine.run(structure.body, [*carries, *invariants])
         return carries
     assert isinstance(structure.length, int)
-    kinds = types[structure.carries :]
+    _, kinds = structure.results(types)
     wholes = [machine.rows(type, structure.length) for type in kinds]
     steps = range(structure.length)
     for i in reversed(steps) if structure.reverse else steps:
         results = machine.run(structure.body, [*carries, *(machine.slice(x, i) for x in xs), *invariants])
-        carries = results[: structure.carries]
-        for whole, row in zip(wholes, results[structure.carries :], strict=True):
+        carries, rows = structure.results(results)
+        for whole, row in zip(wholes, rows, strict=True):
             whole[i] = row
     return [*carries, *(machine.stacked(whole, type) for whole, type in zip(wholes, kinds, strict=True))]

@@ -7,22 +7,19 @@ The same algebra serves shapes (names are sizes, each at least 0) and index maps
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from math import gcd
 from typing import Final, TypeAlias
 
 from jitgraph.errors import GraphError
+from jitgraph.ir import polynomial
 from jitgraph.once import cached_property
 
 DimLike: TypeAlias = "int | Dim"
 Atom: TypeAlias = "str | FloorDiv | Mod"
 Monomial: TypeAlias = tuple[Atom, ...]  # sorted by text; a power is a repetition
 
-# Short texts can multiply out to more than any memory holds; no program comes near these limits.
-MAX_PRODUCTS: Final = 10_000  # of terms, in one multiplication
-MAX_DEGREE: Final = 256
 MAX_ATOM_TEXT: Final = 4096  # as long as the loaders take a size
 
 
@@ -71,9 +68,7 @@ class Dim:
 
     @cached_property
     def text(self) -> str:
-        ordered = sorted(self.terms.items(), key=lambda term: (-len(term[0]), _monomial_key(term[0])))
-        parts = [_term_text(monomial, coefficient) for monomial, coefficient in ordered]
-        return parts[0] + "".join(f" - {part[1:]}" if part[0] == "-" else f" + {part}" for part in parts[1:])
+        return polynomial.text_of(self.terms)
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -117,7 +112,7 @@ class Dim:
     __int__ = __index__ = __bool__
 
     def __add__(self, other: DimLike) -> DimLike:
-        return _sum(_terms(self), _terms(other))
+        return of_terms(polynomial.add(self.terms, terms_of(other)))
 
     __radd__ = __add__
 
@@ -131,54 +126,34 @@ class Dim:
         return -self + other
 
     def __mul__(self, other: DimLike) -> DimLike:
-        if len(self.terms) * len(_terms(other)) > MAX_PRODUCTS:
-            raise GraphError(f"the product of two sizes has too many terms ({len(self.terms)} by {len(_terms(other))})")
-        product: dict[Monomial, int] = {}
-        for left, a in self.terms.items():
-            for right, b in _terms(other).items():
-                monomial = tuple(sorted(left + right, key=str)) if left and right else left + right
-                if len(monomial) > MAX_DEGREE:
-                    raise GraphError(f"a size is a product of more than {MAX_DEGREE} sizes")
-                product[monomial] = product.get(monomial, 0) + a * b
-        return _normal(product)
+        return of_terms(polynomial.multiply(self.terms, terms_of(other)))
 
     __rmul__ = __mul__
 
     def __floordiv__(self, other: DimLike) -> DimLike:
-        return _divide(self, other)[0]
+        return divide(self, other)[0]
 
     def __rfloordiv__(self, other: int) -> DimLike:
-        return _divide(other, self)[0]
+        return divide(other, self)[0]
 
     def __mod__(self, other: DimLike) -> DimLike:
-        return _divide(self, other)[1]
+        return divide(self, other)[1]
 
     def __rmod__(self, other: int) -> DimLike:
-        return _divide(other, self)[1]
-
-
-def _monomial_key(monomial: Monomial) -> tuple[str, ...]:
-    return tuple(str(atom) for atom in monomial)
+        return divide(other, self)[1]
 
 
 def _factor_text(dim: DimLike) -> str:
     return str(dim) if isinstance(dim, int) or dim.as_name else f"({dim})"
 
 
-def _term_text(monomial: Monomial, coefficient: int) -> str:
-    if not monomial:
-        return str(coefficient)
-    product = "*".join(str(atom) for atom in monomial)
-    if coefficient == 1:
-        return product
-    return f"-{product}" if coefficient == -1 else f"{coefficient}*{product}"
-
-
-def _terms(dim: DimLike) -> Mapping[Monomial, int]:
+def terms_of(dim: DimLike) -> Mapping[Monomial, int]:
+    """The terms of a dim; of an int, the constant one."""
     return dim.terms if isinstance(dim, Dim) else {(): int(dim)}
 
 
-def _normal(terms: Mapping[Monomial, int]) -> DimLike:
+def of_terms(terms: Mapping[Monomial, int]) -> DimLike:
+    """The dim that is the sum of these terms, some of which may be 0."""
     kept = {monomial: coefficient for monomial, coefficient in terms.items() if coefficient}
     if not kept:
         return 0
@@ -187,14 +162,7 @@ def _normal(terms: Mapping[Monomial, int]) -> DimLike:
     return Dim(kept)
 
 
-def _sum(left: Mapping[Monomial, int], right: Mapping[Monomial, int]) -> DimLike:
-    total = dict(left)
-    for monomial, coefficient in right.items():
-        total[monomial] = total.get(monomial, 0) + coefficient
-    return _normal(total)
-
-
-def _divide(numerator: DimLike, denominator: DimLike) -> tuple[DimLike, DimLike]:
+def divide(numerator: DimLike, denominator: DimLike) -> tuple[DimLike, DimLike]:
     """Floor quotient and remainder. Terms that the denominator divides leave the floor; the rest becomes an atom.
 
     What numerator and denominator have in common is cancelled first: ``6*n // (4*m)`` is the atom ``3*n // (2*m)``.
@@ -205,89 +173,41 @@ def _divide(numerator: DimLike, denominator: DimLike) -> tuple[DimLike, DimLike]
         if isinstance(numerator, int):
             return divmod(numerator, denominator)
         whole = {m: c // denominator for m, c in numerator.terms.items() if c % denominator == 0}
-        rest = _normal({m: c for m, c in numerator.terms.items() if c % denominator})
+        rest = of_terms({m: c for m, c in numerator.terms.items() if c % denominator})
         if isinstance(rest, int):
-            return _normal(whole) + rest // denominator, rest % denominator
+            return of_terms(whole) + rest // denominator, rest % denominator
         if denominator == 1:
             return numerator, 0
-        return _atoms(_normal(whole), rest, denominator)
+        return _atoms(of_terms(whole), rest, denominator)
     if numerator == denominator:
         return 1, 0
     if numerator == 0:
         return 0, 0
-    whole, leftover = _long_division(_terms(numerator), denominator.terms)
-    rest = _normal(leftover)
+    whole, leftover = polynomial.long_division(terms_of(numerator), denominator.terms)
+    rest = of_terms(leftover)
     if rest == 0:
-        return _normal(whole), 0
+        return of_terms(whole), 0
     if len(denominator.terms) > 1:  # a quotient that leaves a rest may have terms of either sign: none is taken out
         return _atoms(0, numerator, denominator)
-    return _atoms(_normal(whole), rest, denominator)
+    return _atoms(of_terms(whole), rest, denominator)
 
 
 def _atoms(whole: DimLike, rest: DimLike, denominator: DimLike) -> tuple[DimLike, DimLike]:
     """``whole`` plus the atom ``rest // denominator``, and the remainder, in lowest terms."""
-    sides = [*_terms(rest).items(), *_terms(denominator).items()]
+    sides = [*terms_of(rest).items(), *terms_of(denominator).items()]
     unit = gcd(*(coefficient for _, coefficient in sides))
-    shared = _shared(monomial for monomial, _ in sides)
+    shared = polynomial.shared(monomial for monomial, _ in sides)
     if unit == 1 and not shared:
         quotient, remainder = FloorDiv(rest, denominator), Mod(rest, denominator)
         return whole + Dim({(quotient,): 1}), Dim({(remainder,): 1})
-    rest, denominator = _cancelled(rest, unit, shared), _cancelled(denominator, unit, shared)
-    quotient_of_rest, remainder_of_rest = _divide(rest, denominator)
-    return whole + quotient_of_rest, _normal({shared: unit}) * remainder_of_rest
+    rest, denominator = cancelled(rest, unit, shared), cancelled(denominator, unit, shared)
+    quotient_of_rest, remainder_of_rest = divide(rest, denominator)
+    return whole + quotient_of_rest, of_terms({shared: unit}) * remainder_of_rest
 
 
-def _shared(monomials: Iterable[Monomial]) -> Monomial:
-    """The greatest monomial that divides all."""
-    first, *others = monomials
-    kept: list[Atom] = []
-    for atom in first:
-        if all(other.count(atom) > kept.count(atom) for other in others):
-            kept.append(atom)
-    return tuple(kept)
-
-
-def _cancelled(dim: DimLike, unit: int, shared: Monomial) -> DimLike:
+def cancelled(dim: DimLike, unit: int, shared: Monomial) -> DimLike:
     """``dim`` divided by ``unit`` times ``shared``, which divide each of its terms."""
-    return _normal({_without(monomial, shared) or (): c // unit for monomial, c in _terms(dim).items()})
-
-
-def _long_division(
-    numerator: Mapping[Monomial, int], denominator: Mapping[Monomial, int]
-) -> tuple[dict[Monomial, int], dict[Monomial, int]]:
-    """Polynomial quotient and rest: terms that the denominator's leading term divides go to the quotient."""
-    divisor, unit = max(denominator.items(), key=_order)
-    whole: dict[Monomial, int] = {}
-    left, rest = dict(numerator), {}
-    while left:
-        monomial, coefficient = max(left.items(), key=_order)
-        quotient = _without(monomial, divisor)
-        if quotient is None or coefficient % unit:
-            rest[monomial] = left.pop(monomial)
-            continue
-        whole[quotient] = factor = coefficient // unit
-        for other, c in denominator.items():
-            product = tuple(sorted(quotient + other, key=str))
-            changed = left.get(product, 0) - factor * c
-            if changed:
-                left[product] = changed
-            else:
-                left.pop(product, None)
-    return whole, rest
-
-
-def _order(term: tuple[Monomial, int]) -> tuple[int, tuple[str, ...]]:
-    """A monomial order: by degree, then by text."""
-    return len(term[0]), _monomial_key(term[0])
-
-
-def _without(monomial: Monomial, divisor: Monomial) -> Monomial | None:
-    left = list(monomial)
-    for atom in divisor:
-        if atom not in left:
-            return None
-        left.remove(atom)
-    return tuple(left)
+    return of_terms({polynomial.without(monomial, shared) or (): c // unit for monomial, c in terms_of(dim).items()})
 
 
 def is_natural(dim: DimLike) -> bool:
@@ -303,74 +223,6 @@ def _is_natural_atom(atom: Atom) -> bool:
     if isinstance(atom, Mod) and is_natural(atom.denominator):
         return True  # towards the divisor's sign
     return is_natural(atom.numerator) and is_natural(atom.denominator)
-
-
-def without_quotients(dim: DimLike) -> DimLike:
-    """``dim`` with each ``q * (p // q)`` written as ``p - p % q``, which it is for all sizes."""
-    if isinstance(dim, int):
-        return dim
-    for quotient in dict.fromkeys(a for monomial in dim.terms for a in monomial if type(a) is FloorDiv):
-        factor = _normal({_without(m, (quotient,)) or (): c for m, c in dim.terms.items() if quotient in m})
-        whole, rest = _long_division(_terms(factor), _terms(quotient.denominator))
-        if whole and not rest:
-            other = _normal({monomial: c for monomial, c in dim.terms.items() if quotient not in monomial})
-            exact = quotient.numerator - Dim({(Mod(quotient.numerator, quotient.denominator),): 1})
-            return without_quotients(other + _normal(whole) * exact)
-    return dim
-
-
-def without_multiples(dim: DimLike, zeros: Sequence[Dim]) -> DimLike:
-    """``dim`` without the terms that are multiples of one of ``zeros``, products that are 0.
-
-    Where ``p % q`` is 0, so is each ``(a * p) % b`` with b a divisor of q.
-    """
-    if isinstance(dim, int) or not zeros:
-        return dim
-    products = [next(iter(zero.terms)) for zero in zeros]
-    rests = [product[0] for product in products if len(product) == 1 and isinstance(product[0], Mod)]
-
-    def is_zero(monomial: Monomial) -> bool:
-        if any(_without(monomial, product) is not None for product in products):
-            return True
-        return any(_is_rest_of(rest, atom) for atom in monomial if isinstance(atom, Mod) for rest in rests)
-
-    return _normal({monomial: c for monomial, c in dim.terms.items() if not is_zero(monomial)})
-
-
-def _is_rest_of(known: Mod, asked: Mod) -> bool:
-    """Whether ``asked`` is 0 where ``known`` is."""
-    if not isinstance(known.denominator, int) or not isinstance(asked.denominator, int):
-        return False
-    if known.denominator % asked.denominator or isinstance(asked.numerator, int):
-        return False
-    return not _long_division(asked.numerator.terms, _terms(known.numerator))[1]
-
-
-def simplest_zero(dim: Dim) -> DimLike:
-    """For a dim of one term, the plainest one that is 0 where it is: ``n % 2`` for ``6*((3*n) % 2)``."""
-    (monomial,) = dim.terms
-    return product(_simplest_rest(atom) if isinstance(atom, Mod) else Dim({(atom,): 1}) for atom in monomial)
-
-
-def _simplest_rest(atom: Mod) -> DimLike:
-    if isinstance(atom.numerator, int) or not isinstance(atom.denominator, int):
-        return Dim({(atom,): 1})
-    return _cancelled(atom.numerator, gcd(*atom.numerator.terms.values()), ()) % atom.denominator
-
-
-def is_quotient(dim: Dim) -> bool:
-    """Whether ``dim`` is one quotient or remainder and nothing else."""
-    ((monomial, coefficient), *more) = dim.terms.items()
-    return not more and coefficient == 1 and len(monomial) == 1 and not isinstance(monomial[0], str)
-
-
-def factors(dim: DimLike) -> list[str]:
-    """The names of which ``dim`` is the product, times a positive int; empty where it is none."""
-    if isinstance(dim, int) or len(dim.terms) != 1:
-        return []
-    ((monomial, coefficient),) = dim.terms.items()
-    found = [atom for atom in monomial if isinstance(atom, str)]
-    return found if coefficient > 0 and len(found) == len(monomial) else []
 
 
 def transform(dim: DimLike, leaf: Callable[[str], DimLike]) -> DimLike:
@@ -390,7 +242,7 @@ def _transform_atom(atom: Atom, leaf: Callable[[str], DimLike]) -> DimLike:
     if isinstance(atom, str):
         return leaf(atom)
     numerator, denominator = transform(atom.numerator, leaf), transform(atom.denominator, leaf)
-    return _divide(numerator, denominator)[isinstance(atom, Mod)]
+    return divide(numerator, denominator)[isinstance(atom, Mod)]
 
 
 def substitute(dim: DimLike, values: Mapping[str, DimLike]) -> DimLike:
@@ -420,36 +272,3 @@ def product(dims: Iterable[DimLike]) -> DimLike:
     for dim in dims:
         total = total * dim
     return total
-
-
-def parse_dim(text: str) -> DimLike:
-    """The dim that ``str(dim)`` printed; GraphError for anything but names, ints and ``+ - * // %``."""
-    try:
-        tree = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError):
-        raise GraphError(f"{text!r} is not a size") from None
-    return _from_ast(tree, text)
-
-
-def _from_ast(tree: ast.expr, text: str) -> DimLike:
-    match tree:
-        case ast.Constant(value=int(value)) if not isinstance(value, bool):
-            return value
-        case ast.Name(id=name):
-            return Dim.name(name)
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_from_ast(operand, text)
-        case ast.BinOp(left=left, op=op, right=right):
-            a, b = _from_ast(left, text), _from_ast(right, text)
-            match op:
-                case ast.Add():
-                    return a + b
-                case ast.Sub():
-                    return a - b
-                case ast.Mult():
-                    return a * b
-                case ast.FloorDiv():
-                    return _divide(a, b)[0]
-                case ast.Mod():
-                    return _divide(a, b)[1]
-    raise GraphError(f"{text!r} is not a size: only names, ints and + - * // % may stand in one")

@@ -92,7 +92,7 @@ class Graph:
     @cached_property
     def canonical(self) -> str:
         """The text without locations and names: equal graphs have equal canonical texts."""
-        from jitgraph.ir.printer import canonical_text
+        from jitgraph.ir.printer import canonical_text  # here: eager calls need no text
 
         return canonical_text(self)
 

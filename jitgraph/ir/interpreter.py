@@ -1,7 +1,12 @@
-"""The interpreter: runs any graph by the NumPy evaluations of its ops. Slow and simple, the reference for all else."""
+"""The interpreter: runs any graph by what a subclass makes of its ops, for sizes that are known.
+
+Over NumPy's evaluations it is slow and simple, and the reference for all else; over calls of ops it runs a graph again
+under the emitter in force.
+"""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -12,8 +17,9 @@ from jitgraph.dtypes import SHORT_NAMES
 from jitgraph.errors import ArgumentError, DTypeError, GraphError
 from jitgraph.ir import dims
 from jitgraph.ir.attributes import substitute_attrs
-from jitgraph.ir.control import execute
+from jitgraph.ir.control import Machine, execute
 from jitgraph.ir.graph import Graph, Node, Value
+from jitgraph.ir.running import deaths_of, run_graph
 from jitgraph.ir.sizes import bind_sizes
 from jitgraph.ir.types import TensorType, Type
 
@@ -34,7 +40,7 @@ def interpret(graph: Graph, arrays: Sequence[Any]) -> tuple[NDArray[Any], ...]:
     shapes = [array.shape if isinstance(array, np.ndarray) else None for array in held]
     sizes = bind_sizes(types, shapes, graph.constraints)
     with np.errstate(all="ignore"):
-        return tuple(_Interpreter(sizes).run(graph, held))
+        return tuple(_OfArrays(sizes).run(graph, held))
 
 
 def _argument(position: int, array: Any, type: Type) -> Held:
@@ -46,47 +52,62 @@ def _argument(position: int, array: Any, type: Type) -> Held:
     return found
 
 
-class _Interpreter:
-    """One run: the sizes, and for each region which values die at which node (found once, loops run often)."""
+class Interpreter(Machine):
+    """Runs graphs, control flow included, over ``apply``; ``sizes`` are the values of the named sizes.
+
+    A subclass says what it holds for a value: what ``apply`` makes of a node that is no control flow, and what loops
+    and branches ask of values.
+    """
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
         self.sizes = sizes
-        self.attrs: dict[Node, dict[str, Any]] = {}  # with concrete sizes
-        self.deaths: dict[int, list[list[Value]]] = {}  # by id: graphs hash by their text
+        self._attrs: dict[Node, dict[str, Any]] = {}  # with concrete sizes; loops run often
+        self._deaths: dict[int, list[list[Value]]] = {}  # by id: graphs hash by their text
 
     def run(self, graph: Graph, arguments: Sequence[Held]) -> list[Held]:
-        held: dict[Value, Held] = dict(zip(graph.inputs, arguments, strict=True))
-        deaths = self.deaths.get(id(graph))
+        """What the graph gives for these arguments."""
+        deaths = self._deaths.get(id(graph))
         if deaths is None:
-            deaths = self.deaths[id(graph)] = _deaths(graph)
-        for node, dead in zip(graph.nodes, deaths, strict=True):
-            try:
-                outputs = self.apply(node, [held[value] for value in node.inputs])
-            except Exception as error:
-                if node.location is not None and not hasattr(error, "__notes__"):
-                    error.add_note(f"in {node.op.name} at {node.location}")
-                raise
-            if len(outputs) != len(node.outputs):
-                raise GraphError(f"{node.op.name} evaluated to {len(outputs)} outputs; expected {len(node.outputs)}")
-            for value, output in zip(node.outputs, outputs, strict=True):
-                held[value] = self.checked(output, value.type, node)
-            for value in dead:
-                del held[value]
-        return [held[value] for value in graph.outputs]
+            deaths = self._deaths[id(graph)] = deaths_of(graph)
+        return run_graph(graph, arguments, self._outputs, deaths)
 
-    def apply(self, node: Node, inputs: list[Held]) -> Sequence[Held]:
-        if node not in self.attrs:
-            self.attrs[node] = substitute_attrs(node.attrs, self.sizes)
-        attrs: dict[str, Any] = self.attrs[node]
-        if node.op.control is not None:
+    def _outputs(self, node: Node, inputs: list[Held]) -> Sequence[Held]:
+        attrs = self._attrs.get(node)
+        if attrs is None:
+            attrs = self._attrs[node] = substitute_attrs(node.attrs, self.sizes)
+        try:
+            if node.op.control is None:
+                return self.apply(node, inputs, attrs)
             types = [value.type for value in node.outputs]
             return execute(node.op.control(*node.regions, **attrs), self, inputs, types)
+        except Exception as error:
+            if node.location is not None and not hasattr(error, "__notes__"):
+                error.add_note(f"in {node.op.name} at {node.location}")
+            raise
+
+    @abstractmethod
+    def apply(self, node: Node, inputs: list[Held], attrs: Mapping[str, Any]) -> Sequence[Held]:
+        """The outputs of a node that is no control flow, its attributes without named sizes."""
+
+    def shape(self, type: TensorType) -> tuple[int, ...]:
+        """The shape of a value of this type."""
+        return tuple(dims.evaluate(dim, self.sizes) for dim in type.shape)
+
+
+class _OfArrays(Interpreter):
+    """Over the NumPy evaluations of ops; what they give is held against what the ops' rules say."""
+
+    def apply(self, node: Node, inputs: list[Held], attrs: Mapping[str, Any]) -> Sequence[Held]:
         if node.op.evaluate is not None:
             result = node.op.evaluate(*inputs, **attrs)
-            return result if isinstance(result, tuple) else (result,)
-        if len(node.regions) == 1 and len(node.regions[0].inputs) == len(inputs):  # a composite
-            return self.run(node.regions[0], inputs)
-        raise GraphError(f"{node.op.name} cannot be evaluated", location=node.location, hint="run the passes first")
+            outputs = result if isinstance(result, tuple) else (result,)
+        elif len(node.regions) == 1 and len(node.regions[0].inputs) == len(inputs):  # a composite
+            outputs = tuple(self.run(node.regions[0], inputs))
+        else:
+            raise GraphError(f"{node.op.name} cannot be evaluated", location=node.location, hint="run the passes first")
+        if len(outputs) != len(node.outputs):
+            raise GraphError(f"{node.op.name} evaluated to {len(outputs)} outputs; expected {len(node.outputs)}")
+        return [self._checked(output, value.type, node) for value, output in zip(node.outputs, outputs, strict=True)]
 
     def is_true(self, value: Held) -> bool:
         return bool(value)
@@ -101,10 +122,7 @@ class _Interpreter:
     def stacked(self, rows: NDArray[Any], type: Type) -> NDArray[Any]:
         return rows
 
-    def shape(self, type: TensorType) -> tuple[int, ...]:
-        return tuple(dims.evaluate(dim, self.sizes) for dim in type.shape)
-
-    def checked(self, output: Held, type: Type, node: Node) -> Held:
+    def _checked(self, output: Held, type: Type, node: Node) -> Held:
         """``output`` as an array, after making sure that the op gave what its rule promised."""
         if not isinstance(type, TensorType):
             return output
@@ -116,14 +134,3 @@ class _Interpreter:
                 location=node.location,
             )
         return array
-
-
-def _deaths(graph: Graph) -> list[list[Value]]:
-    """For each node, the values that nothing after it reads."""
-    kept = set(graph.outputs)
-    dead: list[list[Value]] = []
-    for node in reversed(graph.nodes):
-        last = [value for value in dict.fromkeys((*node.inputs, *node.outputs)) if value not in kept]
-        kept.update(last)
-        dead.append(last)
-    return dead[::-1]

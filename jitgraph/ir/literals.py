@@ -11,18 +11,20 @@ import keyword
 import math
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from jitgraph.dtypes import BY_SHORT_NAME, SHORT_NAMES, DType, float64, is_bool, is_float
 from jitgraph.errors import GraphError
-from jitgraph.ir import dims
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.constraints import Relation, SizeConstraint
+from jitgraph.ir.dim_parser import parse_dim
 from jitgraph.ir.dims import Dim, DimLike
-from jitgraph.ir.graph import Attr
 from jitgraph.ir.types import TensorType
+
+if TYPE_CHECKING:
+    from jitgraph.ir.graph import Attr
 
 INLINE_ELEMENTS: Final = 32  # constants with more elements are printed by their sha256
 MAX_SIZE_TEXT: Final = 256  # characters of one size expression
@@ -127,7 +129,7 @@ def parse_size(text: str) -> DimLike:
         raise GraphError(f"{text!r} is not a size") from None
     if bound > MAX_SIZE_TERMS:
         raise GraphError(f"the size {text!r} has too many terms")
-    return dims.parse_dim(text)
+    return parse_dim(text)
 
 
 def is_size_name(name: str) -> bool:

@@ -25,15 +25,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from jitgraph.errors import GraphError
-from jitgraph.ir.builder import decomposition
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.constraints import Constraints, SizeConstraint
-from jitgraph.ir.graph import Attr, Graph, Node, Value
+from jitgraph.ir.elision import is_decomposition
 from jitgraph.ir.literals import INLINE_ELEMENTS, format_attr
 from jitgraph.records import dataclass
+
+if TYPE_CHECKING:
+    from jitgraph.ir.graph import Attr, Graph, Node, Value
 
 Line: TypeAlias = "tuple[str, Node | Graph | None]"  # what the line shows: a node, or a graph for its return
 
@@ -158,6 +160,6 @@ def _is_elided(node: Node, style: Style, assumed: tuple[SizeConstraint, ...]) ->
         return False
     try:
         types = [value.type for value in node.inputs]
-        return decomposition(node.op, types, node.attrs, Constraints(assumed, frozen=True)) == node.regions[0]
+        return is_decomposition(node.regions[0], node.op, types, node.attrs, Constraints(assumed, frozen=True))
     except Exception:  # a broken graph is printed too: with all that it has
         return False

@@ -7,6 +7,7 @@ from typing import TypeAlias
 from jitgraph.dtypes import BY_SHORT_NAME, SHORT_NAMES, DType
 from jitgraph.errors import GraphError
 from jitgraph.ir import dims
+from jitgraph.ir.dim_parser import parse_dim
 from jitgraph.ir.dims import DimLike
 from jitgraph.once import cached_property
 from jitgraph.records import dataclass
@@ -71,7 +72,7 @@ def parse_type(text: str) -> Type:
     short, bracket, rest = text.partition("[")
     if bracket and rest.endswith("]") and short in BY_SHORT_NAME:
         inside = rest[:-1].strip()
-        shape = tuple(dims.parse_dim(part) for part in inside.split(",")) if inside else ()
+        shape = tuple(parse_dim(part) for part in inside.split(",")) if inside else ()
         if all(not isinstance(dim, int) or dim >= 0 for dim in shape):
             return TensorType(BY_SHORT_NAME[short], shape)
     raise GraphError(f"{text!r} is not a type; expected one such as f32[batch, 10], token or stack<f32[2]>")

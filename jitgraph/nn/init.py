@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 
-from jitgraph import lifting, random
+from jitgraph import random
 from jitgraph.autograd import no_grad
 from jitgraph.errors import JitgraphError, ShapeError
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting, wrap
 
 __all__ = [
     "calculate_gain",
@@ -45,7 +45,7 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
 
 def constant_(tensor: Tensor, value: float) -> Tensor:
     """``value`` everywhere."""
-    return _write(tensor, lifting.wrap(lifting.constant(value, tensor.dtype, tensor.shape)))
+    return _write(tensor, wrap(lifting.constant(value, tensor.dtype, tensor.shape)))
 
 
 def zeros_(tensor: Tensor) -> Tensor:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 from jitgraph.autograd import no_grad
 from jitgraph.errors import JitgraphError
-from jitgraph.functions.creation import zeros
 from jitgraph.nn import functional, init
 from jitgraph.nn.functional.arguments import repeated
 from jitgraph.nn.module import Module, Parameter
 from jitgraph.tensor import Tensor
+from jitgraph.tensor.functions.creation import zeros
 
 
 def _uniform_bias(size: int, fan_in: int) -> Parameter:

@@ -12,13 +12,12 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from jitgraph import lifting
 from jitgraph.autograd import no_grad
 from jitgraph.dtypes import canonical, float32, float64, is_float
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
-from jitgraph.functions.creation import asarray
-from jitgraph.lifting import TensorLike
-from jitgraph.tensor import DEVICES, Tensor
+from jitgraph.tensor import DEVICES, Tensor, lifting
+from jitgraph.tensor.functions.creation import asarray
+from jitgraph.tensor.lifting import TensorLike
 
 M = TypeVar("M", bound="Module")
 

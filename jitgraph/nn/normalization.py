@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from jitgraph.errors import JitgraphError, ShapeError
-from jitgraph.functions.creation import ones, zeros
 from jitgraph.ir import context
 from jitgraph.nn import functional
 from jitgraph.nn.module import Module, Parameter
 from jitgraph.tensor import Tensor
+from jitgraph.tensor.functions.creation import ones, zeros
 
 
 class _BatchNorm(Module):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from jitgraph.errors import JitgraphError
-from jitgraph.functions.manipulation import flatten
 from jitgraph.nn import functional
 from jitgraph.nn.module import Module
 from jitgraph.tensor import Tensor
+from jitgraph.tensor.functions.manipulation import flatten
 
 
 def _activation(name: str, function: Any) -> type[Module]:

@@ -10,6 +10,7 @@ from jitgraph.ops import (
     activation,
     arithmetic,
     bits,
+    broadcasting,
     comparison,
     contraction,
     control,
@@ -51,12 +52,13 @@ from jitgraph.ops.activation import (
 )
 from jitgraph.ops.arithmetic import abs, add, div, floor_divide, maximum, minimum, mul, neg, remainder, sign, sub
 from jitgraph.ops.bits import bitwise_and, bitwise_not, bitwise_or, bitwise_xor, shift_left, shift_right
+from jitgraph.ops.broadcasting import broadcast, reduce_sum, sum_to
 from jitgraph.ops.comparison import SWAPPED, eq, ge, gt, le, lt, ne, select
 from jitgraph.ops.contraction import dot
 from jitgraph.ops.control import call, cond, fused, grad, scan, while_
 from jitgraph.ops.conversion import bitcast, cast, stop_gradient
 from jitgraph.ops.convolution import conv
-from jitgraph.ops.creation import constant, full, full_like, iota, sum_to, zeros_like
+from jitgraph.ops.creation import constant, full, full_like, iota, zeros_like
 from jitgraph.ops.cumulative import cummax, cummin, cumprod, cumsum
 from jitgraph.ops.define import collect
 from jitgraph.ops.distributions import dropout, normal, uniform
@@ -65,12 +67,12 @@ from jitgraph.ops.gamma_functions import digamma, lgamma, polygamma
 from jitgraph.ops.indexing import dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add
 from jitgraph.ops.layers import conv_nd, embedding, linear
 from jitgraph.ops.loss import cross_entropy, l1_loss, mse_loss, nll_loss
-from jitgraph.ops.movement import broadcast, flip, reshape, transpose
+from jitgraph.ops.movement import flip, reshape, transpose
 from jitgraph.ops.normalization import batch_norm, batch_norm_train, layer_norm
 from jitgraph.ops.philox import random_bits
 from jitgraph.ops.pooling import avg_pool2d, max_pool2d
 from jitgraph.ops.predicates import clamp, isfinite, isinf, isnan, logical_and, logical_not, logical_or, logical_xor
-from jitgraph.ops.reduction import argmax, argmin, reduce_max, reduce_min, reduce_prod, reduce_sum
+from jitgraph.ops.reduction import argmax, argmin, reduce_max, reduce_min, reduce_prod
 from jitgraph.ops.sorting import sort
 from jitgraph.ops.statistics import log_softmax, logsumexp, masked_softmax, mean, softmax, std, var
 from jitgraph.ops.transcendental import (
@@ -115,6 +117,7 @@ FAMILIES: Final = (
     transcendental,
     gamma_functions,
     movement,
+    broadcasting,
     windows,
     reduction,
     contraction,

@@ -12,8 +12,8 @@ from jitgraph.ops import rules
 from jitgraph.ops.arithmetic import abs, add, div, maximum, minimum, mul, neg, sub
 from jitgraph.ops.bits import bitwise_and
 from jitgraph.ops.comparison import eq, gt, le, select
+from jitgraph.ops.composite import composite
 from jitgraph.ops.creation import full_like, zeros_like
-from jitgraph.ops.define import composite
 from jitgraph.ops.sampling import Domain, elementwise_samples
 from jitgraph.ops.transcendental import erf, exp, expm1, log, log1p, tanh
 

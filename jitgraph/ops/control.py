@@ -32,10 +32,10 @@ from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops import rules
 from jitgraph.ops.arithmetic import add, mul, sub
+from jitgraph.ops.broadcasting import reduce_sum
 from jitgraph.ops.comparison import lt
 from jitgraph.ops.creation import full_like
-from jitgraph.ops.define import require_region, require_same_types
-from jitgraph.ops.reduction import reduce_sum
+from jitgraph.ops.rules import require_region, require_same_types
 from jitgraph.ops.sampling import generator, values
 
 Regions = tuple[Graph, ...]
@@ -71,15 +71,16 @@ def _cond_type(predicate: Type, *operands: Type, regions: Regions = ()) -> tuple
 
 def _while_type(*operands: Type, num_carries: int, regions: Regions = ()) -> tuple[Type, ...]:
     condition, body = _require_regions("while", regions, 2)
-    carries = operands[: _require_count("while", "num_carries", num_carries, len(operands))]
+    _require_count("while", "num_carries", num_carries, len(operands))
+    carries, _, _ = CarriedLoop(num_carries, body, condition).parts(operands)
     require_region("while", condition, operands)
     require_region("while", body, operands)
     if _outputs(condition) != (_PREDICATE,):
         raise ShapeError(f"while: the condition gives ({rules.describe(_outputs(condition))}), not bool[]")
     after = _outputs(body)
     what = f"while: the body gives ({rules.describe(after)}) for the carries ({rules.describe(carries)})"
-    require_same_types(what, carries, after)
-    return carries
+    require_same_types(what, tuple(carries), after)
+    return tuple(carries)
 
 
 def _scan_type(
@@ -88,13 +89,14 @@ def _scan_type(
     (body,) = _require_regions("scan", regions, 1)
     _require_count("scan", "num_carries + num_xs", num_carries + num_xs, len(operands))
     rules.at_least("scan: length", length, 0)
-    carries = operands[:num_carries]
-    slices = [_slice_of(type, length) for type in operands[num_carries : num_carries + num_xs]]
-    require_region("scan", body, (*carries, *slices, *operands[num_carries + num_xs :]))
+    loop = CarriedLoop(num_carries, body, xs=num_xs)
+    carries, xs, invariants = loop.parts(operands)
+    require_region("scan", body, (*carries, *(_slice_of(type, length) for type in xs), *invariants))
     after = _outputs(body)
+    carried, ys = loop.results(after)
     what = f"scan: the body gives ({rules.describe(after)}) for the carries ({rules.describe(carries)})"
-    require_same_types(what, carries, after[:num_carries])
-    return (*carries, *(_stack_of(type, length) for type in after[num_carries:]))
+    require_same_types(what, tuple(carries), tuple(carried))
+    return (*carries, *(_stack_of(type, length) for type in ys))
 
 
 def _slice_of(x: Type, length: DimLike) -> TensorType:

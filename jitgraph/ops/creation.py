@@ -119,18 +119,3 @@ def full_like(value: bool | int | float | DimLike, x: Any) -> Any:
 def zeros_like(x: Any) -> Any:
     """Zeros (False for bool) with the shape and dtype of ``x``."""
     return full_like(False if dtypes.is_bool(x.dtype) else 0, x)
-
-
-def sum_to(ct: Any, type: TensorType) -> Any:
-    """``ct`` summed down to the shape of ``type``: the adjoint of NumPy's broadcasting from that shape.
-
-    Leading axes that ``type`` lacks are summed away; axes where it has the int 1 and ``ct`` has not are summed to 1.
-    """
-    from jitgraph.ops.movement import reshape
-    from jitgraph.ops.reduction import reduce_sum
-
-    extra = len(ct.shape) - len(type.shape)
-    stretched = tuple(extra + i for i, dim in enumerate(type.shape) if dim == 1 and ct.shape[extra + i] != 1)
-    axes = (*range(extra), *stretched)
-    summed = reduce_sum(ct, axes=axes) if axes else ct
-    return reshape(summed, shape=type.shape) if stretched else summed

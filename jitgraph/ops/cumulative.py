@@ -25,8 +25,7 @@ from jitgraph.ops.control import scan
 from jitgraph.ops.creation import full, full_like, iota, zeros_like
 from jitgraph.ops.indexing import gather, scatter_add
 from jitgraph.ops.movement import flip, inverse, reshape, transpose
-from jitgraph.ops.numeric import Array, widen, widen_dtype
-from jitgraph.ops.reduction import greatest, least
+from jitgraph.ops.numeric import Array, greatest, least, widen, widen_dtype
 from jitgraph.ops.sampling import edges, generator, values
 from jitgraph.ops.windows import pad, slice
 

@@ -1,4 +1,4 @@
-"""How ops are written down: constructors for the families, composites, and the collection of modules into one table.
+"""How ops are written down: constructors for the families, and the collection of modules into one table.
 
 Conventions that code generation relies on:
 
@@ -17,16 +17,15 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any, Final
 
-from jitgraph.dtypes import DType, float32
-from jitgraph.errors import GraphError, ShapeError
-from jitgraph.ir import context
-from jitgraph.ir.builder import decomposition
-from jitgraph.ir.graph import Graph
-from jitgraph.ir.op import Op, Trait
+import numpy as np
+
+from jitgraph.dtypes import DType
+from jitgraph.errors import GraphError
+from jitgraph.ir.op import Op, Reduction, Trait
 from jitgraph.ir.types import TensorType, Type
-from jitgraph.ops.numeric import rounded, silent
-from jitgraph.ops.rules import HALF, describe, require_tensors, same_dims, same_shape
-from jitgraph.ops.sampling import Domain, Samples, elementwise_samples
+from jitgraph.ops.numeric import Array, rounded, silent, widen
+from jitgraph.ops.rules import require_axes, require_tensor, require_tensors, same_shape, without_axes
+from jitgraph.ops.sampling import Domain, elementwise_samples, reduce_samples
 
 _NO_GRADIENT: Final[tuple[Trait, ...]] = ("nondifferentiable",)
 
@@ -80,99 +79,40 @@ def elementwise(
     )
 
 
-def composite(
+def reduce_over(
     name: str,
-    body: Callable[..., Any],
+    evaluate: Callable[[Array, tuple[int, ...]], Array],
+    reduction: Reduction,
     *,
-    vjp: Callable[..., tuple[Any, ...]] | None = None,
-    samples: Samples,
-    onnx: str | None = None,
-    in_float32: bool = False,
-    formerly: tuple[str, ...] = (),
-    traits: Iterable[Trait] = (),
-    doc: str = "",
+    accepts: frozenset[DType],
+    vjp: Callable[..., tuple[Any, ...]],
+    onnx: str,
+    doc: str,
 ) -> Op:
-    """An op that ``body`` defines over Op calls: one node in a graph, its decomposition attached as a closed region.
+    """A reduction over ``axes``, which are dropped, of operands with a dtype among ``accepts``.
 
-    ``body(*values, **attrs)`` returns one value or a tuple. With ``in_float32`` 16-bit float operands are cast to
-    float32 before the body and its float32 results are cast back; a ``vjp`` of its own is run in the same way. Types
-    follow from the region's outputs.
+    ``evaluate(x, axes)`` gets 16-bit floats widened and at least one axis; what it gives is rounded to x's dtype.
     """
-    if in_float32:
-        body = _in_float32(body)
-        vjp = _vjp_in_float32(vjp) if vjp else None
 
-    def infer(*types: Type, regions: tuple[Graph, ...] = (), **attrs: Any) -> tuple[Type, ...]:
-        region = regions[0] if regions else decomposition(op, types, attrs, context.constraints())
-        require_region(name, region, types)
-        return tuple(value.type for value in region.outputs)
+    def infer(x: Type, *, axes: tuple[int, ...]) -> TensorType:
+        require_tensors(name, (x,), accepts, 1)
+        type = require_tensor(name, x)
+        return TensorType(type.dtype, without_axes(type.shape, require_axes(name, axes, type.ndim)))
 
-    op = Op(
+    def run(x: Array, *, axes: tuple[int, ...]) -> Array:
+        if not axes:
+            return x
+        with np.errstate(all="ignore"):
+            return np.asarray(evaluate(widen(x), axes)).astype(x.dtype, copy=False)
+
+    return Op(
         name=name,
-        kind="composite",
+        kind="reduce",
         infer=infer,
+        evaluate=run,
         vjp=vjp,
-        decompose=body,
-        traits=frozenset(traits),
-        formerly=formerly,
+        reduction=reduction,
         onnx=onnx,
-        samples=samples,
+        samples=reduce_samples(name, accepts),
         doc=doc,
     )
-    return op
-
-
-def require_region(op: str, region: Graph, types: Iterable[Type]) -> None:
-    """ShapeError unless the inputs of ``region`` have the operands' types, under the known constraints."""
-    given = tuple(types)
-    wanted = tuple(value.type for value in region.inputs)
-    if given == wanted:
-        return
-    what = f"{op}: the region {region.name} takes ({describe(wanted)}), not ({describe(given)})"
-    require_same_types(what, given, wanted)
-
-
-def require_same_types(what: str, left: tuple[Type, ...], right: tuple[Type, ...]) -> None:
-    """ShapeError that begins with ``what`` unless both lists of types agree."""
-    if left == right:
-        return
-    if len(left) != len(right):
-        raise ShapeError(what)
-    for a, b in zip(left, right, strict=True):
-        if isinstance(a, TensorType) and isinstance(b, TensorType) and a.dtype == b.dtype:
-            same_dims(what, a.shape, b.shape)
-        elif a != b:
-            raise ShapeError(what)
-
-
-def _cast_to(value: Any, dtype: DType) -> Any:
-    from jitgraph.ops.conversion import cast
-
-    return value if value is None or value.dtype == dtype else cast(value, dtype=dtype)
-
-
-def _widened(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return tuple(map(_widened, value))
-    return value if value is None else _cast_to(value, float32 if value.dtype in HALF else value.dtype)
-
-
-def _in_float32(body: Callable[..., Any]) -> Callable[..., Any]:
-    def run(*values: Any, **attrs: Any) -> Any:
-        half = next((value.dtype for value in values if value.dtype in HALF), None)
-        result = body(*map(_widened, values), **attrs)
-        if half is None:
-            return result
-        if isinstance(result, tuple):
-            return tuple(_cast_to(value, half) if value.dtype == float32 else value for value in result)
-        return _cast_to(result, half)
-
-    return run
-
-
-def _vjp_in_float32(vjp: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
-    def run(ct: Any, out: Any, *inputs: Any, **attrs: Any) -> tuple[Any, ...]:
-        gradients = vjp(_widened(ct), _widened(out), *map(_widened, inputs), **attrs)
-        return tuple(_cast_to(gradient, x.dtype) for gradient, x in zip(gradients, inputs, strict=True))
-
-    return run

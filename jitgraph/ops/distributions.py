@@ -31,9 +31,9 @@ from jitgraph.ops import rules
 from jitgraph.ops.arithmetic import add, mul, sub
 from jitgraph.ops.bits import shift_right
 from jitgraph.ops.comparison import ge, select
+from jitgraph.ops.composite import composite
 from jitgraph.ops.conversion import cast
 from jitgraph.ops.creation import full_like, zeros_like
-from jitgraph.ops.define import composite
 from jitgraph.ops.exact_math import cos_turns, minus_log
 from jitgraph.ops.movement import reshape
 from jitgraph.ops.philox import random_bits

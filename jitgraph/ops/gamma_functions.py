@@ -12,8 +12,9 @@ from jitgraph.ir.op import Op, Sample
 from jitgraph.ops import rules
 from jitgraph.ops.arithmetic import add, div, mul, neg, sub
 from jitgraph.ops.comparison import gt, select
+from jitgraph.ops.composite import composite
 from jitgraph.ops.creation import full_like, zeros_like
-from jitgraph.ops.define import composite, elementwise
+from jitgraph.ops.define import elementwise
 from jitgraph.ops.numeric import each
 from jitgraph.ops.sampling import elementwise_samples
 from jitgraph.ops.transcendental import cos, rint, sin

@@ -10,11 +10,11 @@ from jitgraph.errors import ShapeError
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ops import rules
 from jitgraph.ops.arithmetic import add
+from jitgraph.ops.broadcasting import broadcast
+from jitgraph.ops.composite import composite
 from jitgraph.ops.contraction import dot
 from jitgraph.ops.convolution import conv
-from jitgraph.ops.define import composite
 from jitgraph.ops.indexing import gather
-from jitgraph.ops.movement import broadcast
 from jitgraph.ops.sampling import samples_for
 
 

@@ -1,4 +1,4 @@
-"""Ops that move elements: reshape, transpose, broadcast, flip; ``windows`` has slice, pad and concat.
+"""Ops that move elements: reshape, transpose, flip; ``broadcasting`` has broadcast, ``windows`` slice, pad and concat.
 
 ``index_map(index, *types, **attrs)`` says where each element comes from. ``index`` is one DimLike for each output axis,
 ``types`` are the operands' types; the result is a list of ``Read(operand, index, condition)``, tried in order: the
@@ -11,18 +11,16 @@ with an empty condition.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from jitgraph.errors import ShapeError
 from jitgraph.ir import context, dims
-from jitgraph.ir.constraints import require_same
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import Shape, TensorType, Type
 from jitgraph.ops import rules
-from jitgraph.ops.creation import sum_to
 from jitgraph.ops.reindex import reshaped_index
 from jitgraph.ops.sampling import samples_for
 from jitgraph.records import dataclass
@@ -44,11 +42,14 @@ def _reshape_type(x: Type, *, shape: Shape) -> TensorType:
     type = rules.require_tensor("reshape", x)
     rules.require_shape("reshape", shape)
     if not context.constraints().same(type.size, dims.product(shape)):
-        raise ShapeError(f"reshape: {type} has {type.size} elements, not the {dims.product(shape)} of {_text(shape)}")
+        raise ShapeError(
+            f"reshape: {type} has {type.size} elements, not the {dims.product(shape)} of {shape_text(shape)}"
+        )
     return TensorType(type.dtype, shape)
 
 
-def _text(shape: Shape) -> str:
+def shape_text(shape: Shape) -> str:
+    """The shape as it stands in messages: ``[2, n]``."""
     return f"[{', '.join(map(str, shape))}]"
 
 
@@ -120,68 +121,6 @@ transpose: Op = Op(
         ],
     ),
     doc="Output axis i is input axis permutation[i].",
-)
-
-
-def _broadcast_type(x: Type, *, shape: Shape, axes: tuple[int, ...]) -> TensorType:
-    type = rules.require_tensor("broadcast", x)
-    rules.require_shape("broadcast", shape)
-    rules.require_axes("broadcast", axes, len(shape))
-    if len(axes) != type.ndim:
-        raise ShapeError(f"broadcast: {type} has {type.ndim} axes, but axes {axes} name {len(axes)}")
-    known = context.constraints()
-    out = list(shape)
-    for extent, axis in zip(type.shape, axes, strict=True):
-        if extent != 1:
-            what = f"broadcast: {type} to {_text(shape)} over axes {axes}: output axis {axis}"
-            out[axis] = require_same(known, shape[axis], extent, what)
-    return TensorType(type.dtype, tuple(out))
-
-
-def _broadcast(x: Any, *, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
-    placed = [1] * len(shape)
-    for extent, axis in zip(x.shape, axes, strict=True):
-        placed[axis] = extent
-    return np.broadcast_to(np.reshape(x, placed), shape)
-
-
-def _broadcast_vjp(ct: Any, out: Any, x: Any, *, shape: Shape, axes: tuple[int, ...]) -> tuple[Any]:
-    from jitgraph.ops.reduction import reduce_sum
-
-    new = tuple(axis for axis in range(len(shape)) if axis not in axes)
-    return (sum_to(reduce_sum(ct, axes=new) if new else ct, x.type),)
-
-
-broadcast: Op = Op(
-    name="broadcast",
-    kind="movement",
-    infer=_broadcast_type,
-    evaluate=_broadcast,
-    vjp=_broadcast_vjp,
-    index_map=lambda index, x, *, shape, axes: [
-        Read(0, tuple(0 if extent == 1 else index[axis] for extent, axis in zip(x.shape, axes, strict=True)))
-    ],
-    traits=frozenset({"view", "implicit"}),
-    onnx="Expand",
-    samples=samples_for(
-        "broadcast",
-        rules.ALL,
-        lambda array: [
-            Sample((array(*old),), {"shape": new, "axes": axes})
-            for old, new, axes in [
-                ((), (2, 3), ()),
-                ((3,), (2, 3), (1,)),
-                ((2,), (2, 3), (0,)),
-                ((2, 1), (2, 3), (0, 1)),
-                ((1, 3), (4, 2, 3), (0, 2)),
-                ((1,), (0,), (0,)),
-                ((0,), (3, 0), (1,)),
-                ((2, 3), (2, 3), (0, 1)),
-                ((19,), (5, 19), (1,)),
-            ]
-        ],
-    ),
-    doc="Input axis i becomes output axis axes[i], stretched where its extent is the int 1; other output axes are new.",
 )
 
 

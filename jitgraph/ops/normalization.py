@@ -10,10 +10,9 @@ from jitgraph.errors import ShapeError
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ops import rules
 from jitgraph.ops.arithmetic import add, mul, sub
+from jitgraph.ops.broadcasting import broadcast, reduce_sum, restore
+from jitgraph.ops.composite import composite
 from jitgraph.ops.creation import full_like
-from jitgraph.ops.define import composite
-from jitgraph.ops.movement import broadcast
-from jitgraph.ops.reduction import reduce_sum, restore
 from jitgraph.ops.sampling import samples_for
 from jitgraph.ops.statistics import mean_of
 from jitgraph.ops.transcendental import rsqrt

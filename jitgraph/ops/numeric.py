@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from jitgraph import dtypes
 from jitgraph.dtypes import DType
 from jitgraph.ops.rules import HALF
 
@@ -25,6 +26,16 @@ def widen(x: Array) -> Array:
 def widen_dtype(dtype: DType) -> DType:
     """The dtype that ``dtype`` is computed in: float32 for 16-bit floats, else itself."""
     return np.dtype(np.float32) if dtype in HALF else dtype
+
+
+def least(dtype: DType) -> Any:
+    """The least value of ``dtype`` as a Python scalar: -inf, False or the minimum."""
+    return -np.inf if dtypes.is_float(dtype) else False if dtypes.is_bool(dtype) else int(np.iinfo(dtype).min)
+
+
+def greatest(dtype: DType) -> Any:
+    """The greatest value of ``dtype`` as a Python scalar: inf, True or the maximum."""
+    return np.inf if dtypes.is_float(dtype) else True if dtypes.is_bool(dtype) else int(np.iinfo(dtype).max)
 
 
 def each(function: Callable[[float], float]) -> Callable[[Array], Array]:

@@ -10,12 +10,13 @@ at most (32 + log2 S + ceil(log2(n / 32 S))) u sum|x| along an axis, u being hal
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from jitgraph import dtypes
 from jitgraph.dtypes import DType
 from jitgraph.ops.numeric import Array
 
@@ -114,3 +115,14 @@ def _tree(ufunc: np.ufunc, chunks: Array) -> Array:
         merged = ufunc(chunks[:, : 2 * pairs : 2], chunks[:, 1 : 2 * pairs : 2])
         chunks = merged if chunks.shape[1] == 2 * pairs else np.concatenate([merged, chunks[:, -1:]], axis=1)
     return chunks[:, 0]
+
+
+def in_order(ufunc: np.ufunc, identity: float, empty: float) -> Callable[[Array, tuple[int, ...]], Array]:
+    """The evaluation of a reduction that rounds: floats in their order."""
+
+    def evaluate(x: Array, axes: tuple[int, ...]) -> Array:
+        if dtypes.is_float(x.dtype):
+            return reduce_in_order(ufunc, x, axes, identity, empty)
+        return np.asarray(ufunc.reduce(x, axis=axes, dtype=x.dtype))
+
+    return evaluate

@@ -15,9 +15,9 @@ from jitgraph.ops import rules
 from jitgraph.ops.arithmetic import add, div, maximum
 from jitgraph.ops.bits import bitwise_and, bitwise_not, bitwise_or
 from jitgraph.ops.comparison import eq, ne, select
+from jitgraph.ops.composite import composite
 from jitgraph.ops.creation import full, full_like, zeros_like
-from jitgraph.ops.define import composite
-from jitgraph.ops.reduction import least
+from jitgraph.ops.numeric import least
 from jitgraph.ops.sampling import generator, values
 from jitgraph.ops.windows import pad, slice
 

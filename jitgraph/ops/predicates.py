@@ -14,9 +14,9 @@ from jitgraph.ops import rules
 from jitgraph.ops.arithmetic import abs
 from jitgraph.ops.bits import bitwise_and, bitwise_not, bitwise_or, bitwise_xor
 from jitgraph.ops.comparison import eq, gt, lt, ne, select
+from jitgraph.ops.composite import composite
 from jitgraph.ops.conversion import cast
 from jitgraph.ops.creation import full_like
-from jitgraph.ops.define import composite
 from jitgraph.ops.sampling import elementwise_samples
 
 _QUESTION: Final[tuple[Trait, ...]] = ("nondifferentiable",)

@@ -1,4 +1,4 @@
-"""Reductions over axes, which are dropped, and argmax and argmin.
+"""Reductions over axes, which are dropped, and argmax and argmin; ``broadcasting`` has reduce_sum.
 
 A reduction of nothing gives the identity: 0, 1, -inf or the least value for reduce_max, inf or the greatest for
 reduce_min (False and True for bool). 16-bit floats are accumulated in float32 and rounded at the end. Sums and products
@@ -20,113 +20,15 @@ from jitgraph.ir.op import Op, Reduction, Sample
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops import rules
 from jitgraph.ops.arithmetic import div, mul
+from jitgraph.ops.broadcasting import reduce_sum, restore
 from jitgraph.ops.comparison import eq, select
 from jitgraph.ops.conversion import cast
 from jitgraph.ops.creation import zeros_like
-from jitgraph.ops.movement import broadcast
-from jitgraph.ops.numeric import Array, widen
-from jitgraph.ops.order import reduce_in_order
+from jitgraph.ops.cumulative import product_of_others
+from jitgraph.ops.define import reduce_over
+from jitgraph.ops.numeric import Array, greatest, least, widen
+from jitgraph.ops.order import in_order
 from jitgraph.ops.sampling import edges, generator, values
-
-
-def without_axes(shape: Sequence[Any], axes: Sequence[int]) -> tuple[Any, ...]:
-    """``shape`` without ``axes``."""
-    return tuple(dim for axis, dim in enumerate(shape) if axis not in axes)
-
-
-def restore(value: Any, type: TensorType, axes: Sequence[int]) -> Any:
-    """``value``, reduced over ``axes`` from ``type``, repeated along them again."""
-    kept = tuple(axis for axis in range(type.ndim) if axis not in axes)
-    return broadcast(value, shape=type.shape, axes=kept)
-
-
-def least(dtype: DType) -> Any:
-    """The least value of ``dtype`` as a Python scalar: -inf, False or the minimum."""
-    return -np.inf if dtypes.is_float(dtype) else False if dtypes.is_bool(dtype) else int(np.iinfo(dtype).min)
-
-
-def greatest(dtype: DType) -> Any:
-    """The greatest value of ``dtype`` as a Python scalar: inf, True or the maximum."""
-    return np.inf if dtypes.is_float(dtype) else True if dtypes.is_bool(dtype) else int(np.iinfo(dtype).max)
-
-
-def _reduce_samples(name: str, accepts: frozenset[DType]) -> Callable[[DType], Sequence[Sample]]:
-    shapes = [
-        ((2, 3), (1,)),
-        ((2, 3), (0,)),
-        ((2, 3, 2), (0, 2)),
-        ((), ()),
-        ((0, 3), (0,)),
-        ((0, 3), (1,)),
-        ((1, 1), (0, 1)),
-    ]
-    large = [((3, 37), (1,)), ((37, 3), (0,)), ((2, 5, 7), (1,)), ((301,), (0,))]
-
-    def samples(dtype: DType) -> Sequence[Sample]:
-        if dtype not in accepts:
-            return ()
-        rng = generator(name, dtype)
-        found = [
-            Sample((values(rng, dtype, shape, (0.2, 1.7)),), {"axes": axes}, differentiable=all(shape[i] for i in axes))
-            for shape, axes in shapes
-        ]
-        found += [
-            Sample((values(rng, dtype, shape, (0.7, 1.4)),), {"axes": axes}, differentiable=False)
-            for shape, axes in large
-        ]
-        finite = edges(dtype)[: 4 if dtypes.is_float(dtype) else None]
-        return [
-            *found,
-            Sample((edges(dtype),), {"axes": (0,)}, differentiable=False),
-            Sample((finite,), {"axes": (0,)}, differentiable=False),
-        ]
-
-    return samples
-
-
-def _reduce(
-    name: str,
-    evaluate: Callable[[Array, tuple[int, ...]], Array],
-    reduction: Reduction,
-    *,
-    accepts: frozenset[DType],
-    vjp: Callable[..., tuple[Any, ...]],
-    onnx: str,
-    doc: str,
-) -> Op:
-    def infer(x: Type, *, axes: tuple[int, ...]) -> TensorType:
-        rules.require_tensors(name, (x,), accepts, 1)
-        type = rules.require_tensor(name, x)
-        return TensorType(type.dtype, without_axes(type.shape, rules.require_axes(name, axes, type.ndim)))
-
-    def run(x: Array, *, axes: tuple[int, ...]) -> Array:
-        if not axes:
-            return x
-        with np.errstate(all="ignore"):
-            return np.asarray(evaluate(widen(x), axes)).astype(x.dtype, copy=False)
-
-    return Op(
-        name=name,
-        kind="reduce",
-        infer=infer,
-        evaluate=run,
-        vjp=vjp,
-        reduction=reduction,
-        onnx=onnx,
-        samples=_reduce_samples(name, accepts),
-        doc=doc,
-    )
-
-
-def _rounding(ufunc: np.ufunc, identity: float, empty: float) -> Callable[[Array, tuple[int, ...]], Array]:
-    """The evaluation of a reduction that rounds: floats in their order."""
-
-    def evaluate(x: Array, axes: tuple[int, ...]) -> Array:
-        if dtypes.is_float(x.dtype):
-            return reduce_in_order(ufunc, x, axes, identity, empty)
-        return np.asarray(ufunc.reduce(x, axis=axes, dtype=x.dtype))
-
-    return evaluate
 
 
 def _extreme(ufunc: np.ufunc, init: Callable[[DType], Any], winner: float) -> Callable[[Array, tuple[int, ...]], Array]:
@@ -153,8 +55,6 @@ def _extreme_of(s: Any, x: Any, y: Any, op: str, bits: str) -> Any:
 
 
 def _prod_vjp(ct: Any, out: Any, x: Any, *, axes: tuple[int, ...]) -> tuple[Any]:
-    from jitgraph.ops.cumulative import product_of_others
-
     return (mul(restore(ct, x.type, axes), product_of_others(x, axes)),)
 
 
@@ -165,30 +65,16 @@ def _extreme_vjp(ct: Any, out: Any, x: Any, *, axes: tuple[int, ...]) -> tuple[A
     return (select(hit, restore(div(ct, count), x.type, axes), zeros_like(x)),)
 
 
-reduce_sum: Op = _reduce(
-    "reduce_sum",
-    _rounding(np.add, -0.0, 0.0),
-    Reduction(
-        lambda dtype: -0.0 if dtypes.is_float(dtype) else 0,  # -0.0 leaves every element as it is, 0.0 does not
-        lambda s, x, y: s.add(x, y),
-        rounds=True,
-        empty=lambda dtype: dtype.type(0).item(),
-    ),
-    accepts=rules.NUMBERS,
-    vjp=lambda ct, out, x, *, axes: (restore(ct, x.type, axes),),
-    onnx="ReduceSum",
-    doc="The sum over axes, in the operand's dtype; integers wrap.",
-)
-reduce_prod: Op = _reduce(
+reduce_prod: Op = reduce_over(
     "reduce_prod",
-    _rounding(np.multiply, 1.0, 1.0),
+    in_order(np.multiply, 1.0, 1.0),
     Reduction(lambda dtype: dtype.type(1).item(), lambda s, x, y: s.mul(x, y), rounds=True),
     accepts=rules.NUMBERS,
     vjp=_prod_vjp,
     onnx="ReduceProd",
     doc="The product over axes; its gradient is right at zeros.",
 )
-reduce_max: Op = _reduce(
+reduce_max: Op = reduce_over(
     "reduce_max",
     _extreme(np.maximum, least, 0.0),
     Reduction(least, lambda s, x, y: _extreme_of(s, x, y, "max", "or_" if dtypes.is_bool(x.dtype) else "and_")),
@@ -197,7 +83,7 @@ reduce_max: Op = _reduce(
     onnx="ReduceMax",
     doc="The greatest element over axes (any, for bool); NaN where there is one.",
 )
-reduce_min: Op = _reduce(
+reduce_min: Op = reduce_over(
     "reduce_min",
     _extreme(np.minimum, greatest, -0.0),
     Reduction(greatest, lambda s, x, y: _extreme_of(s, x, y, "min", "and_" if dtypes.is_bool(x.dtype) else "or_")),
@@ -213,7 +99,7 @@ def _arg_reduce(name: str, find: Callable[..., Any], worst: Callable[[DType], An
         type = rules.require_tensor(name, x)
         rules.require_axis(name, axis, type.ndim)
         rules.at_least(f"{name}: {type} along axis {axis} has no element", type.shape[axis], 1)
-        return TensorType(dtypes.int64, without_axes(type.shape, (axis,)))
+        return TensorType(dtypes.int64, rules.without_axes(type.shape, (axis,)))
 
     def combine(s: Any, left: tuple[Any, Any], right: tuple[Any, Any]) -> tuple[Any, Any]:
         (x, i), (y, j) = left, right

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, TypeGuard
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from jitgraph import dtypes
 from jitgraph.dtypes import DType
@@ -12,6 +12,9 @@ from jitgraph.ir import context
 from jitgraph.ir.constraints import require_same
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.ir.types import Shape, TensorType, Type
+
+if TYPE_CHECKING:
+    from jitgraph.ir.graph import Graph
 
 FLOATS: Final = frozenset(d for d in dtypes.DTYPES if dtypes.is_float(d))
 INTEGERS: Final = frozenset(d for d in dtypes.DTYPES if dtypes.is_integer(d))
@@ -87,6 +90,29 @@ def same_dims(what: str, left: Shape, right: Shape) -> Shape:
     )
 
 
+def require_region(op: str, region: Graph, types: Iterable[Type]) -> None:
+    """ShapeError unless the inputs of ``region`` have the operands' types, under the known constraints."""
+    given = tuple(types)
+    wanted = tuple(value.type for value in region.inputs)
+    if given == wanted:
+        return
+    what = f"{op}: the region {region.name} takes ({describe(wanted)}), not ({describe(given)})"
+    require_same_types(what, given, wanted)
+
+
+def require_same_types(what: str, left: tuple[Type, ...], right: tuple[Type, ...]) -> None:
+    """ShapeError that begins with ``what`` unless both lists of types agree."""
+    if left == right:
+        return
+    if len(left) != len(right):
+        raise ShapeError(what)
+    for a, b in zip(left, right, strict=True):
+        if isinstance(a, TensorType) and isinstance(b, TensorType) and a.dtype == b.dtype:
+            same_dims(what, a.shape, b.shape)
+        elif a != b:
+            raise ShapeError(what)
+
+
 def at_least(what: str, left: DimLike, bound: DimLike) -> None:
     """ShapeError that begins with ``what`` unless ``left >= bound``; an open question is recorded as a constraint."""
     if not context.constraints().at_least(left, bound):
@@ -131,6 +157,11 @@ def require_shape(op: str, shape: object) -> Shape:
     for dim in shape:
         at_least(f"{op}: size in {shape}", dim, 0)
     return shape
+
+
+def without_axes(shape: Sequence[Any], axes: Sequence[int]) -> tuple[Any, ...]:
+    """``shape`` without ``axes``."""
+    return tuple(dim for axis, dim in enumerate(shape) if axis not in axes)
 
 
 def _is_ints(values: object) -> TypeGuard[tuple[int, ...]]:

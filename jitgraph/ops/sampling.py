@@ -112,6 +112,41 @@ def _operands(
     return tuple(np.asarray(together[i]) for i in range(arity))
 
 
+def reduce_samples(name: str, accepts: frozenset[DType]) -> Samples:
+    """Samples for a reduction over ``axes``: of nothing, of much, of edge values."""
+    shapes = [
+        ((2, 3), (1,)),
+        ((2, 3), (0,)),
+        ((2, 3, 2), (0, 2)),
+        ((), ()),
+        ((0, 3), (0,)),
+        ((0, 3), (1,)),
+        ((1, 1), (0, 1)),
+    ]
+    large = [((3, 37), (1,)), ((37, 3), (0,)), ((2, 5, 7), (1,)), ((301,), (0,))]
+
+    def samples(dtype: DType) -> Sequence[Sample]:
+        if dtype not in accepts:
+            return ()
+        rng = generator(name, dtype)
+        found = [
+            Sample((values(rng, dtype, shape, (0.2, 1.7)),), {"axes": axes}, differentiable=all(shape[i] for i in axes))
+            for shape, axes in shapes
+        ]
+        found += [
+            Sample((values(rng, dtype, shape, (0.7, 1.4)),), {"axes": axes}, differentiable=False)
+            for shape, axes in large
+        ]
+        finite = edges(dtype)[: 4 if dtypes.is_float(dtype) else None]
+        return [
+            *found,
+            Sample((edges(dtype),), {"axes": (0,)}, differentiable=False),
+            Sample((finite,), {"axes": (0,)}, differentiable=False),
+        ]
+
+    return samples
+
+
 def samples_for(
     name: str, accepts: frozenset[DType], make: Callable[[Callable[..., Array]], Sequence[Sample]]
 ) -> Samples:

@@ -15,12 +15,13 @@ from jitgraph.ir import dims
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ops import rules
 from jitgraph.ops.arithmetic import add, div, maximum, mul, sub
+from jitgraph.ops.broadcasting import reduce_sum, restore
 from jitgraph.ops.comparison import eq, select
+from jitgraph.ops.composite import composite
 from jitgraph.ops.conversion import stop_gradient
 from jitgraph.ops.creation import full, full_like, zeros_like
-from jitgraph.ops.define import composite
 from jitgraph.ops.predicates import isfinite
-from jitgraph.ops.reduction import reduce_max, reduce_sum, restore
+from jitgraph.ops.reduction import reduce_max
 from jitgraph.ops.sampling import edges, generator, values
 from jitgraph.ops.transcendental import exp, log, sqrt
 

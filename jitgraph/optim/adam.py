@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jitgraph import dtypes
-from jitgraph.functions.creation import zeros, zeros_like
-from jitgraph.functions.elementwise import sqrt
 from jitgraph.nn.module import Parameter
 from jitgraph.optim.optimizer import Optimizer, Setting
 from jitgraph.tensor import Tensor
+from jitgraph.tensor.functions.creation import zeros, zeros_like
+from jitgraph.tensor.functions.elementwise import sqrt
 
 
 class Adam(Optimizer):

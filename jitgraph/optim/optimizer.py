@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph import lifting
 from jitgraph.autograd import no_grad
 from jitgraph.errors import JitgraphError
-from jitgraph.functions.creation import zeros_like
 from jitgraph.nn.module import Parameter
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting
+from jitgraph.tensor.functions.creation import zeros_like
 from jitgraph.tracing.host import host_float
 
 

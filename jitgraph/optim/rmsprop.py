@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from jitgraph.functions.creation import zeros_like
-from jitgraph.functions.elementwise import sqrt
 from jitgraph.nn.module import Parameter
 from jitgraph.optim.optimizer import Optimizer, Setting
 from jitgraph.tensor import Tensor
+from jitgraph.tensor.functions.creation import zeros_like
+from jitgraph.tensor.functions.elementwise import sqrt
 
 
 class RMSprop(Optimizer):

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jitgraph.errors import JitgraphError
-from jitgraph.functions.creation import zeros, zeros_like
 from jitgraph.nn.module import Parameter
 from jitgraph.optim.optimizer import Optimizer, Setting
 from jitgraph.tensor import Tensor
+from jitgraph.tensor.functions.creation import zeros, zeros_like
 
 
 class SGD(Optimizer):

@@ -42,9 +42,11 @@ def active_outputs(node: Node, flags: Flags) -> Flags:
         case Conditional():
             branches = [_through(region, flags[1:]) for region in node.regions]
             return tuple(any(pair) for pair in zip(*branches, strict=True))
-        case CarriedLoop(body=body, carries=carries):
-            settled = _active_carries(body, flags, carries)
-            return settled + _through(body, settled + flags[carries:])[carries:]
+        case CarriedLoop() as loop:
+            settled = _active_carries(loop, flags)
+            _, xs, invariants = loop.parts(flags)
+            _, ys = loop.results(_through(loop.body, (*settled, *xs, *invariants)))
+            return (*settled, *ys)
     found = any(flags) and passes_gradient(node)
     return tuple(found and carries_gradient(value.type) for value in node.outputs)
 
@@ -55,8 +57,8 @@ def useful_inputs(node: Node, flags: Flags) -> Flags:
         case Conditional():
             branches = [reaching(region, flags) for region in node.regions]
             return (False, *(any(pair) for pair in zip(*branches, strict=True)))
-        case CarriedLoop(body=body, carries=carries):
-            return _useful_of_loop(body, flags, carries)
+        case CarriedLoop() as loop:
+            return _useful_of_loop(loop, flags)
     found = any(flags) and passes_gradient(node)
     return tuple(found and carries_gradient(value.type) for value in node.inputs)
 
@@ -71,13 +73,13 @@ def reaching(graph: Graph, flags: Flags) -> Flags:
     return tuple(value in useful for value in graph.inputs)
 
 
-def loop_carries(body: Graph, varied: Sequence[bool], wanted: Flags, carries: int) -> Flags:
+def loop_carries(loop: CarriedLoop, varied: Sequence[bool], wanted: Flags) -> Flags:
     """For each carry of a loop, whether it needs a cotangent: it depends on the inputs and reaches the outputs.
 
-    ``varied`` has a flag for each operand of the loop, ``wanted`` for each output of ``body``.
+    ``varied`` has a flag for each operand of the loop, ``wanted`` for each output of the body.
     """
-    depends = _active_carries(body, tuple(varied), carries)
-    reaches = _useful_of_loop(body, wanted, carries)[:carries]
+    depends = _active_carries(loop, varied)
+    reaches, _, _ = loop.parts(_useful_of_loop(loop, wanted))
     return tuple(a and b for a, b in zip(depends, reaches, strict=True))
 
 
@@ -87,21 +89,23 @@ def _through(region: Graph, flags: Flags) -> Flags:
     return tuple(value in active for value in region.outputs)
 
 
-def _active_carries(body: Graph, flags: Flags, carries: int) -> Flags:
-    settled = flags[:carries]
+def _active_carries(loop: CarriedLoop, flags: Sequence[bool]) -> list[bool]:
+    settled, xs, invariants = loop.parts(flags)
     while True:
-        after = _through(body, settled + flags[carries:])[:carries]
-        grown = tuple(a or b for a, b in zip(settled, after, strict=True))
+        after, _ = loop.results(_through(loop.body, (*settled, *xs, *invariants)))
+        grown = [a or b for a, b in zip(settled, after, strict=True)]
         if grown == settled:
             return settled
         settled = grown
 
 
-def _useful_of_loop(body: Graph, flags: Flags, carries: int) -> Flags:
-    settled = tuple(flag and carries_gradient(v.type) for v, flag in zip(body.outputs, flags, strict=True))[:carries]
+def _useful_of_loop(loop: CarriedLoop, flags: Flags) -> Flags:
+    carried, ys = loop.results(flags)
+    outputs, _ = loop.results(loop.body.outputs)
+    settled = [flag and carries_gradient(value.type) for flag, value in zip(carried, outputs, strict=True)]
     while True:
-        found = reaching(body, settled + flags[carries:])
-        grown = tuple(a or b for a, b in zip(settled, found[:carries], strict=True))
+        found, xs, invariants = loop.parts(reaching(loop.body, (*settled, *ys)))
+        grown = [a or b for a, b in zip(settled, found, strict=True)]
         if grown == settled:
-            return settled + found[carries:]
+            return (*settled, *xs, *invariants)
         settled = grown

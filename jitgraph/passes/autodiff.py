@@ -20,7 +20,6 @@ from jitgraph.ops import full
 from jitgraph.ops.effects import zeros
 from jitgraph.passes.activity import carries_gradient
 from jitgraph.passes.reverse import Reverse, halves
-from jitgraph.passes.split import splice
 from jitgraph.records import dataclass
 
 
@@ -159,7 +158,7 @@ def grad_graph(graph: Graph, wrt: Sequence[int] | None = None) -> Graph:
             hint="reduce it with .sum() or .mean(), or use jg.vjp",
         )
     builder, inputs = _builder_for(graph)
-    outputs = splice(builder, graph, inputs)
+    outputs = builder.inline(graph, inputs)
     with context.using(emitter=builder, constraints=builder.constraints):
         one = full(shape=(), value=1.0, dtype=first.dtype)
     gradients = backward(builder, outputs[:1], [one], [inputs[i] for i in numbers])
@@ -176,7 +175,7 @@ def jvp_graph(graph: Graph) -> Graph:
     builder, inputs = _builder_for(graph)
     varied = [value for value in inputs if carries_gradient(value.type)]
     tangents = [builder.input(value.type, value.hint and f"d_{value.hint}") for value in varied]
-    outputs = splice(builder, graph, inputs)
+    outputs = builder.inline(graph, inputs)
     seeds = [value for value in outputs if carries_gradient(value.type)]
     with context.using(emitter=builder, constraints=builder.constraints):
         cotangents = [zeros(value.type) for value in seeds]  # any values do: only the derivative by them is used

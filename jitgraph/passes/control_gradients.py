@@ -20,7 +20,7 @@ from jitgraph.ops import add, cond, full, gt, scan, stack_pop, stack_push, sub, 
 from jitgraph.ops.effects import zeros
 from jitgraph.passes.activity import loop_carries, reaching
 from jitgraph.passes.partition import ResidualStack
-from jitgraph.passes.split import Split, splice, subgraph
+from jitgraph.passes.split import Split, subgraph
 
 if TYPE_CHECKING:
     from jitgraph.passes.reverse import Cotangents, Reverse
@@ -67,7 +67,7 @@ def cond_gradient(reverse: Reverse, node: Node, cotangents: Cotangents) -> Cotan
         def body(builder: GraphBuilder, *inputs: Value) -> Sequence[Value]:
             given = _Arguments(inputs)
             arguments, passing = given.take(len(operands)), list(given.rest())
-            found = _Arguments(splice(builder, side.forward, (*arguments, *passing[own])))
+            found = _Arguments(builder.inline(side.forward, (*arguments, *passing[own])))
             outputs = found.take(len(node.outputs))
             passing[own] = found.take(len(side.stacks))
             held = dict(zip(places[number], found.rest(), strict=True))
@@ -108,7 +108,7 @@ def cond_gradient(reverse: Reverse, node: Node, cotangents: Cotangents) -> Cotan
                 *(held[i] for i in places[number]),
                 *given.rest(),
             ]
-            found = _Arguments(splice(builder, side.backward, arguments))
+            found = _Arguments(builder.inline(side.backward, arguments))
             gradients = found.take(len(wrt))
             passing[own] = found.rest()
             return (*gradients, *passing)
@@ -154,7 +154,7 @@ def loop_gradient(reverse: Reverse, node: Node, loop: CarriedLoop, cotangents: C
 def _scan_gradient(reverse: Reverse, node: Node, loop: CarriedLoop, cotangents: Cotangents) -> Cotangents:
     region, num_carries, first_invariant = loop.body, loop.carries, loop.first_invariant
     constraints = reverse.builder.constraints
-    looped, wrt = _active_inputs(reverse, node, region, cotangents, num_carries)
+    looped, wrt = _active_inputs(reverse, node, loop, cotangents)
     if not wrt:
         return reverse.keep(node)
     seeds = [*looped, *(i for i in range(num_carries, len(node.outputs)) if cotangents[i] is not None)]
@@ -173,7 +173,7 @@ def _scan_gradient(reverse: Reverse, node: Node, loop: CarriedLoop, cotangents: 
     def forward(builder: GraphBuilder, *inputs: Value) -> Sequence[Value]:
         given = _Arguments(inputs)
         before, stacks = given.take(num_carries), given.take(len(half.stacks))
-        found = _Arguments(splice(builder, half.forward, (*before, *given.rest(), *stacks)))
+        found = _Arguments(builder.inline(half.forward, (*before, *given.rest(), *stacks)))
         after, ys, stacks = found.take(num_carries), found.take(num_ys), found.take(len(half.stacks))
         return (*after, *stacks, *ys, *found.rest())
 
@@ -220,7 +220,7 @@ def _scan_gradient(reverse: Reverse, node: Node, loop: CarriedLoop, cotangents: 
         slices, kept_ys = given.take(len(kept_xs)), given.take(len(half.kept_outputs))
         held, of_ys = given.take(len(saved)), given.take(len(seeds) - len(looped))
         arguments = (*slices, *given.rest(), *kept_ys, *stacks, *held, *carried, *of_ys)
-        found = _Arguments(splice(builder, half.backward, arguments))
+        found = _Arguments(builder.inline(half.backward, arguments))
         carried, of_xs = found.take(len(looped)), found.take(num_x_gradients)
         sums = tuple(add(total, ct) for total, ct in zip(sums, found.take(len(summed)), strict=True))
         return (*carried, *sums, *found.rest(), *of_xs)
@@ -248,7 +248,7 @@ def _while_gradient(
 ) -> Cotangents:
     region, num_carries = loop.body, loop.carries
     constraints = reverse.builder.constraints
-    looped, wrt = _active_inputs(reverse, node, region, cotangents, num_carries)
+    looped, wrt = _active_inputs(reverse, node, loop, cotangents)
     if not wrt:
         return reverse.keep(node)
     outside = range(num_carries, len(node.inputs))
@@ -262,13 +262,13 @@ def _while_gradient(
         given = _Arguments(inputs)
         before = given.take(num_carries)
         given.take(1 + len(stacks))
-        return splice(builder, condition, (*before, *given.rest()))
+        return builder.inline(condition, (*before, *given.rest()))
 
     def forward(builder: GraphBuilder, *inputs: Value) -> Sequence[Value]:
         given = _Arguments(inputs)
         before, (count,), pushed = given.take(num_carries), given.take(1), given.take(len(own))
         passing = given.take(len(half.stacks))
-        found = _Arguments(splice(builder, half.forward, (*before, *given.rest(), *passing)))
+        found = _Arguments(builder.inline(half.forward, (*before, *given.rest(), *passing)))
         after, passing = found.take(num_carries), found.take(len(half.stacks))
         pushed = tuple(stack_push(stack, value) for stack, value in zip(pushed, found.rest(), strict=True))
         return (*after, add(count, full(shape=(), value=1, dtype=int64)), *pushed, *passing)
@@ -305,7 +305,7 @@ def _while_gradient(
         popped = [stack_pop(stack) for stack in given.take(len(own))]
         passing = given.take(len(half.stacks))
         held = [value for _, value in popped]
-        found = _Arguments(splice(builder, half.backward, (*given.rest(), *passing, *held, *carried)))
+        found = _Arguments(builder.inline(half.backward, (*given.rest(), *passing, *held, *carried)))
         carried = found.take(len(looped))
         sums = tuple(add(total, ct) for total, ct in zip(sums, found.take(len(summed)), strict=True))
         left = sub(left, full(shape=(), value=1, dtype=int64))
@@ -328,15 +328,15 @@ def _while_gradient(
 
 
 def _active_inputs(
-    reverse: Reverse, node: Node, body: Graph, cotangents: Cotangents, num_carries: int
+    reverse: Reverse, node: Node, loop: CarriedLoop, cotangents: Cotangents
 ) -> tuple[list[int], list[int]]:
     """The carries that need a cotangent, and all operands that do, carries first; none where no cotangent arrives."""
     varied = tuple(value in reverse.active for value in node.inputs)
     given = tuple(ct is not None for ct in cotangents)
-    carries = loop_carries(body, varied, given, num_carries)
-    reach = reaching(body, (*carries, *given[num_carries:]))
+    carries = loop_carries(loop, varied, given)
+    reach = reaching(loop.body, (*carries, *loop.results(given)[1]))
     looped = [i for i, needed in enumerate(carries) if needed]
-    others = [i for i in range(num_carries, len(node.inputs)) if varied[i] and reach[i]]
+    others = [i for i in range(loop.carries, len(node.inputs)) if varied[i] and reach[i]]
     return looped, [*looped, *others]
 
 

@@ -43,13 +43,14 @@ def _trimmed(node: Node, wanted: list[bool], target: Target) -> Node:
 
 
 def _trimmed_loop(node: Node, loop: CarriedLoop, wanted: list[bool], target: Target) -> Node:
-    ys = wanted[loop.carries :]
+    kept, ys = loop.results(wanted)
     condition = None if loop.condition is None else dce(loop.condition, target)
     read = set() if condition is None else _read(condition)
     asked = [False] * len(loop.body.inputs) if condition is None else [value in read for value in condition.inputs]
-    first = [a or b for a, b in zip(wanted[: loop.carries], asked, strict=False)]
+    first = [a or b for a, b in zip(kept, loop.parts(asked)[0], strict=True)]
     carries, body, inputs = _fixpoint(loop.body, first, target, ys)
-    used = [*carries, *(value in inputs for value in body.inputs[loop.carries :])]
+    _, xs, invariants = loop.parts(body.inputs)
+    used = [*carries, *(value in inputs for value in (*xs, *invariants))]
     used = [a or b for a, b in zip(used, asked, strict=True)]
     regions = [_with_inputs(region, used) for region in (condition, body) if region is not None]
     return _rebuilt(node, used, carries + ys, regions, loop.counts(used))

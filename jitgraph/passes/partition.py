@@ -24,7 +24,7 @@ from jitgraph.ir import dims
 from jitgraph.ir.control import RegionCall, structure_of
 from jitgraph.ir.graph import Node, Value
 from jitgraph.ir.types import StackType, TensorType
-from jitgraph.passes.rewriter import has_effect
+from jitgraph.passes.rewriter import has_effect, prints
 from jitgraph.records import dataclass
 from jitgraph.runtime import forks
 
@@ -73,10 +73,6 @@ def is_cheap(node: Node) -> bool:
     return node.op.kind in CHEAP_KINDS or "cheap" in node.op.traits
 
 
-def _prints(node: Node) -> bool:
-    return node.op.effect == "ordered" or any(_prints(inner) for region in node.regions for inner in region.nodes)
-
-
 def dependents(nodes: Iterable[Node], sources: Iterable[Value]) -> set[Value]:
     """Every value of ``nodes`` (in order) that depends on ``sources``, and these."""
     found = set(sources)
@@ -118,7 +114,7 @@ def choose(
         if is_cheap(node) or (value in steady and not has_effect(node)):
             return False
         fills = not with_stacks and any(isinstance(output.type, StackType) for output in node.outputs)
-        return not fills or _prints(node)
+        return not fills or prints(node)
 
     sinks = [value for value in _read_late(joint, late) if value not in late and value not in given]
     return cheapest([*joint.inputs, *producers], producers, sinks, given, fixed)

@@ -14,6 +14,7 @@ from jitgraph.errors import GraphError
 from jitgraph.ir.graph import Node, Value
 from jitgraph.ir.op import Op
 from jitgraph.ir.types import TensorType
+from jitgraph.once import cached_property
 from jitgraph.ops import OPS
 from jitgraph.ops.creation import full
 from jitgraph.passes.rewriter import uniform_value
@@ -79,15 +80,36 @@ class OpTerm:
 Term: TypeAlias = "Name | Number | OpTerm"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rule:
-    """``pattern => replacement if conditions``."""
+    """``pattern => replacement if conditions``, of which each is read when the first node with its op asks for it."""
 
     name: str
-    pattern: OpTerm
-    replacement: Term
-    conditions: tuple[Function, ...]
+    op: Op  # at the root of the pattern
+    texts: tuple[str, str, str | None]
     vocabulary: Vocabulary
+
+    @cached_property
+    def pattern(self) -> OpTerm:
+        """What a node has to look like."""
+        found = _term(_tree(self.texts[0]), self.vocabulary)
+        if not isinstance(found, OpTerm):
+            raise GraphError(f"{self.name}: the pattern must be an op")
+        return found
+
+    @cached_property
+    def replacement(self) -> Term:
+        """What its output becomes."""
+        return _term(_tree(self.texts[1]), self.vocabulary)
+
+    @cached_property
+    def conditions(self) -> tuple[Function, ...]:
+        """What has to hold besides."""
+        if self.texts[2] is None:
+            return ()
+        tree = _tree(self.texts[2])
+        parts = tree.values if isinstance(tree, ast.BoolOp) else [tree]
+        return tuple(_function(part, self.vocabulary) for part in parts)
 
     def match(self, node: Node, producers: Producers) -> Bindings | None:
         """What the rule's names stand for where ``node`` is an instance of it; None where the rule does not apply."""
@@ -163,28 +185,27 @@ def _is_number(found: bool | int | float | None, wanted: int | float | Function)
 
 
 def parse_rules(text: str, vocabulary: Vocabulary) -> tuple[Rule, ...]:
-    """One rule from each line (a line that begins with ``=>`` goes on from the one before); GraphError for others."""
+    """One rule from each line (a line that begins with ``=>`` goes on from the one before); GraphError for others.
+
+    The sides of a rule are read later: there are many rules, and a graph has few ops.
+    """
     lines = re.sub(r"\n\s*=>", " =>", text).splitlines()
-    rules = tuple(_parse_rule(line.strip(), vocabulary) for line in lines if line.strip())
+    rules = tuple(_rule(line.strip(), vocabulary) for line in lines if line.strip())
     names = [rule.name for rule in rules]
     if twice := {name for name in names if names.count(name) > 1}:
         raise GraphError(f"rules named twice: {', '.join(sorted(twice))}")
     return rules
 
 
-def _parse_rule(line: str, vocabulary: Vocabulary) -> Rule:
-    match = re.fullmatch(r"(\w+):\s*(.+?)\s*=>\s*(.+?)(?:\s+if\s+(.+))?", line)
-    if match is None:
-        raise GraphError(f"{line!r} is not a rule; expected 'name: pattern => replacement'")
-    pattern, replacement = (_term(ast.parse(side, mode="eval").body, vocabulary) for side in match.group(2, 3))
-    if not isinstance(pattern, OpTerm):
-        raise GraphError(f"{line!r}: the pattern must be an op")
-    conditions: tuple[Function, ...] = ()
-    if match[4]:
-        tree = ast.parse(match[4], mode="eval").body
-        parts = tree.values if isinstance(tree, ast.BoolOp) else [tree]
-        conditions = tuple(_function(part, vocabulary) for part in parts)
-    return Rule(match[1], pattern, replacement, conditions, vocabulary)
+def _rule(line: str, vocabulary: Vocabulary) -> Rule:
+    match = re.fullmatch(r"(\w+):\s*((\w+)\(.*?)\s*=>\s*(.+?)(?:\s+if\s+(.+))?", line)
+    if match is None or match[3] not in OPS:
+        raise GraphError(f"{line!r} is not a rule; expected 'name: op(...) => replacement'")
+    return Rule(match[1], OPS[match[3]], (match[2], match[4], match[5]), vocabulary)
+
+
+def _tree(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
 
 
 def _term(tree: ast.expr, vocabulary: Vocabulary) -> Term:

@@ -8,14 +8,14 @@ which the copies disappear.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.target import Target
 from jitgraph.passes.partition import cheapest, cost, is_cheap
-from jitgraph.passes.rewriter import is_tensor
+from jitgraph.passes.rewriter import has_effect, is_tensor
 
 LEAST_GAIN: Final = 1 << 20  # bytes: below a megabyte, caches hold it all and the work is not worth doing again
 ROUNDS: Final = 4
@@ -89,7 +89,18 @@ def _cut_at_peak(graph: Graph) -> Graph:
             if value in producers:
                 nodes.extend(_copied(value, producers, kept, copies))
         nodes.append(replace(node, inputs=tuple(copies.get(value, value) for value in node.inputs)))
-    return replace(graph, nodes=tuple(nodes))
+    return replace(graph, nodes=_needed(nodes, graph.outputs))
+
+
+def _needed(nodes: Sequence[Node], outputs: Iterable[Value]) -> tuple[Node, ...]:
+    """Without what only late nodes read, which read a copy now."""
+    read = set(outputs)
+    found: list[Node] = []
+    for node in reversed(nodes):
+        if has_effect(node) or not read.isdisjoint(node.outputs):
+            read.update(node.inputs)
+            found.append(node)
+    return tuple(reversed(found))
 
 
 def _copied(wanted: Value, producers: Mapping[Value, Node], kept: set[Value], copies: dict[Value, Value]) -> list[Node]:

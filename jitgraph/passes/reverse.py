@@ -17,7 +17,7 @@ from jitgraph.ops.effects import zeros
 from jitgraph.passes.activity import carries_gradient, spread
 from jitgraph.passes.control_gradients import cond_gradient, loop_gradient
 from jitgraph.passes.partition import Joint, ResidualStack
-from jitgraph.passes.split import Split, splice, split
+from jitgraph.passes.split import Split, split
 
 Cotangents = Sequence["Value | None"]
 
@@ -176,7 +176,7 @@ def halves(
     builder.constraints = parent.constraints
     builder.location = parent.location
     inputs = tuple(builder.input(value.type, value.hint) for value in graph.inputs)
-    outputs = splice(builder, graph, inputs)
+    outputs = builder.inline(graph, inputs)
     cotangents = tuple(Value(outputs[i].type) for i in seeds)
     reverse = Reverse(builder)
     found = reverse.run([outputs[i] for i in seeds], cotangents, [inputs[i] for i in wrt])
@@ -211,7 +211,7 @@ def _inlined(node: Node, parent: GraphBuilder) -> list[Node]:
     builder = GraphBuilder()
     builder.constraints = parent.constraints
     builder.location = node.location
-    results = splice(builder, region, node.inputs)
+    results = builder.inline(region, node.inputs)
     names: dict[Value, Value] = {}
     made = {value for inner in builder.nodes for value in inner.outputs}
     aliases: list[tuple[Value, Value]] = []

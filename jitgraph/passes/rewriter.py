@@ -54,13 +54,7 @@ class Rewriter:
 
     def inline(self, region: Graph, arguments: Sequence[Value]) -> tuple[Value, ...]:
         """Append the nodes of ``region`` for these arguments (of the new graph); returns what its outputs became."""
-        inner = dict(zip(region.inputs, arguments, strict=True))
-        for node in region.nodes:
-            outputs = tuple(Value(value.type, value.hint) for value in node.outputs)
-            inputs = tuple(inner[value] for value in node.inputs)
-            self.append(Node(node.op, inputs, node.attrs, outputs, node.regions, node.location))
-            inner.update(zip(node.outputs, outputs, strict=True))
-        return tuple(inner[value] for value in region.outputs)
+        return self.builder.inline(region, arguments)
 
     @contextmanager
     def emitting(self, node: Node) -> Iterator[None]:
@@ -90,6 +84,11 @@ def rewrite_regions(node: Node, rewrite: Callable[[Graph], Graph]) -> tuple[Grap
 def has_effect(node: Node) -> bool:
     """Whether the node, or one in its regions, does more than give its outputs."""
     return node.op.effect != "none" or any(has_effect(inner) for region in node.regions for inner in region.nodes)
+
+
+def prints(node: Node) -> bool:
+    """Whether the node, or one in its regions, has an effect whose order can be seen."""
+    return node.op.effect == "ordered" or any(prints(inner) for region in node.regions for inner in region.nodes)
 
 
 def is_tensor(value: Value) -> bool:

@@ -32,7 +32,7 @@ def apply_rules(
     fired = Counter() if fired is None else fired
     by_op: dict[Op, list[Rule]] = {}
     for rule in rules:
-        by_op.setdefault(rule.pattern.op, []).append(rule)
+        by_op.setdefault(rule.op, []).append(rule)
     rewriter = Rewriter(graph, constraints)
     nodes = rewriter.builder.nodes
     producers: dict[Value, Node] = {}

@@ -11,6 +11,7 @@ from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.constraints import Constraints, SizeConstraint
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph, Node, Value
+from jitgraph.ir.running import run_nodes
 from jitgraph.ir.types import Type
 from jitgraph.location import Location
 from jitgraph.passes.partition import Joint, ResidualStack, choose, cost, dependents, late_nodes
@@ -34,24 +35,6 @@ class Split:
     kept_outputs: tuple[int, ...]
     saved: tuple[Type, ...]
     stacks: tuple[Type, ...]
-
-
-def splice(builder: GraphBuilder, graph: Graph, operands: Sequence[Value]) -> tuple[Value, ...]:
-    """Record a copy of ``graph`` applied to ``operands`` and return its outputs; locations are kept."""
-    env = dict(zip(graph.inputs, operands, strict=True))
-    copy_nodes(builder, graph.nodes, env)
-    return tuple(env[value] for value in graph.outputs)
-
-
-def copy_nodes(builder: GraphBuilder, nodes: Iterable[Node], env: dict[Value, Value]) -> None:
-    """Record copies of ``nodes`` with values of their own; ``env`` maps old values to new ones and grows."""
-    for node in nodes:
-        outputs = tuple(Value(value.type, value.hint) for value in node.outputs)
-        inputs = tuple(env[value] for value in node.inputs)
-        location = node.location or builder.location
-        builder.nodes.append(Node(node.op, inputs, node.attrs, outputs, node.regions, location))
-        for old, new in zip(node.outputs, outputs, strict=True):
-            env.setdefault(old, new)
 
 
 def subgraph(
@@ -108,7 +91,7 @@ def split(
     entering = (*(value for _, value in kept), *ends, *saved, *joint.cotangents)
     builder = GraphBuilder()
     env = {value: builder.input(value.type, value.hint) for value in entering}
-    copy_nodes(builder, nodes, env)
+    run_nodes(nodes, env, builder.copy)
     outputs = (*joint.gradients, *(stack.rest for stack in residual_stacks))
     backward = Graph(
         tuple(builder.inputs), tuple(builder.nodes), tuple(env[value] for value in outputs), (), f"{name}_backward"

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph import lifting, ops
-from jitgraph.eager import EagerValue
+from jitgraph import ops
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import ArgumentError, GraphError, JitgraphError, LoadError, ShapeError
 from jitgraph.ir import context, dims, parse, verify
 from jitgraph.ir.constant import Constant
@@ -27,7 +27,7 @@ from jitgraph.ir.resize import resize
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import loader
 from jitgraph.saved.entry import CONSTANT
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting, scalars, wrap
 from jitgraph.tracing.function import TracedFunction, trace
 from jitgraph.tracing.symbolic.sizes import TraceConstraints
 
@@ -39,7 +39,7 @@ class SavedModel:
         self.graph = graph
         self.signature = signature
         self.metadata = metadata
-        self.state = {spec.key: lifting.wrap(EagerValue(np.array(weights[spec.key]))) for spec in signature.state}
+        self.state = {spec.key: wrap(EagerValue(np.array(weights[spec.key]))) for spec in signature.state}
         names = [spec.name for spec in signature.inputs]
         dynamic = {
             spec.name: {
@@ -99,7 +99,7 @@ class SavedModel:
     def _run(self, arguments: Sequence[Any]) -> Any:
         handles = list(self.state.values())
         values = [
-            lifting.value_of(x, wanted.dtype if lifting.is_scalar(x) else None)  # no way about float32
+            lifting.value_of(x, wanted.dtype if scalars.is_scalar(x) else None)  # no way about float32
             for x, wanted in zip((*arguments, *handles), self.graph.inputs, strict=True)
         ]
         specs = self.signature.parameters
@@ -117,7 +117,7 @@ class SavedModel:
         )  # which now hold, or are assumed by the graph around
         outputs = ops.call(*values, regions=(region,))
         results = outputs if isinstance(outputs, tuple) else (outputs,)
-        shown = _rebuilt(self.signature.structure, [lifting.wrap(value) for value in results])
+        shown = _rebuilt(self.signature.structure, [wrap(value) for value in results])
         for output, state in self.signature.writes:
             handles[state]._rebind(results[output])
         return shown

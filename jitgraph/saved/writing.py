@@ -110,10 +110,11 @@ def _signature(entry: FileEntry, made: loader.Signature) -> loader.Signature:
     """The compiled graph's signature with its inputs told apart into arguments and state."""
     count = len(entry.defaults)
     arguments = tuple(
-        replace(spec, default=default) for spec, default in zip(made.inputs[:count], entry.defaults, strict=True)
+        spec.but_with(default=default) for spec, default in zip(made.inputs[:count], entry.defaults, strict=True)
     )
     state = tuple(
         loader.StateSpec(spec.name, spec.dtype, spec.shape, key=kept.key)
         for spec, kept in zip(made.inputs[count:], entry.state, strict=True)
     )
-    return replace(made, inputs=arguments, state=state, writes=entry.writes, structure=entry.structure, name="forward")
+    structure = entry.structure
+    return made.but_with(inputs=arguments, state=state, writes=entry.writes, structure=structure, name="forward")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from jitgraph import dtypes, foreign, tree
-from jitgraph.eager import EagerValue
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import ArgumentError, TraceError
 from jitgraph.ir.dims import DimLike
-from jitgraph.records import dataclass
+from jitgraph.records import NamedTuple, dataclass
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.binding import Binding, called
 from jitgraph.tracing.guard import Guard, Layout, Same, Varies

@@ -9,9 +9,10 @@ its identity, the code goes on from that object itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
-from jitgraph.eager import EagerValue
+from jitgraph.eager.value import EagerValue
+from jitgraph.records import NamedTuple
 from jitgraph.tracing.check_code import CHECK_NAMES, CheckWriter
 from jitgraph.tracing.epilogue_code import EPILOGUE_NAMES, Epilogue
 from jitgraph.tracing.guard import Guard

@@ -18,7 +18,8 @@ from jitgraph.tracing.operands import argument_array, array_operand, number_oper
 from jitgraph.tracing.plan import CallPlan, Input, Template
 from jitgraph.tracing.predicate import NAMES, Absent, Is
 from jitgraph.tracing.python_code import PythonCode
-from jitgraph.tracing.source import EXPECTED_ERRORS, STEP_NAMES, STEPS, Source, World
+from jitgraph.tracing.source import STEP_NAMES, STEPS, Source, World
+from jitgraph.tracing.storage import EXPECTED_ERRORS
 
 _UNKNOWN: Final = object()
 

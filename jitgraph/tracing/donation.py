@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from jitgraph.eager import EagerValue
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import JitgraphError
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import forks

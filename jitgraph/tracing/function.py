@@ -8,12 +8,12 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Unpack, overload
+from typing import Any, Final, Unpack, overload
 
 import numpy as np
 
-from jitgraph import config, lifting
-from jitgraph.eager import EagerValue
+from jitgraph import config
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DeviceError, TraceError
 from jitgraph.ir import context
 from jitgraph.ir.context import Context
@@ -21,7 +21,9 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.sizes import bind_sizes
 from jitgraph.location import Location
 from jitgraph.once import cached_property
+from jitgraph.records import NamedTuple
 from jitgraph.runtime import forks, recursion
+from jitgraph.tensor import lifting, wrap
 from jitgraph.tracing import backend
 from jitgraph.tracing.arguments import (
     Arguments,
@@ -148,9 +150,7 @@ class TracedFunction:
     def _eager(self, values: Sequence[Any]) -> Any:
         """Plain eager Python; NumPy arguments become tensors as they do in a trace."""
         arguments = self._binder.describe(values)
-        leaves = [
-            lifting.wrap(lifting.value_of(leaf)) if isinstance(leaf, np.ndarray) else leaf for leaf in arguments.leaves
-        ]
+        leaves = [wrap(lifting.value_of(leaf)) if isinstance(leaf, np.ndarray) else leaf for leaf in arguments.leaves]
         given = rebuilt(arguments, leaves, values)
         containers, own_containers = (
             containers_of(arguments.structure.children, tree, self._binder.names) for tree in (given, values)
@@ -254,7 +254,7 @@ class TracedFunction:
 
         arguments = self._binder.describe(values)
         leaves = [
-            lifting.wrap(lifting.value_of(leaf)) if isinstance(leaf, np.ndarray) else leaf for leaf in arguments.leaves
+            wrap(lifting.value_of(leaf)) if isinstance(leaf, np.ndarray) else leaf for leaf in arguments.leaves
         ]  # as in the trace, where an array is a tensor: NumPy's own arithmetic applies no ops
         args, named = self._binder.unbind(rebuilt(arguments, leaves, values))
         containers = containers_of(specialisation.structure.children, values, self._binder.names)

@@ -7,7 +7,7 @@ sources; those of one value alone are in ``predicate.py``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -15,11 +15,12 @@ from jitgraph import foreign
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.location import Location
-from jitgraph.records import dataclass
+from jitgraph.records import NamedTuple, dataclass
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.operands import native_type
 from jitgraph.tracing.predicate import Absent, Predicate, Writer, brief
-from jitgraph.tracing.source import MISSING, Place, Source
+from jitgraph.tracing.source import Place, Source
+from jitgraph.tracing.storage import MISSING
 
 
 @dataclass(frozen=True, slots=True)

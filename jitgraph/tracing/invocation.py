@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import itemgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from jitgraph.eager import EagerValue
+from jitgraph.eager.value import EagerValue
+from jitgraph.records import NamedTuple
 from jitgraph.runtime import loader
 from jitgraph.runtime.buffer import is_unique
 from jitgraph.tracing.donation import InPlaceCall

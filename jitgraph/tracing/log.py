@@ -13,14 +13,16 @@ from array import array
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
 from jitgraph import tree
 from jitgraph.location import Location
+from jitgraph.records import NamedTuple
 from jitgraph.tracing.plain import mark
-from jitgraph.tracing.source import MISSING, STEPS, Place, Step
+from jitgraph.tracing.source import STEPS, Place, Step
+from jitgraph.tracing.storage import MISSING
 
 MAX_COPIED: Final = 1 << 20  # bytes of an array whose contents can be put back after a trace
 CHANGERS: Final = frozenset(

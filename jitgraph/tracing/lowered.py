@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jitgraph import lifting
-from jitgraph.eager import EagerValue
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import ArgumentError, DeviceError, JitgraphError
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph
 from jitgraph.once import cached_property
 from jitgraph.runtime import forks
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing import backend, donation
 from jitgraph.tracing.arguments import Arguments, LeafKey, TensorSpec
 from jitgraph.tracing.cost import Cost, cost
@@ -203,7 +202,7 @@ def fitted(arguments: Arguments, keys: Sequence[LeafKey]) -> tuple[Any, ...]:
     leaves: list[Any] = []
     for leaf, key in zip(arguments.leaves, keys, strict=True):
         if key.kind == "tensor" and isinstance(leaf, np.ndarray):
-            leaves.append(lifting.wrap(EagerValue(leaf, access="borrowed")))
+            leaves.append(wrap(EagerValue(leaf, access="borrowed")))
         elif key.kind == "array" and isinstance(leaf, Tensor):
             leaves.append(leaf.detach().numpy())
         else:

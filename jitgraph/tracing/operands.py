@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph import foreign, lifting
+from jitgraph import foreign
 from jitgraph.dtypes import is_float
-from jitgraph.eager import EagerValue
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import JitgraphError
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import loader
+from jitgraph.tensor import scalars
 
 
 @lru_cache(maxsize=4096)
@@ -59,7 +60,7 @@ def scalar(number: float) -> EagerValue:
 
 def number_operand(number: int | float, dtype: np.dtype[Any]) -> EagerValue:
     """A Python number in ``dtype`` as an operand; OverflowError where ``dtype`` does not hold it."""
-    lifting.require_representable(number, dtype)
+    scalars.require_representable(number, dtype)
     value = float(number) if is_float(dtype) else number
     array = np.array(value, dtype) if dtype.itemsize > 2 else np.full((), value, dtype)  # which round 16 bits apart
     return placed(array, native_type(array.dtype, ()), loader.address_of(array))

@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
+
+from jitgraph.records import NamedTuple
 
 _LITERAL: Final = frozenset({int, str, bytes})
 _CONSTANTS: Final = (None, True, False, Ellipsis, NotImplemented)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import field, fields
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
-from jitgraph.records import dataclass
+from jitgraph.records import NamedTuple, dataclass
 from jitgraph.tracing.guard import Guard, Relation
 from jitgraph.tracing.plain import Plain
 from jitgraph.tracing.source import Source

@@ -18,7 +18,8 @@ from jitgraph import foreign
 from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.plain import Plain, mark, marks, plain_of, same_float
-from jitgraph.tracing.source import EXPECTED_ERRORS, Ref, Source
+from jitgraph.tracing.source import Ref, Source
+from jitgraph.tracing.storage import EXPECTED_ERRORS
 
 NAMES: Final[dict[str, Any]] = {
     "Tensor": Tensor,

@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any
 
 from jitgraph.tracing.objects import Objects
-from jitgraph.tracing.source import Place, Source, StepKind, attributes_of, item_text
+from jitgraph.tracing.source import Place, Source, StepKind, item_text
+from jitgraph.tracing.storage import attributes_of
 
 _KEYED = frozenset({"attribute", "item", "entry", "class", "own", "cached"})
 _NAMED_STEPS: dict[str, StepKind] = {"__defaults__": "defaults", "__kwdefaults__": "kwdefaults", "__code__": "code"}

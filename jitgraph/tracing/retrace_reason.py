@@ -13,8 +13,8 @@ from jitgraph.tracing.arguments import Arguments
 from jitgraph.tracing.call_code import first_failing
 from jitgraph.tracing.guard import Guard, Layout, Relation
 from jitgraph.tracing.plan import CallPlan
-from jitgraph.tracing.source import EXPECTED_ERRORS
 from jitgraph.tracing.specialisation import Specialisation
+from jitgraph.tracing.storage import EXPECTED_ERRORS
 
 
 def reason(known: Sequence[Specialisation], arguments: Arguments, values: Sequence[Any], ambient: Context) -> str:

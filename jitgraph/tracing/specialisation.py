@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jitgraph import ops
-from jitgraph.autograd.tape import Record
-from jitgraph.eager import EagerValue
+from jitgraph.eager.replay import GradientRecord, gradients_by_ops
+from jitgraph.eager.tape import Record
+from jitgraph.eager.value import EagerValue
 from jitgraph.ir import context
 from jitgraph.ir.context import Context
 from jitgraph.ir.fault import faults_reported
@@ -27,7 +28,6 @@ from jitgraph.tracing.call_code import Match, call_code
 from jitgraph.tracing.invocation import Alias, Invocation
 from jitgraph.tracing.operands import arrays_of
 from jitgraph.tracing.plan import CallPlan
-from jitgraph.tracing.record.replay import GradientRecord, gradients_by_ops
 from jitgraph.tracing.source import World
 from jitgraph.tree import TreeDef
 

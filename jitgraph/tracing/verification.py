@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
 from jitgraph import dtypes, tree
-from jitgraph.eager import EagerEmitter, EagerValue
+from jitgraph.eager.emitter import EagerEmitter
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import TraceError
 from jitgraph.ir import context
 from jitgraph.ir.graph import Attrs, Graph, Node, Value
@@ -21,6 +22,7 @@ from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.op import Op
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
+from jitgraph.records import NamedTuple
 from jitgraph.runtime import forks
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture.capture import Capture

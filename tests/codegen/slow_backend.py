@@ -1,4 +1,4 @@
-"""Another backend, all of it in this file: its schedules are the processor's, and the slow executor runs them."""
+"""Another backend, all of it in this file: it decides otherwise than the processor, and the slow executor runs it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,79 @@ from dataclasses import dataclass
 from typing import Any
 
 from jitgraph.codegen.backend import Code, Stage
+from jitgraph.codegen.kernels.index import offset
+from jitgraph.codegen.kernels.kernel import LoopKind, Var
 from jitgraph.codegen.kernels.schedule import Schedule
 from jitgraph.codegen.kernels.schedule_executor import execute_schedule
+from jitgraph.codegen.lower.building import Group, ScheduleBuilder
+from jitgraph.codegen.lower.cumulative import start_of
+from jitgraph.codegen.lower.recorder import KernelRecorder
+from jitgraph.codegen.lower.scalar_body import accumulator
+from jitgraph.codegen.lower.scalar_ops import ScalarOps
+from jitgraph.codegen.lower.schedules.cpu import CPU
+from jitgraph.codegen.lower.schedules.decisions import (
+    ColumnBlocks,
+    Decisions,
+    PartSizes,
+    SortSizes,
+    TransposedTiles,
+)
+from jitgraph.codegen.lower.schedules.nests import Nests
 from jitgraph.codegen.lower.select import select
-from jitgraph.ir.graph import Graph
+from jitgraph.ir.dims import DimLike
+from jitgraph.ir.graph import Graph, Node
 from jitgraph.ir.target import Target
 from jitgraph.runtime import loader
 from jitgraph.runtime.executable import Executable
+
+
+def outermost_in_lanes(extents: Sequence[DimLike]) -> list[LoopKind]:
+    """The outermost axis is a vector, and inner ones are walked in each lane."""
+    return ["vector" if axis == 0 else "serial" for axis in range(len(extents))]
+
+
+def lower_cumulative(builder: ScheduleBuilder, group: Group, node: Node) -> None:
+    """Each element by itself, from the beginning of its row."""
+    x, reduction = node.inputs[0], node.op.reduction
+    assert reduction is not None
+    axis: Any = node.attrs["axis"]
+    wide = accumulator(x.dtype)
+    recorder = KernelRecorder()
+    values, ops = builder.evaluator(recorder, group), ScalarOps(recorder, wide)
+    with recorder.loops(["parallel"] * len(x.shape), x.shape) as at:
+
+        def step(along: DimLike, carried: tuple[Var, ...]) -> tuple[Var, ...]:
+            element = values.at(x, (*at[:axis], along, *at[axis + 1 :]))
+            return (reduction.combine(ops, carried[0], ops.cast(element, wide)),)
+
+        (total,) = recorder.serial(at[axis] + 1, (ops.const(start_of(node)),), step)
+        for value, storage in group.outputs:
+            recorder.store(storage, offset(at, value.shape), ops.cast(total, x.dtype))
+    builder.launch(recorder, group.name)
+
+
+SLOW = Nests(
+    roots={**CPU.roots, "cumulative": lower_cumulative},
+    rows=CPU.rows,
+    pointwise=CPU.pointwise,
+    decisions=Decisions(
+        independent=outermost_in_lanes,
+        slot_bytes=16,
+        keeping=None,
+        parts=PartSizes(few_rows=3, least_run=4, many_runs=5, least_elements=64, most_parts=7, named_columns=5),
+        columns=ColumnBlocks(
+            least_columns=2,
+            rows_together=4,
+            chunks=2,
+            least_elements=32,
+            most_bytes=1 << 12,
+            least_parts=2,
+            most_parts=5,
+        ),
+        tiles=TransposedTiles(least_extent=4, blocks=(5, 3, 2)),
+        sorting=SortSizes(longest_merged=3, digit_bits=4),
+    ),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,12 +100,16 @@ class Executed(Executable):
 
 
 class SlowBackend:
-    """Kernels in the executor."""
+    """Kernels in the executor, in ``SLOW`` nests unless others are given."""
 
     name = "slow"
+    alignment = 256
+
+    def __init__(self, nests: Nests = SLOW) -> None:
+        self.nests = nests
 
     def schedule(self, graph: Graph, target: Target) -> Schedule:
-        return select(graph, target, fastmath=target.fastmath)
+        return select(graph, self.nests, fastmath=target.fastmath)
 
     def emit(self, schedule: Schedule, target: Target, stage: Stage) -> Code:
         with stage("nothing"):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import jitgraph as jg
 from jitgraph import compiler
+from jitgraph.codegen.cpu.backend import CpuBackend
+from jitgraph.codegen.kernels.schedule_verifier import verify_schedule
+from jitgraph.runtime.executable import Executable
 from tests.codegen.slow_backend import Executed, SlowBackend
 
 
@@ -16,3 +19,12 @@ def test_backends_do_not_share_what_a_cache_keeps() -> None:
     assert made.stages.schedule == made.schedule and "nothing" in made.stages.milliseconds
     assert compiler.compile(graph, cache=cache, backend=slow) is made
     assert compiler.compile(graph, cache=cache) is native
+
+
+def test_temporaries_lie_where_the_backend_wants_them() -> None:
+    graph = jg.trace(lambda x, y: (x @ y) @ (y @ x)).lower(jg.ones((3, 3)), jg.ones((3, 3))).graph
+    for backend, between in ((CpuBackend(), 64), (SlowBackend(), 256)):
+        made = compiler.compile(graph, backend=backend)
+        assert isinstance(made, Executable) and made.stages.plan is not None
+        assert sorted(made.stages.plan.offsets.values(), key=str) == [0, between]
+        verify_schedule(made.stages.schedule)

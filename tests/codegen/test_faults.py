@@ -16,7 +16,7 @@ import jitgraph as jg
 from jitgraph import compilation
 from jitgraph.codegen.cpu import entry
 from jitgraph.codegen.llvm.builder import Definition
-from jitgraph.codegen.lower import families
+from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.ir.parser import parse
 from jitgraph.ops import OPS
 from jitgraph.passes import pipeline
@@ -62,7 +62,7 @@ def require_report(error: jg.errors.CompileError, folder: Path, *, says: str) ->
 
 
 def test_lowering(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(families.NESTS, "sort", None)  # type: ignore[arg-type,misc]
+    monkeypatch.setitem(CPU.roots, "sort", None)  # type: ignore[arg-type,misc]
     error = failure()
     require_report(error, folder, says=r"compile sort, in the stage select: TypeError")
     assert error.location is not None and error.location.line in range(line_of("sin") - 1, line_of("sort") + 1)
@@ -91,7 +91,7 @@ def test_pass(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_fusion(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jitgraph.passes.fuse._common", {}.__getitem__)
+    monkeypatch.setattr("jitgraph.passes.fuse.common_form", {}.__getitem__)
     require_report(failure(), folder, says=r"compile the graph, in the stage fuse: TypeError")
 
 
@@ -145,7 +145,7 @@ def test_what_the_users_code_raises_in_between_passes(folder: Path, monkeypatch:
     def handler(*args: Any) -> Any:
         raise Stop
 
-    monkeypatch.setitem(families.NESTS, "sort", handler)  # type: ignore[misc]
+    monkeypatch.setitem(CPU.roots, "sort", handler)  # type: ignore[misc]
     with pytest.raises(Stop):
         jg.trace(sorted_sines)(X)
     assert not list(folder.iterdir())

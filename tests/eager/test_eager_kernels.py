@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -15,10 +12,11 @@ import pytest
 
 import jitgraph as jg
 from jitgraph import ops
-from jitgraph.eager import EagerValue
-from jitgraph.eager_kernels import EagerKernels
+from jitgraph.eager.kernels import EagerKernels
+from jitgraph.eager.value import EagerValue
 from jitgraph.ops.contraction import dot
 from jitgraph.ops.convolution import conv
+from tests.processes import FORKS, in_child
 
 
 def draw(*shape: int, dtype: Any = np.float32) -> Any:
@@ -176,5 +174,4 @@ print("fine")
 
 
 def test_a_fork_multiplies_on() -> None:
-    done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=120, env=os.environ)
-    assert (done.returncode, done.stdout) == (0, "fine\n"), done.stderr
+    assert in_child(FORK, *FORKS) == "fine\n"

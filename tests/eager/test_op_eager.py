@@ -10,18 +10,14 @@ import pytest
 
 import jitgraph as jg
 from jitgraph import dtypes
-from jitgraph.autograd import tape
-from jitgraph.eager import EagerValue
-from jitgraph.ir import context
-from jitgraph.ir.builder import GraphBuilder
-from jitgraph.ir.graph import Graph
+from jitgraph.eager import tape
+from jitgraph.eager.value import EagerValue
 from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.op import Op, Sample
-from jitgraph.ir.types import StackType, TensorType, TokenType, Type
 from jitgraph.ops import OPS
-from jitgraph.ops.effects import Stack
 from tests.coverage_table import COLUMNS, note, reason
 from tests.differences import derivative
+from tests.graphs import graph_of
 from tests.op_loop import cases as compiled_cases
 from tests.op_loop import label, require_same
 
@@ -33,19 +29,6 @@ CASES = [
     if op.samples(dtype)
 ]
 assert jg.Tensor  # makes the eager emitter known
-
-
-def type_of(x: Any) -> Type:
-    if isinstance(x, Stack):
-        return StackType(TensorType(x.top.dtype, x.top.shape))
-    return TensorType(x.dtype, x.shape) if hasattr(x, "dtype") else TokenType()
-
-
-def graph_of(op: Op, sample: Sample) -> Graph:
-    builder = GraphBuilder()
-    inputs = [builder.input(type_of(x)) for x in sample.inputs]
-    with context.using(emitter=builder, constraints=builder.constraints):
-        return builder.graph(builder.emit(op, inputs, sample.attrs, sample.regions), op.name)
 
 
 def eager(x: Any) -> Any:

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 import jitgraph as jg
-from jitgraph import lifting, ops
+from jitgraph import ops
 from jitgraph.ir.constant import Constant
+from jitgraph.tensor import wrap
 
 
 def _normal(*shape: int) -> np.ndarray:
@@ -59,7 +60,7 @@ def _lookups(path: Path) -> None:
 
     @jg.trace(dynamic_shapes={"i": {0: "n"}})
     def f(i: jg.Tensor, flag: jg.Tensor) -> object:
-        rows = jg.take(lifting.wrap(ops.constant(value=Constant(table))), i, axis=0)
+        rows = jg.take(wrap(ops.constant(value=Constant(table))), i, axis=0)
         return rows.sum(axis=1), jg.where(flag, rows.max(), 0.0), jg.sort(rows, axis=0), jg.argmax(rows, axis=1)
 
     example = (np.arange(5), np.array(True))

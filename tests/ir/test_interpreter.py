@@ -18,29 +18,26 @@ from jitgraph.ir.dims import Dim
 from jitgraph.ir.op import Op
 from jitgraph.ir.sizes import bind_sizes
 from jitgraph.ir.types import TensorType
+from tests.graphs import t
 
 N, M = Dim.name("n"), Dim.name("m")
 
 
-def tensor(*shape: object, dtype: object = float32) -> TensorType:
-    return TensorType(dtype, shape)  # type: ignore[arg-type]
-
-
 def test_sizes_are_bound_from_shapes() -> None:
-    assert bind_sizes([tensor(N, 4), tensor(2 * M + 1)], [(0, 4), (7,)]) == {"n": 0, "m": 3}
-    assert bind_sizes([tensor(N * M), tensor(N)], [(12,), (4,)]) == {"n": 4, "m": 3}
-    assert bind_sizes([tensor(N + M, N)], [(5, 2)], [SizeConstraint(N, ">=", 2)]) == {"n": 2, "m": 3}
+    assert bind_sizes([t(N, 4), t(2 * M + 1)], [(0, 4), (7,)]) == {"n": 0, "m": 3}
+    assert bind_sizes([t(N * M), t(N)], [(12,), (4,)]) == {"n": 4, "m": 3}
+    assert bind_sizes([t(N + M, N)], [(5, 2)], [SizeConstraint(N, ">=", 2)]) == {"n": 2, "m": 3}
 
 
 @pytest.mark.parametrize(
     ("types", "shapes", "message"),
     [
-        ([tensor(N), tensor(N)], [(3,), (4,)], "argument 1 has size 4 where n is expected"),
-        ([tensor(N, 4)], [(3, 5)], "argument 0 has size 5 where 4 is expected"),
-        ([tensor(N)], [(3, 1)], r"argument 0 has shape \(3, 1\); expected f32\[n\]"),
-        ([tensor(2 * N)], [(5,)], "no value for the names in 2"),
-        ([tensor(N + 5)], [(3,)], "cannot be that with n >= 0"),
-        ([tensor(N * M)], [(6,)], "no value for the names"),
+        ([t(N), t(N)], [(3,), (4,)], "argument 1 has size 4 where n is expected"),
+        ([t(N, 4)], [(3, 5)], "argument 0 has size 5 where 4 is expected"),
+        ([t(N)], [(3, 1)], r"argument 0 has shape \(3, 1\); expected f32\[n\]"),
+        ([t(2 * N)], [(5,)], "no value for the names in 2"),
+        ([t(N + 5)], [(3,)], "cannot be that with n >= 0"),
+        ([t(N * M)], [(6,)], "no value for the names"),
     ],
 )
 def test_shapes_that_do_not_fit(types: list[TensorType], shapes: list[tuple[int, ...]], message: str) -> None:
@@ -49,7 +46,7 @@ def test_shapes_that_do_not_fit(types: list[TensorType], shapes: list[tuple[int,
 
 
 def test_broken_assumptions() -> None:
-    graph = build(lambda a, b: ops.add(a, b), [tensor(N), tensor(M)])
+    graph = build(lambda a, b: ops.add(a, b), [t(N), t(M)])
     (out,) = interpret(graph, [np.ones(2, np.float32), np.ones(2, np.float32)])
     assert out.tolist() == [2, 2]
     with pytest.raises(ShapeError, match="n = 2, m = 3 break n == m"):
@@ -95,10 +92,10 @@ def test_while() -> None:
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("length", [0, 1, 4])
 def test_scan(length: int, reverse: bool) -> None:
-    step = build(lambda c, x: (ops.add(c, x), c), [tensor(), tensor()], "body")
+    step = build(lambda c, x: (ops.add(c, x), c), [t(), t()], "body")
     graph = build(
         lambda c, x: ops.scan(c, x, regions=(step,), num_carries=1, num_xs=1, length=N, reverse=reverse),
-        [tensor(), tensor(N)],
+        [t(), t(N)],
     )
     x = np.arange(1, length + 1, dtype=np.float32)
     total, before = interpret(graph, [np.float32(10), x])
@@ -122,7 +119,7 @@ def test_prints_in_order(capsys: pytest.CaptureFixture[str]) -> None:
         first = ops.print_(ops.token(), x, format="x = {}")
         return ops.print_(first, format="and then")
 
-    interpret(build(program, [tensor(dtype=int64)]), [np.array(3)])
+    interpret(build(program, [t(dtype=int64)]), [np.array(3)])
     assert capsys.readouterr().out == "x = 3\nand then\n"
 
 
@@ -133,19 +130,19 @@ def test_stacks() -> None:
         return ops.stack_pop(stack)[1], last
 
     x, y = np.float32([1, 2]), np.float32([3, 4])
-    found = interpret(build(program, [tensor(N), tensor(N)]), [x, y])
+    found = interpret(build(program, [t(N), t(N)]), [x, y])
     assert [array.tolist() for array in found] == [[1, 2], [3, 4]]
 
 
 def test_an_evaluation_that_breaks_its_rule_is_an_error() -> None:
-    wrong = Op(name="wrong", kind="other", infer=lambda x: tensor(2), evaluate=lambda x: np.zeros(3, np.float32))
-    graph = build(lambda x: wrong(x), [tensor()])
+    wrong = Op(name="wrong", kind="other", infer=lambda x: t(2), evaluate=lambda x: np.zeros(3, np.float32))
+    graph = build(lambda x: wrong(x), [t()])
     with pytest.raises(GraphError, match=r"wrong evaluated to f32\[3\]; its rule says f32\[2\]"):
         interpret(graph, [np.float32(0)])
 
 
 def test_gradients_must_be_expanded_first() -> None:
-    graph = build(lambda y, ct, x: ops.grad(y, ct, x, num_outputs=1), [tensor()] * 3)
+    graph = build(lambda y, ct, x: ops.grad(y, ct, x, num_outputs=1), [t()] * 3)
     with pytest.raises(GraphError, match="grad cannot be evaluated"):
         interpret(graph, [np.float32(0)] * 3)
 
@@ -162,7 +159,7 @@ def test_dead_values_are_freed() -> None:
 
     most: list[int] = []
     step = Op(name="step", kind="other", infer=lambda x: x, evaluate=evaluate)
-    graph = build(lambda x: step(step(step(step(step(x))))), [tensor(3)])
+    graph = build(lambda x: step(step(step(step(step(x))))), [t(3)])
     interpret(graph, [np.zeros(3, np.float32)])
     assert max(most) == 1
 

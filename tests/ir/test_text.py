@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -25,6 +23,7 @@ from jitgraph.ir.printer import large_constants, print_graph
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.ops.sampling import edges
+from tests.processes import in_child
 
 N = Dim.name("n")
 
@@ -233,8 +232,7 @@ def test_message_shows_the_line() -> None:
 
 def test_reads_as_the_first_thing_in_a_process() -> None:
     program = "import jitgraph as jg; print(jg.ir.parse('graph(%0: f32[]) -> f32[] {%1: f32[] = neg(%0) return %1}'))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "neg(%0)" in done.stdout
+    assert "neg(%0)" in in_child(program)
 
 
 def test_size_text() -> None:

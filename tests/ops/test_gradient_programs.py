@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph import lifting
 from jitgraph.ir.interpreter import interpret
+from jitgraph.tensor import lifting, wrap
 from tests.coverage_table import note
 from tests.ops.test_gradients import DIFFERENTIABLE as IN_THE_TABLE
 from tests.programs.gradients import DIFFERENTIABLE, SIZE, Program
@@ -70,7 +70,7 @@ def test_program(seed: int) -> None:
     np.testing.assert_allclose(second, curve, rtol=1e-6, atol=1e-7 * scale, err_msg=f"{program.names}, second order")
 
     def function(t: Any) -> Any:
-        return lifting.wrap(program(lifting.value_of(t)))
+        return wrap(program(lifting.value_of(t)))
 
     along = jg.asarray(direction)
     curvature = jg.grad(lambda t: (jg.grad(function)(t) * along).sum())

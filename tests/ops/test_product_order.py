@@ -29,6 +29,8 @@ from jitgraph.ops.blocks import BLOCK_STEPS, merged
 from jitgraph.ops.exact_fma import fma32, fma64
 from jitgraph.runtime.executable import Executable
 from jitgraph.tracing.backend import Bounded
+from tests.bits import same_bits
+from tests.graphs import compiled
 
 Array = NDArray[Any]
 LENGTHS = [0, 1, 7, 383, 384, 385, 768, 769, 1152, 1153, 1535, 1536, 1537, 2688, 2689, 6145]
@@ -52,20 +54,6 @@ def product(m: DimLike, n: DimLike, k: DimLike, dtype: Any = np.float32) -> Grap
     """``x.T @ y`` of x[k, m] and y[k, n], as a weight gradient is."""
     types = [TensorType(np.dtype(dtype), (k, extent)) for extent in (m, n)]
     return build(lambda x, y: ops.dot(x, y, batch=((), ()), contract=((0,), (0,))), types)
-
-
-def compiled(graph: Graph) -> Executable:
-    made = compile(graph)
-    assert isinstance(made, Executable)
-    return made
-
-
-def same(left: Array, right: Array) -> bool:
-    """Bit for bit, but any NaN is any other."""
-    nan = np.isnan(left.astype(np.float64))
-    if not (left.shape == right.shape and np.array_equal(nan, np.isnan(right.astype(np.float64)))):
-        return False
-    return bool(np.where(nan, 0, left).tobytes() == np.where(nan, 0, right).tobytes())
 
 
 def tree(sums: Sequence[Array]) -> Array:
@@ -128,9 +116,9 @@ def test_the_evaluation_has_the_order(dtype: Any, data: str) -> None:
         graph = product(3, 2, k, dtype)
         x, y = factors(data, 3, 2, k, dtype)
         (found,) = interpret(graph, [x, y])
-        assert same(found, by_definition(x, y)), k
+        assert same_bits(found, by_definition(x, y)).all(), k
     x, y = factors(data, 300, 90, 40, dtype)  # in several pieces
-    assert same(interpret(product(300, 90, 40, dtype), [x, y])[0], by_definition(x, y))
+    assert same_bits(interpret(product(300, 90, 40, dtype), [x, y])[0], by_definition(x, y)).all()
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -151,7 +139,7 @@ def test_all_give_the_same_bits(dtype: Any, shape: tuple[int, int]) -> None:
             if k < 1000 and data == "random":
                 results += execute_schedule(made.stages.schedule, given)
             for place, result in enumerate(results):
-                assert same(result, expected), (data, k, place)
+                assert same_bits(result, expected).all(), (data, k, place)
 
 
 def test_the_lower_level_gives_the_same_bits() -> None:
@@ -162,7 +150,7 @@ def test_the_lower_level_gives_the_same_bits() -> None:
             for graph in (product(m, n, k), product(m, n, Dim.name("k"))):
                 made = compile(graph, target)
                 assert isinstance(made, Executable)
-                assert same(made.run([x, y])[0], interpret(graph, [x, y])[0]), (m, n, k)
+                assert same_bits(made.run([x, y])[0], interpret(graph, [x, y])[0]).all(), (m, n, k)
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (1, 1), (9, 17), (9, 2)], ids=str)
@@ -232,9 +220,9 @@ def test_convolutions(changes: dict[str, Any]) -> None:
             x, w = (DATA[data](rng, shape).astype(np.float32) for shape in (x_shape, w_shape))
             graph = _convolution(x_shape, w_shape, **changes)
             (expected,) = interpret(graph, [x, w])
-            assert same(compiled(graph).run([x, w])[0], expected)
+            assert same_bits(compiled(graph).run([x, w])[0], expected).all()
             named = _convolution((*x_shape[:2], height, width), w_shape, **changes)
-            assert same(compiled(named).run([x, w])[0], expected)
+            assert same_bits(compiled(named).run([x, w])[0], expected).all()
 
 
 @pytest.mark.parametrize("rows", [1, 385, 5000, 100_000])

@@ -9,7 +9,7 @@ import pytest
 
 import jitgraph as jg
 from jitgraph import ops
-from jitgraph.eager import EagerValue
+from jitgraph.eager.value import EagerValue
 from jitgraph.ops import exact_math
 
 # The block for counter 0 and key 0 among the known answers of Philox4x32-10 that Random123 comes with.

@@ -39,7 +39,7 @@ def test_rows(n: int) -> None:
             assert found.tobytes() == wanted.tobytes(), (kind, way)
 
 
-@pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 64, 257, 1000, 4096, 5001])
+@pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 64, 257, 999, 1000, 4096, 5001])
 @pytest.mark.parametrize("columns", [1, 3, 70])
 def test_columns(n: int, columns: int) -> None:
     x = data("sorted", (n, columns))
@@ -53,6 +53,17 @@ def test_several_axes_are_reduced_one_after_another_from_the_last() -> None:
     rows = np.array([ordered(row, SLOTS) for row in x.reshape(-1, 130)]).reshape(5, 67, 33)
     wanted = np.array([ordered(rows[:, j, k], 1) for j in range(67) for k in range(33)])
     for way, found in runs(x, lambda x: x.sum(axis=(0, 3))):
+        assert found.tobytes() == wanted.tobytes(), way
+
+
+@pytest.mark.parametrize("shape", [(40, 9, 7, 130), (70, 2, 33, 9), (3, 16, 1, 3000)], ids=str)
+def test_runs_behind_a_kept_axis(shape: tuple[int, ...]) -> None:
+    x = data("sorted", shape)
+    images, channels, rows, width = shape
+    by_row = np.array([ordered(row, SLOTS) for row in x.reshape(-1, width)]).reshape(images * channels, rows)
+    runs_ = np.array([ordered(run, 1) for run in by_row]).reshape(images, channels)
+    wanted = np.array([ordered(channel, 1) for channel in runs_.T])
+    for way, found in runs(x, lambda x: x.sum(axis=(0, 2, 3))):
         assert found.tobytes() == wanted.tobytes(), way
 
 

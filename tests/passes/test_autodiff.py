@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph import lifting, ops
+from jitgraph import ops
 from jitgraph.dtypes import bool_, float64, int64
 from jitgraph.errors import DTypeError, ShapeError, UnsupportedOp
 from jitgraph.ir.builder import GraphBuilder, build
@@ -41,8 +41,9 @@ from jitgraph.ops import (
     tanh,
     while_,
 )
-from jitgraph.ops.define import composite
+from jitgraph.ops.composite import composite
 from jitgraph.passes.autodiff import backward, expand_grads, grad_graph, jvp_graph, vjp_graph, vjp_halves
+from jitgraph.tensor import lifting, wrap
 from tests.differences import check
 
 F = TensorType(float64, (3,))
@@ -451,7 +452,7 @@ def test_an_eager_loop_is_differentiated() -> None:
     condition = build(lambda i, x: lt(i, int_(3)), [I, F])
     body = build(lambda i, x: (add(i, int_(1)), mul(sin(x), x)), [I, F])
     _, y = while_(int_(0), lifting.value_of(x), regions=(condition, body), num_carries=2)
-    lifting.wrap(reduce_sum(y, axes=(0,))).backward()
+    wrap(reduce_sum(y, axes=(0,))).backward()
     want = gradients(powers(lambda x, y: mul(sin(x), x)), [np.int64(3), X, Y])[0]
     np.testing.assert_allclose(x.grad.numpy(), want)
 

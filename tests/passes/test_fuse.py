@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,12 @@ from jitgraph import dtypes
 from jitgraph.codegen.kernels.memory import plan_memory
 from jitgraph.codegen.kernels.memory_verifier import verify_plan
 from jitgraph.codegen.kernels.schedule_executor import execute_schedule
+from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select
 from jitgraph.ir.builder import build
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.interpreter import interpret
-from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.ir.verifier import verify
 from jitgraph.ops import (
@@ -43,34 +43,26 @@ from jitgraph.ops import (
 )
 from jitgraph.passes import pipeline
 from jitgraph.passes.fuse import fuse_with_reasons
+from tests.golden_meaning import samples
+from tests.graphs import TARGET, t
 from tests.op_loop import require_same
 
-TARGET = Target.named("x86-64-v3")
 F32 = dtypes.float32
-
-
-def t(*shape: Any, dtype: dtypes.DType = F32) -> TensorType:
-    return TensorType(dtype, shape)
 
 
 def fused(function: Callable[..., Any], *types: TensorType) -> Graph:
     graph = build(function, types)
     result = pipeline.run(graph, TARGET)
     verify(result)
-    require_equal_runs(graph, result, types)
+    require_equal_runs(graph, result)
     return result
 
 
-def require_equal_runs(graph: Graph, result: Graph, types: Sequence[TensorType]) -> None:
-    rng = np.random.default_rng(0)
-    arguments = []
-    for type in types:
-        shape = tuple(extent if isinstance(extent, int) else 5 for extent in type.shape)
-        values = rng.uniform(0.5, 1.5, shape) if dtypes.is_float(type.dtype) else rng.integers(0, 3, shape)
-        arguments.append(np.asarray(values, type.dtype))
+def require_equal_runs(graph: Graph, result: Graph) -> None:
+    arguments = samples(graph, numbers="positive")
     expected = interpret(graph, arguments)
     require_same(expected, interpret(result, arguments), ulps=0)
-    schedule = plan_memory(select(result, TARGET))
+    schedule = plan_memory(select(result, CPU))
     verify_plan(schedule)
     require_same(expected, execute_schedule(schedule, arguments), ulps=64)
 
@@ -209,7 +201,7 @@ def test_value_read_transposed_too_is_computed_once() -> None:
 
 def test_view_of_a_result_is_no_kernel() -> None:
     graph = fused(lambda x: reshape(exp(x), shape=(12,)), t(3, 4))
-    schedule = select(graph, TARGET)
+    schedule = select(graph, CPU)
     assert len(schedule.steps) == 1
 
 
@@ -270,7 +262,7 @@ def test_random_programs_keep_their_value(program: Callable[..., Any]) -> None:
     arguments = [rng.uniform(0.5, 1.5, (4, 4)).astype(np.float32) for _ in range(3)]
     # in float64 the order of sums does not matter to float32's precision, but the program may amplify what it does
     expected = interpret(result, arguments)
-    schedule = plan_memory(select(result, TARGET))
+    schedule = plan_memory(select(result, CPU))
     verify_plan(schedule)
     found = execute_schedule(schedule, arguments)
     scale = max(1.0, *(float(np.max(np.abs(x), initial=0.0, where=np.isfinite(x))) for x in expected))

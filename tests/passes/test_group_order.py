@@ -10,14 +10,12 @@ import pytest
 
 from jitgraph import dtypes
 from jitgraph.ir.builder import build
-from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.ir.verifier import verify
 from jitgraph.ops import OPS, add, cast, concat, exp, full, gather, mul, sort
 from jitgraph.passes.fuse import fuse
 from jitgraph.passes.group_order import GroupOrder
-
-TARGET = Target.named("x86-64-v3")
+from tests.graphs import TARGET
 
 
 class Merging:

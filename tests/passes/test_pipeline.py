@@ -15,7 +15,7 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.target import Target
 from jitgraph.passes.pipeline import PASSES, PIPELINE, run
 from jitgraph.runtime import collector
-from tests.golden_files import TARGET
+from tests.graphs import TARGET
 
 TEXT = """graph @f(%x: f32[n]) -> f32[n] {
   %0: f32[n] = neg(%x)  # model.py:3

@@ -16,7 +16,7 @@ from jitgraph.ir.printer import large_constants, print_graph
 from jitgraph.ir.types import TensorType
 from jitgraph.ir.verifier import verify
 from jitgraph.passes.pipeline import PIPELINE, Pass, run
-from tests.golden_files import TARGET
+from tests.graphs import TARGET
 from tests.programs.arrays import SAMPLED, Arrays, assert_same, programs, samples_of
 
 

@@ -10,7 +10,6 @@ from jitgraph.dtypes import float32
 from jitgraph.ir.builder import build
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.interpreter import interpret
-from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.ir.verifier import verify
 from jitgraph.ops import add, broadcast, dot, exp, full, mul, neg, reduce_sum, tanh
@@ -18,8 +17,8 @@ from jitgraph.passes.autodiff import grad_graph
 from jitgraph.passes.cse import cse
 from jitgraph.passes.dce import dce
 from jitgraph.passes.rematerialise import live_bytes, rematerialise
+from tests.graphs import TARGET
 
-TARGET = Target.named("x86-64-v3")
 ROWS, WIDTH, LAYERS = 8, 16, 6
 
 
@@ -51,6 +50,12 @@ def test_the_peak_sinks_and_the_results_stay() -> None:
     arrays = [rng.normal(size=value.shape).astype(np.float32) * 0.3 for value in graph.inputs]
     for have, want in zip(interpret(again, arrays), interpret(graph, arrays), strict=True):
         np.testing.assert_array_equal(have, want)
+
+
+def test_what_is_read_no_more_is_gone() -> None:
+    """Fusion, which comes next, would make kernels without results of it."""
+    again = rematerialise(step(), TARGET, least=1)
+    assert dce(again, TARGET) is again
 
 
 def test_a_gain_below_the_least_is_no_reason() -> None:

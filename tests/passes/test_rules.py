@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from jitgraph.dtypes import BY_SHORT_NAME, DTYPES, SHORT_NAMES, is_bool, is_float
-from jitgraph.errors import JitgraphError
+from jitgraph.errors import GraphError, JitgraphError
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.parser import parse
 from jitgraph.ir.verifier import verify
 from jitgraph.ops.sampling import edges
-from jitgraph.passes.patterns import Rule
-from jitgraph.passes.rules import EXACT, FASTMATH
+from jitgraph.passes.patterns import Rule, parse_rules
+from jitgraph.passes.rules import EXACT, FASTMATH, VOCABULARY
 from jitgraph.passes.simplify import apply_rules
 from tests.golden_files import Case, cases
 from tests.programs.arrays import assert_same
@@ -105,3 +105,17 @@ def test_a_wrong_rule_is_caught() -> None:
     arguments = edge_arguments(graph)
     with pytest.raises(AssertionError):
         assert_same(graph, interpret(apply_rules(graph, FASTMATH), arguments), interpret(graph, arguments))
+
+
+@pytest.mark.parametrize("line", ["add(x, 0) => x", "one: x => x", "two: nothing(x) => x", "three: neg(x)"])
+def test_what_is_no_rule(line: str) -> None:
+    with pytest.raises(GraphError, match="is not a rule; expected 'name: op"):
+        parse_rules(line, VOCABULARY)
+
+
+def test_a_side_that_is_no_term() -> None:
+    (rule,) = parse_rules("one: neg(x) => neg(x + 1) if is_odd(x)", VOCABULARY)
+    with pytest.raises(GraphError, match="cannot stand in a rule"):
+        _ = rule.replacement
+    with pytest.raises(GraphError, match="not a function of the rules' vocabulary"):
+        _ = rule.conditions

@@ -28,7 +28,6 @@ from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import OPS
 from jitgraph.passes.autodiff import backward
-from jitgraph.passes.split import splice
 
 SIZE = 5  # elements of the one input
 MOST = 200  # elements of an operand: what is larger tells no more about a gradient
@@ -157,7 +156,7 @@ class Program:
         """x, direction -> result, gradient, and the derivative of the gradient along the direction."""
         builder = GraphBuilder()
         x, direction = (builder.input(TensorType(float64, (SIZE,))) for _ in range(2))
-        (result,) = splice(builder, self.graph(), (x,))
+        (result,) = builder.inline(self.graph(), (x,))
         with context.using(emitter=builder, constraints=builder.constraints):
             one = constant(np.float64(1.0))
         (gradient,) = backward(builder, [result], [one], [x])

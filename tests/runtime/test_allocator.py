@@ -15,6 +15,7 @@ import pytest
 import jitgraph as jg
 from jitgraph.runtime.loader.calls import MOST_ARENA
 from jitgraph.runtime.loader.memory import Allocator
+from tests.graphs import needs_native
 
 MIB = 1 << 20
 
@@ -100,11 +101,7 @@ def test_no_two_threads_get_the_same_memory() -> None:
     assert not wrong and allocator.kept_bytes() <= 4 * MIB
 
 
-def require_native(function: Any) -> None:
-    if not hasattr(function._specialisations[0].forward, "entry"):
-        pytest.skip("no native code")
-
-
+@needs_native
 def test_memory_stays_level_over_calls_of_varying_sizes() -> None:
     sizes = {"x": {0: "n"}}
     rows = jg.trace(lambda x: jg.softmax(x * 2, axis=1).sum(axis=0), dynamic_shapes=sizes)
@@ -120,23 +117,22 @@ def test_memory_stays_level_over_calls_of_varying_sizes() -> None:
         gc.collect()
 
     calls(150)
-    require_native(both)
     before = resident()
     calls(300)  # their results take 700 MiB
     assert resident() - before < 6 * MIB
     assert rows.cache_info().currsize == both.cache_info().currsize == 1
 
 
+@needs_native
 def test_large_arenas_serve_one_function_after_another() -> None:
     functions = [jg.trace(lambda x, n=n: jg.sort(jg.sort(x, axis=0) + n, axis=0)) for n in range(4)]
     x = jg.asarray(np.ones((2 * MIB,), np.float32))
     arenas = []
     for n, function in enumerate(functions):
         function(x, n)
-        require_native(function)
         entry = function._specialisations[0].forward.entry
         arenas.append(entry.plan((x.shape,)).arena_bytes)
-        assert all(record.capacity <= MOST_ARENA for record in entry._free)
+        assert entry._free and all(record.capacity <= MOST_ARENA for record in entry._free)
     assert min(arenas) > 2 * MOST_ARENA
     small = jg.trace(lambda x: jg.sort(x + 1, axis=0))
     small(jg.ones(1000))

@@ -10,7 +10,6 @@ import ctypes
 import functools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -123,7 +122,7 @@ def save(graph: Graph, path: Path) -> loader.Entry:
     """The graph in a file as ``jg.save`` writes it; the compiled entry."""
     made = compiler.compile(graph)
     assert isinstance(made, Executable)
-    signature = replace(made.signature, name="forward")
+    signature = made.signature.but_with(name="forward")
     entry = SavedEntry(signature, print_graph(graph, full=True), {made.target.name: made.image})
     write_artifact(path, entries={"forward": entry}, weights={}, metadata={})
     return made.entry

@@ -170,6 +170,7 @@ def test_a_child_forked_while_another_thread_records() -> None:
     assert gc.isenabled()
 
 
+@pytest.mark.filterwarnings("ignore:each call of forking is recorded anew:RuntimeWarning")
 def test_a_child_forked_by_the_thread_that_records() -> None:
     """It goes on with the recording: what it holds stays held, in both processes."""
 

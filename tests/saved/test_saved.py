@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +15,9 @@ import jitgraph as jg
 from jitgraph import ops
 from jitgraph.ir.constant import Constant
 from jitgraph.runtime import loader
+from jitgraph.tensor import wrap
+from tests.bits import bits_of
+from tests.processes import in_child
 
 
 def normal(*shape: int, seed: int = 0) -> np.ndarray:
@@ -26,10 +27,6 @@ def normal(*shape: int, seed: int = 0) -> np.ndarray:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "model.jg"
-
-
-def bits(x: object) -> bytes:
-    return np.asarray(x.detach().numpy() if isinstance(x, jg.Tensor) else x).tobytes()
 
 
 def test_a_named_batch_is_saved_once_and_runs_at_any_size(path: Path) -> None:
@@ -43,7 +40,7 @@ def test_a_named_batch_is_saved_once_and_runs_at_any_size(path: Path) -> None:
     alone, again = loader.load(path), jg.load(path)
     for batch in (1, 2, 7, 100, 0):
         x = normal(batch, 5, seed=batch)
-        assert bits(alone(x)) == bits(f(x)) == bits(again(x))
+        assert bits_of(alone(x)) == bits_of(f(x)) == bits_of(again(x))
         assert alone(x).shape == (batch, 6)
 
 
@@ -123,14 +120,13 @@ def test_large_constants_travel_with_the_weights(path: Path) -> None:
     table = normal(200, 3)
 
     def f(x: jg.Tensor) -> jg.Tensor:
-        from jitgraph import lifting
 
-        return x @ lifting.wrap(ops.constant(value=Constant(table)))
+        return x @ wrap(ops.constant(value=Constant(table)))
 
     jg.save(f, path, example_inputs=(normal(2, 200),))
     x = normal(2, 200, seed=1)
     np.testing.assert_allclose(loader.load(path)(x), x @ table, rtol=1e-4, atol=1e-4)
-    assert bits(jg.load(path)(x)) == bits(loader.load(path)(x))
+    assert bits_of(jg.load(path)(x)) == bits_of(loader.load(path)(x))
 
 
 def test_a_module_is_saved_as_it_is(path: Path) -> None:
@@ -149,7 +145,7 @@ def test_the_loader_alone_needs_nothing_of_jitgraph(path: Path, written: Path) -
         "heavy = [m for m in sys.modules if m.split('.')[0] in ('jitgraph', 'llvmlite', 'networkx')]\n"
         "assert not heavy, heavy"
     )
-    subprocess.run([sys.executable, "-I", "-c", code], check=True)
+    in_child(code, "-I")
 
 
 def test_a_spec_stands_for_an_example(path: Path) -> None:
@@ -236,14 +232,14 @@ def test_every_name_of_an_input_is_one_of_an_argument(path: Path) -> None:
     arguments = {key: normal(2, seed=number) for number, key in enumerate(keys)}
     jg.save(lambda d: sum(d[key] * number for number, key in enumerate(keys)), path, example_inputs=(arguments,))
     ordered = list(arguments.values())
-    assert bits(jg.load(path)(*ordered)) == bits(loader.load(path)(*ordered))
+    assert bits_of(jg.load(path)(*ordered)) == bits_of(loader.load(path)(*ordered))
     assert all(name.isidentifier() for name in (spec.name for spec in loader.load(path).inputs))
 
 
 def test_a_python_float_reaches_a_loaded_function_unrounded(path: Path) -> None:
     jg.save(lambda x, rate: x * rate, path, example_inputs=(np.ones(3), 0.5))
     for f in (jg.load(path), loader.load(path)):
-        assert bits(f(np.ones(3), 0.1)) == bits(f(np.ones(3), rate=0.1)) == bits(np.full(3, 0.1))
+        assert bits_of(f(np.ones(3), 0.1)) == bits_of(f(np.ones(3), rate=0.1)) == bits_of(np.full(3, 0.1))
 
 
 def test_a_float_that_has_a_default_keeps_it(path: Path) -> None:
@@ -254,8 +250,8 @@ def test_a_float_that_has_a_default_keeps_it(path: Path) -> None:
     jg.save(f, path, example_inputs=(np.ones(3), 0.5))
     for g in (jg.load(path), loader.load(path)):
         assert [spec.default for spec in g.inputs] == [None, 0.1, 0.25]
-        assert bits(g(np.ones(3))) == bits(np.full(3, 0.1) + 0.25)
-        assert bits(g(np.ones(3), shift=0.0)) == bits(np.full(3, 0.1))
+        assert bits_of(g(np.ones(3))) == bits_of(np.full(3, 0.1) + 0.25)
+        assert bits_of(g(np.ones(3), shift=0.0)) == bits_of(np.full(3, 0.1))
 
     @jg.trace
     def behind(rate: float = 0.1, x: object = None) -> object:
@@ -286,7 +282,7 @@ def test_what_was_loaded_is_trained_further_and_saved_again(tmp_path: Path) -> N
     assert again.inputs == loaded.inputs and list(again.state) == list(loaded.state)
     assert "model.weight" in again.state
     for batch in (x, x[:3]):  # the batch is free still
-        assert bits(loaded(batch)) == bits(again(batch)) == bits(alone(batch))
+        assert bits_of(loaded(batch)) == bits_of(again(batch)) == bits_of(alone(batch))
     assert str(jg.explain(loaded, x)).startswith("forward: forward(x: f32[batch, 4]")
     assert repr(loaded).startswith("<saved forward(x: float32[batch, 4], lr: float64[]")
     with pytest.raises(TypeError, match=r"^forward\(\) missing 1 required positional argument: 'x'"):
@@ -299,7 +295,7 @@ def test_a_module_is_saved_with_its_hooks(path: Path, compiled: Callable[..., An
     model.register_forward_hook(lambda module, args, result: result * 2)
     jg.save(compiled(model), path, example_inputs=(normal(4, 3),))
     assert list(loader.load(path).state) == ["Linear.bias", "Linear.weight"]
-    assert bits(loader.load(path)(normal(4, 3))) == bits(model(normal(4, 3)))
+    assert bits_of(loader.load(path)(normal(4, 3))) == bits_of(model(normal(4, 3)))
 
 
 def test_a_container_of_the_arguments_is_given_tensor_by_tensor(path: Path) -> None:
@@ -309,7 +305,7 @@ def test_a_container_of_the_arguments_is_given_tensor_by_tensor(path: Path) -> N
     batch = {"x": normal(2, 3), "w": normal(3)}
     jg.save(f, path, example_inputs=(batch,))
     for g in (jg.load(path), loader.load(path)):
-        assert bits(g(batch_w=batch["w"], batch_x=batch["x"])) == bits(jg.trace(f)(batch))
+        assert bits_of(g(batch_w=batch["w"], batch_x=batch["x"])) == bits_of(jg.trace(f)(batch))
     with pytest.raises(jg.ArgumentError, match="got dict; pass its tensors one by one, such as batch_x="):
         loader.load(path)(batch, batch["w"])
 

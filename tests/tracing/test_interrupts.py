@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import jitgraph as jg
+from tests.processes import in_child
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
 
@@ -241,12 +242,12 @@ import loader
 stopped(loader.load({str(path)!r}), np.array(1.0, np.float32))
 assert "jitgraph" not in sys.modules
 """
-    done = subprocess.run([sys.executable, "-I", "-c", alone], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "stopped\n", "")
+    assert in_child(alone, "-I", timeout=60) == "stopped\n"
 
 
 RECORDINGS = """
 import gc, random, signal, sys
+from tests.processes import in_child
 from jitgraph.runtime import collector
 from jitgraph.tracing.capture import capture, monitoring
 

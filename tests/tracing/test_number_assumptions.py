@@ -28,7 +28,7 @@ def same(a: Any, b: Any) -> bool:
 def test_a_literal_is_the_number_in_any_expression(number: Any) -> None:
     assert same(eval(literal(number)), number)
     assert same(eval(f"-{literal(number)}"), -number)
-    assert same(eval(f"{literal(number)} + 0.0"), number + 0.0) or number == 2**70
+    assert same(eval(f"{literal(number)} + 0.0"), number + 0.0)
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def test_the_guards_of_a_plan_say_what_was_read() -> None:
         assert any(text in found for found in texts), (text, texts)
     assert any("has these 2 elements" in found for found in texts)
     located = [guard for guard in plan.guards if str(guard).startswith("SETTINGS['rate']")]
-    assert all("test_plan.py" in str(guard.location) for guard in located)
+    assert located and all("test_plan.py" in str(guard.location) for guard in located)
 
 
 def test_effects_say_what_was_done() -> None:

@@ -1,21 +1,21 @@
-"""Loads and stores of kernel buffers: uniform, contiguous, reversed, gathered; lanes that are masked off touch nothing.
-
-In memory a bool is a byte (0 or 1 as stored, true where not 0 as loaded) and a 16-bit float its bits.
-"""
+"""Loads and stores of kernel buffers: uniform, contiguous, reversed, gathered; lanes masked off touch nothing."""
 
 from __future__ import annotations
 
 from jitgraph.codegen.kernels.kernel import Load, Store
+from jitgraph.codegen.llvm.access import (
+    element_address,
+    from_memory,
+    load_element,
+    memory_type,
+    store_element,
+    to_memory,
+)
 from jitgraph.codegen.llvm.division import any_lane
 from jitgraph.codegen.llvm.environment import Environment, integer
 from jitgraph.codegen.llvm.index import add, axis_lanes, index_value, multiply, split, varies
-from jitgraph.codegen.llvm.scalars import LlvmScalar, element_type, lanes_of
-from jitgraph.dtypes import DType, bool_, float16, int64, is_bool, uint8
-
-
-def memory_type(dtype: DType) -> str:
-    """The LLVM type of an element in memory."""
-    return {bool_: "i8", float16: "i16"}.get(dtype) or element_type(dtype)
+from jitgraph.codegen.llvm.operand import LlvmScalar, lanes_of
+from jitgraph.dtypes import DType, bool_, int64
 
 
 def emit_load(load: Load, env: Environment) -> None:
@@ -25,7 +25,7 @@ def emit_load(load: Load, env: Environment) -> None:
     if buffer.lanes > 1:
         value = _load_private(env, buffer, load, mask)
     elif env.lanes is None or not (varies(env, load.index) or _is_varying(mask)):
-        value = _load_uniform(env, buffer, index_value(env, load.index), mask)
+        value = load_element(env, buffer, index_value(env, load.index), mask)
     elif not varies(env, load.index):
         value = _load_shared(env, buffer, load, mask)
     else:
@@ -37,11 +37,11 @@ def emit_store(store: Store, env: Environment) -> None:
     """Emit ``store``."""
     buffer = env["&" + store.buffer]
     mask = env[store.mask.name] if store.mask is not None else None
-    value = _to_memory(env, env[store.value.name], buffer.dtype)
+    value = to_memory(env, env[store.value.name], buffer.dtype)
     if buffer.lanes > 1:
         _store_private(env, buffer, store, value, mask)
     elif env.lanes is None:
-        _store_uniform(env, buffer, index_value(env, store.index), value, mask)
+        store_element(env, buffer, index_value(env, store.index), value, mask)
     else:
         _store_lanes(env, buffer, store, value, mask)
 
@@ -50,63 +50,12 @@ def _is_varying(mask: LlvmScalar | None) -> bool:
     return mask is not None and mask.lanes > 1
 
 
-def _to_memory(env: Environment, x: LlvmScalar, dtype: DType) -> LlvmScalar:
-    assert x.dtype == dtype, (x, dtype)
-    x = env.ops.stored(x)
-    memory = memory_type(dtype)
-    if is_bool(dtype):
-        return env.ops.make(f"zext {x} to {lanes_of('i8', x.lanes)}", uint8, x.lanes)
-    if dtype == float16:
-        type = lanes_of(memory, x.lanes)
-        return env.ops.make(f"bitcast {x} to {type}", dtype, x.lanes, type)
-    return x
-
-
-def _from_memory(env: Environment, x: LlvmScalar, dtype: DType) -> LlvmScalar:
-    s = env.ops
-    if is_bool(dtype):
-        return s.make(f"icmp ne {x}, {s.raw(0, x).name}", bool_, x.lanes)
-    if dtype == float16:
-        type = lanes_of("half", x.lanes)
-        x = s.make(f"bitcast {x} to {type}", dtype, x.lanes, type)
-    return s.loaded(x)
-
-
-def _element(env: Environment, buffer: LlvmScalar, index: LlvmScalar) -> str:
-    """The address of an element; a vector of them for a vector index."""
-    type = lanes_of("ptr", index.lanes)
-    if index.name == "0":
-        return buffer.name
-    return env.function.emit(type, f"getelementptr {memory_type(buffer.dtype)}, ptr {buffer.name}, {index}").name
-
-
-def _load_uniform(env: Environment, buffer: LlvmScalar, index: LlvmScalar, mask: LlvmScalar | None) -> LlvmScalar:
-    dtype, memory = buffer.dtype, memory_type(buffer.dtype)
-    if mask is None:
-        address = _element(env, buffer, index)
-        raw = env.ops.make(f"load {memory}, ptr {address}, align {dtype.itemsize}", dtype, 1, memory)
-        return _from_memory(env, raw, dtype)
-    function = env.function
-    before, read, after = function.block, function.label("read"), function.label("after")
-    function.branch(mask.name, read, after)
-    known = function.known
-    function.start_block(read, known)
-    address = _element(env, buffer, index)
-    value = function.emit(memory, f"load {memory}, ptr {address}, align {dtype.itemsize}")
-    function.jump(after)
-    function.start_block(after, known)
-    phi = function.phi(memory)
-    phi.add("0.0" if memory in ("float", "double") else "0", before)
-    phi.add(value.name, read)
-    return _from_memory(env, LlvmScalar(phi.value.name, memory, dtype, 1), dtype)
-
-
 def _load_shared(env: Environment, buffer: LlvmScalar, load: Load, mask: LlvmScalar | None) -> LlvmScalar:
     """One element for all lanes, of which some may be masked off: read where any is not."""
     s = env.ops
     active = active_mask(env, mask)
     assert active is not None
-    value = _load_uniform(env, buffer, index_value(env, load.index), any_lane(s, active))
+    value = load_element(env, buffer, index_value(env, load.index), any_lane(s, active))
     return s.select(active, value, s.zero_like(s.splat(value, active.lanes)))
 
 
@@ -128,31 +77,15 @@ def _load_lanes(env: Environment, buffer: LlvmScalar, load: Load, mask: LlvmScal
                 f" {bits}, {memory} zeroinitializer)",
                 dtype, count, memory,
             )  # fmt: skip
-        return _from_memory(env, _reversed(env, raw) if reverse else raw, dtype)
-    addresses = _element(env, buffer, s.splat(_lane_index(env, load.index, parts), count))
+        return from_memory(env, _reversed(env, raw) if reverse else raw, dtype)
+    addresses = element_address(env, buffer, s.splat(_lane_index(env, load.index, parts), count))
     bits = active if active is not None else _all(env, count)
     raw = s.make(
         f"call {memory} @llvm.masked.gather.{_overload(dtype, count)}.v{count}p0("
         f"<{count} x ptr> align {dtype.itemsize} {addresses}, {bits}, {memory} zeroinitializer)",
         dtype, count, memory,
     )  # fmt: skip
-    return _from_memory(env, raw, dtype)
-
-
-def _store_uniform(
-    env: Environment, buffer: LlvmScalar, index: LlvmScalar, value: LlvmScalar, mask: LlvmScalar | None
-) -> None:
-    function = env.function
-    if mask is None:
-        function.do(f"store {value}, ptr {_element(env, buffer, index)}, align {buffer.dtype.itemsize}")
-        return
-    write, after = function.label("write"), function.label("after")
-    function.branch(mask.name, write, after)
-    known = function.known
-    function.start_block(write, known)
-    function.do(f"store {value}, ptr {_element(env, buffer, index)}, align {buffer.dtype.itemsize}")
-    function.jump(after)
-    function.start_block(after, known)
+    return from_memory(env, raw, dtype)
 
 
 def _store_lanes(
@@ -176,7 +109,7 @@ def _store_lanes(
                 f" ptr align {dtype.itemsize} {address}, {active})"
             )
         return
-    addresses = _element(env, buffer, s.splat(_lane_index(env, store.index, parts), count))
+    addresses = element_address(env, buffer, s.splat(_lane_index(env, store.index, parts), count))
     bits = active if active is not None else _all(env, count)
     env.function.do(
         f"call void @llvm.masked.scatter.{_overload(dtype, count)}.v{count}p0({value},"
@@ -191,7 +124,7 @@ def _load_private(env: Environment, buffer: LlvmScalar, load: Load, mask: LlvmSc
     active = active_mask(env, mask) if mask is not None else None  # its memory is there for every lane
     index = multiply(env, index_value(env, load.index), integer(count))
     if index.lanes == 1:
-        address = _element(env, buffer, index)
+        address = element_address(env, buffer, index)
         if active is None:
             raw = s.make(f"load {memory}, ptr {address}, align {dtype.itemsize}", dtype, count, memory)
         else:
@@ -200,15 +133,15 @@ def _load_private(env: Environment, buffer: LlvmScalar, load: Load, mask: LlvmSc
                 f" {active}, {memory} zeroinitializer)",
                 dtype, count, memory,
             )  # fmt: skip
-        return _from_memory(env, raw, dtype)
-    addresses = _element(env, buffer, s.add(index, _own_lane(count)))
+        return from_memory(env, raw, dtype)
+    addresses = element_address(env, buffer, s.add(index, _own_lane(count)))
     bits = active_mask(env, mask) or _all(env, count)
     raw = s.make(
         f"call {memory} @llvm.masked.gather.{_overload(dtype, count)}.v{count}p0("
         f"<{count} x ptr> align {dtype.itemsize} {addresses}, {bits}, {memory} zeroinitializer)",
         dtype, count, memory,
     )  # fmt: skip
-    return _from_memory(env, raw, dtype)
+    return from_memory(env, raw, dtype)
 
 
 def _store_private(
@@ -219,7 +152,7 @@ def _store_private(
     index = multiply(env, index_value(env, store.index), integer(count))
     active = active_mask(env, mask) if mask is not None or index.lanes > 1 else None
     if index.lanes == 1:
-        address = _element(env, buffer, index)
+        address = element_address(env, buffer, index)
         if active is None:
             env.function.do(f"store {value}, ptr {address}, align {dtype.itemsize}")
         else:
@@ -228,7 +161,7 @@ def _store_private(
                 f" ptr align {dtype.itemsize} {address}, {active})"
             )
         return
-    addresses = _element(env, buffer, s.add(index, _own_lane(count)))
+    addresses = element_address(env, buffer, s.add(index, _own_lane(count)))
     env.function.do(
         f"call void @llvm.masked.scatter.{_overload(dtype, count)}.v{count}p0({value},"
         f" <{count} x ptr> align {dtype.itemsize} {addresses}, {active or _all(env, count)})"
@@ -262,9 +195,9 @@ def _first_address(env: Environment, buffer: LlvmScalar, parts: tuple[object, ob
     assert env.lanes is not None
     rest = index_value(env, parts[1])  # type: ignore[arg-type]
     if parts[0] == 1:
-        return _element(env, buffer, add(env, rest, env.lanes.base))
+        return element_address(env, buffer, add(env, rest, env.lanes.base))
     last = add(env, env.lanes.base, integer(env.lanes.width - 1))
-    return _element(env, buffer, env.ops.sub(rest, last))
+    return element_address(env, buffer, env.ops.sub(rest, last))
 
 
 def _lane_index(env: Environment, index: object, parts: tuple[object, object] | None) -> LlvmScalar:

@@ -1,24 +1,12 @@
-"""Accumulators of reductions: how two sets of them combine, and where they lie in memory, in which bools are bytes."""
+"""Accumulators of reductions in lanes, and where they lie in memory, in which bools are bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jitgraph.codegen.kernels.kernel import Combine
 from jitgraph.codegen.llvm.environment import Environment
-from jitgraph.codegen.llvm.scalars import LlvmScalar, lanes_of
+from jitgraph.codegen.llvm.operand import LlvmScalar, lanes_of
 from jitgraph.dtypes import is_bool, uint8
-
-
-def combined(
-    env: Environment, combine: Combine, left: Sequence[LlvmScalar], right: Sequence[LlvmScalar]
-) -> list[LlvmScalar]:
-    """``combine`` of two sets of accumulators, lane by lane."""
-    scope = env.inner()
-    for var, value in zip((*combine.left, *combine.right), (*left, *right), strict=True):
-        scope.bind(var.name, value)
-    scope.emit(combine.body)
-    return [scope.ops.splat(scope[var.name], left[0].lanes) for var in combine.results]
 
 
 def lanes_from(env: Environment, x: LlvmScalar, start: int, count: int) -> LlvmScalar:

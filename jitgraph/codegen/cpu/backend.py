@@ -5,6 +5,7 @@ from __future__ import annotations
 from jitgraph.codegen.backend import Code, Stage
 from jitgraph.codegen.cpu import native
 from jitgraph.codegen.kernels.schedule import Schedule
+from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.target import Target
@@ -16,10 +17,11 @@ class CpuBackend:
     """Native code for the levels x86-64-v3 and x86-64-v4."""
 
     name = "cpu"
+    alignment = loader.ALIGNMENT
 
     def schedule(self, graph: Graph, target: Target) -> Schedule:
         """Each group of nodes as one kernel, or a few."""
-        return select(graph, target, fastmath=target.fastmath)
+        return select(graph, CPU, fastmath=target.fastmath)
 
     def emit(self, schedule: Schedule, target: Target, stage: Stage) -> Code:
         """The LLVM IR of the schedule and the image of it."""

@@ -21,7 +21,7 @@ from jitgraph.codegen.llvm.division import any_lane
 from jitgraph.codegen.llvm.environment import Environment, integer
 from jitgraph.codegen.llvm.index import index_value
 from jitgraph.codegen.llvm.let import emit_let
-from jitgraph.codegen.llvm.scalars import LlvmScalar
+from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.errors import CompileError
 
 MAX_LOCAL_BYTES: Final = 256 << 10

@@ -15,7 +15,7 @@ from jitgraph.codegen.kernels.kernel import Contract, Operand
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, least, multiply, subtract
-from jitgraph.codegen.llvm.scalars import LlvmScalar
+from jitgraph.codegen.llvm.operand import LlvmScalar
 
 ROWS: Final = 4
 """Rows of the tile that reads its operands directly."""

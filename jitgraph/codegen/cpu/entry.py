@@ -6,29 +6,28 @@ them. Of ``buffers`` the inputs come first, by position, then the outputs, by po
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from jitgraph.codegen.cpu import pool
+from jitgraph.codegen.cpu import pool, stacks
 from jitgraph.codegen.cpu.inlining import Emitted, Inlining, emitted, launches, plan_inlining
 from jitgraph.codegen.cpu.kernel_function import emit_kernel
+from jitgraph.codegen.cpu.steps import StepWriter
 from jitgraph.codegen.kernels.kernel import Kernel
 from jitgraph.codegen.kernels.schedule import (
     Branch,
-    Launch,
     MemoryPlan,
     Pop,
-    PrintStep,
     Push,
     Schedule,
     ScheduleBuffer,
     Step,
     While,
+    aligned,
 )
 from jitgraph.codegen.llvm import machine
-from jitgraph.codegen.llvm.builder import Definition, LlvmFunction, LlvmModule, LlvmValue, check
+from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule, LlvmValue
 from jitgraph.codegen.llvm.sizes import Sizes
 from jitgraph.errors import CompileError
 from jitgraph.ir.constraints import SizeConstraint
@@ -38,78 +37,7 @@ from jitgraph.ir.target import Target
 from jitgraph.runtime import loader
 from jitgraph.runtime.loader import offsets
 
-POLL_TURNS: Final = 1024
-"""Turns of a loop that is inlined as a whole between two questions to the host whether to stop: less than a ms."""
-
 EXPORTS: Final = {"entry": "jg_entry", "arena_bytes": "jg_arena_bytes"}
-
-_STACK_TYPE: Final = "{ ptr, i64, i64 }"
-"""A growable stack: its memory, the bytes in use, and its capacity."""
-
-_PUSH: Final = Definition(
-    "jg_push",
-    "i32 @jg_push(ptr %host, ptr %call, ptr %stack, ptr %from, i64 %bytes)",
-    f"""
-start:
-  %used.at = getelementptr {_STACK_TYPE}, ptr %stack, i64 0, i32 1
-  %capacity.at = getelementptr {_STACK_TYPE}, ptr %stack, i64 0, i32 2
-  %used = load i64, ptr %used.at
-  %capacity = load i64, ptr %capacity.at
-  %room = sub i64 %capacity, %used
-  %fits = icmp uge i64 %room, %bytes
-  br i1 %fits, label %copy, label %grow
-grow:
-  %needed = call {{ i64, i1 }} @llvm.sadd.with.overflow.i64(i64 %used, i64 %bytes)
-  %least = extractvalue {{ i64, i1 }} %needed, 0
-  %over = extractvalue {{ i64, i1 }} %needed, 1
-  %least.doubled = call i64 @llvm.sshl.sat.i64(i64 %least, i64 1)
-  %wanted = call i64 @llvm.smax.i64(i64 %least.doubled, i64 4096)
-  br i1 %over, label %refuse, label %ask
-ask:
-  %block = call ptr @jg_block(ptr %host, ptr %call, i64 %wanted)
-  %none = icmp eq ptr %block, null
-  br i1 %none, label %refuse, label %move
-move:
-  %old = load ptr, ptr %stack
-  call void @llvm.memcpy.p0.p0.i64(ptr %block, ptr %old, i64 %used, i1 false)
-  store ptr %block, ptr %stack
-  store i64 %wanted, ptr %capacity.at
-  br label %copy
-copy:
-  %data = load ptr, ptr %stack
-  %to = getelementptr i8, ptr %data, i64 %used
-  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %bytes, i1 false)
-  %more = add i64 %used, %bytes
-  store i64 %more, ptr %used.at
-  ret i32 0
-refuse:
-  ret i32 {loader.OUT_OF_MEMORY}""",
-    inlined=False,
-    hot=False,
-    uses={"jg_block": 1},
-)
-
-_POP: Final = Definition(
-    "jg_pop",
-    "i32 @jg_pop(ptr %stack, ptr %to, i64 %bytes)",
-    f"""
-start:
-  %used.at = getelementptr {_STACK_TYPE}, ptr %stack, i64 0, i32 1
-  %used = load i64, ptr %used.at
-  %left = sub i64 %used, %bytes
-  %empty = icmp slt i64 %left, 0
-  br i1 %empty, label %refuse, label %copy
-copy:
-  %data = load ptr, ptr %stack
-  %from = getelementptr i8, ptr %data, i64 %left
-  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %bytes, i1 false)
-  store i64 %left, ptr %used.at
-  ret i32 0
-refuse:
-  ret i32 {loader.SIZE_OVERFLOW}""",
-    inlined=False,
-    hot=False,
-)
 
 
 def emit_module(schedule: Schedule, target: Target) -> LlvmModule:
@@ -134,7 +62,7 @@ def _apart(schedule: Schedule) -> MemoryPlan:
     for buffer in schedule.buffers:
         if buffer.role == "temporary":
             offsets[buffer.name] = end
-            end = end + (buffer.bytes + 63) // 64 * 64
+            end = end + aligned(buffer.bytes, loader.ALIGNMENT)
     return MemoryPlan(offsets, end, end)
 
 
@@ -175,13 +103,25 @@ class _Entry:
         if overflow != "false":
             self._leave_if(overflow, loader.SIZE_OVERFLOW)
         for stack in self.schedule.stacks:
-            self.stacks[stack] = self.function.alloca(_STACK_TYPE, align=8)
-            self.function.do(f"store {_STACK_TYPE} zeroinitializer, {self.stacks[stack]}")
+            self.stacks[stack] = self.function.alloca(stacks.STACK_TYPE, align=8)
+            self.function.do(f"store {stacks.STACK_TYPE} zeroinitializer, {self.stacks[stack]}")
         if self.schedule.stacks:
             pool.declare(self.module)
-            self.module.functions += [_PUSH, _POP]
-        self.stack_bytes = sizes
-        self._steps(self.schedule.steps)
+            self.module.functions += [stacks.PUSH, stacks.POP]
+        steps = StepWriter(
+            self.function,
+            self.host,
+            self.call,
+            self.scratch,
+            self.sizes.values,
+            self.places,
+            self.stacks,
+            sizes,
+            self.kernels,
+            self.inlining,
+            self.donated,
+        )
+        steps.write(self.schedule.steps)
         self._store_values()
         self.function.ret(LlvmValue("0", "i32"))
         self._place_arena()
@@ -227,7 +167,7 @@ class _Entry:
             if known is None:
                 with working_on(f"the kernel {kernel.name}", launch.location):
                     name, scratch_bytes = emit_kernel(kernel, self.module, self.target)
-                known = made[key] = emitted(name, scratch_bytes, functions[-1])
+                known = made[key] = emitted(name, scratch_bytes, functions[-1], self.module.math)
                 place[name] = len(functions) - 1
                 self.scratch_bytes = max(self.scratch_bytes, scratch_bytes)
             self.kernels[id(launch)] = known
@@ -282,10 +222,6 @@ class _Entry:
     def _bytes(self, name: str) -> DimLike:
         return next(buffer.bytes for buffer in self.schedule.buffers if buffer.name == name)
 
-    def _memory_of(self, name: str) -> tuple[str, str]:
-        """The operands that say where a stacked buffer lies and how long it is."""
-        return f"ptr {self.places[name]}", f"i64 {self.stack_bytes[name]}"
-
     def _stacked(self, steps: Sequence[Step]) -> set[str]:
         """The buffers that are pushed or popped."""
         found: set[str] = set()
@@ -306,142 +242,3 @@ class _Entry:
         function.start_block(leave)
         function.ret(LlvmValue(str(code), "i32"))
         function.start_block(stay)
-
-    # --- steps ---
-
-    def _steps(self, steps: Sequence[Step]) -> None:
-        for step in steps:
-            match step:
-                case Launch():
-                    self._launch(step)
-                case Branch():
-                    self._branch(step)
-                case While():
-                    self._while(step)
-                case Push(stack, buffer):
-                    check(
-                        self.function,
-                        self.function.call_of(
-                            "i32", _PUSH.name, self.host, self.call, self.stacks[stack], *self._memory_of(buffer)
-                        ),
-                    )
-                case Pop(stack, buffer):
-                    check(
-                        self.function,
-                        self.function.call_of("i32", _POP.name, self.stacks[stack], *self._memory_of(buffer)),
-                    )
-                case PrintStep():
-                    self._print(step)
-
-    def _print(self, step: PrintStep) -> None:
-        """Ask the host, where it prints, to print: the number of the print and its operands lie in the call."""
-        function = self.function
-        slot = function.emit("ptr", f"getelementptr i8, {self.host}, i64 {offsets.HOST_PRINT}")
-        ask, go_on = function.label("print"), function.label("go_on")
-        printer = function.emit("ptr", f"load ptr, {slot}, align 8")
-        function.branch(function.emit("i1", f"icmp ne {printer}, null").name, ask, go_on)
-        function.start_block(ask)
-        operands = function.alloca("ptr", max(1, len(step.buffers)), align=8)
-        for place, name in enumerate(step.buffers):
-            at = function.emit("ptr", f"getelementptr ptr, {operands}, i64 {place}")
-            function.do(f"store ptr {self.places[name]}, {at}, align 8")
-        for value, offset in ((f"i64 {step.site}", offsets.CALL_PRINT_SITE), (operands, offsets.CALL_PRINT_OPERANDS)):
-            at = function.emit("ptr", f"getelementptr i8, {self.call}, i64 {offset}")
-            function.do(f"store {value}, {at}, align 8")
-        check(function, f"call i32 {printer.name}({self.host}, {self.call})")
-        function.jump(go_on)
-        function.start_block(go_on)
-
-    def _launch(self, launch: Launch) -> None:
-        self._keep_quiet((launch,))
-        kernel = self.kernels[id(launch)]
-        arguments = [str(self.host), str(self.call), str(self.scratch)]
-        arguments += [f"ptr {self.places[name]}" for name in launch.buffers]
-        arguments += [f"i64 {self.sizes.values[size]}" for size in launch.kernel.sizes]
-        call = self.function.call_of("i32", kernel.name, *arguments)
-        if kernel.can_fail:
-            check(self.function, call)
-        else:
-            self.function.do(call)
-
-    def _predicate(self, name: str) -> str:
-        byte = self.function.emit("i8", f"load i8, ptr {self.places[name]}, align 1")
-        return self.function.emit("i1", f"icmp ne {byte}, 0").name
-
-    def _branch(self, branch: Branch) -> None:
-        function = self.function
-        self._keep_quiet((*branch.then, *branch.otherwise))
-        then, otherwise, after = (function.label(hint) for hint in ("then", "otherwise", "after"))
-        function.branch(self._predicate(branch.predicate), then, otherwise)
-        for label, steps in ((then, branch.then), (otherwise, branch.otherwise)):
-            function.start_block(label)
-            self._steps(steps)
-            function.jump(after)
-        function.start_block(after)
-
-    def _while(self, loop: While) -> None:
-        function = self.function
-        self._keep_quiet((*loop.condition, *loop.body))
-        test, body, after = (function.label(hint) for hint in ("test", "body", "after"))
-        function.jump(test)
-        function.start_block(test)
-        self._steps(loop.condition)
-        function.branch(self._predicate(loop.predicate), body, after)
-        function.start_block(body)
-        self._steps(loop.body)
-        self._poll(seldom=self.inlining.covers(loop, self.kernels))
-        function.jump(test)
-        function.start_block(after)
-
-    def _poll(self, seldom: bool) -> None:
-        """Ask the host whether to stop; with ``seldom``, where a turn is short, once in many turns."""
-        function = self.function
-        go_on = function.label("go_on")
-        if seldom:
-            turns = function.alloca("i64", align=8)
-            function.prologue.append(f"  store i64 0, {turns}")
-            turn = function.emit("i64", f"load i64, {turns}")
-            following = function.emit("i64", f"add i64 {turn.name}, 1")
-            function.do(f"store {following}, {turns}")
-            low = function.emit("i64", f"and {following}, {POLL_TURNS - 1}")
-            due = function.emit("i1", f"icmp eq {low}, 0")
-            ask = function.label("ask")
-            function.branch(due.name, ask, go_on, likely=False)
-            function.start_block(ask)
-        pool.declare(self.module)
-        check(function, f"call i32 @jg_poll({self.host}, {self.call})")
-        function.jump(go_on)
-        function.start_block(go_on)
-
-    def _keep_quiet(self, steps: Sequence[Step]) -> None:
-        """From the first step that may write to donated memory, go on with a host that cannot interrupt the call."""
-        if not self.donated or not _writes(steps, self.donated):
-            return
-        self.donated = frozenset()
-        function = self.function
-        size = ctypes.sizeof(loader.Host)
-        quiet = function.alloca("i8", size, align=8)
-        function.do(f"call void @llvm.memcpy.p0.p0.i64({quiet}, {self.host}, i64 {size}, i1 false)")
-        poll = function.emit("ptr", f"getelementptr i8, {quiet}, i64 {offsets.HOST_POLL}")
-        function.do(f"store ptr null, {poll}")
-        self.host = quiet
-
-
-def _writes(steps: Sequence[Step], buffers: frozenset[str]) -> bool:
-    """Whether ``steps`` may write to one of ``buffers``."""
-    for step in steps:
-        match step:
-            case Launch(kernel, names):
-                params = zip(names, kernel.params, strict=True)
-                found = any(name in buffers and param.access != "read" for name, param in params)
-            case Pop(_, buffer):
-                found = buffer in buffers
-            case Branch(_, then, otherwise):
-                found = _writes((*then, *otherwise), buffers)
-            case While(condition, _, body):
-                found = _writes((*condition, *body), buffers)
-            case Push() | PrintStep():
-                found = False
-        if found:
-            return True
-    return False

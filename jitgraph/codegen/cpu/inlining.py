@@ -51,9 +51,9 @@ class Emitted:
         return not self.shares and self.lines <= MOST_LINES
 
 
-def emitted(name: str, scratch_bytes: int, kernel: Definition) -> Emitted:
-    """What to know of a kernel whose function is ``kernel``."""
-    lines = kernel.lines + _MATH_LINES * sum(count for used, count in kernel.uses.items() if used.startswith("m_"))
+def emitted(name: str, scratch_bytes: int, kernel: Definition, math: Collection[str]) -> Emitted:
+    """What to know of a kernel whose function is ``kernel``; ``math`` are the names of math functions."""
+    lines = kernel.lines + _MATH_LINES * sum(count for used, count in kernel.uses.items() if used in math)
     return Emitted(name, scratch_bytes, lines, kernel.returns > 1, "jg_range" in kernel.uses)
 
 

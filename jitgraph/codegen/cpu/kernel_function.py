@@ -7,7 +7,7 @@ from jitgraph.codegen.cpu.scratch import Scratch
 from jitgraph.codegen.kernels.kernel import Kernel
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule, LlvmValue
 from jitgraph.codegen.llvm.environment import Environment, Names, integer
-from jitgraph.codegen.llvm.scalars import LlvmScalar
+from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import int64
 from jitgraph.ir.target import Target
 

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
-from jitgraph.codegen.cpu import elf
+from jitgraph.codegen.cpu import elf, memory
 from jitgraph.errors import CompileError, UnsupportedOp
+from jitgraph.ir.target import Target
 from jitgraph.records import dataclass
 from jitgraph.runtime import loader
 
@@ -73,9 +74,7 @@ def link(objects: Sequence[bytes], exports: Mapping[str, str]) -> bytes:
 
 @cache
 def _library() -> bytes:
-    from jitgraph.codegen.cpu import memory
-    from jitgraph.codegen.llvm import machine
-    from jitgraph.ir.target import Target
+    from jitgraph.codegen.llvm import machine  # here: LLVM is heavy, and few images need the library
 
     return machine.assemble(memory.IR, Target.named("x86-64-v2"))
 

@@ -11,7 +11,7 @@ from jitgraph.codegen.cpu import parallel
 from jitgraph.codegen.kernels.kernel import Contract
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, subtract
-from jitgraph.codegen.llvm.scalars import LlvmScalar
+from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import int64
 
 _LONGEST = 2**63 - 1

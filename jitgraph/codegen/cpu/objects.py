@@ -10,11 +10,11 @@ import itertools
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from jitgraph.codegen.cpu import panel_library, pool, ranges, tile
 from jitgraph.codegen.cpu.units import units
-from jitgraph.codegen.llvm import machine, math_functions
+from jitgraph.codegen.llvm import machine, scalars
 from jitgraph.codegen.llvm.builder import LlvmModule
 from jitgraph.ir.target import Target
 from jitgraph.runtime import cache_entry, disk_cache, loader, sources
@@ -22,26 +22,32 @@ from jitgraph.runtime import cache_entry, disk_cache, loader, sources
 Task = Callable[[], bytes]
 
 
-_LIBRARIES: Final[dict[str, Callable[..., bytes]]] = {
-    "math": math_functions.math_object,
-    "pack": panel_library.pack_object,
-    "ranges": ranges.library_object,
-    "runtime": pool.runtime_object,
-    "square": tile.square_object,
-    "tile": tile.tile_object,
+class Library(NamedTuple):
+    """Functions that modules require: what makes the object of one, for a target and from what the requirement says.
+
+    ``module`` makes the module of it where that requires functions in turn.
+    """
+
+    object: Callable[..., bytes]
+    module: Callable[..., LlvmModule] | None = None
+
+
+_LIBRARIES: Final = {
+    "math": Library(scalars.math_object),
+    "pack": Library(panel_library.pack_object, panel_library.pack_module),
+    "ranges": Library(ranges.library_object),
+    "runtime": Library(pool.runtime_object),
+    "square": Library(tile.square_object),
+    "tile": Library(tile.tile_object),
 }
-"""What makes the object of a function that a module requires: for a target, from what the requirement says."""
 
 
 def objects_of(module: LlvmModule, target: Target) -> list[bytes]:
     """The objects that together define all that ``module`` names; those of libraries are made once a process."""
     kept = _Kept()
     tasks: list[Task] = [partial(kept.unit, unit, target) for unit in units(module)]
-    required = dict(module.required)
-    for library, *details in module.required:
-        if library == "pack":
-            required |= panel_library.pack_module(target, *details).required
-    tasks += [partial(kept.library, library, target, *details) for library, *details in sorted(required, key=str)]
+    required = sorted(_required(module, target), key=str)
+    tasks += [partial(kept.library, library, target, *details) for library, *details in required]
     objects = in_threads(tasks)
     kept.keep()
     return objects
@@ -67,7 +73,7 @@ class _Kept:
         return self._object(
             library,
             lambda: (str(sources.OWN.digest), target.text, *map(str, details)),
-            partial(_LIBRARIES[library], target, *details),
+            partial(_LIBRARIES[library].object, target, *details),
         )
 
     def _object(self, kind: str, parts: Callable[[], Iterable[str]], make: Task) -> bytes:
@@ -92,6 +98,19 @@ class _Kept:
 def _llvm() -> tuple[str, ...]:
     """What an object follows from beside the text: LLVM, and the one module that calls it."""
     return sources.OWN.file("codegen/llvm/machine.py"), sources.OWN.library("llvmlite"), machine.TRIPLE
+
+
+def _required(module: LlvmModule, target: Target) -> set[tuple[Any, ...]]:
+    """The functions of libraries that a module requires, and those that they require in turn."""
+    found: set[tuple[Any, ...]] = set()
+    pending = [*module.required]
+    while pending:
+        library, *details = function = pending.pop()
+        if function not in found:
+            found.add(function)
+            made = _LIBRARIES[library].module
+            pending += made(target, *details).required if made is not None else ()
+    return found
 
 
 def in_threads(tasks: Sequence[Task]) -> list[bytes]:

@@ -18,7 +18,7 @@ from jitgraph.codegen.kernels.kernel import Contract
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, least, multiply, subtract
-from jitgraph.codegen.llvm.scalars import LlvmScalar
+from jitgraph.codegen.llvm.operand import LlvmScalar
 
 RIGHT_SHARE: Final = 3 / 8
 """Of the second-level cache, for a block of the right factor; the sums and the left factor stream through the rest."""

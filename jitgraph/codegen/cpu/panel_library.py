@@ -15,7 +15,7 @@ from jitgraph.codegen.kernels.kernel import Kernel, Load, Operand, Param, Statem
 from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule
 from jitgraph.codegen.llvm.environment import Environment, Names
-from jitgraph.codegen.llvm.scalars import LlvmScalar
+from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import DType, int64
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.target import Target

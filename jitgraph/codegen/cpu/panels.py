@@ -10,15 +10,15 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from jitgraph.codegen.cpu import vectors
-from jitgraph.codegen.cpu.access import memory_type
 from jitgraph.codegen.cpu.tile import square_function
 from jitgraph.codegen.kernels.index import coefficient
 from jitgraph.codegen.kernels.kernel import Body, Load, Operand
 from jitgraph.codegen.kernels.traversal import bodies_of
 from jitgraph.codegen.llvm import loops
+from jitgraph.codegen.llvm.access import memory_type
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, least, multiply, names, subtract
-from jitgraph.codegen.llvm.scalars import LlvmScalar
+from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import SHORT_NAMES, DType, bool_
 from jitgraph.ir.dims import DimLike
 

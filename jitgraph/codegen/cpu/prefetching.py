@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from jitgraph.codegen.cpu.access import memory_type
 from jitgraph.codegen.kernels.index import coefficient
 from jitgraph.codegen.kernels.kernel import Body, Load
+from jitgraph.codegen.llvm.access import memory_type
 from jitgraph.codegen.llvm.environment import Environment
 from jitgraph.codegen.llvm.index import index_value
 from jitgraph.codegen.llvm.index import names as names_of
-from jitgraph.codegen.llvm.scalars import LlvmScalar
+from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.codegen.llvm.structure import defined
 
-AHEAD_BYTES: Final = 2048
+AHEAD_BYTES: Final = 2560
 LINE_BYTES: Final = 64
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from jitgraph.codegen.cpu import remainder, serial, short_rows, vectors
-from jitgraph.codegen.cpu.accumulators import combined, element, lanes_from, memory, read, write
+from jitgraph.codegen.cpu.accumulators import element, lanes_from, memory, read, write
 from jitgraph.codegen.cpu.tree import Tree
 from jitgraph.codegen.cpu.widths import vector_lanes
 from jitgraph.codegen.kernels.kernel import Combine, Loop
 from jitgraph.codegen.llvm import loops
+from jitgraph.codegen.llvm.combine import combined
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, least, subtract
-from jitgraph.codegen.llvm.scalars import LlvmScalar
+from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.codegen.llvm.structure import gathers, is_even, length
 from jitgraph.errors import CompileError
 

@@ -16,7 +16,7 @@ from jitgraph.codegen.kernels.kernel import Body, Loop
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.environment import Environment, integer
 from jitgraph.codegen.llvm.index import add, subtract
-from jitgraph.codegen.llvm.scalars import LlvmScalar
+from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.codegen.llvm.structure import length
 from jitgraph.dtypes import int32
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from jitgraph.codegen.llvm.environment import Environment
-from jitgraph.codegen.llvm.scalars import LlvmScalar
+from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import DType
 from jitgraph.errors import CompileError
 from jitgraph.runtime import loader

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from jitgraph.codegen.cpu import pool
 from jitgraph.codegen.cpu.vectors import emit_vector
-from jitgraph.codegen.kernels.kernel import Loop
+from jitgraph.codegen.kernels.kernel import Body, Loop
 from jitgraph.codegen.llvm.builder import check
-from jitgraph.codegen.llvm.environment import Environment, constant_of
-from jitgraph.codegen.llvm.index import subtract
-from jitgraph.codegen.llvm.loops import Emit, carried, counted, hoist, window, written_out
-from jitgraph.codegen.llvm.scalars import LlvmScalar
-from jitgraph.codegen.llvm.structure import length, turn_length
-
-_UNROLLED_BODY: Final = 24
-"""Length up to which all steps of a serial loop are written out."""
+from jitgraph.codegen.llvm.environment import Environment
+from jitgraph.codegen.llvm.loops import Emit, emit_serial, window
+from jitgraph.codegen.llvm.operand import LlvmScalar
+from jitgraph.codegen.llvm.structure import turn_length
 
 POLL_LENGTH: Final = 4096
 """Instructions of a serial loop between two questions to the host whether to stop."""
@@ -27,31 +24,14 @@ def emit_loop(loop: Loop, env: Environment) -> None:
     if loop.kind == "vector":
         emit_vector(loop, env, begin, end)
     else:
-        _emit_serial(loop, env, begin, end)
+        emit_serial(loop, env, begin, end, partial(_asking, loop))
 
 
-def _emit_serial(loop: Loop, env: Environment, begin: LlvmScalar, end: LlvmScalar) -> None:
-    inner = env.inner()
-    init = [carried(env, env[carry.init.name]) for carry in loop.carries]
-    count = subtract(env, end, begin)
-    rest = hoist(loop, inner, count)
-
-    def step(axis: LlvmScalar, carries: list[LlvmScalar]) -> list[LlvmScalar]:
-        inner.bind(loop.axis, axis)
-        for carry, value in zip(loop.carries, carries, strict=True):
-            inner.bind(carry.var.name, value)
-        inner.emit(rest)
-        return [carried(env, inner[carry.next.name]) for carry in loop.carries]
-
-    known = constant_of(count)
-    asks = env.lanes is None and (known is None or known * turn_length(loop.body) > POLL_LENGTH)
-    few = loop.span if known is None else known
-    if loop.carries and few is not None and few * length(rest) <= _UNROLLED_BODY:
-        results = written_out(inner, begin, end, few, init, step)
-    else:
-        results = counted(inner, begin, end, 1, init, polled(inner, step, turn_length(rest)) if asks else step)
-    for carry, result in zip(loop.carries, results, strict=True):
-        env.bind(carry.result.name, result)
+def _asking(loop: Loop, env: Environment, step: Emit, body: Body, count: int | None) -> Emit:
+    """``step`` of a serial loop, which asks the host where the loop is long and stands outside of lanes."""
+    if env.lanes is not None or (count is not None and count * turn_length(loop.body) <= POLL_LENGTH):
+        return step
+    return polled(env, step, turn_length(body))
 
 
 def polled(env: Environment, step: Emit, size: int) -> Emit:

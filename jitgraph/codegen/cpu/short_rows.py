@@ -12,14 +12,15 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from jitgraph.codegen.cpu import prefetching
-from jitgraph.codegen.cpu.accumulators import combined, joined_lanes, lanes_from, shuffled
+from jitgraph.codegen.cpu.accumulators import joined_lanes, lanes_from, shuffled
 from jitgraph.codegen.cpu.remainder import is_short
 from jitgraph.codegen.kernels.index import coefficient
 from jitgraph.codegen.kernels.kernel import Body, Combine, IndexValue, Let, Load, Loop
+from jitgraph.codegen.llvm.combine import combined
 from jitgraph.codegen.llvm.environment import Environment, Names, integer
 from jitgraph.codegen.llvm.index import add, index_value
 from jitgraph.codegen.llvm.index import names as names_of
-from jitgraph.codegen.llvm.scalars import LlvmScalar
+from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.codegen.llvm.structure import defined
 from jitgraph.dtypes import is_float
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from jitgraph.codegen.cpu.accumulators import combined, element, memory, read, write
+from jitgraph.codegen.cpu.accumulators import element, memory, read, write
 from jitgraph.codegen.kernels.kernel import Combine
 from jitgraph.codegen.llvm import loops
+from jitgraph.codegen.llvm.combine import combined
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, multiply, subtract
-from jitgraph.codegen.llvm.scalars import LlvmScalar
+from jitgraph.codegen.llvm.operand import LlvmScalar
 
 _INDEX_BITS: Final = 63
 _AT_ONCE: Final = 8

@@ -11,7 +11,7 @@ from jitgraph.codegen.kernels.traversal import bodies_of
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, subtract
 from jitgraph.codegen.llvm.loops import counted, hoist, joined
-from jitgraph.codegen.llvm.scalars import LlvmScalar
+from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.codegen.llvm.structure import length, merges
 from jitgraph.dtypes import bool_, int32
 from jitgraph.errors import CompileError

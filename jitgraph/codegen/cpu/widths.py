@@ -13,6 +13,8 @@ from jitgraph.dtypes import DType, is_bool, is_float
 
 _SCATTERED_LANES: Final = 16
 _COLUMN_REGISTERS: Final = 4
+_LINE_BYTES: Final = 64
+_FEW_ROWS: Final = 8
 _SHORT_BODY: Final = 24
 
 
@@ -20,14 +22,21 @@ def vector_lanes(loop: Loop, env: Environment) -> int:
     """Lanes for a loop: as many as one register holds of its widest values, but few where it gathers narrow ones.
 
     Sums down columns take several registers: their chains of additions overlap, and more of each row is read at once.
+    Where few rows go together, side by side, it is a cache line of each: more would read each row in leaps.
     """
     lanes = env.target.vector_bytes // _widest(loop.body, env)
     if is_scattered(loop.body, loop.axis):
         return min(lanes, _SCATTERED_LANES)
-    sums = any(isinstance(s, Loop) and s.carries for s in loop.body)
+    sums = [statement for statement in loop.body if isinstance(statement, Loop) and statement.carries]
     if loop.kind == "vector" and isinstance(loop.extent, int) and sums and length(loop.body) <= _SHORT_BODY:
-        lanes *= _COLUMN_REGISTERS
+        few = all(map(_takes_few_rows, sums))
+        lanes *= max(1, _LINE_BYTES // env.target.vector_bytes) if few else _COLUMN_REGISTERS
     return lanes
+
+
+def _takes_few_rows(loop: Loop) -> bool:
+    steps = loop.extent if loop.span is None else loop.span
+    return loop.kind == "serial" and isinstance(steps, int) and steps <= _FEW_ROWS
 
 
 def is_scattered(body: Body, axis: str) -> bool:

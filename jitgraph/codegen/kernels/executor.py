@@ -8,15 +8,12 @@ bit. ``fastmath`` is ignored: rounding after every scalar op is one of its legal
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jitgraph import dtypes
 from jitgraph.codegen.kernels.executor_lanes import can_be_lanes, most_elements, stores
-from jitgraph.codegen.kernels.index_numpy import evaluate_index
 from jitgraph.codegen.kernels.kernel import (
     Body,
     CheckStatement,
@@ -32,16 +29,14 @@ from jitgraph.codegen.kernels.kernel import (
     Statement,
     Store,
 )
-from jitgraph.codegen.kernels.kernel_text import kernel_lines
+from jitgraph.codegen.kernels.lane_state import Array, BufferMemory, LaneState
+from jitgraph.codegen.kernels.ordered_total import OrderedTotal
 from jitgraph.codegen.kernels.scalar_numpy import NumpyScalars
 from jitgraph.dtypes import DType
 from jitgraph.errors import GraphError, JitgraphError
 from jitgraph.ir import dims
-from jitgraph.ir.dims import DimLike
 from jitgraph.ops.blocks import merged
-from jitgraph.records import dataclass
 
-Array = NDArray[Any]
 POISON = 0xA5  # every byte of memory that nothing has written yet
 _CHUNK = 1 << 20  # elements of one array of lanes
 
@@ -72,7 +67,7 @@ def execute_kernel(
                 f"kernel {kernel.name}: param {param.name} should be {size} elements of {param.dtype.name}, "
                 f"not {array.dtype.name}{list(array.shape)}"
             )
-        memory[param.name] = _Memory(array, 0, param.access != "read")
+        memory[param.name] = BufferMemory(array, 0, param.access != "read")
     _require_apart(kernel, buffers)
     with np.errstate(all="ignore"):
         _Run(kernel, memory, sizes, vectorise).body(kernel.body)
@@ -88,46 +83,14 @@ def _require_apart(kernel: Kernel, buffers: Mapping[str, Array]) -> None:
                 raise GraphError(f"kernel {kernel.name}: params {left.name} and {right.name} share memory unpaired")
 
 
-@dataclass(slots=True)
-class _Memory:
-    """A buffer; a local one has a copy for each lane of the ``depth`` axes that were lanes where it was declared."""
+class _Run(LaneState):
+    """One execution; with ``vectorise`` iterations become lanes where they can."""
 
-    array: Array
-    depth: int
-    writable: bool = True
-
-
-@dataclass(slots=True)
-class _Run:
-    """One execution. A scalar is an array with a leading axis for each axis in ``lanes``, of its extent or 1."""
-
-    kernel: Kernel
-    memory: dict[str, _Memory]
-    sizes: Mapping[str, int]
-    vectorise: bool
-    lanes: list[int] = field(default_factory=list)
-    values: dict[str, Array] = field(default_factory=dict)  # scalars and axes
-
-    # values
-
-    def get(self, name: str) -> Array:
-        """The scalar or index ``name`` with one axis for each of ``lanes``."""
-        value = self.values.get(name)
-        if value is None:
-            if name not in self.sizes:
-                raise GraphError(f"kernel {self.kernel.name}: {name} has no value here")
-            value = np.asarray(self.sizes[name], np.int64)
-        return value.reshape(value.shape + (1,) * (len(self.lanes) - value.ndim))
-
-    def index(self, index: DimLike) -> Array:
-        return evaluate_index(index, self.get)
-
-    def uniform(self, extent: DimLike) -> int:
-        """An extent as an int: it may depend on scalars and axes, but on none that are lanes."""
-        value = self.index(extent)
-        if value.size != 1:
-            raise GraphError(f"kernel {self.kernel.name}: the extent {extent} differs between lanes")
-        return int(value.reshape(()))
+    def __init__(
+        self, kernel: Kernel, memory: dict[str, BufferMemory], sizes: Mapping[str, int], vectorise: bool
+    ) -> None:
+        super().__init__(kernel, memory, sizes)
+        self.vectorise = vectorise
 
     # statements
 
@@ -150,7 +113,7 @@ class _Run:
             case Local(buffer, dtype, size):
                 array = np.empty((*self.lanes, size), dtype)
                 array.view(np.uint8)[...] = POISON if not dtypes.is_bool(dtype) else 1
-                self.memory[buffer] = _Memory(array.reshape(-1), len(self.lanes))
+                self.memory[buffer] = BufferMemory(array.reshape(-1), len(self.lanes))
             case Loop(kind="parallel" | "vector"):
                 self.independent(statement)
             case Loop(kind="serial"):
@@ -177,52 +140,6 @@ class _Run:
             raise self.fault(let, f"{let.op} gives {value.dtype.name}, not {dtype.name}")
         self.values[let.var.name] = np.asarray(value)
 
-    # memory
-
-    def place(self, statement: Load | Store) -> tuple[_Memory, Array, Array]:
-        """The buffer, the index in it (0 where masked off) and the mask, which have one shape."""
-        memory = self.memory.get(statement.buffer)
-        if memory is None:
-            raise self.fault(statement, f"there is no buffer {statement.buffer} here")
-        index = self.index(statement.index)
-        on = self.get(statement.mask.name) if statement.mask else np.asarray(True)
-        index, on = np.broadcast_arrays(index, on)
-        size = memory.array.size
-        if memory.depth:
-            size //= int(np.prod(self.lanes[: memory.depth]))
-        outside = on & ((index < 0) | (index >= size))
-        if outside.any():
-            first = int(index[outside].flat[0])
-            raise self.fault(statement, f"index {first} is outside of {statement.buffer}, which has {size} elements")
-        index = np.where(on, index, 0)
-        if memory.depth:
-            own = np.arange(int(np.prod(self.lanes[: memory.depth])), dtype=np.int64) * size
-            index = index + own.reshape(*self.lanes[: memory.depth], *(1,) * (len(self.lanes) - memory.depth))
-        return memory, index, np.broadcast_to(on, index.shape)
-
-    def load(self, load: Load) -> None:
-        memory, index, on = self.place(load)
-        if memory.array.size == 0:
-            value = np.zeros(index.shape, memory.array.dtype)
-        else:
-            value = np.where(on, memory.array[index], memory.array.dtype.type(0))
-        if value.dtype != load.var.dtype:
-            raise self.fault(load, f"{load.buffer} holds {value.dtype.name}, not {load.var.dtype.name}")
-        self.values[load.var.name] = value
-
-    def store(self, store: Store) -> None:
-        memory, index, on = self.place(store)
-        if not memory.writable:
-            raise self.fault(store, f"{store.buffer} is only read")
-        shape = tuple(self.lanes)
-        wanted = np.broadcast_to(index, shape)[np.broadcast_to(on, shape)]
-        if wanted.size > 1 and _repeats(wanted, memory.array.size):
-            raise self.fault(store, f"two iterations of a parallel loop store to one element of {store.buffer}")
-        value = self.get(store.value.name)
-        if value.dtype != memory.array.dtype:
-            raise self.fault(store, f"{store.buffer} holds {memory.array.dtype.name}, not {value.dtype.name}")
-        memory.array[wanted] = np.broadcast_to(value, shape)[np.broadcast_to(on, shape)]
-
     def check(self, check: CheckStatement) -> None:
         failed = ~np.broadcast_to(self.get(check.ok.name), tuple(self.lanes))
         if not failed.any():
@@ -244,10 +161,6 @@ class _Run:
             self.enter(loop.axis, start, count)
             yield count
             self.lanes.pop()
-
-    def enter(self, axis: str, start: int, count: int) -> None:
-        self.values[axis] = np.arange(start, start + count, dtype=np.int64).reshape((1,) * len(self.lanes) + (count,))
-        self.lanes.append(count)
 
     def steps(self, loop: Loop) -> Iterator[int]:
         """Run through the loop's iterations; gives how many came before."""
@@ -280,7 +193,7 @@ class _Run:
     def reduce(self, loop: Loop) -> None:
         shape = (*self.lanes, loop.lanes)
         init = [np.broadcast_to(self.get(carry.init.name)[..., None], shape) for carry in loop.carries]
-        total = _Total(self, loop, init)
+        total = OrderedTotal(self.combine, loop, init)
         if self.vectorise and can_be_lanes(loop) and not stores(loop.body):
             for count in self.chunks(loop):
                 self.body(loop.body)
@@ -362,63 +275,3 @@ class _Run:
         value = np.broadcast_to(self.get(operand.value.name), tuple(self.lanes)).astype(dtype)
         del self.lanes[depth:]
         return value
-
-    def fault(self, statement: Statement, what: str) -> GraphError:
-        line = next((text.strip() for found, text in kernel_lines(self.kernel) if found is statement), "")
-        axes = {name: value for name, value in self.values.items() if name.startswith("_i") and value.size == 1}
-        at = ", ".join(f"{name}={int(value.reshape(()))}" for name, value in axes.items())
-        return GraphError(f"kernel {self.kernel.name}: {what}\n    {line}" + (f"\n    at {at}" if at else ""))
-
-
-class _Total:
-    """What the steps of a reduce loop have contributed so far: the chunk in work, and the tree of those before it."""
-
-    def __init__(self, run: _Run, loop: Loop, init: list[Array]) -> None:
-        self.run, self.loop, self.init = run, loop, init
-        self.slots = [value.copy() for value in init]
-        self.done = 0
-        self.levels: list[list[Array] | None] = []  # level j: the tree of 2^j chunks, or None
-
-    def absorb(self, elements: list[Array], count: int) -> None:
-        """Fold the next ``count`` elements (the last axis) into the slots in order."""
-        lanes, block = self.loop.lanes, self.loop.lanes * self.loop.chain
-        at = 0
-        while at < count:
-            if block and self.done and self.done % block == 0:
-                self._push()
-            first = self.done % lanes
-            width = min(lanes - first, count - at)
-            left = [slot[..., first : first + width] for slot in self.slots]
-            folded = self.run.combine(self.loop, left, [element[..., at : at + width] for element in elements], width)
-            for slot, value in zip(self.slots, folded, strict=True):
-                slot[..., first : first + width] = value
-            at += width
-            self.done += width
-
-    def _push(self) -> None:
-        """Put the finished chunk into the tree, as a binary counter adds one."""
-        carried, level = self.slots, 0
-        while level < len(self.levels) and (before := self.levels[level]) is not None:
-            carried = self.run.combine(self.loop, before, carried, self.loop.lanes)
-            self.levels[level] = None
-            level += 1
-        if level == len(self.levels):
-            self.levels.append(None)
-        self.levels[level] = carried
-        self.slots = [value.copy() for value in self.init]
-
-    def merged(self) -> list[Array]:
-        """All chunks as one vector of slots."""
-        merged = self.slots
-        for before in self.levels:
-            if before is not None:
-                merged = self.run.combine(self.loop, before, merged, self.loop.lanes)
-        return merged
-
-
-def _repeats(index: Array, size: int) -> bool:
-    if index.size < size // 16:
-        return np.unique(index).size != index.size
-    seen = np.zeros(size, np.bool_)
-    seen[index] = True
-    return int(np.count_nonzero(seen)) != index.size

@@ -5,15 +5,12 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import field, replace
-from functools import cache
-from typing import Any, Final, Literal, NoReturn, TypeAlias
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 
 from jitgraph import dtypes
-from jitgraph.codegen.kernels.bounds import is_inside, is_natural
+from jitgraph.codegen.kernels.bounds import is_natural
 from jitgraph.codegen.kernels.kernel import (
     Body,
     CheckStatement,
@@ -28,29 +25,14 @@ from jitgraph.codegen.kernels.kernel import (
     Operand,
     Statement,
     Store,
-    Var,
 )
-from jitgraph.codegen.kernels.kernel_text import kernel_lines
-from jitgraph.codegen.kernels.math.functions import FUNCTIONS
+from jitgraph.codegen.kernels.known_names import DeclaredMemory, Home, KnownNames
+from jitgraph.codegen.kernels.op_verifier import op_fault
 from jitgraph.codegen.kernels.scalar_numpy import is_half
-from jitgraph.dtypes import DType
-from jitgraph.errors import GraphError
 from jitgraph.ir import dims
 from jitgraph.ir.constraints import SizeConstraint
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import dataclass
-
-_NUMBER = ("add", "sub", "mul", "div", "rem", "neg", "abs", "min", "max")
-_FLOAT = ("sqrt", "floor", "ceil", "rint", "trunc", "fma")
-_BITS = ("and_", "or_", "xor", "not_")
-_ARITY = {
-    **dict.fromkeys(("neg", "abs", "sqrt", "floor", "ceil", "rint", "trunc", "not_", "cast", "bitcast"), 1),
-    **dict.fromkeys(("add", "sub", "mul", "div", "rem", "min", "max", "cmp", "and_", "or_", "xor", "shl", "shr"), 2),
-    **dict.fromkeys(("fma", "select"), 3),
-    "const": 0,
-}
-_RELATIONS = ("eq", "ne", "lt", "le", "gt", "ge")
-_AROUND = 4  # lines of the kernel's text shown before and after the guilty one
 
 
 def verify_kernel(kernel: Kernel, constraints: Sequence[SizeConstraint] = ()) -> None:
@@ -62,24 +44,7 @@ def verify_kernel(kernel: Kernel, constraints: Sequence[SizeConstraint] = ()) ->
     _KernelVerifier(kernel, constraints).kernel_rules()
 
 
-Home: TypeAlias = Literal["param", "kernel", "iteration", "lane"]
-"""Whose memory it is: given; a local buffer's outside of parallel loops; of a parallel iteration; of one lane."""
-
-
-@dataclass(frozen=True, slots=True)
-class _DeclaredMemory:
-    dtype: DType
-    size: DimLike
-    access: str
-    home: Home = "param"
-
-
-@dataclass(slots=True)
-class _Touched:
-    """The indices at which a vector loop stores to and loads from a buffer that its lanes share."""
-
-    stores: set[DimLike] = field(default_factory=set)
-    loads: dict[DimLike, Load] = field(default_factory=dict)
+_HOMES: Final[dict[str, Home]] = {"parallel": "iteration", "vector": "lane"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,27 +57,8 @@ class _Place:
     home: Home = "kernel"  # of what is declared here
 
 
-@dataclass(slots=True)
-class _KernelVerifier:
-    kernel: Kernel
-    constraints: Sequence[SizeConstraint]
-    vars: dict[str, DType] = field(default_factory=dict)  # in scope
-    axes: dict[str, DimLike] = field(default_factory=dict)  # in scope, outermost first
-    memory: dict[str, _DeclaredMemory] = field(default_factory=dict)  # in scope
-    lanes: frozenset[str] = frozenset()  # scalars and axes that differ between lanes
-    seen: set[str] = field(default_factory=set)  # every name defined so far
-    concurrent: bool = False  # inside a parallel loop
-    home: Home = "kernel"  # whose the statements are that are looked at
-    exchanged: dict[str, _Touched] = field(
-        default_factory=dict
-    )  # in a vector loop: accesses to the iteration's buffers
-
-    def fail(self, statement: Statement | None, why: str) -> NoReturn:
-        lines = kernel_lines(self.kernel)
-        guilty = next((i for i, (found, _) in enumerate(lines) if found is statement), 0)
-        shown = range(max(0, guilty - _AROUND), min(len(lines), guilty + _AROUND + 1))
-        text = "\n".join(f"{'  > ' if i == guilty else '    '}{lines[i][1]}" for i in shown)
-        raise GraphError(f"kernel {self.kernel.name}: {why}\n{text}")
+class _KernelVerifier(KnownNames):
+    """The rules of statements and loops."""
 
     def kernel_rules(self) -> None:
         kernel = self.kernel
@@ -124,7 +70,7 @@ class _KernelVerifier:
         self.seen.update(names)
         for param in kernel.params:
             self.known(None, param.size)
-            self.memory[param.name] = _DeclaredMemory(param.dtype, param.size, param.access)
+            self.memory[param.name] = DeclaredMemory(param.dtype, param.size, param.access)
         params = {param.name: param for param in kernel.params}
         for written, read in kernel.aliases:
             if written not in params or read not in params:
@@ -135,45 +81,6 @@ class _KernelVerifier:
             if left.dtype.itemsize != right.dtype.itemsize or left.size != right.size:
                 self.fail(None, f"the alias {written} = {read} pairs buffers of different size")
         self.body(kernel.body, _Place())
-
-    # names
-
-    @contextmanager
-    def scope(self) -> Iterator[None]:
-        kept = (dict(self.vars), dict(self.axes), dict(self.memory), self.lanes)
-        yield
-        self.vars, self.axes, self.memory, self.lanes = kept
-
-    def new(self, statement: Statement, name: str, prefix: str) -> None:
-        if not (name.startswith(prefix) and name[len(prefix) :].isdigit()):
-            self.fail(statement, f"{name} should be named {prefix} and a number")
-        if name in self.seen:
-            self.fail(statement, f"{name} is defined twice")
-        self.seen.add(name)
-
-    def define(self, statement: Statement, var: Var, *depends: str) -> None:
-        self.new(statement, var.name, "_v")
-        if var.dtype not in dtypes.DTYPES:
-            self.fail(statement, f"{var.name} has the dtype {var.dtype}, which is none of ours")
-        self.vars[var.name] = var.dtype
-        if self.lanes & set(depends):
-            self.lanes |= {var.name}
-
-    def use(self, statement: Statement, var: Var, dtype: DType | None = None) -> None:
-        if var.name not in self.vars:
-            self.fail(statement, f"{var.name} is not defined here")
-        if self.vars[var.name] != var.dtype:
-            self.fail(statement, f"{var.name} is {self.vars[var.name].name}, not {var.dtype.name}")
-        if dtype is not None and var.dtype != dtype:
-            self.fail(statement, f"{var.name} should be {dtype.name}, not {var.dtype.name}")
-
-    def known(self, statement: Statement | None, dim: DimLike) -> None:
-        for name in sorted(dims.names(dim)):
-            if name in self.vars:
-                if self.vars[name] != dtypes.int64:
-                    self.fail(statement, f"{name} stands in an index and should be int64")
-            elif name not in self.axes and name not in self.kernel.sizes:
-                self.fail(statement, f"{name} in {dim} is no size, axis or scalar that is known here")
 
     # statements
 
@@ -217,58 +124,16 @@ class _KernelVerifier:
                 if size < 1:
                     self.fail(statement, "a local buffer has at least one element")
                 self.seen.add(buffer)
-                self.memory[buffer] = _DeclaredMemory(dtype, size, "readwrite", place.home)
+                self.memory[buffer] = DeclaredMemory(dtype, size, "readwrite", place.home)
             case Loop():
                 self.loop(statement, place)
             case Contract():
                 self.contract(statement, place)
 
-    def access(self, statement: Load | Store, buffer: str, index: DimLike, mask: Var | None) -> _DeclaredMemory:
-        if buffer not in self.memory:
-            self.fail(statement, f"there is no buffer {buffer} here")
-        self.known(statement, index)
-        if mask is not None:
-            self.use(statement, mask, dtypes.bool_)
-        memory = self.memory[buffer]
-        if memory.home == "kernel" and self.concurrent:
-            self.fail(
-                statement, f"{buffer} stands outside of the parallel loops, which exchange values by params alone"
-            )
-        if memory.home in ("kernel", "iteration") and self.home == "lane":
-            touched = self.exchanged.setdefault(buffer, _Touched())
-            if isinstance(statement, Store):
-                touched.stores.add(index)
-            else:
-                touched.loads[index] = statement
-        axes = self.relevant(index)
-        if mask is None and axes is not None:
-            why = is_inside(index, memory.size, axes, self.constraints)
-            if why is not None:
-                self.fail(statement, f"{buffer}[{index}]: {why}")
-        return memory
-
-    def relevant(self, index: DimLike) -> dict[str, DimLike] | None:
-        """The axes around, for the bounds of ``index``; None where it depends on data."""
-        found = dims.names(index) & self.axes.keys()
-        pending = list(found)
-        while pending:
-            more = dims.names(self.axes[pending.pop()]) & self.axes.keys() - found
-            found |= more
-            pending += more
-        mentioned = dims.names(index).union(*(dims.names(self.axes[name]) for name in found))
-        if mentioned & self.vars.keys():
-            return None
-        # Axes that the index does not mention still say which sizes are positive here.
-        return {
-            name: extent
-            for name, extent in self.axes.items()
-            if name in found or not (dims.names(extent) & self.vars.keys())
-        }
-
     def let(self, let: Let) -> None:
         for arg in let.args:
             self.use(let, arg)
-        why = _op_fault(let)
+        why = op_fault(let)
         if why is not None:
             self.fail(let, why)
         self.define(let, let.var, *(arg.name for arg in let.args))
@@ -411,69 +276,3 @@ class _KernelVerifier:
         dtype = operand.value.dtype
         if contract.acc.dtype not in (dtype, dtypes.float32 if is_half(dtype) else dtype) or dtypes.is_bool(dtype):
             self.fail(contract, f"{dtype.name} is not accumulated in {contract.acc.dtype.name}")
-
-
-_HOMES: Final[dict[str, Home]] = {"parallel": "iteration", "vector": "lane"}
-
-
-def _op_fault(let: Let) -> str | None:
-    """What is wrong with a scalar op, its arguments' dtypes, its param or its result's dtype; None: nothing."""
-    op, param = let.op, let.param
-    given = [arg.dtype for arg in let.args]
-    if op == "call":
-        if param not in FUNCTIONS:
-            return f"there is no math function {param}"
-        if len(given) != _function_arity(str(param)):
-            return f"{param} takes {_function_arity(str(param))} arguments, not {len(given)}"
-        fits = all(dtypes.is_float(dtype) and dtype == let.var.dtype for dtype in given)
-        return None if fits else f"{param} takes and gives one float dtype"
-    if op not in _ARITY:
-        return f"{op} is no scalar op"
-    if len(given) != _ARITY[op]:
-        return f"{op} takes {_ARITY[op]} arguments, not {len(given)}"
-    if (param is not None) != (op in ("const", "cmp")):
-        return f"{op} has {'no' if param is not None else 'a'} param"
-    return _dtype_fault(op, given, let.var.dtype, param)
-
-
-def _dtype_fault(op: str, given: list[DType], result: DType, param: Any) -> str | None:
-    if op == "const":
-        return None if _holds(result, param) else f"{param!r} is no {result.name}"
-    if op == "cast":
-        return None
-    if op == "bitcast":
-        return None if given[0].itemsize == result.itemsize else "a bitcast keeps the width"
-    if op == "cmp":
-        if param not in _RELATIONS:
-            return f"there is no relation {param}"
-        return None if given[0] == given[1] and dtypes.is_bool(result) else "cmp takes one dtype and gives bool"
-    if op == "select":
-        fits = dtypes.is_bool(given[0]) and given[1] == given[2] == result
-        return None if fits else "select takes a bool and two values of its result's dtype"
-    if any(dtype != result for dtype in given):
-        return f"{op} takes and gives one dtype, not {', '.join(d.name for d in given)} for {result.name}"
-    if op in _NUMBER and dtypes.is_bool(result):
-        return f"{op} takes numbers"
-    if op in _FLOAT and not dtypes.is_float(result):
-        return f"{op} takes floats"
-    if op in _BITS and dtypes.is_float(result):
-        return f"{op} takes integers and bools"
-    if op in ("shl", "shr") and not dtypes.is_integer(result):
-        return f"{op} takes integers"
-    return None
-
-
-def _holds(dtype: DType, value: Any) -> bool:
-    """Whether a ``const`` of ``dtype`` may have this value."""
-    if dtypes.is_bool(dtype):
-        return isinstance(value, bool)
-    if dtypes.is_integer(dtype):
-        bits = dtype.itemsize * 8
-        low = -(1 << bits - 1) if dtypes.is_signed(dtype) else 0
-        return isinstance(value, int) and not isinstance(value, bool) and low <= value < low + (1 << bits)
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-@cache
-def _function_arity(name: str) -> int:
-    return len(inspect.signature(FUNCTIONS[name]).parameters) - 1

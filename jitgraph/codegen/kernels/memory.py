@@ -28,17 +28,12 @@ from jitgraph.codegen.kernels.schedule import (
     ScheduleBuffer,
     Step,
     While,
+    aligned,
 )
 from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import dataclass
-
-ALIGNMENT = 64
-
-
-def aligned(size: DimLike) -> DimLike:
-    """``size`` in bytes rounded up to the alignment of buffers."""
-    return (size + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
+from jitgraph.runtime import loader
 
 
 @dataclass(frozen=True)
@@ -122,8 +117,12 @@ def _lifetimes(flat: _Flat) -> dict[str, tuple[int, int]]:
     return spans
 
 
-def plan_memory(schedule: Schedule, donate: Sequence[int | tuple[int, int]] = ()) -> Schedule:
+def plan_memory(
+    schedule: Schedule, donate: Sequence[int | tuple[int, int]] = (), alignment: int = loader.ALIGNMENT
+) -> Schedule:
     """The schedule with a plan, and with the aliases that the plan uses on its kernels.
+
+    Temporaries begin at multiples of ``alignment`` bytes.
 
     ``donate`` lists inputs whose memory an output may take over, by position, or pairs (output, input); those that are
     not safe are left out: a later step reads the old value, a check or a print can fail or a loop be interrupted once
@@ -139,12 +138,12 @@ def plan_memory(schedule: Schedule, donate: Sequence[int | tuple[int, int]] = ()
     pairs: dict[int, tuple[tuple[str, str], ...]] = {}
     donations = _donations(schedule, flat, spans, buffers, donate, pairs)
     root = _in_place(flat, spans, buffers, pairs)
-    offsets, arena = _place(schedule, spans, root)
+    offsets, arena = _place(schedule, spans, root, alignment)
     temporaries = [buffer for buffer in schedule.buffers if buffer.role == "temporary"]
     unplanned: DimLike = 0
     for buffer in temporaries:
-        unplanned = unplanned + aligned(buffer.bytes)
-    plan = MemoryPlan(offsets, arena, unplanned, donations)
+        unplanned = unplanned + aligned(buffer.bytes, alignment)
+    plan = MemoryPlan(offsets, arena, unplanned, donations, alignment)
     steps = _with_aliases(schedule.steps, pairs, [0])
     return replace(schedule, steps=steps, plan=plan)
 
@@ -229,14 +228,14 @@ def _in_place(
 
 
 def _place(
-    schedule: Schedule, spans: Mapping[str, tuple[int, int]], root: Mapping[str, str]
+    schedule: Schedule, spans: Mapping[str, tuple[int, int]], root: Mapping[str, str], alignment: int
 ) -> tuple[dict[str, DimLike], DimLike]:
     sizes: dict[str, DimLike] = {}
     lives: dict[str, list[tuple[int, int]]] = {}
     for buffer in schedule.buffers:
         if buffer.role == "temporary":
             block = root.get(buffer.name, buffer.name)
-            sizes[block] = aligned(buffer.bytes)
+            sizes[block] = aligned(buffer.bytes, alignment)
             if buffer.name in spans:
                 lives.setdefault(block, []).append(spans[buffer.name])
     static = [block for block in sizes if isinstance(sizes[block], int)]

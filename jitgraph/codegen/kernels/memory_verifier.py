@@ -8,7 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jitgraph.codegen.kernels.kernel import CheckStatement
-from jitgraph.codegen.kernels.schedule import Branch, Launch, MemoryPlan, Pop, PrintStep, Push, Schedule, Step, While
+from jitgraph.codegen.kernels.schedule import (
+    Branch,
+    Launch,
+    MemoryPlan,
+    Pop,
+    PrintStep,
+    Push,
+    Schedule,
+    Step,
+    While,
+    aligned,
+)
 from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.errors import GraphError
 from jitgraph.ir.dims import DimLike
@@ -46,7 +57,9 @@ class _Checker:
         self.plan = plan
         self.name = schedule.name
         self.sizes: dict[str, DimLike] = {
-            buffer.name: (buffer.bytes + 63) // 64 * 64 for buffer in schedule.buffers if buffer.role == "temporary"
+            buffer.name: aligned(buffer.bytes, plan.alignment)
+            for buffer in schedule.buffers
+            if buffer.role == "temporary"
         }
 
     def require_placed(self, name: str) -> None:
@@ -55,8 +68,8 @@ class _Checker:
         if offset is None:
             raise GraphError(f"{self.name}: {name} has no place in the arena")
         terms = {(): offset} if isinstance(offset, int) else offset.terms
-        if any(coefficient % 64 for coefficient in terms.values()) or not _at_least(offset, 0):
-            raise GraphError(f"{self.name}: {name} lies at {offset}, which is not a multiple of 64")
+        if any(coefficient % self.plan.alignment for coefficient in terms.values()) or not _at_least(offset, 0):
+            raise GraphError(f"{self.name}: {name} lies at {offset}, which is not a multiple of {self.plan.alignment}")
         if not _at_least(self.plan.arena_bytes, offset + self.sizes[name]):
             raise GraphError(
                 f"{self.name}: {name} at {offset} does not fit in an arena of {self.plan.arena_bytes} bytes"

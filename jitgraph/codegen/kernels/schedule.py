@@ -94,9 +94,14 @@ class CheckSite:
     location: Location | None = None
 
 
+def aligned(size: DimLike, alignment: int) -> DimLike:
+    """``size`` in bytes rounded up to a multiple of ``alignment``."""
+    return (size + (alignment - 1)) // alignment * alignment
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """Where each temporary lies in the arena: offsets in bytes (multiples of 64), and the arena's size.
+    """Where each temporary lies in the arena: offsets in bytes (multiples of ``alignment``), and the arena's size.
 
     ``donations`` maps an output's buffer to the input whose memory the caller may pass for it. ``unplanned`` is the sum
     of all temporaries without the plan.
@@ -106,6 +111,7 @@ class MemoryPlan:
     arena_bytes: DimLike
     unplanned: DimLike
     donations: dict[str, str] = field(default_factory=dict)
+    alignment: int = loader.ALIGNMENT
 
 
 @dataclass(frozen=True, slots=True)

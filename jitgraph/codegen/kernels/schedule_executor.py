@@ -25,6 +25,7 @@ from jitgraph.codegen.kernels.schedule import (
 )
 from jitgraph.errors import ArgumentError, GraphError
 from jitgraph.ir import dims
+from jitgraph.ir.dim_parser import parse_dim
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import dataclass
 from jitgraph.runtime.loader import CHECK_KINDS
@@ -176,7 +177,7 @@ class _ScheduleRun:
                 self.buffer(name)[...] = self.stacks[stack].pop()
             case PrintStep(site, names):
                 printed = self.schedule.prints[site]
-                shapes = [[self.size(dims.parse_dim(str(n))) for n in operand.shape] for operand in printed.operands]
+                shapes = [[self.size(parse_dim(str(n))) for n in operand.shape] for operand in printed.operands]
                 printed.write([self.buffer(name).reshape(shape) for name, shape in zip(names, shapes, strict=True)])
 
     def buffer(self, name: str) -> Array:

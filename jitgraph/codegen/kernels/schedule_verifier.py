@@ -24,6 +24,7 @@ from jitgraph.codegen.kernels.schedule import (
 from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.errors import GraphError
 from jitgraph.ir import dims
+from jitgraph.ir.dim_parser import parse_dim
 from jitgraph.ir.dims import DimLike
 from jitgraph.runtime.loader import CHECK_KINDS
 
@@ -108,7 +109,7 @@ class _ScheduleVerifier:
         for operand, name in zip(operands, step.buffers, strict=True):
             self.read(name, written)
             type = self.buffer(name).type
-            size = dims.product(dims.parse_dim(str(extent)) for extent in operand.shape)
+            size = dims.product(parse_dim(str(extent)) for extent in operand.shape)
             if operand.dtype != type.dtype.name or not self.equal(size, type.size):
                 self.fail(f"print {step.site}: {name} is {type}, not {operand}")
 

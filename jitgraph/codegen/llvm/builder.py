@@ -227,12 +227,14 @@ class LlvmModule:
     """A module under construction: finished functions, constants, the set of names it has, and what it calls of others.
 
     ``required`` are the functions of libraries that have to be linked, each with what makes it (``cpu/objects.py``).
+    ``math`` are the names of the math functions that are called, whether they stand here or are linked.
     """
 
     def __init__(self, triple: str) -> None:
         self.triple = triple
         self.functions: list[Definition] = []
         self.required: dict[tuple[Any, ...], None] = {}
+        self.math: set[str] = set()
         self._constants: dict[tuple[bytes, int], str] = {}
         self._declarations: dict[str, None] = {}
         self._names: set[str] = set()

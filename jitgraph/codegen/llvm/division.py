@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from jitgraph.codegen.llvm.arithmetic import LlvmArithmetic
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule, LlvmValue
+from jitgraph.codegen.llvm.operand import LlvmScalar, lanes_of
 from jitgraph.dtypes import DType, bool_, float32, float64, int64, is_signed
 
-if TYPE_CHECKING:
-    from jitgraph.codegen.llvm.scalars import LlvmScalar, LlvmScalarOps
 
-
-def floor_divide(s: LlvmScalarOps, x: LlvmScalar, y: LlvmScalar) -> tuple[LlvmScalar, LlvmScalar]:
+def floor_divide(s: LlvmArithmetic, x: LlvmScalar, y: LlvmScalar) -> tuple[LlvmScalar, LlvmScalar]:
     """Quotient rounded down and remainder with the sign of ``y``; both 0 for y == 0; the minimum // -1 wraps."""
     signed = is_signed(x.dtype)
     zero, one = s.raw(0, x), s.raw(1, x)
@@ -31,7 +28,7 @@ def floor_divide(s: LlvmScalarOps, x: LlvmScalar, y: LlvmScalar) -> tuple[LlvmSc
     return s.select(by_zero, zero, quotient), remainder
 
 
-def _quotient(s: LlvmScalarOps, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
+def _quotient(s: LlvmArithmetic, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
     """The quotient toward zero of safe operands.
 
     There is no vector instruction for it; where a float holds the operands exactly, its quotient lies too far from the
@@ -45,10 +42,10 @@ def _quotient(s: LlvmScalarOps, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
     exact = s.make(
         f"fdiv {s.cast(x, wide)}, {s.cast(y, wide).name}", wide, x.lanes
     )  # no fast-math flag: it must round right
-    return s._float_to_int(exact, x.dtype)
+    return s.float_to_int(exact, x.dtype)
 
 
-def float_remainder(s: LlvmScalarOps, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
+def float_remainder(s: LlvmArithmetic, x: LlvmScalar, y: LlvmScalar) -> LlvmScalar:
     """``x - floor(x / y) * y`` without intermediate rounding: fmod, plus y where the signs differ; as NumPy's."""
     dtype = x.dtype
     x, y = s.widen(x), s.widen(y)
@@ -73,11 +70,9 @@ def _fmod(module: LlvmModule, lanes: int) -> str:
     name = f"fmod_{lanes}"
     if not module.claim(name):
         return name
-    from jitgraph.codegen.llvm.scalars import LlvmScalarOps, lanes_of
-
     type = lanes_of("double", lanes)
     function = LlvmFunction(module, name, type, attributes="nounwind noinline")
-    s = LlvmScalarOps(function, float64)
+    s = LlvmArithmetic(function, float64)
     x, y = (_scalar(function.argument(type), float64, lanes) for _ in range(2))
     inf, zero = s.const(float("inf")), s.const(0.0)
     magnitude, b = s.intrinsic("fabs", x), s.intrinsic("fabs", y)
@@ -90,12 +85,12 @@ def _fmod(module: LlvmModule, lanes: int) -> str:
     phi = function.phi(type)
     phi.add(start.name, entry)
     a = _scalar(phi.value, float64, lanes)
-    ratio = s.div(a, b)
+    ratio = s.fdiv(a, b)
     over = s.cmp("eq", ratio, inf)
     down = s.select(over, s.const(2.0**-600), s.const(1.0))
     up = s.select(over, s.const(2.0**600), s.const(1.0))
     scaled_a, scaled_b = s.mul(a, down), s.mul(b, up)
-    ratio = s.div(scaled_a, scaled_b)
+    ratio = s.fdiv(scaled_a, scaled_b)
     q = s.select(over, ratio, s.floor(ratio))
     rest = s.fma(s.neg(q), scaled_b, scaled_a)
     bits = s.make(f"bitcast {q} to {lanes_of('i64', lanes)}", int64, lanes)
@@ -115,7 +110,7 @@ def _fmod(module: LlvmModule, lanes: int) -> str:
     return name
 
 
-def any_lane(s: LlvmScalarOps, x: LlvmScalar) -> LlvmScalar:
+def any_lane(s: LlvmArithmetic, x: LlvmScalar) -> LlvmScalar:
     """Whether a bool is true in any lane, as a uniform bool."""
     if x.lanes == 1:
         return x
@@ -123,6 +118,4 @@ def any_lane(s: LlvmScalarOps, x: LlvmScalar) -> LlvmScalar:
 
 
 def _scalar(value: LlvmValue, dtype: DType, lanes: int) -> LlvmScalar:
-    from jitgraph.codegen.llvm.scalars import LlvmScalar
-
     return LlvmScalar(value.name, value.type, dtype, lanes)

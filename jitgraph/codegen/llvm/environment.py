@@ -31,7 +31,8 @@ from typing import NamedTuple, Protocol
 
 from jitgraph.codegen.kernels.kernel import Body, Kernel, Statement
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule
-from jitgraph.codegen.llvm.scalars import LlvmScalar, LlvmScalarOps
+from jitgraph.codegen.llvm.operand import LlvmScalar
+from jitgraph.codegen.llvm.scalars import LlvmScalarOps
 from jitgraph.dtypes import DType, int64
 from jitgraph.errors import CompileError
 from jitgraph.ir.target import Target

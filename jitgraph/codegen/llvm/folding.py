@@ -1,6 +1,6 @@
 """Scalar ops on literals, evaluated as they are written: what needs no instruction costs LLVM no time.
 
-Literals are those of ``scalars.Scalar``: a number, or ``splat (type number)`` for all lanes alike. Integers and bools
+Literals are those of ``operand.py``: a number, or ``splat (type number)`` for all lanes alike. Integers and bools
 alone are folded, and the bits of floats; the arithmetic of floats is left to the machine, whose rounding it is.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from jitgraph.codegen.llvm.scalars import LlvmScalar
+    from jitgraph.codegen.llvm.operand import LlvmScalar
 
 _BINARY: Final[dict[str, Callable[[int, int], int]]] = {
     "add": operator.add,

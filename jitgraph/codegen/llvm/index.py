@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from jitgraph.codegen.llvm.environment import Environment, constant_of, folded, integer
-from jitgraph.codegen.llvm.scalars import LlvmScalar
+from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import float32, int32, int64
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Atom, Dim, DimLike, FloorDiv, Mod
@@ -46,7 +46,7 @@ def split(env: Environment, dim: DimLike) -> tuple[DimLike, DimLike] | None:
             coefficient = coefficient + (Dim({tuple(left): factor}) if left else factor)
         else:
             rest[monomial] = factor
-    remainder = dims._normal(rest)
+    remainder = dims.of_terms(rest)
     if varies(env, coefficient) or varies(env, remainder):
         return None
     return coefficient, remainder

@@ -6,7 +6,7 @@ from typing import Any
 
 from jitgraph.codegen.kernels.kernel import Let
 from jitgraph.codegen.llvm.environment import Environment
-from jitgraph.codegen.llvm.scalars import LlvmScalar
+from jitgraph.codegen.llvm.operand import LlvmScalar
 
 
 def emit_let(let: Let, env: Environment) -> LlvmScalar:

@@ -16,12 +16,17 @@ from jitgraph.codegen.kernels.traversal import bodies_of
 from jitgraph.codegen.llvm.builder import LlvmFunction
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, least, names, subtract
-from jitgraph.codegen.llvm.scalars import LlvmScalar
-from jitgraph.codegen.llvm.structure import defined, stored_buffers
+from jitgraph.codegen.llvm.operand import LlvmScalar
+from jitgraph.codegen.llvm.structure import defined, length, stored_buffers
 from jitgraph.dtypes import bool_, int64
 from jitgraph.errors import CompileError
 
 Emit = Callable[[LlvmScalar, list[LlvmScalar]], list[LlvmScalar]]
+Wrap = Callable[[Environment, Emit, Body, "int | None"], Emit]
+"""A step of a loop with this body, run this often where that is known, and what a target does beside it."""
+
+_UNROLLED_BODY: Final = 24
+"""Length up to which all steps of a serial loop are written out."""
 
 
 def window(loop: Loop, env: Environment) -> tuple[LlvmScalar, LlvmScalar]:
@@ -133,6 +138,30 @@ def written_out(
     function.jump(after)
     function.start_block(after, outside)
     return joined(function, (first, all_steps), (second, some_steps))
+
+
+def emit_serial(loop: Loop, env: Environment, begin: LlvmScalar, end: LlvmScalar, wrap: Wrap) -> None:
+    """Emit a serial loop and bind the results of its carries; ``wrap`` adds to its step what a target does in each."""
+    inner = env.inner()
+    init = [carried(env, env[carry.init.name]) for carry in loop.carries]
+    count = subtract(env, end, begin)
+    rest = hoist(loop, inner, count)
+
+    def step(axis: LlvmScalar, carries: list[LlvmScalar]) -> list[LlvmScalar]:
+        inner.bind(loop.axis, axis)
+        for carry, value in zip(loop.carries, carries, strict=True):
+            inner.bind(carry.var.name, value)
+        inner.emit(rest)
+        return [carried(env, inner[carry.next.name]) for carry in loop.carries]
+
+    known = constant_of(count)
+    few = loop.span if known is None else known
+    if loop.carries and few is not None and few * length(rest) <= _UNROLLED_BODY:
+        results = written_out(inner, begin, end, few, init, step)
+    else:
+        results = counted(inner, begin, end, 1, init, wrap(inner, step, rest, known))
+    for carry, result in zip(loop.carries, results, strict=True):
+        env.bind(carry.result.name, result)
 
 
 # --- what does not depend on the iteration ---

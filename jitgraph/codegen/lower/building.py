@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
 from jitgraph.codegen.kernels.kernel import Kernel
 from jitgraph.codegen.kernels.schedule import Launch, ScheduleBuffer, Step
-from jitgraph.codegen.lower.recorder import KernelRecorder, Storage
+from jitgraph.codegen.lower.recorder import KernelRecorder
+from jitgraph.codegen.lower.schedules.decisions import Decisions
+from jitgraph.codegen.lower.storage import Storage
 from jitgraph.codegen.lower.values import Evaluator, Inline, Sites
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.op import Kind, Lowering
-from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.records import dataclass
@@ -43,14 +45,17 @@ class Group:
 
 
 class ScheduleBuilder:
-    """Collects what the lowerings of nodes and groups make."""
+    """Collects what the lowerings of nodes and groups make, which go by a target's ``decisions``."""
 
-    def __init__(self, target: Target, table: Mapping[Kind | Lowering, Inline], *, fastmath: bool = False) -> None:
-        self.target = target
+    def __init__(
+        self, decisions: Decisions, table: Mapping[Kind | Lowering, Inline], *, fastmath: bool = False
+    ) -> None:
+        self.decisions = decisions
         self.fastmath = fastmath
         self.buffers: dict[str, ScheduleBuffer] = {}
         self.sites = Sites()
         self.stacks: list[str] = []
+        self._stack_numbers = itertools.count()
         self.prints: list[loader.Print] = []
         self.steps: list[Step] = []
         self.location: Location | None = None  # of the node that is lowered just now
@@ -67,6 +72,11 @@ class ScheduleBuilder:
         """A new temporary."""
         return self.storage(ScheduleBuffer(f"t{len(self.buffers)}", type, "temporary"))
 
+    def stack(self) -> str:
+        """A new stack."""
+        self.stacks.append(f"s{next(self._stack_numbers)}")
+        return self.stacks[-1]
+
     def constant(self, node: Node) -> Storage:
         """The buffer of a constant; equal constants share one."""
         value = node.attrs["value"]
@@ -78,11 +88,20 @@ class ScheduleBuilder:
 
     def evaluator(self, recorder: KernelRecorder, group: Group) -> Evaluator:
         """The values of a group, for a kernel that ``recorder`` writes."""
-        return Evaluator(recorder, group.graph, group.inputs, self.constant, self.sites, self._table, group.checked)
+        return Evaluator(
+            recorder,
+            group.graph,
+            group.inputs,
+            self.constant,
+            self.sites,
+            self._table,
+            self.decisions,
+            group.checked,
+        )
 
     def launch(self, recorder: KernelRecorder, name: str) -> None:
         """Append a launch of what ``recorder`` wrote; equal kernels get one name, different ones different names."""
-        kernel, buffers = recorder.kernel(name, fastmath=self.fastmath)
+        kernel, buffers = recorder.kernel(name, self.decisions.tiles, fastmath=self.fastmath)
         if not kernel.body:
             return
         same = self._kernels.setdefault(name, [])

@@ -7,52 +7,56 @@ them, into the accumulators of their chunk, which stay in the caches; in the end
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from contextlib import AbstractContextManager
 
 from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import LoopKind, Var
-from jitgraph.codegen.lower.recorder import KernelRecorder, Storage
+from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.reduction import combine, combiner, element_at, identity
 from jitgraph.codegen.lower.row_group import Rows, store_at
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
+from jitgraph.codegen.lower.schedules.decisions import ColumnBlocks
+from jitgraph.codegen.lower.storage import Storage
 from jitgraph.codegen.lower.values import Evaluator
-from jitgraph.dtypes import bool_
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node
 from jitgraph.ops.order import CHAIN
 
-_SPAN: Final = 8 * CHAIN  # steps of a part: what it stores is then less than a hundredth of what it reads
-_WIDE: Final = 64  # columns from which on the order of memory is worth the accumulators' loads and stores
-_TOGETHER: Final = 8  # rows for which an accumulator is loaded and stored once
-_LONG: Final = 1 << 14  # elements of a part of few columns
-_LEAST_PARTS: Final = 4  # where parts can be long enough
-_MOST_PARTS: Final = 1 << 17
-_MOST_BYTES: Final = 192 << 10  # of a part's accumulators
 
-
-def span_of(form: Rows, axis: int) -> int | None:
+def span_of(form: Rows, blocks: ColumnBlocks, axis: int) -> int | None:
     """The rows of a part where ``reduce_parts`` is for a group whose reductions are cut along ``axis``, else None."""
     width = form.domain[-1]
-    if not form.by_column or form.axes != (axis,) or not isinstance(width, int) or width < _WIDE:
+    if not form.by_column or form.axes != (axis,) or not isinstance(width, int) or width < blocks.least_columns:
         return None
     each = sum(var.dtype.itemsize for node in form.reductions for var in identity(KernelRecorder(), node))
-    most = _MOST_BYTES // (each * width) * CHAIN
-    span = _SPAN
-    while span * width < _LONG:
+    most = blocks.most_bytes // (each * width) * CHAIN
+    span = blocks.chunks * CHAIN
+    while span * width < blocks.least_elements:
         span *= 2
     while span > max(most, CHAIN):
         span //= 2
     extent = form.domain[axis]
-    while isinstance(extent, int) and extent < _LEAST_PARTS * span and span // 2 * width >= _LONG and span > CHAIN:
+    while isinstance(extent, int) and extent < blocks.least_parts * span and span > CHAIN:
+        if span // 2 * width < blocks.least_elements:
+            break
         span //= 2
-    few = not isinstance(extent, int) or extent // span <= _MOST_PARTS  # what has no memory may have any extent
+    few = not isinstance(extent, int) or extent // span <= blocks.most_parts  # what has no memory may have any extent
     return span if span <= most and few else None
 
 
 def reduce_parts(
-    form: Rows, axis: int, span: int, parts: DimLike, work: Mapping[Node, list[Storage]], values: Evaluator
+    form: Rows,
+    axis: int,
+    span: int,
+    together: int,
+    parts: DimLike,
+    work: Mapping[Node, list[Storage]],
+    values: Evaluator,
 ) -> None:
-    """Store what each part of ``span`` rows makes into ``work``: [parts, kept axes, 1] for each accumulator."""
+    """Store what each part of ``span`` rows makes into ``work``: [parts, kept axes, 1] for each accumulator.
+
+    ``together`` rows are added at a time.
+    """
     recorder = values.recorder
     *outer, width = (form.domain[kept] for kept in form.kept)
     assert isinstance(width, int)
@@ -65,14 +69,14 @@ def reduce_parts(
             for node, storages in work.items()
         }
 
-        def add_rows(chunk: DimLike, group: DimLike, column: DimLike) -> None:
-            begin = part * span + chunk * CHAIN + group * _TOGETHER
-            ops = ScalarOps(recorder, bool_)
-            fresh = ops.cmp("eq", recorder.index_value(group), recorder.index_value(0))
+        def add_rows(
+            first: DimLike, chunk: DimLike, column: DimLike, *, fresh: bool = False, rest: bool = False
+        ) -> None:
+            """Add the rows from ``first`` on: all that go together, or the ``rest`` of the operand, which are fewer."""
             start: list[Var] = []
             for node, locals_ in held.items():
                 for local, init in zip(locals_, identity(recorder, node), strict=True):
-                    start.append(ops.select(fresh, init, recorder.load_local(local, chunk * width + column)))
+                    start.append(init if fresh else recorder.load_local(local, chunk * width + column))
 
             def step(position: DimLike, carried: tuple[Var, ...]) -> tuple[Var, ...]:
                 index = {**dict(zip(form.kept, (*row, column), strict=True)), axis: position}
@@ -87,20 +91,34 @@ def reduce_parts(
                 store_at(values, form.full, at)
                 return tuple(following)
 
-            if isinstance(extent, int) and extent % span == 0:
-                ends = list(recorder.serial(_TOGETHER, tuple(start), lambda row, carried: step(begin + row, carried)))
+            if rest:
+                ends = list(recorder.serial(extent, tuple(start), step, begin=first, span=together - 1))
             else:
-                ends = list(recorder.serial(extent, tuple(start), step, begin=begin, span=_TOGETHER))
+                ends = list(recorder.serial(together, tuple(start), lambda row, carried: step(first + row, carried)))
             for locals_ in held.values():
                 for local in locals_:
                     recorder.store_local(local, chunk * width + column, ends.pop(0))
 
-        with (
-            recorder.loop("serial", chunks) as chunk,
-            recorder.loop("serial", CHAIN // _TOGETHER) as group,
-            recorder.loop("vector", width) as column,
-        ):
-            add_rows(chunk, group, column)
+        def last_part() -> AbstractContextManager[DimLike]:
+            """Once in the part in which the operand ends before the part does, and in no other."""
+            return recorder.loop("serial", part + 1, begin=extent // span)
+
+        whole = extent // together  # times that all rows go together
+        if extent % span != 0:
+            with last_part(), recorder.loop("vector", chunks * width) as place:
+                for node, locals_ in held.items():
+                    for local, init in zip(locals_, identity(recorder, node), strict=True):
+                        recorder.store_local(local, place, init)
+        with recorder.loop("serial", chunks) as chunk:
+            begin = (part * chunks + chunk) * (CHAIN // together)
+            with recorder.loop("serial", whole, begin=begin, span=1) as group, recorder.loop("vector", width) as column:
+                add_rows(group * together, chunk, column, fresh=True)
+            others = recorder.loop("serial", whole, begin=begin + 1, span=CHAIN // together - 1)
+            with others as group, recorder.loop("vector", width) as column:
+                add_rows(group * together, chunk, column)
+        if extent % together != 0:
+            with last_part(), recorder.loop("vector", width) as column:
+                add_rows(whole * together, extent % span // CHAIN, column, rest=True)
         with recorder.loop("vector", width) as column:
             for node, locals_ in held.items():
                 merged = recorder.reduce(

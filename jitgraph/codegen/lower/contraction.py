@@ -9,8 +9,9 @@ from jitgraph.codegen.kernels.kernel import LoopKind, Var
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.movement import at_least, below, both
 from jitgraph.codegen.lower.recorder import KernelRecorder
+from jitgraph.codegen.lower.scalar_body import accumulator
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.codegen.lower.values import Evaluator, Index, accumulator
+from jitgraph.codegen.lower.values import Evaluator, Index
 from jitgraph.dtypes import bool_
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike

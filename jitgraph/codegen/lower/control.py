@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from jitgraph.codegen.kernels.schedule import Branch, While
+from jitgraph.codegen.kernels.schedule import Branch, Step, While
 from jitgraph.codegen.lower.building import ScheduleBuilder
-from jitgraph.codegen.lower.recorder import KernelRecorder, StackSlice, Storage
+from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
+from jitgraph.codegen.lower.stacks import Held, require_made_inside, require_same, stacks_apart, with_stacks
+from jitgraph.codegen.lower.storage import StackSlice, Storage
 from jitgraph.dtypes import bool_, int64
 from jitgraph.ir.control import CarriedLoop
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.types import TensorType
 
-Held = Storage | str
 _FLAG = TensorType(bool_, ())
 _COUNT = TensorType(int64, ())
 
@@ -36,16 +37,22 @@ def _predicate(selector: Regions, held: Held) -> Storage:
 
 
 def lower_cond(selector: Regions, node: Node, operands: Sequence[Held], places: Sequence[Held]) -> list[Held]:
-    """Both regions write their outputs to the same places."""
+    """Both regions write their outputs to the same places, and fill the same stacks."""
+    builder = selector.builder
     predicate = _predicate(selector, operands[0])
-    branches = []
-    ends: list[Held] = []
+    branches: list[Sequence[Step]] = []
+    ends = []
     for region in node.regions:
-        with selector.builder.block() as steps:
-            ends = selector.region(region, dict(zip(region.inputs, operands[1:], strict=True)), list(places))
-        branches.append(tuple(steps))
-    selector.builder.steps.append(Branch(predicate.name, branches[0], branches[1]))
-    return ends
+        with builder.block() as steps:
+            ends.append(selector.region(region, dict(zip(region.inputs, operands[1:], strict=True)), list(places)))
+        branches.append(steps)
+    then, otherwise = branches
+    if apart := stacks_apart(*ends):
+        require_made_inside(apart, operands, node.location)
+        otherwise = with_stacks(otherwise, apart)
+        builder.stacks = [stack for stack in builder.stacks if stack not in apart]
+    builder.steps.append(Branch(predicate.name, tuple(then), tuple(otherwise)))
+    return ends[0]
 
 
 def lower_loop(selector: Regions, loop: CarriedLoop, operands: Sequence[Held], places: Sequence[Held]) -> list[Held]:
@@ -57,14 +64,15 @@ def lower_loop(selector: Regions, loop: CarriedLoop, operands: Sequence[Held], p
         return _lower_scan(selector, loop, operands, places)
     condition, body = loop.condition, loop.body
     builder = selector.builder
-    count = len(places)
-    carries = _begin(selector, operands[:count], places)
+    first, _, invariants = loop.parts(operands)
+    carries = _begin(selector, first, places)
     flag = builder.temporary(_FLAG)
-    env = [*carries, *operands[count:]]
+    env = [*carries, *invariants]
     with builder.block() as asking:
         selector.region(condition, dict(zip(condition.inputs, env, strict=True)), [flag])
     with builder.block() as turning:
-        after = selector.region(body, dict(zip(body.inputs, env, strict=True)), [None] * count)
+        after = selector.region(body, dict(zip(body.inputs, env, strict=True)), [None] * loop.carries)
+        require_same(carries, after)
         _replace(selector, carries, after)
     builder.steps.append(While(tuple(asking), flag.name, tuple(turning)))
     return carries
@@ -72,12 +80,13 @@ def lower_loop(selector: Regions, loop: CarriedLoop, operands: Sequence[Held], p
 
 def _lower_scan(selector: Regions, loop: CarriedLoop, operands: Sequence[Held], places: Sequence[Held]) -> list[Held]:
     """A while loop over a counter; slices of the operands are read, and those of the results written, in place."""
-    body, length, num_carries = loop.body, loop.length, loop.carries
+    body, length = loop.body, loop.length
     first, xs, invariants = loop.parts(operands)
     builder = selector.builder
     counter, flag = builder.temporary(_COUNT), builder.temporary(_FLAG)
-    carries = _begin(selector, first, places[:num_carries])
-    wholes = [_home(selector, place) for place in places[num_carries:]]
+    homes, ys = loop.results(places)
+    carries = _begin(selector, first, homes)
+    wholes = [_home(selector, place) for place in ys]
     _count(builder, counter, start=True)
     with builder.block() as asking:
         _compare(builder, counter, length, flag)
@@ -89,11 +98,12 @@ def _lower_scan(selector: Regions, loop: CarriedLoop, operands: Sequence[Held], 
         ]
         stacked: list[Held | None] = [
             _slice(selector, place, value.tensor, slot)
-            for place, value in zip(wholes, body.outputs[num_carries:], strict=True)
+            for place, value in zip(wholes, loop.results(body.outputs)[1], strict=True)
         ]
         env = [*carries, *slices, *invariants]
-        after = selector.region(body, dict(zip(body.inputs, env, strict=True)), [None] * num_carries + stacked)
-        _replace(selector, carries, after[:num_carries])
+        after = selector.region(body, dict(zip(body.inputs, env, strict=True)), [None] * loop.carries + stacked)
+        require_same(carries, loop.results(after)[0])
+        _replace(selector, carries, loop.results(after)[0])
         _count(builder, counter, start=False)
     builder.steps.append(While(tuple(asking), flag.name, tuple(turning)))
     return [*carries, *wholes]

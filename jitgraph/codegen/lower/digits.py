@@ -1,4 +1,4 @@
-"""A row sorted by the digits of its keys, the lowest first: a stable radix sort with eight bits to a digit.
+"""A row sorted by the digits of its keys, the lowest first: a stable radix sort.
 
 The key of an element is an unsigned integer in the order of the sort: of a float its bits, turned round where it is
 negative, with one key for both zeros and one, the greatest, for every NaN. It is worked out anew in every pass, so that
@@ -8,25 +8,24 @@ a pass in which all have the same one is left out.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from jitgraph import dtypes
 from jitgraph.codegen.kernels.kernel import Local, Var
-from jitgraph.codegen.lower.recorder import KernelRecorder, Storage
+from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
+from jitgraph.codegen.lower.storage import Storage
 from jitgraph.dtypes import DType, bool_, int64
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import dataclass
 
-_BITS: Final = 8
-_DIGITS: Final = 1 << _BITS
-
 
 @dataclass(frozen=True)
 class Digits:
-    """Sorts ``extent`` elements that begin at ``row``; a second half of the buffer lies behind them."""
+    """Sorts ``extent`` elements that begin at ``row``; a second half of the buffer lies behind them.
+
+    A digit has ``bits`` bits, of which an element has a multiple.
+    """
 
     recorder: KernelRecorder
     keys: Storage
@@ -34,17 +33,23 @@ class Digits:
     row: DimLike
     extent: DimLike
     descending: bool
+    bits: int
+
+    @property
+    def _digits(self) -> int:
+        """How many different digits there are."""
+        return 1 << self.bits
 
     @property
     def _passes(self) -> int:
-        return self.keys.type.dtype.itemsize
+        return 8 * self.keys.type.dtype.itemsize // self.bits
 
     def sort(self, times: DimLike) -> DimLike:
         """Sort where ``times`` is 1, do nothing where it is 0; gives the half in which the elements are then."""
         recorder = self.recorder
         ops = ScalarOps(recorder, int64)
-        counts = recorder.local(int64, self._passes * _DIGITS)
-        with recorder.loop("vector", times * (self._passes * _DIGITS)) as at:
+        counts = recorder.local(int64, self._passes * self._digits)
+        with recorder.loop("vector", times * (self._passes * self._digits)) as at:
             recorder.store_local(counts, at, ops.const(0))
         recorder.serial(times * self.extent, (), lambda at, _: self._count(counts, at))
         (half,) = recorder.serial(
@@ -57,7 +62,7 @@ class Digits:
         ops = ScalarOps(recorder, int64)
         key = self._key(recorder.load(self.keys, self.row + at, again=True))
         for turn in range(self._passes):
-            place = turn * _DIGITS + self._digit(key, ops.const(turn * _BITS))
+            place = turn * self._digits + self._digit(key, ops.const(turn * self.bits))
             recorder.store_local(counts, place, ops.add(recorder.load_local(counts, place), ops.const(1)))
         return ()
 
@@ -69,22 +74,22 @@ class Digits:
 
         def begin(digit: DimLike, carried: tuple[Var, ...]) -> tuple[Var, ...]:
             before, most = carried
-            place = turn * _DIGITS + digit
+            place = turn * self._digits + digit
             count = recorder.load_local(counts, place)
             recorder.store_local(counts, place, before)
             return ops.add(before, count), ops.max(most, count)
 
-        _, most = recorder.serial(_DIGITS, (ops.const(0), ops.const(0)), begin)
+        _, most = recorder.serial(self._digits, (ops.const(0), ops.const(0)), begin)
         moves = ops.cast(ops.cmp("lt", most, size), int64)
         other = ops.xor(half, moves)
         source = self.row + recorder.as_index(half, 2) * self.extent
         target = self.row + recorder.as_index(other, 2) * self.extent
-        shift = recorder.index_value(turn * _BITS)
+        shift = recorder.index_value(turn * self.bits)
 
         def move(at: DimLike, _: tuple[Var, ...]) -> tuple[Var, ...]:
             element = recorder.load(self.keys, source + at, again=True)
             origin = recorder.load(self.places, source + at, again=True) if self.places is not None else None
-            place = turn * _DIGITS + self._digit(self._key(element), shift)
+            place = turn * self._digits + self._digit(self._key(element), shift)
             to = recorder.load_local(counts, place)
             recorder.store_local(counts, place, ops.add(to, ops.const(1)))
             position = target + recorder.as_index(to, self.extent)
@@ -99,8 +104,8 @@ class Digits:
     def _digit(self, key: Var, shift: Var) -> DimLike:
         recorder = self.recorder
         ops = ScalarOps(recorder, key.dtype)
-        digit = ops.and_(ops.shr(key, ops.cast(shift, key.dtype)), ops.const(_DIGITS - 1))
-        return recorder.as_index(ScalarOps(recorder, int64).cast(digit, int64), _DIGITS)
+        digit = ops.and_(ops.shr(key, ops.cast(shift, key.dtype)), ops.const(self._digits - 1))
+        return recorder.as_index(ScalarOps(recorder, int64).cast(digit, int64), self._digits)
 
     def _key(self, x: Var) -> Var:
         """The key of an element; its lowest bits count, as many as the element has."""

@@ -104,7 +104,8 @@ def check_indices(builder: ScheduleBuilder, group: Group) -> Group:
         if is_empty(indices.tensor):
             continue
         axis: Any = node.attrs["axis"]
-        with recorder.loop("vector", indices.tensor.size) as position:
+        size = (indices.tensor.size,)
+        with recorder.loops(builder.decisions.independent(size), size) as (position,):
             number = values.at(indices, recorder.ranges.split(position, indices.shape))
             wrapped(values, node, number, node.inputs[0].shape[axis], None, check=True)
         builder.launch(recorder, "check_indices")

@@ -8,24 +8,18 @@ memory where it is long, and lies in the cache while the row is worked on.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jitgraph.codegen.kernels.kernel import Let, Var
 from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.codegen.lower.recorder import KernelRecorder
+from jitgraph.codegen.lower.scalar_body import apply_scalar
+from jitgraph.codegen.lower.schedules.decisions import Keeping
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Graph, Node, Value
 
 if TYPE_CHECKING:
     from jitgraph.codegen.lower.values import Index
-
-MOST_BYTES: Final = 256 << 10
-"""Of the rows that a kernel keeps: with the row that is read and the one written they fit the second-level cache."""
-
-VECTOR_BYTES: Final = 64  # of an element of all rows that are worked on at once, where neighbouring rows are lanes
-
-_WORTHWHILE: Final = 10.0  # scalar ops, from which on keeping a value is cheaper than computing it again
-_WORK: Final = {"const": 0.0, "call": 20.0, "div": 8.0, "rem": 16.0, "sqrt": 8.0}
 
 
 class KeptRow:
@@ -55,7 +49,9 @@ class KeptRow:
         return value
 
 
-def worth_keeping(graph: Graph, outputs: set[Value], axis: int, shape: tuple[DimLike, ...], lanes: bool) -> list[Value]:
+def worth_keeping(
+    keeping: Keeping, graph: Graph, outputs: set[Value], axis: int, shape: tuple[DimLike, ...], lanes: bool
+) -> list[Value]:
     """The values of a group of reductions along ``axis`` of ``shape`` that its loops should keep for each other.
 
     ``outputs`` are those of the group; with ``lanes`` neighbouring rows are worked on at once.
@@ -63,43 +59,41 @@ def worth_keeping(graph: Graph, outputs: set[Value], axis: int, shape: tuple[Dim
     extent = shape[axis]
     if not isinstance(extent, int):
         return []
-    loops: dict[Value, set[Node | None]] = {value: {None} for value in outputs}  # None: the loop that stores them
+    loops: dict[Value, set[int]] = {value: {len(graph.nodes)} for value in outputs}  # by position; the last one stores
     chosen: list[Node] = []
-    for node in reversed(graph.nodes):
-        wanted: set[Node | None] = {node} if node.op.kind == "reduce" else set()
+    for position, node in reversed([*enumerate(graph.nodes)]):
+        wanted = {position} if node.op.kind == "reduce" else set()
         if not wanted:
             if node.output.shape != shape:
                 continue
             wanted = loops.get(node.output, set())
             if len(wanted) > 1 and node.op.kind == "elementwise":
                 chosen.append(node)
-                wanted = {next(iter(wanted))}
+                wanted = {min(wanted)}  # the first loop computes it
         for value in node.inputs:
             if value.shape == shape:
                 loops.setdefault(value, set()).update(wanted)
-    left = MOST_BYTES
+    left = keeping.most_bytes
     kept: dict[Value, float] = {}
     for node in reversed(chosen):
-        size = extent * (VECTOR_BYTES if lanes else node.output.dtype.itemsize)
-        if size <= left and _work(graph, node, shape, kept) >= _WORTHWHILE:
+        size = extent * (keeping.lane_bytes if lanes else node.output.dtype.itemsize)
+        if size <= left and _work(keeping, graph, node, shape, kept) >= keeping.least_work:
             kept[node.output] = 0.0
             left -= size
     return list(kept)
 
 
-def _work(graph: Graph, node: Node, shape: tuple[DimLike, ...], known: dict[Value, float]) -> float:
+def _work(keeping: Keeping, graph: Graph, node: Node, shape: tuple[DimLike, ...], known: dict[Value, float]) -> float:
     """The scalar ops that one element of a node takes from what is loaded or of a row, which costs one."""
-    from jitgraph.codegen.lower.values import apply_scalar
-
     recorder = KernelRecorder()
     apply_scalar(recorder, node, [recorder.var(value.dtype) for value in node.inputs])
     ops = [statement.op for statement in statements_of(recorder.written) if isinstance(statement, Let)]
-    total = sum(_WORK.get(op, 1.0) for op in ops)
+    total = sum(keeping.work.get(op, 1.0) for op in ops)
     seen = dict(known)
     for value in dict.fromkeys(node.inputs):
         producer = graph.producers.get(value)
         if value in seen or producer is None or producer.op.kind != "elementwise" or value.shape != shape:
             total += 1.0
         else:
-            total += _work(graph, producer, shape, seen)
+            total += _work(keeping, graph, producer, shape, seen)
     return total

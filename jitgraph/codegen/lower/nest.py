@@ -4,7 +4,7 @@ Two nested loops of independent iterations over ``a`` (outer) and ``b`` of exten
 ``c = a*n + b`` where every index inside says so: with ``a = 0, b = c`` put in, it still has the value it had.
 
 Where the vector axis strides through a buffer whose elements lie side by side along another axis, the vector axis is
-cut into blocks and the other axis runs inside them: the lines of a block stay in the cache until all of it is used.
+cut into blocks and the other axis runs inside them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import replace
 from jitgraph.codegen.kernels.index import Ranges, coefficient
 from jitgraph.codegen.kernels.kernel import Body, Load, Loop
 from jitgraph.codegen.kernels.traversal import dims_of, map_dims, statements_of
+from jitgraph.codegen.lower.schedules.decisions import TransposedTiles
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
 
@@ -63,24 +64,22 @@ def _all_dims(body: Body) -> Iterator[DimLike]:
         yield from dims_of(statement)
 
 
-_BLOCKS = range(64, 7, -1)  # extents of a block, the best first
-_WORTHWHILE = 64  # extents from which on reads in tiles are worth more loops
-
-
-def tile_transposed(body: Body, new_axis: Callable[[], str]) -> Body:
+def tile_transposed(body: Body, tiles: TransposedTiles, new_axis: Callable[[], str]) -> Body:
     """``body`` with the nests that read a buffer across the vector axis in tiles."""
-    return tuple(_tiled(statement, new_axis) if isinstance(statement, Loop) else statement for statement in body)
+    return tuple(_tiled(statement, tiles, new_axis) if isinstance(statement, Loop) else statement for statement in body)
 
 
-def _tiled(loop: Loop, new_axis: Callable[[], str]) -> Loop:
+def _tiled(loop: Loop, tiles: TransposedTiles, new_axis: Callable[[], str]) -> Loop:
     chain = [loop]
     while len(chain[-1].body) == 1 and isinstance(inner := chain[-1].body[0], Loop) and _is_free(inner):
         chain.append(inner)
     *outer, last = chain
-    if last.kind != "vector" or not last.is_whole or not isinstance(last.extent, int) or last.extent < _WORTHWHILE:
+    if last.kind != "vector" or not last.is_whole or not isinstance(last.extent, int):
         return loop
-    across = _axis_across(last, outer)
-    block = next((size for size in _BLOCKS if last.extent % size == 0), None)
+    if last.extent < tiles.least_extent:
+        return loop
+    across = _axis_across(last, outer, tiles.least_extent)
+    block = next((size for size in tiles.blocks if last.extent % size == 0), None)
     if across is None or block is None:
         return loop
     of_block, inside = new_axis(), new_axis()
@@ -92,13 +91,13 @@ def _tiled(loop: Loop, new_axis: Callable[[], str]) -> Loop:
     return Loop(of_block, last.extent // block, "parallel", (nest,))
 
 
-def _axis_across(last: Loop, outer: list[Loop]) -> Loop | None:
-    """The loop along which a buffer is dense that the vector loop strides through."""
+def _axis_across(last: Loop, outer: list[Loop], least: int) -> Loop | None:
+    """The loop of ``least`` iterations or more along which a buffer is dense that the vector loop strides through."""
     for statement in last.body:
         if not isinstance(statement, Load) or coefficient(statement.index, last.axis) in (None, 0, 1):
             continue
         for level in outer:
             extent = level.extent
-            if coefficient(statement.index, level.axis) == 1 and isinstance(extent, int) and extent >= _WORTHWHILE:
+            if coefficient(statement.index, level.axis) == 1 and isinstance(extent, int) and extent >= least:
                 return level
     return None

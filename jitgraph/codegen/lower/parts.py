@@ -1,65 +1,91 @@
-"""Few rows of many elements, cut along one axis into parts that are reduced in parallel and then merged.
+"""Few rows of many elements, or of scattered ones, in parts that are reduced in parallel and then merged.
 
 A part is a run of whole chunks of the axis, a power of two of them, and so a node of the tree in which chunks merge
 (``kernel.Loop``): where an order is part of a reduction's meaning, the parts keep to it. The first nest of the kernel
 stores what each part makes, its slots not folded; the second merges the parts, folds the slots, and reduces over the
-axes before the one that is cut.
+axes before the one that is cut. Where a kept axis stands between reduced ones, as channels do, a part is all of the
+axes behind it, so that the operand is read in the order of memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import LoopKind, Var
 from jitgraph.codegen.lower import columns
 from jitgraph.codegen.lower.building import ScheduleBuilder
-from jitgraph.codegen.lower.recorder import KernelRecorder, Storage
+from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.reduction import combiner, finished, fold_runs, identity, or_empty, order_of
 from jitgraph.codegen.lower.row_group import Rows, store_at
+from jitgraph.codegen.lower.schedules.decisions import PartSizes
+from jitgraph.codegen.lower.storage import Storage
 from jitgraph.codegen.lower.values import Evaluator
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node
 from jitgraph.ir.types import TensorType
+from jitgraph.ops.order import Order
 from jitgraph.records import dataclass
-
-_FEW_ROWS: Final = 8
-_LONG: Final = 1 << 14  # elements of a part
-_MOST_PARTS: Final = 1 << 12  # of an axis of known extent
-_ROWS_OF_NAMED: Final = 64  # columns that an unknown number of them counts as
 
 
 @dataclass(frozen=True)
 class Cut:
-    """The axis to cut, the steps along it that make a part, and whether a part is read in the order of memory."""
+    """The axis to cut, and the steps along it that make a part.
+
+    ``rows_together`` are added at a time where a part is read in the order of memory; 0: it is read row by row.
+    """
 
     axis: int
     span: int
-    in_memory_order: bool
+    rows_together: int = 0
 
 
 def cut_of(form: Rows) -> Cut | None:
     """Where to cut a group of reductions; None where one pass is as well."""
-    if not form.axes or form.in_stages:
+    sizes = form.decisions.parts
+    if sizes is None or not form.axes or form.in_stages:
         return None
     rows = dims.product(form.domain[axis] for axis in form.kept)
-    if not form.by_column and not (isinstance(rows, int) and rows <= _FEW_ROWS):
+    whole = _whole_runs(form, sizes, rows)
+    if whole is not None:
+        return whole
+    if not form.by_column and not (isinstance(rows, int) and rows <= sizes.few_rows):
         return None
-    cuts = [_cut(form, axis, rows) for axis in form.axes if _few_before(form, axis)]
+    cuts = [_cut(form, sizes, axis, rows) for axis in form.axes if _few_before(form, sizes, axis)]
     return max((cut for cut in cuts if _parts(form, cut) >= 2), key=lambda cut: _parts(form, cut), default=None)
 
 
-def _few_before(form: Rows, axis: int) -> bool:
+def _whole_runs(form: Rows, sizes: PartSizes, rows: DimLike) -> Cut | None:
+    """A cut into whole runs of the axes after the last kept one, where others are reduced before it, else None.
+
+    A row is then scattered in runs over the operand, which is better read from its beginning to its end.
+    """
+    last = form.kept[-1] if form.kept else -1
+    before = dims.product(form.domain[axis] for axis in form.axes if axis < last)
+    after = [axis for axis in form.axes if axis > last]
+    run = dims.product(form.domain[axis] for axis in after)
+    if before == 1 or not after or not isinstance(run, int) or run < sizes.least_run:
+        return None
+    many = isinstance(rows, int) and (
+        rows > sizes.few_rows or (isinstance(before, int) and before * rows >= sizes.many_runs)
+    )
+    extent = form.domain[after[0]]
+    return Cut(after[0], 1 << (extent - 1).bit_length()) if many and isinstance(extent, int) else None
+
+
+def _few_before(form: Rows, sizes: PartSizes, axis: int) -> bool:
     """Whether the axes before one have few elements together: each of them has slots of its own in every part."""
     before = dims.product(form.domain[other] for other in form.axes if other < axis)
-    return isinstance(before, int) and before <= _FEW_ROWS
+    return isinstance(before, int) and before <= sizes.few_rows
 
 
-def _cut(form: Rows, axis: int, rows: DimLike) -> Cut:
-    span = columns.span_of(form, axis)
-    return Cut(axis, _span(form, axis, rows), False) if span is None else Cut(axis, span, True)
+def _cut(form: Rows, sizes: PartSizes, axis: int, rows: DimLike) -> Cut:
+    blocks = form.decisions.columns
+    span = columns.span_of(form, blocks, axis) if blocks is not None else None
+    if blocks is None or span is None:
+        return Cut(axis, _span(form, sizes, axis, rows))
+    return Cut(axis, span, blocks.rows_together)
 
 
 def _parts(form: Rows, cut: Cut) -> float:
@@ -68,16 +94,16 @@ def _parts(form: Rows, cut: Cut) -> float:
     return -(-extent // cut.span) if isinstance(extent, int) else float("inf")
 
 
-def _span(form: Rows, axis: int, rows: DimLike) -> int:
+def _span(form: Rows, sizes: PartSizes, axis: int, rows: DimLike) -> int:
     """Steps along ``axis`` of a part: whole chunks of every reduction, a power of two, of enough elements together."""
-    orders = [order_of(node, axis) for node in form.reductions]
+    orders = [order_of(node, axis, form.decisions.slot_bytes) for node in form.reductions]
     span = max(order.slots * max(1, order.chain) for order in orders)
     inner = dims.product(form.domain[other] for other in form.axes if other > axis)
-    across = (rows if isinstance(rows, int) else _ROWS_OF_NAMED) if form.by_column else 1
+    across = (rows if isinstance(rows, int) else sizes.named_columns) if form.by_column else 1
     each = across * (inner if isinstance(inner, int) else 1)
     extent = form.domain[axis]
-    least = extent // _MOST_PARTS if isinstance(extent, int) else 0  # what has no memory may have any extent
-    while span * max(1, each) < _LONG or span < least:
+    least = extent // sizes.most_parts if isinstance(extent, int) else 0  # what has no memory may have any extent
+    while span * max(1, each) < sizes.least_elements or span < least:
         span *= 2
     return span
 
@@ -101,10 +127,14 @@ class _InParts:
         self.count: DimLike = (form.domain[cut.axis] + (cut.span - 1)) // cut.span
         self.work: dict[Node, list[Storage]] = {}
 
+    def order(self, node: Node, axis: int) -> Order:
+        """The order in which ``node`` reduces along one of its axes."""
+        return order_of(node, axis, self.form.decisions.slot_bytes)
+
     def slots(self, node: Node) -> int:
         """The slots that a part of ``node`` stores."""
-        order = order_of(node, self.cut.axis)
-        return order.slots if order.chain else 1
+        order = self.order(node, self.cut.axis)
+        return order.slots if order.chain and self.count != 1 else 1
 
     def allocate(self, builder: ScheduleBuilder) -> None:
         """Buffers for what the parts make: outer axes, parts, rows, slots."""
@@ -122,8 +152,9 @@ class _InParts:
 
     def reduce_parts(self) -> None:
         form, recorder = self.form, self.recorder
-        if self.cut.in_memory_order:
-            columns.reduce_parts(form, self.cut.axis, self.cut.span, self.count, self.work, self.values)
+        if self.cut.rows_together:
+            cut = self.cut
+            columns.reduce_parts(form, cut.axis, cut.span, cut.rows_together, self.count, self.work, self.values)
             return
         around: list[LoopKind] = ["parallel"] * (len(self.before) + 1)
         extents = [*(form.domain[axis] for axis in self.before), self.count]
@@ -143,7 +174,7 @@ class _InParts:
         row: Sequence[DimLike],
     ) -> None:
         recorder, cut = self.recorder, self.cut
-        order = order_of(node, cut.axis)
+        order = self.order(node, cut.axis)
         rest = [(axis,) for axis in self.after]
 
         def element(position: DimLike) -> tuple[Var, ...]:
@@ -187,10 +218,7 @@ class _InParts:
 
     def merge_parts(self) -> None:
         form, recorder, values = self.form, self.recorder, self.values
-        kinds: list[LoopKind] = ["parallel"] * len(self.rows)
-        if form.by_column:
-            kinds[-1] = "vector"
-        with recorder.loops(kinds, self.rows) as row:
+        with recorder.loops(form.kinds, self.rows) as row:
             for node in form.reductions:
                 values.define(node.output, row, finished(recorder, node, self._merged(node, row, ())))
             results = [values.at(value, row) for value, _ in form.narrow]
@@ -202,7 +230,7 @@ class _InParts:
         recorder, extents = self.recorder, self.form.domain
         if len(outer) < len(self.before):
             axis = self.before[len(outer)]
-            order = order_of(node, axis)
+            order = self.order(node, axis)
             folded = recorder.reduce(
                 extents[axis],
                 identity(recorder, node),
@@ -230,7 +258,7 @@ class _InParts:
         self, node: Node, row: Sequence[DimLike], outer: tuple[DimLike, ...], slot: DimLike
     ) -> tuple[Var, ...]:
         recorder = self.recorder
-        order = order_of(node, self.cut.axis)
+        order = self.order(node, self.cut.axis)
 
         def element(part: DimLike) -> tuple[Var, ...]:
             return tuple(

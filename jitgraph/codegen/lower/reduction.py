@@ -7,12 +7,13 @@ Elsewhere neighbouring axes are one loop, where no index then has to be divided.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from jitgraph.codegen.kernels.kernel import Var
 from jitgraph.codegen.lower.recorder import Combiner, KernelRecorder
+from jitgraph.codegen.lower.scalar_body import accumulator
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.codegen.lower.values import Evaluator, Index, Inline, accumulator
+from jitgraph.codegen.lower.values import Evaluator, Index, Inline
 from jitgraph.dtypes import int64, is_float
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
@@ -20,7 +21,6 @@ from jitgraph.ir.graph import Node
 from jitgraph.ir.op import Kind, Lowering
 from jitgraph.ops.order import Order, fewer_slots, order_along
 
-_FREE_BYTES: Final = 128  # of slots where their number does not matter
 Run = tuple[int, ...]
 
 
@@ -46,12 +46,12 @@ def extent_of(run: Run, shape: Sequence[DimLike]) -> DimLike:
     return dims.product(shape[axis] for axis in run)
 
 
-def order_of(node: Node, axis: int) -> Order:
-    """The order in which ``node`` reduces along one of its axes; where any will do, slots that fill some registers."""
+def order_of(node: Node, axis: int, slot_bytes: int) -> Order:
+    """The order in which ``node`` reduces along one of its axes; where any will do, slots of ``slot_bytes`` in all."""
     dtype = accumulator(node.inputs[0].dtype)
     if rounds(node):
         return order_along(axis, len(node.inputs[0].shape), dtype)
-    return Order(_FREE_BYTES // dtype.itemsize, 0)
+    return Order(slot_bytes // dtype.itemsize, 0)
 
 
 def rounds(node: Node) -> bool:
@@ -120,7 +120,7 @@ def fold_runs(
         return element_at(values, node, tuple(fixed[axis] for axis in range(len(shape))), mask)
     run, *rest = runs
     extent = extent_of(run, shape)
-    order = order_of(node, run[-1])
+    order = order_of(node, run[-1], values.decisions.slot_bytes)
     lanes = fewer_slots(order.slots, extent) if order.chain or not rest else 1
 
     def element(position: DimLike) -> tuple[Var, ...]:

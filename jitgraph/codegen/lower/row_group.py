@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import LoopKind
 from jitgraph.codegen.lower.building import Group
-from jitgraph.codegen.lower.recorder import Storage
+from jitgraph.codegen.lower.schedules.decisions import Decisions
+from jitgraph.codegen.lower.storage import Storage
 from jitgraph.codegen.lower.values import Evaluator
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node, Value
@@ -17,13 +18,14 @@ from jitgraph.records import dataclass
 
 @dataclass(frozen=True)
 class Rows:
-    """A group with its domain, the reduced axes and the kept ones."""
+    """A group with its domain, the reduced axes and the kept ones, and the target's decisions."""
 
     group: Group
     domain: Shape
     axes: tuple[int, ...]
     kept: tuple[int, ...]
     outputs: list[tuple[Value, Storage]]
+    decisions: Decisions
 
     @property
     def by_column(self) -> bool:
@@ -33,10 +35,9 @@ class Rows:
     @property
     def kinds(self) -> list[LoopKind]:
         """The kinds of the loops over the rows."""
-        kinds: list[LoopKind] = ["parallel"] * len(self.kept)
         if self.by_column:
-            kinds[-1] = "vector"
-        return kinds
+            return self.decisions.independent([self.domain[axis] for axis in self.kept])
+        return ["parallel"] * len(self.kept)
 
     @property
     def full(self) -> list[tuple[Value, Storage]]:

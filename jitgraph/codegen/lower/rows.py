@@ -31,7 +31,7 @@ def lower_rows(builder: ScheduleBuilder, group: Group) -> None:
     outputs = [(value, storage) for value, storage in group.outputs if not is_empty(value.tensor)]
     if not outputs:
         return
-    form = Rows(group, domain, axes, kept, outputs)
+    form = Rows(group, domain, axes, kept, outputs, builder.decisions)
     cut = cut_of(form)
     if cut is not None:
         lower_in_parts(builder, form, cut)
@@ -49,11 +49,12 @@ def lower_rows(builder: ScheduleBuilder, group: Group) -> None:
 
 def _keep_values(values: Evaluator, form: Rows, row: tuple[DimLike, ...]) -> None:
     """Keep what several loops over the row would compute, which the reductions then do before anything else."""
-    if len(form.axes) != 1:
+    keeping = form.decisions.keeping
+    if len(form.axes) != 1 or keeping is None:
         return
     graph, (axis,) = form.group.graph, form.axes
     stored = {value for value, _ in form.full}
-    kept = worth_keeping(graph, stored, axis, form.domain, form.by_column)
+    kept = worth_keeping(keeping, graph, stored, axis, form.domain, form.by_column)
     for value in kept:
         values.keep(value, axis, row)
     for node in graph.nodes if kept else ():

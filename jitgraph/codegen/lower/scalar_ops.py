@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from jitgraph import dtypes
 from jitgraph.codegen.kernels.kernel import Var
+from jitgraph.codegen.lower.statements import StatementRecorder
 from jitgraph.dtypes import DType
 from jitgraph.ir.scalar import Comparison, Scalar
-
-if TYPE_CHECKING:
-    from jitgraph.codegen.lower.recorder import KernelRecorder
 
 
 class ScalarOps:
     """The scalar ops over a recorder: each becomes a ``Let``."""
 
-    def __init__(self, recorder: KernelRecorder, dtype: DType) -> None:
+    def __init__(self, recorder: StatementRecorder, dtype: DType) -> None:
         self.recorder = recorder
         self.dtype = dtype
 

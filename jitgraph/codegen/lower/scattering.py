@@ -1,6 +1,6 @@
 """scatter and scatter_add: a copy of the operand, then the updates in the order of the indices.
 
-The axes that are not indexed are independent, the last of them a vector; the indices are walked one after another, so
+The axes that are not indexed are independent; the indices are walked one after another, so
 that duplicates add, and overwrite, in order.
 """
 
@@ -9,20 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 from jitgraph.codegen.kernels.index import offset
-from jitgraph.codegen.kernels.kernel import LoopKind
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.indexing import wrapped
-from jitgraph.codegen.lower.recorder import KernelRecorder, Storage
+from jitgraph.codegen.lower.recorder import KernelRecorder
+from jitgraph.codegen.lower.scalar_body import accumulator
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.codegen.lower.values import accumulator
+from jitgraph.codegen.lower.schedules.decisions import Independent
+from jitgraph.codegen.lower.storage import Storage
 from jitgraph.ir import dims
 from jitgraph.ir.graph import Node
 from jitgraph.ir.types import TensorType
-
-
-def independent(count: int) -> list[LoopKind]:
-    """Kinds for a nest over ``count`` axes of independent iterations."""
-    return [*["parallel"] * (count - 1), "vector"] if count else []  # type: ignore[list-item]
 
 
 def lower_scatter(builder: ScheduleBuilder, group: Group, node: Node) -> None:
@@ -38,13 +34,14 @@ def lower_scatter(builder: ScheduleBuilder, group: Group, node: Node) -> None:
     work = result if wide == dtype and result.slot is None else builder.temporary(TensorType(wide, shape))
     recorder = KernelRecorder()
     values = builder.evaluator(recorder, group)
-    with recorder.loops(independent(len(shape)), shape) as index:
+    independent = builder.decisions.independent
+    with recorder.loops(independent(shape), shape) as index:
         start = values.at(x, index)
         recorder.store(work, offset(index, shape), ScalarOps(recorder, dtype).cast(start, wide))
     if not is_empty(updates.tensor):
         others = (*shape[:axis], *shape[axis + 1 :])
         after = axis + len(indices.shape)
-        with recorder.loops(independent(len(others)), others) as at:
+        with recorder.loops(independent(others), others) as at:
 
             def step(count: Any, carried: tuple[Any, ...]) -> tuple[Any, ...]:
                 place = recorder.ranges.split(count, indices.shape)
@@ -61,16 +58,16 @@ def lower_scatter(builder: ScheduleBuilder, group: Group, node: Node) -> None:
 
             assert after - axis == len(indices.shape)
             recorder.serial(dims.product(indices.shape), (), step)
-    _round(recorder, work, [result, *(copy for _, copy in copies)])
+    _round(recorder, independent, work, [result, *(copy for _, copy in copies)])
     builder.launch(recorder, group.name)
 
 
-def _round(recorder: KernelRecorder, work: Storage, results: list[Storage]) -> None:
+def _round(recorder: KernelRecorder, independent: Independent, work: Storage, results: list[Storage]) -> None:
     targets = [result for result in results if result != work]
     if not targets:
         return
     shape = work.type.shape
-    with recorder.loops(independent(len(shape)), shape) as index:
+    with recorder.loops(independent(shape), shape) as index:
         final = recorder.load(work, offset(index, shape), again=True)
         for target in targets:
             recorder.store(

@@ -11,26 +11,25 @@ from jitgraph.codegen.lower.building import Group, ScheduleBuilder
 from jitgraph.codegen.lower.control import lower_cond, lower_loop
 from jitgraph.codegen.lower.families import INLINE, lower_group, roots_of
 from jitgraph.codegen.lower.forwarding import forward_copies
-from jitgraph.codegen.lower.recorder import Storage
+from jitgraph.codegen.lower.schedules.nests import Nests
+from jitgraph.codegen.lower.stacks import Held
+from jitgraph.codegen.lower.storage import Storage
 from jitgraph.errors import CompileError, UnsupportedOp
 from jitgraph.ir import dims
 from jitgraph.ir.control import CarriedLoop, Conditional, structure_of
 from jitgraph.ir.fault import working_on
 from jitgraph.ir.graph import Graph, Node, Value
-from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.ops.effects import print_site
 from jitgraph.passes.rewriter import has_effect
 
-Held = Storage | str  # where a value is: a storage, or the name of a stack (empty for a token)
 
-
-def select(graph: Graph, target: Target, *, fastmath: bool = False) -> Schedule:
-    """The schedule of a graph without ``grad`` nodes; UnsupportedOp where an op has no lowering.
+def select(graph: Graph, nests: Nests, *, fastmath: bool = False) -> Schedule:
+    """The schedule of a graph without ``grad`` nodes in a target's nests; UnsupportedOp where an op has no lowering.
 
     Buffers come in the order inputs, then the rest; composites that are still there are lowered by their regions.
     """
-    builder = ScheduleBuilder(target, INLINE, fastmath=fastmath)
+    builder = ScheduleBuilder(nests.decisions, INLINE, fastmath=fastmath)
     env: dict[Value, Held] = {}
     for position, value in enumerate(graph.inputs):
         env[value] = builder.storage(ScheduleBuffer(f"in{position}", _tensor(value, "an input"), "input", position))
@@ -38,7 +37,7 @@ def select(graph: Graph, target: Target, *, fastmath: bool = False) -> Schedule:
         builder.storage(ScheduleBuffer(f"out{position}", _tensor(value, "an output"), "output", position))
         for position, value in enumerate(graph.outputs)
     ]
-    Selector(builder).region(graph, env, results)
+    Selector(builder, nests).region(graph, env, results)
     schedule = Schedule(
         graph.name,
         tuple(builder.buffers.values()),
@@ -70,8 +69,9 @@ def _tensor(value: Value, what: str) -> TensorType:
 class Selector:
     """Lowers the nodes of a region in order, and the regions inside them."""
 
-    def __init__(self, builder: ScheduleBuilder) -> None:
+    def __init__(self, builder: ScheduleBuilder, nests: Nests) -> None:
         self.builder = builder
+        self.nests = nests
 
     def region(self, graph: Graph, env: Mapping[Value, Held], results: Sequence[Held | None]) -> list[Held]:
         """Append the steps of a region whose inputs are where ``env`` says; its outputs go to ``results``.
@@ -120,8 +120,7 @@ class Selector:
                 held[node.output] = ""
                 return
             case "stack_new":
-                self.builder.stacks.append(f"s{len(self.builder.stacks)}")
-                held[node.output] = self.builder.stacks[-1]
+                held[node.output] = self.builder.stack()
                 return
             case "stack_push":
                 stack = held[node.inputs[0]]
@@ -190,7 +189,7 @@ class Selector:
         inner = graph.outputs if node.regions else node.outputs
         inputs = graph.inputs if node.regions else tuple(dict.fromkeys(node.inputs))
         outer = node.inputs if node.regions else inputs
-        if len(roots_of(graph)) > 1 or any(n.regions for n in graph.nodes):
+        if len(roots_of(graph, self.nests)) > 1 or any(n.regions for n in graph.nodes):
             self.region(
                 graph, dict(zip(inputs, (held[v] for v in outer), strict=True)), [places[v] for v in node.outputs]
             )
@@ -206,7 +205,7 @@ class Selector:
         storages = {inside: self._storage(held, value) for inside, value in zip(inputs, outer, strict=True)}
         if not outputs and not has_effect(node):
             return
-        lower_group(self.builder, Group(graph, storages, tuple(outputs)))
+        lower_group(self.builder, Group(graph, storages, tuple(outputs)), self.nests)
 
     def _storage(self, held: Mapping[Value, Held], value: Value) -> Storage:
         place = held[value]
@@ -227,7 +226,7 @@ class Selector:
         for source, result in pairs:
             value = Value(source.type)
             graph = Graph((value,), (), (value,))
-            lower_group(self.builder, Group(graph, {value: source}, ((value, result),)))
+            lower_group(self.builder, Group(graph, {value: source}, ((value, result),)), self.nests)
 
 
 def single(node: Node) -> Graph:

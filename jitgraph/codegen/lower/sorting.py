@@ -4,9 +4,9 @@ Merging: in pass p runs of 2**p elements are in order. Each element finds its pl
 place in its own run, plus the number of elements of the neighbouring run that come before it, found by bisection. Of
 equal elements those of the left run come first. All elements at once, so it runs in lanes.
 
-By digits (``Digits``): elements are put in order of the lowest eight bits of their keys, then of the next eight, and so
-on; each pass keeps equal ones in the order in which they were. That takes as many steps for each element as its key has
-bytes, however long the row is.
+By digits (``Digits``): elements are put in order of the lowest bits of their keys, then of the next ones, and so on;
+each pass keeps equal ones in the order in which they were. That takes as many steps for each element as its key has
+digits, however long the row is.
 
 A stable order is the only one of its kind, so which of the two makes it changes no bit. Two halves of a work buffer
 take turns as source and target.
@@ -14,25 +14,24 @@ take turns as source and target.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from jitgraph import dtypes
 from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import LoopKind, Var
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.digits import Digits
-from jitgraph.codegen.lower.recorder import KernelRecorder, Storage
+from jitgraph.codegen.lower.recorder import KernelRecorder
+from jitgraph.codegen.lower.scalar_body import accumulator
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.codegen.lower.values import accumulator
+from jitgraph.codegen.lower.schedules.decisions import SortSizes
+from jitgraph.codegen.lower.storage import Storage
 from jitgraph.dtypes import bool_, int64
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node
 from jitgraph.ir.types import TensorType
 from jitgraph.records import dataclass
-
-LONGEST_MERGED: Final = 40
-"""Elements of a row up to which merging is faster than passes over the digits, whose counts take a while to clear."""
 
 
 def lower_sort(builder: ScheduleBuilder, group: Group, node: Node) -> None:
@@ -57,7 +56,10 @@ def lower_sort(builder: ScheduleBuilder, group: Group, node: Node) -> None:
             recorder.store(keys, row + along, values.at(x, (*at[:axis], along, *at[axis:])))
             if places is not None:
                 recorder.store(places, row + along, recorder.index_value(along))
-        final = row + _sorted(recorder, keys, places, row, extent, bool(node.attrs["descending"])) * extent
+        half = _sorted(
+            recorder, builder.decisions.sorting, keys, places, row, extent, descending=bool(node.attrs["descending"])
+        )
+        final = row + half * extent
         with recorder.loop("vector", extent) as along:
             for value, storage in group.outputs:
                 source = keys if value is node.outputs[0] else places
@@ -68,19 +70,26 @@ def lower_sort(builder: ScheduleBuilder, group: Group, node: Node) -> None:
 
 
 def _sorted(
-    recorder: KernelRecorder, keys: Storage, places: Storage | None, row: DimLike, extent: DimLike, descending: bool
+    recorder: KernelRecorder,
+    sizes: SortSizes,
+    keys: Storage,
+    places: Storage | None,
+    row: DimLike,
+    extent: DimLike,
+    *,
+    descending: bool,
 ) -> DimLike:
     """Sort a row; gives the half of the work buffer, 0 or 1, in which it is then."""
     merge = _Merge(recorder, keys, places, row, extent, descending)
-    digits = Digits(recorder, keys, places, row, extent, descending)
+    digits = Digits(recorder, keys, places, row, extent, descending, sizes.digit_bits)
     if isinstance(extent, int):
-        if extent > LONGEST_MERGED:
+        if extent > sizes.longest_merged:
             return digits.sort(1)
         passes = _passes(recorder, extent)
         recorder.serial(passes, (), merge.run_pass)
         return passes % 2
     ops = ScalarOps(recorder, int64)
-    long = ops.cast(ops.cmp("gt", recorder.index_value(extent), ops.const(LONGEST_MERGED)), int64)
+    long = ops.cast(ops.cmp("gt", recorder.index_value(extent), ops.const(sizes.longest_merged)), int64)
     is_long = recorder.as_index(long, 2)
     is_short = recorder.as_index(ops.sub(ops.const(1), long), 2)
     passes = recorder.as_index(recorder.index_value(_passes(recorder, extent) * is_short), 63)

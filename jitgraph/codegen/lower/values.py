@@ -11,14 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jitgraph import dtypes
 from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import Var
 from jitgraph.codegen.kernels.schedule import CheckSite
 from jitgraph.codegen.lower.keeping import KeptRow
-from jitgraph.codegen.lower.recorder import KernelRecorder, Storage
+from jitgraph.codegen.lower.recorder import KernelRecorder
+from jitgraph.codegen.lower.scalar_body import apply_scalar, converted
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.dtypes import DType
+from jitgraph.codegen.lower.schedules.decisions import Decisions
+from jitgraph.codegen.lower.storage import Storage
 from jitgraph.errors import UnsupportedOp
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.ir.graph import Graph, Node, Value
@@ -26,13 +27,6 @@ from jitgraph.ir.op import Kind, Lowering
 
 Index = tuple[DimLike, ...]
 Inline = Callable[["Evaluator", Node, int, Index, "Var | None"], Var]
-
-HALF = frozenset({dtypes.float16, dtypes.bfloat16})
-
-
-def accumulator(dtype: DType) -> DType:
-    """The dtype in which sums and products of ``dtype`` are kept."""
-    return dtypes.float32 if dtype in HALF else dtype
 
 
 class Sites:
@@ -64,6 +58,7 @@ class Evaluator:
         constants: Callable[[Node], Storage],
         sites: Sites,
         table: Mapping[Kind | Lowering, Inline],
+        decisions: Decisions,
         checked: frozenset[Node] = frozenset(),
     ) -> None:
         self.recorder = recorder
@@ -72,6 +67,7 @@ class Evaluator:
         self.constants = constants
         self.sites = sites
         self.table = table
+        self.decisions = decisions
         self.checked = checked
         self.kept: dict[Value, KeptRow] = {}
 
@@ -119,20 +115,6 @@ class Evaluator:
         return inline
 
 
-def apply_scalar(recorder: KernelRecorder, node: Node, operands: Sequence[Var]) -> Var:
-    """The op's scalar body on scalars: 16-bit floats are widened before it and the result is rounded once."""
-    scalar: Callable[..., Any] | None = node.op.scalar
-    assert scalar is not None
-    plain = ScalarOps(recorder, operands[0].dtype)
-    if "storage" in node.op.traits:
-        result = scalar(plain, *operands, **node.attrs)
-    else:
-        wide = [plain.cast(operand, accumulator(operand.dtype)) for operand in operands]
-        result = plain.cast(scalar(ScalarOps(recorder, wide[0].dtype), *wide, **node.attrs), node.output.dtype)
-    assert isinstance(result, Var)
-    return result
-
-
 def elementwise_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var | None) -> Var:
     return apply_scalar(values.recorder, node, [values.at(value, index, mask) for value in node.inputs])
 
@@ -154,12 +136,6 @@ def _constant_at(values: Evaluator, node: Node, output: int, index: Index, mask:
     if value.value.size == 1:
         return ScalarOps(values.recorder, node.output.dtype).const(value.value.reshape(()).item())
     return values.recorder.load(values.constants(node), offset(index, node.output.shape), mask)
-
-
-def converted(recorder: KernelRecorder, number: Var, dtype: DType) -> Var:
-    """An int64 scalar in another dtype; 16-bit floats by way of float32."""
-    ops = ScalarOps(recorder, number.dtype)
-    return ops.cast(ops.cast(number, dtypes.float32) if dtype in HALF else number, dtype)
 
 
 def _random_bits_at(values: Evaluator, node: Node, output: int, index: Index, mask: Var | None) -> Var:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jitgraph import dtypes, lifting, ops, random
+from jitgraph import dtypes, ops, random
 from jitgraph.errors import JitgraphError
-from jitgraph.functions import elementwise as pointwise
-from jitgraph.functions import reductions
-from jitgraph.lifting import TensorLike
 from jitgraph.nn.functional.arguments import axis_or_dim, floats
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, elementwise, lifting, wrap
+from jitgraph.tensor.functions import elementwise as pointwise
+from jitgraph.tensor.functions import reductions
+from jitgraph.tensor.lifting import TensorLike
 
 
 def relu(input: TensorLike) -> Tensor:
     """max(x, 0); the gradient at 0 is 0."""
-    return lifting.elementwise(ops.relu, input)
+    return elementwise(ops.relu, input)
 
 
 def relu6(input: TensorLike) -> Tensor:
@@ -26,52 +26,52 @@ def relu6(input: TensorLike) -> Tensor:
 
 def hardtanh(input: TensorLike, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """x held between ``min_val`` and ``max_val``."""
-    return pointwise.clip(lifting.wrap(floats(input)[0]), min_val, max_val)
+    return pointwise.clip(wrap(floats(input)[0]), min_val, max_val)
 
 
 def sigmoid(input: TensorLike) -> Tensor:
     """1 / (1 + exp(-x)), without overflow."""
-    return lifting.elementwise(ops.sigmoid, input, floating=True)
+    return elementwise(ops.sigmoid, input, floating=True)
 
 
 def logsigmoid(input: TensorLike) -> Tensor:
     """log(sigmoid(x)), without overflow."""
-    return lifting.elementwise(ops.log_sigmoid, input, floating=True)
+    return elementwise(ops.log_sigmoid, input, floating=True)
 
 
 def tanh(input: TensorLike) -> Tensor:
     """Hyperbolic tangent."""
-    return lifting.elementwise(ops.tanh, input, floating=True)
+    return elementwise(ops.tanh, input, floating=True)
 
 
 def silu(input: TensorLike) -> Tensor:
     """x * sigmoid(x)."""
-    return lifting.elementwise(ops.silu, input, floating=True)
+    return elementwise(ops.silu, input, floating=True)
 
 
 def gelu(input: TensorLike, approximate: str = "none") -> Tensor:
     """x * Phi(x), Phi the normal distribution function; ``approximate="tanh"`` for the cheaper formula."""
     if approximate not in ("none", "tanh"):
         raise JitgraphError(f"gelu: approximate={approximate!r} is neither 'none' nor 'tanh'")
-    return lifting.wrap(ops.gelu(floats(input)[0], approximate=approximate))
+    return wrap(ops.gelu(floats(input)[0], approximate=approximate))
 
 
 def leaky_relu(input: TensorLike, negative_slope: float = 0.01) -> Tensor:
     """x where it is positive, else ``negative_slope * x``."""
-    return lifting.wrap(ops.leaky_relu(floats(input)[0], negative_slope=float(negative_slope)))
+    return wrap(ops.leaky_relu(floats(input)[0], negative_slope=float(negative_slope)))
 
 
 def elu(input: TensorLike, alpha: float = 1.0) -> Tensor:
     """x where it is positive, else ``alpha * (exp(x) - 1)``."""
-    return lifting.wrap(ops.elu(floats(input)[0], alpha=float(alpha)))
+    return wrap(ops.elu(floats(input)[0], alpha=float(alpha)))
 
 
 def softplus(input: TensorLike, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta * x)) / beta, without overflow; ``threshold`` is not needed and ignored."""
-    x = lifting.wrap(floats(input)[0])
+    x = wrap(floats(input)[0])
     if beta == 1:
-        return lifting.elementwise(ops.softplus, x)
-    return lifting.elementwise(ops.softplus, x * beta) / beta
+        return elementwise(ops.softplus, x)
+    return elementwise(ops.softplus, x * beta) / beta
 
 
 def _along(
@@ -82,7 +82,7 @@ def _along(
         value = lifting.cast(value, dtypes.canonical(dtype))
     if dim is None:
         raise JitgraphError(f"{name}: along which axis?\n  hint: pass dim=-1 for the last one")
-    return function(lifting.wrap(value), dim)
+    return function(wrap(value), dim)
 
 
 @axis_or_dim
@@ -105,6 +105,6 @@ def dropout(
         raise JitgraphError(f"dropout: p={p} is not a probability")
     value = floats(input)[0]
     if not training or p == 0.0:
-        return lifting.wrap(value)
+        return wrap(value)
     key = random.next_key(value.shape, dtypes.float32, generator=generator)
-    return lifting.wrap(ops.dropout(value, key, p=float(p)))
+    return wrap(ops.dropout(value, key, p=float(p)))

@@ -6,9 +6,10 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from jitgraph import dtypes, lifting
+from jitgraph import dtypes
 from jitgraph.errors import JitgraphError
-from jitgraph.lifting import TensorLike
+from jitgraph.tensor import lifting, scalars
+from jitgraph.tensor.lifting import TensorLike
 
 R = TypeVar("R")
 _PYTORCH = {"axis": "dim", "keepdims": "keepdim"}
@@ -39,7 +40,7 @@ def floats(*xs: TensorLike | None) -> list[Any]:
 
 def repeated(name: str, what: str, given: Any, count: int) -> tuple[int, ...]:
     """One int for each of ``count`` spatial axes, from an int or a sequence of that length."""
-    sizes = tuple(map(lifting.python_int, given if isinstance(given, tuple | list) else (given,) * count))
+    sizes = tuple(map(scalars.python_int, given if isinstance(given, tuple | list) else (given,) * count))
     if len(sizes) != count or not all(isinstance(size, int) for size in sizes):
         raise JitgraphError(f"{name}: {what}={given!r} is neither an int nor {count} ints")
     return sizes

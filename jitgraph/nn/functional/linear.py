@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jitgraph import dtypes, lifting, ops
+from jitgraph import dtypes, ops
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
-from jitgraph.functions.creation import ones, tril
-from jitgraph.functions.elementwise import where
-from jitgraph.functions.linear_algebra import matmul
 from jitgraph.ir import context
-from jitgraph.lifting import TensorLike
 from jitgraph.nn.functional.activation import dropout
 from jitgraph.nn.functional.arguments import floats, repeated
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor.functions.creation import ones, tril
+from jitgraph.tensor.functions.elementwise import where
+from jitgraph.tensor.functions.linear_algebra import matmul
+from jitgraph.tensor.lifting import TensorLike
 
 
 def linear(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
@@ -29,7 +29,7 @@ def linear(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None
         )
     if b is not None and b.shape != w.shape[:1]:
         raise ShapeError(f"linear with out_features={w.shape[0]} takes a bias [{w.shape[0]}], not {b.type}")
-    return lifting.wrap(ops.linear(x, w) if b is None else ops.linear(x, w, b))
+    return wrap(ops.linear(x, w) if b is None else ops.linear(x, w, b))
 
 
 def embedding(input: TensorLike, weight: TensorLike, padding_idx: int | None = None) -> Tensor:
@@ -43,11 +43,11 @@ def embedding(input: TensorLike, weight: TensorLike, padding_idx: int | None = N
     if len(table.shape) != 2:
         raise ShapeError(f"embedding takes a weight [num_embeddings, embedding_dim], not {table.type}")
     indices = lifting.positions(rows)
-    found = lifting.wrap(ops.embedding(table, indices))
+    found = wrap(ops.embedding(table, indices))
     if padding_idx is None:
         return found
     number = padding_idx if padding_idx >= 0 else table.shape[0] + padding_idx
-    padding = lifting.wrap(ops.reshape(indices, shape=(*indices.shape, 1))) == number
+    padding = wrap(ops.reshape(indices, shape=(*indices.shape, 1))) == number
     return where(padding, found.detach(), found)
 
 
@@ -82,7 +82,7 @@ def _convolution(
     pads = _padding(name, padding, strides, steps, w.shape[2:])
     operands = (x, w) if b is None else (x, w, b)
     result = ops.conv_nd(*operands, strides=strides, padding=pads, dilation=steps, groups=groups)
-    return lifting.wrap(ops.reshape(result, shape=result.shape[1:]) if alone else result)
+    return wrap(ops.reshape(result, shape=result.shape[1:]) if alone else result)
 
 
 def _padding(name: str, padding: Any, strides: Any, dilation: Any, kernel: Any) -> tuple[tuple[int, int], ...]:
@@ -163,5 +163,5 @@ def scaled_dot_product_attention(
     if attn_mask is None:
         weights = scores.softmax(-1)
     else:
-        weights = lifting.wrap(ops.masked_softmax(lifting.value_of(scores), axis=scores.ndim - 1))
+        weights = wrap(ops.masked_softmax(lifting.value_of(scores), axis=scores.ndim - 1))
     return matmul(dropout(weights, dropout_p, dropout_p > 0.0), value)

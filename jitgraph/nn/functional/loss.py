@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitgraph import dtypes, lifting, ops
+from jitgraph import dtypes, ops
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
-from jitgraph.functions.creation import shape_of
 from jitgraph.ir import context
-from jitgraph.lifting import TensorLike
 from jitgraph.nn.functional.activation import softplus
 from jitgraph.nn.functional.arguments import axis_or_dim, floats
 from jitgraph.nn.functional.norms import norm
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor.functions.creation import shape_of
+from jitgraph.tensor.lifting import TensorLike
 
 
 def _reduced(each: Tensor, reduction: str) -> Tensor:
@@ -57,12 +57,12 @@ def _scores(name: str, input: TensorLike, target: TensorLike) -> tuple[Any, Any,
     if alone:
         labels = lifting.value_of(target)
         scores = ops.reshape(scores, shape=(1, *scores.shape))
-        return scores, lifting.wrap(ops.reshape(labels, shape=(1, *labels.shape))), True
+        return scores, wrap(ops.reshape(labels, shape=(1, *labels.shape))), True
     return scores, target, False
 
 
 def _single(loss: Any, alone: bool) -> Tensor:
-    return lifting.wrap(ops.reshape(loss, shape=()) if alone and loss.shape else loss)
+    return wrap(ops.reshape(loss, shape=()) if alone and loss.shape else loss)
 
 
 def _weighted(each: Any, labels: Any, weight: TensorLike, reduction: str, ignore_index: int, classes: Any) -> Any:
@@ -73,7 +73,7 @@ def _weighted(each: Any, labels: Any, weight: TensorLike, reduction: str, ignore
     ignored = ops.eq(labels, lifting.constant(ignore_index, dtypes.int64, labels.shape))
     safe = ops.select(ignored, lifting.constant(0, dtypes.int64, labels.shape), labels)
     shares = ops.select(ignored, lifting.constant(0.0, each.dtype, each.shape), ops.gather(table, safe, axis=0))
-    found, total = lifting.wrap(ops.mul(each, shares)), lifting.wrap(shares).sum()
+    found, total = wrap(ops.mul(each, shares)), wrap(shares).sum()
     return (found.sum() / total if _known(reduction) == "mean" else _reduced(found, reduction)).value
 
 
@@ -130,7 +130,7 @@ def cross_entropy(
 def _soft(scores: Any, target: Any, weight: TensorLike | None, reduction: str, smoothing: float) -> Tensor:
     """-sum(target * log_softmax(scores)) over classes; the mean is over places."""
     classes = scores.shape[1]
-    x, probability = lifting.wrap(scores), lifting.wrap(lifting.cast(target, scores.dtype))
+    x, probability = wrap(scores), wrap(lifting.cast(target, scores.dtype))
     if probability.shape != x.shape:
         raise ShapeError(f"cross_entropy of scores {scores.type} takes probabilities of that shape, not {target.type}")
     if smoothing:
@@ -138,7 +138,7 @@ def _soft(scores: Any, target: Any, weight: TensorLike | None, reduction: str, s
     terms = probability * x.log_softmax(axis=1)
     if weight is not None:
         column = (classes,) + (1,) * (x.ndim - 2)
-        terms = terms * lifting.wrap(lifting.cast(lifting.value_of(weight), scores.dtype)).reshape(column)
+        terms = terms * wrap(lifting.cast(lifting.value_of(weight), scores.dtype)).reshape(column)
     return _reduced(-terms.sum(axis=1), reduction)
 
 
@@ -158,19 +158,19 @@ def _pair(name: str, input: TensorLike, target: TensorLike) -> tuple[Any, Any]:
 
 def mse_loss(input: TensorLike, target: TensorLike, *, reduction: str = "mean") -> Tensor:
     """(input - target)^2, both of one shape."""
-    return lifting.wrap(ops.mse_loss(*_pair("mse_loss", input, target), reduction=_known(reduction)))
+    return wrap(ops.mse_loss(*_pair("mse_loss", input, target), reduction=_known(reduction)))
 
 
 def l1_loss(input: TensorLike, target: TensorLike, *, reduction: str = "mean") -> Tensor:
     """|input - target|, both of one shape."""
-    return lifting.wrap(ops.l1_loss(*_pair("l1_loss", input, target), reduction=_known(reduction)))
+    return wrap(ops.l1_loss(*_pair("l1_loss", input, target), reduction=_known(reduction)))
 
 
 def smooth_l1_loss(input: TensorLike, target: TensorLike, *, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """d^2 / (2 beta) where the distance d is below ``beta``, else d - beta / 2."""
     if beta == 0.0:
         return l1_loss(input, target, reduction=reduction)
-    x, y = map(lifting.wrap, _pair("smooth_l1_loss", input, target))
+    x, y = map(wrap, _pair("smooth_l1_loss", input, target))
     distance = abs(x - y)
     near = distance.clip(max=beta)
     return _reduced(near * near * (0.5 / beta) + (distance - near), reduction)
@@ -188,11 +188,11 @@ def binary_cross_entropy_with_logits(
 
     Computed as (1 - t) x + (1 + (p - 1) t) softplus(-x).
     """
-    x, t = map(lifting.wrap, _pair("binary_cross_entropy_with_logits", input, target))
+    x, t = map(wrap, _pair("binary_cross_entropy_with_logits", input, target))
     if pos_weight is None:
         each = x.relu() - x * t + softplus(-abs(x))
     else:
-        each = (1.0 - t) * x + ((lifting.wrap(lifting.value_of(pos_weight)) - 1.0) * t + 1.0) * softplus(-x)
+        each = (1.0 - t) * x + ((wrap(lifting.value_of(pos_weight)) - 1.0) * t + 1.0) * softplus(-x)
     return _reduced(each if weight is None else each * weight, reduction)
 
 
@@ -200,7 +200,7 @@ def binary_cross_entropy(
     input: TensorLike, target: TensorLike, weight: TensorLike | None = None, *, reduction: str = "mean"
 ) -> Tensor:
     """-(t log p + (1 - t) log(1 - p)) for probabilities p; logarithms count as at least -100, as in PyTorch."""
-    p, t = map(lifting.wrap, _pair("binary_cross_entropy", input, target))
+    p, t = map(wrap, _pair("binary_cross_entropy", input, target))
     each = -(t * p.log().clip(min=-100.0) + (1.0 - t) * (-p).log1p().clip(min=-100.0))
     return _reduced(each if weight is None else each * weight, reduction)
 
@@ -215,7 +215,7 @@ def one_hot(tensor: TensorLike, num_classes: int = -1) -> Tensor:
         raise DTypeError(f"one_hot takes class numbers as integers, not {labels.type}", hint="x.astype(jg.int64)")
     labels = lifting.positions(labels)
     if num_classes == -1:
-        num_classes = int(lifting.wrap(labels).max().item()) + 1
+        num_classes = int(wrap(labels).max().item()) + 1
     (size,) = shape_of(num_classes)
     zero, end = (
         lifting.broadcast_to(lifting.value_of(bound, dtypes.int64), labels.shape) for bound in (0, num_classes)
@@ -225,12 +225,12 @@ def one_hot(tensor: TensorLike, num_classes: int = -1) -> Tensor:
     ops.check(every, kind="IndexError", message=f"one_hot: a number is not one of {size} classes")
     classes = ops.iota(shape=(*labels.shape, size), axis=len(labels.shape), dtype=dtypes.int64)
     wide = ops.broadcast(labels, shape=classes.shape, axes=tuple(range(len(labels.shape))))
-    return lifting.wrap(ops.cast(ops.eq(wide, classes), dtype=dtypes.int64))
+    return wrap(ops.cast(ops.eq(wide, classes), dtype=dtypes.int64))
 
 
 @axis_or_dim
 def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """sum(x1 x2) / (|x1| |x2|) along ``dim``, each norm at least ``eps``."""
-    a, b = map(lifting.wrap, floats(x1, x2))
+    a, b = map(wrap, floats(x1, x2))
     left, right = (norm(x, 2.0, dim, keepdims=False).clip(min=eps) for x in (a, b))
     return (a * b).sum(axis=dim) / (left * right)  # type: ignore[no-any-return]

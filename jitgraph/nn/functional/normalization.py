@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph import dtypes, lifting, ops
+from jitgraph import dtypes, ops
 from jitgraph.autograd import no_grad
 from jitgraph.errors import JitgraphError, ShapeError
-from jitgraph.functions.creation import shape_of
 from jitgraph.ir import context, dims
-from jitgraph.lifting import TensorLike
 from jitgraph.nn.functional.arguments import axis_or_dim, floats
 from jitgraph.nn.functional.norms import norm
 from jitgraph.ops import rules
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting, scalars, wrap
+from jitgraph.tensor.functions.creation import shape_of
+from jitgraph.tensor.lifting import TensorLike
 
 
 def _scale_and_shift(x: Any, weight: Any, bias: Any, shape: tuple[Any, ...], name: str) -> tuple[Any, Any]:
@@ -53,7 +53,7 @@ def layer_norm(
     x, w, b = floats(input, weight, bias)
     shape = _trailing(x, normalized_shape, "layer_norm")
     w, b = _scale_and_shift(x, w, b, shape, "layer_norm")
-    return lifting.wrap(ops.layer_norm(x, w, b, num_axes=len(shape), eps=float(eps)))
+    return wrap(ops.layer_norm(x, w, b, num_axes=len(shape), eps=float(eps)))
 
 
 def rms_norm(
@@ -74,7 +74,7 @@ def rms_norm(
     result = ops.mul(x, ops.broadcast(scale, shape=x.shape, axes=tuple(range(axes[0]))))
     if w is not None:
         result = ops.mul(result, ops.broadcast(lifting.cast(w, x.dtype), shape=x.shape, axes=axes))
-    return lifting.wrap(lifting.cast(result, given.dtype))
+    return wrap(lifting.cast(result, given.dtype))
 
 
 def _channels(x: Any, name: str) -> tuple[Any, ...]:
@@ -93,7 +93,7 @@ def group_norm(
     """Groups of the channels of x[N, C, ...] standardised, times weight[C] plus bias[C] (Wu and He 2018)."""
     x, w, b = floats(input, weight, bias)
     (channels,) = _channels(x, "group_norm")
-    num_groups = lifting.python_int(num_groups)
+    num_groups = scalars.python_int(num_groups)
     rules.quotient(f"group_norm: {channels} channels", channels, num_groups)
     w, b = _scale_and_shift(x, w, b, (channels,), "group_norm")
     size = dims.product(x.shape[1:]) // num_groups
@@ -101,7 +101,7 @@ def group_norm(
     one, zero = (lifting.constant(value, x.dtype, (size,)) for value in (1.0, 0.0))
     normal = ops.reshape(ops.layer_norm(rows, one, zero, num_axes=1, eps=float(eps)), shape=x.shape)
     scale, shift = (ops.broadcast(value, shape=x.shape, axes=(1,)) for value in (w, b))
-    return lifting.wrap(ops.add(ops.mul(normal, scale), shift))
+    return wrap(ops.add(ops.mul(normal, scale), shift))
 
 
 def batch_norm(
@@ -126,17 +126,17 @@ def batch_norm(
         if running_mean is None or running_var is None:
             raise JitgraphError("batch_norm without training needs running_mean and running_var")
         statistics = [lifting.cast(running.value, x.dtype) for running in (running_mean, running_var)]
-        return lifting.wrap(ops.batch_norm(x, w, b, *statistics, eps=float(eps)))
+        return wrap(ops.batch_norm(x, w, b, *statistics, eps=float(eps)))
     count = dims.product((x.shape[0], *x.shape[2:]))
     rules.at_least(f"batch_norm in training needs more than one value per channel of {x.type}", count, 2)
     result, mean, var = ops.batch_norm_train(x, w, b, eps=float(eps))
     with no_grad():
         if running_mean is not None:
-            _mix(running_mean, lifting.wrap(mean).detach(), momentum)
+            _mix(running_mean, wrap(mean).detach(), momentum)
         if running_var is not None:
-            n, less = (lifting.wrap(ops.full(shape=(), value=size, dtype=var.dtype)) for size in (count, count - 1))
-            _mix(running_var, lifting.wrap(var).detach() * (n / less), momentum)
-    return lifting.wrap(result)
+            n, less = (wrap(ops.full(shape=(), value=size, dtype=var.dtype)) for size in (count, count - 1))
+            _mix(running_var, wrap(var).detach() * (n / less), momentum)
+    return wrap(result)
 
 
 def _mix(running: Tensor, fresh: Tensor, momentum: Any) -> None:
@@ -146,6 +146,6 @@ def _mix(running: Tensor, fresh: Tensor, momentum: Any) -> None:
 @axis_or_dim
 def normalize(input: TensorLike, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """x divided by its p-norm along ``dim``, which counts as at least ``eps``; the largest |x| for p infinite."""
-    x = lifting.wrap(floats(input)[0])
+    x = wrap(floats(input)[0])
     result: Tensor = x / norm(x, float(p), dim).clip(min=eps)
     return result

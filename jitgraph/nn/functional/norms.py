@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
-from jitgraph import lifting
 from jitgraph.errors import JitgraphError
-from jitgraph.functions.elementwise import where
 from jitgraph.ops.statistics import root
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor.functions.elementwise import where
 
 
 def norm(x: Tensor, p: float, axis: int, *, keepdims: bool = True) -> Tensor:
@@ -22,7 +21,7 @@ def norm(x: Tensor, p: float, axis: int, *, keepdims: bool = True) -> Tensor:
         return abs(x).max(axis=axis, keepdims=keepdims)  # type: ignore[no-any-return]
     if p == 2:
         squares = (x * x).sum(axis=axis, keepdims=keepdims)
-        return lifting.wrap(root(lifting.value_of(squares)))
+        return wrap(root(lifting.value_of(squares)))
     powers = _power(abs(x), p).sum(axis=axis, keepdims=keepdims)
     return _power(powers, 1 / p)
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from operator import index
 from typing import Any
 
-from jitgraph import lifting, ops
+from jitgraph import ops
 from jitgraph.errors import ShapeError, UnsupportedOp
 from jitgraph.ir.op import Op
-from jitgraph.lifting import TensorLike
 from jitgraph.nn.functional.arguments import floats, repeated
 from jitgraph.ops import rules
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor.lifting import TensorLike
 
 
 def _pool(
@@ -39,7 +39,7 @@ def _pool(
         **attrs,
     )
     kept = result.shape[len(lead) : 2]
-    return lifting.wrap(_reshaped(result, (*kept, *result.shape[4 - spatial :])))
+    return wrap(_reshaped(result, (*kept, *result.shape[4 - spatial :])))
 
 
 def _reshaped(value: Any, shape: tuple[Any, ...]) -> Any:
@@ -108,7 +108,7 @@ def avg_pool2d(
 
 def adaptive_avg_pool2d(input: TensorLike, output_size: Any) -> Tensor:
     """Means of equal windows of x[N, C, H, W], ``output_size`` of them on each axis, which must divide its size."""
-    x = lifting.wrap(floats(input)[0])
+    x = wrap(floats(input)[0])
     sizes = repeated("adaptive_avg_pool2d", "output_size", output_size, 2)
     if x.ndim < 3:
         raise ShapeError(f"adaptive_avg_pool2d takes x[N, C, H, W], not {x.value.type}")
@@ -139,4 +139,4 @@ def pad(input: TensorLike, pad: Sequence[int], mode: str = "constant", value: fl
         operand = ops.slice(operand, starts=starts, stops=stops, strides=(1,) * ndim)
     filler = lifting.constant(0 if value is None else value, operand.dtype)
     low, high = (tuple(max(width[side], 0) for width in widths) for side in (0, 1))
-    return lifting.wrap(ops.pad(operand, filler, low=low, high=high, interior=(0,) * ndim))
+    return wrap(ops.pad(operand, filler, low=low, high=high, interior=(0,) * ndim))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jitgraph.autograd import no_grad
-from jitgraph.functions.creation import zeros
-from jitgraph.functions.elementwise import minimum, sqrt, square
 from jitgraph.tensor import Tensor
+from jitgraph.tensor.functions.creation import zeros
+from jitgraph.tensor.functions.elementwise import minimum, sqrt, square
 
 
 def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> Tensor:

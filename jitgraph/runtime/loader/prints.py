@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from jitgraph.runtime.loader.dtypes import Array, dtype_named
 from jitgraph.runtime.loader.errors import LoadError
 from jitgraph.runtime.loader.json_objects import Json, get_typed
+from jitgraph.runtime.loader.records import FrozenRecord
 from jitgraph.runtime.loader.specs import ValueSpec
 
 PRINT_STYLES: Final = ("array", "tensor", "leaf", "number")
@@ -23,7 +23,6 @@ _STREAMS: Final = ("stdout", "stderr")
 _MAX_FORM: Final = 64
 
 
-@dataclass(frozen=True)
 class PrintOperand(ValueSpec):
     """A tensor that is printed: ``conversion`` and ``form`` are what stands in braces, as in ``{!r:>20}``."""
 
@@ -43,8 +42,7 @@ class PrintOperand(ValueSpec):
         return PrintOperand(plain.name, plain.dtype, plain.shape, style=style, conversion=conversion, form=form)
 
 
-@dataclass(frozen=True)
-class Print:
+class Print(FrozenRecord):
     """A print inside the native code: the texts before, between and behind its operands, and where they go."""
 
     texts: tuple[str, ...]

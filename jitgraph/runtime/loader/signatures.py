@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from jitgraph.runtime.loader.dtypes import Array, dtype_named
 from jitgraph.runtime.loader.errors import CHECK_KINDS, LoadError
 from jitgraph.runtime.loader.json_objects import Json, get_typed
 from jitgraph.runtime.loader.prints import Print
+from jitgraph.runtime.loader.records import FrozenRecord
 from jitgraph.runtime.loader.sizes import INT64_MAX, MAX_RANK, Constraint, Expression
 from jitgraph.runtime.loader.specs import Size, StateSpec, ValueSpec
 
@@ -18,8 +18,7 @@ Template: TypeAlias = Any
 ``{"dict": {...}}`` nest, ``{"value": v}`` is a constant bool, int, float or str."""
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(FrozenRecord):
     """A check inside the native code: ``{index}`` and ``{bound}`` in the message are filled in when it fails."""
 
     message: str
@@ -27,8 +26,7 @@ class Check:
     location: str = ""
 
 
-@dataclass(frozen=True)
-class Signature:
+class Signature(FrozenRecord):
     """What an entry takes and gives: the contract between a graph, its native code and its caller."""
 
     inputs: tuple[ValueSpec, ...]
@@ -40,12 +38,15 @@ class Signature:
     constraints: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
     prints: tuple[Print, ...] = ()
-    structure: Template = field(default=None, hash=False)
+    structure: Template = None
     name: str = "forward"
 
     def __post_init__(self) -> None:
         """LoadError where the parts do not fit together."""
         _verify_signature(self)
+
+    def __hash__(self) -> int:  # the structure may hold lists and dicts
+        return hash((self.name, self.inputs, self.outputs, self.state, self.constraints))
 
     @property
     def parameters(self) -> tuple[ValueSpec, ...]:

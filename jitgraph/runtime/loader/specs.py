@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -11,13 +10,13 @@ import numpy as np
 from jitgraph.runtime.loader.dtypes import DTYPE_NAMES, Array, dtype_named
 from jitgraph.runtime.loader.errors import LoadError
 from jitgraph.runtime.loader.json_objects import Json, get_typed
+from jitgraph.runtime.loader.records import FrozenRecord
 from jitgraph.runtime.loader.sizes import INT64_MAX
 
 Size: TypeAlias = "int | str"
 
 
-@dataclass(frozen=True)
-class ValueSpec:
+class ValueSpec(FrozenRecord):
     """A named tensor: ``shape`` holds ints and expression texts. ``default`` is the value of a 0-d input left out."""
 
     name: str
@@ -48,7 +47,6 @@ class ValueSpec:
         return ValueSpec(name, dtype, tuple(shape), default)
 
 
-@dataclass(frozen=True)
 class StateSpec(ValueSpec):
     """A tensor of the model's own state, kept in the weights under ``key``."""
 

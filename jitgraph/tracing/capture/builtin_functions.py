@@ -12,7 +12,8 @@ from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.kinds import SIMPLE, is_a, may_change
 from jitgraph.tracing.capture.operators import Operators
-from jitgraph.tracing.source import MISSING, Place, attributes_of, entries_of
+from jitgraph.tracing.source import Place
+from jitgraph.tracing.storage import MISSING, attributes_of, entries_of
 
 
 class BuiltinFunctions(Operators):

@@ -36,7 +36,8 @@ from jitgraph.tracing.capture.kinds import (
 from jitgraph.tracing.capture.layout import cell_of
 from jitgraph.tracing.containers import MAX_ELEMENTS, is_container
 from jitgraph.tracing.log import CHANGERS
-from jitgraph.tracing.source import MISSING, Place, attributes_of, class_entry
+from jitgraph.tracing.source import Place
+from jitgraph.tracing.storage import MISSING, attributes_of, class_entry
 from jitgraph.tracing.symbolic.number import EndOfRecording, SymbolicNumber
 
 _SHALLOW: Final = (list, tuple, enumerate, zip, reversed, map, filter)
@@ -93,11 +94,10 @@ class Calls(BuiltinFunctions):
         if code.co_filename.startswith(PACKAGE):
             self._keep_for_package(arguments)
             return None
+        if (level := impure.level_logged(function, arguments)) is not None:
+            self._of_logger(function, arguments[0], level)
+            return None
         self.refuse(function, getattr(function, "__qualname__", "a function"))
-        if impure.starts_a_thread(function):
-            if self.numbers is not None and any(origin.axis < 0 for origin in self.numbers.origins):
-                raise EndOfRecording  # once more with plain numbers: nobody can undo what the thread does
-            self.cannot_guard(f"what another thread does, as {function.__qualname__} has it run code")
         if code.co_filename == functools.__file__ and hasattr(function, "registry"):
             self._of_dispatch(function)
         return self._of_opaque(function, arguments)
@@ -108,6 +108,15 @@ class Calls(BuiltinFunctions):
         for value in arguments:
             self.keep_whole(value, objects=False)
         self.for_package = False
+
+    def _of_logger(self, function: types.FunctionType, logger: Any, level: int) -> None:
+        """A logger does nothing at a level at which it does not log, now and at each call; it may be asked for that."""
+        text = self.text_of(logger)
+        place = Place("cached", impure.logs, (logger, level), f"{text}.isEnabledFor({level})")
+        answer = impure.logs(logger, level)
+        if answer and function.__name__ != "isEnabledFor":
+            impure.refuse_logging(f"{text}.{function.__name__}", self.line)
+        self.keep(place, answer)
 
     def _of_dispatch(self, function: Any) -> None:
         """A function of ``singledispatch``: what is registered."""
@@ -128,7 +137,14 @@ class Calls(BuiltinFunctions):
 
     def _of_opaque(self, function: Any, arguments: Sequence[Any]) -> Finish | None:
         """A callable of which nothing is known but what it is given."""
+        if (elsewhere := impure.runs_elsewhere(function)) is not None:
+            if self.numbers is not None and any(origin.axis < 0 for origin in self.numbers.origins):
+                raise EndOfRecording  # once more with plain numbers: nobody can undo what is done there
+            self.cannot_guard(f"what another {elsewhere} does, as {function.__qualname__} has it run code")
         count = len(self.unguarded)
+        for value in arguments:
+            if impure.is_logger(value):
+                impure.refuse_logging(f"{getattr(function, '__qualname__', 'a function')} with a logger", self.line)
         if _computes_at_once(function):
             self.by_numpy.update(id(value) for value in arguments if is_a(value, np.ndarray))
         self._hand_on(arguments)

@@ -23,15 +23,17 @@ from typing import Any, Final
 
 from jitgraph.runtime import collector
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.capture import known_answers
+from jitgraph.tracing.capture import impure, known_answers
 from jitgraph.tracing.capture.calls import Calls
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish, InstructionSite, follow
 from jitgraph.tracing.capture.followed import STAGING, is_followed, is_library_module, original_of
+from jitgraph.tracing.capture.handlers import callee
 from jitgraph.tracing.capture.kinds import SIMPLE, is_a, may_change
 from jitgraph.tracing.capture.layout import cell_of
 from jitgraph.tracing.capture.monitoring import run_watched
 from jitgraph.tracing.containers import is_container
-from jitgraph.tracing.source import MISSING, Place, class_entry
+from jitgraph.tracing.source import Place
+from jitgraph.tracing.storage import MISSING, class_entry
 from jitgraph.tracing.symbolic.number import EndOfRecording, SymbolicNumber
 
 _CALLEE: Final = ("jitgraph.tracing.script.callees", "callee")
@@ -90,15 +92,30 @@ class Capture(Calls):
                 return self._until_return
         if not followed:
             return None
+        if self._is_run_by_a_fork(frame):
+            self._interrupted = True
+            frame.f_trace_lines = False
+            return self._until_return
         view = Activation(frame, self)
         self._enter(view)
         return follow(frame, view)
 
     def _until_return(self, frame: FrameType, event: str, arg: Any) -> Any:
-        """What the handler of a signal does is no part of the function that it interrupts."""
+        """What the handler of a signal or a hook of forks does is no part of the function that it interrupts."""
         if event == "return":
             self._interrupted = False
         return self._until_return
+
+    def _is_run_by_a_fork(self, frame: FrameType) -> bool:
+        """Whether what runs is a hook of ``os.register_at_fork``: the nearest caller that is followed, or is code of a
+        library that names a fork, waits for a call that forks."""
+        caller = frame.f_back
+        while caller is not None and caller.f_code is not run_watched.__code__:
+            code = caller.f_code
+            if is_followed(code.co_filename) or not impure.FORKS.isdisjoint(code.co_names):
+                return impure.forks(callee(Activation(caller, self)))
+            caller = caller.f_back
+        return False
 
     def _enter(self, view: Activation) -> None:
         """A function begins to run, or goes on: one that is older than the call is guarded from here."""

@@ -26,7 +26,8 @@ from jitgraph.tracing.capture.kinds import (
 from jitgraph.tracing.capture.lookup import Lookup
 from jitgraph.tracing.capture.state import Kept
 from jitgraph.tracing.containers import MAX_ELEMENTS, is_container
-from jitgraph.tracing.source import MISSING, Place, attributes_of, entries_of, item_text
+from jitgraph.tracing.source import Place, item_text
+from jitgraph.tracing.storage import MISSING, attributes_of, entries_of
 
 MOST_ELEMENTS: Final = 1 << 16  # of a container whose elements are guarded by their identity, all at once
 MOST_LEAVES: Final = 64  # of what is handed to code that is not followed

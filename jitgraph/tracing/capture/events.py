@@ -12,10 +12,11 @@ import sys
 from collections.abc import Callable
 from functools import lru_cache
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from jitgraph.errors import TraceError
 from jitgraph.location import Location
+from jitgraph.records import NamedTuple
 from jitgraph.tracing.capture.depth import depths
 from jitgraph.tracing.capture.followed import PACKAGE
 from jitgraph.tracing.capture.instructions import CLASSES
@@ -158,6 +159,13 @@ class Activation:
             leave_instructions(frame)
             if frame.f_code.co_name in _ANSWERS_TO_C:
                 self.sink.answers(self, argument)
+
+    def waiting(self) -> InstructionSite | None:
+        """The instruction in which the frame waits for a call to come back, to be read as if it were about to run."""
+        site = self._sites.get(self.frame.f_lasti)
+        if site is not None:
+            self.stack = self._base + site.depth * WORD
+        return site
 
     def instruction(self, offset: int) -> None:
         """The frame is about to run the instruction at ``offset``."""

@@ -6,12 +6,12 @@ import builtins
 import inspect
 import sys
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from jitgraph.tracing.capture.events import FAILED, HANDLERS, NULL, Activation, Finish, Handler, InstructionSite
 from jitgraph.tracing.capture.sink import Sink
 
-__all__ = ["HANDLERS"]
+__all__ = ["HANDLERS", "callee"]
 
 _FUNCTION_FIRST: Final = sys.version_info >= (3, 13)  # of the callable and the empty slot beside it
 _UNARY_POSITIVE: Final = 5  # of CALL_INTRINSIC_1
@@ -284,14 +284,25 @@ def _call_by_names(sink: Sink, view: Activation, site: InstructionSite) -> Finis
 
 def _called(sink: Sink, view: Activation, site: InstructionSite, above: int) -> Finish | None:
     """A call with ``above`` places above the last argument; those with names are the last arguments."""
-    count = site.argument
-    given = [view.at(index - above) for index in range(-count, 0)]
-    function, first = view.at(-count - 2 - above), view.at(-count - 1 - above)
-    if not _FUNCTION_FIRST and function is NULL:
-        function, first = first, NULL
+    given = [view.at(index - above) for index in range(-site.argument, 0)]
+    function, first = _callable(view, site.argument + above)
     if first is not NULL:
         given.insert(0, first)
     return sink.called(view, site, function, given, site.names)
+
+
+def _callable(view: Activation, above: int) -> tuple[Any, Any]:
+    """What is called, ``above`` places from the top, and the object that it is bound to or ``NULL``."""
+    function, first = view.at(-above - 2), view.at(-above - 1)
+    return (first, NULL) if not _FUNCTION_FIRST and function is NULL else (function, first)
+
+
+def callee(view: Activation) -> Any:
+    """What a frame has called and waits for; ``NULL`` where it waits for something else."""
+    site = view.waiting()
+    if site is None or site.name not in ("CALL", "CALL_KW"):
+        return NULL
+    return _callable(view, site.argument + (site.name == "CALL_KW"))[0]
 
 
 @_handles("CALL_FUNCTION_EX")

@@ -8,7 +8,7 @@ import sys
 import time
 import types
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, Final, NoReturn
 
@@ -41,10 +41,23 @@ _PATHS: Final = frozenset(
     ]
 )
 _LOGGING: Final = ("debug", "info", "warning", "error", "exception", "critical", "log", "getLogger")
+_LEVELS: Final = {
+    "debug": 10, "info": 20, "warning": 30, "warn": 30, "error": 40, "exception": 40, "critical": 50, "fatal": 50,
+}  # fmt: skip
 _THREADS: Final = ("threading", "_thread", "concurrent.futures", "multiprocessing")
 _STARTS: Final = frozenset(
     ["start", "start_new_thread", "submit", "map", "apply", "apply_async", "map_async", "imap", "starmap"]
 )
+_PROCESSES: Final = frozenset(
+    [
+        *("fork", "forkpty", "system", "popen", "posix_spawn", "posix_spawnp", "fork_exec", "Popen", "run", "call"),
+        *("check_call", "check_output", "getoutput", "getstatusoutput", "spawnl", "spawnle", "spawnlp", "spawnlpe"),
+        *("spawnv", "spawnve", "spawnvp", "spawnvpe"),
+    ]
+)
+_HAVE_PROCESSES: Final = frozenset({"os", "posix", "nt", "pty", "subprocess", "_posixsubprocess"})
+FORKS: Final = frozenset({"fork", "forkpty", "fork_exec", "_fork_exec"})
+"""The names under which code calls what forks."""
 _NOW: Final = frozenset({"now", "today", "utcnow"})
 
 
@@ -69,15 +82,40 @@ def refuse(value: Any, text: str, location: Location | None) -> None:
         )
     if issubclass(type(value), ContextVar):
         _raise(text, "a context variable read while tracing", "read it outside and pass it as an argument", location)
-    loggers = _loaded("logging", "Logger", "LoggerAdapter")
-    if issubclass(type(value), loggers) or any(value is log for log in _loaded("logging", *_LOGGING)):
-        raise TraceError(
-            f"{text} in a traced function: what is logged while tracing would not be logged at later calls",
-            location=location,
-            hint="log outside of it, or use jg.debug.print, which prints at each call",
-        )
+    adapters = _loaded("logging", "LoggerAdapter")
+    if issubclass(type(value), adapters) or any(value is log for log in _loaded("logging", *_LOGGING)):
+        refuse_logging(text, location)
     if value is _INPUT:
         _raise(text, "input read while tracing", "read it outside and pass it as an argument", location)
+
+
+def is_logger(value: Any) -> bool:
+    """Whether ``value`` is a logger, which may be read, and asked what it would log."""
+    return issubclass(type(value), _loaded("logging", "Logger"))
+
+
+def level_logged(function: Any, arguments: Sequence[Any]) -> int | None:
+    """The level at which a method of loggers logs or asks whether it would; None for another function or level."""
+    if function.__module__ != "logging" or not arguments or not is_logger(arguments[0]):
+        return None
+    level = _LEVELS.get(function.__name__)
+    if level is None and function.__name__ in ("log", "isEnabledFor") and len(arguments) > 1:
+        level = arguments[1]
+    return level if type(level) is int else None
+
+
+def logs(logger: Any, level: int) -> bool:
+    """Whether a logger logs at this level now."""
+    return bool(_loaded("logging", "Logger")[0].isEnabledFor(logger, level))
+
+
+def refuse_logging(text: str, location: Location | None) -> NoReturn:
+    """TraceError for what logs."""
+    raise TraceError(
+        f"{text} in a traced function: what is logged while tracing would not be logged at later calls",
+        location=location,
+        hint="log outside of it, or use jg.debug.print, which prints at each call",
+    )
 
 
 def _loaded(module: str, *names: str) -> tuple[Any, ...]:
@@ -115,10 +153,21 @@ def refuse_iterator(value: Any, text: str, location: Location | None) -> None:
         _raise(text, "what an iterator gives while tracing", way, location)
 
 
-def starts_a_thread(function: Any) -> bool:
-    """Whether a function of Python's own has another thread or process run code."""
-    module = getattr(function, "__module__", None) or ""
-    return module.startswith(_THREADS) and getattr(function, "__name__", "") in _STARTS
+def runs_elsewhere(function: Any) -> str | None:
+    """The "thread" or "process" that a function or class of Python's own has run code; None where there is none."""
+    module, name = getattr(function, "__module__", None) or "", getattr(function, "__name__", "")
+    if module.startswith(_THREADS) and name in _STARTS:
+        return "thread"
+    return "process" if module in _HAVE_PROCESSES and name in _PROCESSES else None
+
+
+def forks(function: Any) -> bool:
+    """Whether a callable is one in C that forks, on which Python runs the hooks of ``os.register_at_fork``."""
+    return (
+        issubclass(type(function), types.BuiltinFunctionType)
+        and function.__name__ in FORKS
+        and function.__module__ in _HAVE_PROCESSES
+    )
 
 
 def is_decimal(value: Any) -> bool:

@@ -12,9 +12,10 @@ import sysconfig
 from collections.abc import Callable
 from functools import cache
 from types import CodeType, FrameType, FunctionType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from jitgraph.errors import TraceError
+from jitgraph.records import NamedTuple
 
 WORD: Final = ctypes.sizeof(ctypes.c_void_p)
 SUPPORTED: Final = ((3, 11), (3, 12), (3, 13))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from jitgraph import tree
-from jitgraph.eager import EagerValue
+from jitgraph.eager.value import EagerValue
 from jitgraph.once import cached_property
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import impure
@@ -25,7 +25,8 @@ from jitgraph.tracing.capture.kinds import SIMPLE, SPECIAL, is_a, is_constant, i
 from jitgraph.tracing.capture.state import State
 from jitgraph.tracing.containers import is_container
 from jitgraph.tracing.guard import Assumption
-from jitgraph.tracing.source import MISSING, Place, attributes_of, entries_of
+from jitgraph.tracing.source import Place
+from jitgraph.tracing.storage import MISSING, attributes_of, entries_of
 from jitgraph.tracing.symbolic.number import resolved
 
 _OF_VIEWS = frozenset(

@@ -16,7 +16,8 @@ from jitgraph.tracing.capture.followed import is_followed
 from jitgraph.tracing.capture.kinds import SIMPLE, SPECIAL, is_a, is_plain_key, plain_key
 from jitgraph.tracing.capture.writes import Writes
 from jitgraph.tracing.containers import is_container
-from jitgraph.tracing.source import MISSING, Place, class_entry, item_of, item_text
+from jitgraph.tracing.source import Place, item_text
+from jitgraph.tracing.storage import MISSING, class_entry, item_of
 
 if TYPE_CHECKING:
     from jitgraph.tracing.symbolic.numbers import Numbers

@@ -6,14 +6,14 @@ import enum
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from jitgraph import foreign
 from jitgraph.errors import TraceError
 from jitgraph.location import Location
-from jitgraph.records import dataclass
+from jitgraph.records import NamedTuple, dataclass
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture import impure
 from jitgraph.tracing.capture.events import Activation, InstructionSite
@@ -24,7 +24,8 @@ from jitgraph.tracing.guard import Assumption
 from jitgraph.tracing.log import Change, Log, LogEntry, later_keys
 from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.predicate import Absent, HasContents, Predicate
-from jitgraph.tracing.source import MISSING, Place, Step
+from jitgraph.tracing.source import Place, Step
+from jitgraph.tracing.storage import MISSING
 from jitgraph.tracing.symbolic.number import SymbolicNumber, resolved
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph.eager import EagerValue
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import TraceError
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture.contents import ContentsKept
@@ -18,7 +18,8 @@ from jitgraph.tracing.capture.followed import is_followed
 from jitgraph.tracing.capture.kinds import is_a, is_plain_key, plain_key
 from jitgraph.tracing.containers import is_container
 from jitgraph.tracing.log import APPENDS
-from jitgraph.tracing.source import MISSING, Place, attributes_of, class_entry, item_text
+from jitgraph.tracing.source import Place, item_text
+from jitgraph.tracing.storage import MISSING, attributes_of, class_entry
 
 
 class Writes(ContentsKept):

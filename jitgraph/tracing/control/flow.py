@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph import dtypes, lifting, ops, tree
+from jitgraph import dtypes, ops, tree
 from jitgraph.errors import ShapeError, TraceError
-from jitgraph.functions.manipulation import stack
 from jitgraph.ir import context
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.types import TensorType, Type
-from jitgraph.lifting import TensorLike
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting, scalars, wrap
+from jitgraph.tensor.functions.manipulation import stack
+from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tracing.control.bodies import watched
 from jitgraph.tracing.control.region import Key, Region, adopt_written, handles_of, operands_of, write_back
 from jitgraph.tracing.record.recorder import Recorder
@@ -56,7 +56,7 @@ def record_cond(
         region = _region(name, trace, values)
         mine = list(leaves)
         for i, parameter in zip(numbers, region.parameters, strict=True):
-            mine[i] = lifting.wrap(parameter)
+            mine[i] = wrap(parameter)
         results.append(region.record(_flattened, function, structure.unflatten(mine)))
         regions.append(region)
     (left, shape), (right, other) = results
@@ -84,7 +84,7 @@ def record_cond(
     write_back(trace, written, outputs[len(kept) :])
     final = list(left)
     for i, value in zip(kept, outputs[: len(kept)], strict=True):
-        final[i] = lifting.wrap(value)
+        final[i] = wrap(value)
     return shape.unflatten(final)
 
 
@@ -164,7 +164,7 @@ def scan(
     trace = context.current().trace
     leaves, structure = _carry(init)
     items, shape = tree.flatten(xs)
-    tensors = [item if isinstance(item, Tensor) else lifting.wrap(lifting.value_of(item)) for item in items]
+    tensors = [item if isinstance(item, Tensor) else wrap(lifting.value_of(item)) for item in items]
     steps = _length(tensors, length)
     if trace is None:
         return _eager_scan(f, leaves, structure, tensors, shape, int(steps), reverse)
@@ -220,7 +220,7 @@ def record_scan(
     outputs = _apply(trace, ops.scan, [operands[i] for i in order], attrs, [graph])
     write_back(trace, written, outputs[count : count + len(written)])
     stacked = outputs[count + len(written) :]
-    return _wrapped(outputs[:count], structure), made.unflatten([lifting.wrap(value) for value in stacked])
+    return _wrapped(outputs[:count], structure), made.unflatten([wrap(value) for value in stacked])
 
 
 def _eager_scan(
@@ -267,7 +267,7 @@ def _empty_results(
     with context.using(emitter=root, trace=root, constraints=root.constraints):
         ys, made = body.record(run)
     body.ended = root.ended = True
-    return made.unflatten([lifting.wrap(lifting.constant(0, y.dtype, (0, *y.shape))) for y in ys])
+    return made.unflatten([wrap(lifting.constant(0, y.dtype, (0, *y.shape))) for y in ys])
 
 
 # --- pieces ---------------------------------------------------------------------------------------------------------
@@ -282,7 +282,7 @@ def _is_number(leaf: Any) -> bool:
 
 
 def _as_tensor(leaf: Any) -> Tensor:
-    return leaf if isinstance(leaf, Tensor) else lifting.wrap(lifting.value_of(leaf))
+    return leaf if isinstance(leaf, Tensor) else wrap(lifting.value_of(leaf))
 
 
 def _predicate(pred: Any) -> Tensor:
@@ -310,13 +310,13 @@ def _next_carry(name: str, carry: Any, structure: TreeDef, types: Sequence[Type]
     result = []
     for (path, leaf), type in zip(paths, types, strict=True):
         assert isinstance(type, TensorType)
-        value = lifting.value_of(leaf, type.dtype) if lifting.is_scalar(leaf) else lifting.value_of(leaf)
+        value = lifting.value_of(leaf, type.dtype) if scalars.is_scalar(leaf) else lifting.value_of(leaf)
         if value.type != type:
             raise ShapeError(
                 f"{name}: {tree.path_text('carry', path)} starts as {type} and becomes {value.type}",
                 hint="start with that dtype and shape, or cast with .astype(...)",
             )
-        result.append(leaf if isinstance(leaf, Tensor) else lifting.wrap(value))
+        result.append(leaf if isinstance(leaf, Tensor) else wrap(value))
     return result
 
 
@@ -352,13 +352,13 @@ def _flattened(function: Callable[..., Any], args: Sequence[Any]) -> tuple[list[
 
 
 def _output(region: Region, leaf: Any) -> TracedValue:
-    if lifting.is_named_size(leaf):
+    if scalars.is_named_size(leaf):
         return region.size_value(leaf)
     return region.own(lifting.value_of(leaf))
 
 
 def _wrapped(values: Sequence[Any], structure: TreeDef) -> Any:
-    return structure.unflatten([lifting.wrap(value) for value in values])
+    return structure.unflatten([wrap(value) for value in values])
 
 
 def _apply(

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from jitgraph.errors import ScriptError
 from jitgraph.location import Location
+from jitgraph.records import NamedTuple
 from jitgraph.tracing.log import Log, LogEntry
-from jitgraph.tracing.source import MISSING, Place
+from jitgraph.tracing.source import Place
+from jitgraph.tracing.storage import MISSING
 
 UNBOUND: Final[Any] = object()  # the value of a variable or entry that has none
 CONTAINERS: Final = (list, dict, set, deque, bytearray)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from jitgraph import ops
-from jitgraph.eager import EagerValue
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import TraceError
 from jitgraph.ir import context
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.types import Type
 from jitgraph.location import Location
+from jitgraph.records import NamedTuple
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.record.values import TracedValue

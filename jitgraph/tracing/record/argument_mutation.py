@@ -7,10 +7,11 @@ stands at the same path in a later call.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jitgraph import tree
 from jitgraph.errors import TraceError
+from jitgraph.records import NamedTuple
 from jitgraph.tracing.log import Change, Log
 from jitgraph.tree import TreeDef
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from jitgraph import lifting, ops
+from jitgraph import ops
 from jitgraph.errors import JitgraphError, TraceError
 from jitgraph.ir import context
 from jitgraph.ir.graph import Node, Value
 from jitgraph.ir.types import TensorType
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.record.values import TracedValue
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Gradients:
         with context.using(grad_enabled=False):
             for ir, found in zip(wrt, self._grad([value.ir], [cotangent.ir], wrt), strict=True):
                 handle = self.leaves[ir]
-                fresh = lifting.wrap(found)
+                fresh = wrap(found)
                 old = self._recorder.read_grad(handle)
                 self._recorder.write_grad(handle, fresh if old is None else old + fresh)
 
@@ -86,7 +86,7 @@ class Gradients:
         )
         results: list[Tensor | None] = [None] * len(targets)
         for number, value in zip(used, found, strict=True):
-            results[number] = lifting.wrap(value)
+            results[number] = wrap(value)
         return results
 
     def _grad(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from jitgraph import tree
 from jitgraph.errors import TraceError
 from jitgraph.location import Location
+from jitgraph.records import NamedTuple
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.arguments import Arguments, LeafKey, Static, guards_of, sources_of
 from jitgraph.tracing.guard import Assumption, Distinct, Guard, Layout, Relation, Same, Varies, size_text
@@ -19,7 +20,8 @@ from jitgraph.tracing.provenance import Provenance
 from jitgraph.tracing.record.aliasing import Aliasing
 from jitgraph.tracing.record.argument_mutation import ArgumentContainer, changes, moved
 from jitgraph.tracing.record.results import Results
-from jitgraph.tracing.source import MISSING, Place, Source
+from jitgraph.tracing.source import Place, Source
+from jitgraph.tracing.storage import MISSING
 from jitgraph.tracing.symbolic.assumptions import Origin, shown_assumption, source_of
 
 if TYPE_CHECKING:

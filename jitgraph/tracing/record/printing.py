@@ -16,12 +16,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from jitgraph import dtypes, ops
 from jitgraph.errors import TraceError
 from jitgraph.ir import context
 from jitgraph.ir.graph import Attr
+from jitgraph.records import NamedTuple
 from jitgraph.runtime import forks
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.record.recorder import TRACED, Recorder, text_too_early

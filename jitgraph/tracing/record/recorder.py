@@ -10,8 +10,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from jitgraph import dtypes, lifting, ops
-from jitgraph.eager import EagerValue
+from jitgraph import dtypes, ops
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import JitgraphError, TraceError
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
@@ -22,7 +22,7 @@ from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.records import dataclass
 from jitgraph.runtime import forks
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.record.gradients import Gradients
 from jitgraph.tracing.record.values import TracedValue
 from jitgraph.tracing.symbolic.parameters import to_dim, without_numbers
@@ -272,7 +272,7 @@ class Recorder:
             return self.parent.order()
         if self._order is None:
             with context.using(emitter=self, trace=self, constraints=self.constraints):
-                self._order = lifting.wrap(ops.token())
+                self._order = wrap(ops.token())
         return self._order
 
     def is_own(self, handle: Tensor) -> bool:

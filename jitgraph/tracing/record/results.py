@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from jitgraph import lifting, tree
+from jitgraph import tree
 from jitgraph.errors import TraceError
 from jitgraph.location import Location
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.objects import Objects
 from jitgraph.tracing.plain import plain_of
@@ -136,7 +136,7 @@ class Results:
         if id(leaf) in self._shared:
             return Leaf("made", self._made(leaf, what, location, stays=stays))
         if isinstance(leaf, TracedValue):
-            leaf = lifting.wrap(leaf)
+            leaf = wrap(leaf)
         if type(leaf) is SymbolicNumber and leaf.is_live:
             if self._trace.numbers.portable:
                 return self.plain(leaf.refuse(what))

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
-from jitgraph import dtypes, lifting, ops
-from jitgraph.eager import EagerValue
+from jitgraph import dtypes, ops
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import TraceError
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.types import TensorType, Type
-from jitgraph.records import dataclass
-from jitgraph.tensor import Tensor
+from jitgraph.records import NamedTuple, dataclass
+from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.log import Log, LogEntry
 from jitgraph.tracing.record.recorder import Recorder
@@ -119,7 +119,7 @@ class Trace(Recorder):
 
     def _input_handle(self, source: Taken, text: str, type: TensorType) -> Tensor:
         value = self._new_input(source, type, text)
-        handle = lifting.wrap(TracedValue(value, False, self, None))
+        handle = wrap(TracedValue(value, False, self, None))
         self._kept.append(handle)
         return handle
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from types import FunctionType
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from jitgraph import dtypes, lifting, ops, tree
+from jitgraph import dtypes, ops, tree
 from jitgraph.errors import ScriptError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.graph import Node
 from jitgraph.location import Location
-from jitgraph.tensor import Tensor
+from jitgraph.records import NamedTuple
+from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tracing.control.bodies import unchanged
 from jitgraph.tracing.control.journal import UNBOUND, Journal, JournalEntry
 from jitgraph.tracing.control.region import Region, handles_of, operands_of, write_back
@@ -335,7 +336,7 @@ def lazily(test: Tensor, side: Callable[[], Any], cells: Cells, *, conjunction: 
             inlined = _inlined(trace, region, value) if isinstance(value, Tensor) else value
             other = truth(inlined).value if isinstance(inlined, Tensor) else lifting.value_of(inlined)
             op = ops.logical_and if conjunction else ops.logical_or
-            both = lifting.wrap(op(truth(test).value, other))
+            both = wrap(op(truth(test).value, other))
             both._weak = test._weak and lifting.is_weak(value)
             return both
     sides = (side, lambda: test) if conjunction else (lambda: test, side)
@@ -391,4 +392,4 @@ def _inlined(trace: Recorder, region: Region, result: Tensor) -> Tensor:
     for node in region.builder.nodes:
         made = trace.emit(node.op, [known[value] for value in node.inputs], node.attrs, node.regions)
         known.update(zip(node.outputs, made, strict=True))
-    return lifting.wrap(known[last])
+    return wrap(known[last])

@@ -6,10 +6,10 @@ import operator
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from jitgraph import lifting, ops
+from jitgraph import ops
 from jitgraph.errors import ScriptError
 from jitgraph.ir import context
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.script.branches import cannot_fail, choose_value, truth
 from jitgraph.tracing.script.variables import Cells
 
@@ -77,10 +77,10 @@ def _fold(iterable: Iterable[Any], *, conjunction: bool) -> Any:
         test = truth(element)
         if found is not None:
             op = ops.logical_and if conjunction else ops.logical_or
-            test = lifting.wrap(op(found.value, test.value))
+            test = wrap(op(found.value, test.value))
         found, settled = test, len(nodes)
     if found is None:
         return conjunction
-    made = lifting.wrap(found.value)
+    made = wrap(found.value)
     made._weak = True
     return made

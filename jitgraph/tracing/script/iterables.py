@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from jitgraph import dtypes, lifting, ops, tree, weak_ints
+from jitgraph import dtypes, ops, tree
 from jitgraph.errors import ScriptError, ShapeError, trying
 from jitgraph.records import dataclass
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, elementwise, lifting, scalars, weak_ints, wrap
 from jitgraph.tracing.record.recorder import ConcretisationError
 
 _STEP_OF_ZERO: Final = "range() arg 3 must not be zero"
@@ -60,7 +60,7 @@ def steps_of(iterable: Any, threshold: int) -> Steps | None:
 
 def make_range(*args: Any) -> Any:
     """``range``; of tensors and symbolic sizes, its steps."""
-    if not 1 <= len(args) <= 3 or not any(isinstance(a, Tensor) or lifting.is_named_size(a) for a in args):
+    if not 1 <= len(args) <= 3 or not any(isinstance(a, Tensor) or scalars.is_named_size(a) for a in args):
         return range(*args)
     for bound in args:
         if isinstance(bound, Tensor) and (bound.ndim or not dtypes.is_integer(bound.dtype)):
@@ -72,7 +72,7 @@ def make_range(*args: Any) -> Any:
     elif step == 0:
         raise ValueError(_STEP_OF_ZERO)
     length = stop - start if isinstance(step, int) and step == 1 else -((start - stop) // step)
-    if lifting.is_named_size(length) and (start != 0 or step != 1) and not length >= 0:
+    if scalars.is_named_size(length) and (start != 0 or step != 1) and not length >= 0:
         length = 0
     return Steps(length, None, lambda i, _: _item(start, i, step, length))
 
@@ -82,7 +82,7 @@ def _item(start: Any, i: Any, step: Any, length: Any) -> Any:
     if not any(isinstance(part, Tensor) for part in (start, i, step)):
         return start + i * step
     values = [lifting.value_of(part, dtypes.int64) for part in (start, i, step)]
-    made = lifting.wrap(ops.add(values[0], ops.mul(values[1], values[2])))
+    made = wrap(ops.add(values[0], ops.mul(values[1], values[2])))
     made._weak = True
     if all(type(part) is int for part in (start, step, length)):
         ends = start, start + (length - 1) * step
@@ -94,7 +94,7 @@ def _weak(bound: Any) -> Any:
     """A bound as what stands for a Python int."""
     if not isinstance(bound, Tensor):
         return bound
-    made = lifting.wrap(lifting.cast(bound.value, dtypes.int64))
+    made = wrap(lifting.cast(bound.value, dtypes.int64))
     made._weak = True
     return made
 
@@ -127,7 +127,7 @@ def make_zip(*iterables: Any, strict: bool = False) -> Any:
 def _shorter(a: Any, b: Any) -> Any:
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
         return b if b < a else a
-    return lifting.elementwise(ops.minimum, a, b)
+    return elementwise(ops.minimum, a, b)
 
 
 def _require_same_length(first: Any, other: Any, number: int) -> None:

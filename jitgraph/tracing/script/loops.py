@@ -9,15 +9,15 @@ is, which the loop then rebinds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from jitgraph import dtypes, lifting, ops, tree, weak_ints
+from jitgraph import dtypes, ops, tree
 from jitgraph.errors import ScriptError, trying
-from jitgraph.functions.elementwise import logical_and, logical_not
 from jitgraph.ir import context
 from jitgraph.location import Location
-from jitgraph.records import dataclass
-from jitgraph.tensor import Tensor
+from jitgraph.records import NamedTuple, dataclass
+from jitgraph.tensor import Tensor, lifting, weak_ints, wrap
+from jitgraph.tensor.functions.elementwise import logical_and, logical_not
 from jitgraph.tracing.control import flow
 from jitgraph.tracing.control.journal import UNBOUND, Changed, JournalEntry
 from jitgraph.tracing.script.branches import drop, in_body, innermost, made_here, set_entry, truth
@@ -150,7 +150,7 @@ class _Carry:
         """The tensors with which the loop starts."""
         trace = context.current().trace
         return [
-            lifting.wrap(operand(zero(kind) if leaf is _ZERO else leaf, kind, trace))
+            wrap(operand(zero(kind) if leaf is _ZERO else leaf, kind, trace))
             for variable in self.variables.values()
             for leaf, kind in zip(variable.leaves, variable.kinds, strict=True)
             if kind is not None
@@ -251,7 +251,7 @@ class _Carry:
             if both is None or (not kind.weak and both != kind):
                 raise _mismatch(name, start, value)
             kinds.append(both)
-            made.append(lifting.wrap(operand(leaf, both, trace)))
+            made.append(wrap(operand(leaf, both, trace)))
             found.append(made[-1].value.ir)
         if tuple(kinds) != variable.kinds:
             raise _ReviseError(name, variable._replace(kinds=tuple(kinds)))
@@ -281,7 +281,7 @@ def record_while(site: Site, cells: Cells, first: Tensor, body: Callable[[], Non
                 carry.enter(state[1:])
                 body()
                 test = again()
-                going = truth(test) if isinstance(test, Tensor) else lifting.wrap(lifting.value_of(bool(test)))
+                going = truth(test) if isinstance(test, Tensor) else wrap(lifting.value_of(bool(test)))
                 return [going, *carry.leave()]
 
             found: list[Tensor] = in_body(context.current().trace, once)
@@ -314,13 +314,13 @@ def record_for(site: Site, cells: Cells, steps: Steps, body: Callable[[Any], Non
                     if isinstance(flag, Tensor):
                         going = _both(going, flag)
                     elif flag:
-                        going = lifting.wrap(lifting.value_of(False))
+                        going = wrap(lifting.value_of(False))
                     return [going, following, *carry.leave()]
 
                 found: list[Tensor] = in_body(context.current().trace, once)
                 return found
 
-            start = lifting.wrap(lifting.value_of(0))
+            start = wrap(lifting.value_of(0))
             going = handle(start.value, _COUNTER) < steps.length
             return _record_while(run, [going, start, *carry.initial()])[2:]
 
@@ -336,7 +336,7 @@ def record_for(site: Site, cells: Cells, steps: Steps, body: Callable[[Any], Non
 
                 return in_body(context.current().trace, once), None
 
-            start = lifting.wrap(lifting.value_of(0))
+            start = wrap(lifting.value_of(0))
             leaves, structure = tree.flatten([start, *carry.initial()])
             rows, shape = tree.flatten(steps.rows)
             state, _ = flow.record_scan(run, leaves, structure, rows, shape, steps.length)
@@ -353,7 +353,7 @@ def _number(counter: Tensor, length: Any) -> Tensor:
 
 
 def _following(number: Tensor) -> Tensor:
-    return lifting.wrap(ops.add(number.value, lifting.value_of(1)))
+    return wrap(ops.add(number.value, lifting.value_of(1)))
 
 
 def _both(going: Tensor, flag: Tensor) -> Tensor:

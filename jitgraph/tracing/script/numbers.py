@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitgraph import dtypes, lifting
-from jitgraph.tensor import Tensor
+from jitgraph import dtypes
+from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tracing.script.branches import truth
 
 
@@ -16,7 +16,7 @@ def _scalar(x: Tensor, name: str) -> Any:
 
 
 def _number(value: Any, dtype: Any) -> Tensor:
-    made = lifting.wrap(lifting.cast(value, dtype))
+    made = wrap(lifting.cast(value, dtype))
     made._weak = True
     return made
 

@@ -6,10 +6,11 @@ import ast
 import inspect
 import linecache
 from types import CodeType, FunctionType
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from jitgraph.errors import ScriptError
 from jitgraph.location import Location
+from jitgraph.records import NamedTuple
 
 FunctionNode: TypeAlias = "ast.FunctionDef | ast.Lambda"
 _DEFINITIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)

@@ -8,11 +8,11 @@ from functools import partial
 from types import FunctionType
 from typing import Any, Final
 
-from jitgraph import dtypes, lifting, ops
+from jitgraph import dtypes, ops
 from jitgraph.errors import ScriptError, trying
 from jitgraph.ir import context
 from jitgraph.runtime.loader import CHECK_KINDS
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tracing.control.journal import CONTAINERS, UNBOUND
 from jitgraph.tracing.script.branches import DeadEnd, choose, choose_value, innermost_journal, lazily, made_here, truth
 from jitgraph.tracing.script.callees import callee
@@ -277,7 +277,7 @@ def not_(value: Any) -> Any:
     """``not value``, which is a Python bool, or stands for one."""
     if not _staged(value):
         return not value
-    made = lifting.wrap(ops.logical_not(truth(value).value))
+    made = wrap(ops.logical_not(truth(value).value))
     made._weak = True
     return made
 

@@ -4,9 +4,11 @@ an operand which may not be evaluated. Reading one is checked when the graph run
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
-from jitgraph import lifting, ops
+from jitgraph import ops
+from jitgraph.records import NamedTuple
+from jitgraph.tensor import lifting
 
 
 class Unsure(NamedTuple):

@@ -10,14 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from types import CellType, FunctionType
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from jitgraph import dtypes, lifting, tree
+from jitgraph import dtypes, tree
 from jitgraph.errors import ScriptError
 from jitgraph.ir.types import TensorType
-from jitgraph.tensor import Tensor
+from jitgraph.records import NamedTuple
+from jitgraph.tensor import Tensor, lifting, scalars, wrap
 from jitgraph.tracing.control.journal import UNBOUND, JournalEntry
 from jitgraph.tracing.record.recorder import Recorder
 from jitgraph.tracing.script.exits import RESULT
@@ -112,7 +113,7 @@ def kind_of(leaf: Any) -> Kind | None:
         return Kind(dtypes.canonical(leaf.dtype), (), False)
     if isinstance(leaf, bool):
         return Kind(dtypes.bool_, (), True)
-    if lifting.is_named_size(leaf) or (isinstance(leaf, int) and _INT64.min <= leaf <= _INT64.max):
+    if scalars.is_named_size(leaf) or (isinstance(leaf, int) and _INT64.min <= leaf <= _INT64.max):
         return Kind(dtypes.int64, (), True)
     return Kind(dtypes.float64, (), True) if isinstance(leaf, float) else None
 
@@ -137,9 +138,9 @@ def joined(a: Kind, b: Kind) -> Kind | None:
 
 def operand(leaf: Any, kind: Kind, trace: Recorder) -> Any:
     """The value of a leaf in this recorder, cast to its kind's dtype."""
-    if lifting.is_named_size(leaf):
+    if scalars.is_named_size(leaf):
         value = trace.size_value(leaf)
-    elif lifting.is_scalar(leaf):
+    elif scalars.is_scalar(leaf):
         return trace.own(lifting.value_of(leaf, kind.dtype))
     else:
         value = trace.own(lifting.value_of(leaf))
@@ -148,14 +149,14 @@ def operand(leaf: Any, kind: Kind, trace: Recorder) -> Any:
 
 def zero(kind: Kind) -> Tensor:
     """A value for a variable that has none yet and is not read before it gets one."""
-    made = lifting.wrap(lifting.constant(0, kind.dtype, kind.shape))
+    made = wrap(lifting.constant(0, kind.dtype, kind.shape))
     made._weak = kind.weak
     return made
 
 
 def handle(value: Any, kind: Kind) -> Tensor:
     """A new handle on a traced value, weak where its kind is."""
-    made = lifting.wrap(value)
+    made = wrap(value)
     made._weak = kind.weak
     return made
 

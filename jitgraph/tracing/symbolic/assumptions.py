@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from jitgraph.location import Location
+from jitgraph.records import NamedTuple
 from jitgraph.tracing.source import Place, Source
 
 LEAF: Final = re.compile(r"\bn(\d+)\b")

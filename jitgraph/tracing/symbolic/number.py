@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from jitgraph import dtypes, lifting
+from jitgraph import dtypes
 from jitgraph.errors import DTypeError, NumberError, TraceError
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import Dim, DimLike
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting, scalars, wrap
 from jitgraph.tracing.symbolic.arithmetic import (
     BINARY,
     COMPARISONS,
@@ -107,10 +107,10 @@ class SymbolicNumber:
         if dtypes.is_bool(dtype):
             return None
         if self.numbers.portable:
-            lifting.require_representable(self.kind(), dtype)
+            scalars.require_representable(self.kind(), dtype)
             return lifting.cast(self._handle().value, dtype)
         try:
-            lifting.require_representable(self.plain, dtype)
+            scalars.require_representable(self.plain, dtype)
         except (NumberError, DTypeError):
             self.hold(f"{{}} in {dtype.name}")
             raise
@@ -130,7 +130,7 @@ class SymbolicNumber:
     def _handle(self) -> Tensor:
         """A weak float64 tensor that the graph itself computes."""
         if self.dim is not None:
-            made = lifting.wrap(self._size_in(self.dim, dtypes.float64))
+            made = wrap(self._size_in(self.dim, dtypes.float64))
             made._weak = True
         elif self._made is None:
             made = self.numbers.trace.argument_float(self.numbers.origins[int(self._text[1:])])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from jitgraph.errors import TraceError
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.location import Location
+from jitgraph.records import NamedTuple
 from jitgraph.tracing.source import Place
 from jitgraph.tracing.symbolic.assumptions import LEAF, HeldNumber, NumberAssumption, Origin, literal, shown
 from jitgraph.tracing.symbolic.number import SymbolicNumber

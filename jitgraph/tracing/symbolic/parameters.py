@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from jitgraph import lifting
 from jitgraph.errors import ShapeError
 from jitgraph.ir.dims import Dim, DimLike
+from jitgraph.tensor import scalars
 from jitgraph.tracing.symbolic.number import SymbolicNumber
 
 
@@ -16,7 +16,7 @@ def to_dim(x: Any) -> DimLike:
     """The size that ``x`` (an int, a number that varies or a Dim) means; ShapeError for anything else."""
     if isinstance(x, Dim):
         return x
-    if lifting.is_named_size(x):
+    if scalars.is_named_size(x):
         return x.dim  # type: ignore[no-any-return]
     if isinstance(x, bool) or not isinstance(x, int | np.integer):
         raise ShapeError(f"a size must be an integer, not {x!r}")

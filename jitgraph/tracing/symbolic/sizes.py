@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jitgraph.errors import JitgraphError, TraceError, note
 from jitgraph.ir import dims
 from jitgraph.ir.constraints import Constraints, SizeConstraint
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.location import Location
+from jitgraph.records import NamedTuple
 from jitgraph.tracing.symbolic.arithmetic import COMPARISONS
 
 

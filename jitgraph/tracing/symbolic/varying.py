@@ -84,13 +84,16 @@ class Varying:
         return LeafKey("static float", value=leaf) if key.kind == "float" and number not in self.floats else key
 
     def settle(self, plan: CallPlan, world: World, arguments: Arguments) -> bool:
-        """Take out what ``plan`` had to hold and put in what it counts up; whether to record once more."""
+        """Take out what ``plan`` had to hold and put in what it counts up; whether to record once more.
+
+        A plan that serves this call alone need not know what varies: its function has been run, and is not run again.
+        """
         for held in plan.held:
             self._hold(held, _identity(held.source, plan, world))
-        numbers = [] if plan.held else self._counted_leaves(plan, arguments)
+        numbers = [] if plan.held or plan.unguarded else self._counted_leaves(plan, arguments)
         for number in numbers:
             self.leaves[number] = plan.arguments[number]
-        look = not plan.held and not self._has_counted  # once: the places may be other ones in each recording
+        look = not (plan.held or plan.unguarded or self._has_counted)  # once: places may be others in each recording
         self._has_counted |= look
         counted = [] if not look else [(p, s) for p, s in _counted(plan, world) if self._is_open(p)]
         for place, source in counted:

@@ -17,6 +17,7 @@ from jitgraph.codegen.cpu.native import emit_module
 from jitgraph.codegen.kernels.schedule import Schedule
 from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.lower import contraction
+from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select
 from jitgraph.compiler import compile
 from jitgraph.dtypes import BY_SHORT_NAME
@@ -48,11 +49,11 @@ SHAPES = [
 ]
 
 
-def _select(graph: Graph, target: Target) -> Schedule:
+def _select(graph: Graph) -> Schedule:
     """The kernels of ``graph`` with short blocks of k."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(contraction, "BLOCK_STEPS", BLOCK)
-        return select(graph, target)
+        return select(graph, CPU)
 
 
 def _check(m: int, n: int, k: int, across: tuple[bool, bool], short: str, level: str) -> None:
@@ -68,7 +69,7 @@ def _check(m: int, n: int, k: int, across: tuple[bool, bool], short: str, level:
         return ops.maximum(product, ops.full(shape=(m, n), value=0, dtype=dtype))
 
     graph = build(program, [TensorType(dtype, shape) for shape in shapes])
-    schedule = _select(graph, target)
+    schedule = _select(graph)
     guard = 64
     memory = np.full(m * n + guard, 7, dtype)
     Native(schedule, target)([arrays[0].ctypes.data, arrays[1].ctypes.data, memory.ctypes.data], {})
@@ -127,7 +128,7 @@ def _touch_only_the_factors(level: str) -> None:
   return %0
 }}"""
             graph = parse(text)
-            native = Native(_select(graph, target), target)
+            native = Native(_select(graph), target)
             values = (*graph.inputs, *graph.outputs)
             for at_end in (True, False):
                 memory = [Guarded(np.ones(value.shape, np.float32).reshape(-1), at_end) for value in values]
@@ -138,7 +139,7 @@ def _touch_only_the_factors(level: str) -> None:
 @pytest.mark.parametrize("level", ["x86-64-v3", Target.host().name])
 def test_packing_touches_the_factors_alone(level: str) -> None:
     """In a process of its own, since a stray access ends it."""
-    code = f"from {__name__} import _touch_only_the_factors({level!r}); print('sound')"
+    code = f"from {__name__} import _touch_only_the_factors; _touch_only_the_factors({level!r}); print('sound')"
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", "-c", code],
         cwd=ROOT,
@@ -151,7 +152,7 @@ def test_packing_touches_the_factors_alone(level: str) -> None:
 
 def test_plain_factors_are_packed_by_functions_that_are_compiled_once() -> None:
     def lines_of(text: str) -> tuple[int, int]:
-        llvm_ir = emit_module(select(parse(text), Target.host()), Target.host()).text()
+        llvm_ir = emit_module(select(parse(text), CPU), Target.host()).text()
         return llvm_ir.count("call void @jg_pack_f32_"), llvm_ir.count("call void @jg_square_f32")
 
     product = """graph @f(%x: f32[64, 64], %y: f32[64, 64]) -> f32[64, 64] {
@@ -212,7 +213,7 @@ def test_panels_of_computed_operands_are_filled(n: int, way: str) -> None:
 
     graph = build(program, [TensorType(dtype, (n, n))])
     target = Target.host()
-    schedule = select(fuse(graph, target), target)
+    schedule = select(fuse(graph, target), CPU)
     memory = np.full(2 * n * n, 7, dtype)
     Native(schedule, target)([x.ctypes.data, memory.ctypes.data], {})
     (expected,) = interpret(graph, [x])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,13 +10,14 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.codegen.cpu import entry, inlining
+from jitgraph.codegen.cpu import inlining, steps
 from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.llvm import machine
 from jitgraph.compiler import compile
 from jitgraph.ir.parser import parse
 from jitgraph.ir.target import Target
 from jitgraph.runtime.executable import Executable
+from tests.processes import in_child
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +70,7 @@ def entry_of(compiled: Executable) -> str:
     return found[0]
 
 
-@pytest.mark.parametrize("turns", [-1, 0, 1, 2, entry.POLL_TURNS - 1, entry.POLL_TURNS, 5000])
+@pytest.mark.parametrize("turns", [-1, 0, 1, 2, steps.POLL_TURNS - 1, steps.POLL_TURNS, 5000])
 def test_turns(turns: int) -> None:
     compiled = made(newton("[]"))
     check(compiled, [np.array(3.0), np.array(2.0), np.array(turns)])
@@ -226,9 +225,7 @@ time.sleep(0.01)
 
 
 def test_a_loop_without_end_stops_where_the_user_asks() -> None:
-    code = FOREVER.format(text=newton("[]"))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
+    assert in_child(FOREVER.format(text=newton("[]")), timeout=60) == "interrupted\n"
 
 
 @pytest.mark.parametrize("nested", [False, True])
@@ -263,5 +260,5 @@ def test_a_loop_with_a_branch_asks_the_host_once_in_many_turns(nested: bool) -> 
     assert int(function(jg.asarray(27))) == (23 if nested else 111)
     text = str(function.lower(jg.asarray(27)).compile().llvm_ir)
     entry_text = text[text.index("@jg_entry(") :]
-    asked = re.findall(rf"= and i64 %\w+, {entry.POLL_TURNS - 1}$", entry_text, re.MULTILINE)
+    asked = re.findall(rf"= and i64 %\w+, {steps.POLL_TURNS - 1}$", entry_text, re.MULTILINE)
     assert len(asked) == entry_text.count("call i32 @jg_poll") == 1 + nested

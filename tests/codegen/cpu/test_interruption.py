@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
+
+from tests.processes import in_child
 
 CHILD = """
 import os, signal, threading, time
@@ -49,6 +48,4 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("what", PROGRAMS)
 def test_a_signal_stops(what: str) -> None:
-    code = CHILD.format(program=PROGRAMS[what])
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20)
-    assert (found.returncode, found.stdout) == (0, "interrupted\n"), found.stderr
+    assert in_child(CHILD.format(program=PROGRAMS[what]), timeout=20) == "interrupted\n"

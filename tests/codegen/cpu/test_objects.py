@@ -5,8 +5,6 @@ from __future__ import annotations
 import _thread
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 
@@ -22,6 +20,7 @@ from jitgraph.compiler import compile
 from jitgraph.ir.parser import parse
 from jitgraph.ir.target import Target
 from jitgraph.runtime.executable import Executable
+from tests.processes import in_child
 
 PRODUCT = """graph @f(%x: f32[40, 64], %y: f32[64, 50]) -> f32[40, 50] {
   %0: f32[40, 50] = dot(%x, %y) {batch=[[],[]], contract=[[1],[0]]}
@@ -93,8 +92,7 @@ for _ in range(20):
     del module, context, first, second
     gc.collect()
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
+    in_child(code)
 
 
 def test_llvm_runs_where_no_signal_is_handled() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from functools import cache
@@ -16,7 +14,7 @@ import pytest
 from jitgraph.runtime import loader
 from jitgraph.runtime.loader import offsets
 from jitgraph.runtime.loader.abi import function_address
-from tests import ROOT
+from tests.processes import in_child
 from tests.runtime.handwritten import ENTRY, buffer, entry, image, spec
 
 # out[c] += 1 + the sum of c mixed by a few rounds, for each chunk c; fails where fail[c] is not 0, nested on demand
@@ -283,14 +281,16 @@ from tests.codegen.cpu.test_pool import SPIN, entry, image, spec
 from jitgraph.runtime import loader
 run = entry(image(SPIN, runtime=True), [spec("parallel", "bool")], [], runtime=loader.Runtime({threads}))
 calls = []
+def later():
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
 # set in any case: a process that a shell starts in the background inherits a SIGINT that is ignored
 def third(*_):
     calls.append(1)
     if len(calls) == 3:
         raise KeyboardInterrupt
+    later()  # not all at once: two that wait on a busy machine are one
 signal.signal(signal.SIGINT, third if {handler} else signal.default_int_handler)
-for delay in (0.3, 0.6, 0.9) if {handler} else (0.3,):
-    threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)).start()
+later()
 start = time.monotonic()
 try:
     run({parallel})
@@ -302,17 +302,9 @@ time.sleep(0.01)
 """
 
 
-def in_child(code: str, timeout: float = 60) -> str:
-    command = [sys.executable, "-W", "error", "-c", code]
-    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout)
-    assert found.returncode == 0, found.stderr
-    assert not found.stderr
-    return found.stdout
-
-
 @pytest.mark.parametrize("threads, parallel, handler", [(1, 0, 0), (1, 1, 0), (2, 1, 1)])
 def test_interrupt(threads: int, parallel: int, handler: int) -> None:
-    text = in_child(INTERRUPT.format(threads=threads, parallel=bool(parallel), handler=handler))
+    text = in_child(INTERRUPT.format(threads=threads, parallel=bool(parallel), handler=handler), "-W", "error")
     assert text == "interrupted\n"
 
 
@@ -336,7 +328,7 @@ print("both")
 
 
 def test_fork() -> None:
-    assert in_child(FORK) == "both\n"
+    assert in_child(FORK, "-W", "error") == "both\n"
 
 
 def test_exit_during_calls_of_a_daemon_thread() -> None:
@@ -346,7 +338,7 @@ def test_exit_during_calls_of_a_daemon_thread() -> None:
         "forever = lambda: [run(np.zeros(64, np.int64), 100) for _ in iter(int, 1)]\n"
         "threading.Thread(target=forever, daemon=True).start()\ntime.sleep(0.2)\nprint('end')"
     )
-    assert in_child(code, timeout=30) == "end\n"
+    assert in_child(code, "-W", "error", timeout=30) == "end\n"
 
 
 def test_callback() -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -12,6 +9,7 @@ import jitgraph as jg
 from jitgraph.codegen.cpu.scratch import Scratch
 from jitgraph.errors import CompileError
 from jitgraph.runtime import loader
+from tests.processes import in_child
 
 
 def test_layout() -> None:
@@ -84,6 +82,4 @@ print("fine")
 @pytest.mark.parametrize("threads", ["1", "3"])
 def test_small_stacks(threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JITGRAPH_NUM_THREADS", threads)
-    found = subprocess.run([sys.executable, "-W", "error", "-c", SMALL_STACKS], capture_output=True, text=True)
-    assert found.returncode == 0, found.stderr
-    assert found.stdout == "fine\n"
+    assert in_child(SMALL_STACKS, "-W", "error") == "fine\n"

@@ -14,13 +14,13 @@ from jitgraph.codegen.kernels.memory import plan_memory
 from jitgraph.codegen.kernels.memory_verifier import verify_plan
 from jitgraph.codegen.kernels.schedule import Launch, MemoryPlan, Schedule, While
 from jitgraph.codegen.kernels.schedule_executor import execute_schedule
+from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select
 from jitgraph.errors import GraphError
 from jitgraph.ir import dims
 from jitgraph.ir.builder import build
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.interpreter import interpret
-from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import (
     OPS,
@@ -39,13 +39,8 @@ from jitgraph.ops import (
     transpose,
     while_,
 )
+from tests.graphs import TARGET, t
 from tests.op_loop import require_same
-
-TARGET = Target.named("x86-64-v3")
-
-
-def t(*shape: Any, dtype: dtypes.DType = dtypes.float32) -> TensorType:
-    return TensorType(dtype, shape)
 
 
 def planned(
@@ -53,7 +48,7 @@ def planned(
 ) -> Schedule:
     """The planned schedule without fusion, after running it against the interpreter, donated memory included."""
     graph = build(function, types)
-    schedule = plan_memory(select(graph, TARGET), donate)
+    schedule = plan_memory(select(graph, CPU), donate)
     verify_plan(schedule)
     rng = np.random.default_rng(0)
     arguments = []
@@ -84,7 +79,7 @@ def test_rows_are_in_place() -> None:
     from jitgraph.passes import pipeline
 
     decomposed = pipeline.run(graph, TARGET, pipeline.PIPELINE[:-1])
-    schedule = plan_memory(select(decomposed, TARGET))
+    schedule = plan_memory(select(decomposed, CPU))
     verify_plan(schedule)
     plan = plan_of(schedule)
     assert isinstance(plan.arena_bytes, int) and isinstance(plan.unplanned, int)
@@ -137,13 +132,13 @@ def test_nothing_is_given_before_a_check_that_can_fail() -> None:
         return result
 
     graph = build(program, [t(7), t(7), t(3, dtype=dtypes.int64)])
-    assert plan_of(plan_memory(select(graph, TARGET), [(0, 0)])).donations == {}
+    assert plan_of(plan_memory(select(graph, CPU), [(0, 0)])).donations == {}
     assert plan_of(planned(checked, t(7), t(7), donate=[(0, 0)])).donations == {}
 
 
 def test_gather_in_the_same_kernel_is_no_donation() -> None:
     graph = build(lambda p, i: gather(p, i, axis=0), [t(7), t(7, dtype=dtypes.int64)])
-    assert plan_of(plan_memory(select(graph, TARGET), [(0, 0)])).donations == {}
+    assert plan_of(plan_memory(select(graph, CPU), [(0, 0)])).donations == {}
 
 
 def loop(x: Any, y: Any) -> Any:

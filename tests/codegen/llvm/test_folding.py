@@ -11,12 +11,13 @@ from jitgraph.codegen.cpu.native import emit_module
 from jitgraph.codegen.kernels.kernel import Kernel, Let, Load, Loop, LoopKind, Param, Statement, Store, Var
 from jitgraph.codegen.kernels.math.functions import FUNCTIONS
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule
-from jitgraph.codegen.llvm.math_functions import LIBRARY_LINES, math_function
+from jitgraph.codegen.llvm.scalars import LIBRARY_LINES, _defined, math_function
 from jitgraph.codegen.lower.scalar_ops import constant_of
 from jitgraph.dtypes import SHORT_NAMES, DType, bool_, float32, float64
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.target import Target
-from tests.codegen.llvm.test_scalar_ops import FLOATS, INTEGERS, Case, edge_values, same
+from tests.bits import same_bits
+from tests.codegen.llvm.test_scalar_ops import FLOATS, INTEGERS, Case, edge_values
 from tests.codegen.native_kernels import Array, run_native, schedule_of
 
 OPS = ("add", "sub", "mul", "and_", "or_", "xor", "shl", "shr", "min", "max")
@@ -48,7 +49,7 @@ def check_constants(cases: list[tuple[Case, tuple[Any, ...]]], result: DType) ->
     run_native(constant_kernel(cases, result), {"out": out}, {})
     with np.errstate(all="ignore"):
         expected = [case.expected([np.array(v, d) for v, d in zip(vs, case.args, strict=True)]) for case, vs in cases]
-    wrong = np.flatnonzero(~same(out, np.array(expected, result)))
+    wrong = np.flatnonzero(~same_bits(out, np.array(expected, result)))
     assert wrong.size == 0, [(cases[i], out[i], expected[i]) for i in wrong[:3]]
 
 
@@ -100,8 +101,8 @@ def test_minimum_and_maximum_with_a_literal(dtype: DType, kind: LoopKind) -> Non
         for value, (left, right) in zip(values, found, strict=True):
             many = np.full(x.size, value, dtype)
             with np.errstate(all="ignore"):
-                assert same(left, case.expected([x, many])).all(), (op, value)
-                assert same(right, case.expected([many, x])).all(), (op, value)
+                assert same_bits(left, case.expected([x, many])).all(), (op, value)
+                assert same_bits(right, case.expected([many, x])).all(), (op, value)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -109,8 +110,10 @@ def test_minimum_and_maximum_with_a_literal(dtype: DType, kind: LoopKind) -> Non
 def test_math_functions_have_no_instruction_on_literals_alone(name: str, dtype: DType, lanes: int) -> None:
     module = LlvmModule("")
     math_function(module, name, (dtype,) * (2 if name in ("pow", "atan2", "hypot") else 1), lanes)
-    for text in (function.text() for function in module.functions):
-        assert text.count("\n") < LIBRARY_LINES or lanes > 1
+    assert [library for library, *_ in module.required] == ([] if module.functions else ["math"])
+    called = [_defined(*details, 1, inlined=False) for _, *details in module.required]
+    for text in (function.text() for function in (*module.functions, *called)):
+        assert (text.count("\n") < LIBRARY_LINES) is not bool(called) or lanes > 1
         for line in text.splitlines()[2:-1]:
             _, equals, instruction = line.partition(" = ")
             assert not equals or "%" in instruction, line

@@ -15,6 +15,7 @@ from jitgraph.dtypes import DTYPES, SHORT_NAMES, DType, bool_
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.target import Target
 from jitgraph.runtime import loader
+from tests.bits import same_bits
 from tests.codegen.native_kernels import Array, Native, schedule_of
 
 FLOATS = [dtype for dtype in DTYPES if dtypes.is_float(dtype)]
@@ -105,14 +106,6 @@ def kernel_of(cases: list[Case], kind: LoopKind) -> Kernel:
     return Kernel(f"scalar_ops_{kind}", tuple(params), (Loop("_i0", _N, kind, loop_body),), ("n",))
 
 
-def same(left: Array, right: Array) -> Array:
-    """Where two arrays have the same bits, or both are NaN."""
-    raw = left.view(f"u{left.dtype.itemsize}") == right.view(f"u{right.dtype.itemsize}")
-    if dtypes.is_float(left.dtype):
-        raw |= (left != left) & (right != right)
-    return raw
-
-
 def check(cases: list[Case], target: str) -> None:
     """Native results against the expected ones, as vectors with a tail and as scalars."""
     for inputs in sorted({case.args for case in cases}, key=str):
@@ -131,7 +124,7 @@ def check(cases: list[Case], target: str) -> None:
             assert expected.dtype == case.result, case
             for kind in ("vector", "serial"):
                 found = memory[f"out{place}_{kind}"]
-                wrong = np.flatnonzero(~same(found, expected))
+                wrong = np.flatnonzero(~same_bits(found, expected))
                 assert wrong.size == 0, (
                     f"{case.op} {case.param} {case.args} -> {case.result} {kind}: "
                     f"{[[a[i] for a in arrays] for i in wrong[:3]]} give {found[wrong[:3]]}, not {expected[wrong[:3]]}"

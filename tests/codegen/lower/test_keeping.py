@@ -11,16 +11,17 @@ import pytest
 from jitgraph.codegen.kernels.kernel import Let, Local
 from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.kernels.traversal import statements_of
-from jitgraph.codegen.lower import keeping, rows
-from jitgraph.compiler import compile
+from jitgraph.codegen.lower import rows
+from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.dtypes import DTYPES, DType, bfloat16, float32, float64, is_float
 from jitgraph.ir.builder import build
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph, Value
-from jitgraph.ir.types import TensorType
 from jitgraph.ops import add, erf, exp, mul, reduce_prod, reduce_sum, softmax
-from jitgraph.ops.reduction import restore
+from jitgraph.ops.broadcasting import restore
 from jitgraph.runtime.executable import Executable
+from tests.bits import bits_of
+from tests.graphs import compiled, t
 
 
 @pytest.fixture(autouse=True)
@@ -28,14 +29,8 @@ def verified(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JITGRAPH_VERIFY", "1")
 
 
-def graph_of(function: Callable[[Any], Any], dtype: DType, shape: tuple[Any, ...]) -> Graph:
-    return build(function, [TensorType(dtype, shape)])
-
-
-def compiled(graph: Graph) -> Executable:
-    made = compile(graph, donate=[(0, 0)] if graph.inputs[0].type == graph.outputs[0].type else [])
-    assert isinstance(made, Executable)
-    return made
+def in_place(graph: Graph) -> Executable:
+    return compiled(graph, donate=[(0, 0)] if graph.inputs[0].type == graph.outputs[0].type else [])
 
 
 def calls(made: Executable) -> int:
@@ -53,21 +48,31 @@ def values(dtype: DType, shape: tuple[int, ...]) -> Any:
     return np.random.default_rng(5).standard_normal(shape).astype(dtype)
 
 
-def bits(array: Any) -> Any:
-    return np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
-
-
 def along(row: Any, x: Any) -> Any:
     """What a reduction along the last axis gave, for every element of its row."""
     return restore(row, x.type, (1,))
+
+
+def both_of_a_chain(x: Any) -> Any:
+    """Of the row's exponentials, both loops want the second, and the first of them alone the first."""
+    once = exp(x)
+    twice = exp(once)
+    return add(reduce_sum(mul(once, twice), axes=(1,)), reduce_prod(twice, axes=(1,)))
 
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "softmax": lambda x: softmax(x, axis=1),
     "softmax of the other axis": lambda x: softmax(x, axis=0),
     "a sum and a product of one value": lambda x: add(reduce_sum(exp(x), axes=(1,)), reduce_prod(exp(x), axes=(1,))),
+    "a sum and a product of one value, one of what it is made of": lambda x: both_of_a_chain(x),
     "a sum beside what it sums": lambda x: (exp(x), reduce_sum(exp(x), axes=(1,))),
 }
+
+
+def test_the_first_loop_alone_wants_what_a_kept_value_is_made_of() -> None:
+    """Wherever nodes lie in memory: the same program has the same code in every process."""
+    graphs = [build(both_of_a_chain, [t(5, 40)]) for _ in range(20)]
+    assert {locals_of(compiled(graph)) for graph in graphs} == {1}
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 1), (1, 40), (5, 10), (7, 33), (40, 64), (0, 4)], ids=str)
@@ -75,25 +80,25 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 def test_a_kept_row_has_the_bits_of_one_computed_again(
     name: str, shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    graph, x = graph_of(FUNCTIONS[name], float32, shape), values(float32, shape)
-    kept = compiled(graph)
+    graph, x = build(FUNCTIONS[name], [t(*shape)]), values(float32, shape)
+    kept = in_place(graph)
     with monkeypatch.context() as patch:
         patch.setattr(rows, "worth_keeping", lambda *_: [])
-        plain = compiled(graph)
+        plain = in_place(graph)
     assert locals_of(plain) == 0
     executed = execute_schedule(kept.stages.schedule, [x.copy()])
     for ours, theirs, slow in zip(kept.run([x]), plain.run([x]), executed, strict=True):
-        np.testing.assert_array_equal(bits(ours), bits(theirs))
-        np.testing.assert_array_equal(bits(ours), bits(slow))
+        assert bits_of(ours) == bits_of(theirs)
+        assert bits_of(ours) == bits_of(slow)
 
 
 @pytest.mark.parametrize("dtype", [dtype for dtype in DTYPES if is_float(dtype)], ids=str)
 @pytest.mark.parametrize("axis", [0, 1])
 def test_every_float_is_kept_as_it_is(dtype: DType, axis: int) -> None:
-    graph, x = graph_of(lambda x: softmax(x, axis=axis), dtype, (20, 37)), values(dtype, (20, 37))
-    made = compiled(graph)
+    graph, x = build(lambda x: softmax(x, axis=axis), [t(20, 37, dtype=dtype)]), values(dtype, (20, 37))
+    made = in_place(graph)
     (found,), (executed,) = made.run([x]), execute_schedule(made.stages.schedule, [x.copy()])
-    np.testing.assert_array_equal(bits(found), bits(executed))
+    assert bits_of(found) == bits_of(executed)
     wide = np.exp(x.astype(np.float64) - x.astype(np.float64).max(axis, keepdims=True))
     loose = {2: 0.02, 4: 1e-6, 8: 1e-14}[dtype.itemsize]
     np.testing.assert_allclose(found.astype(np.float64), wide / wide.sum(axis, keepdims=True), rtol=loose)
@@ -101,23 +106,25 @@ def test_every_float_is_kept_as_it_is(dtype: DType, axis: int) -> None:
 
 def test_softmax_computes_each_exponential_once() -> None:
     for axis in (0, 1):
-        made = compiled(graph_of(lambda x, axis=axis: softmax(x, axis=axis), float32, (64, 128)))
+        made = in_place(build(lambda x, axis=axis: softmax(x, axis=axis), [t(64, 128)]))
         assert (calls(made), locals_of(made)) == (1, 1)
 
 
 def test_what_is_cheap_is_computed_again() -> None:
-    made = compiled(graph_of(lambda x: add(mul(x, x), along(reduce_sum(mul(x, x), axes=(1,)), x)), float32, (8, 64)))
+    made = in_place(build(lambda x: add(mul(x, x), along(reduce_sum(mul(x, x), axes=(1,)), x)), [t(8, 64)]))
     assert locals_of(made) == 0
 
 
 def test_rows_beyond_the_cache_and_of_named_length_are_computed_again() -> None:
     n = Dim.name("n")
-    most = keeping.MOST_BYTES // 4
+    keeping = CPU.decisions.keeping
+    assert keeping is not None
+    most = keeping.most_bytes // 4
     for shape, count in (((16, most), 1), ((16, most + 1), 2), ((16, n), 2), ((n, 64), 1)):
-        assert calls(compiled(graph_of(lambda x: softmax(x, axis=1), float32, shape))) == count, shape
-    columns = keeping.MOST_BYTES // keeping.VECTOR_BYTES
-    assert calls(compiled(graph_of(lambda x: softmax(x, axis=0), float32, (columns, 32)))) == 1
-    assert calls(compiled(graph_of(lambda x: softmax(x, axis=0), float32, (columns + 1, 32)))) == 2
+        assert calls(in_place(build(lambda x: softmax(x, axis=1), [t(*shape)]))) == count, shape
+    columns = keeping.most_bytes // keeping.lane_bytes
+    assert calls(in_place(build(lambda x: softmax(x, axis=0), [t(columns, 32)]))) == 1
+    assert calls(in_place(build(lambda x: softmax(x, axis=0), [t(columns + 1, 32)]))) == 2
 
 
 def test_the_last_of_a_chain_is_what_is_kept() -> None:
@@ -127,7 +134,7 @@ def test_the_last_of_a_chain_is_what_is_kept() -> None:
         y = exp(erf(x))
         return add(y, along(reduce_sum(y, axes=(1,)), x))
 
-    made = compiled(graph_of(function, float64, (6, 30)))
+    made = in_place(build(function, [t(6, 30, dtype=float64)]))
     assert (calls(made), locals_of(made)) == (2, 1)
 
 
@@ -138,7 +145,7 @@ def test_a_sum_inside_of_a_sum_does_not_load_what_is_stored_later() -> None:
         y = exp(x)
         return reduce_sum(mul(y, along(reduce_sum(y, axes=(1,)), x)), axes=(1,)), y
 
-    graph, x = graph_of(function, bfloat16, (6, 45)), values(bfloat16, (6, 45))
-    made = compiled(graph)
+    graph, x = build(function, [t(6, 45, dtype=bfloat16)]), values(bfloat16, (6, 45))
+    made = in_place(graph)
     for found, slow in zip(made.run([x]), execute_schedule(made.stages.schedule, [x.copy()]), strict=True):
-        np.testing.assert_array_equal(bits(found), bits(slow))
+        assert bits_of(found) == bits_of(slow)

@@ -13,11 +13,11 @@ from jitgraph.codegen.kernels.kernel import Let
 from jitgraph.codegen.kernels.schedule import Launch, Schedule
 from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.kernels.traversal import statements_of
+from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select
 from jitgraph.ir.builder import build
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.interpreter import interpret
-from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import (
     OPS,
@@ -38,9 +38,9 @@ from jitgraph.ops import (
 )
 from jitgraph.ops import select as where
 from tests.coverage_table import note
+from tests.graphs import t
 from tests.op_loop import NOT_COMPILED, Case, cases, label, require_same, samples_by_names, samples_of
 
-TARGET = Target.named("x86-64-v3")
 SUMS = frozenset({"reduce_sum", "reduce_prod", "cumsum", "cumprod", "scatter_add", "scan", "avg_pool2d"})
 
 EXTREMES = frozenset({"reduce_max", "reduce_min", "cummax", "cummin"})  # NumPy leaves open which of -0.0 and 0.0 wins
@@ -64,7 +64,7 @@ def tolerance(case: Case, schedule: Schedule) -> float:
 @pytest.mark.parametrize("case", cases(), ids=label)
 def test_executor_equals_interpreter(case: tuple[str, dtypes.DType]) -> None:
     sampled = samples_of(*case)
-    schedule = select(sampled.graph, TARGET)
+    schedule = select(sampled.graph, CPU)
     expected = interpret(sampled.graph, sampled.arguments)
     found = execute_schedule(schedule, [np.asarray(x) for x in sampled.arguments])
     require_same(expected, found, ulps=tolerance(sampled, schedule), signs=case[0] not in EXTREMES)
@@ -74,27 +74,23 @@ def test_executor_equals_interpreter(case: tuple[str, dtypes.DType]) -> None:
 @pytest.mark.parametrize("name", [name for name, op in OPS.items() if name not in NOT_COMPILED and op.samples])
 def test_named_sizes(name: str) -> None:
     case = samples_by_names(name, dtypes.float32)
-    found = execute_schedule(select(case.graph, TARGET), [np.asarray(x) for x in case.arguments])
+    found = execute_schedule(select(case.graph, CPU), [np.asarray(x) for x in case.arguments])
     exact = OPS[name].kind == "contraction"
     require_same(interpret(case.graph, case.arguments), found, ulps=0 if exact else 64, signs=exact)
 
 
-def f32(*shape: Any) -> TensorType:
-    return TensorType(dtypes.float32, shape)
-
-
 LONG: dict[str, tuple[Callable[..., Any], list[TensorType]]] = {
-    "sum of all": (lambda x: reduce_sum(x, axes=(0, 1)), [f32(1000, 300)]),
-    "sum of a transposed": (lambda x: reduce_sum(transpose(x, permutation=(1, 0)), axes=(0, 1)), [f32(1003, 33)]),
-    "narrow columns": (lambda x: (reduce_sum(x, axes=(0,)), reduce_max(mul(x, x), axes=(0,))), [f32(1003, 33)]),
-    "wide columns": (lambda x: reduce_sum(exp(x), axes=(1,)), [f32(2, 1003, 130)]),
-    "argmax of all": (lambda x: argmax(x, axis=0), [f32(40000)]),
-    "argmax of columns": (lambda x: argmax(x, axis=0), [f32(1003, 70)]),
+    "sum of all": (lambda x: reduce_sum(x, axes=(0, 1)), [t(1000, 300)]),
+    "sum of a transposed": (lambda x: reduce_sum(transpose(x, permutation=(1, 0)), axes=(0, 1)), [t(1003, 33)]),
+    "narrow columns": (lambda x: (reduce_sum(x, axes=(0,)), reduce_max(mul(x, x), axes=(0,))), [t(1003, 33)]),
+    "wide columns": (lambda x: reduce_sum(exp(x), axes=(1,)), [t(2, 1003, 130)]),
+    "argmax of all": (lambda x: argmax(x, axis=0), [t(40000)]),
+    "argmax of columns": (lambda x: argmax(x, axis=0), [t(1003, 70)]),
     "transpose in tiles": (
         lambda x, y: add(transpose(x, permutation=(2, 0, 1)), y),
-        [f32(96, 2, 128), f32(128, 96, 2)],
+        [t(96, 2, 128), t(128, 96, 2)],
     ),
-    "sort": (lambda x: sort(x, axis=0, descending=True, stable=True), [f32(1000, 3)]),
+    "sort": (lambda x: sort(x, axis=0, descending=True, stable=True), [t(1000, 3)]),
 }
 
 
@@ -104,7 +100,7 @@ def test_large_shapes(name: str) -> None:
     rng = np.random.default_rng(0)
     arguments = [rng.standard_normal(type.shape).astype(np.float32) for type in types]
     graph = build(function, types)
-    found = execute_schedule(select(graph, TARGET), arguments)
+    found = execute_schedule(select(graph, CPU), arguments)
     require_same(
         interpret(graph, arguments), found, ulps=32, scale=1000.0 if "sum" in name or "columns" in name else 1.0
     )
@@ -113,7 +109,7 @@ def test_large_shapes(name: str) -> None:
 def test_index_out_of_range_is_found_even_where_nothing_is_read() -> None:
     indices = TensorType(dtypes.int64, (3,))
     for shape in [(5, 4), (5, 0), (Dim.name("n"), Dim.name("m"))]:
-        schedule = select(build(lambda x, i: gather(x, i, axis=0), [f32(*shape), indices]), TARGET)
+        schedule = select(build(lambda x, i: gather(x, i, axis=0), [t(*shape), indices]), CPU)
         x = np.zeros([extent if isinstance(extent, int) else k * 5 for k, extent in enumerate(shape, 1)], np.float32)
         with pytest.raises(IndexError, match=f"index {len(x)} is out of range for an axis of {len(x)} elements"):
             execute_schedule(schedule, [x, np.array([0, -1, len(x)])])
@@ -124,18 +120,18 @@ def test_check_names_its_kind() -> None:
         check(lt(x, full_like(1.0, x)), kind="ZeroDivisionError", message="x is large")
         return neg(x)
 
-    schedule = select(build(program, [f32()]), TARGET)
+    schedule = select(build(program, [t()]), CPU)
     assert execute_schedule(schedule, [np.float32(0)]) == [0]
     with pytest.raises(ZeroDivisionError, match="x is large"):
         execute_schedule(schedule, [np.float32(2)])
 
 
 def test_carries_are_computed_in_place() -> None:
-    types = [TensorType(dtypes.int64, ()), f32(6)]
+    types = [TensorType(dtypes.int64, ()), t(6)]
     condition = build(lambda i, x: lt(i, full_like(10, i)), types)
     body = build(lambda i, x: (add(i, full_like(1, i)), exp(neg(x))), types)
     graph = build(lambda i, x: while_(i, x, regions=(condition, body), num_carries=2), types)
-    schedule = select(graph, TARGET)
+    schedule = select(graph, CPU)
     turn = schedule.steps[-1]
     names = {step.kernel.name for step in turn.body if isinstance(step, Launch)}  # type: ignore[union-attr]
     assert not any(name.startswith("copy") for name in names)
@@ -144,9 +140,9 @@ def test_carries_are_computed_in_place() -> None:
 
 
 def test_carries_that_change_places() -> None:
-    types = [TensorType(dtypes.int64, ()), f32(3), f32(3)]
+    types = [TensorType(dtypes.int64, ()), t(3), t(3)]
     condition = build(lambda i, x, y: lt(i, full_like(5, i)), types)
     body = build(lambda i, x, y: (add(i, full_like(1, i)), y, where(lt(x, y), x, neg(x))), types)
     graph = build(lambda i, x, y: while_(i, x, y, regions=(condition, body), num_carries=3), types)
     arguments = [np.array(0), np.array([1, 2, 3], np.float32), np.array([3, 2, 1], np.float32)]
-    require_same(interpret(graph, arguments), execute_schedule(select(graph, TARGET), arguments), ulps=0)
+    require_same(interpret(graph, arguments), execute_schedule(select(graph, CPU), arguments), ulps=0)

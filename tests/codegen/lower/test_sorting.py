@@ -11,16 +11,16 @@ import pytest
 import jitgraph as jg
 from jitgraph import dtypes
 from jitgraph.codegen.kernels.schedule_executor import execute_schedule
+from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.select import select
-from jitgraph.codegen.lower.sorting import LONGEST_MERGED
 from jitgraph.compiler import compile as compile_graph
 from jitgraph.ir.builder import build
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.interpreter import interpret
-from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import sort
 
+LONGEST_MERGED = CPU.decisions.sorting.longest_merged
 NAMES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
 DTYPES = [np.dtype(name) for name in ("bool", *NAMES)]
 DTYPES.append(np.dtype(ml_dtypes.bfloat16))
@@ -55,7 +55,7 @@ def test_executor_and_native_code_equal_the_interpreter(dtype: np.dtype[Any], de
     extent: Any = Dim.name("n") if named else lengths[0]
     type = TensorType(dtype, (extent,))
     graph = build(lambda x: sort(x, axis=0, descending=descending, stable=True), [type])
-    schedule = select(graph, Target.named("x86-64-v3"))
+    schedule = select(graph, CPU)
     native = compile_graph(graph)
     for length in lengths:
         x = numbers(dtype, (length,))

@@ -30,7 +30,7 @@ from jitgraph.tracing.capture.kinds import (
     slots_of,
 )
 from jitgraph.tracing.containers import is_container, same_extent
-from jitgraph.tracing.source import MISSING, attributes_of, class_entry
+from jitgraph.tracing.storage import MISSING, attributes_of, class_entry
 
 
 class Mode(enum.Enum):

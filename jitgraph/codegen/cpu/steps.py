@@ -1,0 +1,181 @@
+"""The steps of a schedule as code of the entry function: launches, branches, loops, stacks and prints."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from jitgraph.codegen.cpu import pool, stacks
+from jitgraph.codegen.cpu.inlining import Emitted, Inlining
+from jitgraph.codegen.kernels.schedule import Branch, Launch, Pop, PrintStep, Push, Step, While
+from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmValue, check
+from jitgraph.records import dataclass
+from jitgraph.runtime import loader
+from jitgraph.runtime.loader import offsets
+
+POLL_TURNS: Final = 1024
+"""Turns of a loop that is inlined as a whole between two questions to the host whether to stop: less than a ms."""
+
+
+@dataclass
+class StepWriter:
+    """Writes steps to the end of ``function``.
+
+    ``places`` are the addresses of buffers, ``stack_bytes`` the sizes of those that are pushed or popped, ``kernels``
+    the functions of launches, by identity. What ``donated`` names lies in the caller's memory: from the first step on
+    that may write to it, ``host`` is one that cannot interrupt the call.
+    """
+
+    function: LlvmFunction
+    host: LlvmValue
+    call: LlvmValue
+    scratch: LlvmValue
+    sizes: Mapping[str, str]
+    places: Mapping[str, str]
+    stacks: Mapping[str, LlvmValue]
+    stack_bytes: Mapping[str, str]
+    kernels: Mapping[int, Emitted]
+    inlining: Inlining
+    donated: frozenset[str]
+
+    def write(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            match step:
+                case Launch():
+                    self._launch(step)
+                case Branch():
+                    self._branch(step)
+                case While():
+                    self._while(step)
+                case Push(stack, buffer):
+                    check(
+                        self.function,
+                        self.function.call_of(
+                            "i32", stacks.PUSH.name, self.host, self.call, self.stacks[stack], *self._memory_of(buffer)
+                        ),
+                    )
+                case Pop(stack, buffer):
+                    check(
+                        self.function,
+                        self.function.call_of("i32", stacks.POP.name, self.stacks[stack], *self._memory_of(buffer)),
+                    )
+                case PrintStep():
+                    self._print(step)
+
+    def _print(self, step: PrintStep) -> None:
+        """Ask the host, where it prints, to print: the number of the print and its operands lie in the call."""
+        function = self.function
+        slot = function.emit("ptr", f"getelementptr i8, {self.host}, i64 {offsets.HOST_PRINT}")
+        ask, go_on = function.label("print"), function.label("go_on")
+        printer = function.emit("ptr", f"load ptr, {slot}, align 8")
+        function.branch(function.emit("i1", f"icmp ne {printer}, null").name, ask, go_on)
+        function.start_block(ask)
+        operands = function.alloca("ptr", max(1, len(step.buffers)), align=8)
+        for place, name in enumerate(step.buffers):
+            at = function.emit("ptr", f"getelementptr ptr, {operands}, i64 {place}")
+            function.do(f"store ptr {self.places[name]}, {at}, align 8")
+        for value, offset in ((f"i64 {step.site}", offsets.CALL_PRINT_SITE), (operands, offsets.CALL_PRINT_OPERANDS)):
+            at = function.emit("ptr", f"getelementptr i8, {self.call}, i64 {offset}")
+            function.do(f"store {value}, {at}, align 8")
+        check(function, f"call i32 {printer.name}({self.host}, {self.call})")
+        function.jump(go_on)
+        function.start_block(go_on)
+
+    def _launch(self, launch: Launch) -> None:
+        self._keep_quiet((launch,))
+        kernel = self.kernels[id(launch)]
+        arguments = [str(self.host), str(self.call), str(self.scratch)]
+        arguments += [f"ptr {self.places[name]}" for name in launch.buffers]
+        arguments += [f"i64 {self.sizes[size]}" for size in launch.kernel.sizes]
+        call = self.function.call_of("i32", kernel.name, *arguments)
+        if kernel.can_fail:
+            check(self.function, call)
+        else:
+            self.function.do(call)
+
+    def _predicate(self, name: str) -> str:
+        byte = self.function.emit("i8", f"load i8, ptr {self.places[name]}, align 1")
+        return self.function.emit("i1", f"icmp ne {byte}, 0").name
+
+    def _branch(self, branch: Branch) -> None:
+        function = self.function
+        self._keep_quiet((*branch.then, *branch.otherwise))
+        then, otherwise, after = (function.label(hint) for hint in ("then", "otherwise", "after"))
+        function.branch(self._predicate(branch.predicate), then, otherwise)
+        for label, steps in ((then, branch.then), (otherwise, branch.otherwise)):
+            function.start_block(label)
+            self.write(steps)
+            function.jump(after)
+        function.start_block(after)
+
+    def _while(self, loop: While) -> None:
+        function = self.function
+        self._keep_quiet((*loop.condition, *loop.body))
+        test, body, after = (function.label(hint) for hint in ("test", "body", "after"))
+        function.jump(test)
+        function.start_block(test)
+        self.write(loop.condition)
+        function.branch(self._predicate(loop.predicate), body, after)
+        function.start_block(body)
+        self.write(loop.body)
+        self._poll(seldom=self.inlining.covers(loop, self.kernels))
+        function.jump(test)
+        function.start_block(after)
+
+    def _poll(self, seldom: bool) -> None:
+        """Ask the host whether to stop; with ``seldom``, where a turn is short, once in many turns."""
+        function = self.function
+        go_on = function.label("go_on")
+        if seldom:
+            turns = function.alloca("i64", align=8)
+            function.prologue.append(f"  store i64 0, {turns}")
+            turn = function.emit("i64", f"load i64, {turns}")
+            following = function.emit("i64", f"add i64 {turn.name}, 1")
+            function.do(f"store {following}, {turns}")
+            low = function.emit("i64", f"and {following}, {POLL_TURNS - 1}")
+            due = function.emit("i1", f"icmp eq {low}, 0")
+            ask = function.label("ask")
+            function.branch(due.name, ask, go_on, likely=False)
+            function.start_block(ask)
+        pool.declare(self.function.module)
+        check(function, f"call i32 @jg_poll({self.host}, {self.call})")
+        function.jump(go_on)
+        function.start_block(go_on)
+
+    def _keep_quiet(self, steps: Sequence[Step]) -> None:
+        """From the first step that may write to donated memory, go on with a host that cannot interrupt the call."""
+        if not self.donated or not _writes(steps, self.donated):
+            return
+        self.donated = frozenset()
+        function = self.function
+        size = ctypes.sizeof(loader.Host)
+        quiet = function.alloca("i8", size, align=8)
+        function.do(f"call void @llvm.memcpy.p0.p0.i64({quiet}, {self.host}, i64 {size}, i1 false)")
+        poll = function.emit("ptr", f"getelementptr i8, {quiet}, i64 {offsets.HOST_POLL}")
+        function.do(f"store ptr null, {poll}")
+        self.host = quiet
+
+    def _memory_of(self, name: str) -> tuple[str, str]:
+        """The operands that say where a stacked buffer lies and how long it is."""
+        return f"ptr {self.places[name]}", f"i64 {self.stack_bytes[name]}"
+
+
+def _writes(steps: Sequence[Step], buffers: frozenset[str]) -> bool:
+    """Whether ``steps`` may write to one of ``buffers``."""
+    for step in steps:
+        match step:
+            case Launch(kernel, names):
+                params = zip(names, kernel.params, strict=True)
+                found = any(name in buffers and param.access != "read" for name, param in params)
+            case Pop(_, buffer):
+                found = buffer in buffers
+            case Branch(_, then, otherwise):
+                found = _writes((*then, *otherwise), buffers)
+            case While(condition, _, body):
+                found = _writes((*condition, *body), buffers)
+            case Push() | PrintStep():
+                found = False
+        if found:
+            return True
+    return False

@@ -1,0 +1,80 @@
+"""The processor's loop nests: threads over outer axes, lanes over the innermost, and sizes that fit its caches.
+
+They are the same for every level of x86-64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from jitgraph.codegen.kernels.kernel import LoopKind
+from jitgraph.codegen.lower.contraction import lower_conv, lower_dot
+from jitgraph.codegen.lower.cumulative import lower_cumulative
+from jitgraph.codegen.lower.indexing import lower_check
+from jitgraph.codegen.lower.pointwise import lower_pointwise
+from jitgraph.codegen.lower.rows import lower_rows
+from jitgraph.codegen.lower.scattering import lower_scatter
+from jitgraph.codegen.lower.schedules.decisions import (
+    ColumnBlocks,
+    Decisions,
+    Keeping,
+    PartSizes,
+    SortSizes,
+    TransposedTiles,
+)
+from jitgraph.codegen.lower.schedules.nests import Nests
+from jitgraph.codegen.lower.sorting import lower_sort
+from jitgraph.ir.dims import DimLike
+
+
+def innermost_in_lanes(extents: Sequence[DimLike]) -> list[LoopKind]:
+    """Outer axes are parallel, the innermost a vector."""
+    outer: list[LoopKind] = ["parallel"] * (len(extents) - 1)
+    return [*outer, "vector"] if extents else []
+
+
+CPU: Final = Nests(
+    roots={
+        "dot": lower_dot,
+        "conv": lower_conv,
+        "scatter": lower_scatter,
+        "cumulative": lower_cumulative,
+        "sort": lower_sort,
+        "check": lower_check,
+    },
+    rows=lower_rows,
+    pointwise=lower_pointwise,
+    decisions=Decisions(
+        independent=innermost_in_lanes,
+        slot_bytes=128,  # some registers
+        # With the row that is read and the one written, kept rows fit the second-level cache.
+        keeping=Keeping(
+            most_bytes=256 << 10,
+            lane_bytes=64,  # a register
+            least_work=10.0,  # from which on a store and a load are cheaper
+            work={"const": 0.0, "call": 20.0, "div": 8.0, "rem": 16.0, "sqrt": 8.0},
+        ),
+        parts=PartSizes(
+            few_rows=8,
+            least_run=256,
+            many_runs=64,  # enough for threads to share
+            least_elements=1 << 14,
+            most_parts=1 << 12,
+            named_columns=64,
+        ),
+        columns=ColumnBlocks(
+            least_columns=64,  # from which on the order of memory is worth the accumulators' loads and stores
+            rows_together=8,
+            chunks=8,  # what a part stores is then less than a hundredth of what it reads
+            least_elements=1 << 14,
+            most_bytes=192 << 10,  # they stay in the caches
+            least_parts=4,
+            most_parts=1 << 17,
+        ),
+        # The lines of a block stay in the cache until all of it is used.
+        tiles=TransposedTiles(least_extent=64, blocks=range(64, 7, -1)),
+        # The counts of digits take a while to clear.
+        sorting=SortSizes(longest_merged=40, digit_bits=8),
+    ),
+)

@@ -1,0 +1,104 @@
+"""What a target decides of its loop nests, as plain data: what is kept, cut, tiled and spread over lanes, and how far.
+
+No bit of a result depends on any of it: where an order is part of a reduction's meaning, the nests keep to it whatever
+stands here. ``schedules/cpu.py`` has the processor's answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, TypeAlias
+
+from jitgraph.codegen.kernels.kernel import LoopKind
+from jitgraph.ir.dims import DimLike
+from jitgraph.records import dataclass
+
+Independent: TypeAlias = Callable[[Sequence[DimLike]], list[LoopKind]]
+"""The kinds of a nest of independent iterations over axes of these extents, outermost first; at most one is a vector,
+and no parallel loop stands inside of it."""
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """Which values of a row a kernel keeps for its later loops instead of computing them again (``lower/keeping.py``).
+
+    Rows take at most ``most_bytes`` together; an element counts as ``lane_bytes`` where neighbouring rows are lanes. A
+    value is kept from ``least_work`` on, in scalar ops: each is 1, or what ``work`` says.
+    """
+
+    most_bytes: int
+    lane_bytes: int
+    least_work: float
+    work: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class PartSizes:
+    """When few rows of many elements are cut into parts that are reduced in parallel (``lower/parts.py``).
+
+    At most ``few_rows`` rows are few. Where a kept axis stands between reduced ones, a part is a whole run behind it,
+    of ``least_run`` elements or more, if rows are not few or runs are at least ``many_runs``. Any other part has
+    ``least_elements`` or more, of which columns of unknown number count as ``named_columns``, and an axis of known
+    extent about ``most_parts`` parts.
+    """
+
+    few_rows: int
+    least_run: int
+    many_runs: int
+    least_elements: int
+    most_parts: int
+    named_columns: int
+
+
+@dataclass(frozen=True)
+class ColumnBlocks:
+    """Parts of sums down columns that are read in the order of memory (``lower/columns.py``).
+
+    They are for ``least_columns`` columns or more. An accumulator is loaded and stored once for ``rows_together`` rows.
+    A part has ``chunks`` chunks of rows, a power of two: more, until it has ``least_elements``; fewer, where its
+    accumulators would take more than ``most_bytes``, or where an axis that is long enough for ``least_parts`` parts
+    would have fewer. An axis of known extent is cut into at most ``most_parts``.
+    """
+
+    least_columns: int
+    rows_together: Literal[1, 2, 4, 8, 16]
+    chunks: Literal[1, 2, 4, 8, 16, 32]
+    least_elements: int
+    most_bytes: int
+    least_parts: int
+    most_parts: int
+
+
+@dataclass(frozen=True)
+class TransposedTiles:
+    """Tiles in which a buffer is read across the vector axis (``lower/nest.py``).
+
+    Both axes have ``least_extent`` or more; of ``blocks``, the best one first, one divides the vector axis.
+    """
+
+    least_extent: int
+    blocks: Sequence[int]
+
+
+@dataclass(frozen=True)
+class SortSizes:
+    """Rows of up to ``longest_merged`` elements are sorted by merging, others by digits of ``digit_bits`` bits."""
+
+    longest_merged: int
+    digit_bits: Literal[1, 2, 4, 8]
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What the lowerings go by. Where one of them is None the target does no such thing.
+
+    ``slot_bytes`` are the accumulators of a reduction whose order is free.
+    """
+
+    independent: Independent
+    slot_bytes: int
+    keeping: Keeping | None
+    parts: PartSizes | None
+    columns: ColumnBlocks | None
+    tiles: TransposedTiles | None
+    sorting: SortSizes

@@ -1,0 +1,159 @@
+"""The eager emitter: ops run at once, in NumPy or by a kernel, and on a tape where a gradient may be asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from jitgraph.dtypes import is_float
+from jitgraph.eager.kernels import EagerKernels
+from jitgraph.eager.records import GraphRecord, OpRecord
+from jitgraph.eager.tape import Record
+from jitgraph.eager.value import EagerValue
+from jitgraph.errors import AnomalyError, JitgraphError, UnsupportedOp
+from jitgraph.ir import context
+from jitgraph.ir.builder import GraphBuilder
+from jitgraph.ir.context import Context
+from jitgraph.ir.graph import Attrs, Graph
+from jitgraph.ir.op import Op
+from jitgraph.location import Location
+from jitgraph.runtime.loader import CHECK_KINDS
+
+
+class EagerEmitter:
+    """Applies an op by its NumPy evaluation or a kernel (``eager/kernels.py``).
+
+    Errors of shape and dtype are those of the op's own rule.
+    """
+
+    def __init__(self) -> None:
+        self._accepted: set[tuple[Any, ...]] = set()
+        self._kernels = EagerKernels()
+
+    def emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
+        """Evaluate ``op`` and record it on the tape where gradients are enabled and an input requires one."""
+        if "nondifferentiable" not in op.traits and context.current().grad_enabled:
+            for value in inputs:
+                if isinstance(value, EagerValue) and value.record is not None:
+                    return self._emit_taped(op, inputs, attrs, regions)
+        return tuple([EagerValue(x) if isinstance(x, np.ndarray) else x for x in self._run(op, inputs, attrs, regions)])
+
+    def _emit_taped(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
+        if op.kind == "control" or (op.decompose is not None and regions):
+            return self._emit_region(op, inputs, attrs, regions)
+        if op.decompose is not None and op.vjp is None:
+            result = op.decompose(*inputs, **attrs)
+            return tuple(result) if isinstance(result, tuple | list) else (result,)
+        arrays = self._run(op, inputs, attrs, regions)
+        return _taped(OpRecord(op, tuple(inputs), dict(attrs), arrays))
+
+    def _emit_region(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
+        """Control flow: run the forward graph that also gives residuals; the tape keeps the backward graph."""
+        from jitgraph.ir.interpreter import interpret  # here, as most eager programs need neither
+        from jitgraph.passes.autodiff import vjp_graph
+
+        builder = GraphBuilder()
+        operands = [builder.input(value.type) for value in inputs]
+        outputs = builder.emit(op, operands, attrs, regions)
+        wrt = tuple(i for i, value in enumerate(inputs) if getattr(value, "record", None) is not None)
+        source = builder.graph(outputs, op.name)
+        forward, backward = vjp_graph(source, wrt)
+        results = interpret(forward, [_payload(value) for value in inputs])
+        arrays, residuals = tuple(results[: len(outputs)]), results[len(outputs) :]
+        return _taped(GraphRecord(op.name, tuple(inputs), wrt, backward, tuple(residuals), arrays, source))
+
+    def _run(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
+        """The outputs of one op as arrays, without a tape; other kinds of value (tokens, stacks) pass through."""
+        if op.decompose is not None and not regions:
+            result = op.decompose(*map(_detached, inputs), **attrs)  # without records nothing in it is taped
+            return tuple(_payload(value) for value in (result if isinstance(result, tuple | list) else (result,)))
+        self._check_types(op, inputs, attrs, regions)
+        if op.evaluate is None:
+            return _interpret(op, inputs, attrs, regions)
+        try:
+            arrays = [_payload(value) for value in inputs]
+            result = self._kernels.run(op, arrays, attrs) if op.kind in _COMPILED else None
+            if result is None:
+                result = op.evaluate(*arrays, **attrs)
+        except JitgraphError as error:
+            if op.effect != "check":
+                raise
+            raise type(error)(_with_line(str(error))) from None
+        except (IndexError, ValueError) as error:
+            kind = "IndexError" if isinstance(error, IndexError) else "ValueError"
+            raise CHECK_KINDS[kind](_with_line(f"{op.name}: {error}")) from error
+        results = result if isinstance(result, tuple) else (result,)
+        if context.current().anomaly:
+            _check_finite(op, inputs, results)
+        return results
+
+    def _check_types(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> None:
+        """Ask the op's rule whether it takes these operands, once for each combination of types and attributes."""
+        key: tuple[Any, ...] | None = None
+        if op.kind in _CHECKED_ONCE and not regions:
+            key = (op, *[(x.array.dtype, x.array.shape) for x in inputs], *attrs.items())
+            if key in self._accepted:
+                return
+        op.output_types([value.type for value in inputs], attrs, regions)
+        if key is not None:
+            if len(self._accepted) >= _MOST_ACCEPTED:
+                self._accepted.clear()
+            self._accepted.add(key)
+
+
+_COMPILED: Final = frozenset({"contraction", "reduce"})  # kinds of which kernels may run outside of traces
+
+# kinds whose operands are tensors and whose attributes say the same wherever they compare equal (a creation op's
+# value does not: 1 is not True)
+_CHECKED_ONCE: Final = frozenset({"elementwise", "reduce", "movement", "contraction", "indexing"})
+_MOST_ACCEPTED: Final = 4096
+
+
+def _with_line(message: str) -> str:
+    """The message of a failed check, which names the user's line as it does in compiled code."""
+    location = Location.of_user()
+    return f"{message}\n  at {location}" if location is not None else message
+
+
+def _taped(record: Record) -> tuple[Any, ...]:
+    """The outputs of a record; gradients flow to floats alone."""
+    return tuple(
+        EagerValue(array, record if is_float(array.dtype) else None, i) if isinstance(array, np.ndarray) else array
+        for i, array in enumerate(record.arrays)
+    )
+
+
+def _interpret(op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
+    from jitgraph.ir.interpreter import interpret
+
+    if not regions:
+        raise UnsupportedOp(f"{op.name} cannot run eagerly", hint="call it inside a function under @jg.trace")
+    builder = GraphBuilder()
+    operands = [builder.input(value.type) for value in inputs]
+    outputs = builder.emit(op, operands, attrs, regions)
+    return tuple(interpret(builder.graph(outputs, op.name), [_payload(value) for value in inputs]))
+
+
+def _payload(value: Any) -> Any:
+    return value.array if isinstance(value, EagerValue) else value
+
+
+def _detached(value: Any) -> Any:
+    return value.recorded(None) if isinstance(value, EagerValue) and value.record is not None else value
+
+
+def _check_finite(op: Op, inputs: Sequence[Any], results: Sequence[Any]) -> None:
+    for array in results:
+        if not isinstance(array, np.ndarray) or not is_float(array.dtype):
+            continue
+        bad = ~np.isfinite(array.astype(np.float64))
+        if bad.any() and all(np.isfinite(value.array.astype(np.float64)).all() for value in inputs):
+            index = tuple(int(i) for i in np.argwhere(bad)[0])
+            raise AnomalyError(f"{op.name} gave {array[index]} at index {index}")
+
+
+EAGER: Final = EagerEmitter()
+"""Who applies ops where no trace and no pass does."""
+context.begin(Context(emitter=EAGER))

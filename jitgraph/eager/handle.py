@@ -1,0 +1,207 @@
+"""ValueHandle: what holds a value, eager or of a trace, and whether gradients are asked for; it computes nothing.
+
+A tensor is a handle (``tensor/tensor.py``). What makes operands of whatever users pass asks for this class alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self
+
+from jitgraph import dtypes, ops
+from jitgraph.dtypes import DType
+from jitgraph.eager.tape import LeafRecord
+from jitgraph.eager.value import EagerValue
+from jitgraph.errors import DTypeError, JitgraphError
+from jitgraph.ir import context
+from jitgraph.ir.dims import DimLike
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class HandleStore(Protocol):
+    """What is asked of the trace of the current context: it is all that floors below and beside know of traces.
+
+    Reads and rebindings of handles go to a shadow, which an exception drops.
+    """
+
+    ends: dict[Any, tuple[int, int]]
+    """Between which ends int64 values lie that stand for Python ints, where that is known."""
+
+    def read(self, handle: ValueHandle) -> Any:
+        """The handle's value inside the trace; lifts it to an input on first read."""
+
+    def write(self, handle: ValueHandle, value: Any) -> None:
+        """Rebind the handle inside the trace."""
+
+    def read_grad(self, handle: ValueHandle) -> Any:
+        """The handle's ``.grad`` inside the trace."""
+
+    def write_grad(self, handle: ValueHandle, grad: Any) -> None:
+        """Set the handle's ``.grad`` inside the trace."""
+
+    def ask_gradient(self, handle: ValueHandle, flag: bool) -> None:
+        """Let gradients flow to the handle inside the trace, or not."""
+
+    def lift(self, array: NDArray[Any]) -> Any:
+        """The value of a NumPy array used inside the trace."""
+
+    def backward(self, loss: ValueHandle, gradient: ValueHandle | None, *, retain_graph: bool = False) -> None:
+        """Record ``loss.backward(gradient)``."""
+
+    def grad(
+        self,
+        outputs: Sequence[ValueHandle],
+        grad_outputs: Sequence[ValueHandle | None],
+        inputs: Sequence[ValueHandle],
+        *,
+        create_graph: bool = False,
+        retain_graph: bool = False,
+        allow_unused: bool = False,
+    ) -> list[Any]:
+        """Record gradients of the sum of ``outputs``, weighted by ``grad_outputs``, with respect to ``inputs``."""
+
+    def user_shape(self, shape: Sequence[DimLike]) -> tuple[Any, ...]:
+        """A shape as the user sees it: a named size is a number that varies."""
+
+    def to_dim(self, size: Any) -> DimLike:
+        """The size that an int or such a number means."""
+
+    def size_value(self, size: Any) -> Any:
+        """The int64 value of a size, known or named."""
+
+    def text_of(self, handle: ValueHandle, conversion: str, form: str = "") -> str:
+        """The text of the handle by ``repr`` ("r"), ``str`` ("s") or ``format`` ("") inside the trace."""
+
+    def concretise(self, handle: ValueHandle, what: str) -> NoReturn:
+        """Refuse ``what`` (such as "bool()"), which needs the value of a traced tensor."""
+
+
+class ValueHandle:
+    """A place for a value that can be given another: inside a trace the trace keeps both apart."""
+
+    __slots__ = ("__dict__", "__weakref__", "_grad", "_indexed", "_requires_grad", "_value", "_weak")
+
+    @classmethod
+    def _of(cls, value: Any, requires_grad: bool = False) -> Self:
+        handle = object.__new__(cls)
+        handle._bind(value, requires_grad)
+        return handle
+
+    def _bind(self, value: Any, requires_grad: bool = False) -> None:
+        self._value = value
+        self._requires_grad = requires_grad
+        self._grad: Any = None
+        self._indexed = False
+        self._weak = False
+
+    # --- the value -----------------------------------------------------------------------------------------------
+
+    @property
+    def value(self) -> Any:
+        """The value to which ops are applied: eager, or of the current trace."""
+        trace = context.current().trace
+        if trace is not None:
+            return trace.read(self)
+        value = self._value
+        if not isinstance(value, EagerValue):
+            return value.outside(self)
+        if self._requires_grad and value.record is None:
+            value = self._value = value.recorded(LeafRecord(self))
+        return value
+
+    def _rebind(self, value: Any) -> None:
+        """Give this handle a new value; a leaf that requires a gradient may be rebound under ``no_grad`` only."""
+        current = context.current()
+        if current.grad_enabled:
+            if self._requires_grad:
+                what = "a leaf that requires a gradient is written in place"
+                raise JitgraphError(f"{what}\n  hint: wrap the write in `with jg.no_grad():`")
+        elif value.requires_grad:
+            value = stopped(value)
+        self._weak = False
+        if current.trace is not None:
+            current.trace.write(self, value)
+        else:
+            self._value = value
+
+    def _concrete(self, what: str) -> NDArray[Any]:
+        """The array behind an eager tensor; inside a trace an error that names ``what``."""
+        trace = context.current().trace
+        if trace is not None:
+            trace.concretise(self, what)
+        value = self.value
+        assert isinstance(value, EagerValue)
+        return value.array
+
+    @property
+    def _static(self) -> Any:
+        """The value as far as its type is concerned; reading a type does not make a leaf."""
+        return self._value if context.current().trace is None else self.value
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The sizes, ints or, inside a trace with named sizes, symbolic ones."""
+        trace = context.current().trace
+        shape: tuple[Any, ...] = self._static.type.shape
+        return shape if trace is None or all(type(size) is int for size in shape) else trace.user_shape(shape)
+
+    @shape.setter
+    def shape(self, shape: Any) -> NoReturn:
+        raise JitgraphError("x.shape cannot be set\n  hint: x = x.reshape(shape)")
+
+    @property
+    def dtype(self) -> DType:
+        return self._static.type.dtype  # type: ignore[no-any-return]
+
+    @dtype.setter
+    def dtype(self, dtype: Any) -> NoReturn:
+        raise JitgraphError("x.dtype cannot be set\n  hint: x = x.astype(dtype)")
+
+    @property
+    def ndim(self) -> int:
+        return len(self._static.type.shape)
+
+    # --- whether gradients are asked for ---------------------------------------------------------------------------
+
+    @property
+    def requires_grad(self) -> bool:
+        return self._requires_grad or self._static.requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, flag: bool) -> None:
+        self.requires_grad_(flag)
+
+    def requires_grad_(self, flag: bool = True) -> Self:
+        """Ask for gradients with respect to this handle (floats only); returns it."""
+        if flag and not dtypes.is_float(self.dtype):
+            raise DTypeError(f"only floats have gradients, not {self.dtype.name}", hint="x.astype(jg.float32)")
+        if not flag and not self._requires_grad and self._static.requires_grad:
+            raise JitgraphError("requires_grad can be cleared on a leaf only\n  hint: x.detach()")
+        trace = context.current().trace
+        if trace is not None:
+            trace.ask_gradient(self, flag)
+            return self
+        if not self._static.requires_grad or not flag:
+            self._requires_grad = flag
+        if not flag and isinstance(self._value, EagerValue):
+            self._value = self._value.recorded(None)
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        return self._requires_grad or not self._static.requires_grad
+
+    @property
+    def grad_fn(self) -> Any:
+        """The tape's record of the op that made this tensor, or None for a leaf."""
+        record = self._value.record if isinstance(self._value, EagerValue) else None
+        return None if isinstance(record, LeafRecord) else record
+
+
+def stopped(value: Any) -> Any:
+    """The value through which no gradient flows."""
+    if isinstance(value, EagerValue):
+        return value.recorded(None)
+    return ops.stop_gradient(value) if value.requires_grad else value

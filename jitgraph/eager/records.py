@@ -1,0 +1,99 @@
+"""What the tape remembers of ops: one with a rule for its gradient, and control flow with its backward graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jitgraph import ops
+from jitgraph.dtypes import is_float
+from jitgraph.eager.tape import Record
+from jitgraph.eager.value import EagerValue
+from jitgraph.errors import UnsupportedOp
+from jitgraph.ir import context
+from jitgraph.ir.graph import Attrs, Graph
+from jitgraph.ir.op import Op
+
+
+class OpRecord(Record):
+    """An op with a vjp rule."""
+
+    def __init__(self, op: Op, inputs: tuple[Any, ...], attrs: Attrs, arrays: tuple[Any, ...]) -> None:
+        super().__init__(inputs, arrays)
+        self.op = op
+        self.attrs = attrs
+        self.name = op.name
+
+    def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
+        inputs = self.live_inputs()
+        if self.op.vjp is None:
+            raise UnsupportedOp(f"{self.name} has no gradient", location=self.location, hint="detach() its input")
+        outputs = tuple(EagerValue(array, self, i) for i, array in enumerate(self.arrays))
+        if len(outputs) == 1:
+            return self.op.vjp(cotangents[0], outputs[0], *inputs, **self.attrs)
+        return self.op.vjp(tuple(cotangents), outputs, *inputs, **self.attrs)
+
+
+class GraphRecord(Record):
+    """Control flow: its backward is a graph over residuals and cotangents.
+
+    Where that is differentiated in turn, ``source``, the graph of the op itself, runs once more, op by op.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        inputs: tuple[Any, ...],
+        wrt: tuple[int, ...],
+        graph: Graph,
+        residuals: tuple[Any, ...],
+        arrays: tuple[Any, ...],
+        source: Graph,
+    ) -> None:
+        super().__init__(inputs, arrays)
+        self.name = name
+        self.wrt = wrt
+        self.graph = graph
+        self.source = source
+        self.residuals = residuals
+
+    def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
+        inputs = self.live_inputs()
+        filled = [
+            _zeros(array) if cotangent is None else cotangent.recorded(None)
+            for array, cotangent in zip(self.arrays, cotangents, strict=True)
+            if is_float(array.dtype)
+        ]
+        residuals = [EagerValue(value) if hasattr(value, "dtype") else value for value in self.residuals]
+        results = ops.call(*residuals, *filled, regions=(self.graph,))
+        results = results if isinstance(results, tuple) else (results,)
+        if context.current().grad_enabled:
+            results = self._recorded(inputs, cotangents, [result.array for result in results])
+        found: list[Any] = [None] * len(inputs)
+        for number, result in zip(self.wrt, results, strict=True):
+            found[number] = result
+        return found
+
+    def _recorded(self, inputs: Sequence[Any], cotangents: Sequence[Any], arrays: Sequence[Any]) -> tuple[Any, ...]:
+        """The gradients on the tape."""
+        from jitgraph.eager.replay import GradientRecord, gradients_by_ops  # here: it loads differentiation of graphs
+
+        seeds = [number for number, cotangent in enumerate(cotangents) if cotangent is not None]
+
+        def replay(variables: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
+            operands = list(inputs)
+            for number, variable in zip(self.wrt, variables, strict=True):
+                operands[number] = variable
+            return gradients_by_ops(self.source, operands, variables, dict(zip(seeds, weights, strict=True)))
+
+        variables = [inputs[number] for number in self.wrt]
+        record = GradientRecord(variables, [cotangents[number] for number in seeds], arrays, replay)
+        return tuple(EagerValue(array, record, number) for number, array in enumerate(arrays))
+
+    def release(self) -> None:
+        super().release()
+        self.residuals = ()
+
+
+def _zeros(array: Any) -> Any:
+    return ops.full(shape=tuple(array.shape), value=0.0, dtype=array.dtype)

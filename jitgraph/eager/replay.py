@@ -1,0 +1,116 @@
+"""Gradients of a compiled call, or of control flow, that can be differentiated again.
+
+The first gradient is the compiled backward graph, as for any call. Only where it is differentiated in turn is the
+graph run once more, op by op on a tape of its own, control flow included, and in silence: what it prints was printed.
+A stack of residuals is then one of values of the tape, so that gradients pass it without ops of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from jitgraph import ops
+from jitgraph.eager import tape
+from jitgraph.eager.tape import Record
+from jitgraph.eager.value import EagerValue
+from jitgraph.ir import context, dims
+from jitgraph.ir.graph import Graph, Node
+from jitgraph.ir.interpreter import Interpreter
+from jitgraph.ir.sizes import bind_sizes
+from jitgraph.ir.types import StackType, TensorType, Type
+from jitgraph.runtime import forks
+
+Gradients = Callable[[Sequence[EagerValue], Sequence[EagerValue]], list[Any]]
+
+
+class GradientRecord(Record):
+    """A compiled backward call: from the inputs and cotangents of a call to the cotangents of its inputs."""
+
+    name = "gradient"
+
+    def __init__(
+        self, inputs: Sequence[EagerValue], cotangents: Sequence[EagerValue], arrays: Sequence[Any], replay: Gradients
+    ) -> None:
+        """``replay(inputs, cotangents)`` gives the same gradients by ops of the tape, None where none flows."""
+        super().__init__((*inputs, *cotangents), tuple(arrays))
+        self.count = len(inputs)
+        self.replay = replay
+
+    def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
+        again = context.current().grad_enabled
+        with context.using(grad_enabled=True):
+            variables = [ops.reshape(value, shape=value.shape) for value in self.live_inputs()]  # sweeps end here
+            found = self.replay(variables[: self.count], variables[self.count :])
+        pairs = [
+            (value, cotangent)
+            for value, cotangent in zip(found, cotangents, strict=True)
+            if value is not None and cotangent is not None and value.record is not None
+        ]
+        return _sweep(pairs, variables, create_graph=again)
+
+
+def gradients_by_ops(
+    graph: Graph, operands: Sequence[EagerValue], variables: Sequence[EagerValue], cotangents: Mapping[int, Any]
+) -> list[Any]:
+    """Gradients with respect to ``variables``, operands of ``graph``, by ops on a tape; None where none flows.
+
+    ``cotangents`` are those of the outputs, by number.
+    """
+    outputs = evaluate(graph, operands)
+    live = [(outputs[i], cotangent) for i, cotangent in cotangents.items() if outputs[i].record is not None]
+    return _sweep(live, variables, create_graph=True)
+
+
+def _sweep(pairs: Sequence[tuple[Any, Any]], variables: Sequence[EagerValue], *, create_graph: bool) -> list[Any]:
+    """Gradients with respect to ``variables`` of values with their cotangents; None where none flows."""
+    found = tape.sweep(
+        [value for value, _ in pairs],
+        [cotangent for _, cotangent in pairs],
+        targets=variables,
+        create_graph=create_graph,
+        retain_graph=True,
+    )
+    return [found.get((variable.record, variable.output)) for variable in variables]
+
+
+def evaluate(graph: Graph, operands: Sequence[EagerValue]) -> list[Any]:
+    """The outputs of a graph for eager values, each op applied through the current emitter."""
+    with forks.whole():
+        from jitgraph.passes.autodiff import expand_grads  # here: a call seldom has its gradient replayed
+        from jitgraph.passes.silence import silence
+    expanded = silence(expand_grads(graph))
+    sizes = bind_sizes([v.type for v in expanded.inputs], [v.shape for v in operands], expanded.constraints)
+    return _Replay(sizes).run(expanded, operands)
+
+
+class _Replay(Interpreter):
+    """Over the ops themselves, each called on what it was called on."""
+
+    def apply(self, node: Node, inputs: list[Any], attrs: Mapping[str, Any]) -> Sequence[Any]:
+        if any(isinstance(value.type, StackType) for value in (*node.inputs, *node.outputs)):
+            assert node.op.evaluate is not None
+            result = node.op.evaluate(*inputs, **attrs)
+        else:
+            regions = () if node.op.decompose is not None else node.regions
+            result = node.op(*inputs, regions=regions, **attrs)
+        return result if isinstance(result, tuple | list) else (result,)
+
+    def is_true(self, value: EagerValue) -> bool:
+        return bool(value.array)
+
+    def slice(self, x: Any, i: int) -> Any:
+        rest = x.shape[1:]
+        zeros = (0,) * len(rest)
+        row = ops.slice(x, starts=(i, *zeros), stops=(i + 1, *rest), strides=(1,) * len(x.shape))
+        return ops.reshape(row, shape=rest)
+
+    def rows(self, type: Type, length: int) -> list[Any]:
+        return [None] * length
+
+    def stacked(self, rows: list[Any], type: Type) -> Any:
+        if rows:
+            return ops.concat(*(ops.reshape(row, shape=(1, *row.shape)) for row in rows), axis=0)
+        assert isinstance(type, TensorType)
+        shape = [dims.evaluate(size, self.sizes) for size in type.shape[1:]]
+        return ops.full(shape=(0, *shape), value=type.dtype.type(0).item(), dtype=type.dtype)

@@ -1,0 +1,125 @@
+"""The tape: records of eager ops, and the reverse sweep over them.
+
+A record holds its inputs and the arrays of its outputs, never its output values, so values and records form no cycle
+and a tape dies with the last value that needs it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import weakref
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from jitgraph import ops
+from jitgraph.errors import JitgraphError
+from jitgraph.ir import context
+from jitgraph.location import Location
+
+if TYPE_CHECKING:
+    from jitgraph.eager.value import EagerValue
+
+_order = itertools.count()
+
+
+class Record:
+    """One step of the tape. ``order`` grows with time, so every record is newer than those it depends on."""
+
+    name: str = "record"
+    inputs: tuple[Any, ...] | None
+
+    def __init__(self, inputs: tuple[Any, ...], arrays: tuple[Any, ...]) -> None:
+        self.order = next(_order)
+        self.inputs = inputs
+        self.arrays = arrays
+        self.location = Location.of_user()
+
+    def __repr__(self) -> str:
+        return f"<{self.name} at {self.location}>"
+
+    def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
+        """Cotangents of the inputs (None where none flows) from those of the outputs (None where none came)."""
+        raise NotImplementedError
+
+    def live_inputs(self) -> tuple[Any, ...]:
+        if self.inputs is None:
+            raise JitgraphError(
+                f"backward through {self!r} a second time; its values are gone\n"
+                "  hint: pass retain_graph=True to the first backward() or grad()"
+            )
+        return self.inputs
+
+    def release(self) -> None:
+        """Drop what backward needs."""
+        self.inputs = None
+        self.arrays = ()
+
+
+class LeafRecord(Record):
+    """Where gradients end: a handle with ``requires_grad``."""
+
+    name = "leaf"
+
+    def __init__(self, handle: Any) -> None:
+        super().__init__((), ())
+        self.handle = weakref.ref(handle)
+
+    def release(self) -> None:
+        """A leaf keeps nothing and may be reached again."""
+
+
+def sweep(
+    outputs: Sequence[EagerValue],
+    cotangents: Sequence[Any],
+    *,
+    targets: Sequence[EagerValue] | None,
+    create_graph: bool,
+    retain_graph: bool,
+) -> dict[Any, Any]:
+    """Reverse sweep: cotangents by leaf record, or by ``(record, output)`` for each of ``targets`` where given.
+
+    Records are visited newest first; a record is visited once, after every record that used it.
+    """
+    wanted = None if targets is None else {(value.record, value.output) for value in targets}
+    pending: dict[Record, dict[int, Any]] = {}
+    heap: list[tuple[int, Record]] = []
+    found: dict[Any, Any] = {}
+
+    def accumulate(value: Any, cotangent: Any) -> None:
+        record = value.record
+        if record is None or cotangent is None or record.order < oldest:
+            return
+        if record not in pending:
+            pending[record] = {}
+            heapq.heappush(heap, (-record.order, record))
+        slots = pending[record]
+        slots[value.output] = ops.add(slots[value.output], cotangent) if value.output in slots else cotangent
+
+    # a record older than every target neither is one nor leads to one
+    oldest = -1 if targets is None else min((v.record.order for v in targets if v.record is not None), default=-1)
+    with context.using(grad_enabled=create_graph, sweeping=True):
+        for value, cotangent in zip(outputs, cotangents, strict=True):
+            accumulate(value, cotangent if create_graph else cotangent.recorded(None))
+        visited: list[Record] = []
+        while heap:
+            record = heapq.heappop(heap)[1]
+            slots = pending.pop(record)
+            if wanted is None:
+                if isinstance(record, LeafRecord):
+                    found[record] = slots[0]
+            else:
+                for number, cotangent in slots.items():
+                    if (record, number) in wanted:
+                        found[record, number] = cotangent
+            if isinstance(record, LeafRecord) or record.order == oldest:
+                continue
+            given = [slots.get(number) for number in range(len(record.arrays))]
+            inputs = record.live_inputs()
+            for value, cotangent in zip(inputs, record.backward(given), strict=True):
+                accumulate(value, cotangent)
+            visited.append(record)
+        if not (create_graph or retain_graph):
+            for record in visited:
+                record.release()
+    return found

@@ -1,0 +1,56 @@
+"""The value of an eager tensor: memory that nobody writes to, and the tape's record of how it was made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jitgraph.eager.tape import Record
+from jitgraph.ir.types import TensorType
+from jitgraph.runtime.buffer import Access, Array, Buffer
+
+
+class EagerValue(Buffer):
+    """A computed tensor value: a buffer nobody writes to, and the tape's record of how it was made.
+
+    ``record`` is None where no gradient flows; ``output`` tells which of the record's outputs this is. ``native`` is
+    what ``tracing/operands.py`` found out about the array, or None; where it is set, so is ``address``.
+    """
+
+    __slots__ = ("_type", "native", "output", "record")
+
+    def __init__(self, array: Array, record: Record | None = None, output: int = 0, access: Access = "own") -> None:
+        self.array = array
+        self.access = access
+        self.record = record
+        self.output = output
+        self.native: TensorType | None = None
+        self._type: TensorType | None = None
+
+    @property
+    def type(self) -> TensorType:
+        if self._type is None:
+            self._type = TensorType(self.array.dtype, self.array.shape)
+        return self._type
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.array.dtype
+
+    @property
+    def requires_grad(self) -> bool:
+        return self.record is not None
+
+    def export(self) -> None:
+        """Note that a caller may see the memory from now on, so that what is known of it may change."""
+        super().export()
+        self.native = None
+
+    def recorded(self, record: Record | None) -> EagerValue:
+        """The same memory as a value with another record."""
+        return EagerValue(self.array, record, 0, self.access)

@@ -1,0 +1,32 @@
+"""The array functions of ``jg``; importing this package attaches the methods of Tensor."""
+
+from __future__ import annotations
+
+from jitgraph.tensor.functions import (
+    creation,
+    elementwise,
+    linear_algebra,
+    manipulation,
+    method,
+    reductions,
+)
+
+_MODULES = (elementwise, reductions, linear_algebra, manipulation, creation)
+
+FUNCTIONS = {
+    name: value
+    for module in _MODULES
+    for name, value in vars(module).items()
+    if not name.startswith("_") and callable(value) and getattr(value, "__module__", None) == module.__name__
+}
+FUNCTIONS = {name: value for name, value in FUNCTIONS.items() if hasattr(value, "__wrapped__")}
+
+__all__ = [
+    "FUNCTIONS",
+    "creation",
+    "elementwise",
+    "linear_algebra",
+    "manipulation",
+    "method",
+    "reductions",
+]

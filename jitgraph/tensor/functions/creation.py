@@ -1,0 +1,312 @@
+"""Making tensors."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import Any
+
+import numpy as np
+
+from jitgraph import dtypes, foreign, ops
+from jitgraph.dtypes import DType
+from jitgraph.eager.value import EagerValue
+from jitgraph.errors import DeviceError, JitgraphError, NumberError, ShapeError, SharingError
+from jitgraph.ir import context
+from jitgraph.ir.dims import DimLike
+from jitgraph.ops import rules
+from jitgraph.tensor import lifting, scalars
+from jitgraph.tensor.functions.method import array_function, method
+from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.tensor import Tensor, settled, wrap
+
+
+def _device(device: str | None) -> None:
+    if device not in (None, "cpu"):
+        raise DeviceError(f"device {device!r} is not available", hint='this build computes on "cpu"')
+
+
+def shape_of(shape: Any) -> tuple[DimLike, ...]:
+    """A shape from an int, a symbolic size or a sequence of them; ShapeError for negative sizes."""
+    given = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+    trace = context.current().trace
+    sizes = tuple(
+        trace.to_dim(size) if trace is not None and scalars.is_varying(size) else _index(size) for size in given
+    )
+    for size in sizes:
+        if isinstance(size, int) and size < 0:
+            raise ShapeError(f"negative size {size} in shape {given}")
+    return sizes
+
+
+def _index(size: Any) -> int:
+    if isinstance(size, bool) or not hasattr(size, "__index__"):
+        raise ShapeError(f"a size must be an integer, not {size!r}")
+    return int(size.__index__())
+
+
+@array_function
+def asarray(
+    obj: Any,
+    *,
+    dtype: Any = None,
+    device: str | None = None,
+    copy: bool | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A tensor of ``obj``: a tensor, an array of any library (DLPack, ``__array__``), a number, or lists of them.
+
+    copy: True always copies; None copies what somebody could write to; False borrows the memory, to which then nobody
+    may write, or raises SharingError. Python floats give float32, ints int64. DeviceError for a device other than
+    "cpu", and for arrays that lie on one.
+    """
+    _device(device)
+    target = None if dtype is None else dtypes.canonical(dtype)
+    if scalars.is_varying(obj):  # an int that varies from call to call, or a size that is a name
+        obj = wrap(lifting.value_of(obj, target))
+    if isinstance(obj, Tensor):
+        result = wrap(_of_tensor(obj, target, copy))
+    elif copy is False:
+        result = wrap(EagerValue(_borrowed(obj, target), access="borrowed"))
+    else:
+        array = _array_of(obj, target)
+        if context.current().trace is not None:
+            result = wrap(lifting.value_of(array))
+        else:
+            result = wrap(EagerValue(np.array(foreign.native(array)) if copy else lifting.own(array)))
+    return result.requires_grad_() if requires_grad else result
+
+
+def _of_tensor(x: Tensor, target: DType | None, copy: bool | None) -> Any:
+    """The value of x in ``target``, in memory of its own where ``copy``. A trace shows nobody where its values lie."""
+    if copy is False and target is not None and target != x.dtype:
+        raise SharingError(f"copy=False: a tensor of {x.dtype.name} is no {target}", hint="leave copy out")
+    value = settled(x).value if target is None else lifting.cast(x.value, target)
+    if copy and isinstance(value, EagerValue):
+        return EagerValue(np.array(value.array), value.record, value.output)
+    return value
+
+
+def _borrowed(obj: Any, target: DType | None) -> np.ndarray[Any, Any]:
+    """The array over the memory of ``obj``; SharingError where native code cannot read it as it is."""
+    if isinstance(obj, np.ndarray):
+        foreign.require_plain(obj, "the array")
+        array = obj
+    elif foreign.is_array(obj):
+        array = foreign.array_of(obj, borrow=True)
+    else:
+        what = f"a {type(obj).__name__} cannot be borrowed, as it is no array"
+        raise SharingError(f"copy=False: {what}", hint="leave copy out")
+    native = array.dtype.newbyteorder("=")
+    dtypes.canonical(native)
+    reasons = {
+        f"its elements are {native.name}, not {target}": target is not None and target != native,
+        "its bytes are in the other order": not array.dtype.isnative,
+        "its elements are not aligned": not array.flags.aligned,
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            raise SharingError(f"copy=False: this array cannot be borrowed, as {reason}", hint="leave copy out")
+    return array
+
+
+def _array_of(obj: Any, target: DType | None) -> np.ndarray[Any, Any]:
+    if isinstance(obj, np.ndarray):
+        foreign.require_plain(obj, "the array")
+        array = obj
+    elif scalars.is_scalar(obj) or isinstance(obj, list | tuple):
+        return _array_of_numbers(obj, target)
+    elif foreign.is_array(obj):
+        array = foreign.array_of(obj)
+    else:
+        array = np.asanyarray(obj)
+        foreign.require_plain(array, f"what {type(obj).__name__} gives")
+    if array.dtype == object:
+        raise JitgraphError(
+            f"asarray cannot take {type(obj).__name__}\n  hint: arrays, numbers and nested lists of them"
+        )
+    dtypes.canonical(array.dtype)
+    return array if target is None or array.dtype == target else _cast(array, target)
+
+
+def _array_of_numbers(obj: Any, target: DType | None) -> np.ndarray[Any, Any]:
+    """Python numbers, also in nested lists: floats count as float32, and an integer must fit the dtype asked for."""
+    kinds = scalars.leaf_types(obj)
+    if builtins.any(issubclass(kind, Tensor) for kind in kinds):
+        raise JitgraphError("asarray of a list of tensors\n  hint: jg.stack(list)")
+    scalars.require_plain_in(obj, kinds)
+    try:
+        if kinds <= {int, bool} and int in kinds:
+            return scalars.array_of_ints(obj, target)
+        array = np.asarray(obj)
+    except NumberError:
+        raise
+    except ValueError:
+        raise JitgraphError("asarray: the nested lists are not all of one length") from None
+    dtypes.canonical(array.dtype)
+    if target is None:
+        weak = kinds <= {int, float, bool}
+        return array.astype(np.float32) if weak and array.dtype == np.float64 else array
+    return _cast(array, target)
+
+
+def _cast(array: np.ndarray[Any, Any], target: DType) -> np.ndarray[Any, Any]:
+    """As ``x.astype`` casts: floats truncate and saturate to integers."""
+    native = array.astype(array.dtype.newbyteorder("="), copy=False)
+    return np.asarray(ops.cast.evaluate(native, dtype=target))  # type: ignore[misc]
+
+
+def _one_shape(name: str, shape: Any, more: tuple[Any, ...]) -> Any:
+    """``shape``; JitgraphError where sizes came one by one, or a dtype by position."""
+    if not more:
+        return shape
+    sizes = all(isinstance(size, int) for size in (shape, *more))
+    form = f"jg.{name}({(shape, *more)})" if sizes else f"jg.{name}(shape, dtype=dtype)"
+    raise JitgraphError(f"{name} takes one shape\n  hint: {form}")
+
+
+def _filled(shape: Any, scalar: float | int | bool, dtype: Any, device: str | None) -> Tensor:
+    _device(device)
+    target = dtypes.default_of(scalar) if dtype is None else dtypes.canonical(dtype)
+    return wrap(lifting.constant(scalar, target, shape_of(shape)))
+
+
+@array_function
+def zeros(shape: Any, *more: Any, dtype: Any = None, device: str | None = None) -> Tensor:
+    """Zeros, float32 unless ``dtype`` is given."""
+    return _filled(_one_shape("zeros", shape, more), 0.0 if dtype is None else 0, dtype, device)
+
+
+@array_function
+def ones(shape: Any, *more: Any, dtype: Any = None, device: str | None = None) -> Tensor:
+    """Ones, float32 unless ``dtype`` is given."""
+    return _filled(_one_shape("ones", shape, more), 1.0 if dtype is None else 1, dtype, device)
+
+
+@array_function
+def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Tensor:
+    """``fill_value`` everywhere, in its default dtype unless ``dtype`` is given."""
+    if not scalars.is_scalar(fill_value):
+        value = lifting.value_of(settled(fill_value) if dtype is None else fill_value)
+        value = value if dtype is None else lifting.cast(value, dtypes.canonical(dtype))
+        return wrap(lifting.broadcast_to(value, shape_of(shape)))
+    return _filled(shape, fill_value, dtype, device)
+
+
+empty = zeros
+
+
+def _like(x: Tensor, scalar: float | int, dtype: Any) -> Tensor:
+    value = lifting.value_of(x)
+    target = value.type.dtype if dtype is None else dtypes.canonical(dtype)
+    return wrap(lifting.constant(scalar, target, value.type.shape))
+
+
+@array_function
+def zeros_like(x: Tensor, *, dtype: Any = None, device: str | None = None) -> Tensor:
+    """Zeros of the shape and dtype of x."""
+    return _like(x, 0, dtype)
+
+
+@array_function
+def ones_like(x: Tensor, *, dtype: Any = None, device: str | None = None) -> Tensor:
+    """Ones of the shape and dtype of x."""
+    return _like(x, 1, dtype)
+
+
+@array_function
+def full_like(x: Tensor, fill_value: float | int, *, dtype: Any = None, device: str | None = None) -> Tensor:
+    """``fill_value`` in the shape and dtype of x."""
+    if lifting.is_weak(fill_value) and not scalars.is_scalar(fill_value):
+        value = lifting.value_of(x)
+        return full(value.type.shape, fill_value, dtype=value.type.dtype if dtype is None else dtype)
+    return _like(x, fill_value, dtype)
+
+
+empty_like = zeros_like
+
+
+@array_function
+def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: str | None = None) -> Tensor:
+    """start, start + step, ... below ``stop``; int64 for ints, else float32. Sizes may be symbolic for step 1."""
+    _device(device)
+    if stop is None:
+        start, stop = 0, start
+    trace = context.current().trace
+    if trace is not None and not builtins.all(map(_is_plain_number, (start, stop, step))):
+        if start != 0 or step != 1:
+            raise JitgraphError("arange over a symbolic size starts at 0 with step 1\n  hint: arange(n) * step + start")
+        target = dtypes.int64 if dtype is None else dtypes.canonical(dtype)
+        size = trace.to_dim(stop)
+        if dtypes.is_integer(target) and target.itemsize < 8:
+            rules.at_least(f"arange({size}) in {target.name}", dtypes.LIMITS[target][1] + 1, size)
+        return wrap(ops.iota(shape=(size,), axis=0, dtype=target))
+    start, stop, step = (x.item() if isinstance(x, Tensor | np.generic) else x for x in (start, stop, step))
+    if not builtins.all(isinstance(x, int | float) for x in (start, stop, step)):
+        raise JitgraphError("arange takes numbers\n  hint: jg.arange(start, stop, step)")
+    if step == 0:
+        raise JitgraphError("arange: step is 0")
+    whole = builtins.all(isinstance(x, int) for x in (start, stop, step))
+    count = builtins.max(0, -((start - stop) // step) if whole else math.ceil((stop - start) / step))
+    target = (dtypes.int64 if whole else dtypes.float32) if dtype is None else dtypes.canonical(dtype)
+    if whole and count and dtypes.is_integer(target):
+        for end in (start, start + (count - 1) * step):
+            scalars.require_representable(end, target)
+    wide = dtypes.int64 if whole else dtypes.float64
+    steps = wrap(ops.iota(shape=(count,), axis=0, dtype=wide))
+    return (steps * step + start).astype(target)  # type: ignore[no-any-return]
+
+
+def _is_plain_number(x: Any) -> bool:
+    return isinstance(x, int | float) and not scalars.is_named_size(x)
+
+
+@array_function
+def linspace(start: float, stop: float, num: int, *, dtype: Any = None, endpoint: bool = True) -> Tensor:
+    """``num`` evenly spaced numbers from ``start`` to ``stop`` (included unless ``endpoint`` is False), float32."""
+    array = np.linspace(start, stop, num, endpoint=endpoint)
+    target = dtypes.float32 if dtype is None else dtypes.canonical(dtype)
+    if dtypes.is_integer(target):
+        for end in array[[0, -1]] if num else ():
+            scalars.require_representable(int(end), target)
+    return asarray(_cast(array, target))
+
+
+@array_function
+def eye(n_rows: int, n_cols: int | None = None, *, k: int = 0, dtype: Any = None) -> Tensor:
+    """Ones on the k-th diagonal, zeros elsewhere."""
+    target = dtypes.float32 if dtype is None else dtypes.canonical(dtype)
+    shape = shape_of((n_rows, n_rows if n_cols is None else n_cols))
+    rows = wrap(ops.iota(shape=shape, axis=0, dtype=dtypes.int64))
+    columns = wrap(ops.iota(shape=shape, axis=1, dtype=dtypes.int64))
+    return (rows + k == columns).astype(target)  # type: ignore[no-any-return]
+
+
+@method
+def tril(x: TensorLike, k: int = 0) -> Tensor:
+    """x on and below the k-th diagonal of the last two axes, zero above."""
+    return _triangle(x, k, lower=True)
+
+
+@method
+def triu(x: TensorLike, k: int = 0) -> Tensor:
+    """x on and above the k-th diagonal of the last two axes, zero below."""
+    return _triangle(x, k, lower=False)
+
+
+def _triangle(x: TensorLike, k: int, *, lower: bool) -> Tensor:
+    value = lifting.value_of(x)
+    if value.type.ndim < 2:
+        raise ShapeError(f"a triangle needs at least two axes; the shape is {value.type.shape}")
+    shape, last = value.type.shape, value.type.ndim - 1
+    rows = wrap(ops.iota(shape=shape, axis=last - 1, dtype=dtypes.int64))
+    columns = wrap(ops.iota(shape=shape, axis=last, dtype=dtypes.int64))
+    kept = (columns <= rows + k) if lower else (columns >= rows + k)
+    zero = lifting.constant(0, value.type.dtype, shape)
+    return wrap(ops.select(kept.value, value, zero))
+
+
+@method
+def clone(x: Tensor) -> Tensor:
+    """A new handle on the same value; gradients flow through it."""
+    return wrap(lifting.value_of(x))

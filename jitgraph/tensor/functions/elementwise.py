@@ -1,0 +1,317 @@
+"""Elementwise functions: the Python Array API's, and those of PyTorch that it lacks."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Protocol
+
+from jitgraph import dtypes, ops
+from jitgraph.errors import DTypeError, JitgraphError
+from jitgraph.ir.op import Op
+from jitgraph.tensor import lifting, scalars
+from jitgraph.tensor.functions.method import array_function, method
+from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.tensor import Tensor, compare, elementwise, settled, wrap
+
+
+class _Unary(Protocol):
+    def __call__(self, x: TensorLike) -> Tensor: ...
+
+
+class _Binary(Protocol):
+    def __call__(self, x1: TensorLike, x2: TensorLike) -> Tensor: ...
+
+
+def _unary(name: str, op: Op, doc: str, *, floating: bool = True) -> _Unary:
+    def function(x: TensorLike) -> Tensor:
+        return elementwise(op, x, floating=floating)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc + (" Integers and bools are computed in float32." if floating else "")
+    return method(function)
+
+
+def _binary(name: str, op: Op, doc: str, *, floating: bool = False) -> _Binary:
+    def function(x1: TensorLike, x2: TensorLike) -> Tensor:
+        return elementwise(op, x1, x2, floating=floating)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return method(function)
+
+
+def _comparison(name: str, op: Op, doc: str) -> _Binary:
+    def function(x1: TensorLike, x2: TensorLike) -> Tensor:
+        return compare(op, x1, x2)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc + " Integers of any two dtypes are compared exactly."
+    return method(function)
+
+
+exp = _unary("exp", ops.exp, "e to the power x.")
+exp2 = _unary("exp2", ops.exp2, "2 to the power x.")
+expm1 = _unary("expm1", ops.expm1, "exp(x) - 1, exact near 0.")
+log = _unary("log", ops.log, "Natural logarithm; NaN below 0, -inf at 0.")
+log1p = _unary("log1p", ops.log1p, "log(1 + x), exact near 0.")
+log2 = _unary("log2", ops.log2, "Logarithm to base 2.")
+log10 = _unary("log10", ops.log10, "Logarithm to base 10.")
+sin = _unary("sin", ops.sin, "Sine of x in radians.")
+cos = _unary("cos", ops.cos, "Cosine of x in radians.")
+tan = _unary("tan", ops.tan, "Tangent of x in radians.")
+asin = _unary("asin", ops.asin, "Inverse sine in radians.")
+acos = _unary("acos", ops.acos, "Inverse cosine in radians.")
+atan = _unary("atan", ops.atan, "Inverse tangent in radians.")
+sinh = _unary("sinh", ops.sinh, "Hyperbolic sine.")
+cosh = _unary("cosh", ops.cosh, "Hyperbolic cosine.")
+tanh = _unary("tanh", ops.tanh, "Hyperbolic tangent.")
+asinh = _unary("asinh", ops.asinh, "Inverse hyperbolic sine.")
+acosh = _unary("acosh", ops.acosh, "Inverse hyperbolic cosine; NaN below 1.")
+atanh = _unary("atanh", ops.atanh, "Inverse hyperbolic tangent; infinite at -1 and 1, NaN beyond.")
+erf = _unary("erf", ops.erf, "The error function.")
+reciprocal = _unary("reciprocal", ops.reciprocal, "1 / x.")
+sqrt = _unary("sqrt", ops.sqrt, "Square root; NaN below 0.")
+rsqrt = _unary("rsqrt", ops.rsqrt, "1 / sqrt(x).")
+sigmoid = _unary("sigmoid", ops.sigmoid, "1 / (1 + exp(-x)), without overflow.")
+relu = _unary("relu", ops.relu, "max(x, 0).", floating=False)
+square = _unary("square", ops.square, "x * x.", floating=False)
+negative = _unary("negative", ops.neg, "-x; integers wrap.", floating=False)
+sign = _unary("sign", ops.sign, "-1, 0 or 1; NaN for NaN.", floating=False)
+bitwise_invert = _unary("bitwise_invert", ops.bitwise_not, "Every bit flipped.", floating=False)
+
+divide = _binary("divide", ops.div, "x1 / x2 in floats; integers are computed in float32.", floating=True)
+add = _binary("add", ops.add, "x1 + x2; integers wrap.")
+subtract = _binary("subtract", ops.sub, "x1 - x2; integers wrap.")
+multiply = _binary("multiply", ops.mul, "x1 * x2; integers wrap.")
+maximum = _binary("maximum", ops.maximum, "The larger one; NaN where either is NaN.")
+minimum = _binary("minimum", ops.minimum, "The smaller one; NaN where either is NaN.")
+floor_divide = _binary("floor_divide", ops.floor_divide, "floor(x1 / x2); an integer divided by 0 gives 0.")
+remainder = _binary("remainder", ops.remainder, "x1 - x2 * floor(x1 / x2); sign of x2; an integer modulo 0 gives 0.")
+atan2 = _binary("atan2", ops.atan2, "Angle in radians of the point (x2, x1).", floating=True)
+hypot = _binary("hypot", ops.hypot, "sqrt(x1^2 + x2^2) without overflow; integers in float32.", floating=True)
+bitwise_and = _binary("bitwise_and", ops.bitwise_and, "Bits set in both.")
+bitwise_or = _binary("bitwise_or", ops.bitwise_or, "Bits set in either.")
+bitwise_xor = _binary("bitwise_xor", ops.bitwise_xor, "Bits set in one of both.")
+bitwise_left_shift = _binary("bitwise_left_shift", ops.shift_left, "x1 << x2; 0 past the width.")
+bitwise_right_shift = _binary("bitwise_right_shift", ops.shift_right, "x1 >> x2, with the sign for signed integers.")
+equal = _comparison("equal", ops.eq, "x1 == x2.")
+not_equal = _comparison("not_equal", ops.ne, "x1 != x2; true for NaN.")
+less = _comparison("less", ops.lt, "x1 < x2.")
+less_equal = _comparison("less_equal", ops.le, "x1 <= x2.")
+greater = _comparison("greater", ops.gt, "x1 > x2.")
+greater_equal = _comparison("greater_equal", ops.ge, "x1 >= x2.")
+
+
+def _rounding(name: str, op: Op, doc: str) -> Any:
+    def function(x: TensorLike) -> Tensor:
+        if not dtypes.is_float(lifting.dtype_of(x)):
+            return wrap(lifting.value_of(x))
+        return elementwise(op, x)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc + " Integers are returned as they are."
+    return method(function)
+
+
+floor = _rounding("floor", ops.floor, "The largest whole number not above x.")
+ceil = _rounding("ceil", ops.ceil, "The smallest whole number not below x.")
+round = _rounding("round", ops.rint, "The nearest whole number, halves to even.")
+trunc = _rounding("trunc", ops.trunc, "The whole part.")
+
+
+@method
+def abs(x: TensorLike) -> Tensor:
+    """|x|; the minimum of a signed integer stays as it is."""
+    return elementwise(ops.abs, x)
+
+
+@method
+def positive(x: TensorLike) -> Tensor:
+    """x itself."""
+    return wrap(lifting.value_of(x))
+
+
+@method
+def pow(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """x1 to the power x2; integers wrap and take no negative exponent (ValueError)."""
+    if scalars.is_scalar(x2) and x2 == 0.5:
+        return sqrt(x1)
+    dtype = lifting.common_dtype(x1, x2)
+    if scalars.is_scalar(x2) and x2 in (1, 2, 3) and not dtypes.is_bool(dtype):
+        factor = wrap(lifting.cast(lifting.value_of(x1, dtype), dtype))
+        return (factor, square(factor), factor * square(factor))[int(x2) - 1]
+    if dtypes.is_integer(dtype):
+        return _integer_pow(*lifting.operands(x1, x2, dtype=dtype))
+    if dtypes.is_bool(dtype):
+        raise DTypeError("pow of bools", hint="cast one side with .astype(...)")
+    return elementwise(ops.pow, x1, x2)
+
+
+def _integer_pow(base: Any, exponent: Any) -> Tensor:
+    """By squaring, one step for each bit of the exponent; what the product of exact factors wraps to."""
+    dtype, shape = base.type.dtype, base.type.shape
+    zero, one = (lifting.constant(number, dtype, shape) for number in (0, 1))
+    if dtypes.is_signed(dtype):
+        every = ops.reduce_min(ops.ge(exponent, zero), axes=tuple(range(len(shape))))
+        message = "pow: an integer to a negative power is no integer; cast the base with .astype(jg.float64)"
+        ops.check(every, kind="ValueError", message=message)
+    result = one
+    for _ in range(dtype.itemsize * 8 - dtypes.is_signed(dtype)):
+        odd = ops.ne(ops.bitwise_and(exponent, one), zero)
+        result = ops.select(odd, ops.mul(result, base), result)
+        base = ops.mul(base, base)
+        exponent = ops.shift_right(exponent, one)
+    return wrap(result)
+
+
+@method
+def logaddexp(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """log(exp(x1) + exp(x2)) without overflow; integers are computed in float32."""
+    dtype = lifting.common_dtype(x1, x2)
+    a, b = lifting.operands(x1, x2, dtype=dtype if dtypes.is_float(dtype) else dtypes.float32)
+    return wrap(ops.logaddexp(a, b))
+
+
+_BITS_OF: Final = {2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
+
+
+def _bits(value: Any) -> Any:
+    """The bits of a float value as a signed integer of its width."""
+    return ops.bitcast(value, dtype=_BITS_OF[value.type.dtype.itemsize])
+
+
+def _is_negative(value: Any) -> Any:
+    bits = _bits(value)
+    return ops.lt(bits, lifting.constant(0, bits.type.dtype, bits.type.shape))
+
+
+@method
+def signbit(x: TensorLike) -> Tensor:
+    """True where the sign of x is minus: for -0.0 and NaN of that sign too. Integers are compared with 0."""
+    value = lifting.value_of(x)
+    if dtypes.is_float(value.type.dtype):
+        return wrap(_is_negative(value))
+    return less(wrap(value), 0) if dtypes.is_signed(value.type.dtype) else isnan(x)
+
+
+def _float_operands(x1: TensorLike, x2: TensorLike) -> list[Any]:
+    dtype = lifting.common_dtype(x1, x2)
+    return lifting.operands(x1, x2, dtype=dtype if dtypes.is_float(dtype) else dtypes.float32)
+
+
+@method
+def copysign(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """|x1| with the sign of x2, zeros and NaN included; integers are computed in float32."""
+    size, sign = _float_operands(x1, x2)
+    differs = ops.bitwise_xor(_is_negative(size), _is_negative(sign))
+    return wrap(ops.select(differs, ops.neg(size), size))
+
+
+@method
+def nextafter(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """The float next to x1 in the direction of x2: x2 where they are equal, NaN where either is; no gradient."""
+    start, goal = _float_operands(x1, x2)
+    bits, shape, dtype = _bits(start), start.type.shape, start.type.dtype
+    one = lifting.constant(1, bits.type.dtype, shape)
+    zero = lifting.constant(0.0, dtype, shape)
+    outwards = ops.eq(ops.lt(start, goal), ops.gt(start, zero))  # away from 0: the bits count up
+    moved = ops.bitcast(ops.select(outwards, ops.add(bits, one), ops.sub(bits, one)), dtype=dtype)
+    smallest = ops.bitcast(one, dtype=dtype)
+    from_zero = ops.select(_is_negative(goal), ops.neg(smallest), smallest)
+    moved = ops.select(ops.eq(start, zero), from_zero, moved)
+    unordered = ops.logical_or(ops.ne(start, start), ops.ne(goal, goal))
+    result = ops.select(unordered, ops.add(start, goal), ops.select(ops.eq(start, goal), goal, moved))
+    return wrap(ops.stop_gradient(result))
+
+
+def _logical(name: str, op: Op, doc: str) -> Any:
+    def function(x1: TensorLike, x2: TensorLike) -> Tensor:
+        values = [lifting.value_of(x) for x in (x1, x2)]
+        shape = lifting.broadcast_shapes(*(value.type.shape for value in values))
+        return wrap(op(*(lifting.broadcast_to(value, shape) for value in values)))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return method(function)
+
+
+logical_and = _logical("logical_and", ops.logical_and, "True where both are nonzero.")
+logical_or = _logical("logical_or", ops.logical_or, "True where either is nonzero.")
+logical_xor = _logical("logical_xor", ops.logical_xor, "True where one of both is nonzero.")
+
+
+@method
+def logical_not(x: TensorLike) -> Tensor:
+    """True where x is zero."""
+    return wrap(ops.logical_not(lifting.value_of(x)))
+
+
+def _question(name: str, op: Op, doc: str, *, of_integers: bool) -> Any:
+    def function(x: TensorLike) -> Tensor:
+        value = lifting.value_of(x)
+        if dtypes.is_float(value.type.dtype):
+            return wrap(op(value))
+        return wrap(lifting.constant(of_integers, dtypes.bool_, value.type.shape))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return method(function)
+
+
+isnan = _question("isnan", ops.isnan, "True where x is NaN.", of_integers=False)
+isinf = _question("isinf", ops.isinf, "True where x is infinite.", of_integers=False)
+isfinite = _question("isfinite", ops.isfinite, "True where x is neither infinite nor NaN.", of_integers=True)
+
+
+@method
+def astype(x: TensorLike, dtype: Any) -> Tensor:
+    """x in another dtype: float to integer truncates and saturates, NaN gives 0; integers wrap."""
+    return wrap(lifting.cast(lifting.value_of(x), dtypes.canonical(dtype)))
+
+
+@method
+def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
+    """x held between ``min`` and ``max``, either of which may be None; NaN stays. The bounds promote with x."""
+    value = lifting.value_of(x)
+    dtype = value.type.dtype
+    if dtypes.is_integer(dtype):
+        least, greatest = dtypes.LIMITS[dtype]
+        min = None if type(min) is int and min <= least else min  # holds nothing back
+        max = None if type(max) is int and max >= greatest else max
+    given = [bound for bound in (min, max) if bound is not None]
+    plain = all(scalars.is_scalar(bound) and not scalars.is_varying(bound) for bound in given)
+    if given and plain and lifting.common_dtype(x, *given) == dtype:
+        for bound in given:
+            scalars.require_representable(bound, dtype)
+        return wrap(ops.clamp(value, low=min, high=max))
+    result = wrap(value)
+    if min is not None:
+        result = maximum(result, min)
+    return result if max is None else minimum(result, max)
+
+
+@method
+def clamp(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
+    """PyTorch's name of ``clip``."""
+    return clip(x, min, max)
+
+
+@array_function
+def where(condition: TensorLike, x1: TensorLike | None = None, x2: TensorLike | None = None) -> Tensor:
+    """x1 where ``condition`` is nonzero, else x2; all three broadcast. JitgraphError without x1 and x2."""
+    if x1 is None or x2 is None:
+        what = "where(condition) alone would have a size that depends on the data"
+        raise JitgraphError(f"{what}\n  hint: jg.where(condition, x, y), or np.nonzero(np.asarray(condition))")
+    picked = lifting.cast(lifting.value_of(condition), dtypes.bool_)
+    if lifting.is_weak(x1) and lifting.is_weak(x2):
+        x1, x2 = settled(x1), settled(x2)
+    left, right = lifting.operands(x1, x2)
+    shape = lifting.broadcast_shapes(picked.type.shape, left.type.shape)
+    return wrap(ops.select(*(lifting.broadcast_to(value, shape) for value in (picked, left, right))))
+
+
+@method
+def masked_fill(x: TensorLike, mask: TensorLike, value: TensorLike) -> Tensor:
+    """``value`` where ``mask`` is true, else x; the dtype is that of x."""
+    dtype = lifting.dtype_of(x)
+    filler = wrap(lifting.cast(lifting.value_of(value, dtype), dtype))
+    return where(mask, filler, x)

@@ -1,0 +1,64 @@
+"""Products of matrices and tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jitgraph import ops
+from jitgraph.errors import ShapeError
+from jitgraph.ir import context
+from jitgraph.tensor import lifting
+from jitgraph.tensor.functions.method import array_function, axis_of, method
+from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.tensor import Tensor, elementwise, wrap
+
+
+@method
+def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Matrix product over the last axis of x1 and the last but one of x2; leading axes broadcast; 1-d are vectors."""
+    dtype = lifting.common_dtype(x1, x2)
+    a, b = (lifting.cast(lifting.value_of(x, dtype), dtype) for x in (x1, x2))
+    if a.type.ndim == 0 or b.type.ndim == 0:
+        raise ShapeError("matmul of a 0-d tensor", hint="use * to scale")
+    rows, columns = a.type.ndim > 1, b.type.ndim > 1
+    k_a, k_b = a.type.shape[-1], b.type.shape[-2 if columns else 0]
+    if not context.constraints().same(k_a, k_b):
+        raise ShapeError(
+            f"matmul of {a.type} with {b.type}: the inner sizes {k_a} and {k_b} differ",
+            hint="the last axis of the left and the last but one of the right must agree (x.mT transposes)",
+        )
+    batch_a, batch_b = a.type.shape[: -2 if rows else -1], b.type.shape[: -2 if columns else -1]
+    if not batch_b and columns:
+        return wrap(ops.dot(a, b, batch=((), ()), contract=((a.type.ndim - 1,), (0,))))
+    batch = lifting.broadcast_shapes(batch_a, batch_b)
+    a = lifting.broadcast_to(a, (*batch, *a.type.shape[len(batch_a) :]))
+    b = lifting.broadcast_to(b, (*batch, *b.type.shape[len(batch_b) :]))
+    shared = tuple(range(len(batch)))
+    contract = ((a.type.ndim - 1,), (len(batch),))
+    return wrap(ops.dot(a, b, batch=(shared, shared), contract=contract))
+
+
+@array_function
+def tensordot(x1: TensorLike, x2: TensorLike, axes: int | tuple[Any, Any] = 2) -> Tensor:
+    """Sum of products over ``axes``: the last n of x1 with the first n of x2, or two sequences of axes."""
+    dtype = lifting.common_dtype(x1, x2)
+    a, b = (lifting.cast(lifting.value_of(x, dtype), dtype) for x in (x1, x2))
+    if isinstance(axes, int):
+        left, right = tuple(range(a.type.ndim - axes, a.type.ndim)), tuple(range(axes))
+    else:
+        pairs = [side if isinstance(side, tuple | list) else (side,) for side in axes]
+        left = tuple(axis_of(i, a.type.ndim, "tensordot") for i in pairs[0])
+        right = tuple(axis_of(i, b.type.ndim, "tensordot") for i in pairs[1])
+    return wrap(ops.dot(a, b, batch=((), ()), contract=(left, right)))
+
+
+@array_function
+def vecdot(x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
+    """Sum of products along one axis."""
+    return (elementwise(ops.mul, x1, x2)).sum(axis=axis)  # type: ignore[no-any-return]
+
+
+@array_function
+def outer(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Products of every element of the vector x1 with every one of x2."""
+    return tensordot(x1, x2, axes=0)

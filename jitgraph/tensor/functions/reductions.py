@@ -1,0 +1,236 @@
+"""Reductions over axes; ``axis`` is an int, a tuple or None for all, and ``keepdims`` keeps them with size 1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jitgraph import dtypes, ops
+from jitgraph.errors import ShapeError
+from jitgraph.ir.op import Op
+from jitgraph.ops import rules
+from jitgraph.tensor import lifting
+from jitgraph.tensor.functions.method import axes_of, axis_of, method
+from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.tensor import Tensor, wrap
+
+Axis = int | tuple[int, ...] | None
+
+
+def _reduce(op: Op, value: Any, axis: Axis, keepdims: bool, name: str) -> Tensor:
+    axes = axes_of(axis, value.type.ndim, name)
+    result = op(value, axes=axes) if axes else value
+    return wrap(_keep(result, value.type.shape, axes) if keepdims else result)
+
+
+def _keep(result: Any, shape: tuple[Any, ...], axes: tuple[int, ...]) -> Any:
+    return ops.reshape(result, shape=tuple(1 if i in axes else size for i, size in enumerate(shape)))
+
+
+def _accumulator(value: Any) -> Any:
+    """Bools and narrow integers are summed in the widest integer of their sign, as NumPy does."""
+    dtype = value.type.dtype
+    if dtypes.is_float(dtype) or dtype.itemsize == 8:
+        return value
+    return lifting.cast(value, dtypes.uint64 if dtype.kind == "u" else dtypes.int64)
+
+
+@method
+def sum(x: TensorLike, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """Sum; bools and narrow integers in 64 bits, 16-bit floats accumulated in float32; 0 for no elements."""
+    value = lifting.value_of(x)
+    value = _accumulator(value) if dtype is None else lifting.cast(value, dtypes.canonical(dtype))
+    return _reduce(ops.reduce_sum, value, axis, keepdims, "sum")
+
+
+@method
+def prod(x: TensorLike, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """Product; bools and narrow integers in 64 bits; 1 for no elements."""
+    value = lifting.value_of(x)
+    value = _accumulator(value) if dtype is None else lifting.cast(value, dtypes.canonical(dtype))
+    return _reduce(ops.reduce_prod, value, axis, keepdims, "prod")
+
+
+def _require_elements(value: Any, axis: Axis, name: str) -> None:
+    """ShapeError where there is nothing along ``axis``, to which no element answers."""
+    shape = value.type.shape
+    for number in axes_of(axis, len(shape), name):
+        rules.require_elements(f"{name} of no elements: the shape is {shape}, axis {axis}", shape[number])
+
+
+def _extremum(op: Op, x: TensorLike, axis: Axis, keepdims: bool, name: str) -> Tensor:
+    value = lifting.value_of(x)
+    _require_elements(value, axis, name)
+    return _reduce(op, value, axis, keepdims, name)
+
+
+@method
+def max(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """Largest element; NaN where there is one. ShapeError for no elements."""
+    return _extremum(ops.reduce_max, x, axis, keepdims, "max")
+
+
+@method
+def min(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """Smallest element; NaN where there is one. ShapeError for no elements."""
+    return _extremum(ops.reduce_min, x, axis, keepdims, "min")
+
+
+@method
+def any(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """True where any element is nonzero; False for no elements."""
+    return _reduce(ops.reduce_max, lifting.cast(lifting.value_of(x), dtypes.bool_), axis, keepdims, "any")
+
+
+@method
+def all(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """True where every element is nonzero; True for no elements."""
+    return _reduce(ops.reduce_min, lifting.cast(lifting.value_of(x), dtypes.bool_), axis, keepdims, "all")
+
+
+def _floats(x: TensorLike) -> Any:
+    value = lifting.value_of(x)
+    return value if dtypes.is_float(value.type.dtype) else lifting.cast(value, dtypes.float32)
+
+
+@method
+def mean(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """Arithmetic mean; integers in float32; NaN for no elements."""
+    return _reduce(ops.mean, _floats(x), axis, keepdims, "mean")
+
+
+def _spread(op: Op, x: TensorLike, axis: Axis, correction: int | float, keepdims: bool, name: str) -> Tensor:
+    value = _floats(x)
+    axes = axes_of(axis, value.type.ndim, name)
+    whole = int(correction) if float(correction).is_integer() else float(correction)
+    result = op(value, axes=axes, correction=whole)
+    return wrap(_keep(result, value.type.shape, axes) if keepdims else result)
+
+
+@method
+def var(x: TensorLike, axis: Axis = None, *, correction: int | float = 0, keepdims: bool = False) -> Tensor:
+    """Variance in two passes: squared distances from the mean, summed and divided by max(0, n - ``correction``)."""
+    return _spread(ops.var, x, axis, correction, keepdims, "var")
+
+
+@method
+def std(x: TensorLike, axis: Axis = None, *, correction: int | float = 0, keepdims: bool = False) -> Tensor:
+    """Square root of ``var``."""
+    return _spread(ops.std, x, axis, correction, keepdims, "std")
+
+
+@method
+def logsumexp(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """log(sum(exp(x))) without overflow."""
+    return _reduce(ops.logsumexp, _floats(x), axis, keepdims, "logsumexp")
+
+
+def _arg(op: Op, x: TensorLike, axis: int | None, keepdims: bool, name: str) -> Tensor:
+    value = lifting.value_of(x)
+    shape = value.type.shape
+    axes = axes_of(axis, len(shape), name)
+    _require_elements(value, axis, name)
+    if axis is None:
+        value = ops.reshape(value, shape=(value.type.size,))
+    result = op(value, axis=0 if axis is None else axes[0])
+    return wrap(_keep(result, shape, axes) if keepdims else result)
+
+
+@method
+def argmax(x: TensorLike, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+    """Index (int64) of the first largest element, of the first NaN where there is one; of the flat tensor for None."""
+    return _arg(ops.argmax, x, axis, keepdims, "argmax")
+
+
+@method
+def argmin(x: TensorLike, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+    """Index (int64) of the first smallest element, of the first NaN where there is one; of the flat tensor for None."""
+    return _arg(ops.argmin, x, axis, keepdims, "argmin")
+
+
+def _running(op: Op, value: Any, axis: int | None, name: str) -> Tensor:
+    if axis is None and value.type.ndim != 1:
+        raise ShapeError(f"{name} of a tensor of rank {value.type.ndim} needs an axis", hint=f"jg.{name}(x, axis=0)")
+    return wrap(op(value, axis=0 if axis is None else axis_of(axis, value.type.ndim, name)))
+
+
+@method
+def cumsum(x: TensorLike, axis: int | None = None) -> Tensor:
+    """Running sum along ``axis``, which a vector may leave out; bools and narrow integers in 64 bits."""
+    return _running(ops.cumsum, _accumulator(lifting.value_of(x)), axis, "cumsum")
+
+
+@method
+def cumprod(x: TensorLike, axis: int | None = None) -> Tensor:
+    """Running product along ``axis``, which a vector may leave out; bools and narrow integers in 64 bits."""
+    return _running(ops.cumprod, _accumulator(lifting.value_of(x)), axis, "cumprod")
+
+
+cumulative_sum = cumsum
+cumulative_prod = cumprod
+
+
+def _running_extreme(op: Op, x: TensorLike, axis: int, name: str) -> tuple[Tensor, Tensor]:
+    value = lifting.value_of(x)
+    number = axis_of(axis, value.type.ndim, name)
+    values = op(value, axis=number)
+    reached = ops.eq(value, values)
+    if dtypes.is_float(value.type.dtype):
+        reached = ops.bitwise_or(reached, ops.isnan(value))
+    place = ops.iota(shape=value.type.shape, axis=number, dtype=dtypes.int64)
+    latest = ops.cummax(ops.select(reached, place, ops.zeros_like(place)), axis=number)
+    return wrap(values), wrap(latest)
+
+
+@method
+def cummax(x: TensorLike, axis: int) -> tuple[Tensor, Tensor]:
+    """Largest element so far along ``axis``, and where it stands (int64, the latest of equal ones), as in PyTorch."""
+    return _running_extreme(ops.cummax, x, axis, "cummax")
+
+
+@method
+def cummin(x: TensorLike, axis: int) -> tuple[Tensor, Tensor]:
+    """Smallest element so far along ``axis``, and where it stands (int64, the latest of equal ones), as in PyTorch."""
+    return _running_extreme(ops.cummin, x, axis, "cummin")
+
+
+@method
+def softmax(x: TensorLike, axis: int = -1) -> Tensor:
+    """exp(x) / sum(exp(x)) along ``axis``, without overflow."""
+    value = _floats(x)
+    return wrap(ops.softmax(value, axis=axis_of(axis, value.type.ndim, "softmax")))
+
+
+@method
+def log_softmax(x: TensorLike, axis: int = -1) -> Tensor:
+    """log(softmax(x)) along ``axis``, without overflow."""
+    value = _floats(x)
+    return wrap(ops.log_softmax(value, axis=axis_of(axis, value.type.ndim, "log_softmax")))
+
+
+def _sorted(x: TensorLike, axis: int, descending: bool, name: str) -> tuple[Any, Any]:
+    value = lifting.value_of(x)
+    found: tuple[Any, Any] = ops.sort(value, axis=axis_of(axis, value.type.ndim, name), descending=descending)
+    return found
+
+
+@method
+def sort(x: TensorLike, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
+    """Elements in order along ``axis``, NaN as the greatest; always stable."""
+    return wrap(_sorted(x, axis, descending, "sort")[0])
+
+
+@method
+def argsort(x: TensorLike, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
+    """Indices (int64) that sort along ``axis``, NaN as the greatest; always stable."""
+    return wrap(_sorted(x, axis, descending, "argsort")[1])
+
+
+@method
+def topk(x: TensorLike, k: int, axis: int = -1, largest: bool = True) -> tuple[Tensor, Tensor]:
+    """The ``k`` largest (or smallest) elements along ``axis`` in order, and their indices (int64)."""
+    size = lifting.value_of(x).type.shape[axis_of(axis, lifting.value_of(x).type.ndim, "topk")]
+    if isinstance(size, int) and not 0 <= k <= size:
+        raise ShapeError(f"topk: k={k} does not lie between 0 and the {size} elements along axis {axis}")
+    values, places = _sorted(x, axis, largest, "topk")
+    picked = tuple(slice(k) if i == axis % values.type.ndim else slice(None) for i in range(values.type.ndim))
+    return wrap(values)[picked], wrap(places)[picked]

@@ -1,0 +1,44 @@
+"""Where a gradient starts, and the sweep of the tape that brings it to the leaves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jitgraph.eager import tape
+from jitgraph.errors import ShapeError
+from jitgraph.tensor import lifting
+from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.reading import ReadableHandle
+
+
+def cotangent(tensor: ReadableHandle, gradient: TensorLike | None) -> Any:
+    """The value with which the gradient of ``tensor`` starts: ``gradient``, or 1 for a tensor of one element.
+
+    ShapeError where ``gradient`` is not of its type, or is wanted.
+    """
+    if gradient is None:
+        if tensor.size != 1:
+            raise ShapeError(
+                f"a gradient without a cotangent needs a scalar; the shape is {tuple(tensor.shape)}",
+                hint="reduce first (loss.mean()) or pass gradient=",
+            )
+        return lifting.constant(1.0, tensor.dtype, tensor.shape)
+    value = lifting.value_of(gradient, tensor.dtype)
+    if tuple(value.type.shape) != tuple(tensor.shape) or value.type.dtype != tensor.dtype:
+        raise ShapeError(f"the cotangent is {value.type}, the tensor {tensor.value.type}")
+    return value
+
+
+def leaf_gradients(
+    tensor: ReadableHandle, gradient: TensorLike | None, *, retain_graph: bool, create_graph: bool
+) -> list[tuple[Any, Any]]:
+    """The leaves on which ``tensor`` depends, each with the value of its gradient, outside of traces."""
+    found = tape.sweep(
+        [tensor.value],
+        [cotangent(tensor, gradient)],
+        targets=None,
+        create_graph=create_graph,
+        retain_graph=retain_graph,
+    )
+    alive = [(record.handle(), value) for record, value in found.items()]
+    return [(handle, value) for handle, value in alive if handle is not None]

@@ -1,0 +1,45 @@
+"""``x += y`` and its like: the handle gets the operator's result, whose shape and dtype are the handle's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from jitgraph import dtypes, ops
+from jitgraph.dtypes import DType
+from jitgraph.eager.handle import ValueHandle
+from jitgraph.errors import DTypeError, ShapeError
+
+H = TypeVar("H", bound=ValueHandle)
+
+
+def in_place(operator: Callable[[H, Any], H]) -> Callable[[H, Any], H]:
+    """The in-place form of a binary operator."""
+    name = operator.__name__.strip("_")
+
+    def apply(self: H, other: Any) -> H:
+        result = operator(self, other)
+        if result is NotImplemented:
+            return result
+        if self._weak:
+            return result  # it stands for a Python number, never changed in place
+        value = result.value
+        if value.type.shape != self._static.type.shape:
+            raise ShapeError(f"in-place {name} would change the shape from {self.shape} to {result.shape}")
+        if value.type.dtype != self.dtype:
+            if _kind(value.type.dtype) > _kind(self.dtype):
+                raise DTypeError(
+                    f"in-place {name} would turn {self.dtype.name} into {value.type.dtype.name}",
+                    hint="write x = x ... instead, or cast the other operand with .astype(...)",
+                )
+            value = ops.cast(value, dtype=self.dtype)
+        self._rebind(value)
+        return self
+
+    apply.__name__ = f"__i{name}__"
+    apply.__doc__ = f"Rebind this handle to ``self {name} other``; shape and dtype stay."
+    return apply
+
+
+def _kind(dtype: DType) -> int:
+    return 2 if dtypes.is_float(dtype) else 0 if dtypes.is_bool(dtype) else 1

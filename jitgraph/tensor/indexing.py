@@ -1,0 +1,344 @@
+"""``x[index]`` and ``x[index] = value``: ints, slices, ``...``, None, integer tensors and boolean masks, as in NumPy.
+
+Reading: the basic part becomes slice, flip and reshape; integer tensors become one gather over the indexed axes.
+Writing: a block of neighbours is set as one; else the places of all elements are indexed in the same way, and the new
+ones scattered to those chosen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jitgraph import dtypes, foreign, ops
+from jitgraph.eager.handle import ValueHandle
+from jitgraph.errors import IndexingError, ShapeError, UndecidedError, UnsupportedOp
+from jitgraph.ir import context, dims
+from jitgraph.ir.dims import DimLike
+from jitgraph.ops.windows import extent_of
+from jitgraph.records import dataclass
+from jitgraph.tensor import lifting, scalars
+from jitgraph.tensor.lifting import TensorLike
+
+
+class _Picks(NamedTuple):
+    """A tensor as an item of an index: the value of its integers, or of a mask."""
+
+    value: Any
+
+    @property
+    def is_mask(self) -> bool:
+        return dtypes.is_bool(self.value.dtype)
+
+
+@dataclass(slots=True)
+class _Plan:
+    """An index taken apart: what the slice op takes, which axes are then flipped, the shape that follows, and gathers.
+
+    ``gathers`` are (axis of that shape, int64 value). ``place`` is the axis of the result at which the axes of the
+    gathers' indices stand.
+    """
+
+    starts: list[DimLike] = field(default_factory=list)
+    stops: list[DimLike] = field(default_factory=list)
+    strides: list[int] = field(default_factory=list)
+    flips: list[int] = field(default_factory=list)
+    shape: list[DimLike] = field(default_factory=list)
+    gathers: list[tuple[int, Any]] = field(default_factory=list)
+    place: int = 0
+
+
+def get(value: Any, index: Any) -> Any:
+    """``value[index]`` as NumPy has it; IndexError where an integer is out of range."""
+    return _apply(value, _plan(value.shape, index))
+
+
+def put(value: Any, index: Any, new: TensorLike) -> Any:
+    """``value`` with ``value[index] = new`` done; of places named twice the last one in order wins."""
+    dtype, shape = value.dtype, value.shape
+    filler = lifting.cast(lifting.value_of(new, dtype), dtype)
+    if _is_tensor(index) and dtypes.is_bool(lifting.dtype_of(index)):
+        mask = lifting.value_of(index)
+        if mask.shape == shape and not filler.shape:
+            return ops.select(mask, lifting.broadcast_to(filler, shape), value)
+    plan = _plan(shape, index)
+    if not plan.gathers and not plan.flips and all(stride == 1 for stride in plan.strides):
+        return _put_block(value, plan, filler)
+    total = dims.product(shape)
+    places = ops.reshape(ops.iota(shape=(total,), axis=0, dtype=dtypes.int64), shape=shape)
+    chosen = _apply(places, plan)
+    filler = _fitted(filler, chosen.shape)
+    count = (dims.product(chosen.shape),)
+    flat = ops.scatter(
+        ops.reshape(value, shape=(total,)), ops.reshape(chosen, shape=count), ops.reshape(filler, shape=count), axis=0
+    )
+    return ops.reshape(flat, shape=shape)
+
+
+def _put_block(value: Any, plan: _Plan, filler: Any) -> Any:
+    filler = _fitted(filler, tuple(plan.shape))
+    block = tuple(stop - start for start, stop in zip(plan.starts, plan.stops, strict=True))
+    if filler.shape != block:
+        filler = ops.reshape(filler, shape=block)
+    if block == value.shape:
+        return filler
+    return ops.dynamic_update_slice(value, filler, *(_filled(start, ()) for start in plan.starts))
+
+
+def _fitted(filler: Any, shape: tuple[DimLike, ...]) -> Any:
+    """``filler`` broadcast to the place it is written to; leading axes of size 1 are dropped, as in NumPy."""
+    given = filler.type
+    while len(filler.shape) > len(shape) and isinstance(filler.shape[0], int) and filler.shape[0] == 1:
+        filler = ops.reshape(filler, shape=filler.shape[1:])
+    try:
+        fits = lifting.broadcast_shapes(filler.shape, shape) == shape
+    except ShapeError:
+        fits = False
+    if not fits:
+        raise ShapeError(f"cannot write {given} to a place of shape {shape}")
+    return lifting.broadcast_to(filler, shape)
+
+
+def along(value: Any, indices: Any, axis: int) -> Any:
+    """``take_along_axis``: other axes of ``value`` broadcast against those of ``indices``, a value of integers."""
+    shape, rank = indices.shape, len(value.shape)
+    if len(shape) != rank:
+        raise ShapeError(f"the indices have rank {len(shape)}, the tensor {rank}")
+    picks = []  # for each element of ``indices``, its place along ``axis`` and its own elsewhere
+    for i, size in enumerate(shape):
+        column = (1,) * i + (size,) + (1,) * (rank - i - 1)
+        steps = ops.iota(shape=(size,), axis=0, dtype=dtypes.int64)
+        picks.append(_Picks(indices if i == axis else ops.reshape(steps, shape=column)))
+    return get(value, tuple(picks))
+
+
+# --- from the index to a plan ---------------------------------------------------------------------------------------
+
+
+def _plan(shape: tuple[DimLike, ...], index: Any) -> _Plan:
+    plan = _Plan()
+    axis = 0
+    advanced: list[int] = []  # where, among all items, ints and tensors stand
+    before: list[int] = []  # how many axes of the result come before each of them
+    items = _expand(shape, index)
+    for position, item in enumerate(items):
+        if item is None:
+            plan.shape.append(1)
+            continue
+        if item is Ellipsis:
+            continue
+        size = shape[axis]
+        start: DimLike
+        stop: DimLike
+        if isinstance(item, slice):
+            start, stop, stride, reverse = _slice(item, size)
+            if reverse:
+                plan.flips.append(axis)
+            plan.shape.append(extent_of(start, stop, stride))
+        elif isinstance(item, _Picks):
+            start, stop, stride = 0, size, 1
+            advanced.append(position)
+            before.append(len(plan.shape) - len(plan.gathers))
+            plan.gathers.append((len(plan.shape), lifting.positions(item.value)))
+            plan.shape.append(size)
+        else:
+            start = _int(item, size, axis)
+            stop, stride = start + 1, 1
+            advanced.append(position)
+            before.append(len(plan.shape) - len(plan.gathers))
+        plan.starts.append(start)
+        plan.stops.append(stop)
+        plan.strides.append(stride)
+        axis += 1
+    if plan.gathers and advanced == list(range(advanced[0], advanced[0] + len(advanced))):
+        plan.place = before[0]
+    return plan
+
+
+def _expand(shape: tuple[DimLike, ...], index: Any) -> list[Any]:
+    """The index as a list with an item for each axis, ``...`` kept in its place, masks turned into integer tensors."""
+    given = [_item(item) for item in (index if isinstance(index, tuple) else (index,))]
+    used = sum(_axes_of(item) for item in given)
+    if used > len(shape):
+        raise IndexingError(f"{used} indices for a tensor of rank {len(shape)}")
+    dots = sum(item is Ellipsis for item in given)
+    if dots > 1:
+        raise IndexingError("an index can hold only one ...")
+    if dots == 0 and used < len(shape):
+        given.append(Ellipsis)
+    items: list[Any] = []
+    axis = 0
+    for item in given:
+        if item is Ellipsis:
+            items += [Ellipsis, *[slice(None)] * (len(shape) - used)]
+            axis += len(shape) - used
+            continue
+        count = _axes_of(item)
+        if isinstance(item, _Picks) and item.is_mask:
+            items += _nonzero(item.value, shape[axis : axis + count])
+        else:
+            items.append(item)
+        axis += count
+    return items
+
+
+def _item(item: Any) -> Any:
+    if isinstance(item, _Picks):
+        return item
+    if isinstance(item, list):
+        scalars.require_plain_in(item, scalars.leaf_types(item))
+        item = np.asarray(item) if item else np.asarray(item, np.int64)
+    if _is_tensor(item):
+        item = _Picks(lifting.value_of(item))
+    if isinstance(item, bool | np.bool_) or (isinstance(item, _Picks) and item.is_mask and not item.value.shape):
+        raise IndexingError("a bool is not an index; a mask is a boolean tensor of at least one axis")
+    if isinstance(item, _Picks) and dtypes.is_float(item.value.dtype):
+        raise IndexingError(f"an index must be an integer or a mask, not {item.value.dtype.name}")
+    return item
+
+
+def _is_tensor(item: Any) -> bool:
+    """Whether an item is a tensor or an array, of whatever library."""
+    return isinstance(item, ValueHandle | np.ndarray) or foreign.is_array(item)
+
+
+def _axes_of(item: Any) -> int:
+    """How many axes of the tensor an item stands for."""
+    if item is None or item is Ellipsis:
+        return 0
+    return len(item.value.shape) if isinstance(item, _Picks) and item.is_mask else 1
+
+
+def _nonzero(mask: Any, shape: tuple[DimLike, ...]) -> list[_Picks]:
+    if context.current().trace is not None:
+        raise UnsupportedOp(
+            "indexing with a boolean mask has a size that depends on values, which a trace cannot record",
+            hint="jg.where(mask, x, fill), or index eagerly",
+        )
+    if mask.shape != shape:
+        raise IndexingError(f"a mask of shape {mask.shape} does not fit axes of shape {shape}")
+    return [_Picks(lifting.value_of(places)) for places in np.nonzero(mask.array)]
+
+
+def _int(item: Any, size: DimLike, axis: int) -> DimLike:
+    trace = context.current().trace
+    known = context.constraints()
+    if not hasattr(item, "__index__"):
+        raise IndexingError(f"an index must be an integer, a slice, ..., None or a tensor, not {type(item).__name__}")
+    if trace is not None and scalars.is_varying(item):
+        place: DimLike = trace.to_dim(item)
+        if not isinstance(place, int):
+            if not (known.at_least(place, 0) and known.at_least(size, place + 1)):
+                raise IndexingError(f"index {place} is out of range for axis {axis} with size {size}")
+            return place
+        item = place
+    number = int(item.__index__())
+    bound = -number if number < 0 else number + 1
+    if not known.at_least(size, bound):
+        raise IndexingError(f"index {number} is out of range for axis {axis} with size {size}")
+    return size + number if number < 0 else number
+
+
+def _slice(item: slice, size: DimLike) -> tuple[DimLike, DimLike, int, bool]:
+    """Start, stop and positive stride of a slice, and whether its elements are then to be reversed."""
+    step = 1 if item.step is None else int(item.step)
+    if step == 0:
+        raise ValueError("a slice's step cannot be 0")
+    if isinstance(size, int):
+        trace = context.current().trace
+        first, last, step = slice(_known(item.start, trace), _known(item.stop, trace), step).indices(size)
+        if step > 0:
+            return first, max(first, last), step, False
+        count = max(0, -(-(first - last) // -step))
+        lowest = first + (count - 1) * step
+        return (lowest, first + 1, -step, True) if count else (0, 0, -step, True)
+    if step < 0 and (item.start is not None or item.stop is not None):
+        raise UndecidedError(f"a reversed slice with bounds on the named size {size}", hint="flip first, then slice")
+    start = _bound(item.start, size, 0)
+    stop = _bound(item.stop, size, size)
+    if step < -1:
+        raise UndecidedError(f"a reversed slice with a step on the named size {size}", hint="flip first, then slice")
+    return start, stop, abs(step), step < 0
+
+
+def _known(bound: Any, trace: Any) -> int | None:
+    if bound is None:
+        return None
+    if hasattr(bound, "__index__"):
+        return int(bound.__index__())
+    if trace is not None:
+        raise UndecidedError("a symbolic bound on an axis of known size", hint="jg.where, or name the axis's size too")
+    raise IndexingError(f"a slice's bound must be an integer, not {type(bound).__name__}")
+
+
+def _bound(bound: Any, size: DimLike, default: DimLike) -> DimLike:
+    """A bound on a named size: taken to lie within it, which becomes a constraint of the trace."""
+    if bound is None:
+        return default
+    trace = context.current().trace
+    given = trace.to_dim(bound) if trace is not None and scalars.is_varying(bound) else int(bound)
+    number: DimLike = size + given if isinstance(given, int) and given < 0 else given
+    known = context.constraints()
+    if not (known.at_least(size, number) and known.at_least(number, 0)):
+        raise ShapeError(f"slice bound {bound} lies outside the named size {size}")
+    return number
+
+
+# --- from a plan to ops ---------------------------------------------------------------------------------------------
+
+
+def _apply(value: Any, plan: _Plan) -> Any:
+    starts, stops, strides = tuple(plan.starts), tuple(plan.stops), tuple(plan.strides)
+    if (starts, stops, strides) != ((0,) * len(starts), value.shape, (1,) * len(starts)):
+        value = ops.slice(value, starts=starts, stops=stops, strides=strides)
+    if plan.flips:
+        value = ops.flip(value, axes=tuple(plan.flips))
+    if value.shape != tuple(plan.shape):
+        value = ops.reshape(value, shape=tuple(plan.shape))
+    return _gather(value, plan.gathers, plan.place) if plan.gathers else value
+
+
+def _gather(value: Any, gathers: list[tuple[int, Any]], place: int) -> Any:
+    """Index axes with integer tensors, which broadcast together; their axes stand at ``place`` in the result."""
+    axes = [axis for axis, _ in gathers]
+    if len(gathers) == 1:
+        picked, at, count = ops.gather(value, gathers[0][1], axis=axes[0]), axes[0], len(gathers[0][1].shape)
+    else:
+        flat, sizes = _flattened(value, gathers)
+        rest = [axis for axis in range(len(value.shape)) if axis not in axes]
+        moved = ops.transpose(value, permutation=(*axes, *rest))
+        merged = ops.reshape(moved, shape=(dims.product(sizes), *(value.shape[axis] for axis in rest)))
+        picked, at, count = ops.gather(merged, flat, axis=0), 0, len(flat.shape)
+    if at == place or count == 0:
+        return picked
+    others = [axis for axis in range(len(picked.shape)) if not at <= axis < at + count]
+    order = (*others[:place], *range(at, at + count), *others[place:])
+    return ops.transpose(picked, permutation=order)
+
+
+def _flattened(value: Any, gathers: list[tuple[int, Any]]) -> tuple[Any, list[DimLike]]:
+    """Several indices as one into the merged axes, and the sizes of those."""
+    shape = lifting.broadcast_shapes(*(index.shape for _, index in gathers))
+    sizes = [value.shape[axis] for axis, _ in gathers]
+    flat: Any = None
+    for (axis, index), size in zip(gathers, sizes, strict=True):
+        places = lifting.broadcast_to(_in_range(index, size, axis), shape)
+        flat = places if flat is None else ops.add(ops.mul(flat, _filled(size, shape)), places)
+    return flat, sizes
+
+
+def _filled(size: DimLike, shape: tuple[DimLike, ...]) -> Any:
+    return ops.full(shape=shape, value=size, dtype=dtypes.int64)
+
+
+def _in_range(index: Any, size: DimLike, axis: int) -> Any:
+    """Indices of one axis made non-negative; IndexError where one is out of range."""
+    shape = index.shape
+    zero, extent = _filled(0, shape), _filled(size, shape)
+    wrapped = ops.select(ops.lt(index, zero), ops.add(index, extent), index)
+    inside = ops.bitwise_and(ops.ge(wrapped, zero), ops.lt(wrapped, extent))
+    every = ops.reduce_min(inside, axes=tuple(range(len(shape)))) if shape else inside
+    ops.check(every, kind="IndexError", message=f"an index is out of range for axis {axis} with size {size}")
+    return wrapped

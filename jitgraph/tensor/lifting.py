@@ -1,0 +1,260 @@
+"""From what users pass (tensors, arrays, Python scalars) to operands that an op accepts: lift, promote, broadcast."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from jitgraph import dtypes, foreign, ops
+from jitgraph.dtypes import DType
+from jitgraph.eager.emitter import EAGER
+from jitgraph.eager.handle import ValueHandle
+from jitgraph.eager.value import EagerValue
+from jitgraph.errors import DTypeError, ShapeError
+from jitgraph.ir import context
+from jitgraph.ir.dims import DimLike
+from jitgraph.tensor import weak_ints
+from jitgraph.tensor.scalars import (
+    SCALARS,
+    Scalar,
+    array_of_ints,
+    is_scalar,
+    is_varying,
+    leaf_types,
+    require_plain_in,
+    require_representable,
+)
+
+TensorLike: TypeAlias = "ValueHandle | np.ndarray[Any, Any] | np.generic | Scalar"
+
+
+_OPERANDS: Final = (ValueHandle, np.ndarray, np.generic)
+
+
+def is_operand(x: object) -> bool:
+    """Whether an operator takes x: a tensor, array or number. DTypeError for a complex number."""
+    if isinstance(x, complex):
+        dtypes.canonical(np.dtype(type(x)))
+    return isinstance(x, _OPERANDS) or is_scalar(x) or foreign.is_array(x)
+
+
+def value_of(x: Any, dtype: DType | None = None) -> Any:
+    """The op operand that ``x`` means: a tensor's value, a copied array, or a 0-d constant of ``dtype``."""
+    if isinstance(x, ValueHandle):
+        return x.value
+    if is_scalar(x):
+        return constant(x, dtype or dtypes.default_of(x))
+    if isinstance(x, np.ndarray | np.generic):
+        if type(x) is not np.ndarray and isinstance(x, np.ndarray):
+            foreign.require_plain(x)
+        array = np.asarray(x)
+        dtypes.canonical(array.dtype)
+        trace = context.current().trace
+        if trace is not None:
+            return trace.lift(array)
+        return EagerValue(own(array))
+    if isinstance(x, list | tuple):
+        return value_of(_array_of_list(x, dtype))
+    if foreign.is_array(x):
+        if context.current().trace is not None:
+            foreign.refuse(x, "the operand")
+        return value_of(foreign.array_of(x, "the operand"))
+    raise DTypeError(f"expected a tensor, an array or a number, got {type(x).__name__}")
+
+
+def _array_of_list(numbers: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
+    """Nested lists of numbers as an array; Python's own floats count as float32, as everywhere."""
+    kinds = leaf_types(numbers)
+    if any(issubclass(kind, ValueHandle) for kind in kinds):
+        raise DTypeError("a list of tensors is not a tensor", hint="jg.stack(list)")
+    require_plain_in(numbers, kinds)
+    if kinds <= {int, bool} and int in kinds:
+        return array_of_ints(numbers, dtype)
+    array = np.asarray(numbers, dtype=dtype)
+    weak = dtype is None and kinds <= SCALARS and array.dtype == dtypes.float64
+    return array.astype(dtypes.float32) if weak else array
+
+
+def own(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """``array`` itself where nobody can write to it, else a contiguous copy; native byte order."""
+    native = array.dtype.newbyteorder("=")
+    frozen = not array.flags.writeable and (array.base is None or isinstance(array.base, bytes))
+    if frozen and array.dtype == native and array.flags.aligned:
+        return array
+    return np.array(array, dtype=native, order="C", copy=True)
+
+
+def constant(scalar: Scalar, dtype: DType, shape: Sequence[DimLike] = ()) -> Any:
+    """``scalar`` in ``dtype`` filled to ``shape``; NumberError for an int that ``dtype`` does not hold."""
+    if type(scalar) not in SCALARS and is_varying(scalar):  # a number that varies from call to call
+        varying = scalar.value_in(dtype)  # type: ignore[union-attr]
+        if varying is not None:
+            return broadcast_to(varying, tuple(shape))
+    require_representable(scalar, dtype)
+    if dtypes.is_integer(dtype):
+        return ops.full(shape=tuple(shape), value=int(scalar), dtype=dtype)
+    if dtypes.is_bool(dtype):
+        return ops.full(shape=tuple(shape), value=bool(scalar), dtype=dtype)
+    return ops.full(shape=tuple(shape), value=float(scalar), dtype=dtype)
+
+
+def is_weak(x: Any) -> bool:
+    """True for Python scalars and for the handles that stand for Python numbers inside a trace."""
+    return is_scalar(x) or getattr(x, "_weak", False)
+
+
+def stand_for_numbers(xs: Sequence[Any]) -> bool:
+    """Whether in a trace all of these stand for Python numbers, and so does what an elementwise op makes of them."""
+    return all(map(is_weak, xs)) and any(isinstance(x, ValueHandle) for x in xs)
+
+
+def common_dtype(*operands: Any) -> DType:
+    """The dtype to which the operands promote; weak ones only lift the kind."""
+    strong = [dtype_of(x) for x in operands if not is_weak(x)]
+    weak = [x for x in operands if is_weak(x)]
+    if not strong:
+        found = dtypes.promote(*(dtype_of(x) for x in weak))
+        return dtypes.float64 if dtypes.is_float(found) and not all(map(is_scalar, weak)) else found
+    result = dtypes.promote(*strong)
+    for x in weak:
+        result = dtypes.promote_scalar(result, x if is_scalar(x) else scalar_like(x.dtype))
+    return result
+
+
+def scalar_like(dtype: DType) -> Scalar:
+    """A Python number of the kind for which a weak handle of ``dtype`` stands."""
+    return 0.0 if dtypes.is_float(dtype) else False if dtypes.is_bool(dtype) else 0
+
+
+def dtype_of(x: Any) -> DType:
+    """The dtype of a tensor or array, or the default one of a Python scalar."""
+    if is_scalar(x):
+        return dtypes.default_of(x)
+    if isinstance(x, list | tuple):
+        return dtypes.canonical(_array_of_list(x).dtype)
+    if not isinstance(x, _OPERANDS) and foreign.is_array(x):
+        x = foreign.array_of(x, "the operand")
+    return dtypes.canonical(x.dtype)
+
+
+def operands(*xs: TensorLike, dtype: DType | None = None) -> list[Any]:
+    """Values of one dtype (the promoted one, unless given) and one shape (the broadcast one)."""
+    values = [None if is_scalar(x) else value_of(x) for x in xs]
+    if dtype is None and _alike(values):
+        return values
+    target = dtype or _promoted(xs, values)
+    if any(map(_stands_for_int, xs)) and not all(map(is_weak, xs)):
+        for x, value in zip(xs, values, strict=True):
+            if _stands_for_int(x):
+                weak_ints.require_held(value, target)
+    shapes = [value.shape for value in values if value is not None]
+    shape = shapes[0] if shapes else ()
+    for other in shapes:
+        if other != shape:
+            shape = broadcast_shapes(*shapes)
+            break
+    return [
+        _repeated(x, target, shape) if value is None else broadcast_to(cast(value, target), shape)
+        for x, value in zip(xs, values, strict=True)
+    ]
+
+
+def _stands_for_int(x: Any) -> bool:
+    """Whether x is a tensor that stands for a Python int."""
+    return isinstance(x, ValueHandle) and x._weak and x.dtype == dtypes.int64
+
+
+def _alike(values: Sequence[Any]) -> bool:
+    """Whether all are there, of one dtype and one shape."""
+    first = values[0]
+    if first is None:
+        return False
+    dtype, shape = first.dtype, first.shape
+    for value in values:  # noqa: SIM110 - this runs for every operator, and a generator costs more than the rest
+        if value is None or value.dtype is not dtype or value.shape != shape:
+            return False
+    return True
+
+
+def _promoted(xs: Sequence[Any], values: Sequence[Any]) -> DType:
+    """``common_dtype`` where the values (None for Python scalars) are there already."""
+    strong: DType | None = None
+    weak: list[Any] = []
+    for x, value in zip(xs, values, strict=True):
+        if value is None:
+            weak.append(x)
+        elif getattr(x, "_weak", False):
+            weak.append(scalar_like(value.dtype))
+        elif strong is None:
+            strong = value.dtype
+        elif value.dtype is not strong:
+            strong = dtypes.promote(strong, value.dtype)
+    if strong is None:
+        return common_dtype(*xs)
+    for x in weak:
+        strong = dtypes.promote_scalar(strong, x)
+    return strong
+
+
+def _repeated(scalar: Any, dtype: DType, shape: tuple[DimLike, ...]) -> Any:
+    """A Python scalar as an operand of this shape; eagerly a view of one element, the same one each time."""
+    if context.current().emitter is not EAGER:
+        return constant(scalar, dtype, shape)
+    return EagerValue(_repeated_array(scalar, type(scalar).__name__, dtype, shape, _sign(scalar)))
+
+
+def _sign(scalar: Scalar) -> float:
+    return math.copysign(1.0, scalar) if isinstance(scalar, float) else 0.0
+
+
+@functools.lru_cache(maxsize=512)
+def _repeated_array(scalar: Any, kind: str, dtype: DType, shape: tuple[int, ...], sign: float) -> np.ndarray[Any, Any]:
+    # kind and sign keep apart what compares equal: 1, 1.0 and True, and the two zeros
+    element: np.ndarray[Any, Any] = constant(scalar, dtype).array
+    return np.broadcast_to(element, shape) if shape else element
+
+
+def cast(value: Any, dtype: DType) -> Any:
+    """``value`` in ``dtype``; itself where it is already."""
+    return value if value.dtype == dtype else ops.cast(value, dtype=dtype)
+
+
+_MOST: Final = 2**63 - 1
+
+
+def positions(value: Any) -> Any:
+    """Integers as int64, to index with; unsigned ones beyond it become its greatest, which no axis has."""
+    if value.dtype == dtypes.uint64:
+        value = ops.minimum(value, ops.full(shape=value.shape, value=_MOST, dtype=dtypes.uint64))
+    return cast(value, dtypes.int64)
+
+
+def broadcast_shapes(*shapes: tuple[DimLike, ...]) -> tuple[DimLike, ...]:
+    """The NumPy broadcast of shapes; a named size never broadcasts. ShapeError names the axis that does not fit."""
+    known = context.constraints()
+    rank = max((len(shape) for shape in shapes), default=0)
+    padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
+    result: list[DimLike] = []
+    for axis, sizes in enumerate(zip(*padded, strict=True)):
+        wide = [size for size in sizes if not (isinstance(size, int) and size == 1)]
+        for size in wide[1:]:
+            if not known.same(wide[0], size):
+                shown = " and ".join(str(tuple(shape)) for shape in shapes)
+                raise ShapeError(
+                    f"shapes {shown} do not broadcast: sizes {wide[0]} and {size} meet on axis {axis - rank}",
+                    hint="axes align from the right; sizes must be equal or 1 (x[:, None] adds an axis)",
+                )
+        result.append(next((size for size in wide if isinstance(size, int)), wide[0] if wide else 1))
+    return tuple(result)
+
+
+def broadcast_to(value: Any, shape: tuple[DimLike, ...]) -> Any:
+    """``value`` broadcast to ``shape``, new axes to the left; itself where it has that shape."""
+    if value.shape == shape:
+        return value
+    offset = len(shape) - len(value.shape)
+    return ops.broadcast(value, shape=shape, axes=tuple(range(offset, len(shape))))

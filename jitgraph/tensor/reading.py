@@ -1,0 +1,195 @@
+"""What Python and NumPy see of a tensor: sizes, arrays, numbers, text and pickles."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from jitgraph import dtypes
+from jitgraph.eager.handle import ValueHandle
+from jitgraph.eager.value import EagerValue
+from jitgraph.errors import JitgraphError, ShapeError, SharingError
+from jitgraph.ir import context
+from jitgraph.migration_hints import TENSOR
+from jitgraph.runtime import dlpack, loader
+from jitgraph.runtime.buffer import CPU, Buffer
+from jitgraph.tensor.scalars import Count
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class _Size(Count):
+    """The number of elements; called, as ``x.size(0)``, it says what to write here."""
+
+    def __call__(self, axis: int | None = None) -> NoReturn:
+        form = "x.shape" if axis is None else f"x.shape[{axis}]"
+        raise JitgraphError(f"x.size is the number of elements, as in NumPy, not a function\n  hint: write {form}")
+
+
+class ReadableHandle(ValueHandle):
+    """A handle whose value Python and NumPy can read; inside a trace, where there is none yet, that is refused."""
+
+    __slots__ = ()
+
+    # --- description -------------------------------------------------------------------------------------------
+
+    @property
+    def device(self) -> str:
+        """Where the value lies: "cpu"; in a trace, where it will lie."""
+        value = self._value
+        return value.device if isinstance(value, Buffer) else CPU
+
+    @property
+    def size(self) -> Any:
+        """The number of elements."""
+        total: Any = 1
+        for size in self.shape:
+            total = total * size
+        return _Size(total) if type(total) is int else total
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes to step along each axis of the row-major value; how it lies in memory is not to be seen."""
+        steps, step = [], self.dtype.itemsize
+        for size in reversed(self.shape):
+            steps.append(step)
+            step *= size
+        return tuple(reversed(steps))
+
+    @property
+    def nbytes(self) -> Any:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return int(self.shape[0])
+
+    # --- arrays ------------------------------------------------------------------------------------------------
+
+    def numpy(self) -> NDArray[Any]:
+        """A read-only view of the value; SharingError where it requires a gradient, as in PyTorch."""
+        return self._view("numpy()", "x.detach().numpy()")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        view = self._view("np.asarray", "np.asarray(x.detach())")
+        if dtype is not None and view.dtype != dtype:
+            if copy is False:
+                raise ValueError(f"{view.dtype} cannot be seen as {dtype} without a copy")
+            return view.astype(dtype)
+        return view.copy() if copy else view
+
+    def __dlpack__(
+        self, stream: Any = None, *, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
+        """A DLPack capsule: the memory of the value, read-only, for callers of version 1; for older ones a copy.
+
+        SharingError where the tensor requires a gradient, and for what a tensor on the CPU cannot do.
+        """
+        view = self._view("DLPack", "x.detach()")
+        return dlpack.exported(view, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return dlpack.CPU_DEVICE
+
+    def _view(self, what: str, way_out: str) -> NDArray[Any]:
+        self._concrete(what)
+        if self.requires_grad:
+            raise SharingError(f"{what} of a tensor that requires a gradient", hint=way_out)
+        value: Buffer = self._value
+        return value.shown()
+
+    def __array_namespace__(self, api_version: str | None = None) -> Any:
+        return sys.modules["jitgraph"]
+
+    @property
+    def data(self) -> NoReturn:
+        """Not here, where a value is not shared by handles: the error says what to write."""
+        raise AttributeError("data")  # __getattr__ goes on
+
+    @data.setter
+    def data(self, value: Any) -> NoReturn:
+        raise JitgraphError(f"x.data cannot be set\n  hint: {TENSOR['data']}")
+
+    # --- numbers -----------------------------------------------------------------------------------------------
+
+    def item(self) -> Any:
+        """The one element as a Python number."""
+        array = self._concrete("item()")
+        if array.size != 1:
+            raise ShapeError(f"item() needs one element; the shape is {array.shape}", hint="x.tolist() or x[i].item()")
+        return float(array.reshape(())) if dtypes.is_float(array.dtype) else array.item()
+
+    def tolist(self) -> Any:
+        """Nested lists of Python numbers."""
+        array = self._concrete("tolist()")
+        return array.astype(np.float64).tolist() if array.dtype == dtypes.bfloat16 else array.tolist()
+
+    def __bool__(self) -> bool:
+        return bool(self._one("bool()"))
+
+    def __float__(self) -> float:
+        return float(self._one("float()"))
+
+    def __int__(self) -> int:
+        return int(self._one("int()"))
+
+    def __index__(self) -> int:
+        if not dtypes.is_integer(self.dtype):
+            raise TypeError(f"only an integer tensor is an index, not {self.dtype.name}")
+        return int(self._one("use as an index"))
+
+    def _one(self, what: str) -> Any:
+        array = self._concrete(what)
+        if array.size != 1:
+            raise ShapeError(f"{what} needs one element; the shape is {array.shape}", hint="jg.any or jg.all reduce")
+        return array.reshape(())
+
+    # --- text --------------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        value, trace = self._value, context.current().trace
+        if trace is not None:
+            return str(trace.text_of(self, "r"))
+        if not isinstance(value, EagerValue):
+            return f"<traced Tensor {value.type}>"
+        return loader.tensor_text(value.array, self.dtype.name, self.requires_grad)
+
+    def __str__(self) -> str:
+        trace = context.current().trace
+        return repr(self) if trace is None else str(trace.text_of(self, "s"))
+
+    def __format__(self, spec: str) -> str:
+        if spec and self.ndim:
+            raise TypeError(f"the format {spec!r} of a tensor of rank {self.ndim}; str(x), or one of its elements")
+        trace = context.current().trace
+        if trace is not None:
+            return str(trace.text_of(self, "", spec))
+        return format(self.item(), spec) if spec else str(self)
+
+    # --- pickles -----------------------------------------------------------------------------------------------
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """For pickle: the value, ``.grad`` and attributes of a leaf; the tape is not kept."""
+        array = self._concrete("pickling")
+        if not self.is_leaf:
+            raise JitgraphError("pickling of a tensor that an op made on the tape\n  hint: x.detach()")
+        return _unpickled, (type(self),), (array, self._requires_grad, self._grad, vars(self))
+
+    def __setstate__(self, state: tuple[Any, bool, Any, dict[str, Any]]) -> None:
+        array, requires_grad, self._grad, attributes = state
+        self._value = EagerValue(array)
+        self._requires_grad = requires_grad
+        vars(self).update(attributes)
+
+
+def _unpickled(kind: type[ReadableHandle]) -> ReadableHandle:
+    """A handle whose state is about to be set."""
+    return kind._of(None)

@@ -1,0 +1,356 @@
+"""Tensor: a mutable handle on an immutable value, eager or traced, with the operators.
+
+``x += 1`` and ``x[i] = v`` give this handle a new value; no other tensor ever changes. What it is built on stands in
+``reading.py`` and ``eager/handle.py``. ``functions/`` attaches the other methods: every function of one tensor is one.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+from jitgraph import dtypes, ops
+from jitgraph.eager.handle import stopped
+from jitgraph.errors import DeviceError, JitgraphError, ShapeError
+from jitgraph.ir import context
+from jitgraph.ir.op import Op
+from jitgraph.migration_hints import TENSOR, advice
+from jitgraph.tensor import comparing, gradients, indexing, lifting, numpy_calls, weak_ints
+from jitgraph.tensor.in_place import in_place
+from jitgraph.tensor.lifting import TensorLike
+from jitgraph.tensor.reading import ReadableHandle
+
+DEVICES = ("cpu", "cuda", "gpu", "mps")
+
+
+class Tensor(ReadableHandle):
+    """A tensor on the CPU. Made by ``jg.asarray`` and the functions of ``jg``, not by calling this class."""
+
+    __slots__ = ()
+    __array_priority__ = 1000
+    __array_ufunc__ = numpy_calls.array_ufunc  # np_array * x is a Tensor
+    __array_function__ = numpy_calls.array_function
+    __hash__ = object.__hash__
+    _grad: Tensor | None
+
+    def __init__(self, *_: object) -> None:
+        raise JitgraphError("Tensor(...) is not how a tensor is made\n  hint: write jg.asarray(data)")
+
+    def __getattr__(self, name: str) -> Any:
+        """Methods are attached by ``jitgraph.tensor.functions``; for names that others use, what to write here."""
+        hint = advice(name, TENSOR)
+        if not hint and name.endswith("_") and not name.startswith("_") and hasattr(Tensor, name[:-1]):
+            hint = f"\n  hint: write x[...] = x.{name[:-1]}(...)"
+        raise AttributeError(f"a Tensor has no attribute {name!r}{hint}")
+
+    # --- gradients -----------------------------------------------------------------------------------------------
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient accumulated by ``backward()``, or None."""
+        trace = context.current().trace
+        return self._grad if trace is None else trace.read_grad(self)
+
+    @grad.setter
+    def grad(self, grad: Tensor | None) -> None:
+        if grad is not None and not isinstance(grad, Tensor):
+            raise JitgraphError(f".grad is a tensor or None, not {type(grad).__name__}\n  hint: jg.asarray(...)")
+        if grad is not None and (tuple(grad.shape) != tuple(self.shape) or grad.dtype != self.dtype):
+            raise ShapeError(f"grad is {grad._static.type}, the tensor {self._static.type}")
+        trace = context.current().trace
+        if trace is not None:
+            trace.write_grad(self, grad)
+        else:
+            self._grad = grad
+
+    def detach(self) -> Tensor:
+        """A new handle on the same value through which no gradient flows."""
+        return wrap(stopped(self.value))
+
+    def backward(
+        self, gradient: TensorLike | None = None, retain_graph: bool = False, create_graph: bool = False
+    ) -> None:
+        """Accumulate the gradient of this tensor, a scalar unless ``gradient`` is given, into the leaves' ``.grad``."""
+        if not self.requires_grad:
+            raise JitgraphError("backward() of a tensor that depends on nothing with requires_grad=True")
+        trace = context.current().trace
+        if trace is not None:
+            given = None if gradient is None else wrap(lifting.value_of(gradient))
+            trace.backward(self, given, retain_graph=retain_graph or create_graph)
+            return
+        found = gradients.leaf_gradients(self, gradient, retain_graph=retain_graph, create_graph=create_graph)
+        for leaf, value in found:
+            fresh = wrap(value)
+            if leaf._grad is not None:
+                with context.using(grad_enabled=create_graph):
+                    fresh = leaf._grad + fresh
+            leaf._grad = fresh
+
+    # --- copies --------------------------------------------------------------------------------------------------
+
+    def __copy__(self) -> Tensor:
+        return wrap(self.value)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        """A handle of its own on the same value, with its own ``.grad``; only of a leaf, as in PyTorch."""
+        if not self.is_leaf:
+            raise JitgraphError("deepcopy of a tensor that an op made on the tape\n  hint: x.detach(), or x.clone()")
+        copied = type(self)._of(stopped(self.value), self._requires_grad)
+        memo[id(self)] = copied
+        gradient = self.grad
+        copied.grad = None if gradient is None else wrap(stopped(gradient.value))
+        vars(copied).update(deepcopy(vars(self), memo))
+        return copied
+
+    def to(self, *targets: Any, dtype: Any = None, device: str | None = None) -> Tensor:
+        """This tensor in another dtype, or on device "cpu"; DeviceError for devices that are absent."""
+        result = self
+        for target in (*targets, dtype, device):
+            if isinstance(target, str) and target.partition(":")[0] in DEVICES:
+                if target != "cpu":
+                    raise DeviceError(f"device {target!r} is not available", hint='this build computes on "cpu"')
+            elif target is not None:
+                result = result.astype(target.dtype if isinstance(target, Tensor) else target)
+        return result
+
+    def cuda(self) -> Tensor:
+        """DeviceError: this build has no GPU."""
+        return self.to("cuda")
+
+    def cpu(self) -> Tensor:
+        return self.to("cpu")
+
+    # --- operators -----------------------------------------------------------------------------------------------
+
+    def __add__(self, other: TensorLike) -> Tensor:
+        return _operate(ops.add, self, other)
+
+    def __radd__(self, other: TensorLike) -> Tensor:
+        return _operate(ops.add, other, self)
+
+    def __sub__(self, other: TensorLike) -> Tensor:
+        return _operate(ops.sub, self, other)
+
+    def __rsub__(self, other: TensorLike) -> Tensor:
+        return _operate(ops.sub, other, self)
+
+    def __mul__(self, other: TensorLike) -> Tensor:
+        return _operate(ops.mul, self, other)
+
+    def __rmul__(self, other: TensorLike) -> Tensor:
+        return _operate(ops.mul, other, self)
+
+    def __truediv__(self, other: TensorLike) -> Tensor:
+        return _operate(ops.div, self, other, floating=True)
+
+    def __rtruediv__(self, other: TensorLike) -> Tensor:
+        return _operate(ops.div, other, self, floating=True)
+
+    def __floordiv__(self, other: TensorLike) -> Tensor:
+        return _operate(ops.floor_divide, self, other)
+
+    def __rfloordiv__(self, other: TensorLike) -> Tensor:
+        return _operate(ops.floor_divide, other, self)
+
+    def __mod__(self, other: TensorLike) -> Tensor:
+        return _operate(ops.remainder, self, other)
+
+    def __rmod__(self, other: TensorLike) -> Tensor:
+        return _operate(ops.remainder, other, self)
+
+    def __pow__(self, other: TensorLike) -> Tensor:
+        return _method("pow", self, other)
+
+    def __rpow__(self, other: TensorLike) -> Tensor:
+        return _method("pow", other, self)
+
+    def __matmul__(self, other: TensorLike) -> Tensor:
+        return _method("matmul", self, other)
+
+    def __rmatmul__(self, other: TensorLike) -> Tensor:
+        return _method("matmul", other, self)
+
+    def __and__(self, other: TensorLike) -> Tensor:
+        return _operate(ops.bitwise_and, self, other)
+
+    def __or__(self, other: TensorLike) -> Tensor:
+        return _operate(ops.bitwise_or, self, other)
+
+    def __xor__(self, other: TensorLike) -> Tensor:
+        return _operate(ops.bitwise_xor, self, other)
+
+    def __lshift__(self, other: TensorLike) -> Tensor:
+        return _operate(ops.shift_left, self, other)
+
+    def __rlshift__(self, other: TensorLike) -> Tensor:
+        return _operate(ops.shift_left, other, self)
+
+    def __rshift__(self, other: TensorLike) -> Tensor:
+        return _operate(ops.shift_right, self, other)
+
+    def __rrshift__(self, other: TensorLike) -> Tensor:
+        return _operate(ops.shift_right, other, self)
+
+    def __invert__(self) -> Tensor:
+        return elementwise(ops.bitwise_not, self)
+
+    def __neg__(self) -> Tensor:
+        return elementwise(ops.neg, self)
+
+    def __pos__(self) -> Tensor:
+        return wrap(self.value)
+
+    def __abs__(self) -> Tensor:
+        return elementwise(ops.abs, self)
+
+    def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
+        return _compared(ops.eq, self, other)
+
+    def __ne__(self, other: object) -> Tensor:  # type: ignore[override]
+        return _compared(ops.ne, self, other)
+
+    def __lt__(self, other: TensorLike) -> Tensor:
+        return _compared(ops.lt, self, other)
+
+    def __le__(self, other: TensorLike) -> Tensor:
+        return _compared(ops.le, self, other)
+
+    def __gt__(self, other: TensorLike) -> Tensor:
+        return _compared(ops.gt, self, other)
+
+    def __ge__(self, other: TensorLike) -> Tensor:
+        return _compared(ops.ge, self, other)
+
+    def __round__(self, digits: int | None = None) -> Tensor:
+        if digits is not None:
+            raise TypeError("round of a Tensor to digits; write round(x * 10**n) / 10**n")
+        return self.round()  # type: ignore[no-any-return]
+
+    # --- axes and elements ---------------------------------------------------------------------------------------
+
+    @property
+    def T(self) -> Tensor:  # noqa: N802 - NumPy's name
+        """The transpose of a matrix; ShapeError for other ranks."""
+        if self.ndim != 2:
+            raise ShapeError(f".T is for matrices; this tensor has rank {self.ndim}", hint="jg.permute_dims or x.mT")
+        return self.mT
+
+    @property
+    def mT(self) -> Tensor:  # noqa: N802 - the Array API's name
+        """The last two axes swapped."""
+        if self.ndim < 2:
+            raise ShapeError(f".mT needs at least two axes; this tensor has rank {self.ndim}")
+        order = (*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
+        return wrap(ops.transpose(self.value, permutation=order))
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if self.ndim == 0:
+            raise TypeError("iteration over a 0-d tensor")
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, index: Any) -> Tensor:
+        result = wrap(indexing.get(self.value, index))
+        result._indexed = True
+        return result
+
+    def __setitem__(self, index: Any, value: TensorLike) -> None:
+        if self._indexed and sys.getrefcount(self) <= _UNNAMED:
+            raise JitgraphError(
+                "x[i][j] = v writes to an unnamed result of indexing, which nobody sees\n  hint: write x[i, j] = v"
+            )
+        self._rebind(indexing.put(self.value, index, value))
+
+
+def wrap(value: Any) -> Tensor:
+    """A new tensor on ``value``."""
+    return Tensor._of(value)
+
+
+def settled(x: Any) -> Any:
+    """``x``; for a Python number inside a trace, the tensor that it makes elsewhere: float32 where it is a float.
+
+    For functions that make tensors of numbers. Arithmetic on numbers alone stays in float64, as Python's own does.
+    """
+    if isinstance(x, Tensor) and x._weak:
+        return wrap(lifting.cast(x.value, dtypes.default_of(lifting.scalar_like(x.dtype))))
+    return x
+
+
+def elementwise(op: Op, *xs: TensorLike, floating: bool = False) -> Tensor:
+    """Apply an elementwise op to promoted, broadcast operands; ``floating`` lifts integers and bools to float32.
+
+    Of operands that all stand for Python numbers the result does, too: it is then double, as Python's own would be.
+    """
+    target = None
+    weak = context.current().trace is not None and lifting.stand_for_numbers(xs)
+    if floating and not dtypes.is_float(lifting.common_dtype(*xs)):
+        target = dtypes.float64 if weak else dtypes.float32
+    values = lifting.operands(*xs, dtype=target)
+    result = wrap(op(*values))
+    if weak:
+        result._weak = True
+        weak_ints.require_no_overflow(op, xs, values, result.value)
+    return result
+
+
+def compare(op: Op, x: TensorLike, y: TensorLike) -> Tensor:
+    """``op`` (eq, ne, lt, le, gt or ge) of two operands; integers of any two dtypes are compared exactly."""
+    result = wrap(comparing.compare(op, x, y))
+    result._weak = context.current().trace is not None and lifting.stand_for_numbers((x, y))
+    return result
+
+
+def _operate(op: Any, x: Any, y: Any, *, floating: bool = False) -> Tensor:
+    """A binary operator; NotImplemented where an operand is no tensor, array or number."""
+    if not (isinstance(x, Tensor) and isinstance(y, Tensor)) and not (lifting.is_operand(x) and lifting.is_operand(y)):
+        return NotImplemented  # type: ignore[no-any-return]
+    return elementwise(op, x, y, floating=floating)
+
+
+def _compared(op: Any, x: Tensor, y: Any) -> Tensor:
+    """A comparison; NotImplemented as for ``_operate``."""
+    dtype = x._static.type.dtype
+    if isinstance(y, Tensor):
+        plain = y._static.type.dtype is dtype and not (x._weak or y._weak)
+    else:
+        least, greatest = dtypes.LIMITS.get(dtype, (0, 0))
+        plain = type(y) is float or (type(y) is int and (least <= y <= greatest or dtypes.is_float(dtype)))
+    if plain:
+        return elementwise(op, x, y)
+    if not lifting.is_operand(y):
+        return NotImplemented  # type: ignore[no-any-return]
+    return compare(op, x, y)
+
+
+def _method(name: str, x: Any, y: Any) -> Tensor:
+    """A binary operator that is an array function, by the method that this function became."""
+    found: Tensor = getattr(Tensor, name)(x, y) if lifting.is_operand(x) and lifting.is_operand(y) else NotImplemented
+    return found
+
+
+_IN_PLACE = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
+for _name in _IN_PLACE:
+    setattr(Tensor, f"__i{_name}__", in_place(getattr(Tensor, f"__{_name}__")))
+
+
+def _measure_unnamed() -> int:
+    """The reference count that ``__setitem__`` sees on a handle that no name holds, on this interpreter."""
+
+    class Probe:
+        count = 0
+
+        def __setitem__(self, index: int, value: int) -> None:
+            Probe.count = sys.getrefcount(self)
+
+    class Maker:
+        def __getitem__(self, index: int) -> Probe:
+            result = Probe()  # bound to a name first, as in Tensor.__getitem__
+            return result  # noqa: RET504
+
+    Maker()[0][0] = 0
+    return Probe.count
+
+
+_UNNAMED = _measure_unnamed()

@@ -1,0 +1,141 @@
+"""What a target decides of its nests: each decision changes some schedule, and none changes a bit of a result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jitgraph import compiler
+from jitgraph.codegen.lower.schedules.cpu import CPU
+from jitgraph.codegen.lower.schedules.decisions import Decisions
+from jitgraph.dtypes import DType, float32, int64
+from jitgraph.errors import UnsupportedOp
+from jitgraph.ir.builder import build
+from jitgraph.ir.dims import Dim
+from jitgraph.ir.graph import Graph
+from jitgraph.ir.types import TensorType
+from jitgraph.ops import (
+    add,
+    cumsum,
+    dot,
+    exp,
+    mul,
+    reduce_max,
+    reduce_sum,
+    scatter_add,
+    softmax,
+    sort,
+    tanh,
+    transpose,
+)
+from tests.codegen.slow_backend import SLOW, Executed, SlowBackend
+
+Case = tuple[Callable[..., Any], list[tuple[DType, tuple[Any, ...]]], list[tuple[int, ...]]]
+ON_CPU = SlowBackend(CPU)
+
+
+@pytest.fixture(autouse=True)
+def verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JITGRAPH_VERIFY", "1")
+
+
+def of_floats(function: Callable[..., Any], *shapes: tuple[Any, ...], n: int = 0) -> Case:
+    """A program of float32 with its shapes, and the ones that it is called with where a size is named."""
+    called = [tuple(extent if isinstance(extent, int) else n for extent in shape) for shape in shapes]
+    return function, [(float32, shape) for shape in shapes], called
+
+
+def scattered(x: Any, i: Any, u: Any) -> Any:
+    return scatter_add(x, i, u, axis=0)
+
+
+CASES: dict[str, Case] = {
+    "chain": of_floats(lambda x, y: tanh(add(mul(x, y), x)), (9, 5, 8), (9, 5, 8)),
+    "softmax": of_floats(lambda x: softmax(x, axis=1), (6, 300)),
+    "softmax of another axis": of_floats(lambda x: softmax(x, axis=1), (4, 40, 9)),
+    "sum": of_floats(lambda x: reduce_sum(x, axes=(0,)), (50_001,)),
+    "sum of a named size": of_floats(lambda x: reduce_sum(exp(x), axes=(0, 1)), (3, Dim.name("n")), n=20_000),
+    "sum down columns": of_floats(lambda x: reduce_sum(x, axes=(0,)), (4_100, 66)),
+    "long runs around a kept axis": of_floats(lambda x: reduce_sum(x, axes=(0, 2)), (24, 5, 300)),
+    "short runs around a kept axis": of_floats(lambda x: reduce_sum(x, axes=(0, 2)), (24, 5, 100)),
+    "greatest": of_floats(lambda x: reduce_max(x, axes=(1,)), (7, 501)),
+    "transposed": of_floats(lambda x: exp(transpose(x, permutation=(1, 0))), (128, 75)),
+    "sort": of_floats(lambda x: sort(x, axis=1, descending=False, stable=True), (3, 30)),
+    "cumsum": of_floats(lambda x: (cumsum(x, axis=0), cumsum(x, axis=1)), (20, 13)),
+    "product": of_floats(lambda x, y: exp(dot(x, y, batch=((), ()), contract=((1,), (0,)))), (9, 400), (400, 7)),
+    "scatter": (
+        scattered,
+        [(float32, (6, 4)), (int64, (30,)), (float32, (30, 4))],
+        [(6, 4), (30,), (30, 4)],
+    ),
+}
+
+ASKED: dict[str, tuple[str, ...]] = {
+    "independent": ("chain", "softmax of another axis", "scatter"),
+    "slot_bytes": ("greatest",),
+    "keeping": ("softmax",),
+    "parts": ("sum", "sum of a named size", "short runs around a kept axis"),
+    "columns": ("sum down columns",),
+    "tiles": ("transposed",),
+    "sorting": ("sort",),
+}
+"""The decisions, and cases whose schedules differ by them."""
+
+
+def graph_of(case: str) -> Graph:
+    function, types, _ = CASES[case]
+    return build(function, [TensorType(*type) for type in types])
+
+
+def arguments_of(case: str) -> list[Any]:
+    _, types, shapes = CASES[case]
+    rng = np.random.default_rng(3)
+    return [
+        rng.standard_normal(shape).astype(dtype) if dtype == float32 else rng.integers(0, 6, shape).astype(dtype)
+        for (dtype, _), shape in zip(types, shapes, strict=True)
+    ]
+
+
+def compiled(case: str, backend: SlowBackend) -> Executed:
+    made = compiler.compile(graph_of(case), backend=backend)
+    assert isinstance(made, Executed)
+    return made
+
+
+def require_same_bits(one: Executed, other: Executed, case: str) -> None:
+    arguments = arguments_of(case)
+    for ours, theirs in zip(one.run(arguments), other.run(arguments), strict=True):
+        assert ours.tobytes() == theirs.tobytes()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_another_target_gives_the_same_bits(case: str) -> None:
+    require_same_bits(compiled(case, ON_CPU), compiled(case, SlowBackend()), case)
+
+
+@pytest.mark.parametrize("decision", [field.name for field in fields(Decisions)])
+def test_each_decision_by_itself(decision: str) -> None:
+    changed: Any = {decision: getattr(SLOW.decisions, decision)}
+    other = SlowBackend(replace(CPU, decisions=replace(CPU.decisions, **changed)))
+    for case in ASKED[decision]:
+        one, two = compiled(case, ON_CPU), compiled(case, other)
+        assert one.schedule.steps != two.schedule.steps, case
+        require_same_bits(one, two, case)
+
+
+def test_a_target_that_cuts_nothing() -> None:
+    whole = SlowBackend(replace(CPU, decisions=replace(CPU.decisions, parts=None, columns=None, tiles=None)))
+    for case in ("sum", "sum of a named size", "sum down columns", "transposed"):
+        one, two = compiled(case, ON_CPU), compiled(case, whole)
+        assert one.schedule.steps != two.schedule.steps, case
+        require_same_bits(one, two, case)
+
+
+def test_a_nest_that_a_target_does_not_have() -> None:
+    without = SlowBackend(replace(CPU, roots={name: nest for name, nest in CPU.roots.items() if name != "sort"}))
+    with pytest.raises(UnsupportedOp, match="sort"):
+        compiler.compile(graph_of("sort"), backend=without)

@@ -1,0 +1,118 @@
+"""The steps that golden files name: every pass, and what else makes text of a graph or kernel; each with its meaning.
+
+A step gives graphs or lines, and ``check`` fails where they do not mean what the graph before them means.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from jitgraph.codegen.kernels.kernel_text import print_schedule
+from jitgraph.codegen.kernels.memory import plan_memory
+from jitgraph.codegen.kernels.memory_verifier import verify_plan
+from jitgraph.codegen.kernels.schedule import Schedule
+from jitgraph.codegen.kernels.schedule_verifier import verify_schedule
+from jitgraph.codegen.lower.schedules.cpu import CPU
+from jitgraph.codegen.lower.select import select
+from jitgraph.ir.graph import Graph
+from jitgraph.ir.parser import parse
+from jitgraph.ir.printer import print_graph
+from jitgraph.ir.target import Target
+from jitgraph.ir.verifier import verify
+from jitgraph.passes import pipeline
+from jitgraph.passes.autodiff import has_gradients
+from jitgraph.passes.fuse import fuse_with_reasons
+from jitgraph.passes.rematerialise import live_bytes, rematerialise
+from jitgraph.passes.silence import silence
+from tests.golden_files import Case, Options, Result
+from tests.golden_gradients import GRADIENT_STEPS
+from tests.golden_meaning import (
+    require_same_schedule,
+    require_same_values,
+)
+from tests.graphs import TARGET
+
+
+def result_of(case: Case) -> Result:
+    """The last step's result; every step before it must give one graph, and every one must keep the meaning."""
+    graph = case.graph()
+    verify(graph)
+    target = replace(TARGET, fastmath="fastmath" in case.options)
+    found = Result((graph,), lambda: None)
+    for name in case.steps:
+        (graph,) = found.graphs
+        found = _STEPS[name](graph, target, case.options) if name in _STEPS else _pass(name, graph, target)
+        for made in found.graphs:
+            verify(made)
+            again = parse(print_graph(made, locations=False))
+            assert again == replace(made, name=again.name), "the text does not give the graph back"
+        found.check()
+    return found
+
+
+def _pass(name: str, graph: Graph, target: Target) -> Result:
+    (*steps,) = pipeline.PIPELINE if name == "all" else (pipeline.PASSES[name],)
+    after = pipeline.run(graph, target, steps, verify=True)
+
+    def check() -> None:
+        if not has_gradients(graph):  # those have ``run`` lines: nothing runs them as they are
+            require_same_values(graph, after, fastmath=target.fastmath)
+
+    return Result((after,), check)
+
+
+def _silence(graph: Graph, target: Target, options: Options) -> Result:
+    after = silence(graph)
+    return Result((after,), lambda: require_same_values(graph, after))
+
+
+def _rematerialise(graph: Graph, target: Target, options: Options) -> Result:
+    after = rematerialise(graph, target, least=int(options["least"]))
+    peaks = [max(live_bytes(one)) for one in (graph, after)]
+    lines = (f"# peak {peaks[0]} bytes before, {peaks[1]} after",)
+    return Result((after,), lambda: require_same_values(graph, after), lines)
+
+
+def _apart(graph: Graph, target: Target, options: Options) -> Result:
+    after, apart = fuse_with_reasons(graph, target)
+    return Result((after,), lambda: require_same_values(graph, after), tuple(f"# {one}" for one in apart))
+
+
+def _planned(graph: Graph, target: Target, options: Options) -> Schedule:
+    donate = [tuple(map(int, word.split(":"))) for word in options["donate"].split(",")] if "donate" in options else []
+    fused = pipeline.run(graph, target, verify=True)
+    schedule = plan_memory(select(fused, CPU, fastmath=target.fastmath), donate)  # type: ignore[arg-type]
+    verify_schedule(schedule)
+    verify_plan(schedule)
+    return schedule
+
+
+def _printed(schedule: Schedule) -> str:
+    """The text without lines of source, which are those of the golden file itself."""
+    return re.sub(r"  # \S+:\d+$", "", print_schedule(schedule), flags=re.MULTILINE)
+
+
+def _schedule(graph: Graph, target: Target, options: Options) -> Result:
+    schedule = _planned(graph, target, options)
+    return Result((), lambda: require_same_schedule(graph, schedule), tuple(_printed(schedule).split("\n")))
+
+
+def _memory(graph: Graph, target: Target, options: Options) -> Result:
+    """The schedule without its kernels: buffers, places, donations, steps, and what each kernel takes in place."""
+    schedule = _planned(graph, target, options)
+    text, *kernels = _printed(schedule).split("\n\n")
+    headings = [kernel.split("\n")[0].removesuffix(" {") for kernel in kernels]
+    return Result((), lambda: require_same_schedule(graph, schedule), (*text.split("\n"), *headings))
+
+
+_STEPS: Final[dict[str, Callable[[Graph, Target, Options], Result]]] = {
+    **GRADIENT_STEPS,
+    "silence": _silence,
+    "rematerialise": _rematerialise,
+    "apart": _apart,
+    "schedule": _schedule,
+    "memory": _memory,
+}

@@ -8,6 +8,7 @@ import sys
 NAMES = (
     "startup",
     "compile_time",
+    "cache",
     "bandwidth",
     "sums",
     "matmul",

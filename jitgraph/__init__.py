@@ -24,6 +24,7 @@ newaxis: Final = None
 _SUBMODULES: Final = frozenset(
     [
         "autograd",
+        "cache",
         "codegen",
         "compiler",
         "config",
@@ -49,7 +50,7 @@ _SUBMODULES: Final = frozenset(
 )
 
 _PUBLIC_SUBMODULES: Final = (
-    *("autograd", "data", "debug", "errors", "ir", "nn", "optim", "random", "runtime", "special", "tree"),
+    *("autograd", "cache", "data", "debug", "errors", "ir", "nn", "optim", "random", "runtime", "special", "tree"),
 )
 _CONSTANTS: Final = ("e", "inf", "nan", "newaxis", "pi")
 

@@ -21,6 +21,10 @@ class Flag:
     name: str
     meaning: str
 
+    def given(self) -> str | None:
+        """The variable's value, which may be empty; None where it is not set."""
+        return os.environ.get(self.name)
+
     def text(self) -> str:
         """The variable's value, or the empty string where it is not set."""
         return os.environ.get(self.name, "")
@@ -44,7 +48,31 @@ DISABLE_JIT: Final = Flag(
 INTERPRET: Final = Flag("JITGRAPH_INTERPRET", "1: graphs run in the NumPy interpreter instead of native code")
 VERIFY: Final = Flag("JITGRAPH_VERIFY", "1: the verifier runs after every pass, on schedules and on kernels")
 
-FLAGS: Final[tuple[Flag, ...]] = (LOG, NUM_THREADS, TARGET_CPU, DISABLE_JIT, INTERPRET, VERIFY)
+CACHE_DIR: Final = Flag(
+    "JITGRAPH_CACHE_DIR",
+    "folder of the compile cache; default: jitgraph in XDG_CACHE_HOME or ~/.cache; off, or empty: no such cache",
+)
+
+FLAGS: Final[tuple[Flag, ...]] = (LOG, NUM_THREADS, TARGET_CPU, DISABLE_JIT, INTERPRET, VERIFY, CACHE_DIR)
+
+
+def cache_folder() -> str | None:
+    """The folder of the compile cache, as an absolute path; None where it is turned off, or nobody's home is known."""
+    asked = CACHE_DIR.given()
+    if asked is None:
+        caches = os.environ.get("XDG_CACHE_HOME", "")
+        folder = os.path.join(caches if os.path.isabs(caches) else os.path.join("~", ".cache"), "jitgraph")
+    elif asked.strip().lower() in ("", "off"):
+        return None
+    else:
+        folder = asked
+    folder = os.path.expanduser(folder)
+    if folder.startswith("~"):
+        return None
+    try:
+        return os.path.abspath(folder)
+    except OSError:  # the working directory is gone
+        return None
 
 
 def logs(topic: str) -> bool:
@@ -64,4 +92,4 @@ def log(topic: str, text: str) -> None:
     if logs(topic):
         import sys
 
-        print(f"[{topic}] {text}", file=sys.stderr)
+        print(f"[{topic}] {text}\n", end="", file=sys.stderr)  # at once: threads may print at the same time

@@ -188,7 +188,6 @@ NN: Final[Mapping[str, str]] = {
 
 PLANNED: Final[Mapping[str, str]] = {  # names of the public API that later versions bring, and what serves until then
     "amp": "cast with x.astype(jg.bfloat16)",
-    "cache": "compiled functions are kept for the life of the process; f.cache_clear() forgets them",
     **dict.fromkeys(
         ("save_checkpoint", "load_checkpoint"),
         "state_dict() and load_state_dict() of model and optimiser; what they hold are NumPy arrays and numbers",

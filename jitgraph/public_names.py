@@ -1,6 +1,7 @@
 """The names of ``jitgraph`` as imports, for type checkers; at run time the package loads each when it is first used."""
 
 from jitgraph import autograd as autograd
+from jitgraph import cache as cache
 from jitgraph import data as data
 from jitgraph import debug as debug
 from jitgraph import errors as errors

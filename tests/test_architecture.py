@@ -26,13 +26,13 @@ FLOORS: list[tuple[int, str]] = [  # the first pattern that fits a module's name
     (3, r"ops(\..*)?"),
     (4, r"passes(\..*)?"),
     (5, r"codegen(\..*)?"),
-    (6, r"compiler|artifact"),
+    (6, r"compiler|compilation|code_cache|graph_signature|artifact"),
     (
         7,
         r"eager(\..*)?|tensor(\..*)?|autograd(\..*)?|tracing(\..*)?"
         r"|saved(\..*)?|opt|debug",
     ),
-    (8, r"nn(\..*)?|optim(\..*)?|data(\..*)?|random|special|amp"),
+    (8, r"cache|nn(\..*)?|optim(\..*)?|data(\..*)?|random|special|amp"),
     (9, r"__init__|__main__|standalone(\..*)?|public_names|onnx|cli"),
 ]
 HEAVY = {"llvmlite": r"codegen\.llvm\..*", "networkx": r"passes\.partition", "numba": r"$^", "pycuda": r"$^"}
@@ -262,6 +262,29 @@ def test_a_compiled_call_loads_what_it_needs() -> None:
     loaded = modules_after("import jitgraph as jg; jg.trace(lambda x: x + 1)(jg.asarray([1., 2.]))")
     assert "llvmlite" in loaded
     assert not loaded & {"networkx", "numpy.random", "concurrent.futures", "jitgraph.codegen.kernels.kernel_verifier"}
+
+
+def test_code_of_an_earlier_process_needs_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training step and an eager product, of which the persistent cache has the code."""
+    monkeypatch.setenv("JITGRAPH_CACHE_DIR", str(tmp_path / "cache"))
+    step = (
+        "import jitgraph as jg, numpy as np\n"
+        "layer = jg.nn.Linear(3, 2)\n"
+        "optimizer = jg.optim.Adam(layer.parameters())\n"
+        "def step(x):\n"
+        "    loss = (jg.tanh(layer(x)) ** 2).mean()\n"
+        "    optimizer.zero_grad()\n"
+        "    loss.backward()\n"
+        "    optimizer.step()\n"
+        "    return loss\n"
+        "jg.trace(step)(np.ones((4, 3), np.float32))\n"
+        "jg.ones((4, 3)) @ jg.ones((3, 2))\n"
+    )
+    assert "jitgraph.codegen.cpu.entry" in modules_after(step)
+    loaded = modules_after(step)
+    assert not [name for name in loaded if name.startswith(("llvmlite", "networkx", "jitgraph.codegen"))]
+    assert not [name for name in loaded if name.startswith(("jitgraph.passes", "jitgraph.compilation"))]
+    assert not loaded & {"secrets", "shutil", "jitgraph.runtime.whole_file"}
 
 
 def test_loader_imports_no_compiler() -> None:

@@ -56,6 +56,7 @@ def check_contents(wheel: Path, source: Path) -> None:
 def check_installed(wheel: Path) -> None:
     """Train and save in an empty environment, in a folder of its own, with no path that leads to the source tree."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "JITGRAPH_"))}
+    environment["JITGRAPH_CACHE_DIR"] = "off"
     with tempfile.TemporaryDirectory() as folder:
         python = Path(folder, "venv", "bin", "python")
         subprocess.run([sys.executable, "-m", "venv", python.parent.parent], check=True)

@@ -19,8 +19,7 @@ from jitgraph.ir.graph import Graph, Node
 from jitgraph.ir.interpreter import Interpreter
 from jitgraph.ir.sizes import bind_sizes
 from jitgraph.ir.types import StackType, TensorType, Type
-from jitgraph.passes.autodiff import expand_grads
-from jitgraph.passes.silence import silence
+from jitgraph.runtime import forks
 
 Gradients = Callable[[Sequence[EagerValue], Sequence[EagerValue]], list[Any]]
 
@@ -77,6 +76,9 @@ def _sweep(pairs: Sequence[tuple[Any, Any]], variables: Sequence[EagerValue], *,
 
 def evaluate(graph: Graph, operands: Sequence[EagerValue]) -> list[Any]:
     """The outputs of a graph for eager values, each op applied through the current emitter."""
+    with forks.whole():
+        from jitgraph.passes.autodiff import expand_grads  # here: a call seldom has its gradient replayed
+        from jitgraph.passes.silence import silence
     expanded = silence(expand_grads(graph))
     sizes = bind_sizes([v.type for v in expanded.inputs], [v.shape for v in operands], expanded.constraints)
     return _Replay(sizes).run(expanded, operands)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from jitgraph import config
 from jitgraph.errors import CompileError, DeviceError
@@ -36,6 +36,12 @@ class Target:
     def lanes(self, itemsize: int) -> int:
         """Elements of ``itemsize`` bytes in one vector register."""
         return self.vector_bytes // itemsize
+
+    @property
+    def text(self) -> str:
+        """All of it as text: that of another target is another."""
+        values = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return ", ".join(f"{name}={sorted(v) if isinstance(v, frozenset) else v!r}" for name, v in values)
 
     def keep(self, *ops: str) -> Target:
         """This target with more composites that codegen takes whole."""

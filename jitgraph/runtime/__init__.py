@@ -1,1 +1,7 @@
 """What a call needs at run time: buffers, the host table, threads, executables, and the standalone loader."""
+
+import time
+from typing import Final
+
+STARTED: Final = time.time_ns()
+"""When the package was imported: a source file that changed later may not be what runs in this process."""

@@ -12,29 +12,44 @@ from jitgraph.runtime import loader
 class Executable:
     """One compiled graph, ready to run. It calls the same image that a saved file holds, by the same code.
 
-    ``stages`` is the compiler's record of how it was made; None where it came from a file.
+    ``stages`` is the compiler's record of how it was made; None where it came from a file. ``code_bytes`` is about the
+    memory that it takes.
     """
+
+    code_bytes = 0
 
     def __init__(
         self,
         image: bytes,
         signature: loader.Signature,
         *,
-        llvm_ir: str = "",
+        llvm_ir: str | Callable[[], str] = "",
         asm: Callable[[], str] | None = None,
+        stages: Callable[[], Any] | None = None,
         runtime: loader.Runtime | None = None,
         callback: loader.CallbackFunction | None = None,
         target: Any = None,
     ) -> None:
-        """``asm`` makes the assembly when it is first asked for; ``callback`` serves the graph's Python callbacks;
-        ``target`` is what it was compiled for."""
+        """``asm`` makes the assembly when it is first asked for, and so may ``llvm_ir`` and ``stages``; ``callback``
+        serves the graph's Python callbacks; ``target`` is what it was compiled for."""
         self.image = image
         self.signature = signature
-        self.llvm_ir = llvm_ir
+        self._llvm_ir = llvm_ir
         self._asm = asm
+        self._stages = stages
         self.target = target
-        self.stages: Any = None
+        self.code_bytes = len(image) + (len(llvm_ir) if isinstance(llvm_ir, str) else 0)
         self.entry = loader.Entry(loader.Image(image), signature, runtime=runtime, callback=callback)
+
+    @cached_property
+    def llvm_ir(self) -> str:
+        """The LLVM IR that it was made from; empty where it came from a file without it."""
+        return self._llvm_ir if isinstance(self._llvm_ir, str) else self._llvm_ir()
+
+    @cached_property
+    def stages(self) -> Any:
+        """The stages that its graph went through."""
+        return self._stages() if self._stages is not None else None
 
     @cached_property
     def asm(self) -> str:

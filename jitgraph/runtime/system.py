@@ -6,8 +6,11 @@ The standalone loader, which imports nothing of the package, asks what native co
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 import sys
+import time
 from collections.abc import Callable
 from typing import BinaryIO, Final
 
@@ -51,6 +54,57 @@ def name_file(file: BinaryIO, path: str) -> bool:
     finally:
         os.close(folder)
     return True
+
+
+def private_folder(path: str) -> str:
+    """Make the folder ``path`` for its owner alone, where nothing is there; why it is no such folder, or nothing.
+
+    OSError where it cannot be made or looked at. Links are followed: what they lead to is looked at.
+    """
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        os.makedirs(path, 0o700, exist_ok=True)
+        found = os.stat(path)
+    if not stat.S_ISDIR(found.st_mode):
+        return "it is no folder"
+    if sys.platform == "win32":  # where a user's own folders are the user's
+        return ""
+    if found.st_uid != os.geteuid():
+        return f"it belongs to the user {found.st_uid}, and this process runs as {os.geteuid()}"
+    if others := stat.S_IMODE(found.st_mode) & 0o077:
+        return f"others may enter it or look into it: its mode has {others:03o} for group and others"
+    return ""
+
+
+def open_own(path: str) -> BinaryIO | None:
+    """A file to read; None where it is a link, no plain file, or another user's. OSError as ``open``."""
+    if sys.platform == "win32":
+        return open(path, "rb")
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return None
+        raise
+    found = os.fstat(handle)
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        os.close(handle)
+        return None
+    return open(handle, "rb")
+
+
+def size_and_age(file: BinaryIO) -> tuple[int, float]:
+    """Bytes of an open file, and seconds since it was written or ``touch``ed."""
+    found = os.fstat(file.fileno())
+    return found.st_size, time.time() - found.st_mtime
+
+
+def touch(file: BinaryIO) -> None:
+    """Give an open file the time of now; nothing where the system or a medium that is read alone does not allow it."""
+    if os.utime in os.supports_fd:
+        with contextlib.suppress(OSError):
+            os.utime(file.fileno())
 
 
 def lock_file(file: BinaryIO) -> None:

@@ -18,34 +18,37 @@ from typing import BinaryIO, Final
 
 from jitgraph.runtime import system
 
+_PREFIX: Final = ".jg-"
 _SUFFIX: Final = ".part"
 
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def replacing(path: str | os.PathLike[str], *, durable: bool = True) -> Iterator[BinaryIO]:
     """A file to write, which replaces what stands at ``path`` when the block ends, and only then; OSError as ``open``.
 
-    After an error in the block what stood there is as it was.
+    After an error in the block what stood there is as it was. A file that is not ``durable`` may be damaged by a power
+    cut, and leftovers stay until somebody calls ``remove_leftovers``: for what is checked when it is read, and can be
+    made again.
     """
     target = os.path.abspath(os.fspath(path))
-    _remove_leftovers(target)
+    if durable:
+        remove_leftovers(os.path.dirname(target), _prefix(target))
     unnamed = system.unnamed_file(os.path.dirname(target))
     if unnamed is None:
         with _named(target) as (file, part):
             yield file
-            _publish(file, part, target)
+            _publish(file, part, target, durable)
         return
     with unnamed as file:
         yield file
-        file.flush()
-        os.fsync(file.fileno())
+        _settle(file, durable)
         system.lock_file(file)
         part = _part_of(target)
         if not system.name_file(file, part):
             with _named(target) as (copy, part):
                 file.seek(0)
                 shutil.copyfileobj(file, copy, 1 << 20)
-                _publish(copy, part, target)
+                _publish(copy, part, target, durable)
             return
         try:
             os.replace(part, target)
@@ -54,9 +57,14 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             raise
 
 
-def _publish(file: BinaryIO, part: str, target: str) -> None:
+def _settle(file: BinaryIO, durable: bool) -> None:
     file.flush()
-    os.fsync(file.fileno())
+    if durable:
+        os.fsync(file.fileno())
+
+
+def _publish(file: BinaryIO, part: str, target: str, durable: bool) -> None:
+    _settle(file, durable)
     if not system.RENAMES_OPEN_FILES:
         file.close()
     os.replace(part, target)
@@ -64,7 +72,7 @@ def _publish(file: BinaryIO, part: str, target: str) -> None:
 
 def _prefix(target: str) -> str:
     """How the parts of a target are called: short, whatever the target's name."""
-    return f".jg-{hashlib.sha256(os.path.basename(target).encode(errors='surrogateescape')).hexdigest()[:16]}-"
+    return f"{_PREFIX}{hashlib.sha256(os.path.basename(target).encode(errors='surrogateescape')).hexdigest()[:16]}-"
 
 
 def _part_of(target: str) -> str:
@@ -89,10 +97,9 @@ def _named(target: str) -> Iterator[tuple[BinaryIO, str]]:
             raise
 
 
-def _remove_leftovers(target: str) -> None:
-    """Remove the parts of ``target`` that no living process holds."""
-    prefix = _prefix(target)
-    with contextlib.suppress(OSError), os.scandir(os.path.dirname(target)) as found:
+def remove_leftovers(folder: str, prefix: str = _PREFIX) -> None:
+    """Remove the parts in ``folder`` that no living process holds: of all targets, or of those with this prefix."""
+    with contextlib.suppress(OSError), os.scandir(folder) as found:
         for entry in found:
             if not (entry.name.startswith(prefix) and entry.name.endswith(_SUFFIX)):
                 continue

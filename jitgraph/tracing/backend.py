@@ -28,12 +28,12 @@ class Bounded(Executable):
         super().__init__(
             made.image,
             made.signature,
-            llvm_ir=made.llvm_ir,
+            llvm_ir=lambda: made.llvm_ir,
             asm=lambda: made.asm,
+            stages=lambda: made.stages,
             runtime=_runtime_of(threads),
             target=made.target,
         )
-        self.stages = made.stages
 
 
 def _compiler() -> Any:

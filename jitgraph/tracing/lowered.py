@@ -13,7 +13,7 @@ from jitgraph.ir import context, dims
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph
 from jitgraph.once import cached_property
-from jitgraph.passes.autodiff import expand_grads, has_gradients, vjp_halves
+from jitgraph.runtime import forks
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing import backend, donation
 from jitgraph.tracing.arguments import Arguments, LeafKey, TensorSpec
@@ -104,9 +104,10 @@ class Lowered:
         For a graph that holds its own backward pass, the graph with it written out; else the forward graph with what it
         saves, and the backward graph, for all float inputs.
         """
-        if has_gradients(self.graph):
-            return Text(expand_grads(self.graph))
-        both = vjp_halves(self.graph)
+        autodiff = _autodiff()
+        if autodiff.has_gradients(self.graph):
+            return Text(autodiff.expand_grads(self.graph))
+        both = autodiff.vjp_halves(self.graph)
         return Text(f"{both.forward}\n{both.backward}")
 
     def compile(self) -> Compiled:
@@ -161,8 +162,15 @@ class Compiled:
     @property
     def cost(self) -> Cost:
         """Floating-point operations and bytes, for the sizes that were lowered with (named ones count as 1)."""
-        graph = expand_grads(self.lowered.graph)
+        graph = _autodiff().expand_grads(self.lowered.graph)
         return cost(graph, sizes_of(self.lowered.plan))
+
+
+def _autodiff() -> Any:
+    """The transform, which calls do not need where the cache has their code."""
+    with forks.whole():
+        from jitgraph.passes import autodiff
+    return autodiff
 
 
 def sizes_of(plan: CallPlan) -> dict[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,8 +18,8 @@ from jitgraph.ir.fault import faults_reported
 from jitgraph.ir.graph import Graph
 from jitgraph.location import Location
 from jitgraph.once import cached_property
-from jitgraph.passes.autodiff import Vjp, vjp_halves
 from jitgraph.records import dataclass
+from jitgraph.runtime import forks
 from jitgraph.runtime.executable import Executable
 from jitgraph.tracing import backend, donation
 from jitgraph.tracing.arguments import LeafKey
@@ -30,6 +30,9 @@ from jitgraph.tracing.operands import arrays_of
 from jitgraph.tracing.plan import CallPlan
 from jitgraph.tracing.source import World
 from jitgraph.tree import TreeDef
+
+if TYPE_CHECKING:
+    from jitgraph.passes.autodiff import Vjp
 
 Compile = Callable[[Graph, Sequence[tuple[int, int]]], Runnable]
 Invoke = Callable[[Sequence[Any], list[EagerValue]], list[EagerValue]]
@@ -79,6 +82,8 @@ class Specialisation:
     @cached_property
     def vjp(self) -> Vjp:
         """The forward graph with residuals and the backward graph, for a caller who may ask for gradients."""
+        with forks.whole():
+            from jitgraph.passes.autodiff import vjp_halves  # here: compiled code found in the cache needs no pass
         graph, plan = self.plan.graph, self.plan
         wrt = [
             i

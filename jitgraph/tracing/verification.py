@@ -22,9 +22,8 @@ from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.op import Op
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
-from jitgraph.passes.autodiff import expand_grads
-from jitgraph.passes.silence import silence
 from jitgraph.records import NamedTuple
+from jitgraph.runtime import forks
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.plan import CallPlan
@@ -111,6 +110,9 @@ def run_verified(
 
 
 def _compare_ops(plan: CallPlan, arrays: Sequence[Any], applied: Sequence[Applied]) -> None:
+    with forks.whole():
+        from jitgraph.passes.autodiff import expand_grads  # here: most traced functions are never verified
+        from jitgraph.passes.silence import silence
     graph, numbers = plan.graph, _python_numbers(plan)
     nodes = [node for node in graph.nodes if _is_applied(node) and _is_plain(node)]
     nodes = [node for node in nodes if numbers.isdisjoint(node.outputs)]

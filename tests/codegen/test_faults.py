@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph import compiler
+from jitgraph import compilation
 from jitgraph.codegen.cpu import entry
 from jitgraph.codegen.llvm.builder import Definition
 from jitgraph.codegen.lower.schedules.cpu import CPU
@@ -86,7 +86,7 @@ def test_gradient_rule(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_pass(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiler, "_BEFORE_FUSION", (*pipeline.PIPELINE[:2], len))
+    monkeypatch.setattr(compilation, "_BEFORE_FUSION", (*pipeline.PIPELINE[:2], len))
     require_report(failure(), folder, says=r"compile the graph, in the stage passes: TypeError")
 
 
@@ -96,7 +96,7 @@ def test_fusion(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiler, "plan_memory", None)
+    monkeypatch.setattr(compilation, "plan_memory", None)
     require_report(failure(), folder, says=r"compile the graph, in the stage memory: TypeError")
 
 
@@ -121,7 +121,7 @@ def test_verifier(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_cannot_be_kept_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(folder / "missing"))
-    monkeypatch.setattr(compiler, "plan_memory", None)
+    monkeypatch.setattr(compilation, "plan_memory", None)
     assert re.search(r"its graph could not be kept: .*missing", str(failure()))
 
 
@@ -130,7 +130,7 @@ def test_what_is_no_fault_passes(kind: type[BaseException], folder: Path, monkey
     text = "def plan_memory(*args): raise kind('as it was')"
     space: dict[str, Any] = {"__name__": "jitgraph.codegen.kernels.memory", "kind": kind}
     exec(text, space)
-    monkeypatch.setattr(compiler, "plan_memory", space["plan_memory"])
+    monkeypatch.setattr(compilation, "plan_memory", space["plan_memory"])
     with pytest.raises(kind, match="as it was"):
         jg.trace(sorted_sines)(X)
     assert not list(folder.iterdir())
@@ -154,7 +154,7 @@ def test_what_the_users_code_raises_in_between_passes(folder: Path, monkeypatch:
 def test_faults_are_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     function = jg.trace(sorted_sines)
     with monkeypatch.context() as patched:
-        patched.setattr(compiler, "plan_memory", None)
+        patched.setattr(compilation, "plan_memory", None)
         with pytest.raises(jg.errors.CompileError):
             function(X)
     np.testing.assert_allclose(function(X).numpy(), 2 * np.sin([3.0, 1.0, 2.0]).sum())

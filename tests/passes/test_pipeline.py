@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jitgraph import compiler, opt
+from jitgraph import compilation, opt
 from jitgraph.errors import GraphError
 from jitgraph.ir import parse
 from jitgraph.ir.graph import Graph
@@ -102,9 +102,9 @@ def test_the_pipeline_names_each_pass_once() -> None:
 
 def test_the_collector_waits_for_all_compilations_and_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[bool] = []
-    monkeypatch.setattr(compiler, "_compile_stages", lambda *_: seen.append(gc.isenabled()))
+    monkeypatch.setattr(compilation, "_compiled", lambda *_: seen.append(gc.isenabled()))
     gc.enable()
-    compiler._compile(None, None, (), None)  # type: ignore[arg-type]
+    compilation.compiled(None, None, (), None)  # type: ignore[arg-type]
     assert (seen, gc.isenabled()) == ([False], True)
     with collector.PAUSED.inside():
         with collector.PAUSED.inside():
@@ -113,7 +113,7 @@ def test_the_collector_waits_for_all_compilations_and_is_left_as_it_was(monkeypa
     assert gc.isenabled()
     gc.disable()
     try:
-        compiler._compile(None, None, (), None)  # type: ignore[arg-type]
+        compilation.compiled(None, None, (), None)  # type: ignore[arg-type]
         assert not gc.isenabled()
     finally:
         gc.enable()

@@ -83,6 +83,7 @@ LACKING = {
 }
 
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("JITGRAPH_")}
+ENVIRONMENT["JITGRAPH_CACHE_DIR"] = "off"
 
 EACH_SYSTEM = pytest.mark.parametrize("system", SYSTEMS)
 

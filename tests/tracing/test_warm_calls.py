@@ -211,7 +211,7 @@ def test_the_cache_drops_what_was_used_least_recently() -> None:
     from jitgraph import compiler
 
     graphs = [jg.trace(lambda x, n=n: x + n).lower(filled(0), n).graph for n in range(3)]
-    size = compiler.compile(graphs[0]).stages.code_bytes  # type: ignore[union-attr]
+    size = compiler.compile(graphs[0]).code_bytes  # type: ignore[union-attr]
     cache = compiler.Cache(limit=int(2.5 * size))
     first, second = (compiler.compile(graph, cache=cache) for graph in graphs[:2])
     assert compiler.compile(graphs[0], cache=cache) is first

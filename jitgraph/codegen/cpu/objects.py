@@ -1,14 +1,15 @@
 """The objects of an image: the units of its module and the functions of the libraries that it calls, made in threads.
 
 What they are and their order follow from the module alone, so an image does not depend on the machine it is made on.
+Objects are in the persistent cache, too: an image that is new may have units that an earlier one had, and libraries.
 """
 
 from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
 from typing import Any, Final, NamedTuple
 
 from jitgraph.codegen.cpu import panel_library, pool, ranges, tile
@@ -16,7 +17,7 @@ from jitgraph.codegen.cpu.units import units
 from jitgraph.codegen.llvm import machine, scalars
 from jitgraph.codegen.llvm.builder import LlvmModule
 from jitgraph.ir.target import Target
-from jitgraph.runtime import loader
+from jitgraph.runtime import cache_entry, disk_cache, loader, sources
 
 Task = Callable[[], bytes]
 
@@ -43,10 +44,60 @@ _LIBRARIES: Final = {
 
 def objects_of(module: LlvmModule, target: Target) -> list[bytes]:
     """The objects that together define all that ``module`` names; those of libraries are made once a process."""
-    tasks: list[Task] = [partial(machine.assemble_unit, unit, target) for unit in units(module)]
+    kept = _Kept()
+    tasks: list[Task] = [partial(kept.unit, unit, target) for unit in units(module)]
     required = sorted(_required(module, target), key=str)
-    tasks += [partial(_LIBRARIES[library].object, target, *details) for library, *details in required]
-    return in_threads(tasks)
+    tasks += [partial(kept.library, library, target, *details) for library, *details in required]
+    objects = in_threads(tasks)
+    kept.keep()
+    return objects
+
+
+class _Kept:
+    """The persistent cache as the objects of one image use it; without it, each is made."""
+
+    def __init__(self) -> None:
+        self._cache = disk_cache.current() if sources.OWN.digest is not None else None
+        self._made: list[tuple[str, bytes]] = []
+
+    def unit(self, unit: machine.Unit, target: Target) -> bytes:
+        """LLVM's object for a unit: that follows from its text and from how LLVM is called, whoever wrote the text."""
+        return self._object(
+            "unit",
+            lambda: (*_llvm(), target.name, str(unit.hot), unit.llvm_ir),
+            partial(machine.assemble_unit, unit, target),
+        )
+
+    def library(self, library: str, target: Target, *details: Any) -> bytes:
+        """The object of a library's function."""
+        return self._object(
+            library,
+            lambda: (str(sources.OWN.digest), target.text, *map(str, details)),
+            partial(_LIBRARIES[library].object, target, *details),
+        )
+
+    def _object(self, kind: str, parts: Callable[[], Iterable[str]], make: Task) -> bytes:
+        if self._cache is None:
+            return make()
+        key = cache_entry.key_of("object", kind, *parts())
+        found = self._cache.find(key, f"object of the kind {kind}")
+        if found is not None:
+            return found
+        made = make()
+        self._made.append((key, made))
+        return made
+
+    def keep(self) -> None:
+        """Write what was made, unless the sources changed meanwhile."""
+        if self._cache is not None and self._made and sources.OWN.unchanged():
+            for key, made in self._made:
+                self._cache.keep(key, made)
+
+
+@cache
+def _llvm() -> tuple[str, ...]:
+    """What an object follows from beside the text: LLVM, and the one module that calls it."""
+    return sources.OWN.file("codegen/llvm/machine.py"), sources.OWN.library("llvmlite"), machine.TRIPLE
 
 
 def _required(module: LlvmModule, target: Target) -> set[tuple[Any, ...]]:

@@ -1,0 +1,57 @@
+"""The persistent compile cache of the user, by which later processes find what was compiled; ``dir`` is its folder.
+
+``jg.cache.dir`` may be set, and then counts before JITGRAPH_CACHE_DIR; it is None where the cache is turned off, and
+setting it to None turns it off.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from jitgraph.errors import JitgraphError
+from jitgraph.runtime import disk_cache
+from jitgraph.runtime.disk_cache import DiskCacheInfo
+
+__all__ = ["clear", "info"]
+
+if TYPE_CHECKING:
+    dir: str | None
+
+
+def info() -> DiskCacheInfo:
+    """What lies in the cache (entries, bytes, limit) and how this process fared (hits, misses, errors).
+
+    A hit or miss is a lookup of a compiled graph, of an object that goes into one, or of the digest of jitgraph's
+    sources; an error is an entry that was not sound, or could not be written. All are 0 where the cache is turned off.
+    """
+    cache = disk_cache.current()
+    return DiskCacheInfo(0, 0, 0, 0, 0, 0) if cache is None else cache.info()
+
+
+def clear() -> None:
+    """Remove every entry of the cache; what this process has compiled it keeps."""
+    cache = disk_cache.current()
+    if cache is not None:
+        cache.clear()
+
+
+class _CacheModule(ModuleType):
+    """The module with its one property."""
+
+    @property
+    def dir(self) -> str | None:
+        """The folder of the cache; None where it is turned off."""
+        return disk_cache.folder()
+
+    @dir.setter
+    def dir(self, path: str | os.PathLike[str] | None) -> None:
+        found = os.fspath(path) if isinstance(path, os.PathLike) else path
+        if found == "" or not isinstance(found, str | None):
+            raise JitgraphError(f"jg.cache.dir is a path or None, not {path!r}")
+        disk_cache.use(found)
+
+
+sys.modules[__name__].__class__ = _CacheModule

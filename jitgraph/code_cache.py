@@ -1,0 +1,125 @@
+"""Compiled graphs in the persistent cache: what is in a key, and what an entry holds.
+
+A key has all that the code or its signature follows from: the graph's canonical text (constants by content), names,
+donations, the target with its options, and the digest of jitgraph's sources and libraries. Source lines as errors show
+them are in the key of code that tells any, and of no other, so that a function may move in its file. An entry is the
+flat image behind the signature in JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from jitgraph import config
+from jitgraph.graph_signature import Donation
+from jitgraph.ir.graph import Graph
+from jitgraph.ir.table import TABLE
+from jitgraph.ir.target import Target
+from jitgraph.runtime import cache_entry, disk_cache, loader, sources
+from jitgraph.runtime.loader.image import machine_here
+from jitgraph.runtime.loader.json_objects import parse_json
+
+_LENGTH: Final = struct.Struct("<Q")
+_SHOW_STAGES: Final = tuple(sorted(config.LOG_TOPICS - {"cache"}))
+
+
+class Cached(NamedTuple):
+    """A compiled graph as an entry holds it."""
+
+    image: bytes
+    signature: loader.Signature
+
+
+class CodeEntry:
+    """The place of one compiled graph in the persistent cache, there or yet to be written."""
+
+    def __init__(self, cache: disk_cache.DiskCache, name: str, key: str, key_with_lines: str) -> None:
+        self._cache = cache
+        self._name = name
+        self.key = key
+        self.key_with_lines = key_with_lines
+
+    def find(self) -> Cached | None:
+        """The code that an earlier process made; None where there is none that is sound."""
+        for key, which in (self.key, ""), (self.key_with_lines, ", for these lines"):
+            content = self._cache.find(key, f"code of {self._name}{which}")
+            if content is not None:
+                try:
+                    return _decoded(content)
+                except loader.LoadError as error:
+                    self._cache.remove(key, str(error))
+        return None
+
+    def keep(self, image: bytes, signature: loader.Signature) -> None:
+        """Remember code that was just made, unless the sources changed meanwhile."""
+        if not sources.OWN.unchanged():
+            return
+        text = json.dumps(signature.to_json()).encode()
+        content = _LENGTH.pack(len(text)) + text + image
+        try:
+            if _decoded(content) != (image, signature):
+                return
+        except loader.LoadError:  # a signature that JSON cannot hold
+            return
+        tells_lines = bool(signature.checks or signature.prints)
+        self._cache.keep(self.key_with_lines if tells_lines else self.key, content)
+
+
+def entry_of(graph: Graph, target: Target, donate: Sequence[Donation]) -> CodeEntry | None:
+    """Where the code of ``graph`` belongs; None where no earlier code would do, or there is no cache."""
+    cache = disk_cache.current()
+    if cache is None:
+        return None
+    if reason := _unfit(graph):
+        config.log("cache", f"code of {graph.name}: not looked up, {reason}")
+        return None
+    hints = [repr(value.hint) for value in (*graph.inputs, *graph.outputs)]
+    given = [str(each) for each in donate]
+    key = cache_entry.key_of(
+        "code",
+        str(sources.OWN.digest),
+        target.text,
+        graph.name,
+        graph.canonical,
+        *(text for part in (hints, given) for text in (str(len(part)), *part)),
+    )
+    return CodeEntry(cache, graph.name, key, cache_entry.key_of(key, *_lines(graph)))
+
+
+def _unfit(graph: Graph) -> str:
+    """Why no earlier code would do for a graph, or nothing."""
+    if config.VERIFY.is_on() or any(map(config.logs, _SHOW_STAGES)):
+        return "as its stages are to be shown or verified"
+    if sources.OWN.digest is None:
+        return "as jitgraph's sources cannot be read, or have changed since this process began"
+    if not {node.op for node in graph.walk()}.issubset(TABLE.values()):
+        return "as it applies an op that is not of the table, whose meaning no text tells"
+    return ""
+
+
+def _lines(graph: Graph) -> list[str]:
+    """Where each node comes from, as errors tell it: from the working directory on."""
+    locations = [node.location for node in graph.walk()]
+    try:
+        texts = {location: str(location) for location in set(locations)}
+    except OSError:  # that directory is gone
+        texts = {location: repr(location) for location in set(locations)}
+    return [texts[location] for location in locations]
+
+
+def _decoded(content: bytes) -> Cached:
+    """The content of an entry; LoadError where it is malformed."""
+    if len(content) < _LENGTH.size:
+        raise loader.LoadError("the entry is too short")
+    (length,) = _LENGTH.unpack_from(content)
+    end = _LENGTH.size + length
+    if end > len(content):
+        raise loader.LoadError("the signature is cut")
+    signature = loader.Signature.from_json(parse_json(content[_LENGTH.size : end], "the signature"))
+    image = content[end:]
+    if loader.ImageHeader.parse(image).machine != machine_here():
+        raise loader.LoadError("the image is for another machine")
+    return Cached(image, signature)

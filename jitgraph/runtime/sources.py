@@ -1,0 +1,108 @@
+"""What the code that jitgraph makes depends on beside the graph: its own sources, and the libraries that it calls.
+
+The persistent cache has this in its keys, so that what an edited compiler would make is never taken for what another
+one made. In a process whose sources changed after it had begun nobody knows which of them run: there is no such key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import sys
+import time
+from collections.abc import Collection, Iterator
+from typing import Final
+
+import ml_dtypes
+import numpy as np
+
+from jitgraph.once import cached_property
+from jitgraph.runtime import STARTED, cache_entry, disk_cache, loader
+
+_PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_TICK: Final = 20_000_000  # ns by which the clock of files may be behind
+_SETTLED: Final = 2_000_000_000  # ns after which a file that is changed again has another time
+
+File = tuple[str, int, int, int, int]
+"""A file by name: bytes, when it was written, when anything of it was changed (ns), and its number on the disk."""
+
+
+class CompilerSources:
+    """The Python files of a package, and the versions of what it is compiled with."""
+
+    def __init__(self, folder: str = _PACKAGE, started: int = STARTED) -> None:
+        self.folder = folder
+        self.started = started
+
+    def unchanged(self) -> bool:
+        """Whether the sources there are those that this process runs; False where there are none to be read."""
+        return self._are_ours(self._files())
+
+    @cached_property
+    def digest(self) -> str | None:
+        """What stands in keys for all of it; None where that cannot be told."""
+        files = self._files()
+        if not self._are_ours(files):
+            return None
+        # Constants are folded with NumPy, which has other functions for other processors.
+        here = (sys.version, np.__version__, ml_dtypes.__version__, *loader.cpu_levels())
+        try:
+            libraries = map(self.library, ("llvmlite", "networkx"))
+            return cache_entry.key_of("sources", self._content(files), *libraries, *here)
+        except (OSError, ValueError):
+            return None
+
+    def file(self, name: str) -> str:
+        """The digest of one source file, by its name within the package; OSError where it is not there."""
+        with open(os.path.join(self.folder, name), "rb") as source:
+            return hashlib.sha256(source.read()).hexdigest()
+
+    def library(self, name: str) -> str:
+        """What tells a version of a library from another, without importing it; OSError where it cannot be read."""
+        spec = importlib.util.find_spec(name)
+        folders = (spec.submodule_search_locations or ()) if spec is not None else ()
+        files = [file for folder in folders for file in _walk(folder, inner=("binding",))]
+        telling = [file for file in files if file[0] in ("__init__.py", "_version.py") or file[0].endswith(".so")]
+        return f"{name}: {', '.join(' '.join(map(str, file[:3])) for file in sorted(telling))}"
+
+    def _are_ours(self, files: list[File]) -> bool:
+        return bool(files) and all(changed < self.started - _TICK for _, _, _, changed, _ in files)
+
+    def _content(self, files: list[File]) -> str:
+        """The digest of all files. The cache knows it by their times, which is faster than to read them."""
+        cache = disk_cache.current()
+        latest = max(changed for _, _, _, changed, _ in files)
+        if cache is None or latest > time.time_ns() - _SETTLED:
+            return self._read(files)
+        key = cache_entry.key_of("files", self.folder, repr(files))
+        found = cache.find(key, "digest of jitgraph's sources")
+        if found is not None:
+            return found.decode("ascii")
+        made = self._read(files)
+        cache.keep(key, made.encode("ascii"))
+        return made
+
+    def _read(self, files: list[File]) -> str:
+        return cache_entry.key_of(*(part for name, *_ in files for part in (name, self.file(name))))
+
+    def _files(self) -> list[File]:
+        try:
+            return sorted(file for file in _walk(self.folder) if file[0].endswith(".py"))
+        except OSError:  # the package lies in an archive
+            return []
+
+
+def _walk(folder: str, within: str = "", *, inner: Collection[str] | None = None) -> Iterator[File]:
+    """The files in a folder, named from there on, and in its own folders: those called ``inner``, or all."""
+    with os.scandir(folder) as found:
+        for entry in found:
+            name = within + entry.name
+            if "." in entry.name:
+                status = entry.stat()
+                yield name, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+            elif entry.name != "__pycache__" and (inner is None or entry.name in inner) and entry.is_dir():
+                yield from _walk(entry.path, f"{name}/", inner=inner)
+
+
+OWN: Final = CompilerSources()

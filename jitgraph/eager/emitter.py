@@ -38,7 +38,8 @@ class EagerEmitter:
             for value in inputs:
                 if isinstance(value, EagerValue) and value.record is not None:
                     return self._emit_taped(op, inputs, attrs, regions)
-        return tuple([EagerValue(x) if isinstance(x, np.ndarray) else x for x in self._run(op, inputs, attrs, regions)])
+        results = _apart(self._run(op, inputs, attrs, regions), inputs)
+        return tuple([EagerValue(x) if isinstance(x, np.ndarray) else x for x in results])
 
     def _emit_taped(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         if op.kind == "control" or (op.decompose is not None and regions):
@@ -46,7 +47,7 @@ class EagerEmitter:
         if op.decompose is not None and op.vjp is None:
             result = op.decompose(*inputs, **attrs)
             return tuple(result) if isinstance(result, tuple | list) else (result,)
-        arrays = self._run(op, inputs, attrs, regions)
+        arrays = _apart(self._run(op, inputs, attrs, regions), inputs)
         return _taped(OpRecord(op, tuple(inputs), dict(attrs), arrays))
 
     def _emit_region(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
@@ -61,7 +62,7 @@ class EagerEmitter:
         source = builder.graph(outputs, op.name)
         forward, backward = vjp_graph(source, wrt)
         results = interpret(forward, [_payload(value) for value in inputs])
-        arrays, residuals = tuple(results[: len(outputs)]), results[len(outputs) :]
+        arrays, residuals = _apart(tuple(results[: len(outputs)]), inputs), results[len(outputs) :]
         return _taped(GraphRecord(op.name, tuple(inputs), wrt, backward, tuple(residuals), arrays, source))
 
     def _run(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
@@ -109,6 +110,14 @@ _COMPILED: Final = frozenset({"contraction", "reduce"})  # kinds of which kernel
 # value does not: 1 is not True)
 _CHECKED_ONCE: Final = frozenset({"elementwise", "reduce", "movement", "contraction", "indexing"})
 _MOST_ACCEPTED: Final = 4096
+
+
+def _apart(results: tuple[Any, ...], inputs: Sequence[Any]) -> tuple[Any, ...]:
+    """The results, with a view in place of an operand's own array: whose memory it is, the operand alone knows."""
+    operands = [value.array for value in inputs if isinstance(value, EagerValue)]
+    if not any(result is operand for result in results for operand in operands):
+        return results
+    return tuple([x.view() if any(x is operand for operand in operands) else x for x in results])
 
 
 def _with_line(message: str) -> str:

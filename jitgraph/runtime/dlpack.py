@@ -22,6 +22,11 @@ _READABLE: Final = frozenset({1, 3, 11, 13})  # the CPU's memory; that which a G
 _DEVICES: Final = {2: "cuda", 4: "opencl", 7: "vulkan", 8: "metal", 10: "rocm", 14: "oneapi"}
 _UINT16: Final = (1, 16, 1)
 _BFLOAT16: Final = (4, 16, 1)
+_NUMPYS: Final = frozenset(  # the types that NumPy reads: integers, floats, complex numbers and bools
+    (code, bits, 1)
+    for code, widths in {0: (8, 16, 32, 64), 1: (8, 16, 32, 64), 2: (16, 32, 64), 5: (64, 128), 6: (8,)}.items()
+    for bits in widths
+)
 
 
 class _Descriptor(ctypes.Structure):
@@ -38,6 +43,7 @@ class _Descriptor(ctypes.Structure):
         ("strides", ctypes.c_void_p),
         ("byte_offset", ctypes.c_uint64),
     ]
+    device: ctypes.Array[ctypes.c_int32]
     code: int
     bits: int
     lanes: int
@@ -107,6 +113,8 @@ def imported(x: Any, text: str, borrow: bool = False) -> Array:
     try:
         return np.from_dlpack(_Given(capsule))
     except (BufferError, RuntimeError) as error:
+        if kind in _NUMPYS:  # it is the version, the device or the number of axes that NumPy does not take
+            raise
         raise DTypeError(f"{text} has elements of DLPack's type {kind}, which has no dtype here: {error}") from None
 
 

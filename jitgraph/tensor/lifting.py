@@ -80,10 +80,13 @@ def _array_of_list(numbers: Any, dtype: DType | None = None) -> np.ndarray[Any, 
 
 
 def own(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """``array`` itself where nobody can write to it, else a contiguous copy; native byte order."""
+    """``array`` itself where nobody can write to it, else a contiguous copy; native byte order.
+
+    That is so over the memory of bytes alone: an array that owns its memory can be made writable again, and views of
+    it that were taken before may still be.
+    """
     native = array.dtype.newbyteorder("=")
-    frozen = not array.flags.writeable and (array.base is None or isinstance(array.base, bytes))
-    if frozen and array.dtype == native and array.flags.aligned:
+    if isinstance(array.base, bytes) and not array.flags.writeable and array.dtype == native and array.flags.aligned:
         return array
     return np.array(array, dtype=native, order="C", copy=True)
 

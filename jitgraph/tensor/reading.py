@@ -15,6 +15,7 @@ from jitgraph.ir import context
 from jitgraph.migration_hints import TENSOR
 from jitgraph.runtime import dlpack, loader
 from jitgraph.runtime.buffer import CPU, Buffer
+from jitgraph.tensor import lifting
 from jitgraph.tensor.scalars import Count
 
 if TYPE_CHECKING:
@@ -177,15 +178,18 @@ class ReadableHandle(ValueHandle):
     # --- pickles -----------------------------------------------------------------------------------------------
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """For pickle: the value, ``.grad`` and attributes of a leaf; the tape is not kept."""
-        array = self._concrete("pickling")
+        """For pickle: the value, ``.grad`` and attributes of a leaf; the tape is not kept.
+
+        Read-only, as protocol 5 may hand out the memory itself (``buffer_callback``).
+        """
+        self._concrete("pickling")
         if not self.is_leaf:
             raise JitgraphError("pickling of a tensor that an op made on the tape\n  hint: x.detach()")
-        return _unpickled, (type(self),), (array, self._requires_grad, self._grad, vars(self))
+        return _unpickled, (type(self),), (self._value.shown(), self._requires_grad, self._grad, vars(self))
 
     def __setstate__(self, state: tuple[Any, bool, Any, dict[str, Any]]) -> None:
         array, requires_grad, self._grad, attributes = state
-        self._value = EagerValue(array)
+        self._value = EagerValue(lifting.own(array))  # the memory may be that of whoever gave the pickle
         self._requires_grad = requires_grad
         vars(self).update(attributes)
 

@@ -53,6 +53,18 @@ def test_eager_equals_interpreter(case: tuple[str, dtypes.DType]) -> None:
     note(op.name, "eager", len(samples))
 
 
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_a_result_is_an_operand_or_has_an_array_of_its_own(case: tuple[str, dtypes.DType]) -> None:
+    op = OPS[case[0]]
+    assert op.samples is not None
+    for sample in op.samples(case[1]):
+        operands = [eager(x) for x in sample.inputs]
+        for value in applied(op, sample, operands):  # which would count the memory of a caller as unique
+            if isinstance(value, EagerValue) and not any(value is operand for operand in operands):
+                arrays = [operand.array for operand in operands if isinstance(operand, EagerValue)]
+                assert not any(value.array is array for array in arrays)
+
+
 DIFFERENTIABLE = [
     name
     for name, op in OPS.items()

@@ -50,6 +50,35 @@ EXPORTING: dict[str, Callable[[Any], Any]] = {
 }
 
 
+def _taken(array: Any) -> Callable[[], Any]:
+    return jg.asarray(array).tolist
+
+
+def _assigned(array: Any) -> Callable[[], Any]:
+    x = jg.zeros(SIZE)
+    x[...] = array
+    return x.tolist
+
+
+def _factor(array: Any) -> Callable[[], Any]:
+    x = jg.ones(SIZE).requires_grad_()
+    product = (x * array).sum()
+
+    def gradient() -> Any:
+        product.backward()
+        assert x.grad is not None
+        return x.grad.tolist()
+
+    return gradient
+
+
+TAKING = {"asarray": _taken, "assigned": _assigned, "a factor on the tape": _factor}
+THAWING: dict[str, Callable[[Any, Any], Any]] = {
+    "made writable": lambda array, _: (array.setflags(write=True), array.__setitem__(0, 7)),
+    "an earlier view": lambda _, writable: writable.__setitem__(0, 7),
+}
+
+
 def test_memory_of_ones_own_is_unique() -> None:
     assert state_of(one()) == "unique"
     x = one()
@@ -89,13 +118,23 @@ def test_borrowed_memory_stays_the_callers() -> None:
     assert state_of(x) == "borrowed"
 
 
-def test_what_could_be_made_writable_is_not_unique() -> None:
-    array = np.ones(SIZE, np.float32)
-    array.flags.writeable = False
+def test_memory_of_bytes_is_taken_and_not_unique() -> None:
+    array = np.frombuffer(bytes(4 * SIZE), np.float32)
     x = jg.asarray(array)
     assert x._value.array is array
     del array
     assert state_of(x) == "shared"
+
+
+@pytest.mark.parametrize("take", TAKING.values(), ids=TAKING)
+@pytest.mark.parametrize("thaw", THAWING.values(), ids=THAWING)
+def test_memory_that_could_be_made_writable_is_copied(take: Any, thaw: Any) -> None:
+    array = np.ones(SIZE, np.float32)
+    writable = array[:]
+    array.flags.writeable = False
+    elements = take(array)
+    thaw(array, writable)
+    assert array[0] == 7 and elements() == [1.0] * SIZE
 
 
 def test_each_question_counts_its_own_holders() -> None:

@@ -27,6 +27,15 @@ class OfAnotherType(ByDLPack):
         return capsule
 
 
+class OnAnotherDevice(ByDLPack):
+    """An array that says in its capsule alone that it is in the memory of a GPU."""
+
+    def __dlpack__(self, **options: Any) -> Any:
+        capsule = self.source.__dlpack__(**options)
+        dlpack._descriptor(capsule).device[0] = 2
+        return capsule
+
+
 @pytest.mark.parametrize("dtype", BY_NUMPY, ids=str)
 def test_numpy_sees_the_memory_and_may_not_write(dtype: Any) -> None:
     x = jg.asarray(np.arange(6).reshape(2, 3).astype(dtype))
@@ -121,6 +130,13 @@ def test_elements_without_a_dtype_here_are_named() -> None:
         jg.asarray(ByArray(np.ones(3, ml_dtypes.float8_e4m3fn)))
 
 
+@pytest.mark.parametrize("dtype", BY_NUMPY, ids=str)
+def test_what_numpy_refuses_for_another_reason_is_no_matter_of_elements(dtype: Any) -> None:
+    for take in (jg.asarray, jg.trace(lambda x: x + x)):
+        with pytest.raises(jg.SharingError, match=r"does not hand over its elements: .*device"):
+            take(OnAnotherDevice(np.ones(3, dtype)))
+
+
 @pytest.mark.parametrize("make", [np.asarray, *PROTOCOLS])
 def test_asarray_copies_what_could_be_written_to_and_borrows_when_told(make: Any) -> None:
     for copy in (None, True):
@@ -136,8 +152,7 @@ def test_asarray_copies_what_could_be_written_to_and_borrows_when_told(make: Any
 
 def test_copy_true_copies_and_keeps_gradients() -> None:
     array = np.arange(3, dtype=np.float32)
-    frozen = np.arange(3, dtype=np.float32)
-    frozen.flags.writeable = False
+    frozen = np.frombuffer(array.tobytes(), np.float32)
     assert np.shares_memory(jg.asarray(frozen)._value.array, frozen)
     assert not np.shares_memory(jg.asarray(frozen, copy=True)._value.array, frozen)
     x = jg.asarray(array, copy=False).requires_grad_()

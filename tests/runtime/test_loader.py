@@ -687,6 +687,70 @@ def test_dlpack_arguments(add: loader.Entry) -> None:
     assert add(Exporter(np.ones((2, 2))), [[1, 2], [3, 4]])[0].tolist() == [[2, 3], [4, 5]]
 
 
+class Lying(np.ndarray[Any, Any]):
+    """Says that it is more than its memory."""
+
+    shape = property(lambda self: (1 << 30, 2))  # type: ignore[assignment]
+    dtype = property(lambda self: np.dtype(np.float64))  # type: ignore[assignment]
+    flags = np.ones((2, 2)).flags
+
+
+class Giving:
+    """An array of another library, which gives what a call of ``give`` gives."""
+
+    def __init__(self, give: Callable[[], Any]) -> None:
+        self.give = give
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.give()
+
+
+class Withholding(Giving):
+    """One that has DLPack, too, and hands nothing over by it."""
+
+    def __dlpack__(self, **options: Any) -> Any:
+        raise BufferError("not by this way")
+
+    def __dlpack_device__(self) -> Any:
+        return 1, 0
+
+
+class Described:
+    """One with an array interface alone."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return self.array.__array_interface__
+
+
+def test_memory_is_read_as_it_is_and_not_as_a_subclass_says(add: loader.Entry) -> None:
+    y = np.ones((2, 2))
+    assert add(y.view(Lying), y)[0].tolist() == [[2, 2], [2, 2]]
+    for give in (lambda: y.astype(np.int32).view(Lying), lambda: np.ones((2, 2), "S8").view(Lying)):
+        for x in (give(), Giving(give)):
+            with pytest.raises(ArgumentError, match=r"argument 0 \(x\): expected .* got (int32|bytes64)\[2, 2\]"):
+                add(x, y)
+
+
+def test_arrays_of_other_libraries(add: loader.Entry) -> None:
+    y = np.ones((2, 2))
+    for given in (Giving(lambda: y), Withholding(lambda: y), Described(y), Giving(lambda: y[::-1].astype(">f8"))):
+        assert add(given, y)[0].tolist() == [[2, 2], [2, 2]]
+    masked = np.ma.masked_array(y, y > 0)
+    for given in (masked, Giving(lambda: masked)):
+        with pytest.raises(ArgumentError, match=r"argument 0 \(x\): the mask"):
+            add(given, y)
+    for hand_over in (lambda: 1 / 0, lambda: None, lambda: given):
+        for kind in (Giving, Withholding):
+            with pytest.raises(ArgumentError, match=r"argument 0 \(x\): .* does not hand over its elements: "):
+                add(kind(hand_over), y)
+    with pytest.raises(ArgumentError, match=r"argument 0 \(x\): .* got type; pass"):
+        add(np.ndarray, y)
+
+
 # --- memory ---------------------------------------------------------------------------------------------------------
 
 

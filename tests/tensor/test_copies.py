@@ -64,6 +64,23 @@ def step_of(model: Any, optimizer: Any, scheduler: Any) -> Callable[[Any], Any]:
 X = jg.asarray(np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32))
 
 
+def test_memory_that_pickle_hands_out_is_read_only_and_what_it_is_given_is_copied() -> None:
+    numbers = np.arange(5000, dtype=np.float32)
+    x = jg.asarray(numbers)
+    handed: list[pickle.PickleBuffer] = []
+    data = pickle.dumps(x, protocol=5, buffer_callback=lambda buffer: handed.append(buffer))
+    (view,) = (buffer.raw() for buffer in handed)
+    assert view.readonly and len(view) == x.nbytes
+
+    frame = bytearray(view)
+    same, framed = pickle.loads(data, buffers=handed), pickle.loads(data, buffers=[frame])
+    frame[:] = bytes(len(frame))
+    add_one = jg.trace(lambda tensor: tensor.__iadd__(1))
+    for _ in range(3):
+        add_one(same)
+    assert not any(frame) and (x == numbers).all() and (framed == numbers).all() and (same == numbers + 3).all()
+
+
 @pytest.mark.parametrize("copied", [by_pickle, copy.deepcopy])
 @pytest.mark.parametrize("stage", ["fresh", "eager", "traced"])
 def test_a_training_run_goes_on_in_a_copy(copied: Any, stage: str) -> None:

@@ -22,6 +22,8 @@ def as_array(value: Any, spec: ValueSpec, dtype: np.dtype[Any], where: str) -> A
         value = _converted(value, spec, dtype, where)
     if isinstance(value, np.ma.MaskedArray):
         raise ArgumentError(f"{where}: the mask of a masked array would be dropped; pass x.filled(value)")
+    if type(value) is not np.ndarray:  # what a subclass says of its shape and dtype need not be so
+        value = np.asarray(value)
     if value.dtype != dtype:
         if value.dtype.newbyteorder("=") != dtype:
             raise ArgumentError(
@@ -36,19 +38,12 @@ def as_array(value: Any, spec: ValueSpec, dtype: np.dtype[Any], where: str) -> A
 
 
 def _converted(value: Any, spec: ValueSpec, dtype: np.dtype[Any], where: str) -> Array:
-    """A Python scalar, a nested list or a DLPack tensor as an array; no value may change on the way."""
+    """A Python scalar, a nested list or an array of another library as an array; no value may change on the way."""
     if isinstance(value, np.generic):
         scalar: Array = np.array(value)
         return scalar
-    if hasattr(value, "__dlpack__"):
-        shared: Array = np.from_dlpack(value)
-        return shared
     if not isinstance(value, (bool, int, float, list, tuple)):
-        if hasattr(value, "__array__"):
-            exported: Array = np.asarray(value)
-            return exported
-        way = f"its tensors one by one, such as {spec.name}=..." if isinstance(value, dict) else "a NumPy array"
-        raise ArgumentError(f"{where}: expected {spec}, got {type(value).__name__}; pass {way}")
+        return _handed_over(value, spec, where)
     try:
         found = np.asarray(value)
     except (ValueError, OverflowError) as error:
@@ -64,6 +59,29 @@ def _converted(value: Any, spec: ValueSpec, dtype: np.dtype[Any], where: str) ->
             "cannot hold; pass a NumPy array of that dtype"
         )
     return cast
+
+
+def _handed_over(value: Any, spec: ValueSpec, where: str) -> Array:
+    """The elements of an array of another library, over its own memory where that allows it."""
+    kind = type(value)
+    refusal: Exception | None = None
+    if hasattr(kind, "__dlpack__"):
+        try:
+            shared: Array = np.from_dlpack(value)
+            return shared
+        except Exception as error:  # whatever the library raises where it does not hand the memory over
+            refusal = error
+    if hasattr(kind, "__array__") or hasattr(kind, "__array_interface__"):
+        try:
+            exported: Array = np.asanyarray(value)
+            return exported
+        except Exception as error:
+            refusal = refusal or error
+    expected = f"{where}: expected {spec}, got {kind.__name__}"
+    if refusal is not None:
+        raise ArgumentError(f"{expected}, which does not hand over its elements: {refusal}") from refusal
+    way = f"its tensors one by one, such as {spec.name}=..." if isinstance(value, dict) else "a NumPy array"
+    raise ArgumentError(f"{expected}; pass {way}")
 
 
 READY_FLAGS: Final = 0x101  # NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED

@@ -24,6 +24,9 @@ def _variables(args: tuple[Any, ...], argnums: Argnums) -> tuple[list[Any], list
     numbers = argnums if isinstance(argnums, tuple) else (argnums,)
     fresh, variables, structures = list(args), [], []
     for number in numbers:
+        if not isinstance(number, int):
+            what = f"argnums is an int or a tuple of ints, not {argnums!r}"
+            raise JitgraphError(f"{what}\n  hint: the place of an argument, such as argnums=0")
         if not -len(args) <= number < len(args):
             raise JitgraphError(f"argnums names argument {number} of {len(args)}")
         leaves, structure = tree.flatten(args[number])
@@ -132,13 +135,23 @@ def grad(function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = Fal
     return differentiated
 
 
+def _outputs(result: Any, name: str) -> tuple[list[Tensor], tree.TreeDef]:
+    """The tensors of a result, and its structure; JitgraphError for a leaf that is none."""
+    outputs, shape = tree.flatten(result)
+    for y in outputs:
+        if not isinstance(y, Tensor):
+            what = f"{name} needs a function whose results are tensors, not {type(y).__name__}"
+            raise JitgraphError(f"{what}\n  hint: jg.asarray(result), or return the rest by other ways")
+    return outputs, shape
+
+
 def vjp(function: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
     """``(result, pull)``, where ``pull(cotangents)`` gives a cotangent for each argument, as a tuple."""
     numbers = tuple(range(len(args)))
     with enable_grad():
         fresh, variables, structures = _variables(args, numbers)
         result = function(*fresh)
-    outputs, shape = tree.flatten(result)
+    outputs, shape = _outputs(result, "vjp")
 
     def pull(cotangents: Any) -> tuple[Any, ...]:
         given, structure = tree.flatten(cotangents)
@@ -166,7 +179,7 @@ def jvp(function: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any,
     with enable_grad():
         fresh, variables, _ = _variables(xs, tuple(range(len(xs))))
         result = function(*fresh)
-        outputs, shape = tree.flatten(result)
+        outputs, shape = _outputs(result, "jvp")
         dummies = [_variable(lifting.wrap(lifting.constant(0.0, y.dtype, y.value.type.shape))) for y in outputs]
         live = [(y, u) for y, u in zip(outputs, dummies, strict=True) if y.requires_grad]
         directions = [_tensor(leaf) for v in vs for leaf in tree.flatten(v)[0]]

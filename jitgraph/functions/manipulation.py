@@ -162,7 +162,20 @@ def stack(xs: Sequence[TensorLike], axis: int = 0) -> Tensor:
     xs = _list_of(xs, axis, "stack")
     if not xs:
         raise JitgraphError("stack of no tensors")
-    return concat([expand_dims(x, axis) for x in xs], axis)
+    pieces = [expand_dims(x, axis) for x in xs]
+    types = [piece.value.type for piece in pieces]
+    if any(type.ndim != types[0].ndim or _differ(type.shape, types[0].shape) for type in types):
+        shapes = [squeeze(piece, axis % piece.ndim).value.type.shape for piece in pieces]
+        found = ", ".join(dict.fromkeys(f"({', '.join(map(str, shape))})" for shape in shapes))
+        raise ShapeError(
+            f"stack takes tensors of one shape, not {found}", hint="jg.concat joins along an axis they have"
+        )
+    return concat(pieces, axis)
+
+
+def _differ(left: Sequence[DimLike], right: Sequence[DimLike]) -> bool:
+    """Whether two sizes at one place are numbers, and not the same."""
+    return any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(left, right, strict=True))
 
 
 @method

@@ -29,7 +29,8 @@ class Optimizer:
             raise JitgraphError(f"an optimiser takes parameters, not a {type(params).__name__}\n  hint: write {way}")
         given = list(params)
         if not given:
-            raise JitgraphError("an optimiser needs at least one parameter")
+            what = "an optimiser needs at least one parameter"
+            raise JitgraphError(f"{what}\n  hint: a generator gives its parameters once; call model.parameters() again")
         groups = given if isinstance(given[0], dict) else [{"params": given}]
         self.param_groups: list[dict[str, Any]] = []
         seen: set[int] = set()

@@ -9,6 +9,7 @@ which ends with the process, wherever that runs.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import secrets
@@ -28,6 +29,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     After an error in the block what stood there is as it was.
     """
     target = os.path.abspath(os.fspath(path))
+    if not os.path.isdir(folder := os.path.dirname(target)):
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder to save in", folder)
+    if os.path.isdir(target):
+        raise IsADirectoryError(errno.EISDIR, "a folder stands where the file is to be", target)
     _remove_leftovers(target)
     unnamed = system.unnamed_file(os.path.dirname(target))
     if unnamed is None:

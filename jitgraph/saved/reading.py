@@ -77,7 +77,14 @@ class SavedModel:
         return self.signature.outputs
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
-        """Run, compiled for this machine; results are tensors, and gradients flow to arguments and ``state``."""
+        """Run, compiled for this machine; results are tensors, and gradients flow to arguments and ``state``.
+
+        Arguments are tensors, arrays and numbers; ArgumentError for others, and for a dtype or size that does not fit.
+        """
+        for given in (*args, *named.values()):
+            if isinstance(given, list | tuple | dict | str):
+                what = f"{self.signature.name} takes {', '.join(map(str, self.inputs))}, not a {type(given).__name__}"
+                raise ArgumentError(f"{what}\n  hint: jg.asarray(data)")
         return self.function(*args, **named)
 
     def _traced(self) -> TracedFunction:

@@ -67,7 +67,10 @@ def _current(generator: Generator | None) -> Generator:
 
 
 def seed(value: int) -> None:
-    """Begin the global stream anew."""
+    """Begin the global stream anew.
+
+    ``seed`` is an int from 0 to 2**64 - 1, else JitgraphError.
+    """
     _current(None).seed(value)
 
 

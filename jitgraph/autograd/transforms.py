@@ -122,7 +122,11 @@ def _pack(gradients: list[Tensor], structures: list[Any], argnums: Argnums) -> A
 
 
 def grad(function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that returns the gradient of a scalar function, or ``(gradient, aux)`` with ``has_aux``."""
+    """A function that returns the gradient of a scalar function, or ``(gradient, aux)`` with ``has_aux``.
+
+    ``argnums`` numbers arguments, each a tensor or a tree of them; gradients have their shapes and dtypes. ShapeError
+    where the function gives no scalar, DTypeError for an argument that is no float.
+    """
     if not callable(function):
         what = f"jg.grad takes a function, not a {type(function).__name__}"
         raise JitgraphError(f"{what}\n  hint: jg.grad(f)(x), or loss.backward() and x.grad for tensors")
@@ -146,7 +150,11 @@ def _outputs(result: Any, name: str) -> tuple[list[Tensor], tree.TreeDef]:
 
 
 def vjp(function: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
-    """``(result, pull)``, where ``pull(cotangents)`` gives a cotangent for each argument, as a tuple."""
+    """``(result, pull)``, where ``pull(cotangents)`` gives a cotangent for each argument, as a tuple.
+
+    Cotangents have the structure, shapes and dtypes of the result, else JitgraphError or ShapeError; JitgraphError for
+    a result that is no tensor, DTypeError for an argument that is no float.
+    """
     numbers = tuple(range(len(args)))
     with enable_grad():
         fresh, variables, structures = _variables(args, numbers)
@@ -204,7 +212,10 @@ def jvp(function: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any,
 
 
 def jacobian(function: Callable[..., Any], argnums: int = 0) -> Callable[..., Tensor]:
-    """A function that returns d result / d argument, of shape ``result.shape + argument.shape``, row by row."""
+    """A function that returns d result / d argument, of shape ``result.shape + argument.shape``, row by row.
+
+    JitgraphError unless the argument and the result are one tensor each.
+    """
 
     def differentiated(*args: Any) -> Tensor:
         from jitgraph.functions.manipulation import reshape, stack
@@ -229,5 +240,8 @@ def _entries(result: Tensor) -> list[Tensor]:
 
 
 def hessian(function: Callable[..., Any], argnums: int = 0) -> Callable[..., Tensor]:
-    """A function that returns the second derivatives of a scalar function: the jacobian of its gradient."""
+    """A function that returns the second derivatives of a scalar function: the jacobian of its gradient.
+
+    Of shape ``argument.shape + argument.shape``; errors as of ``grad`` and ``jacobian``.
+    """
     return jacobian(grad(function, argnums), argnums)

@@ -158,7 +158,10 @@ concatenate = concat
 
 @array_function
 def stack(xs: Sequence[TensorLike], axis: int = 0) -> Tensor:
-    """Tensors of one shape joined along a new axis."""
+    """Tensors of one shape joined along a new axis.
+
+    ShapeError for different shapes, JitgraphError for no tensors; dtypes promote.
+    """
     xs = _list_of(xs, axis, "stack")
     if not xs:
         raise JitgraphError("stack of no tensors")
@@ -344,10 +347,15 @@ def unstack(x: TensorLike, axis: int = 0) -> tuple[Tensor, ...]:
 
 @method
 def pad(x: TensorLike, widths: Sequence[tuple[int, int]], value: float | int = 0) -> Tensor:
-    """x with ``(before, after)`` elements of ``value`` around each axis."""
+    """x with ``(before, after)`` elements of ``value`` around each axis.
+
+    ShapeError where there are not two widths for each axis, or where one is negative.
+    """
     operand = lifting.value_of(x)
     if len(widths) != operand.type.ndim:
         raise ShapeError(f"pad: {len(widths)} widths for a tensor of rank {operand.type.ndim}")
+    if not all(isinstance(width, Sequence) and len(width) == 2 for width in widths):
+        raise ShapeError(f"pad takes (before, after) for each axis, not {widths!r}", hint="jg.pad(x, ((1, 1), (0, 0)))")
     filler = lifting.constant(value, operand.type.dtype)
     low, high = tuple(int(w[0]) for w in widths), tuple(int(w[1]) for w in widths)
     return lifting.wrap(ops.pad(operand, filler, low=low, high=high, interior=(0,) * len(widths)))

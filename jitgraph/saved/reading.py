@@ -187,7 +187,11 @@ def _rebuilt(structure: Any, results: Sequence[Tensor]) -> Any:
 
 
 def load(path: str | os.PathLike[str], *, entry: str = "forward") -> SavedModel:
-    """The function saved at ``path``; LoadError for a file that is damaged, hostile or from another version."""
+    """The function saved at ``path``; LoadError for a file that is damaged, hostile or from another version.
+
+    It is called with tensors or arrays of the saved dtypes and sizes, is compiled for this machine, and may be traced,
+    differentiated and saved again. ``entry`` names another entry of the file.
+    """
     try:
         return _load(loader.Artifact(path), entry)
     except LoadError as error:

@@ -164,6 +164,7 @@ class Tensor:
 
     @property
     def dtype(self) -> DType:
+        """The type of an element, equal to NumPy's dtype of that name."""
         return self._static.type.dtype  # type: ignore[no-any-return]
 
     @dtype.setter
@@ -178,6 +179,7 @@ class Tensor:
 
     @property
     def ndim(self) -> int:
+        """The number of axes."""
         return len(self._static.type.shape)
 
     @property
@@ -199,10 +201,12 @@ class Tensor:
 
     @property
     def nbytes(self) -> Any:
+        """Bytes of all elements."""
         return self.size * self.dtype.itemsize
 
     @property
     def itemsize(self) -> int:
+        """Bytes of one element."""
         return self.dtype.itemsize
 
     @property
@@ -246,6 +250,7 @@ class Tensor:
 
     @property
     def requires_grad(self) -> bool:
+        """Whether gradients flow to or through this tensor; set it of floats alone, else DTypeError."""
         return self._requires_grad or self._static.requires_grad
 
     @requires_grad.setter
@@ -270,6 +275,7 @@ class Tensor:
 
     @property
     def is_leaf(self) -> bool:
+        """Whether ``.grad`` is kept here: a tensor that requires a gradient by itself, or none at all."""
         return self._requires_grad or not self._static.requires_grad
 
     @property
@@ -355,14 +361,14 @@ class Tensor:
         return sys.modules["jitgraph"]
 
     def item(self) -> Any:
-        """The one element as a Python number."""
+        """The one element as a Python number; ShapeError for more or fewer, TraceError in a trace."""
         array = self._concrete("item()")
         if array.size != 1:
             raise ShapeError(f"item() needs one element; the shape is {array.shape}", hint="x.tolist() or x[i].item()")
         return float(array.reshape(())) if dtypes.is_float(array.dtype) else array.item()
 
     def tolist(self) -> Any:
-        """Nested lists of Python numbers."""
+        """Nested lists of Python numbers, one number of a tensor of rank 0; TraceError in a trace."""
         array = self._concrete("tolist()")
         return array.astype(np.float64).tolist() if array.dtype == dtypes.bfloat16 else array.tolist()
 
@@ -442,6 +448,7 @@ class Tensor:
         return self.to("cuda")
 
     def cpu(self) -> Tensor:
+        """This tensor, which is on the CPU."""
         return self.to("cpu")
 
     # --- operators ---------------------------------------------------------------------------------------------

@@ -29,7 +29,9 @@ def test_golden(case: Case, request: pytest.FixtureRequest) -> None:
 
 
 def _check_error(case: Case) -> None:
-    assert len(case.errors()) == 1, f"{case.name} has neither a line of three dashes behind its graph nor one error in it"
+    assert len(case.errors()) == 1, (
+        f"{case.name} has neither a line of three dashes behind its graph nor one error in it"
+    )
     ((line, words),) = case.errors()
     with pytest.raises(GraphError) as caught:
         verify(case.graph())

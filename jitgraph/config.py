@@ -6,11 +6,13 @@ A flag is read when it is asked for, so a test or a user may set ``os.environ`` 
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Final
 
 from jitgraph.errors import JitgraphError
 from jitgraph.records import dataclass
 
+PREFIX: Final = "JITGRAPH_"
 LOG_TOPICS: Final = frozenset({"graph", "passes", "fusion", "memory", "llvm", "asm", "cache"})
 
 
@@ -93,3 +95,16 @@ def log(topic: str, text: str) -> None:
         import sys
 
         print(f"[{topic}] {text}\n", end="", file=sys.stderr)  # at once: threads may print at the same time
+
+
+def _warn_of_unknown() -> None:
+    """A UserWarning for each variable that begins like a flag and is none: it would be misspelt and do nothing."""
+    names = [flag.name for flag in FLAGS]
+    for found in sorted(os.environ):
+        if found.startswith(PREFIX) and found not in names:
+            close = [name for name in names if name[:12] == found[:12]]
+            hint = f"write {close[0]}" if close else f"flags: {', '.join(names)}"
+            warnings.warn(f"{found} is no flag of jitgraph, and does nothing\n  hint: {hint}", stacklevel=2)
+
+
+_warn_of_unknown()

@@ -14,6 +14,7 @@ def print(format: str, /, *args: Any, **kwargs: Any) -> None:
     that the compiled code gets there.
 
     Prints come in the order of the program. A tensor looks as it does eagerly; one of rank 0 takes a format such as
-    ``{:.3f}``. TypeError for an argument that the format does not mention.
+    ``{:.3f}``. TypeError for an argument that the format does not mention, or mentions and is not given; ValueError for
+    a format that ``str.format`` does not take.
     """
     debug_print(format, *args, **kwargs)

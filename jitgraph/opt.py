@@ -43,7 +43,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         graph = parse(text, file=None if asked.file == "-" else asked.file)
         target = Target.host() if asked.target is None else Target.named(asked.target)
         result = run(graph, replace(target, fastmath=asked.fastmath), named_passes(asked.passes), verify=True)
-    except (JitgraphError, OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError:
+        print(
+            f"{asked.file} is no text\n  hint: a .jg file is a zip, and its member graph.jgir a graph", file=sys.stderr
+        )
+        return 1
+    except OSError as error:
+        print(f"{asked.file} cannot be read: {error.strerror}", file=sys.stderr)
+        return 1
+    except JitgraphError as error:
         print(error, file=sys.stderr)
         return 1
     print(print_graph(result, full=asked.full, locations=False))

@@ -67,7 +67,10 @@ def _current(generator: Generator | None) -> Generator:
 
 
 def seed(value: int) -> None:
-    """Begin the global stream anew."""
+    """Begin the global stream anew.
+
+    ``seed`` is an int from 0 to 2**64 - 1, else JitgraphError.
+    """
     _current(None).seed(value)
 
 
@@ -145,7 +148,12 @@ def randint(low: int, high: int, shape: Any = (), *, dtype: Any = None, generato
 
 
 def bernoulli(p: TensorLike, shape: Any = None, *, generator: Generator | None = None) -> Tensor:
-    """True with probability ``p`` (a number or a tensor), of ``shape`` or that of ``p``."""
+    """True with probability ``p`` (a number or a tensor), of ``shape`` or that of ``p``.
+
+    JitgraphError for a Python number that does not lie between 0 and 1; of a tensor one below counts as 0, above as 1.
+    """
+    if isinstance(p, int | float) and not 0.0 <= p <= 1.0:
+        raise JitgraphError(f"bernoulli: p={p} is not a probability")
     sizes = shape if shape is not None else getattr(p, "shape", ())
     return uniform(sizes, generator=generator) < p
 

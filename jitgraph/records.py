@@ -28,7 +28,7 @@ else:
             compared = [field for field in fields if field.compare]
             hashed = [field for field in fields if (field.compare if field.hash is None else field.hash)]
             implied = {
-                "__init__": _at_first_call(made, "__init__", lambda: _init(fields, frozen)),
+                "__init__": _at_first_call(made, "__init__", lambda: _init(made, fields, frozen)),
                 "__repr__": _at_first_call(made, "__repr__", lambda: _repr(fields)),
             }
             if eq:
@@ -127,7 +127,7 @@ _OF_TUPLES: Final[dict[str, Any]] = {
 }
 
 
-def _init(fields: Any, frozen: bool) -> Text:
+def _init(cls: Any, fields: Any, frozen: bool) -> Text:
     names = {"_set": object.__setattr__, "_MISSING": dataclasses.MISSING}
     positional, body = ["self"], ["    pass"]
     keyword: list[str] = []
@@ -142,6 +142,8 @@ def _init(fields: Any, frozen: bool) -> Text:
             value = f"_factory_{field.name}() if {field.name} is _MISSING else {field.name}"
         (keyword if field.kw_only else positional).append(parameter)
         body.append(f"    _set(self, {field.name!r}, {value})" if frozen else f"    self.{field.name} = {value}")
+    if hasattr(cls, "__post_init__"):
+        body.append("    self.__post_init__()")
     parameters = ", ".join([*positional, "*", *keyword] if keyword else positional)
     return "\n".join([f"def __init__({parameters}):", *body]), names
 

@@ -97,13 +97,38 @@ _DATACLASS: Final = Container(_dataclass, _build_dataclass)
 
 def register(
     kind: type,
-    take_apart: Callable[[Any], Parts],
+    take_apart: Callable[[Any], Parts | tuple[Sequence[Any], Sequence[Any], Hashable]],
     build: Callable[[type, tuple[Step, ...], Sequence[Any], Any], Any],
 ) -> None:
-    """Make instances of exactly ``kind`` containers; JitgraphError where the type is one already."""
+    """Make instances of exactly ``kind`` containers; JitgraphError where the type is one already.
+
+    ``take_apart(value)`` gives ``(steps, children, data)``: a name for each child, the children (as tuples of one
+    length), and hashable data. ``build(kind, steps, children, data)`` makes a value of them again.
+
+        register(Box, lambda box: (("x",), (box.x,), box.tag), lambda kind, steps, children, tag: Box(*children, tag))
+    """
     if kind in _REGISTERED:
         raise JitgraphError(f"{kind.__name__} is registered as a container already")
-    _REGISTERED[kind] = Container(take_apart, build)
+    _REGISTERED[kind] = Container(lambda value: _parts(take_apart(value), kind), build)
+
+
+def _parts(given: Any, kind: type) -> Parts:
+    """What a user's function gave, its names as steps; JitgraphError where it is not as ``register`` says."""
+    if isinstance(given, Parts):
+        return given
+    what = (
+        f"take_apart of {kind.__name__} gave {given!r:.80}\n"
+        "  hint: it gives (steps, children, data): a name for each child, the children, and hashable data"
+    )
+    try:
+        names, children, data = given
+        steps = tuple([name if isinstance(name, Item | Attribute) else Attribute(str(name)) for name in names])
+        parts = Parts(steps, tuple(children), data)
+    except (TypeError, ValueError) as error:
+        raise JitgraphError(what) from error
+    if len(parts.steps) != len(parts.children):
+        raise JitgraphError(what)
+    return parts
 
 
 def register_leaf(kind: type) -> None:

@@ -51,7 +51,7 @@ def vector() -> Any:
         (lambda x: jg.trace(lambda y: np.where(y > 0, y, 0))(x), jg.TraceError, r"hint: write jg\.where, or"),
         (lambda x: jg.trace(lambda y: np.median(y))(x), jg.TraceError, r"hint: write jg\.sort\(x"),
         (lambda x: jg.trace(lambda y: math.exp(y[0]))(x), jg.TraceError, r"write jg\.exp for math\.exp"),
-        (lambda x: jg.trace(lambda y: LOGGER.info("y") or y)(x), jg.TraceError, r"LOGGER[\s\S]*jg\.debug\.print"),
+        (lambda x: jg.trace(lambda y: LOGGER.warning("y") or y)(x), jg.TraceError, r"LOGGER[\s\S]*jg\.debug\.print"),
         (lambda x: jg.trace(lambda y: logging.info("y") or y)(x), jg.TraceError, r"logging\.info in a traced function"),
         (lambda x: jg.grad(lambda m: m(x).sum())(jg.nn.Linear(3, 1)), jg.DTypeError, "with respect to a module"),
         (lambda x: jg.nn.Unknown, AttributeError, "no attribute 'Unknown'$"),
@@ -83,6 +83,14 @@ def vector() -> Any:
         (lambda x: np.add(x, x, out=np.zeros(3)), jg.JitgraphError, r"np\.asarray\(x\) is an array"),
         (lambda x: np.sum(x.requires_grad_()), jg.JitgraphError, r"np\.asarray\(x\.detach\(\)\)"),
         (lambda x: jg.trace(lambda y: np.sum(y))(x), jg.TraceError, r"np\.sum needs [\s\S]*jg\.sum"),
+        (lambda x: jg.from_dlpack(x), AttributeError, r"write jg\.asarray"),
+        (lambda x: x.data_ptr(), AttributeError, r"np\.asarray\(x\)\.ctypes\.data"),
+        (lambda x: x.std(unbiased=False), jg.JitgraphError, r"write correction=1, or correction=0"),
+        (lambda x: jg.var(x, ddof=1), jg.JitgraphError, r"write correction$"),
+        (lambda x: x.clip(a_min=0), jg.JitgraphError, r"write min$"),
+        (lambda x: x.sum(axes=0), jg.JitgraphError, r"write axis$"),
+        (lambda x: jg.round(x, decimals=2), jg.JitgraphError, r"jg\.round\(x \* 10\*\*n\)"),
+        (lambda x: jg.random.normal(size=(3,)), jg.JitgraphError, "the shape, the first argument"),
     ],
 )
 def test_errors_say_what_to_write(call: Callable[[Any], object], error: type[Exception], message: str) -> None:

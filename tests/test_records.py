@@ -28,6 +28,23 @@ def point(dataclass: Any, **options: Any) -> Any:
     return Point
 
 
+@DECORATORS
+@pytest.mark.parametrize("options", [{}, {"frozen": True, "slots": True}], ids=str)
+def test_what_follows_the_init_is_run(dataclass: Any, options: dict[str, Any]) -> None:
+    @dataclass(**options)
+    class Even:
+        x: int
+
+        def __post_init__(self) -> None:
+            if self.x % 2:
+                raise ValueError(self.x)
+            object.__setattr__(self, "x", self.x // 2)
+
+    assert Even(4).x == 2
+    with pytest.raises(ValueError, match="3"):
+        Even(3)
+
+
 @records.dataclass(frozen=True, slots=True)
 class Pickled:
     x: int

@@ -25,6 +25,9 @@ def _variables(args: tuple[Any, ...], argnums: Argnums) -> tuple[list[Any], list
     numbers = argnums if isinstance(argnums, tuple) else (argnums,)
     fresh, variables, structures = list(args), [], []
     for number in numbers:
+        if not isinstance(number, int):
+            what = f"argnums is an int or a tuple of ints, not {argnums!r}"
+            raise JitgraphError(f"{what}\n  hint: the place of an argument, such as argnums=0")
         if not -len(args) <= number < len(args):
             raise JitgraphError(f"argnums names argument {number} of {len(args)}")
         leaves, structure = tree.flatten(args[number])
@@ -120,7 +123,11 @@ def _pack(gradients: list[Tensor], structures: list[Any], argnums: Argnums) -> A
 
 
 def grad(function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that returns the gradient of a scalar function, or ``(gradient, aux)`` with ``has_aux``."""
+    """A function that returns the gradient of a scalar function, or ``(gradient, aux)`` with ``has_aux``.
+
+    ``argnums`` numbers arguments, each a tensor or a tree of them; gradients have their shapes and dtypes. ShapeError
+    where the function gives no scalar, DTypeError for an argument that is no float.
+    """
     if not callable(function):
         what = f"jg.grad takes a function, not a {type(function).__name__}"
         raise JitgraphError(f"{what}\n  hint: jg.grad(f)(x), or loss.backward() and x.grad for tensors")
@@ -133,13 +140,27 @@ def grad(function: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = Fal
     return differentiated
 
 
+def _outputs(result: Any, name: str) -> tuple[list[Tensor], tree.TreeDef]:
+    """The tensors of a result, and its structure; JitgraphError for a leaf that is none."""
+    outputs, shape = tree.flatten(result)
+    for y in outputs:
+        if not isinstance(y, Tensor):
+            what = f"{name} needs a function whose results are tensors, not {type(y).__name__}"
+            raise JitgraphError(f"{what}\n  hint: jg.asarray(result), or return the rest by other ways")
+    return outputs, shape
+
+
 def vjp(function: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
-    """``(result, pull)``, where ``pull(cotangents)`` gives a cotangent for each argument, as a tuple."""
+    """``(result, pull)``, where ``pull(cotangents)`` gives a cotangent for each argument, as a tuple.
+
+    Cotangents have the structure, shapes and dtypes of the result, else JitgraphError or ShapeError; JitgraphError for
+    a result that is no tensor, DTypeError for an argument that is no float.
+    """
     numbers = tuple(range(len(args)))
     with enable_grad():
         fresh, variables, structures = _variables(args, numbers)
         result = function(*fresh)
-    outputs, shape = tree.flatten(result)
+    outputs, shape = _outputs(result, "vjp")
 
     def pull(cotangents: Any) -> tuple[Any, ...]:
         given, structure = tree.flatten(cotangents)
@@ -167,7 +188,7 @@ def jvp(function: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any,
     with enable_grad():
         fresh, variables, _ = _variables(xs, tuple(range(len(xs))))
         result = function(*fresh)
-        outputs, shape = tree.flatten(result)
+        outputs, shape = _outputs(result, "jvp")
         dummies = [_variable(wrap(lifting.constant(0.0, y.dtype, y.value.type.shape))) for y in outputs]
         live = [(y, u) for y, u in zip(outputs, dummies, strict=True) if y.requires_grad]
         directions = [_tensor(leaf) for v in vs for leaf in tree.flatten(v)[0]]
@@ -192,7 +213,10 @@ def jvp(function: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any,
 
 
 def jacobian(function: Callable[..., Any], argnums: int = 0) -> Callable[..., Tensor]:
-    """A function that returns d result / d argument, of shape ``result.shape + argument.shape``, row by row."""
+    """A function that returns d result / d argument, of shape ``result.shape + argument.shape``, row by row.
+
+    JitgraphError unless the argument and the result are one tensor each.
+    """
 
     def differentiated(*args: Any) -> Tensor:
         with enable_grad():
@@ -215,5 +239,8 @@ def _entries(result: Tensor) -> list[Tensor]:
 
 
 def hessian(function: Callable[..., Any], argnums: int = 0) -> Callable[..., Tensor]:
-    """A function that returns the second derivatives of a scalar function: the jacobian of its gradient."""
+    """A function that returns the second derivatives of a scalar function: the jacobian of its gradient.
+
+    Of shape ``argument.shape + argument.shape``; errors as of ``grad`` and ``jacobian``.
+    """
     return jacobian(grad(function, argnums), argnums)

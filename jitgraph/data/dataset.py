@@ -26,7 +26,10 @@ class Dataset:
 
 
 class TensorDataset(Dataset):
-    """Items are tuples of the i-th slices of tensors or arrays of equal length."""
+    """Items are tuples of the i-th slices of tensors or arrays of equal length.
+
+    JitgraphError for different lengths.
+    """
 
     def __init__(self, *tensors: Any) -> None:
         if not tensors:

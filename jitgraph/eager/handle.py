@@ -153,6 +153,7 @@ class ValueHandle:
 
     @property
     def dtype(self) -> DType:
+        """The type of an element, equal to NumPy's dtype of that name."""
         return self._static.type.dtype  # type: ignore[no-any-return]
 
     @dtype.setter
@@ -161,12 +162,14 @@ class ValueHandle:
 
     @property
     def ndim(self) -> int:
+        """The number of axes."""
         return len(self._static.type.shape)
 
     # --- whether gradients are asked for ---------------------------------------------------------------------------
 
     @property
     def requires_grad(self) -> bool:
+        """Whether gradients flow to or through this tensor; set it of floats alone, else DTypeError."""
         return self._requires_grad or self._static.requires_grad
 
     @requires_grad.setter
@@ -191,6 +194,7 @@ class ValueHandle:
 
     @property
     def is_leaf(self) -> bool:
+        """Whether ``.grad`` is kept here: a tensor that requires a gradient by itself, or none at all."""
         return self._requires_grad or not self._static.requires_grad
 
     @property

@@ -224,7 +224,10 @@ class Module:
         return self
 
     def to(self: M, target: Any) -> M:
-        """Float parameters and buffers in another float dtype, or device "cpu"; returns the module."""
+        """Float parameters and buffers in another float dtype, or device "cpu"; returns the module.
+
+        DTypeError for a dtype that is no float, DeviceError for a device that is absent.
+        """
         if isinstance(target, str) and target.partition(":")[0] in DEVICES:
             for tensor in (*self.parameters(), *self.buffers()):
                 tensor.to(target)

@@ -92,10 +92,15 @@ class LogSoftmax(Softmax):
 
 
 class Dropout(Module):
-    """Each element zero with probability ``p`` while training, the others scaled by 1 / (1 - p)."""
+    """Each element zero with probability ``p`` while training, the others scaled by 1 / (1 - p).
+
+    JitgraphError where ``p`` does not lie between 0 and 1.
+    """
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__()
+        if not 0.0 <= p <= 1.0:
+            raise JitgraphError(f"Dropout: p={p} is not a probability")
         self.p = p
 
     def forward(self, x: Tensor) -> Tensor:

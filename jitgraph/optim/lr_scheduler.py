@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from jitgraph.errors import JitgraphError
 from jitgraph.optim.optimizer import Optimizer
 from jitgraph.tracing.host import as_float, host_math
 
@@ -15,6 +16,8 @@ class LRScheduler:
     """Base: ``factor_at(epoch, group)`` gives the rate of a group, whose first rate is ``initial_lr``."""
 
     def __init__(self, optimizer: Optimizer) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise JitgraphError(f"a schedule takes an optimiser first, not a {type(optimizer).__name__}")
         self.optimizer = optimizer
         self.last_epoch = 0
         for group in optimizer.param_groups:

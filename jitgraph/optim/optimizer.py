@@ -20,7 +20,10 @@ from jitgraph.tracing.host import host_float
 
 
 class Optimizer:
-    """Base of optimisers. ``params`` is an iterable of parameters, or of dicts with "params" and own settings."""
+    """Base of optimisers. ``params`` is an iterable of parameters, or of dicts with "params" and own settings.
+
+    JitgraphError for no parameters, one given twice, results computed from parameters, and settings out of range.
+    """
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         if not isinstance(params, Iterable) or isinstance(params, Tensor | Mapping):
@@ -28,7 +31,8 @@ class Optimizer:
             raise JitgraphError(f"an optimiser takes parameters, not a {type(params).__name__}\n  hint: write {way}")
         given = list(params)
         if not given:
-            raise JitgraphError("an optimiser needs at least one parameter")
+            what = "an optimiser needs at least one parameter"
+            raise JitgraphError(f"{what}\n  hint: a generator gives its parameters once; call model.parameters() again")
         groups = given if isinstance(given[0], dict) else [{"params": given}]
         self.param_groups: list[dict[str, Any]] = []
         seen: set[int] = set()
@@ -52,6 +56,12 @@ class Optimizer:
             settings = {**defaults, **own, **floats, "params": members}
             if settings["lr"] < 0:
                 raise JitgraphError(f"the learning rate is {settings['lr']}; it must not be negative")
+            for name in ("eps", "weight_decay", "momentum"):
+                if settings.get(name, 0.0) < 0:
+                    raise JitgraphError(f"{name} is {settings[name]}; it must not be negative")
+            for name in ("beta1", "beta2"):
+                if not 0.0 <= settings.get(name, 0.0) < 1.0:
+                    raise JitgraphError(f"{name} is {settings[name]}; it must lie between 0 and 1, and below 1")
             self.param_groups.append(settings)
         self.state: list[dict[str, Tensor]] = [
             self.initial_state(p, group) for group in self.param_groups for p in group["params"]
@@ -107,7 +117,13 @@ class Optimizer:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what ``state_dict`` gave, for the same parameters in the same groups; all or nothing."""
+        """Take over what ``state_dict`` gave, for the same parameters in the same groups; all or nothing.
+
+        JitgraphError where it is no state of an optimiser, or of another one.
+        """
+        if missing := [key for key in ("state", "param_groups") if key not in state]:
+            what = f"this is no state of an optimiser: it has no {missing[0]!r}"
+            raise JitgraphError(f"{what}\n  hint: pass what optimizer.state_dict() gave, not a model's")
         groups = state["param_groups"]
         every = state["state"]
         if [len(g["params"]) for g in groups] != [len(g["params"]) for g in self.param_groups]:

@@ -44,6 +44,8 @@ def run(graph: Graph, target: Target, passes: Sequence[Pass] = PIPELINE, *, veri
     verify = config.VERIFY.is_on() if verify is None else verify
     if verify:
         ir.verify(graph)
+    if config.logs("graph"):
+        config.log("graph", f"before the passes\n{print_graph(graph)}")
     for step in passes:
         start = time.perf_counter()
         after = step(graph, target)

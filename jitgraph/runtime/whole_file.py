@@ -9,6 +9,7 @@ which ends with the process, wherever that runs.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import secrets
@@ -31,6 +32,10 @@ def replacing(path: str | os.PathLike[str], *, durable: bool = True) -> Iterator
     made again.
     """
     target = os.path.abspath(os.fspath(path))
+    if not os.path.isdir(folder := os.path.dirname(target)):
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder to save in", folder)
+    if os.path.isdir(target):
+        raise IsADirectoryError(errno.EISDIR, "a folder stands where the file is to be", target)
     if durable:
         remove_leftovers(os.path.dirname(target), _prefix(target))
     unnamed = system.unnamed_file(os.path.dirname(target))

@@ -77,7 +77,14 @@ class SavedModel:
         return self.signature.outputs
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
-        """Run, compiled for this machine; results are tensors, and gradients flow to arguments and ``state``."""
+        """Run, compiled for this machine; results are tensors, and gradients flow to arguments and ``state``.
+
+        Arguments are tensors, arrays and numbers; ArgumentError for others, and for a dtype or size that does not fit.
+        """
+        for given in (*args, *named.values()):
+            if isinstance(given, list | tuple | dict | str):
+                what = f"{self.signature.name} takes {', '.join(map(str, self.inputs))}, not a {type(given).__name__}"
+                raise ArgumentError(f"{what}\n  hint: jg.asarray(data)")
         return self.function(*args, **named)
 
     def _traced(self) -> TracedFunction:
@@ -180,7 +187,11 @@ def _rebuilt(structure: Any, results: Sequence[Tensor]) -> Any:
 
 
 def load(path: str | os.PathLike[str], *, entry: str = "forward") -> SavedModel:
-    """The function saved at ``path``; LoadError for a file that is damaged, hostile or from another version."""
+    """The function saved at ``path``; LoadError for a file that is damaged, hostile or from another version.
+
+    It is called with tensors or arrays of the saved dtypes and sizes, is compiled for this machine, and may be traced,
+    differentiated and saved again. ``entry`` names another entry of the file.
+    """
     try:
         return _load(loader.Artifact(path), entry)
     except LoadError as error:

@@ -35,12 +35,13 @@ def save(
     ``dynamic_shapes`` stay free, and ``jg.TensorSpec`` may stand for an example. Tensors that the function reaches
     become the file's weights; those that it rebinds are written back by whoever runs the file. Floats that have a
     default keep it; each tensor in a container is an argument of its own, ``batch["x"]`` as ``batch_x``. ``targets``
-    are levels such as "x86-64-v3" (default: this machine's and x86-64-v3). JitgraphError for what a file cannot hold;
-    the file is written whole or not at all.
+    are levels such as "x86-64-v3" (default: this machine's and x86-64-v3), or one. JitgraphError for what a file cannot
+    hold, FileNotFoundError for a folder that is not there; the file is written whole or not at all.
     """
     described = _json(metadata or {})
     lowered = _traced(function).lower(*_as_tuple(example_inputs))
     entry = entry_of(lowered, function.state if isinstance(function, SavedModel) else {})
+    targets = (targets,) if isinstance(targets, str) else targets
     names = list(dict.fromkeys(targets or (Target.host().name, PORTABLE)))
     compiled = {name: _compile(entry, Target.named(name)) for name in names}
     signature = _signature(entry, compiled[names[0]].signature)

@@ -282,7 +282,10 @@ def _bound(bound: Any, size: DimLike, default: DimLike) -> DimLike:
     number: DimLike = size + given if isinstance(given, int) and given < 0 else given
     known = context.constraints()
     if not (known.at_least(size, number) and known.at_least(number, 0)):
-        raise ShapeError(f"slice bound {bound} lies outside the named size {size}")
+        raise ShapeError(
+            f"slice bound {bound} lies outside the named size {size}",
+            hint="slices of a named size lie within it; leave a size that may be smaller out of dynamic_shapes",
+        )
     return number
 
 

@@ -62,10 +62,12 @@ class ReadableHandle(ValueHandle):
 
     @property
     def nbytes(self) -> Any:
+        """Bytes of all elements."""
         return self.size * self.dtype.itemsize
 
     @property
     def itemsize(self) -> int:
+        """Bytes of one element."""
         return self.dtype.itemsize
 
     def __len__(self) -> int:
@@ -122,14 +124,14 @@ class ReadableHandle(ValueHandle):
     # --- numbers -----------------------------------------------------------------------------------------------
 
     def item(self) -> Any:
-        """The one element as a Python number."""
+        """The one element as a Python number; ShapeError for more or fewer, TraceError in a trace."""
         array = self._concrete("item()")
         if array.size != 1:
             raise ShapeError(f"item() needs one element; the shape is {array.shape}", hint="x.tolist() or x[i].item()")
         return float(array.reshape(())) if dtypes.is_float(array.dtype) else array.item()
 
     def tolist(self) -> Any:
-        """Nested lists of Python numbers."""
+        """Nested lists of Python numbers, one number of a tensor of rank 0; TraceError in a trace."""
         array = self._concrete("tolist()")
         return array.astype(np.float64).tolist() if array.dtype == dtypes.bfloat16 else array.tolist()
 

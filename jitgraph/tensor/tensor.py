@@ -120,6 +120,7 @@ class Tensor(ReadableHandle):
         return self.to("cuda")
 
     def cpu(self) -> Tensor:
+        """This tensor, which is on the CPU."""
         return self.to("cpu")
 
     # --- operators -----------------------------------------------------------------------------------------------

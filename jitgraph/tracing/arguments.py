@@ -25,12 +25,17 @@ from jitgraph.tree import Item, TreeDef
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """A tensor argument by shape and dtype alone, for ``f.lower``; a text in ``shape`` names a size."""
+    """A tensor argument by shape and dtype alone, for ``f.lower``; a text in ``shape`` names a size.
+
+    ArgumentError for a size that is neither a number from 0 on nor a name; DTypeError for a dtype that is none.
+    """
 
     shape: tuple[int | str, ...]
     dtype: Any = dtypes.float32
 
     def __post_init__(self) -> None:
+        if not isinstance(self.shape, tuple | list):
+            raise ArgumentError(f"the shape of a TensorSpec is a tuple, not {self.shape!r}")
         object.__setattr__(self, "shape", tuple(self.shape))
         object.__setattr__(self, "dtype", dtypes.canonical(self.dtype))
         for size in self.shape:

@@ -29,6 +29,7 @@ from jitgraph.tracing.arguments import (
     Arguments,
     Binder,
     LeafKey,
+    TensorSpec,
     shapes_by_name,
 )
 from jitgraph.tracing.log import Log
@@ -191,6 +192,9 @@ class TracedFunction:
 
     def _specialise(self, values: tuple[Any, ...], ambient: Context) -> Specialisation:
         arguments = self._binder.describe(values)
+        if any(isinstance(leaf, TensorSpec) for leaf in arguments.leaves):
+            what = f"{self.__name__} is called with a TensorSpec, which has no value"
+            raise TraceError(what, hint="f.lower(spec) records for it; a call takes tensors and arrays")
         why = reason(self._specialisations, arguments, values, ambient)
         start = time.perf_counter()
         plan, keys = self.recording.plan(arguments, values, self._specialisations)
@@ -388,8 +392,8 @@ def trace(
         )
     if device not in (None, "cpu"):
         raise DeviceError(f"device {device!r} is not available", hint='this build compiles for "cpu"')
-    if threads is not None and threads < 1:
-        raise TraceError(f"threads={threads}; at least one is needed")
+    if threads is not None and not (isinstance(threads, int) and threads >= 1):
+        raise TraceError(f"threads={threads!r}; a number of at least one is needed")
     options = Options(shapes_by_name(dynamic_shapes), strict, verify, threads, bytes_of(max_bytes), fastmath)
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
     numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)

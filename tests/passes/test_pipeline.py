@@ -46,6 +46,9 @@ def test_log(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     run(parse(TEXT), TARGET)
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(":")[0].removeprefix("[passes] ") for line in lines] == list(PASSES)
+    monkeypatch.setenv("JITGRAPH_LOG", "graph")
+    run(parse(TEXT), TARGET, ())
+    assert capsys.readouterr().err.startswith("[graph] before the passes\ngraph @f(%x: f32[n])")
     monkeypatch.setenv("JITGRAPH_LOG", "")
     run(parse(TEXT), TARGET)
     assert capsys.readouterr().err == ""
@@ -92,8 +95,10 @@ def test_tool_reports_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert opt.main([str(file), "-p", "cse,polish"]) == 1
     assert "there is no pass called 'polish'" in capsys.readouterr().err
     assert opt.main([str(tmp_path / "absent")]) == 1
+    assert "absent cannot be read: No such file" in capsys.readouterr().err
     file.write_bytes(b"\xff\xfe")
     assert opt.main([str(file)]) == 1
+    assert "f.jgir is no text" in capsys.readouterr().err
 
 
 def test_the_pipeline_names_each_pass_once() -> None:

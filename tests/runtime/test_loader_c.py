@@ -195,7 +195,7 @@ def test_a_named_batch(case: Case) -> None:
     assert re.match(message, case.error(normal(3, 783)))
     assert "expected x: float32[batch, 784], got float64[3, 784]" in case.error(normal(3, 784).astype(float))
     assert "of rank 1 in float32[784]" in case.error(normal(784))
-    assert "takes 1 inputs and gives 1 outputs, got 0 and 1" in case.error()
+    assert "takes 1 inputs and gives 1 outputs, got 0 and 1; the inputs: x" in case.error()
     assert "the argument x: float32[batch, 784] is missing" in case.error(extra=["default"])
     for sizes, message in ((f"{2**62},784", "leaves 64 bits"), ("0,-3", "negative size"), ("1,2", "whose axis 1")):
         (case.folder / "empty").write_bytes(b"\0" * 8)

@@ -58,6 +58,8 @@ class Artifact:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Read and check the whole file; LoadError says what is wrong."""
         self.path = os.fspath(path)
+        if isinstance(self.path, bytes) and self.path.startswith(b"PK\x03\x04"):
+            raise TypeError("load takes the path of a file, not what is in it; write the bytes to a file")
         self._data = _contents(self.path)
         self.members = read_members(self._data)
         self.manifest = self._read_manifest()

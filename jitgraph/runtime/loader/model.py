@@ -123,7 +123,8 @@ def verify_state(spec: StateSpec, weights: Mapping[str, Array]) -> None:
 def load(path: str | os.PathLike[str], *, level: str | None = None) -> Model:
     """The model in the file ``path``. It runs the file's native code; LoadError where the file is not sound.
 
-    ``level`` (or JITGRAPH_TARGET_CPU) picks a level below this machine's best.
+    ``level`` (or JITGRAPH_TARGET_CPU) picks a level below this machine's best. The model takes arrays (or lists and
+    numbers) of the dtypes and sizes that ``inputs`` lists, else ArgumentError, and gives arrays.
     """
     try:
         return Model(Artifact(path), level=level or os.environ.get("JITGRAPH_TARGET_CPU") or None)

@@ -110,6 +110,22 @@ static Entry *entry_named(const jg_model *model, const char *name) {
     return name ? find(&model->entry_index, name) : model->main;
 }
 
+/* Refuses a call whose counts do not fit, and names the inputs. */
+static bool wrong_counts(const Entry *entry, size_t inputs, size_t outputs, jg_error *error) {
+    char names[600] = "";
+    size_t used = 0;
+    bool optional = false;
+    for (size_t i = 0; i < entry->input_count && used < sizeof names; i++) {
+        const jg_spec *spec = &entry->parameters[i].shown;
+        optional = optional || spec->has_default;
+        used += (size_t)snprintf(names + used, sizeof names - used, spec->has_default ? "%s[%.60s]" : "%s%.60s",
+                                 i ? ", " : "", spec->name);
+    }
+    return fail(error, JG_BAD_ARGUMENT, "%.40s takes %zu inputs and gives %zu outputs, got %zu and %zu; the inputs: %s%s",
+                entry->title, entry->input_count, entry->shown_count, inputs, outputs, names,
+                optional ? "; those in brackets are counted too and may have data NULL" : "");
+}
+
 jg_status jg_run(jg_model *model, const char *entry_name, const jg_tensor *inputs, size_t input_count,
                  jg_tensor *outputs, size_t output_count, jg_error *error) {
     jg_error unused;
@@ -117,8 +133,7 @@ jg_status jg_run(jg_model *model, const char *entry_name, const jg_tensor *input
     Entry *entry = entry_named(model, entry_name);
     if (!entry) fail(error, JG_BAD_ARGUMENT, "no entry '%.60s'", entry_name);
     else if (input_count != entry->input_count || output_count != entry->shown_count)
-        fail(error, JG_BAD_ARGUMENT, "%.40s takes %zu inputs and gives %zu outputs, got %zu and %zu", entry->title,
-             entry->input_count, entry->shown_count, input_count, output_count);
+        wrong_counts(entry, input_count, output_count, error);
     Record *record = error->status == JG_OK ? check_out(model, entry, error) : NULL;
     if (!record) return error->status;
     if (entry->write_count) pthread_rwlock_wrlock(&model->state_lock);

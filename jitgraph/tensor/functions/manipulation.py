@@ -159,11 +159,27 @@ concatenate = concat
 
 @array_function
 def stack(xs: Sequence[TensorLike], axis: int = 0) -> Tensor:
-    """Tensors of one shape joined along a new axis."""
+    """Tensors of one shape joined along a new axis.
+
+    ShapeError for different shapes, JitgraphError for no tensors; dtypes promote.
+    """
     xs = _list_of(xs, axis, "stack")
     if not xs:
         raise JitgraphError("stack of no tensors")
-    return concat([expand_dims(x, axis) for x in xs], axis)
+    pieces = [expand_dims(x, axis) for x in xs]
+    types = [piece.value.type for piece in pieces]
+    if any(type.ndim != types[0].ndim or _differ(type.shape, types[0].shape) for type in types):
+        shapes = [squeeze(piece, axis % piece.ndim).value.type.shape for piece in pieces]
+        found = ", ".join(dict.fromkeys(f"({', '.join(map(str, shape))})" for shape in shapes))
+        raise ShapeError(
+            f"stack takes tensors of one shape, not {found}", hint="jg.concat joins along an axis they have"
+        )
+    return concat(pieces, axis)
+
+
+def _differ(left: Sequence[DimLike], right: Sequence[DimLike]) -> bool:
+    """Whether two sizes at one place are numbers, and not the same."""
+    return any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(left, right, strict=True))
 
 
 @method
@@ -332,10 +348,15 @@ def unstack(x: TensorLike, axis: int = 0) -> tuple[Tensor, ...]:
 
 @method
 def pad(x: TensorLike, widths: Sequence[tuple[int, int]], value: float | int = 0) -> Tensor:
-    """x with ``(before, after)`` elements of ``value`` around each axis."""
+    """x with ``(before, after)`` elements of ``value`` around each axis.
+
+    ShapeError where there are not two widths for each axis, or where one is negative.
+    """
     operand = lifting.value_of(x)
     if len(widths) != operand.type.ndim:
         raise ShapeError(f"pad: {len(widths)} widths for a tensor of rank {operand.type.ndim}")
+    if not all(isinstance(width, Sequence) and len(width) == 2 for width in widths):
+        raise ShapeError(f"pad takes (before, after) for each axis, not {widths!r}", hint="jg.pad(x, ((1, 1), (0, 0)))")
     filler = lifting.constant(value, operand.type.dtype)
     low, high = tuple(int(w[0]) for w in widths), tuple(int(w[1]) for w in widths)
     return wrap(ops.pad(operand, filler, low=low, high=high, interior=(0,) * len(widths)))

@@ -14,11 +14,18 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _OTHER_KEYWORDS = {
+    "a_max": "max",
+    "a_min": "min",
+    "axes": "axis",
+    "ddof": "correction",
+    "decimals": "jg.round(x * 10**n) / 10**n",
     "dim": "axis",
     "keepdim": "keepdims",
     "dims": "axis",
     "other": "the second argument by position",
     "out": "y = f(x), or y[...] = f(x) for a tensor that is there already",
+    "size": "the shape, the first argument",
+    "unbiased": "correction=1, or correction=0 for unbiased=False",
     "requires_grad": "x.requires_grad_() of the result, or jg.nn.Parameter(x)",
 }
 

@@ -91,7 +91,8 @@ def record_cond(
 def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], init: Any) -> Any:
     """Repeat ``carry = body_fn(carry)`` while ``cond_fn(carry)`` is true; the carry keeps structure, shapes and dtypes.
 
-    Python numbers in ``init`` become 0-d tensors.
+    Python numbers in ``init`` become 0-d tensors; what ``cond_fn`` gives is 0-d, too. ShapeError for a carry that
+    changes its shape or dtype.
     """
     trace = context.current().trace
     leaves, structure = _carry(init)
@@ -160,6 +161,8 @@ def scan(
     """``carry, y = f(carry, x)`` for each slice x of ``xs`` along its first axis; the last carry and the stacked ys.
 
     ``xs`` may be None where ``length`` is given. With ``reverse`` the last slice comes first; y keeps its x's place.
+    Tensors of ``xs`` are [n, ...], slices [...], those of the stacked ys [n, ...]. ShapeError for first axes that
+    differ and for a carry that changes its shape or dtype, TraceError for a body that gives no pair.
     """
     trace = context.current().trace
     leaves, structure = _carry(init)

@@ -115,6 +115,16 @@ class _Formatter(string.Formatter):
             return _Converted(value, trace.text)
         return super().convert_field(value, conversion)
 
+    def get_value(self, key: int | str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """The argument of a number or a name; TypeError where the format mentions one that is not given."""
+        given: Any = args if isinstance(key, int) else kwargs
+        if (key >= len(args)) if isinstance(key, int) else key not in kwargs:
+            names = ", ".join(kwargs) or "none"
+            raise TypeError(
+                f"the format mentions the argument {key!r}; given are {len(args)} by position, and by name {names}"
+            )
+        return given[key]
+
     def check_unused_args(self, used: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """TypeError for an argument that the format does not mention."""
         unused: list[Any] = [*({*range(len(args))} - used), *(kwargs.keys() - used)]

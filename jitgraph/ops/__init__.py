@@ -21,7 +21,7 @@ from jitgraph.ops import (
     distributions,
     effects,
     gamma_functions,
-    indexing,
+    gathering,
     layers,
     loss,
     movement,
@@ -64,7 +64,7 @@ from jitgraph.ops.define import collect
 from jitgraph.ops.distributions import dropout, normal, uniform
 from jitgraph.ops.effects import check, print_, stack_new, stack_pop, stack_push, token
 from jitgraph.ops.gamma_functions import digamma, lgamma, polygamma
-from jitgraph.ops.indexing import dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add
+from jitgraph.ops.gathering import dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add
 from jitgraph.ops.layers import conv_nd, embedding, linear
 from jitgraph.ops.loss import cross_entropy, l1_loss, mse_loss, nll_loss
 from jitgraph.ops.movement import flip, reshape, transpose
@@ -122,7 +122,7 @@ FAMILIES: Final = (
     reduction,
     contraction,
     convolution,
-    indexing,
+    gathering,
     cumulative,
     sorting,
     philox,

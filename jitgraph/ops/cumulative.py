@@ -23,7 +23,7 @@ from jitgraph.ops.bits import bitwise_or
 from jitgraph.ops.comparison import eq, ne, select
 from jitgraph.ops.control import scan
 from jitgraph.ops.creation import full, full_like, iota, zeros_like
-from jitgraph.ops.indexing import gather, scatter_add
+from jitgraph.ops.gathering import gather, scatter_add
 from jitgraph.ops.movement import flip, inverse, reshape, transpose
 from jitgraph.ops.numeric import Array, greatest, least, widen, widen_dtype
 from jitgraph.ops.sampling import edges, generator, values

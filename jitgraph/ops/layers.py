@@ -14,7 +14,7 @@ from jitgraph.ops.broadcasting import broadcast
 from jitgraph.ops.composite import composite
 from jitgraph.ops.contraction import dot
 from jitgraph.ops.convolution import conv
-from jitgraph.ops.indexing import gather
+from jitgraph.ops.gathering import gather
 from jitgraph.ops.sampling import samples_for
 
 

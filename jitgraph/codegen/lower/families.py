@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder
-from jitgraph.codegen.lower.indexing import INDEXING, check_indices
+from jitgraph.codegen.lower.gathering import INDEXING, check_indices
 from jitgraph.codegen.lower.movement import MOVEMENT
 from jitgraph.codegen.lower.reduction import REDUCTION
 from jitgraph.codegen.lower.schedules.nests import Nests

@@ -10,7 +10,7 @@ from typing import Any
 
 from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
-from jitgraph.codegen.lower.indexing import wrapped
+from jitgraph.codegen.lower.gathering import wrapped
 from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_body import accumulator
 from jitgraph.codegen.lower.scalar_ops import ScalarOps

@@ -11,7 +11,7 @@ from typing import Final
 from jitgraph.codegen.kernels.kernel import LoopKind
 from jitgraph.codegen.lower.contraction import lower_conv, lower_dot
 from jitgraph.codegen.lower.cumulative import lower_cumulative
-from jitgraph.codegen.lower.indexing import lower_check
+from jitgraph.codegen.lower.gathering import lower_check
 from jitgraph.codegen.lower.pointwise import lower_pointwise
 from jitgraph.codegen.lower.rows import lower_rows
 from jitgraph.codegen.lower.scattering import lower_scatter

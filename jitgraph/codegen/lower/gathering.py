@@ -16,7 +16,7 @@ from jitgraph.dtypes import bool_, int64
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node
 from jitgraph.ir.op import Kind, Lowering
-from jitgraph.ops.indexing import out_of_range
+from jitgraph.ops.gathering import out_of_range
 
 
 def wrapped(values: Evaluator, node: Node, number: Var, extent: DimLike, mask: Var | None, *, check: bool) -> DimLike:

@@ -51,7 +51,9 @@ def outer_inputs(graph: Graph, group: FusionGroup) -> tuple[Value, ...]:
 def _is_kernel(group: FusionGroup) -> bool:
     """Whether the group's values are computed at an index, so that index maps can be part of it."""
     return not any(
-        node.regions or not all(isinstance(value.type, TensorType) for value in (*node.inputs, *node.outputs))
+        node.regions
+        or "alias" in node.op.traits
+        or not all(isinstance(value.type, TensorType) for value in (*node.inputs, *node.outputs))
         for node in group.members
     )
 

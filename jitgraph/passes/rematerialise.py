@@ -106,10 +106,14 @@ def _needed(nodes: Sequence[Node], outputs: Iterable[Value]) -> tuple[Node, ...]
     return tuple(reversed(found))
 
 
+def _is_view(node: Node) -> bool:
+    return node.op.kind == "movement" and "view" in node.op.traits
+
+
 def _anchor(early: Sequence[Node]) -> Value | None:
     """A tensor that is there when the peak has passed: the last one of ``early`` that a kernel computes."""
     for node in reversed(early):
-        if node.op.kind not in ("movement", "creation") and "view" not in node.op.traits:
+        if node.op.kind != "creation" and "view" not in node.op.traits:
             for value in node.outputs:
                 if is_tensor(value):
                     return value
@@ -121,10 +125,16 @@ class _Again:
 
     def __init__(self, producers: Mapping[Value, Node], kept: set[Value], anchor: Value | None) -> None:
         self.producers = producers
-        self.kept = kept
+        self.kept = {self._source(value) for value in kept}
         self.anchor = anchor
         self.copies: dict[Value, Value] = {}
         self._late: dict[Value, Value] = {}  # what is kept, behind its barrier
+
+    def _source(self, value: Value) -> Value:
+        """What ``value`` is a view of, which is kept with it: the view itself costs nothing to take again."""
+        while (node := self.producers.get(value)) is not None and _is_view(node):
+            value = node.inputs[0]
+        return value
 
     def computed(self, wanted: Value) -> list[Node]:
         """Nodes that compute ``wanted`` again, where it is not kept and was not computed again before."""

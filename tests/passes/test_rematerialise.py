@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,21 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.types import TensorType
 from jitgraph.ir.verifier import verify
-from jitgraph.ops import add, broadcast, dot, exp, full, mul, neg, reduce_sum, tanh
+from jitgraph.ops import (
+    add,
+    broadcast,
+    cos,
+    dot,
+    exp,
+    full,
+    mul,
+    neg,
+    optimization_barrier,
+    reduce_sum,
+    sin,
+    tanh,
+    transpose,
+)
 from jitgraph.passes.autodiff import grad_graph
 from jitgraph.passes.cse import cse
 from jitgraph.passes.dce import dce
@@ -101,3 +116,24 @@ def test_live_bytes_count_each_value_from_its_node_to_its_last_use() -> None:
         return mul(total, full(shape=(), value=2.0, dtype=float32))
 
     assert live_bytes(build(chain, [row])) == [40, 40, 44, 8, 12]
+
+
+def test_what_is_kept_as_a_view_is_read_from_its_source() -> None:
+    """A barrier stands on a buffer: before a transposed value it would make a copy of it."""
+
+    def program(x: Any, w: Any, wide: Any) -> Any:
+        z = transpose(dot(x, w, batch=((), ()), contract=((1,), (0,))), permutation=(1, 0))
+        y = functools.reduce(lambda y, f: mul(y, f(z)), (exp, tanh, sin, cos), z)
+        y = dot(dot(y, wide, batch=((), ()), contract=((1,), (0,))), wide, batch=((), ()), contract=((1,), (1,)))
+        return reduce_sum(functools.reduce(lambda y, f: mul(y, f(z)), (exp, tanh, sin, cos), y), axes=(0, 1))
+
+    square, wide = TensorType(float32, (WIDTH, WIDTH)), TensorType(float32, (WIDTH, 8 * WIDTH))
+    graph = cse(build(program, [square, square, wide]), TARGET)
+    again = rematerialise(graph, TARGET, least=1)
+    barriers = [node for node in again.nodes if node.op is optimization_barrier]
+    assert [again.producers[node.inputs[0]].op for node in barriers] == [dot]
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=value.shape).astype(np.float32) * 0.2 for value in graph.inputs]
+    for made in (again, graph):
+        (have,) = execute_schedule(select(fuse(made, TARGET), CPU), arrays)
+        np.testing.assert_array_equal(have, interpret(graph, arrays)[0])

@@ -32,12 +32,14 @@ from jitgraph.ops import (
     tanh,
     transpose,
 )
-from jitgraph.passes.autodiff import grad_graph
+from jitgraph.passes.autodiff import expand_grads, grad_graph
 from jitgraph.passes.cse import cse
 from jitgraph.passes.dce import dce
+from jitgraph.passes.decompose import decompose
 from jitgraph.passes.fuse import fuse
 from jitgraph.passes.rematerialise import live_bytes, rematerialise
 from tests.graphs import TARGET
+from tests.programs.gradients import Program
 
 ROWS, WIDTH, LAYERS = 8, 16, 6
 
@@ -137,3 +139,23 @@ def test_what_is_kept_as_a_view_is_read_from_its_source() -> None:
     for made in (again, graph):
         (have,) = execute_schedule(select(fuse(made, TARGET), CPU), arrays)
         np.testing.assert_array_equal(have, interpret(graph, arrays)[0])
+
+
+def test_random_gradients_keep_their_bits() -> None:
+    """Whatever is computed again, through every stage of the compiler; small graphs, so that there are many."""
+    rewritten = 0
+    for seed in range(24):
+        graph = cse(expand_grads(decompose(Program(seed).derivatives(), TARGET)), TARGET)
+        again = rematerialise(graph, TARGET, least=1)
+        if again is graph:
+            continue
+        rewritten += 1
+        verify(again)
+        rng = np.random.default_rng(seed)
+        arrays = [rng.uniform(-1, 1, value.shape).astype(value.dtype) for value in graph.inputs]
+        want = interpret(graph, arrays)
+        have = execute_schedule(plan_memory(select(fuse(again, TARGET), CPU)), arrays)
+        for a, b, c in zip(have, interpret(again, arrays), want, strict=True):
+            np.testing.assert_array_equal(b, c)
+            np.testing.assert_allclose(a, c, rtol=1e-9, atol=1e-9, err_msg=f"program {seed}")
+    assert rewritten > 12

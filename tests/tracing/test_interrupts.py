@@ -247,7 +247,6 @@ assert "jitgraph" not in sys.modules
 
 RECORDINGS = """
 import gc, random, signal, sys
-from tests.processes import in_child
 from jitgraph.runtime import collector
 from jitgraph.tracing.capture import capture, monitoring
 

@@ -105,7 +105,7 @@ def _make(cls: Any, values: Iterable[Any]) -> Any:
 def _replace(self: Any, /, **changes: Any) -> Any:
     made = self._make(map(changes.pop, self._fields, self))
     if changes:
-        raise ValueError(f"{type(self).__name__} has no fields {', '.join(changes)}")
+        raise TypeError(f"{type(self).__name__} has no fields {', '.join(changes)}")
     return made
 
 

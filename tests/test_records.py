@@ -173,7 +173,7 @@ def test_named_tuples_are_those_of_the_standard_library() -> None:
             with pytest.raises(TypeError):
                 wrong(kind)
     for kind in (own, theirs):
-        with pytest.raises(ValueError, match="z"):
+        with pytest.raises((TypeError, ValueError), match="z"):  # before Python 3.13 the library's was a ValueError
             kind(1)._replace(z=1)
         with pytest.raises(TypeError):
             kind._make([1])

@@ -61,39 +61,26 @@ def _load_shared(env: Environment, buffer: LlvmScalar, load: Load, mask: LlvmSca
 
 def _load_lanes(env: Environment, buffer: LlvmScalar, load: Load, mask: LlvmScalar | None) -> LlvmScalar:
     assert env.lanes is not None
-    s, count, dtype = env.ops, env.lanes.width, buffer.dtype
-    memory = lanes_of(memory_type(dtype), count)
+    count, dtype = env.lanes.width, buffer.dtype
     active = active_mask(env, mask)
     parts = split(env, load.index)
     if parts is not None and parts[0] in (1, -1):
         reverse = parts[0] == -1
         address = _first_address(env, buffer, parts)
-        if active is None:
-            raw = s.make(f"load {memory}, ptr {address}, align {dtype.itemsize}", dtype, count, memory)
-        else:
-            bits = _reversed(env, active) if reverse else active
-            raw = s.make(
-                f"call {memory} @llvm.masked.load.{_overload(dtype, count)}.p0(ptr align {dtype.itemsize} {address},"
-                f" {bits}, {memory} zeroinitializer)",
-                dtype, count, memory,
-            )  # fmt: skip
+        if reverse and active is not None:
+            active = _reversed(env, active)
+        raw = _load_run(env, address, dtype, count, active)
         return from_memory(env, _reversed(env, raw) if reverse else raw, dtype)
-    addresses = element_address(env, buffer, s.splat(_lane_index(env, load.index, parts), count))
-    bits = active if active is not None else _all(env, count)
-    raw = s.make(
-        f"call {memory} @llvm.masked.gather.{_overload(dtype, count)}.v{count}p0("
-        f"<{count} x ptr> align {dtype.itemsize} {addresses}, {bits}, {memory} zeroinitializer)",
-        dtype, count, memory,
-    )  # fmt: skip
-    return from_memory(env, raw, dtype)
+    addresses = element_address(env, buffer, env.ops.splat(_lane_index(env, load.index, parts), count))
+    return from_memory(env, _gather(env, addresses, dtype, count, active), dtype)
 
 
 def _store_lanes(
     env: Environment, buffer: LlvmScalar, store: Store, value: LlvmScalar, mask: LlvmScalar | None
 ) -> None:
     assert env.lanes is not None
-    s, count, dtype = env.ops, env.lanes.width, buffer.dtype
-    value = s.splat(value, count)
+    count = env.lanes.width
+    value = env.ops.splat(value, count)
     active = active_mask(env, mask)
     parts = split(env, store.index)
     if parts is not None and parts[0] in (1, -1):
@@ -101,70 +88,77 @@ def _store_lanes(
         if parts[0] == -1:
             value = _reversed(env, value)
             active = _reversed(env, active) if active is not None else None
-        if active is None:
-            env.function.do(f"store {value}, ptr {address}, align {dtype.itemsize}")
-        else:
-            env.function.do(
-                f"call void @llvm.masked.store.{_overload(dtype, count)}.p0({value},"
-                f" ptr align {dtype.itemsize} {address}, {active})"
-            )
+        _store_run(env, value, address, buffer.dtype, active)
         return
-    addresses = element_address(env, buffer, s.splat(_lane_index(env, store.index, parts), count))
-    bits = active if active is not None else _all(env, count)
-    env.function.do(
-        f"call void @llvm.masked.scatter.{_overload(dtype, count)}.v{count}p0({value},"
-        f" <{count} x ptr> align {dtype.itemsize} {addresses}, {bits})"
-    )
+    addresses = element_address(env, buffer, env.ops.splat(_lane_index(env, store.index, parts), count))
+    _scatter(env, value, addresses, buffer.dtype, active)
 
 
 def _load_private(env: Environment, buffer: LlvmScalar, load: Load, mask: LlvmScalar | None) -> LlvmScalar:
     """From a Local of which each lane has its own: element i of lane j lies at i * lanes + j."""
-    s, count, dtype = env.ops, buffer.lanes, buffer.dtype
-    memory = lanes_of(memory_type(dtype), count)
+    count, dtype = buffer.lanes, buffer.dtype
     active = active_mask(env, mask) if mask is not None else None  # its memory is there for every lane
     index = multiply(env, index_value(env, load.index), integer(count))
     if index.lanes == 1:
-        address = element_address(env, buffer, index)
-        if active is None:
-            raw = s.make(f"load {memory}, ptr {address}, align {dtype.itemsize}", dtype, count, memory)
-        else:
-            raw = s.make(
-                f"call {memory} @llvm.masked.load.{_overload(dtype, count)}.p0(ptr align {dtype.itemsize} {address},"
-                f" {active}, {memory} zeroinitializer)",
-                dtype, count, memory,
-            )  # fmt: skip
-        return from_memory(env, raw, dtype)
-    addresses = element_address(env, buffer, s.add(index, _own_lane(count)))
-    bits = active_mask(env, mask) or _all(env, count)
-    raw = s.make(
-        f"call {memory} @llvm.masked.gather.{_overload(dtype, count)}.v{count}p0("
-        f"<{count} x ptr> align {dtype.itemsize} {addresses}, {bits}, {memory} zeroinitializer)",
-        dtype, count, memory,
-    )  # fmt: skip
-    return from_memory(env, raw, dtype)
+        return from_memory(env, _load_run(env, element_address(env, buffer, index), dtype, count, active), dtype)
+    addresses = element_address(env, buffer, env.ops.add(index, _own_lane(count)))
+    return from_memory(env, _gather(env, addresses, dtype, count, active_mask(env, mask)), dtype)
 
 
 def _store_private(
     env: Environment, buffer: LlvmScalar, store: Store, value: LlvmScalar, mask: LlvmScalar | None
 ) -> None:
-    s, count, dtype = env.ops, buffer.lanes, buffer.dtype
-    value = s.splat(value, count)
+    count = buffer.lanes
+    value = env.ops.splat(value, count)
     index = multiply(env, index_value(env, store.index), integer(count))
     active = active_mask(env, mask) if mask is not None or index.lanes > 1 else None
     if index.lanes == 1:
-        address = element_address(env, buffer, index)
-        if active is None:
-            env.function.do(f"store {value}, ptr {address}, align {dtype.itemsize}")
-        else:
-            env.function.do(
-                f"call void @llvm.masked.store.{_overload(dtype, count)}.p0({value},"
-                f" ptr align {dtype.itemsize} {address}, {active})"
-            )
+        _store_run(env, value, element_address(env, buffer, index), buffer.dtype, active)
         return
-    addresses = element_address(env, buffer, s.add(index, _own_lane(count)))
+    _scatter(env, value, element_address(env, buffer, env.ops.add(index, _own_lane(count))), buffer.dtype, active)
+
+
+def _load_run(env: Environment, address: str, dtype: DType, count: int, active: LlvmScalar | None) -> LlvmScalar:
+    """Neighbours from ``address`` on; zero in lanes that are not active."""
+    memory = lanes_of(memory_type(dtype), count)
+    if active is None:
+        return env.ops.make(f"load {memory}, ptr {address}, align {dtype.itemsize}", dtype, count, memory)
+    return env.ops.make(
+        f"call {memory} @llvm.masked.load.{_overload(dtype, count)}.p0(ptr align {dtype.itemsize} {address},"
+        f" {active}, {memory} zeroinitializer)",
+        dtype, count, memory,
+    )  # fmt: skip
+
+
+def _gather(env: Environment, addresses: str, dtype: DType, count: int, active: LlvmScalar | None) -> LlvmScalar:
+    """An element from each of ``addresses``; zero in lanes that are not active."""
+    memory = lanes_of(memory_type(dtype), count)
+    bits = active if active is not None else _all(env, count)
+    return env.ops.make(
+        f"call {memory} @llvm.masked.gather.{_overload(dtype, count)}.v{count}p0("
+        f"<{count} x ptr> align {dtype.itemsize} {addresses}, {bits}, {memory} zeroinitializer)",
+        dtype, count, memory,
+    )  # fmt: skip
+
+
+def _store_run(env: Environment, value: LlvmScalar, address: str, dtype: DType, active: LlvmScalar | None) -> None:
+    """The active lanes of ``value`` to neighbours from ``address`` on."""
+    if active is None:
+        env.function.do(f"store {value}, ptr {address}, align {dtype.itemsize}")
+    else:
+        env.function.do(
+            f"call void @llvm.masked.store.{_overload(dtype, value.lanes)}.p0({value},"
+            f" ptr align {dtype.itemsize} {address}, {active})"
+        )
+
+
+def _scatter(env: Environment, value: LlvmScalar, addresses: str, dtype: DType, active: LlvmScalar | None) -> None:
+    """The active lanes of ``value`` to an address each."""
+    count = value.lanes
+    bits = active if active is not None else _all(env, count)
     env.function.do(
         f"call void @llvm.masked.scatter.{_overload(dtype, count)}.v{count}p0({value},"
-        f" <{count} x ptr> align {dtype.itemsize} {addresses}, {active or _all(env, count)})"
+        f" <{count} x ptr> align {dtype.itemsize} {addresses}, {bits})"
     )
 
 

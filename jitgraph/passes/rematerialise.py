@@ -9,21 +9,22 @@ put a copy into the early kernel that makes its operand, and the copy would be a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.target import Target
 from jitgraph.ops import optimization_barrier
+from jitgraph.passes.dce import dce
 from jitgraph.passes.partition import cheapest, cost, is_cheap
-from jitgraph.passes.rewriter import has_effect, is_tensor
+from jitgraph.passes.rewriter import is_tensor
 
 LEAST_GAIN: Final = 1 << 20  # bytes: below a megabyte, caches hold it all and the work is not worth doing again
 ROUNDS: Final = 4
 
 
-def rematerialise(graph: Graph, target: Target | None = None, *, least: int = LEAST_GAIN) -> Graph:
+def rematerialise(graph: Graph, target: Target, *, least: int = LEAST_GAIN) -> Graph:
     """``graph`` with some values computed twice, where the peak of ``live_bytes`` sinks by ``least`` bytes or more.
 
     Regions stay as they are: those of loops were cut when they were differentiated.
@@ -32,7 +33,7 @@ def rematerialise(graph: Graph, target: Target | None = None, *, least: int = LE
     for _ in range(ROUNDS):
         if peak < least:
             return graph
-        again = _cut_at_peak(graph)
+        again = _cut_at_peak(graph, target)
         lower = max(live_bytes(again), default=0)
         if lower > peak - least:
             return graph
@@ -70,7 +71,7 @@ def _owners(graph: Graph) -> Mapping[Value, Value]:
     return owners
 
 
-def _cut_at_peak(graph: Graph) -> Graph:
+def _cut_at_peak(graph: Graph, target: Target) -> Graph:
     """The graph with what crosses its peak reduced to the cheapest values that suffice."""
     alive = live_bytes(graph)
     if not alive:
@@ -92,18 +93,7 @@ def _cut_at_peak(graph: Graph) -> Graph:
             if value in producers:
                 nodes.extend(again.computed(value))
         nodes.append(replace(node, inputs=tuple(copies.get(value, value) for value in node.inputs)))
-    return replace(graph, nodes=_needed(nodes, graph.outputs))
-
-
-def _needed(nodes: Sequence[Node], outputs: Iterable[Value]) -> tuple[Node, ...]:
-    """Without what only late nodes read, which read a copy now."""
-    read = set(outputs)
-    found: list[Node] = []
-    for node in reversed(nodes):
-        if has_effect(node) or not read.isdisjoint(node.outputs):
-            read.update(node.inputs)
-            found.append(node)
-    return tuple(reversed(found))
+    return dce(replace(graph, nodes=tuple(nodes)), target)  # what only late nodes read, which read a copy now
 
 
 def _is_view(node: Node) -> bool:

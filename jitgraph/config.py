@@ -29,7 +29,7 @@ class Flag:
 
     def text(self) -> str:
         """The variable's value, or the empty string where it is not set."""
-        return os.environ.get(self.name, "")
+        return self.given() or ""
 
     def is_on(self) -> bool:
         """True for 1, true, yes and on; JitgraphError for anything else that is not off."""

@@ -50,12 +50,16 @@ DISABLE_JIT: Final = Flag(
 INTERPRET: Final = Flag("JITGRAPH_INTERPRET", "1: graphs run in the NumPy interpreter instead of native code")
 VERIFY: Final = Flag("JITGRAPH_VERIFY", "1: the verifier runs after every pass, on schedules and on kernels")
 
+DISPATCH: Final = Flag(
+    "JITGRAPH_DISPATCH",
+    "1: warm calls go past Python from the second one on; 0: never; default: once the code for that is at hand",
+)
 CACHE_DIR: Final = Flag(
     "JITGRAPH_CACHE_DIR",
     "folder of the compile cache; default: jitgraph in XDG_CACHE_HOME or ~/.cache; off, or empty: no such cache",
 )
 
-FLAGS: Final[tuple[Flag, ...]] = (LOG, NUM_THREADS, TARGET_CPU, DISABLE_JIT, INTERPRET, VERIFY, CACHE_DIR)
+FLAGS: Final[tuple[Flag, ...]] = (LOG, NUM_THREADS, TARGET_CPU, DISABLE_JIT, INTERPRET, VERIFY, DISPATCH, CACHE_DIR)
 
 
 def cache_folder() -> str | None:

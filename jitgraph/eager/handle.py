@@ -15,6 +15,7 @@ from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
+from jitgraph.runtime.raw_words import attributes_of, class_with_words, keep_attributes_in
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,10 +79,18 @@ class HandleStore(Protocol):
         """Refuse ``what`` (such as "bool()"), which needs the value of a traced tensor."""
 
 
-class ValueHandle:
+_Words: Any = class_with_words("HandleWords", "")
+
+
+class ValueHandle(_Words):  # type: ignore[misc]
     """A place for a value that can be given another: inside a trace the trace keeps both apart."""
 
-    __slots__ = ("__dict__", "__weakref__", "_grad", "_indexed", "_requires_grad", "_value", "_weak")
+    __slots__ = ("__weakref__", "_grad", "_indexed", "_requires_grad", "_value", "_weak")
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        """The attributes that a program has given this handle."""
+        return attributes_of(self)
 
     @classmethod
     def _of(cls, value: Any, requires_grad: bool = False) -> Self:
@@ -202,6 +211,9 @@ class ValueHandle:
         """The tape's record of the op that made this tensor, or None for a leaf."""
         record = self._value.record if isinstance(self._value, EagerValue) else None
         return None if isinstance(record, LeafRecord) else record
+
+
+keep_attributes_in(ValueHandle, 0)
 
 
 def stopped(value: Any) -> Any:

@@ -21,12 +21,16 @@ class EagerValue(Buffer):
     __slots__ = ("_type", "native", "output", "record")
 
     def __init__(self, array: Array, record: Record | None = None, output: int = 0, access: Access = "own") -> None:
-        self.array = array
+        self._array = array
         self.access = access
         self.record = record
         self.output = output
         self.native: TensorType | None = None
         self._type: TensorType | None = None
+
+    def _layout(self) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        assert self._type is not None
+        return self._type.shape, self._type.dtype  # type: ignore[return-value]  # no size of a value has a name
 
     @property
     def type(self) -> TensorType:
@@ -36,11 +40,13 @@ class EagerValue(Buffer):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.array.shape
+        array = self._array
+        return array.shape if array is not None else self._layout()[0]
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self.array.dtype
+        array = self._array
+        return array.dtype if array is not None else self._layout()[1]
 
     @property
     def requires_grad(self) -> bool:

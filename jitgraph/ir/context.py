@@ -69,6 +69,8 @@ class Context:
 
 _outermost = Context()
 _current: Final[ContextVar[Context]] = ContextVar("jitgraph_context")
+VARIABLE: Final = _current
+"""Where the context stands, for native code that compares it."""
 
 
 def begin(context: Context) -> None:
@@ -83,6 +85,11 @@ def begin(context: Context) -> None:
 def current() -> Context:
     """The context of the running thread or task."""
     return _current.get(_outermost)
+
+
+def is_outermost(context: Context) -> bool:
+    """Whether this is the context of those who have set none."""
+    return context is _outermost
 
 
 class _Changed:

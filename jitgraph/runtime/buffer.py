@@ -16,9 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from sys import getrefcount
-from typing import Any, ClassVar, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
 import numpy as np
+
+from jitgraph.runtime import forks, loader
+from jitgraph.runtime.raw_words import class_with_words
 
 Array: TypeAlias = "np.ndarray[tuple[Any, ...], np.dtype[Any]]"
 Access: TypeAlias = Literal["own", "borrowed", "exported"]
@@ -27,21 +30,52 @@ Ownership: TypeAlias = Literal["unique", "shared", "borrowed", "exported"]
 CPU: Final = "cpu"
 
 
-class Buffer:
-    """Memory on a device, with the array through which it is read and which keeps it alive."""
+if TYPE_CHECKING:
 
-    __slots__ = ("__weakref__", "access", "address", "array")
+    class _Words:
+        address: int
+        block: int
+        block_bytes: int
+else:
+    _Words = class_with_words("BufferWords", "address", "block", "block_bytes")
+
+_making: Final = forks.lock()
+
+
+class Buffer(_Words):
+    """Memory on a device, with the array through which it is read and which keeps it alive.
+
+    ``address`` is where the memory begins, 0 where nobody noted it. What native calls return is a ``block`` of their
+    own of ``block_bytes``, which goes back to them with the buffer; its array is made when somebody first asks for it,
+    and keeps the memory from then on.
+    """
+
+    __slots__ = ("__weakref__", "_array", "access")
 
     device: ClassVar[str] = CPU
-    array: Array
-    address: int
-    """Where the array begins; there only where somebody noted it."""
     access: Access
     """"own" until a caller is shown the memory, "borrowed" from the start where it is a caller's."""
 
     def __init__(self, array: Array, access: Access = "own") -> None:
-        self.array = array
+        self._array: Array | None = array
         self.access = access
+
+    @property
+    def array(self) -> Array:
+        """The memory as an array."""
+        array = self._array
+        return array if array is not None else self._made_array()
+
+    def _made_array(self) -> Array:
+        with _making:
+            if self._array is None:
+                self._array = loader.allocator.adopted(self.block, self.block_bytes, *self._layout())
+                self.block = 0  # the array owns it now
+            return self._array
+
+    def _layout(self) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """Shape and dtype of a buffer that native code made."""
+        raise NotImplementedError
 
     @property
     def nbytes(self) -> int:

@@ -18,7 +18,7 @@ from jitgraph.tracing.epilogue_code import EPILOGUE_NAMES, Epilogue
 from jitgraph.tracing.guard import Guard
 from jitgraph.tracing.plan import CallPlan
 from jitgraph.tracing.python_code import PythonCode
-from jitgraph.tracing.source import World
+from jitgraph.tracing.source import Source, World
 
 Match: TypeAlias = "tuple[tuple[Any, ...], list[EagerValue], tuple[Any, ...]]"
 
@@ -28,6 +28,8 @@ class CallCode(NamedTuple):
 
     match: Callable[[tuple[Any, ...]], Match | None]
     epilogue: Callable[[Sequence[Any], Sequence[EagerValue], Sequence[EagerValue], Sequence[Any]], Any]
+    extra: tuple[Source, ...]
+    """Where that which the epilogue needs besides is found."""
 
 
 def call_code(plan: CallPlan, function: Any) -> CallCode:
@@ -37,7 +39,7 @@ def call_code(plan: CallPlan, function: Any) -> CallCode:
     check.write()
     Epilogue(code, plan, check).write()
     names = code.compiled()
-    return CallCode(names["match"], names["epilogue"])
+    return CallCode(names["match"], names["epilogue"], tuple(check.sources_of_extra))
 
 
 def first_failing(plan: CallPlan, function: Any, arguments: tuple[Any, ...]) -> Guard | None:

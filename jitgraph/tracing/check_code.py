@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph.tensor import Tensor
+from jitgraph.tracing.fixed import UNKNOWN, FixedSources
 from jitgraph.tracing.guard import Apart, Distinct, Guard, Layout, Same, Varies
 from jitgraph.tracing.operands import argument_array, array_operand, number_operand, operand, readable, scalar
 from jitgraph.tracing.plan import CallPlan, Input, Template
@@ -20,8 +21,6 @@ from jitgraph.tracing.predicate import NAMES, Absent, Is
 from jitgraph.tracing.python_code import PythonCode
 from jitgraph.tracing.source import STEP_NAMES, STEPS, Source, World
 from jitgraph.tracing.storage import EXPECTED_ERRORS
-
-_UNKNOWN: Final = object()
 
 
 def _is_absent(owner: Any, kind: Any, key: Any) -> bool:
@@ -58,8 +57,7 @@ class CheckWriter:
         self.explains = explains
         self.lines: list[str] = []
         self.world = world
-        self._identities = {g.source: g.predicate.number for g in plan.guards if isinstance(g.predicate, Is)}
-        self._fixed: dict[Source, Any] = {}
+        self._fixed = FixedSources(plan, world)
         self._found: dict[Source, str] = {}
         self._operands: dict[str, str] = {}
         self._arrays: dict[str, str] = {}
@@ -69,6 +67,7 @@ class CheckWriter:
         self._uses: Counter[Source] = Counter()
         self.extra: dict[Source, str] = {}  # owners of effects that each call finds anew: their names in ``epilogue``
         self.names_of_extra: list[str] = []
+        self.sources_of_extra: list[Source] = []
 
     # --- what predicates ask for ------------------------------------------------------------------------------------
 
@@ -113,7 +112,7 @@ class CheckWriter:
         if known is not None:
             return known
         fixed = self.fixed(source)
-        if fixed is not _UNKNOWN:
+        if fixed is not UNKNOWN:
             found = self._found[source] = self.constant(fixed)
             return found
         text = self._expression(source)
@@ -130,24 +129,9 @@ class CheckWriter:
         step = source.steps[-1]
         return STEPS[step.kind].expression(self.found(source.owner), self.world.key(step), self.constant)
 
-    # --- what stays the same ----------------------------------------------------------------------------------------
-
     def fixed(self, source: Source) -> Any:
-        """The object that stands at a source wherever the guards hold, or _UNKNOWN."""
-        if source not in self._fixed:
-            self._fixed[source] = self._fixed_at(source)
-        return self._fixed[source]
-
-    def _fixed_at(self, source: Source) -> Any:
-        number = self._identities.get(source)
-        if number is not None:
-            return self.objects[number]
-        if not source.steps:
-            return _UNKNOWN if source.kind == "argument" else self.world.root(source)
-        owner, step = self.fixed(source.owner), source.steps[-1]
-        if owner is _UNKNOWN or not (STEPS[step.kind].fixed or (step.kind == "item" and type(owner) is tuple)):
-            return _UNKNOWN
-        return STEPS[step.kind].read(owner, self.world.key(step))
+        """The object that stands at a source wherever the guards hold, or UNKNOWN."""
+        return self._fixed.find(source)
 
     # --- the check --------------------------------------------------------------------------------------------------
 
@@ -163,12 +147,17 @@ class CheckWriter:
             self._guard(guard)
         shown = "".join(f"{self.found(handle.source)}, " for handle in plan.handles)
         operands = [self._operand(source) for source in plan.inputs]
-        numbers = [g.predicate.number for g in plan.guards if isinstance(g.predicate, Varies)]
-        extra = {f"n{number}": f"n{number}" for number in numbers}
+        extra: dict[str, str] = {}
+        for guard in plan.guards:
+            if isinstance(guard.predicate, Varies) and guard.source is not None:
+                name = f"n{guard.predicate.number}"
+                extra[name] = name
+                self.sources_of_extra.append(guard.source)
         for owner in dict.fromkeys(owners):
-            if owner not in handles and self.fixed(owner) is _UNKNOWN:
+            if owner not in handles and self.fixed(owner) is UNKNOWN:
                 name = self.extra[owner] = f"b{len(self.extra)}"
                 extra[name] = self.found(owner)
+                self.sources_of_extra.append(owner)
         self.names_of_extra = list(extra)
         end = (
             "-1"

@@ -48,11 +48,16 @@ class InFlight(EagerValue):
         self._lock = lock
         self.settled = _NOTHING
 
+    _array = None  # type: ignore[assignment]  # nothing is known here of what the settled value has
+
     @property
-    def array(self) -> Any:  # type: ignore[override]  # read-only: nobody sets the array of a value in flight
+    def array(self) -> Any:
         """The array, once the call has ended."""
         with self._lock:
             return self.settled.array
+
+    def _layout(self) -> Any:
+        return self.settled.shape, self.settled.dtype
 
     @property
     def type(self) -> TensorType:
@@ -143,8 +148,10 @@ class Lost(EagerValue):
     def __init__(self, type: TensorType) -> None:
         self._lost_type = type
 
+    _array = None  # type: ignore[assignment]
+
     @property
-    def array(self) -> Any:  # type: ignore[override]
+    def array(self) -> Any:
         """JitgraphError."""
         raise JitgraphError(
             "another thread was updating this tensor in place when the process forked, so its values are lost here\n"
@@ -154,6 +161,9 @@ class Lost(EagerValue):
     @property
     def type(self) -> TensorType:
         return self._lost_type
+
+    def _layout(self) -> Any:
+        return self._lost_type.shape, self._lost_type.dtype
 
     def export(self) -> None:
         """There is nothing to export."""

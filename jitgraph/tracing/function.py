@@ -8,11 +8,12 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Unpack, overload
 
 import numpy as np
 
 from jitgraph import config
+from jitgraph.codegen.dispatch import layout
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DeviceError, TraceError
 from jitgraph.ir import context
@@ -23,8 +24,9 @@ from jitgraph.location import Location
 from jitgraph.once import cached_property
 from jitgraph.records import NamedTuple
 from jitgraph.runtime import forks, recursion
+from jitgraph.runtime.raw_words import class_with_words
 from jitgraph.tensor import lifting, wrap
-from jitgraph.tracing import backend
+from jitgraph.tracing import backend, native
 from jitgraph.tracing.arguments import (
     Arguments,
     Binder,
@@ -32,6 +34,7 @@ from jitgraph.tracing.arguments import (
     TensorSpec,
     shapes_by_name,
 )
+from jitgraph.tracing.call_code import Match
 from jitgraph.tracing.log import Log
 from jitgraph.tracing.options import AskedOptions, Options, bytes_of
 from jitgraph.tracing.plan import CallPlan
@@ -39,6 +42,9 @@ from jitgraph.tracing.record.argument_mutation import changes, containers_of, ke
 from jitgraph.tracing.record.recording import Recording, rebuilt
 from jitgraph.tracing.retrace_reason import mismatch, reason
 from jitgraph.tracing.specialisation import Retrace, Specialisation
+
+if TYPE_CHECKING:
+    from jitgraph.tracing.native.dispatcher import Dispatcher
 
 MAX_SPECIALISATIONS: Final = 8
 LONGEST_LEDGER: Final = 1000
@@ -53,8 +59,15 @@ class CacheInfo(NamedTuple):
     currsize: int
 
 
-class TracedFunction:
-    """A traced function; called like the function itself."""
+_Words: Any = class_with_words("FunctionWords", *[""] * len(layout.FUNCTION_WORDS))
+
+
+class TracedFunction(_Words):  # type: ignore[misc]
+    """A traced function; called like the function itself.
+
+    Warm calls go by the words that it begins with, past Python (``native/``); what is declined there comes to
+    ``__call__``.
+    """
 
     __name__: str
     __qualname__: str
@@ -78,6 +91,8 @@ class TracedFunction:
         self._warned_unguarded = False
         self._bounded = options.max_bytes is not None
         self._lock = forks.lock()
+        self._dispatcher: Dispatcher | None = None
+        self._not_native: str | None = None  # why no call of this function goes past Python
 
     def __repr__(self) -> str:
         return f"<traced {getattr(self.__wrapped__, '__qualname__', self.__wrapped__)}>"
@@ -136,10 +151,22 @@ class TracedFunction:
                     self._use(specialisation)
                 if self._bounded:
                     self._check_contract(specialisation, match[1])
+                if self._not_native is None:
+                    self._note(specialisation, values, match)
                 return specialisation.run(match)
         if ambient.anomaly or config.DISABLE_JIT.is_on():
             return self._eager(values)
         return self._miss(values, ambient)
+
+    def _note(self, specialisation: Specialisation, values: tuple[Any, ...], match: Match) -> None:
+        """Note that Python serves a call that fits a specialisation, so that later ones may go past it."""
+        if self._dispatcher is None:
+            try:
+                self._dispatcher = native.dispatcher_for(self, self._binder)
+            except native.Unsupported as reason:
+                self._not_native = str(reason)
+        if self._dispatcher is not None:
+            self._dispatcher.served(specialisation, values, match[1])
 
     def _use(self, specialisation: Specialisation) -> None:
         """Put a specialisation first: the last one is the least recently used."""
@@ -209,9 +236,11 @@ class TracedFunction:
         if plan.unguarded:
             self._warn_once(plan.unguarded[0])
             return specialisation  # serves this call alone
-        kept = (specialisation, *self._specialisations)
+        kept = (specialisation, *self._by_use())
         if len(kept) > MAX_SPECIALISATIONS:
             kept = kept[:MAX_SPECIALISATIONS]
+            if self._dispatcher is not None:
+                self._dispatcher.retain(kept)
             if not self._warned:
                 self._warned = True
                 warnings.warn(
@@ -222,6 +251,11 @@ class TracedFunction:
                 )
         self._specialisations = kept
         return specialisation
+
+    def _by_use(self) -> tuple[Specialisation, ...]:
+        """The specialisations, those that native calls have used since the last look first."""
+        used = self._dispatcher.used() if self._dispatcher is not None else frozenset()
+        return tuple(sorted(self._specialisations, key=lambda known: id(known) not in used))
 
     def _warn_once(self, what: str) -> None:
         """Say that each call is recorded anew, as no guard sees something on which the function depends."""
@@ -273,7 +307,8 @@ class TracedFunction:
 
     def cache_info(self) -> CacheInfo:
         """Hits, misses (compilations) and the number of specialisations held."""
-        return CacheInfo(self._hits, self._misses, len(self._specialisations))
+        native_hits = self._dispatcher.hits if self._dispatcher is not None else 0
+        return CacheInfo(self._hits + native_hits, self._misses, len(self._specialisations))
 
     def cache_clear(self) -> None:
         """Forget every specialisation, the ledger and the counts."""
@@ -282,6 +317,8 @@ class TracedFunction:
             self.recording.families.clear()
             self.ledger.clear()
             self._hits = self._misses = 0
+            if self._dispatcher is not None:
+                self._dispatcher.clear()
             self._warned = self._warned_unguarded = False
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
@@ -308,6 +345,9 @@ class TracedFunction:
         from jitgraph.tracing.lowered import lower
 
         return lower(self, args, kwargs)
+
+
+native.take_words(TracedFunction)
 
 
 class BoundFunction:

@@ -70,10 +70,10 @@ class Specialisation:
         self.plan = plan
         self.ambient = ambient
         self.compile = compile
-        self.match, self._epilogue = call_code(plan, function)
+        self.match, self.epilogue, self.extra = call_code(plan, function)
         self.taped = plan.differentiable and ambient.grad_enabled
         self._invoke: Invoke | None = None
-        self._in_place: tuple[Alias, ...] = ()  # state that may be overwritten
+        self.in_place: tuple[Alias, ...] = ()  # state that may be overwritten
 
     def world(self, values: Sequence[Any] = ()) -> World:
         """Where the sources of the plan are found, for bound arguments."""
@@ -104,9 +104,9 @@ class Specialisation:
 
     def adopt(self, made: Runnable) -> Runnable:
         """Take code that was compiled for the plan's graph with its donations."""
-        self._in_place = tuple(Alias(o, i, self.plan.inputs[i].at) for o, i in backend.aliases(made))
+        self.in_place = tuple(Alias(o, i, self.plan.inputs[i].at) for o, i in backend.aliases(made))
         if isinstance(made, Executable):
-            self._invoke = Invocation(made.entry, self._in_place, recycle=not self.taped)
+            self._invoke = Invocation(made.entry, self.in_place, recycle=not self.taped)
         else:
             self._invoke = partial(_by_arrays, made)
         self.__dict__["forward"] = made
@@ -125,10 +125,10 @@ class Specialisation:
             assert self._invoke is not None
         outputs = self._invoke(handles, operands)
         if self.taped:
-            self._record(handles, operands, outputs)
-        return self._epilogue(handles, operands, outputs, extra)
+            self.record(handles, operands, outputs)
+        return self.epilogue(handles, operands, outputs, extra)
 
-    def _record(self, handles: Sequence[Any], operands: Sequence[EagerValue], outputs: list[EagerValue]) -> None:
+    def record(self, handles: Sequence[Any], operands: Sequence[EagerValue], outputs: list[EagerValue]) -> None:
         """Put the outputs through which gradients flow on the tape."""
         record = CallRecord(self, handles, arrays_of(operands), arrays_of(outputs))
         for value in self.plan.computed:

@@ -165,7 +165,7 @@ def make() -> Any:
         return x * 2
 
     step(jg.ones(SIZE))
-    assert step._specialisations[0]._in_place
+    assert step._specialisations[0].in_place
     return state, lambda: step(jg.ones(SIZE))
 
 

@@ -32,7 +32,7 @@ def address(tensor: Any) -> int:
 def test_unshared_state_stays_where_it_is() -> None:
     state, step = make()
     step(jg.ones(64))
-    assert step._specialisations[0]._in_place
+    assert step._specialisations[0].in_place
     place = address(state)
     for n in range(3, 6):
         step(jg.ones(64))

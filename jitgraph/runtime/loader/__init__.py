@@ -22,18 +22,20 @@ from jitgraph.runtime.loader.abi import (
     ErrorRecord,
     Host,
     PoolState,
+    libc,
 )
 from jitgraph.runtime.loader.archive import MANIFEST, WEIGHTS
 from jitgraph.runtime.loader.arguments import address_of, is_dense
 from jitgraph.runtime.loader.artifact import FORMAT, FORMAT_VERSION, MAX_GRAPH_BYTES, Artifact
-from jitgraph.runtime.loader.calls import ShapePlan
+from jitgraph.runtime.loader.calls import MOST_ARENA, CallState, ShapePlan
 from jitgraph.runtime.loader.cpu import cpu_flags, cpu_levels, lacking
 from jitgraph.runtime.loader.dtypes import Array, dtype_named
 from jitgraph.runtime.loader.entry import Entry
 from jitgraph.runtime.loader.errors import CHECK_KINDS, ArgumentError, JitgraphError, LoadError
 from jitgraph.runtime.loader.guarded import CallbackFunction
 from jitgraph.runtime.loader.host import Runtime, process_runtime
-from jitgraph.runtime.loader.image import EXPORTS, HEADER_BYTES, MACHINE_X86_64, Image, ImageHeader
+from jitgraph.runtime.loader.image import EXPORTS, HEADER_BYTES, MACHINE_X86_64, Image, ImageHeader, lacking_system
+from jitgraph.runtime.loader.memory import allocator
 from jitgraph.runtime.loader.model import Model, load, verify_state
 from jitgraph.runtime.loader.pool import processors, thread_count
 from jitgraph.runtime.loader.prints import PRINT_STYLES, Print, PrintOperand, print_text, tensor_text
@@ -56,6 +58,7 @@ __all__ = [
     "MACHINE_X86_64",
     "MANIFEST",
     "MAX_GRAPH_BYTES",
+    "MOST_ARENA",
     "OK",
     "OUT_OF_MEMORY",
     "PRINT_STYLES",
@@ -68,6 +71,7 @@ __all__ = [
     "Artifact",
     "Block",
     "Call",
+    "CallState",
     "CallbackFunction",
     "Check",
     "Constraint",
@@ -89,12 +93,15 @@ __all__ = [
     "StateSpec",
     "ValueSpec",
     "address_of",
+    "allocator",
     "cpu_flags",
     "cpu_levels",
     "default_of",
     "dtype_named",
     "is_dense",
     "lacking",
+    "lacking_system",
+    "libc",
     "load",
     "print_text",
     "process_runtime",

@@ -59,7 +59,8 @@ class Entry:
         self.image = image
         self.signature = signature
         self.runtime = runtime or process_runtime
-        self._function = ENTRY_TYPE(image.export("entry"))
+        self.address = image.export("entry")
+        self._function = ENTRY_TYPE(self.address)
         arena = image.export("arena_bytes")
         self._arena_bytes = ARENA_TYPE(arena) if arena else None
         self._specs = tuple((spec, dtype_named(spec.dtype)) for spec in signature.parameters)
@@ -76,7 +77,7 @@ class Entry:
         self._raised: dict[int, BaseException] = {}
         self._host = self.runtime.host
         self._host_address = ctypes.addressof(self._host)
-        self._parallel = bool(image.export("worker"))
+        self.is_parallel = bool(image.export("worker"))
         self._prints = bool(signature.prints)
         self._callback: Any = None
         if callback is not None:
@@ -212,7 +213,7 @@ class Entry:
         aligned to 64 bytes and writable, that an output has a parameter's address only by ``aliases``, and holds the
         arrays until this returns.
         """
-        if self._parallel and not self.runtime.settled:
+        if self.is_parallel and not self.runtime.settled:
             self.runtime.attach(self.image)
         table, host = self._host, self._host_address
         if self._callback is not None:
@@ -230,13 +231,19 @@ class Entry:
                 host = printer.host(table, plan.dims)
             code = self._function(host, call.address, buffers, plan.dims_address)
             if code != OK:
-                self._fail(code, call)
+                self.fail(code, call)
         finally:
             if call.record.blocks or call.capacity > MOST_ARENA:
                 call.settle()
             self._free.append(call)
 
-    def _fail(self, code: int, call: CallState) -> None:
+    @property
+    def is_plain(self) -> bool:
+        """Whether the code calls nothing of Python's."""
+        return self._callback is None and not self._prints
+
+    def fail(self, code: int, call: CallState) -> None:
+        """Raise what the code of a call that failed stands for."""
         name = self.signature.name
         error = call.record.error
         if (raised := self.runtime.signals.raised()) is not None:

@@ -112,6 +112,14 @@ class Allocator:
                 raise MemoryError(f"cannot allocate {size} bytes") from None
         return kind.lease.from_address(address)
 
+    def adopted(self, address: int, size: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """A dense array over memory of ``size`` bytes, a power of two below 1 MiB, that ``aligned_alloc`` gave.
+
+        The memory is the allocator's from now on.
+        """
+        kind = self._classes.get(size) or self._new_class(size)
+        return np.ndarray(shape, dtype, buffer=memoryview(kind.lease.from_address(address)))
+
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> Array:
         """An uninitialised, dense array of ``size`` bytes; it and its views share the lease."""
         return np.ndarray(shape, dtype, buffer=memoryview(self.lease(size)))

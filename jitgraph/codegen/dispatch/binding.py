@@ -1,0 +1,57 @@
+"""``bound``: the arguments of a call in the order of the parameters, as Python binds them."""
+
+from __future__ import annotations
+
+from jitgraph.codegen.dispatch import cpython, layout
+from jitgraph.codegen.dispatch.code import Code
+from jitgraph.codegen.dispatch.layout import SIGNATURE
+from jitgraph.codegen.llvm.builder import LlvmModule
+
+
+def define(module: LlvmModule) -> None:
+    """``i1 bound(signature, arguments, count, keywords, registers)``; false where Python has to bind, or to complain.
+
+    Register k gets the value of parameter k; further positional arguments, where the signature takes any, come last.
+    """
+    code = Code(module, "bound", "i1", "ptr", "ptr", "i64", "ptr", "ptr")
+    signature, arguments, given, keywords, registers = code.parameters
+    count = code.load("i64", signature, SIGNATURE["count"])
+    variadic = code.compare("ne", "i64", code.load("i64", signature, SIGNATURE["variadic"]), 0)
+    few = code.compare("sle", "i64", given, code.load("i64", signature, SIGNATURE["positional"]))
+    code.need(code.either(few, variadic), "no")
+    code.need(code.compare("slt", "i64", given, layout.MOST_REGISTERS // 2), "no")
+    with code.each(given) as number:
+        code.store("ptr", code.load("ptr", arguments, number, layout.WORD), registers, number, layout.WORD)
+    rest = code.label("rest")
+    named = code.differs(keywords)
+    code.need(code.either(named, code.compare("slt", "i64", given, count)), "yes")
+    with code.each(count, given) as number:
+        code.store("ptr", "null", registers, number, layout.WORD)
+    names = code.load("ptr", signature, SIGNATURE["names"])
+    code.need(named, rest)
+    with code.each(code.load("i64", keywords, cpython.SIZE)) as place:
+        name = code.load("ptr", code.at(keywords, cpython.TUPLE_ITEMS), place, layout.WORD)
+        found = code.variable("i1")
+        code.store("i1", "false", found)
+        with code.each(count, given) as number:
+            with code.when(code.is_same(code.load("ptr", names, number, layout.WORD), name)):  # both are interned
+                code.store("i1", "true", found)
+                value = code.load("ptr", code.at(arguments, code.add(given, place), layout.WORD))
+                code.store("ptr", value, registers, number, layout.WORD)
+        code.need(code.load("i1", found), "no")
+    code.mark(rest)
+    defaults = code.load("ptr", signature, SIGNATURE["defaults"])
+    with code.each(count, given) as number:
+        missing = code.is_same(code.load("ptr", registers, number, layout.WORD))
+        with code.when(missing):
+            default = code.load("ptr", defaults, number, layout.WORD)
+            code.need(code.differs(default), "no")
+            function = code.load("ptr", signature, SIGNATURE["function"])
+            now = code.load("ptr", function, cpython.FUNCTION_DEFAULTS)
+            code.need(code.is_same(now, code.load("ptr", signature, SIGNATURE["defaults_object"])), "no")
+            code.store("ptr", default, registers, number, layout.WORD)
+    code.mark("yes")
+    code.give("i1", "true")
+    code.mark("no")
+    code.give("i1", "false")
+    code.finish()

@@ -1,0 +1,454 @@
+"""``vectorcall``: a call of a traced function, by the first of its tables that fits, or else by Python.
+
+The order of a call: check, make values and handles, check again if that may have run code of the user's, take
+references, run the entry, commit every effect, then drop what was replaced. Between the last check and the commit no
+code of the user's runs, unless the table says that the interpreter's lock is released; such a table changes no handle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from jitgraph.codegen.dispatch import binding, checks, cpython, layout, objects
+from jitgraph.codegen.dispatch.code import NULL, RUNTIME_ADDRESS, Code
+from jitgraph.codegen.dispatch.layout import EFFECT, FUNCTION, HANDLE, MADE, RESULT, TABLE, VALUE, WORD
+from jitgraph.codegen.llvm import machine
+from jitgraph.codegen.llvm.builder import LlvmModule
+from jitgraph.runtime.loader import offsets
+
+_RECORD_BYTES = {"MADE": len(MADE) * WORD, "HANDLE": len(HANDLE) * WORD, "EFFECT": len(EFFECT) * WORD,
+                 "RESULT": len(RESULT) * WORD}  # fmt: skip
+_DECLINED = "inttoptr (i64 1 to ptr)"
+_ARGUMENTS_MASK = (1 << 63) - 1
+
+
+def module() -> LlvmModule:
+    """The whole dispatcher."""
+    made = LlvmModule(machine.TRIPLE)
+    made.declare(f"@{RUNTIME_ADDRESS} = hidden constant i64 {layout.RUNTIME_MARK}, align 8")
+    objects.define(made)
+    binding.define(made)
+    checks.define(made)
+    _Attempt(made).write()
+    _vectorcall(made)
+    _export_of(made)
+    return made
+
+
+def _vectorcall(module: LlvmModule) -> None:
+    code = Code(module, "vectorcall", "ptr", "ptr", "ptr", "i64", "ptr", linkage="hidden")
+    function, arguments, flags, keywords = code.parameters
+    code.find_runtime()
+    first = code.load("ptr", function, FUNCTION["table"])
+    code.need(code.differs(first), "decline")
+    given = (f"ptr {code.runtime}", f"ptr {function}", f"ptr {arguments}", f"i64 {flags}", f"ptr {keywords}")
+    result = code.run("attempt", "ptr", *given)
+    code.need(code.differs(result, _DECLINED), "decline")
+    code.give("ptr", result)
+    code.mark("decline")
+    fallback = code.load("ptr", function, FUNCTION["fallback"])
+    code.give(
+        "ptr",
+        code.api(
+            "PyObject_Vectorcall", "ptr", f"ptr {fallback}", f"ptr {arguments}", f"i64 {flags}", f"ptr {keywords}"
+        ),
+    )
+    code.finish()
+
+
+def _export_of(module: LlvmModule) -> None:
+    """``ptr export(i64 number)``: where the image's functions lie, for who maps it."""
+    code = Code(module, "export", "ptr", "i64", linkage="hidden")
+    (number,) = code.parameters
+    address = code.named(layout.EXPORTS[0])
+    for place, name in enumerate(layout.EXPORTS[1:], 1):
+        wanted = code.compare("eq", "i64", number, place)
+        address = code.select(wanted, "ptr", code.named(name), address)
+    code.give("ptr", address)
+    code.finish()
+
+
+class _Attempt:
+    """``ptr attempt(runtime, function, arguments, flags, keywords)``: the result, null with an exception, or 1."""
+
+    def __init__(self, module: LlvmModule) -> None:
+        code = self.code = Code(module, "attempt", "ptr", "ptr", "ptr", "ptr", "i64", "ptr", inlined=False)
+        code.runtime, self.function, self.arguments, self.flags, self.keywords = code.parameters
+        self.registers = code.variable("ptr", layout.MOST_REGISTERS)
+        self.addresses = code.variable("ptr", layout.MOST_INPUTS + layout.MOST_VALUES)
+        self.held = code.variable("ptr", layout.MOST_INPUTS)
+        self.values = code.variable("ptr", layout.MOST_VALUES)
+        self.taken = code.variable("i8", layout.MOST_VALUES)  # whether a value is its donor's own
+        self.handles = code.variable("ptr", layout.MOST_HANDLES)
+        self.replaced = code.variable("ptr", layout.MOST_EFFECTS)
+        self.current = code.variable("ptr")
+        self.slow = code.variable("i1")
+        self.again = code.variable("i1")
+        self.status = code.variable("i32")
+        self.result = code.variable("ptr")
+
+    def write(self) -> None:
+        code = self.code
+        given = code.value("i64", f"and i64 {self.flags}, {_ARGUMENTS_MASK}")
+        signature = code.load("ptr", self.function, FUNCTION["signature"])
+        bound = (
+            f"ptr {signature}",
+            f"ptr {self.arguments}",
+            f"i64 {given}",
+            f"ptr {self.keywords}",
+            f"ptr {self.registers}",
+        )
+        code.need(code.run("bound", "i1", *bound), "declined")
+        code.store("i64", given, code.at(self.registers, layout.COUNT_REGISTER * WORD))
+        code.store("ptr", code.load("ptr", self.function, FUNCTION["table"]), self.current)
+        code.mark("try")
+        self.table = code.load("ptr", self.current)
+        self._check("another")
+        code.need(code.compare("eq", "i64", self._word("busy", "i64"), 0), "declined")
+        self._need_pool()
+        code.hold(self._word("owner"))
+        self._make()
+        self._hold()
+        self._run()
+        self._commit()
+        self._finish()
+        self._failures()
+        code.finish()
+
+    def _word(self, name: str, type: str = "ptr") -> str:
+        return self.code.load(type, self.table, TABLE[name])
+
+    def _flag(self, flag: int) -> str:
+        masked = self.code.value("i64", f"and i64 {self._word('flags', 'i64')}, {flag}")
+        return self.code.compare("ne", "i64", masked, 0)
+
+    def _check(self, otherwise: str) -> None:
+        code = self.code
+        given = (f"ptr {code.runtime}", f"ptr {self._word('ops')}", f"ptr {self.registers}", f"ptr {self.addresses}")
+        code.need(code.run("checked", "i1", *given, f"ptr {self.held}"), otherwise)
+
+    def _need_pool(self) -> None:
+        """Python starts the pool of threads, after a fork as well."""
+        code = self.code
+        alone = code.is_same(code.load("ptr", self._word("host"), offsets.HOST_POOL))
+        code.need(code.compare("eq", "i1", code.both(self._flag(layout.PARALLEL), alone), "false"), "declined")
+
+    # --- values and handles ---------------------------------------------------------------------------------------------
+
+    def _make(self) -> None:
+        """Make the outputs' values and the new handles; check again where code of the user's may have run meanwhile."""
+        code = self.code
+        for memory, count in ((self.values, "value_count"), (self.handles, "handle_count")):
+            with code.each(self._word(count, "i64")) as number:
+                code.store("ptr", NULL, memory, number, WORD)
+        code.store("i1", "false", self.again)
+        code.store("ptr", NULL, self.result)
+        code.mark("make")
+        code.store("i1", "false", self.slow)
+        with code.each(self._word("value_count", "i64")) as number:
+            self._make_value(number)
+        with code.each(self._word("handle_count", "i64")) as number:
+            missing = code.is_same(code.load("ptr", self.handles, number, WORD))
+            with code.when(missing):
+                record = code.at(self._word("handles"), number, _RECORD_BYTES["HANDLE"])
+                made = code.run("new_handle", "ptr", f"ptr {code.runtime}", f"ptr {record}", f"ptr {self.slow}")
+                code.need(code.differs(made), "undo")
+                code.store("ptr", made, self.handles, number, WORD)
+        with code.when(self.code.load("i1", self.slow), likely=False):
+            code.need(code.compare("eq", "i1", code.load("i1", self.again), "false"), "undo_declined")
+            code.store("i1", "true", self.again)
+            with code.each(self._word("value_count", "i64")) as number:  # who owned memory may do so no longer
+                mine = code.compare("ne", "i8", code.load("i8", self.taken, number, 1), 0)
+                with code.when(mine):
+                    code.store("ptr", NULL, self.values, number, WORD)
+            self._check("undo_declined")
+            code.need(code.compare("eq", "i64", self._word("busy", "i64"), 0), "undo_declined")
+            code.jump("make")
+            code.never()
+
+    def _make_value(self, number: str) -> None:
+        """The value of an output: what the donor has, where nobody else sees it, or a new one."""
+        code = self.code
+        with code.when(code.is_same(code.load("ptr", self.values, number, WORD))):
+            record = code.at(self._word("values"), number, _RECORD_BYTES["MADE"])
+            code.store("i8", 0, self.taken, number, 1)
+            donor = code.load("i64", record, MADE["donor"])
+            fresh, large, done = code.label("fresh"), code.label("large"), code.label("made")
+            made = code.variable("ptr")
+            code.need(code.compare("sge", "i64", donor, 0), fresh)
+            value = code.load("ptr", self.held, donor, WORD)
+            self._need_unique(value, code.load("i64", record, MADE["donor_handle"]), fresh)
+            code.store("i8", 1, self.taken, number, 1)
+            code.store("ptr", value, made)
+            code.jump(done)
+            code.start_block(fresh)
+            maker = code.load("ptr", record, MADE["make"])
+            code.need(code.is_same(maker), large)
+            new = code.run("new_value", "ptr", f"ptr {code.runtime}", f"ptr {record}", f"ptr {self.slow}")
+            code.store("ptr", new, made)
+            code.jump(done)
+            code.start_block(large)
+            code.store("i1", "true", self.slow)
+            new = code.api("PyObject_Vectorcall", "ptr", f"ptr {maker}", "ptr null", "i64 0", "ptr null")
+            code.store("ptr", new, made)
+            code.mark(done)
+            new = code.load("ptr", made)
+            code.need(code.differs(new), "undo")
+            code.store("ptr", new, self.values, number, WORD)
+
+    def _need_unique(self, value: str, register: str, otherwise: str) -> None:
+        """Go on where a handle alone holds a value, and that alone its memory, which no caller has seen."""
+        code = self.code
+        handle = code.load("ptr", self.registers, register, WORD)
+        here = code.is_same(code.load("ptr", handle, code.word("handle_value", "i64")), value)
+        alone = code.compare("eq", "i32", code.load("i32", value), 1)
+        own = code.is_same(code.load("ptr", value, code.word("value.access", "i64")), code.word("own"))
+        native = code.differs(code.load("ptr", value, code.word("value.native", "i64")), code.word("None"))
+        code.need(code.both(code.both(here, alone), code.both(own, native)), otherwise)
+        array = code.load("ptr", value, code.word("value._array", "i64"))
+        unseen = code.is_same(array, code.word("None"))
+        count = code.load("i32", array)
+        code.need(code.either(unseen, code.compare("eq", "i32", count, 1)), otherwise)
+
+    # --- the call -----------------------------------------------------------------------------------------------------
+
+    def _hold(self) -> None:
+        """Take references to the operands, to what is written or given out, and to the new owners of memory."""
+        code = self.code
+        with code.each(self._word("held_count", "i64")) as number:
+            code.hold(self._register(number))
+        with code.each(self._word("input_count", "i64")) as number:
+            code.hold(code.load("ptr", self.held, number, WORD))
+        inputs = self._word("input_count", "i64")
+        with code.each(self._word("value_count", "i64")) as number:
+            value = code.load("ptr", self.values, number, WORD)
+            with code.when(code.compare("ne", "i8", code.load("i8", self.taken, number, 1), 0)):
+                code.hold(value)
+            code.store("ptr", code.load("ptr", value, VALUE["address"]), self.addresses, code.add(inputs, number), WORD)
+
+    def _run(self) -> None:
+        code = self.code
+        code.store("i64", 1, self.table, TABLE["busy"])
+        call = self._word("call")
+        code.store("i64", 0, call, offsets.CALL_LAST_POLL)
+        code.store("i32", 0, call, offsets.CALL_ERROR_CODE)
+        locked, unlocked = code.label("locked"), code.label("unlocked")
+        code.branch(self._flag(layout.UNLOCKED), unlocked, locked)
+        code.start_block(locked)
+        quiet = self._word("quiet_host")
+        code.store("ptr", code.load("ptr", self._word("host"), offsets.HOST_POOL), quiet, offsets.HOST_POOL)
+        code.store("i32", self._enter(quiet), self.status)
+        code.jump("ran")
+        code.start_block(unlocked)
+        state = code.api("PyEval_SaveThread", "ptr")
+        code.store("i32", self._enter(self._word("host")), self.status)
+        code.api("PyEval_RestoreThread", "void", f"ptr {state}")
+        code.mark("ran")
+        code.store("i64", 0, self.table, TABLE["busy"])
+        self._free_blocks()
+        code.need(code.compare("eq", "i32", code.load("i32", self.status), 0), "failed")
+        code.store("i64", code.add(self._word("hits", "i64"), 1), self.table, TABLE["hits"])
+        clock = code.add(code.word("clock", "i64"), 1)
+        code.store("i64", clock, code.runtime, layout.RUNTIME["clock"])
+        code.store("i64", clock, self.table, TABLE["used"])
+
+    def _free_blocks(self) -> None:
+        """Free what the call's stacks took."""
+        code, call = self.code, self._word("call")
+        code.mark("blocks")
+        block = code.load("ptr", call, offsets.CALL_BLOCKS)
+        with code.when(code.differs(block), likely=False):
+            code.store("ptr", code.load("ptr", block, offsets.BLOCK_NEXT), call, offsets.CALL_BLOCKS)
+            code.api("free", "void", f"ptr {code.load('ptr', block, offsets.BLOCK_BASE)}")
+            code.jump("blocks")
+            code.never()
+
+    def _enter(self, host: str) -> str:
+        code = self.code
+        given = (f"ptr {host}", f"ptr {self._word('call')}", f"ptr {self.addresses}", f"ptr {self._word('dims')}")
+        return code.value("i32", f"call i32 {self._word('entry')}({', '.join(given)})")
+
+    # --- what it leads to ----------------------------------------------------------------------------------------------
+
+    def _commit(self) -> None:
+        """Give the handles their values and write every slot; nothing that was there is dropped yet."""
+        code = self.code
+        none = code.word("None")
+        with code.each(self._word("value_count", "i64")) as number:  # how the old contents were made
+            with code.when(code.compare("ne", "i8", code.load("i8", self.taken, number, 1), 0)):
+                value = code.load("ptr", self.values, number, WORD)
+                offset = code.word("value.record", "i64")
+                old = code.load("ptr", value, offset)
+                with code.when(code.differs(old, none), likely=False):
+                    code.hold(none)
+                    code.store("ptr", none, value, offset)
+                    zero, output = code.word("zero"), code.word("value.output", "i64")
+                    code.hold(zero)
+                    before = code.load("ptr", value, output)
+                    code.store("ptr", zero, value, output)
+                    code.drop(before)  # a number
+                    code.drop(old)  # the record of a leaf, which holds nothing
+        offset = code.word("handle_value", "i64")
+        with code.each(self._word("handle_count", "i64")) as number:
+            record = code.at(self._word("handles"), number, _RECORD_BYTES["HANDLE"])
+            value = code.load("ptr", self.values, code.load("i64", record, HANDLE["value"]), WORD)
+            code.hold(value)
+            handle = code.load("ptr", self.handles, number, WORD)
+            before = code.load("ptr", handle, offset)  # None
+            code.store("ptr", value, handle, offset)
+            code.drop(before)
+        with code.each(self._word("effect_count", "i64")) as number:
+            record = code.at(self._word("effects"), number, _RECORD_BYTES["EFFECT"])
+            what = self._what(code.load("i64", record, EFFECT["kind"]), code.load("i64", record, EFFECT["what"]))
+            code.hold(what)
+            owner = code.load("ptr", self.registers, code.load("i64", record, EFFECT["register"]), WORD)
+            place = code.at(owner, code.load("i64", record, EFFECT["offset"]))
+            code.store("ptr", code.load("ptr", place), self.replaced, number, WORD)
+            code.store("ptr", what, place)
+
+    def _what(self, kind: str, what: str) -> str:
+        """An object that an effect or a result names."""
+        code = self.code
+        found, done = code.variable("ptr"), code.label("what")
+        sources = {
+            layout.FROM_VALUE: self.values,
+            layout.FROM_HANDLE: self.handles,
+            layout.FROM_REGISTER: self.registers,
+        }
+        code.store("ptr", code.value("ptr", f"inttoptr i64 {what} to ptr"), found)
+        for number, memory in sources.items():
+            with code.when(code.compare("eq", "i64", kind, number)):
+                code.store("ptr", code.load("ptr", memory, what, WORD), found)
+        code.mark(done)
+        return code.load("ptr", found)
+
+    def _finish(self) -> None:
+        """Make the result, then drop what is no longer needed."""
+        code = self.code
+        kind = self._word("result_kind", "i64")
+        one, several, python = code.label("one"), code.label("several"), code.label("python")
+        code.do(
+            f"switch i64 {kind}, label %{python} [ i64 {layout.RESULT_ONE}, label %{one} "
+            f"i64 {layout.RESULT_TUPLE}, label %{several} ]"
+        )
+        code.start_block(one)
+        result = self._result("0")
+        code.hold(result)
+        code.store("ptr", result, self.result)
+        code.jump("release")
+        code.start_block(several)
+        made = code.api("PyTuple_New", "ptr", f"i64 {self._word('result_count', 'i64')}")
+        code.store("ptr", made, self.result)
+        code.need(code.differs(made), "release")
+        with code.each(self._word("result_count", "i64")) as number:
+            found = self._result(number)
+            code.hold(found)
+            code.store("ptr", found, code.at(made, cpython.TUPLE_ITEMS), number, WORD)
+        code.jump("release")
+        code.start_block(python)
+        self._call_finish()
+        code.mark("release")
+        with code.each(self._word("effect_count", "i64")) as number:
+            old = code.load("ptr", self.replaced, number, WORD)
+            with code.when(code.differs(old), likely=True):
+                code.drop(old)
+        code.mark("let_go")
+        with code.each(self._word("input_count", "i64")) as number:
+            code.drop(code.load("ptr", self.held, number, WORD))
+        with code.each(self._word("held_count", "i64")) as number:
+            code.drop(self._register(number))
+        self._drop_made()
+        code.drop(self._word("owner"))
+        code.give("ptr", code.load("ptr", self.result))
+
+    def _register(self, number: str) -> str:
+        """The object in one of the registers that are needed after the call."""
+        register = self.code.load("i64", self._word("held"), number, WORD)
+        return self.code.load("ptr", self.registers, register, WORD)
+
+    def _result(self, number: str) -> str:
+        code = self.code
+        record = code.at(self._word("results"), number, _RECORD_BYTES["RESULT"])
+        return self._what(code.load("i64", record, RESULT["kind"]), code.load("i64", record, RESULT["what"]))
+
+    def _call_finish(self) -> None:
+        """``finish(handles, operands, outputs)``: two tuples and a list."""
+        code = self.code
+        given = code.variable("ptr", 3)
+
+        def put(place: int, make: str, items: Callable[[str], str], count: str, find: Callable[[str], str]) -> None:
+            size = self._word(count, "i64")
+            made = code.api(make, "ptr", f"i64 {size}")
+            code.store("ptr", made, given, place * WORD)
+            code.need(code.differs(made), "unfinished")
+            with code.each(size) as number:
+                found = find(number)
+                code.hold(found)
+                code.store("ptr", found, items(made), number, WORD)
+
+        def in_tuple(made: str) -> str:
+            return code.at(made, cpython.TUPLE_ITEMS)
+
+        for place in range(3):
+            code.store("ptr", NULL, given, place * WORD)
+        put(0, "PyTuple_New", in_tuple, "held_count", self._register)
+        put(1, "PyTuple_New", in_tuple, "input_count", lambda number: code.load("ptr", self.held, number, WORD))
+        put(2, "PyList_New", lambda made: code.load("ptr", made, cpython.LIST_ITEMS), "value_count",
+            lambda number: code.load("ptr", self.values, number, WORD))  # fmt: skip
+        self._drop_made()
+        finish = self._word("finish")
+        found = code.api("PyObject_Vectorcall", "ptr", f"ptr {finish}", f"ptr {given}", "i64 3", "ptr null")
+        code.store("ptr", found, self.result)
+        code.mark("unfinished")
+        with code.each("3") as place:
+            made = code.load("ptr", given, place, WORD)
+            with code.when(code.differs(made), likely=True):
+                code.drop(made)
+
+    def _drop_made(self) -> None:
+        """Drop what was made and is not dropped yet."""
+        code = self.code
+        for memory, count in ((self.handles, "handle_count"), (self.values, "value_count")):
+            with code.each(self._word(count, "i64")) as number:
+                made = code.load("ptr", memory, number, WORD)
+                with code.when(code.differs(made), likely=True):
+                    code.store("ptr", NULL, memory, number, WORD)
+                    code.drop(made)
+
+    # --- what goes wrong -------------------------------------------------------------------------------------------------
+
+    def _failures(self) -> None:
+        code = self.code
+        code.mark("failed")
+        number = code.value("i64", f"sext i32 {code.load('i32', self.status)} to i64")
+        as_object = code.api("PyLong_FromLong", "ptr", f"i64 {number}")
+        code.need(code.differs(as_object), "let_go")
+        given = code.variable("ptr")
+        code.store("ptr", as_object, given)
+        fail = self._word("fail")  # which raises
+        code.api("PyObject_Vectorcall", "ptr", f"ptr {fail}", f"ptr {given}", "i64 1", "ptr null")
+        code.drop(as_object)
+        code.jump("let_go")
+        code.mark("undo")  # an exception is set
+        self._undo_taken()
+        self._drop_made()
+        code.drop(self._word("owner"))
+        code.give("ptr", NULL)
+        code.mark("undo_declined")
+        self._undo_taken()
+        self._drop_made()
+        code.drop(self._word("owner"))
+        code.jump("declined")
+        code.mark("another")
+        following = self._word("next")
+        code.store("ptr", following, self.current)
+        code.need(code.is_same(following), "try")
+        code.mark("declined")
+        code.give("ptr", _DECLINED)
+
+    def _undo_taken(self) -> None:
+        """Forget the donors' values, to which no reference was taken."""
+        code = self.code
+        with code.each(self._word("value_count", "i64")) as number:
+            with code.when(code.compare("ne", "i8", code.load("i8", self.taken, number, 1), 0)):
+                code.store("ptr", NULL, self.values, number, WORD)

@@ -1,0 +1,83 @@
+"""Layouts of objects that native code reads and writes where they lie: machine words, slots, and a dict in a slot.
+
+Classes with words are made by CPython's ``PyType_FromSpec``, so the words stand at known offsets from the object, and
+Python sees each as an integer attribute. Nothing else is in them: subclasses add slots and methods.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from typing import Any, Final
+
+_HEADER_BYTES: Final = 16  # the count of references and the type
+WORD_BYTES: Final = 8
+_BASE_TYPE: Final = 1 << 10  # Py_TPFLAGS_BASETYPE
+_MEMBERS: Final = 72  # Py_tp_members
+_UNSIGNED: Final = 18  # the kind of member of an unsigned 64-bit integer
+_kept: Final[list[Any]] = []  # what the types point to, which is never freed
+
+
+_DICT_OFFSET: Final = 288  # of tp_dictoffset in a class, in CPython 3.11 to 3.13
+_MEMBER: Final = 40  # of the member in a descriptor of a slot
+_MEMBER_OFFSET: Final = 16
+
+
+def slot_offset(kind: type, name: str) -> int:
+    """Where a slot of a class lies in its objects, in bytes."""
+    descriptor = next(vars(base)[name] for base in kind.__mro__ if name in vars(base))
+    member: int = ctypes.c_uint64.from_address(id(descriptor) + _MEMBER).value
+    return int(ctypes.c_uint64.from_address(member + _MEMBER_OFFSET).value)
+
+
+def keep_attributes_in(kind: type, number: int) -> None:
+    """Let objects of a class without a dict have one in the word of this number, made when it is first needed.
+
+    Unlike CPython's own dicts of instances it costs nothing until then. Subclasses that are made later have it, too.
+    """
+    place = ctypes.c_int64.from_address(id(kind) + _DICT_OFFSET)
+    assert place.value == kind.__dictoffset__ == 0, "the class keeps attributes already, or CPython differs"
+    place.value = offset_of(number)
+
+
+def attributes_of(held: Any) -> dict[str, Any]:
+    """The dict of an object of such a class."""
+    made: dict[str, Any] = _generic_dict(held, None)
+    return made
+
+
+def offset_of(number: int) -> int:
+    """Where the word of this number lies in an object, in bytes."""
+    return _HEADER_BYTES + WORD_BYTES * number
+
+
+def class_with_words(name: str, *words: str) -> Any:
+    """A class whose instances have these words, all 0 at first, as attributes that hold integers of 64 bits.
+
+    A word without a name is no attribute.
+    """
+    members = b"".join(
+        struct.pack("@PiPiP", _text(word), _UNSIGNED, offset_of(number), 0, 0)
+        for number, word in enumerate(words)
+        if word
+    )
+    slots = struct.pack("@iPiP", _MEMBERS, _kept_bytes(members + bytes(struct.calcsize("@PiPiP"))), 0, 0)
+    spec = struct.pack("@PiiIP", _text(f"jitgraph.{name}"), offset_of(len(words)), 0, _BASE_TYPE, _kept_bytes(slots))
+    make = ctypes.pythonapi.PyType_FromSpec
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p]
+    return make(_kept_bytes(spec))
+
+
+def _text(text: str) -> int:
+    return _kept_bytes(text.encode() + b"\0")
+
+
+def _kept_bytes(data: bytes) -> int:
+    buffer = ctypes.create_string_buffer(data, len(data))
+    _kept.append(buffer)
+    return ctypes.addressof(buffer)
+
+
+_generic_dict: Final = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_void_p)(
+    ("PyObject_GenericGetDict", ctypes.pythonapi)
+)

@@ -1,0 +1,207 @@
+"""The ops that check a plan's guards: those of the arguments first, in the order of the plan."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+from jitgraph.codegen.dispatch import cpython, layout
+from jitgraph.eager.value import EagerValue
+from jitgraph.tensor import Tensor
+from jitgraph.tracing.guard import Apart, Distinct, Guard, Layout, Relation, Same, Varies
+from jitgraph.tracing.native.memory import word
+from jitgraph.tracing.native.program import Unsupported
+from jitgraph.tracing.native.reading import Reader
+from jitgraph.tracing.native.runtime import NativeRuntime
+from jitgraph.tracing.operands import native_type, scalar
+from jitgraph.tracing.plain import Plain
+from jitgraph.tracing.plan import CallPlan
+from jitgraph.tracing.predicate import Absent, Elements, Equals, Exactly, Extent, Is, IsOrStandIn, IsTensor
+from jitgraph.tracing.source import Source
+from jitgraph.tracing.storage import EXPECTED_ERRORS
+
+_IMMUTABLE: Final = frozenset({"complex", "range", "slice", "tuple", "frozenset", "scalar", "dtype"})
+"""Plain values that stay what they are; an equal one that is another object is left to Python."""
+_UNUSED_OPERAND: Final = layout.MOST_INPUTS - 1
+"""Where the memory of a tensor goes that is checked and no operand."""
+
+
+class Checker:
+    """Writes the checks of a plan."""
+
+    def __init__(self, reader: Reader, plan: CallPlan, runtime: NativeRuntime) -> None:
+        self.reader = reader
+        self.program = reader.program
+        self.plan = plan
+        self.runtime = runtime
+        self._operands = {
+            plan.handles[given.at].source if given.kind == "handle" else given.at: number
+            for number, given in enumerate(plan.inputs)
+        }
+        self._written: set[Source] = set()
+
+    def write(self) -> None:
+        """Write all checks, and what finds the operands."""
+        plan = self.plan
+        if len(plan.inputs) >= _UNUSED_OPERAND:
+            raise Unsupported(f"it has {len(plan.inputs)} inputs")
+        for guard in plan.guards:
+            self._guard(guard)
+        for number, given in enumerate(plan.inputs):
+            if given.kind == "float":
+                self.program.op("float", self.reader.find(given.at), number)
+            elif given.kind == "number":
+                raise Unsupported("an operand is computed from numbers that vary")
+            elif (plan.handles[given.at].source if given.kind == "handle" else given.at) not in self._written:
+                raise Unsupported("an operand has no guard of its own")
+
+    def _guard(self, guard: Guard) -> None:
+        source, predicate = guard.source, guard.predicate
+        match predicate:
+            case Distinct():
+                self._apart(itertools.combinations(predicate.sources, 2))
+                return
+            case Apart():
+                self._apart(itertools.product(predicate.left, predicate.right))
+                return
+            case Relation():
+                if predicate.about == "numbers":
+                    raise Unsupported("numbers that vary are compared")
+                return  # of sizes, which are as they are now
+        assert source is not None
+        if self.reader.is_variadic(source) and isinstance(predicate, Exactly | Extent):
+            if isinstance(predicate, Extent):
+                self.program.op("given", offset=self.reader.given(predicate.count))
+            return
+        match predicate:
+            case Is():
+                self.reader.identify(source, self.plan.objects[predicate.number])
+            case IsOrStandIn():
+                self.reader.identify(source, self.plan.objects[predicate.number])
+            case Equals():
+                self._equals(source, predicate.plain)
+            case Exactly():
+                self.program.require_type(self.reader.find(source), self.plan.objects[predicate.number])
+            case Extent():
+                self._extent(source, predicate)
+            case Elements():
+                self._elements(source, predicate)
+            case Absent():
+                self._absent(source)
+            case IsTensor():
+                self.program.op("is_tensor", self._handle(source))
+            case Layout():
+                self._layout(source, predicate)
+            case Varies():
+                kind = int if predicate.kind == "int" else float
+                self.program.require_type(self.reader.find(source), kind)
+            case Same():
+                self.program.op("same", self.reader.find(source), self.reader.find(predicate.other))
+            case _:
+                raise Unsupported(f"{source.text} {predicate}")
+
+    def _handle(self, source: Source) -> int:
+        found = self.reader.now(source)
+        if not isinstance(found, Tensor) or not self.runtime.knows(type(found)):
+            raise Unsupported(f"{source.text} is a {type(found).__name__}")
+        return self.reader.find(source)
+
+    def _equals(self, source: Source, plain: Plain) -> None:
+        if plain.kind == "constant":
+            self.reader.identify(source, plain.value)
+            return
+        if plain.kind == "float":
+            bits = ctypes.c_int64.from_buffer_copy(ctypes.c_double(plain.value)).value
+            self.program.op("float_bits", self.reader.find(source), offset=bits)
+        elif plain.kind in ("int", "str", "bytes"):
+            self.program.op("equal", self.reader.find(source), a=self.program.refer(plain.value))
+        elif plain.kind in _IMMUTABLE and Equals(plain).holds(found := self.reader.now(source)):
+            self.reader.identify(source, found)
+        else:
+            raise Unsupported(f"{source.text} is a {plain.kind}")
+
+    def _extent(self, source: Source, predicate: Extent) -> None:
+        found, register = self.reader.now(source), self.reader.find(source)
+        kind = type(found)
+        if not isinstance(found, tuple | list | dict):
+            raise Unsupported(f"{source.text} is a {kind.__name__}")
+        self.program.require_type(register, kind)
+        if predicate.kind == "length":
+            self.program.op("length", register, offset=cpython.SIZE, b=predicate.count)
+            return
+        if predicate.kind == "members" or not all(isinstance(e, Plain) and e.kind == "str" for e in predicate.elements):
+            raise Unsupported(f"{source.text} has keys that are no texts")
+        if word(id(found) + cpython.DICT_VALUES):
+            raise Unsupported(f"{source.text} shares its keys with others")
+        keys = tuple([sys.intern(element.data) for element in predicate.elements if isinstance(element, Plain)])
+        self.program.op("keys", register, a=self.program.refer(keys))
+
+    def _elements(self, source: Source, predicate: Elements) -> None:
+        kind = type(self.reader.now(source))
+        if kind not in (tuple, list):
+            raise Unsupported(f"{source.text} is a {kind.__name__}")
+        register = self.reader.find(source)
+        self.program.require_type(register, kind)
+        expected = self.program.refer(tuple(self.plan.objects[predicate.number]))
+        self.program.op("elements", register, flags=int(kind is list), a=expected)
+
+    def _absent(self, source: Source) -> None:
+        step, reader = source.steps[-1], self.reader
+        owner, held = reader.find(source.owner), reader.now(source.owner)
+        key = reader.world.key(step)
+        if step.kind == "own":
+            reader.absent_own(owner, held, key)
+        elif step.kind == "class" and reader.is_fixed(source.owner):
+            self.program.require_version(held)
+        elif step.kind in ("item", "entry") and isinstance(held, dict):
+            self.program.require_type(owner, type(held))
+            reader.absent(owner, key)
+        else:
+            raise Unsupported(f"{source.text} is not there")
+
+    def _layout(self, source: Source, predicate: Layout) -> None:
+        self._written.add(source)
+        number = self._operands.get(source, _UNUSED_OPERAND)
+        found: Any = self.reader.now(source)
+        if predicate.kind == "tensor":
+            register = self._handle(source)
+            if not isinstance(found._value, EagerValue):
+                raise Unsupported(f"{source.text} is in use")
+            shape = found._value.shape
+        else:
+            register = self.reader.find(source)
+            try:
+                shape = found.shape
+            except EXPECTED_ERRORS as error:
+                raise Unsupported(f"{source.text} is no plain array") from error
+        sizes = (ctypes.c_int64 * max(1, len(shape)))(*shape)
+        self.program.keep.append(sizes)
+        dtype, place = self.program.refer(predicate.dtype), ctypes.addressof(sizes)
+        if predicate.kind == "array":
+            self.program.op("array", register, number, a=dtype, b=place, offset=len(shape))
+            return
+        known = self.program.refer(native_type(predicate.dtype, tuple(shape)))
+        self.program.op(
+            "tensor", register, number, flags=int(predicate.requires_grad), a=known, b=place, offset=len(shape),
+            expected=dtype,
+        )  # fmt: skip
+
+    def _apart(self, pairs: Any) -> None:
+        """Write that no pair of sources holds one object; those that are fixed were compared when it was recorded."""
+        for left, right in pairs:
+            if self.reader.is_fixed(left) and self.reader.is_fixed(right):
+                continue
+            first, second = self.reader.find(left), self.reader.find(right)
+            if first != second:
+                self.program.op("different", first, second)
+
+
+def operands_of(plan: CallPlan, held: Sequence[Any]) -> list[EagerValue]:
+    """The operands of a call as values, from the objects that the dispatcher held."""
+    return [
+        x if isinstance(x, EagerValue) else scalar(x) if type(x) is float else EagerValue(x, access="borrowed")
+        for x in held
+    ]

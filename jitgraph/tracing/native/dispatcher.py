@@ -1,0 +1,139 @@
+"""The native calls of one traced function: which tables it has, and when they are written anew.
+
+A specialisation gets a table for the sizes of a call that Python has served before. Where the dispatcher declines a
+call that fits after all (a dict has grown, a class was changed), Python serves it, and the table is written again: at
+once at first, later after twice as many such calls each time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+import sys
+import types
+from collections.abc import Sequence
+from typing import Any, Final
+
+from jitgraph.codegen.dispatch import layout
+from jitgraph.tracing.arguments import Binder
+from jitgraph.tracing.native.memory import put_word
+from jitgraph.tracing.native.program import Unsupported
+from jitgraph.tracing.native.runtime import NativeRuntime
+from jitgraph.tracing.native.table import Table
+from jitgraph.tracing.specialisation import Specialisation
+
+MOST_TABLES: Final = 16
+_FIRST: Final = 2  # calls that Python serves before there is a table
+_MOST_WAIT: Final = 1 << 16
+
+Key = tuple[int, tuple[Any, ...]]
+
+
+class Dispatcher:
+    """The tables of one function, which are its calls' way around Python."""
+
+    def __init__(self, function: Any, binder: Binder, runtime: NativeRuntime) -> None:
+        """``function`` has the words of ``layout.FUNCTION``. Unsupported where its arguments must be bound by Python."""
+        self._function = function
+        self._runtime = runtime
+        self._tables: list[Table] = []
+        self._served: dict[Key, int] = {}  # calls that Python had to serve, by specialisation and shapes
+        self._wait: dict[Key, int] = {}
+        self._past_hits = 0
+        self.reasons: dict[Key, str] = {}
+        self._binder = binder
+        self._past_used: dict[int, int] = {}
+        self._signature()
+        self._fallback = types.MethodType(type(function).__call__, function)
+        self._put("fallback", id(self._fallback))
+        self._put("vectorcall", runtime.vectorcall)
+
+    @property
+    def hits(self) -> int:
+        """How many calls were served natively."""
+        return self._past_hits + sum(table.hits for table in self._tables)
+
+    def served(self, specialisation: Specialisation, values: Sequence[Any], operands: Sequence[Any]) -> None:
+        """Note that Python has served a call, and write a table for such calls where that is due."""
+        shapes = tuple([operand.shape for operand in operands])
+        key = (id(specialisation), shapes)
+        count = self._served[key] = self._served.get(key, 0) + 1
+        wait = self._wait.get(key, _FIRST)
+        if count < wait:
+            return
+        self._served[key] = 0
+        self._wait[key] = min(2 * wait, _MOST_WAIT)
+        if len(self._wait) > 8 * MOST_TABLES:
+            self._wait.clear()
+            self._served.clear()
+        try:
+            self._signature()
+            table = Table(self._runtime, specialisation, values, shapes, self._parameters, self._variadic)
+        except Unsupported as reason:
+            self.reasons[key] = str(reason)
+            return
+        if specialisation.match(values) is None:  # another thread has changed what was looked at
+            return
+        rest = [known for known in self._tables if known.specialisation is not specialisation or known.shapes != shapes]
+        rest.sort(key=lambda known: -known.used)
+        self._use([table, *rest[: MOST_TABLES - 1]])
+
+    def used(self) -> frozenset[int]:
+        """The ids of the specialisations that native calls have used since this was last asked."""
+        now = {id(table): table.hits for table in self._tables}
+        found = [table for table in self._tables if table.hits > self._past_used.get(id(table), 0)]
+        self._past_used = now
+        return frozenset(id(table.specialisation) for table in found)
+
+    def clear(self) -> None:
+        """Forget all tables, and the count of their hits."""
+        self._use([])
+        self._served.clear()
+        self._wait.clear()
+        self._past_hits = 0
+
+    def retain(self, specialisations: Sequence[Specialisation]) -> None:
+        """Forget the tables of all others."""
+        self._use([table for table in self._tables if table.specialisation in specialisations])
+
+    def _use(self, tables: list[Table]) -> None:
+        before = self._tables
+        for table, following in zip(tables, [*tables[1:], None], strict=True):
+            table.follow_with(following)
+        self._tables = tables
+        self._put("table", tables[0].address if tables else 0)
+        self._past_hits += sum(table.hits for table in before if table not in tables)
+
+    def _put(self, name: str, value: int) -> None:
+        put_word(id(self._function) + layout.FUNCTION[name], value)
+
+    def _signature(self) -> None:
+        """Write the parameters down, with the defaults that they have now."""
+        binder = self._binder
+        parameters = tuple(inspect.signature(binder.function).parameters.values())
+        kinds = [parameter.kind for parameter in parameters]
+        last = inspect.Parameter.VAR_POSITIONAL
+        if inspect.Parameter.VAR_KEYWORD in kinds or (last in kinds and kinds.index(last) != len(kinds) - 1):
+            raise Unsupported("it takes any arguments by name, or some by name alone behind *args")
+        self._variadic = len(kinds) - 1 if last in kinds else None
+        named = parameters[: self._variadic]
+        self._parameters = layout.MOST_REGISTERS // 2 if self._variadic is not None else len(named)
+        behind = inspect.unwrap(getattr(binder.function, "__func__", binder.function))
+        plain = isinstance(behind, types.FunctionType) and behind is binder.function
+        positional = [p for p in named if p.kind is not p.KEYWORD_ONLY]
+        nothing = inspect.Parameter.empty
+        defaults = [p.default for p in positional] if plain else []
+        defaults += [nothing] * (len(named) - len(defaults))
+        names = [sys.intern(p.name) if p.kind is not p.POSITIONAL_ONLY else None for p in named]
+        self._names = (ctypes.c_uint64 * max(1, len(names)))(*(id(name) if name else 0 for name in names))
+        self._defaults = (ctypes.c_uint64 * max(1, len(names)))(
+            *(0 if default is nothing else id(default) for default in defaults)
+        )
+        self._held = names, defaults, behind, behind.__defaults__ if plain else None
+        words = {
+            "count": len(named), "positional": len(positional), "variadic": int(self._variadic is not None),
+            "names": ctypes.addressof(self._names), "defaults": ctypes.addressof(self._defaults),
+            "function": id(behind), "defaults_object": id(behind.__defaults__) if plain and behind.__defaults__ else 0,
+        }  # fmt: skip
+        self._words = (ctypes.c_uint64 * len(layout.SIGNATURE))(*(words[name] for name in layout.SIGNATURE))
+        self._put("signature", ctypes.addressof(self._words))

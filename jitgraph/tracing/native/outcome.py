@@ -1,0 +1,162 @@
+"""What a table makes and writes after the entry has run: values, new tensors, slots of tensors, and the result."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+from jitgraph.codegen.dispatch import layout
+from jitgraph.eager.value import EagerValue
+from jitgraph.runtime import loader
+from jitgraph.runtime.raw_words import slot_offset
+from jitgraph.tensor import Tensor
+from jitgraph.tracing.invocation import Alias
+from jitgraph.tracing.native.checking import operands_of
+from jitgraph.tracing.native.reading import Reader
+from jitgraph.tracing.operands import native_type, placed
+from jitgraph.tracing.plan import Computed, Leaf, Template
+from jitgraph.tracing.specialisation import Specialisation
+
+_SMALL: Final = 64 << layout.SIZE_CLASSES - 1
+_SLOTS: Final = {"value": "_value", "grad": "_grad"}
+
+
+class Outcome:
+    """The records of one table, as bytes; what they name by address is kept by the reader's program."""
+
+    def __init__(self, reader: Reader, specialisation: Specialisation, plan: loader.ShapePlan) -> None:
+        self._reader = reader
+        self._specialisation = specialisation
+        self._plan = specialisation.plan
+        self._shapes = plan
+        self.handles: list[bytes] = []
+        self.effects: list[bytes] = []
+        self.results: list[bytes] = []
+        self.held: list[int] = []  # registers that are needed after the entry has run
+        self.kind = layout.RESULT_FINISH
+        self.finish: Callable[..., Any] | None = None
+        self.values = self._values()
+        try:
+            self._write()
+        except _ForPython:
+            self.handles, self.effects, self.results = [], [], []
+            self._leave_to_python()
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether nothing but the result comes of a call, and no code of Python's is needed for that."""
+        return not self.effects and self.finish is None
+
+    # --- outputs ----------------------------------------------------------------------------------------------------
+
+    def _values(self) -> list[bytes]:
+        donors = {alias.output: alias for alias in self._specialisation.in_place}
+        return [self._value(number, output, donors.get(number)) for number, output in enumerate(self._shapes.outputs)]
+
+    def _value(self, number: int, output: tuple[tuple[int, ...], Any, int], donor: Alias | None) -> bytes:
+        refer = self._reader.program.refer
+        shape, dtype, size = output
+        type = native_type(dtype, shape)
+        size_class = max(0, (max(size, 1) - 1).bit_length() - 6)
+        make = refer(partial(_large, self._shapes, number)) if size > _SMALL else 0
+        source, handle = -1, 0
+        if donor is not None:
+            source, handle = donor.input, self._reader.find(self._plan.handles[donor.slot].source)
+        return struct.pack("<6q", source, handle, min(size_class, layout.SIZE_CLASSES - 1), size, refer(type), make)
+
+    # --- natively -----------------------------------------------------------------------------------------------------
+
+    def _write(self) -> None:
+        plan = self._plan
+        if self._specialisation.taped or plan.copied is not None or plan.made:
+            raise _ForPython
+        refer = self._reader.program.refer
+        for fresh in plan.fresh:
+            self.handles.append(
+                struct.pack("<3q", self._output(fresh.value), refer(fresh.requires_grad), refer(fresh.weak))
+            )
+        for effect in plan.effects:
+            steps = effect.source.steps
+            if effect.operation != "set" or not steps or steps[-1].kind not in _SLOTS:
+                raise _ForPython
+            offset = slot_offset(Tensor, _SLOTS[steps[-1].kind])
+            if isinstance(effect.value, Computed):
+                kind, what = layout.FROM_VALUE, self._output(effect.value)
+            elif isinstance(effect.value, Template) and effect.value.structure.kind is None:
+                kind, what = self._leaf(effect.value.leaves[0])
+            else:
+                raise _ForPython
+            self.effects.append(struct.pack("<4q", self._keep(effect.source.owner), offset, kind, what))
+        self._result(plan.result)
+        if len(self.effects) > layout.MOST_EFFECTS or len(self.handles) > layout.MOST_HANDLES:
+            raise _ForPython
+
+    def _output(self, value: Computed) -> int:
+        if value.kind != "output":
+            raise _ForPython
+        return value.number
+
+    def _result(self, template: Template) -> None:
+        structure = template.structure
+        if structure.kind is None:
+            self.kind, leaves = layout.RESULT_ONE, [self._leaf(template.leaves[0])]
+        elif structure.kind is type(None):
+            self.kind, leaves = layout.RESULT_ONE, [(layout.FROM_OBJECT, self._reader.program.refer(None))]
+        elif structure.kind is tuple and all(child.kind is None for child in structure.children):
+            self.kind, leaves = layout.RESULT_TUPLE, [self._leaf(leaf) for leaf in template.leaves]
+        else:
+            raise _ForPython
+        self.results = [struct.pack("<2q", kind, what) for kind, what in leaves]
+
+    def _leaf(self, leaf: Leaf) -> tuple[int, int]:
+        at: Any = leaf.at
+        refer = self._reader.program.refer
+        match leaf.kind:
+            case "fresh":
+                if self._plan.fresh[at].weak:  # a Python number is made of it
+                    raise _ForPython
+                return layout.FROM_HANDLE, at
+            case "handle":
+                return layout.FROM_REGISTER, self._keep(self._plan.handles[at].source)
+            case "plain":
+                return layout.FROM_OBJECT, refer(at.value)
+            case "object":
+                return layout.FROM_OBJECT, refer(self._plan.objects[at])
+        raise _ForPython
+
+    def _keep(self, source: Any) -> int:
+        register = self._reader.find(source)
+        if register not in self.held:
+            self.held.append(register)
+        return register
+
+    # --- by Python ----------------------------------------------------------------------------------------------------
+
+    def _leave_to_python(self) -> None:
+        specialisation, plan = self._specialisation, self._plan
+        self.held = [self._reader.find(handle.source) for handle in plan.handles]
+        count = len(self.held)
+        self.held += [self._reader.find(source) for source in specialisation.extra]
+        epilogue, record, taped = specialisation.epilogue, specialisation.record, specialisation.taped
+
+        def finish(kept: tuple[Any, ...], held: Sequence[Any], outputs: list[EagerValue]) -> Any:
+            handles, extra = kept[:count], kept[count:]
+            operands = operands_of(plan, held) if taped else []
+            if taped:
+                record(handles, operands, outputs)
+            return epilogue(handles, operands, outputs, extra)
+
+        self.kind, self.finish = layout.RESULT_FINISH, finish
+
+
+class _ForPython(Exception):
+    """Something comes of a call that Python has to make."""
+
+
+def _large(plan: loader.ShapePlan, number: int) -> EagerValue:
+    """The value of a large output, yet to be written to."""
+    shape, dtype, _ = plan.outputs[number]
+    array = plan.empty(number)
+    return placed(array, native_type(dtype, shape), loader.address_of(array))

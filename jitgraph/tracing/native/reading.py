@@ -1,0 +1,284 @@
+"""How a source is read natively: from the root or a fixed object on, one op a step, as CPython keeps things now."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Sequence
+from typing import Any, Final
+
+from jitgraph.codegen.dispatch import cpython
+from jitgraph.eager.handle import ValueHandle
+from jitgraph.runtime.raw_words import slot_offset
+from jitgraph.tracing.fixed import UNKNOWN, FixedSources
+from jitgraph.tracing.native.memory import byte, half_word, word
+from jitgraph.tracing.native.program import Program, Unsupported
+from jitgraph.tracing.source import Source, Step, World
+from jitgraph.tracing.storage import EXPECTED_ERRORS, MISSING, attributes_of, class_entry, entries_of
+
+_FIELDS: Final = {
+    "cell": (types.CellType, "field", cpython.CELL),
+    "code": (types.FunctionType, "field", cpython.FUNCTION_CODE),
+    "defaults": (types.FunctionType, "field_or_none", cpython.FUNCTION_DEFAULTS),
+    "kwdefaults": (types.FunctionType, "field_or_none", cpython.FUNCTION_KWDEFAULTS),
+}
+_HANDLE_SLOTS: Final = {"value": "_value", "grad": "_grad", "requires_grad": "_requires_grad"}
+_MINOR: Final = sys.version_info[1]
+
+
+class Reader:
+    """Writes the ops that read sources. ``world`` is where they are found now."""
+
+    def __init__(self, program: Program, world: World, fixed: FixedSources, variadic: int | None) -> None:
+        """``variadic`` numbers the argument that takes all further ones, where there is one."""
+        self.program = program
+        self.world = world
+        self._fixed = fixed
+        self._variadic = variadic
+        self._registers: dict[Source, int] = {}
+
+    def now(self, source: Source) -> Any:
+        """What stands at a source now."""
+        try:
+            return self.world.find(source)
+        except EXPECTED_ERRORS as error:
+            raise Unsupported(f"nothing stands at {source.text} now") from error
+
+    def is_fixed(self, source: Source) -> bool:
+        """Whether the same object stands there wherever the guards hold."""
+        return self._fixed.find(source) is not UNKNOWN
+
+    def find(self, source: Source) -> int:
+        """The register with what stands at a source."""
+        known = self._registers.get(source)
+        if known is None:
+            fixed = self._fixed.find(source)
+            known = self.program.constant(fixed) if fixed is not UNKNOWN else self.read(source)
+            self._registers[source] = known
+        return known
+
+    def read(self, source: Source, expected: Sequence[Any] | None = None) -> int:
+        """The register into which a source is read anew; ``expected`` has the object that must be found."""
+        if not source.steps:
+            return self._root(source, expected)
+        step = source.steps[-1]
+        if step.kind == "static":  # arguments are as the caller gave them
+            return self.find(source.owner)
+        if step.kind == "item" and self.is_variadic(source.owner):
+            return self._expect(step.key + self._variadic, expected)
+        owner = self.find(source.owner)
+        return self._step(owner, self.now(source.owner), step, source, expected)
+
+    def identify(self, source: Source, held: Any) -> None:
+        """Write that this very object stands at a source."""
+        register = self.read(source, (held,))
+        self._registers.setdefault(source, register)
+
+    def _root(self, source: Source, expected: Sequence[Any] | None) -> int:
+        if source.kind != "argument":
+            return self._expect(self.program.constant(self.world.root(source)), expected)
+        if self.is_variadic(source):
+            raise Unsupported("the tuple of further arguments is needed as an object")
+        return self._expect(source.key, expected)
+
+    def is_variadic(self, source: Source) -> bool:
+        """Whether this is the tuple of all further arguments, which a native call does not make."""
+        return source.kind == "argument" and not source.steps and source.key == self._variadic
+
+    def given(self, further: int) -> int:
+        """How many positional arguments there are where so many are further ones."""
+        assert self._variadic is not None
+        return self._variadic + further
+
+    def _expect(self, register: int, expected: Sequence[Any] | None) -> int:
+        if expected is not None:
+            self.program.op("same", register, self.program.constant(expected[0]))
+        return register
+
+    def _step(self, owner: int, held: Any, step: Step, source: Source, expected: Sequence[Any] | None) -> int:
+        program, key = self.program, self.world.key(step)
+        if isinstance(held, type) and not self.is_fixed(source.owner):
+            program.op("same", owner, program.constant(held))
+        match step.kind:
+            case "attribute":
+                return self._attribute(owner, held, key, expected)
+            case "own":
+                return self._own(owner, held, key, expected)
+            case "class":
+                return self._entry_of_class(held, key, expected)
+            case "item" | "entry":
+                return self._item(owner, held, key, step.kind == "entry", expected)
+            case "type":
+                return program.load("field", owner, offset=cpython.TYPE, expected=expected)
+            case "value" | "grad" | "requires_grad":
+                if not isinstance(held, ValueHandle):
+                    raise Unsupported(f"{source.owner.text} is no tensor now")
+                program.op("is_tensor", owner)
+                offset = slot_offset(type(held), _HANDLE_SLOTS[step.kind])
+                return program.load("field", owner, offset=offset, expected=expected)
+        if step.kind in _FIELDS:
+            kind, op, offset = _FIELDS[step.kind]
+            if type(held) is not kind:
+                raise Unsupported(f"{source.owner.text} is a {type(held).__name__}")
+            program.require_type(owner, kind)
+            return program.load(op, owner, offset=offset, expected=expected)
+        raise Unsupported(f"{source.text} is read by a step {step.kind!r}")
+
+    # --- attributes -------------------------------------------------------------------------------------------------
+
+    def _attribute(self, owner: int, held: Any, name: str, expected: Sequence[Any] | None) -> int:
+        kind = type(held)
+        if isinstance(held, type):
+            return self._attribute_of_class(held, name, expected)
+        if class_entry(kind, "__getattribute__") not in (object.__getattribute__, types.ModuleType.__getattribute__):
+            raise Unsupported(f"{kind.__qualname__} finds attributes in a way of its own")
+        self.program.require_type(owner, kind)
+        self.program.require_version(kind)
+        found = class_entry(kind, name, MISSING)
+        if isinstance(found, types.MemberDescriptorType) and hasattr(kind, "__mro__"):
+            base = next(base for base in kind.__mro__ if name in entries_of(base))
+            if not base.__flags__ & (1 << 9):
+                raise Unsupported(f"{name} is a member of a class written in C")
+            return self.program.load("field", owner, offset=slot_offset(base, name), expected=expected)
+        if hasattr(type(found), "__set__") or hasattr(type(found), "__delete__"):
+            raise Unsupported(f"{kind.__qualname__}.{name} is computed")
+        own = attributes_of(held)
+        if own is not None and name in own:
+            return self._own(owner, held, name, expected)
+        if found is MISSING or hasattr(type(found), "__get__"):
+            raise Unsupported(f"{kind.__qualname__}.{name} is made at each look")
+        if own is not None:
+            self.absent_own(owner, held, name)
+        return self._known(found, expected)
+
+    def _attribute_of_class(self, held: type, name: str, expected: Sequence[Any] | None) -> int:
+        if type(held) is not type:
+            raise Unsupported(f"{held.__qualname__} is of the class {type(held).__qualname__}")
+        found = class_entry(held, name, MISSING)
+        if found is MISSING or getattr(held, name, MISSING) is not found:
+            raise Unsupported(f"{held.__qualname__}.{name} is made at each look")
+        self.program.require_version(held)
+        return self._known(found, expected)
+
+    def _entry_of_class(self, held: type, name: str, expected: Sequence[Any] | None) -> int:
+        self.program.require_version(held)
+        return self._known(entries_of(held)[name], expected)
+
+    def _known(self, found: Any, expected: Sequence[Any] | None) -> int:
+        """The register of an object that stands there for as long as what was checked holds."""
+        if expected is not None and expected[0] is not found:
+            raise Unsupported("another object stands there now")
+        return self.program.constant(found)
+
+    def _own(self, owner: int, held: Any, name: str, expected: Sequence[Any] | None) -> int:
+        """What an instance itself holds."""
+        self.program.require_type(owner, type(held))
+        place = _place_of(held, name)
+        if isinstance(place, int):
+            return self.program.load("attribute", owner, offset=8 * place, expected=expected)
+        own = attributes_of(held)
+        if own is None:
+            raise Unsupported(f"a {type(held).__name__} keeps no attributes in a dict")
+        return self.entry(self._dict_of(owner, held), own, name, expected)
+
+    def absent_own(self, owner: int, held: Any, name: str) -> None:
+        """Write that an instance itself has no such attribute."""
+        program, kind = self.program, type(held)
+        program.require_type(owner, kind)
+        place = _place_of(held, name)
+        if isinstance(place, int):
+            program.op("unset_attribute", owner, offset=8 * place)
+        elif place is not None:
+            program.op("shared_keys", owner, b=place.keys, offset=place.count)
+        elif attributes_of(held) is not None:
+            self.absent(self._dict_of(owner, held), name)
+
+    def _dict_of(self, owner: int, held: Any) -> int:
+        """The register with the dict of an instance."""
+        if isinstance(held, types.ModuleType):
+            return self.program.load("field", owner, offset=cpython.MODULE_DICT)
+        kind = type(held)
+        if kind.__flags__ & cpython.MANAGED_DICT:
+            return self.program.load("dictionary", owner)
+        if kind.__dictoffset__ > 0:
+            return self.program.load("field", owner, offset=kind.__dictoffset__)
+        raise Unsupported(f"a {kind.__name__} keeps its attributes in a way of its own")
+
+    # --- items ------------------------------------------------------------------------------------------------------
+
+    def _item(self, owner: int, held: Any, key: Any, stored: bool, expected: Sequence[Any] | None) -> int:
+        kind = type(held)
+        self.program.require_type(owner, kind)
+        if kind is dict or (stored and isinstance(held, dict)):
+            return self.entry(owner, held, key, expected)
+        if kind not in (list, tuple) or type(key) is not int or key < 0:
+            raise Unsupported(f"an item of a {kind.__name__} is found by code")
+        return self.program.load("item", owner, flags=int(kind is list), offset=key, expected=expected)
+
+    def entry(self, owner: int, held: dict[Any, Any], key: Any, expected: Sequence[Any] | None) -> int:
+        """Read what a dict has under a text."""
+        if type(key) is not str:
+            raise Unsupported("a key of a dict is no text")
+        name = sys.intern(key)
+        keys = word(id(held) + cpython.DICT_KEYS)
+        number = _number_of(keys, name)
+        place = _entries(keys) - keys + cpython.ENTRY_BYTES * number if number is not None else 0
+        return self.program.load(
+            "entry", owner, a=self.program.refer(name), b=keys if number is not None else 0, offset=place,
+            number=number or 0, form=_form(keys), expected=expected,
+        )  # fmt: skip
+
+    def absent(self, owner: int, key: Any) -> None:
+        """Write that a dict has nothing under a text."""
+        if type(key) is not str:
+            raise Unsupported("a key of a dict is no text")
+        self.program.op("absent", owner, a=self.program.refer(sys.intern(key)))
+
+
+class _NoPlace:
+    """The keys that instances share, and how many they are: none of them is the name."""
+
+    def __init__(self, keys: int, count: int) -> None:
+        self.keys = keys
+        self.count = count
+
+
+def _place_of(held: Any, name: str) -> int | _NoPlace | None:
+    """The number of an attribute among the values of an instance; None for one that has a dict, or never has values."""
+    kind = type(held)
+    if not kind.__flags__ & cpython.MANAGED_DICT:
+        return None
+    if _MINOR == 11 and not word(id(held) + cpython.VALUES_11):
+        return None
+    if _MINOR == 12 and not word(id(held) + cpython.INSTANCE_DICT) & 1:
+        return None
+    if _MINOR == 13 and not (
+        kind.__flags__ & cpython.INLINE_VALUES and byte(id(held) + kind.__basicsize__ + cpython.VALUES_13_VALID)
+    ):
+        return None
+    keys = word(id(kind) + cpython.SHARED_KEYS[_MINOR])
+    if not keys:
+        return None
+    number = _number_of(keys, sys.intern(name))
+    if number is None:
+        return _NoPlace(keys, word(keys + cpython.KEYS_COUNT))
+    return number if number < cpython.MOST_SHARED else None
+
+
+def _form(keys: int) -> int:
+    return half_word(keys + cpython.KEYS_FORM) & cpython.KEYS_FORM_MASK
+
+
+def _entries(keys: int) -> int:
+    return keys + cpython.KEYS_INDEX + (1 << byte(keys + cpython.KEYS_FORM + 1))
+
+
+def _number_of(keys: int, name: str) -> int | None:
+    """The number of an entry among keys that are texts; None where there is none, or keys are of other kinds."""
+    if byte(keys + cpython.KEYS_FORM + 2) == cpython.KEYS_GENERAL:
+        return None
+    entries = _entries(keys)
+    for number in range(word(keys + cpython.KEYS_COUNT)):
+        if word(entries + cpython.ENTRY_BYTES * number) == id(name):
+            return number
+    return None

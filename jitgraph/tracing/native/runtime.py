@@ -1,0 +1,86 @@
+"""The dispatcher in this process: its image, the words that it shares with all tables, and the classes that it serves."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import sys
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+
+from jitgraph.codegen.dispatch import cpython, layout
+from jitgraph.eager.value import EagerValue
+from jitgraph.runtime import loader
+from jitgraph.runtime.raw_words import slot_offset
+from jitgraph.tensor import Tensor
+from jitgraph.tracing.native.memory import put_word
+
+_MARK: Final = struct.pack("<Q", layout.RUNTIME_MARK)
+
+
+class NativeRuntime:
+    """One image with its words. It stays for as long as the process does: objects end by it after modules have gone."""
+
+    def __init__(self, image: bytes) -> None:
+        """LoadError for an image that is none of the dispatcher's."""
+        if image.count(_MARK) != 1:
+            raise loader.LoadError("the image of the dispatcher has no place for its runtime")
+        self._words = (ctypes.c_uint64 * (max(layout.RUNTIME.values()) // layout.WORD + 1))()
+        address = struct.pack("<Q", ctypes.addressof(self._words))
+        self._image = loader.Image(image.replace(_MARK, address))
+        self._export = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_int64)(self._image.export("entry"))
+        for name in layout.RUNTIME_FUNCTIONS:
+            found = getattr(ctypes.pythonapi, name, None) or getattr(loader.libc, name)
+            self._put(name, ctypes.cast(found, ctypes.c_void_p).value or 0)
+        self._objects: dict[str, Any] = {
+            "None": None, "False": False, "True": True, "zero": 0, "own": _own(), "Tensor": Tensor,
+            "Parameter": Tensor, "EagerValue": EagerValue, "ndarray": np.ndarray, "float": float,
+        }  # fmt: skip
+        for name, held in self._objects.items():
+            self._put(name, id(held))
+        self._put("attributes", sys.version_info[1])
+        self._put("handle_weakrefs", Tensor.__weakrefoffset__)
+        self._put("value_weakrefs", EagerValue.__weakrefoffset__)
+        for slot in layout.HANDLE_SLOTS:
+            self._put(f"handle{slot}", slot_offset(Tensor, slot))
+        for slot in layout.VALUE_SLOTS:
+            self._put(f"value.{slot}", slot_offset(EagerValue, slot))
+        self.vectorcall = self._address("vectorcall")
+        _immortal.append(self)
+        put_word(id(EagerValue) + cpython.TYPE_DEALLOC, self._address("free_value"))
+        put_word(id(Tensor) + cpython.TYPE_DEALLOC, self._address("free_handle"))
+
+    def knows(self, kind: type) -> bool:
+        """Whether handles of a class are read natively: tensors, and the parameters of modules."""
+        if kind is not Tensor and (kind.__module__, kind.__qualname__) == ("jitgraph.nn.module", "Parameter"):
+            self._objects["Parameter"] = kind  # which stands above this, and is the one other class
+            self._put("Parameter", id(kind))
+        return kind is Tensor or kind is self._objects["Parameter"]
+
+    @property
+    def clock(self) -> int:
+        """How many calls the dispatcher has served."""
+        return int(self._words[layout.RUNTIME["clock"] // layout.WORD])
+
+    def _address(self, name: str) -> int:
+        return int(self._export(layout.EXPORTS.index(name)))
+
+    def _put(self, name: str, value: int) -> None:
+        self._words[layout.RUNTIME[name] // layout.WORD] = value
+
+
+def _own() -> str:
+    """The very text that every buffer of ours has for its access."""
+    return EagerValue(np.zeros(0)).access
+
+
+_immortal: Final[list[Any]] = []
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(_immortal))
+
+
+@cache
+def made_from(image: bytes) -> NativeRuntime:
+    """The runtime of an image, made once."""
+    return NativeRuntime(image)

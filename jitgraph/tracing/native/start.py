@@ -1,0 +1,106 @@
+"""Where the dispatcher's image comes from: an earlier process, or LLVM, at once or while the program goes on."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any, Final
+
+from jitgraph import config
+from jitgraph.runtime import cache_entry, disk_cache, forks, loader, sources
+from jitgraph.tracing.native.program import Unsupported
+
+_PATIENCE: Final = 200
+"""Calls after which an image that no earlier process has made is made in a thread."""
+
+
+class _Start:
+    """The image of this process, or the way to it."""
+
+    def __init__(self) -> None:
+        self.runtime: Any = None
+        self.refused: str | None = None  # why there will never be one
+        self._asked = 0
+        self._lock = forks.lock()
+        self._thread: threading.Thread | None = None
+
+    def get(self) -> Any:
+        """The runtime, or None while there is none."""
+        if self.runtime is None and self.refused is None:
+            with self._lock:
+                if self.runtime is None and self.refused is None:
+                    self._look()
+        return self.runtime
+
+    def _look(self) -> None:
+        from jitgraph.tracing.native.support import lacking
+
+        self.refused = lacking() or None
+        if self.refused:
+            return
+        self._asked += 1
+        if self._asked == 1 and (found := _Entry().find()) is not None:
+            self._begin(found)
+        elif config.DISPATCH.given() and config.DISPATCH.is_on():
+            self._make()
+        elif self._asked >= _PATIENCE and self._thread is None:
+            self._thread = threading.Thread(target=self._make, name="jitgraph-dispatcher")
+            self._thread.start()
+
+    def _make(self) -> None:
+        entry = _Entry()
+        with forks.whole():
+            from jitgraph.codegen.dispatch.image import dispatcher_image
+        image = dispatcher_image()
+        entry.keep(image)
+        self._begin(image)
+
+    def _begin(self, image: bytes) -> None:
+        from jitgraph.tracing.native.runtime import made_from
+
+        try:
+            self.runtime = made_from(image)
+        except loader.LoadError as error:
+            self.refused = str(error)
+
+
+class _Entry:
+    """The image in the persistent cache."""
+
+    def __init__(self) -> None:
+        self._cache = disk_cache.current() if sources.OWN.digest is not None else None
+        self._key = cache_entry.key_of("dispatcher", str(sources.OWN.digest))
+
+    def find(self) -> bytes | None:
+        return None if self._cache is None else self._cache.find(self._key, "the dispatcher")
+
+    def keep(self, image: bytes) -> None:
+        if self._cache is not None and sources.OWN.unchanged():
+            self._cache.keep(self._key, image)
+
+
+def is_supported() -> bool:
+    """Whether this interpreter is one of those whose objects the dispatcher knows, as far as its name says."""
+    known = sys.implementation.name == "cpython" and (3, 11) <= sys.version_info[:2] <= (3, 13)
+    return known and not set("td") & set(sys.abiflags)
+
+
+_START: Final = _Start()
+_TURNED_OFF: Final = "it is turned off"
+
+
+def dispatcher_for(function: Any, binder: Any) -> Any:
+    """What makes native calls for a traced function; None where that cannot be, or not yet.
+
+    Unsupported says why there will never be any for this function.
+    """
+    if config.DISPATCH.given() and not config.DISPATCH.is_on():
+        raise Unsupported(_TURNED_OFF)
+    runtime = _START.get()
+    if _START.refused is not None:
+        raise Unsupported(_START.refused)
+    if runtime is None:
+        return None
+    from jitgraph.tracing.native.dispatcher import Dispatcher
+
+    return Dispatcher(function, binder, runtime)

@@ -1,0 +1,98 @@
+"""Whether this interpreter is one that the dispatcher knows, by its name and by what its objects show."""
+
+from __future__ import annotations
+
+import sys
+import types
+from functools import cache
+
+import numpy as np
+
+from jitgraph.codegen.dispatch import cpython
+from jitgraph.runtime import loader
+from jitgraph.tracing.native.memory import byte, half_word, word
+
+
+@cache
+def lacking() -> str:
+    """What native calls need and this interpreter or system lacks, in words; empty where it lacks nothing."""
+    if sys.implementation.name != "cpython" or not (3, 11) <= sys.version_info[:2] <= (3, 13):
+        return f"it knows CPython 3.11 to 3.13, and this is {sys.implementation.name} {sys.version.split()[0]}"
+    if "t" in sys.abiflags:
+        return "this CPython is built without a global lock"
+    if "d" in sys.abiflags:
+        return "this CPython is built for debugging"
+    if in_subinterpreter():
+        return "this is a subinterpreter"
+    return loader.lacking_system() or _unlike()
+
+
+def in_subinterpreter() -> bool:
+    """Whether this is not the process's main interpreter."""
+    import ctypes
+
+    api = ctypes.pythonapi
+    api.PyInterpreterState_Get.restype, api.PyInterpreterState_GetID.restype = ctypes.c_void_p, ctypes.c_int64
+    api.PyInterpreterState_GetID.argtypes = [ctypes.c_void_p]
+    return bool(api.PyInterpreterState_GetID(api.PyInterpreterState_Get()))
+
+
+class _Probe:
+    pass
+
+
+def _unlike() -> str:
+    """Which object does not look as ``codegen/dispatch/cpython.py`` says; empty where all do. Reads live objects alone."""
+    minor = sys.version_info[1]
+    first, second = object(), object()
+    pair, items, table = (first, second), [first, second], {"a": first, "b": second}
+    number, array = 0.1, np.zeros((2, 3), np.float32)
+
+    def function(x: object = first) -> object:
+        return second
+
+    cell = (function.__closure__ or ())[0]
+    keys = word(id(table) + cpython.DICT_KEYS)
+    entries = keys + cpython.KEYS_INDEX + (1 << byte(keys + cpython.KEYS_FORM + 1))
+    instance = _Probe()
+    instance.a = first  # type: ignore[attr-defined]
+    shared = word(id(_Probe) + cpython.SHARED_KEYS[minor])
+    module = types.ModuleType("probe")
+    shown = {
+        "type": (word(id(number) + cpython.TYPE), id(float)),
+        "tuple": (word(id(pair) + cpython.TUPLE_ITEMS + 8), id(second)),
+        "size": (word(id(pair) + cpython.SIZE), 2),
+        "list": (word(word(id(items) + cpython.LIST_ITEMS) + 8), id(second)),
+        "dict": (word(id(table) + cpython.SIZE), 2),
+        "kind of keys": (byte(keys + cpython.KEYS_FORM + 2) != cpython.KEYS_GENERAL, True),
+        "count of keys": (word(keys + cpython.KEYS_COUNT), 2),
+        "entries": (word(entries + cpython.ENTRY_BYTES + 8), id(second)),
+        "set": (word(id({first, second}) + cpython.SET_USED), 2),
+        "float": (word(id(number) + cpython.FLOAT), np.float64(number).view(np.uint64)),
+        "cell": (word(id(cell) + cpython.CELL), id(second)),
+        "module": (word(id(module) + cpython.MODULE_DICT), id(vars(module))),
+        "code": (word(id(function) + cpython.FUNCTION_CODE), id(function.__code__)),
+        "globals": (word(id(function) + cpython.FUNCTION_GLOBALS), id(function.__globals__)),
+        "defaults": (word(id(function) + cpython.FUNCTION_DEFAULTS), id(function.__defaults__)),
+        "array": (word(id(array) + cpython.ARRAY_DATA), loader.address_of(array)),
+        "rank": (half_word(id(array) + cpython.ARRAY_RANK), 2),
+        "shape": (word(word(id(array) + cpython.ARRAY_SHAPE) + 8), 3),
+        "dtype": (word(id(array) + cpython.ARRAY_DTYPE), id(array.dtype)),
+        "flags": (half_word(id(array) + cpython.ARRAY_FLAGS) & cpython.ARRAY_DENSE, cpython.ARRAY_DENSE),
+        "class flags": (word(id(_Probe) + cpython.TYPE_FLAGS), _Probe.__flags__),
+        "basic size": (word(id(_Probe) + cpython.TYPE_BASIC_SIZE), _Probe.__basicsize__),
+        "shared keys": (word(word(_values(instance)) + cpython.TYPE), id(object)),
+        "count of shared keys": (word(shared + cpython.KEYS_COUNT), 1),
+    }
+    wrong = [name for name, (found, known) in shown.items() if found != known]
+    return f"CPython's objects look otherwise here: {', '.join(wrong)}" if wrong else ""
+
+
+def _values(instance: object) -> int:
+    """Where an instance without a dict keeps its attributes."""
+    minor = sys.version_info[1]
+    if minor == 11:
+        return word(id(instance) + cpython.VALUES_11)
+    if minor == 12:
+        return word(id(instance) + cpython.INSTANCE_DICT) + 1
+    return id(instance) + type(instance).__basicsize__ + cpython.VALUES_13_FIRST

@@ -295,26 +295,43 @@ class _Checks:
     def _keys(self) -> None:
         """The keys of a dict are the texts in the tuple ``a``, in that order."""
         code, owner, known = self.code, self._source(), self._word("a")
-        keys = code.load("ptr", owner, cpython.DICT_KEYS)
+        keys, values = code.load("ptr", owner, cpython.DICT_KEYS), code.load("ptr", owner, cpython.DICT_VALUES)
         kind = code.load("i8", keys, cpython.KEYS_FORM + 2)
-        plain = code.both(
-            code.is_same(code.load("ptr", owner, cpython.DICT_VALUES)),
-            code.compare("ne", "i8", kind, cpython.KEYS_GENERAL),
-        )
         count = code.load("i64", owner, cpython.SIZE)
-        code.need(code.both(plain, code.compare("eq", "i64", count, code.load("i64", known, cpython.SIZE))), "fail")
+        same_count = code.compare("eq", "i64", count, code.load("i64", known, cpython.SIZE))
+        code.need(code.both(code.compare("ne", "i8", kind, cpython.KEYS_GENERAL), same_count), "fail")
         index_bytes = code.value("i64", f"shl i64 1, {code.widened('i8', keys, cpython.KEYS_FORM + 1)}")
         entries = code.at(code.at(keys, cpython.KEYS_INDEX), index_bytes)
+        expected = code.at(known, cpython.TUPLE_ITEMS)
+        code.need(code.is_same(values), "shared")
         seen = code.variable("i64")
         code.store("i64", 0, seen)
         with code.each(code.load("i64", keys, cpython.KEYS_COUNT)) as number:
             entry = code.at(entries, number, cpython.ENTRY_BYTES)
             with code.when(code.differs(code.load("ptr", entry, layout.WORD)), likely=True):  # else it was deleted
                 place = code.load("i64", seen)
-                key = code.load("ptr", code.at(known, cpython.TUPLE_ITEMS), place, layout.WORD)
+                key = code.load("ptr", expected, place, layout.WORD)
                 code.need(code.is_same(code.load("ptr", entry), key), "fail")
                 code.store("i64", code.add(place, 1), seen)
         code.jump("next")
+        code.mark("shared")  # with other dicts, which have their values in other orders
+        order, step = self._order(values)
+        with code.each(count) as number:
+            place = code.value("i64", f"mul i64 {number}, {step}")
+            index = code.widened("i8", code.at(order, place), 0)
+            entry = code.at(entries, index, cpython.ENTRY_BYTES)
+            key = code.load("ptr", expected, number, layout.WORD)
+            code.need(code.is_same(code.load("ptr", entry), key), "fail")
+        code.jump("next")
+
+    def _order(self, values: str) -> tuple[str, str]:
+        """Where a dict with shared keys notes the order of its values, and in which direction the bytes go."""
+        code = self.code
+        newer = code.compare("eq", "i64", code.word("attributes", "i64"), 13)
+        capacity = code.widened("i8", values, 0)  # with older ones this is some byte of a value
+        behind = code.at(code.at(values, cpython.VALUES_13_FIRST), capacity, layout.WORD)
+        before = code.at(values, cpython.ORDER_BEFORE_VALUES)
+        return code.select(newer, "ptr", behind, before), code.select(newer, "i64", "1", "-1")
 
     def _items_of(self, owner: str) -> str:
         """The items of a list (where a flag says so) or a tuple."""

@@ -51,6 +51,8 @@ MANAGED_DICT: Final = 1 << 4
 VALUES_11: Final = -32
 VALUES_13_VALID: Final = 3
 VALUES_13_FIRST: Final = 8
+ORDER_BEFORE_VALUES: Final = -3
+"""Up to CPython 3.12 the order of the values stands before them, backwards; later, behind them."""
 MOST_SHARED: Final = 30
 
 FUNCTION_GLOBALS: Final = 16

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+from functools import cache
 from itertools import count
 from typing import Any, Final
 
@@ -113,16 +114,23 @@ class Allocator:
         return kind.lease.from_address(address)
 
     def adopted(self, address: int, size: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        """A dense array over memory of ``size`` bytes, a power of two below 1 MiB, that ``aligned_alloc`` gave.
-
-        The memory is the allocator's from now on.
-        """
-        kind = self._classes.get(size) or self._new_class(size)
-        return np.ndarray(shape, dtype, buffer=memoryview(kind.lease.from_address(address)))
+        """A dense array over ``size`` bytes that ``aligned_alloc`` gave, and that are freed with it and its views."""
+        return np.ndarray(shape, dtype, buffer=memoryview(_adopting(size).from_address(address)))
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> Array:
         """An uninitialised, dense array of ``size`` bytes; it and its views share the lease."""
         return np.ndarray(shape, dtype, buffer=memoryview(self.lease(size)))
+
+
+@cache
+def _adopting(size: int) -> Any:
+    """The type of leases of memory that goes back to libc."""
+    free, addressof = libc.free, ctypes.addressof
+
+    def end(lease: Any) -> None:
+        free(addressof(lease))
+
+    return type("Adopted", (ctypes.Array,), {"_type_": ctypes.c_char, "_length_": size, "__del__": end})
 
 
 def _kept_bytes() -> int:

@@ -134,8 +134,6 @@ class Checker:
             return
         if predicate.kind == "members" or not all(isinstance(e, Plain) and e.kind == "str" for e in predicate.elements):
             raise Unsupported(f"{source.text} has keys that are no texts")
-        if word(id(found) + cpython.DICT_VALUES):
-            raise Unsupported(f"{source.text} shares its keys with others")
         keys = tuple([sys.intern(element.data) for element in predicate.elements if isinstance(element, Plain)])
         self.program.op("keys", register, a=self.program.refer(keys))
 

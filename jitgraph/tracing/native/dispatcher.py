@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import inspect
+import itertools
 import sys
 import types
 from collections.abc import Sequence
@@ -98,7 +99,7 @@ class Dispatcher:
 
     def _use(self, tables: list[Table]) -> None:
         before = self._tables
-        for table, following in zip(tables, [*tables[1:], None], strict=True):
+        for table, following in itertools.zip_longest(tables, tables[1:]):
             table.follow_with(following)
         self._tables = tables
         self._put("table", tables[0].address if tables else 0)

@@ -130,6 +130,9 @@ class Reader:
         kind = type(held)
         if isinstance(held, type):
             return self._attribute_of_class(held, name, expected)
+        if name == "__dict__" and attributes_of(held) is not None:
+            self.program.require_type(owner, kind)
+            return self._dict_of(owner, held, expected)
         if class_entry(kind, "__getattribute__") not in (object.__getattribute__, types.ModuleType.__getattribute__):
             raise Unsupported(f"{kind.__qualname__} finds attributes in a way of its own")
         self.program.require_type(owner, kind)
@@ -193,15 +196,15 @@ class Reader:
         elif attributes_of(held) is not None:
             self.absent(self._dict_of(owner, held), name)
 
-    def _dict_of(self, owner: int, held: Any) -> int:
+    def _dict_of(self, owner: int, held: Any, expected: Sequence[Any] | None = None) -> int:
         """The register with the dict of an instance."""
         if isinstance(held, types.ModuleType):
-            return self.program.load("field", owner, offset=cpython.MODULE_DICT)
+            return self.program.load("field", owner, offset=cpython.MODULE_DICT, expected=expected)
         kind = type(held)
         if kind.__flags__ & cpython.MANAGED_DICT:
-            return self.program.load("dictionary", owner)
+            return self.program.load("dictionary", owner, expected=expected)
         if kind.__dictoffset__ > 0:
-            return self.program.load("field", owner, offset=kind.__dictoffset__)
+            return self.program.load("field", owner, offset=kind.__dictoffset__, expected=expected)
         raise Unsupported(f"a {kind.__name__} keeps its attributes in a way of its own")
 
     # --- items ------------------------------------------------------------------------------------------------------

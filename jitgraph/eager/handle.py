@@ -79,10 +79,15 @@ class HandleStore(Protocol):
         """Refuse ``what`` (such as "bool()"), which needs the value of a traced tensor."""
 
 
-_Words: Any = class_with_words("HandleWords", "")
+if TYPE_CHECKING:
+
+    class _HandleWords:
+        pass
+else:
+    _HandleWords = class_with_words("HandleWords", "")
 
 
-class ValueHandle(_Words):  # type: ignore[misc]
+class ValueHandle(_HandleWords):
     """A place for a value that can be given another: inside a trace the trace keeps both apart."""
 
     __slots__ = ("__weakref__", "_grad", "_indexed", "_requires_grad", "_value", "_weak")

@@ -92,6 +92,24 @@ def is_outermost(context: Context) -> bool:
     return context is _outermost
 
 
+_MODES: Final = frozenset({"grad_enabled", "anomaly", "autocast"})
+_MOST_DERIVED: Final = 64
+_derived: Final[dict[tuple[Any, ...], tuple[Context, Context]]] = {}
+
+
+def _changed(context: Context, changes: Mapping[str, Any]) -> Context:
+    """``context`` with these fields; outside of traces one object for each change of modes, so that calls know it."""
+    if context.trace is not None or not _MODES.issuperset(changes):
+        return replace(context, **changes)
+    key = (id(context), *changes.items())
+    known = _derived.get(key)
+    if known is None:
+        if len(_derived) >= _MOST_DERIVED:
+            _derived.clear()
+        known = _derived[key] = (context, replace(context, **changes))  # the first is kept, and so is its id
+    return known[1]
+
+
 class _Changed:
     """A block under a changed context; written out, since every op that is recorded enters one."""
 
@@ -103,7 +121,7 @@ class _Changed:
     def __enter__(self) -> Context:
         context = _current.get(_outermost)
         if any(getattr(context, name) is not value for name, value in self._changes.items()):
-            context = replace(context, **self._changes)
+            context = _changed(context, self._changes)
         self._token = _current.set(context)
         return context
 

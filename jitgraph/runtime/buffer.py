@@ -32,17 +32,17 @@ CPU: Final = "cpu"
 
 if TYPE_CHECKING:
 
-    class _Words:
+    class _BufferWords:
         address: int
         block: int
         block_bytes: int
 else:
-    _Words = class_with_words("BufferWords", "address", "block", "block_bytes")
+    _BufferWords = class_with_words("BufferWords", "address", "block", "block_bytes")
 
 _making: Final = forks.lock()
 
 
-class Buffer(_Words):
+class Buffer(_BufferWords):
     """Memory on a device, with the array through which it is read and which keeps it alive.
 
     ``address`` is where the memory begins, 0 where nobody noted it. What native calls return is a ``block`` of their

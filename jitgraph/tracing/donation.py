@@ -48,7 +48,7 @@ class InFlight(EagerValue):
         self._lock = lock
         self.settled = _NOTHING
 
-    _array = None  # type: ignore[assignment]  # nothing is known here of what the settled value has
+    _array = None  # nothing is known here of what the settled value has
 
     @property
     def array(self) -> Any:
@@ -148,7 +148,7 @@ class Lost(EagerValue):
     def __init__(self, type: TensorType) -> None:
         self._lost_type = type
 
-    _array = None  # type: ignore[assignment]
+    _array = None
 
     @property
     def array(self) -> Any:

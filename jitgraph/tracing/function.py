@@ -59,10 +59,15 @@ class CacheInfo(NamedTuple):
     currsize: int
 
 
-_Words: Any = class_with_words("FunctionWords", *[""] * len(layout.FUNCTION_WORDS))
+if TYPE_CHECKING:
+
+    class _FunctionWords:
+        pass
+else:
+    _FunctionWords = class_with_words("FunctionWords", *[""] * len(layout.FUNCTION_WORDS))
 
 
-class TracedFunction(_Words):  # type: ignore[misc]
+class TracedFunction(_FunctionWords):
     """A traced function; called like the function itself.
 
     Warm calls go by the words that it begins with, past Python (``native/``); what is declined there comes to

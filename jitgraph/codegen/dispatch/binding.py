@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from jitgraph.codegen.dispatch import cpython, layout
-from jitgraph.codegen.dispatch.code import Code
 from jitgraph.codegen.dispatch.layout import SIGNATURE
+from jitgraph.codegen.dispatch.routine import Routine
 from jitgraph.codegen.llvm.builder import LlvmModule
 
 
 def define(module: LlvmModule) -> None:
-    """``i1 bound(signature, arguments, count, keywords, registers)``; false where Python has to bind, or to complain.
+    """``i1 bound(runtime, signature, arguments, count, keywords, registers)``; false where Python has to bind.
 
     Register k gets the value of parameter k; further positional arguments, where the signature takes any, come last.
     """
-    code = Code(module, "bound", "i1", "ptr", "ptr", "i64", "ptr", "ptr")
-    signature, arguments, given, keywords, registers = code.parameters
+    code = Routine(module, "bound", "i1", "ptr", "ptr", "ptr", "i64", "ptr", "ptr")
+    code.runtime, signature, arguments, given, keywords, registers = code.parameters
     count = code.load("i64", signature, SIGNATURE["count"])
     variadic = code.compare("ne", "i64", code.load("i64", signature, SIGNATURE["variadic"]), 0)
     few = code.compare("sle", "i64", given, code.load("i64", signature, SIGNATURE["positional"]))
@@ -34,24 +34,40 @@ def define(module: LlvmModule) -> None:
         found = code.variable("i1")
         code.store("i1", "false", found)
         with code.each(count, given) as number:
-            with code.when(code.is_same(code.load("ptr", names, number, layout.WORD), name)):  # both are interned
+            same = code.is_same(code.load("ptr", names, number, layout.WORD), name)  # both are interned
+            with code.when(same):
                 code.store("i1", "true", found)
                 value = code.load("ptr", code.at(arguments, code.add(given, place), layout.WORD))
                 code.store("ptr", value, registers, number, layout.WORD)
         code.need(code.load("i1", found), "no")
     code.mark(rest)
     defaults = code.load("ptr", signature, SIGNATURE["defaults"])
+    function = code.load("ptr", signature, SIGNATURE["function"])
+    positional = code.load("i64", signature, SIGNATURE["positional"])
     with code.each(count, given) as number:
         missing = code.is_same(code.load("ptr", registers, number, layout.WORD))
         with code.when(missing):
             default = code.load("ptr", defaults, number, layout.WORD)
+            found, by_name, filled = code.variable("ptr"), code.label("by_name"), code.label("filled")
+            code.store("ptr", default, found)
+            code.need(code.differs(function), "no")
+            code.need(code.compare("slt", "i64", number, positional), by_name)
             code.need(code.differs(default), "no")
-            function = code.load("ptr", signature, SIGNATURE["function"])
             now = code.load("ptr", function, cpython.FUNCTION_DEFAULTS)
             code.need(code.is_same(now, code.load("ptr", signature, SIGNATURE["defaults_object"])), "no")
-            code.store("ptr", default, registers, number, layout.WORD)
+            code.jump(filled)
+            code.start_block(by_name)  # such defaults are read from their dict at each call
+            mapping = code.load("ptr", function, cpython.FUNCTION_KWDEFAULTS)
+            code.need(code.differs(mapping), "no")
+            name = code.load("ptr", names, number, layout.WORD)
+            value = code.api("PyDict_GetItemWithError", "ptr", f"ptr {mapping}", f"ptr {name}")
+            code.need(code.differs(value), "no")
+            code.store("ptr", value, found)
+            code.mark(filled)
+            code.store("ptr", code.load("ptr", found), registers, number, layout.WORD)
     code.mark("yes")
     code.give("i1", "true")
     code.mark("no")
+    code.api("PyErr_Clear", "void")
     code.give("i1", "false")
     code.finish()

@@ -7,11 +7,12 @@ code of the user's runs, unless the table says that the interpreter's lock is re
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from jitgraph.codegen.dispatch import binding, checks, cpython, layout, objects
-from jitgraph.codegen.dispatch.code import NULL, RUNTIME_ADDRESS, Code
 from jitgraph.codegen.dispatch.layout import EFFECT, FUNCTION, HANDLE, MADE, RESULT, TABLE, VALUE, WORD
+from jitgraph.codegen.dispatch.routine import NULL, RUNTIME_ADDRESS, Routine
 from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.builder import LlvmModule
 from jitgraph.runtime.loader import offsets
@@ -36,7 +37,7 @@ def module() -> LlvmModule:
 
 
 def _vectorcall(module: LlvmModule) -> None:
-    code = Code(module, "vectorcall", "ptr", "ptr", "ptr", "i64", "ptr", linkage="hidden")
+    code = Routine(module, "vectorcall", "ptr", "ptr", "ptr", "i64", "ptr", linkage="hidden")
     function, arguments, flags, keywords = code.parameters
     code.find_runtime()
     first = code.load("ptr", function, FUNCTION["table"])
@@ -58,7 +59,7 @@ def _vectorcall(module: LlvmModule) -> None:
 
 def _export_of(module: LlvmModule) -> None:
     """``ptr export(i64 number)``: where the image's functions lie, for who maps it."""
-    code = Code(module, "export", "ptr", "i64", linkage="hidden")
+    code = Routine(module, "export", "ptr", "i64", linkage="hidden")
     (number,) = code.parameters
     address = code.named(layout.EXPORTS[0])
     for place, name in enumerate(layout.EXPORTS[1:], 1):
@@ -72,9 +73,9 @@ class _Attempt:
     """``ptr attempt(runtime, function, arguments, flags, keywords)``: the result, null with an exception, or 1."""
 
     def __init__(self, module: LlvmModule) -> None:
-        code = self.code = Code(module, "attempt", "ptr", "ptr", "ptr", "ptr", "i64", "ptr", inlined=False)
+        code = self.code = Routine(module, "attempt", "ptr", "ptr", "ptr", "ptr", "i64", "ptr", inlined=False)
         code.runtime, self.function, self.arguments, self.flags, self.keywords = code.parameters
-        self.registers = code.variable("ptr", layout.MOST_REGISTERS)
+        self.registers = code.variable("ptr", layout.MOST_REGISTERS + layout.MOST_INPUTS)
         self.addresses = code.variable("ptr", layout.MOST_INPUTS + layout.MOST_VALUES)
         self.held = code.variable("ptr", layout.MOST_INPUTS)
         self.values = code.variable("ptr", layout.MOST_VALUES)
@@ -92,6 +93,7 @@ class _Attempt:
         given = code.value("i64", f"and i64 {self.flags}, {_ARGUMENTS_MASK}")
         signature = code.load("ptr", self.function, FUNCTION["signature"])
         bound = (
+            f"ptr {code.runtime}",
             f"ptr {signature}",
             f"ptr {self.arguments}",
             f"i64 {given}",
@@ -133,7 +135,7 @@ class _Attempt:
         alone = code.is_same(code.load("ptr", self._word("host"), offsets.HOST_POOL))
         code.need(code.compare("eq", "i1", code.both(self._flag(layout.PARALLEL), alone), "false"), "declined")
 
-    # --- values and handles ---------------------------------------------------------------------------------------------
+    # --- values and handles -------------------------------------------------------------------------------------------
 
     def _make(self) -> None:
         """Make the outputs' values and the new handles; check again where code of the user's may have run meanwhile."""
@@ -157,14 +159,20 @@ class _Attempt:
         with code.when(self.code.load("i1", self.slow), likely=False):
             code.need(code.compare("eq", "i1", code.load("i1", self.again), "false"), "undo_declined")
             code.store("i1", "true", self.again)
-            with code.each(self._word("value_count", "i64")) as number:  # who owned memory may do so no longer
-                mine = code.compare("ne", "i8", code.load("i8", self.taken, number, 1), 0)
-                with code.when(mine):
-                    code.store("ptr", NULL, self.values, number, WORD)
+            self._undo_taken()  # who owned memory may do so no longer
             self._check("undo_declined")
             code.need(code.compare("eq", "i64", self._word("busy", "i64"), 0), "undo_declined")
             code.jump("make")
             code.never()
+
+    @contextmanager
+    def _each_taken(self) -> Iterator[str]:
+        """A block that runs for each output whose value is its donor's."""
+        code = self.code
+        with code.each(self._word("value_count", "i64")) as number:
+            taken = code.compare("ne", "i8", code.load("i8", self.taken, number, 1), 0)
+            with code.when(taken):
+                yield number
 
     def _make_value(self, number: str) -> None:
         """The value of an output: what the donor has, where nobody else sees it, or a new one."""
@@ -268,26 +276,25 @@ class _Attempt:
         given = (f"ptr {host}", f"ptr {self._word('call')}", f"ptr {self.addresses}", f"ptr {self._word('dims')}")
         return code.value("i32", f"call i32 {self._word('entry')}({', '.join(given)})")
 
-    # --- what it leads to ----------------------------------------------------------------------------------------------
+    # --- what it leads to ---------------------------------------------------------------------------------------------
 
     def _commit(self) -> None:
         """Give the handles their values and write every slot; nothing that was there is dropped yet."""
         code = self.code
         none = code.word("None")
-        with code.each(self._word("value_count", "i64")) as number:  # how the old contents were made
-            with code.when(code.compare("ne", "i8", code.load("i8", self.taken, number, 1), 0)):
-                value = code.load("ptr", self.values, number, WORD)
-                offset = code.word("value.record", "i64")
-                old = code.load("ptr", value, offset)
-                with code.when(code.differs(old, none), likely=False):
-                    code.hold(none)
-                    code.store("ptr", none, value, offset)
-                    zero, output = code.word("zero"), code.word("value.output", "i64")
-                    code.hold(zero)
-                    before = code.load("ptr", value, output)
-                    code.store("ptr", zero, value, output)
-                    code.drop(before)  # a number
-                    code.drop(old)  # the record of a leaf, which holds nothing
+        with self._each_taken() as number:  # how the old contents were made
+            value = code.load("ptr", self.values, number, WORD)
+            offset = code.word("value.record", "i64")
+            old = code.load("ptr", value, offset)
+            with code.when(code.differs(old, none), likely=False):
+                code.hold(none)
+                code.store("ptr", none, value, offset)
+                zero, output = code.word("zero"), code.word("value.output", "i64")
+                code.hold(zero)
+                before = code.load("ptr", value, output)
+                code.store("ptr", zero, value, output)
+                code.drop(before)  # a number
+                code.drop(old)  # the record of a leaf, which holds nothing
         offset = code.word("handle_value", "i64")
         with code.each(self._word("handle_count", "i64")) as number:
             record = code.at(self._word("handles"), number, _RECORD_BYTES["HANDLE"])
@@ -381,16 +388,16 @@ class _Attempt:
             made = code.api(make, "ptr", f"i64 {size}")
             code.store("ptr", made, given, place * WORD)
             code.need(code.differs(made), "unfinished")
-            with code.each(size) as number:
-                found = find(number)
+            with code.each(size) as index:
+                found = find(index)
                 code.hold(found)
-                code.store("ptr", found, items(made), number, WORD)
+                code.store("ptr", found, items(made), index, WORD)
 
         def in_tuple(made: str) -> str:
             return code.at(made, cpython.TUPLE_ITEMS)
 
-        for place in range(3):
-            code.store("ptr", NULL, given, place * WORD)
+        for number in range(3):
+            code.store("ptr", NULL, given, number * WORD)
         put(0, "PyTuple_New", in_tuple, "held_count", self._register)
         put(1, "PyTuple_New", in_tuple, "input_count", lambda number: code.load("ptr", self.held, number, WORD))
         put(2, "PyList_New", lambda made: code.load("ptr", made, cpython.LIST_ITEMS), "value_count",
@@ -415,7 +422,7 @@ class _Attempt:
                     code.store("ptr", NULL, memory, number, WORD)
                     code.drop(made)
 
-    # --- what goes wrong -------------------------------------------------------------------------------------------------
+    # --- what goes wrong ----------------------------------------------------------------------------------------------
 
     def _failures(self) -> None:
         code = self.code
@@ -449,6 +456,5 @@ class _Attempt:
     def _undo_taken(self) -> None:
         """Forget the donors' values, to which no reference was taken."""
         code = self.code
-        with code.each(self._word("value_count", "i64")) as number:
-            with code.when(code.compare("ne", "i8", code.load("i8", self.taken, number, 1), 0)):
-                code.store("ptr", NULL, self.values, number, WORD)
+        with self._each_taken() as number:
+            code.store("ptr", NULL, self.values, number, WORD)

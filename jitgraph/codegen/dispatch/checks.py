@@ -6,9 +6,11 @@ No code of the user's runs here, so what the registers hold lives until the call
 from __future__ import annotations
 
 from jitgraph.codegen.dispatch import cpython, layout
-from jitgraph.codegen.dispatch.code import NULL, Code
 from jitgraph.codegen.dispatch.layout import OP, VALUE
+from jitgraph.codegen.dispatch.routine import NULL, Routine
 from jitgraph.codegen.llvm.builder import LlvmModule
+
+_METHODS = {"operand": "_operand_at"}
 
 
 def define(module: LlvmModule) -> None:
@@ -21,7 +23,7 @@ def define(module: LlvmModule) -> None:
 
 class _Checks:
     def __init__(self, module: LlvmModule) -> None:
-        code = self.code = Code(module, "checked", "i1", "ptr", "ptr", "ptr", "ptr", "ptr")
+        code = self.code = Routine(module, "checked", "i1", "ptr", "ptr", "ptr", "ptr", "ptr")
         code.runtime, self.first, self.registers, self.addresses, self.held = code.parameters
         self.place = code.variable("ptr")  # of the current op
         self.found = code.variable("ptr")
@@ -35,7 +37,7 @@ class _Checks:
         code.do(f"switch i8 {code.load('i8', self.op, OP['op'])}, label %fail [ {cases} ]")
         for name in layout.OPS:
             code.mark(f"op_{name}")
-            getattr(self, f"_{name}")()
+            getattr(self, _METHODS.get(name, f"_{name}"))()
         code.mark("loaded")  # what was read from an owner
         found = code.load("ptr", self.found)
         code.need(code.differs(found), "fail")
@@ -63,7 +65,7 @@ class _Checks:
     def _target(self) -> str:
         return self.code.widened("i16", self.op, OP["target"])
 
-    def _number(self) -> str:
+    def _entry_number(self) -> str:
         return self.code.widened("i32", self.op, OP["number"])
 
     def _source(self) -> str:
@@ -137,6 +139,64 @@ class _Checks:
         number = self._source()
         self._of_type(number, self.code.word("float"))
         self._operand(self.code.at(number, cpython.FLOAT), number)
+
+    def _operand_at(self) -> None:
+        """Memory at ``a`` that the object ``b`` keeps."""
+        self._operand(self._word("a"), self._word("b"))
+
+    def _number(self) -> None:
+        """An int or float in a dtype (``layout.NUMBER_DTYPES``), where that holds it exactly or is a float's own."""
+        code, number = self.code, self._source()
+        place = code.at(code.at(self.registers, layout.NUMBERS), self._target(), layout.WORD)
+        is_float, is_int = code.label("float"), code.label("int")
+        code.branch(code.is_same(code.load("ptr", number, cpython.TYPE), code.word("float")), is_float, is_int)
+        code.start_block(is_float)
+        value = code.load("double", number, cpython.FLOAT)
+        self._store_float(value, place)
+        code.start_block(is_int)
+        overflow = code.variable("i32")
+        whole = code.api("PyLong_AsLongLongAndOverflow", "i64", f"ptr {number}", f"ptr {overflow}")
+        code.need(code.compare("eq", "i32", code.load("i32", overflow), 0), "fail")
+        self._store_int(whole, place)
+
+    def _store_float(self, value: str, place: str) -> None:
+        code = self.code
+        single, done = code.label("single"), code.label("stored")
+        code.store("double", value, place)
+        kind = self._flags()
+        code.need(code.compare("ule", "i8", kind, layout.NUMBER_DTYPES["float32"]), "fail")
+        code.need(code.compare("ne", "i8", kind, layout.NUMBER_DTYPES["float64"]), done)
+        code.mark(single)
+        short = code.value("float", f"fptrunc double {value} to float")
+        infinite = self._is_infinite("float", "f32", short)
+        code.need(code.compare("eq", "i1", infinite, self._is_infinite("double", "f64", value)), "fail")
+        code.store("float", short, place)
+        code.mark(done)
+        self._operand(place, self._source())
+
+    def _is_infinite(self, type: str, suffix: str, value: str) -> str:
+        size = self.code.value(type, f"call {type} @llvm.fabs.{suffix}({type} {value})")
+        return self.code.value("i1", f"fcmp oeq {type} {size}, 0x7FF0000000000000")
+
+    def _store_int(self, value: str, place: str) -> None:
+        code = self.code
+        kind, done = self._flags(), code.label("stored")
+        floats, wide = code.label("floats"), code.label("wide")
+        code.need(code.compare("uge", "i8", kind, layout.NUMBER_DTYPES["int64"]), floats)
+        code.store("i64", value, place)
+        code.need(code.compare("ne", "i8", kind, layout.NUMBER_DTYPES["int64"]), done)
+        short = code.value("i64", f"sext i32 {code.value('i32', f'trunc i64 {value} to i32')} to i64")
+        code.need(code.compare("eq", "i64", short, value), "fail")
+        code.jump(done)
+        code.start_block(floats)
+        size = code.value("i64", f"call i64 @llvm.abs.i64(i64 {value}, i1 false)")
+        code.need(code.compare("ule", "i64", size, 1 << 24), "fail")  # which both floats hold exactly
+        code.store("double", code.value("double", f"sitofp i64 {value} to double"), place)
+        code.need(code.compare("ne", "i8", kind, layout.NUMBER_DTYPES["float64"]), done)
+        code.mark(wide)
+        code.store("float", code.value("float", f"sitofp i64 {value} to float"), place)
+        code.mark(done)
+        self._operand(place, self._source())
 
     # --- what an object is ------------------------------------------------------------------------------------------
 
@@ -258,7 +318,7 @@ class _Checks:
         """What a dict has under the text ``a``: entry ``number`` at ``offset`` of the keys ``b``, or by a search."""
         code, owner = self.code, self._source()
         keys, key = code.load("ptr", owner, cpython.DICT_KEYS), self._word("a")
-        number = self._number()
+        number = self._entry_number()
         form = code.value("i32", f"and i32 {code.load('i32', keys, cpython.KEYS_FORM)}, {cpython.KEYS_FORM_MASK}")
         known = code.both(
             code.both(code.is_same(keys, self._word("b")), code.is_same(code.load("ptr", owner, cpython.DICT_VALUES))),

@@ -1,4 +1,4 @@
-"""The records that drive the dispatcher, word by word. Python fills them in (``tracing/native/``), the image reads them.
+"""The records that drive the dispatcher, word by word: Python fills them in (``tracing/native/``), code reads them.
 
 All of it is plain memory: machine words of 8 bytes unless said otherwise, addresses of objects included. What an object
 is found under in CPython itself stands in ``cpython.py``.
@@ -60,6 +60,10 @@ MOST_EFFECTS: Final = 512
 COUNT_REGISTER: Final = MOST_REGISTERS - 1
 """This register holds how many positional arguments were given, as a number."""
 
+NUMBERS: Final = MOST_REGISTERS * WORD
+"""Behind the registers there is a word for each operand, for numbers that are converted."""
+NUMBER_DTYPES: Final = {"float64": 0, "float32": 1, "int64": 2, "int32": 3}
+
 RUNTIME_MARK: Final = 0x6A67646973706174
 """What stands in the image where the address of the runtime's words goes before it is mapped."""
 
@@ -71,7 +75,7 @@ OP_BYTES: Final = 48
 OPS: Final = (
     "end", "tensor", "array", "float", "type", "version", "constant", "field", "field_or_none", "attribute",
     "unset_attribute", "shared_keys", "dictionary", "entry", "absent", "length", "keys", "item", "elements", "equal",
-    "float_bits", "same", "different", "is_tensor", "context", "given",
+    "float_bits", "same", "different", "is_tensor", "context", "given", "number", "operand",
 )  # fmt: skip
 
 MADE: Final = _words("donor", "donor_handle", "size_class", "bytes", "type", "make")
@@ -104,7 +108,8 @@ RUNTIME_FUNCTIONS: Final = (
     "_Py_Dealloc", "PyObject_GC_Track", "PyObject_GC_UnTrack", "PyObject_GC_Del", "PyObject_ClearWeakRefs",
     "PyType_GenericAlloc", "PyDict_GetItemWithError", "PyErr_Clear", "PyErr_Occurred", "PyErr_NoMemory",
     "PyObject_RichCompareBool", "PyObject_Vectorcall", "PyContextVar_Get", "PyTuple_New", "PyList_New",
-    "PyLong_FromLong", "PyEval_SaveThread", "PyEval_RestoreThread", "aligned_alloc", "free",
+    "PyLong_FromLong", "PyLong_AsLongLongAndOverflow", "PyEval_SaveThread", "PyEval_RestoreThread", "aligned_alloc",
+    "free",
 )  # fmt: skip
 HANDLE_SLOTS: Final = ("_value", "_grad", "_indexed", "_requires_grad", "_weak")
 VALUE_SLOTS: Final = ("_array", "_type", "access", "native", "output", "record")

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jitgraph.codegen.dispatch import cpython, layout
-from jitgraph.codegen.dispatch.code import NULL, Code
 from jitgraph.codegen.dispatch.layout import RUNTIME, VALUE
+from jitgraph.codegen.dispatch.routine import NULL, Routine
 from jitgraph.codegen.llvm.builder import LlvmModule
 
 _NEXT = 24  # where a dead object has the address of the next one
 
 
 def define(module: LlvmModule) -> None:
-    """The functions ``hold``, ``drop``, ``new_object``, ``new_value``, ``new_handle``, ``free_value``, ``free_handle``."""
+    """The functions of this file, of which ``free_value`` and ``free_handle`` are exported."""
     _references(module)
     _new_object(module)
     _end_object(module)
@@ -28,14 +28,14 @@ def define(module: LlvmModule) -> None:
 
 
 def _references(module: LlvmModule) -> None:
-    hold = Code(module, "hold", "void", "ptr", inlined=True)
+    hold = Routine(module, "hold", "void", "ptr", inlined=True)
     (address,) = hold.parameters
     count = hold.value("i32", f"add i32 {hold.load('i32', address)}, 1")
     with hold.when(hold.compare("ne", "i32", count, 0), likely=True):  # immortal: all ones
         hold.store("i32", count, address)
     hold.give("void", "")
     hold.finish()
-    drop = Code(module, "drop", "void", "ptr", "ptr", inlined=True)
+    drop = Routine(module, "drop", "void", "ptr", "ptr", inlined=True)
     drop.runtime, address = drop.parameters
     count = drop.load("i32", address)
     with drop.when(drop.compare("sge", "i32", count, 0), likely=True):
@@ -52,7 +52,7 @@ def _new_object(module: LlvmModule) -> None:
 
     Its slots hold nothing, and the collector tracks it. Null with an exception where there is no memory.
     """
-    code = Code(module, "new_object", "ptr", "ptr", "ptr", "ptr", "ptr", "ptr")
+    code = Routine(module, "new_object", "ptr", "ptr", "ptr", "ptr", "ptr", "ptr")
     code.runtime, kind, dead, count, slow = code.parameters
     first = code.load("ptr", dead)
     with code.when(code.differs(first), likely=True):
@@ -68,7 +68,7 @@ def _new_object(module: LlvmModule) -> None:
 
 def _end_object(module: LlvmModule) -> None:
     """Put an object without anything in it to the dead, or free it; it is no longer tracked."""
-    code = Code(module, "end_object", "void", "ptr", "ptr", "ptr", "ptr", "ptr")
+    code = Routine(module, "end_object", "void", "ptr", "ptr", "ptr", "ptr", "ptr")
     code.runtime, address, kind, dead, count = code.parameters
     own = code.load("ptr", address, cpython.TYPE)
     number = code.load("i64", count)
@@ -85,7 +85,7 @@ def _end_object(module: LlvmModule) -> None:
     code.finish()
 
 
-def _fill(code: Code, address: str, slots: Sequence[tuple[str, str]]) -> None:
+def _fill(code: Routine, address: str, slots: Sequence[tuple[str, str]]) -> None:
     """Put objects into slots, by the word with the slot's offset."""
     for slot, held in slots:
         code.hold(held)
@@ -94,7 +94,7 @@ def _fill(code: Code, address: str, slots: Sequence[tuple[str, str]]) -> None:
 
 def _new_value(module: LlvmModule) -> None:
     """The value of an output, by its record; null with an exception where there is no memory."""
-    code = Code(module, "new_value", "ptr", "ptr", "ptr", "ptr")
+    code = Routine(module, "new_value", "ptr", "ptr", "ptr", "ptr")
     code.runtime, made, slow = code.parameters
     size_class = code.load("i64", made, layout.MADE["size_class"])
     size = code.value("i64", f"shl i64 64, {size_class}")
@@ -136,7 +136,7 @@ def _new_value(module: LlvmModule) -> None:
 
 def _new_handle(module: LlvmModule) -> None:
     """A new tensor by its record, yet without a value; null with an exception where there is no memory."""
-    code = Code(module, "new_handle", "ptr", "ptr", "ptr", "ptr")
+    code = Routine(module, "new_handle", "ptr", "ptr", "ptr", "ptr")
     code.runtime, handle, slow = code.parameters
     dead, count = code.at(code.runtime, RUNTIME["dead_handles"]), code.at(code.runtime, RUNTIME["dead_handle_count"])
     arguments = (f"ptr {code.word('Tensor')}", f"ptr {dead}", f"ptr {count}", f"ptr {slow}")
@@ -155,13 +155,13 @@ def _new_handle(module: LlvmModule) -> None:
     code.finish()
 
 
-def _track(code: Code, address: str) -> None:
+def _track(code: Routine, address: str) -> None:
     """Let the collector see an object that came from the dead; a new one is tracked already."""
     with code.when(code.is_same(code.load("ptr", address, -16))):  # the next object of the collector's list
         code.api("PyObject_GC_Track", "void", f"ptr {address}")
 
 
-def _empty(code: Code, address: str, weakrefs: str, slots: Sequence[str]) -> None:
+def _empty(code: Routine, address: str, weakrefs: str, slots: Sequence[str]) -> None:
     """What every deallocation begins with: untracked, unseen by weak references, and nothing in the slots."""
     code.api("PyObject_GC_UnTrack", "void", f"ptr {address}")
     with code.when(code.differs(code.load("ptr", address, code.word(weakrefs, "i64"))), likely=False):
@@ -176,7 +176,7 @@ def _empty(code: Code, address: str, weakrefs: str, slots: Sequence[str]) -> Non
 
 def _free_value(module: LlvmModule) -> None:
     """``tp_dealloc`` of eager values."""
-    code = Code(module, "free_value", "void", "ptr", linkage="hidden")
+    code = Routine(module, "free_value", "void", "ptr", linkage="hidden")
     (value,) = code.parameters
     code.find_runtime()
     _empty(code, value, "value_weakrefs", [f"value.{slot}" for slot in layout.VALUE_SLOTS])
@@ -203,7 +203,7 @@ def _free_value(module: LlvmModule) -> None:
 
 def _free_handle(module: LlvmModule) -> None:
     """``tp_dealloc`` of tensors."""
-    code = Code(module, "free_handle", "void", "ptr", linkage="hidden")
+    code = Routine(module, "free_handle", "void", "ptr", linkage="hidden")
     (handle,) = code.parameters
     code.find_runtime()
     _empty(code, handle, "handle_weakrefs", [f"handle{slot}" for slot in layout.HANDLE_SLOTS])
@@ -214,7 +214,7 @@ def _free_handle(module: LlvmModule) -> None:
     _end(code, handle, "Tensor", "dead_handles", "dead_handle_count")
 
 
-def _end(code: Code, address: str, kind: str, dead: str, count: str) -> None:
+def _end(code: Routine, address: str, kind: str, dead: str, count: str) -> None:
     lists = (f"ptr {code.at(code.runtime, RUNTIME[dead])}", f"ptr {code.at(code.runtime, RUNTIME[count])}")
     code.run("end_object", "void", f"ptr {code.runtime}", f"ptr {address}", f"ptr {code.word(kind)}", *lists)
     code.give("void", "")

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from jitgraph.codegen.dispatch import cpython, layout
 from jitgraph.eager.value import EagerValue
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.guard import Apart, Distinct, Guard, Layout, Relation, Same, Varies
-from jitgraph.tracing.native.memory import word
+from jitgraph.tracing.guard import Apart, Distinct, Guard, Layout, Relation, Same, Varies, size_name
 from jitgraph.tracing.native.program import Unsupported
 from jitgraph.tracing.native.reading import Reader
 from jitgraph.tracing.native.runtime import NativeRuntime
-from jitgraph.tracing.operands import native_type, scalar
+from jitgraph.tracing.operands import native_type, number_operand, scalar
 from jitgraph.tracing.plain import Plain
 from jitgraph.tracing.plan import CallPlan
 from jitgraph.tracing.predicate import Absent, Elements, Equals, Exactly, Extent, Is, IsOrStandIn, IsTensor
@@ -32,7 +32,9 @@ _UNUSED_OPERAND: Final = layout.MOST_INPUTS - 1
 class Checker:
     """Writes the checks of a plan."""
 
-    def __init__(self, reader: Reader, plan: CallPlan, runtime: NativeRuntime) -> None:
+    def __init__(self, reader: Reader, plan: CallPlan, runtime: NativeRuntime, sizes: Mapping[str, int]) -> None:
+        """``sizes`` are what the names of sizes stand for."""
+        self._sizes = {size_name(name): size for name, size in sizes.items()}
         self.reader = reader
         self.program = reader.program
         self.plan = plan
@@ -54,9 +56,22 @@ class Checker:
             if given.kind == "float":
                 self.program.op("float", self.reader.find(given.at), number)
             elif given.kind == "number":
-                raise Unsupported("an operand is computed from numbers that vary")
+                self._number(number, *given.at)
             elif (plan.handles[given.at].source if given.kind == "handle" else given.at) not in self._written:
                 raise Unsupported("an operand has no guard of its own")
+
+    def _number(self, number: int, text: str, dtype: Any) -> None:
+        """Write the operand for an expression over numbers that vary and sizes, such as one number alone."""
+        varying = {f"n{g.predicate.number}": g.source for g in self.plan.guards if isinstance(g.predicate, Varies)}
+        source = varying.get(text)
+        if source is not None and dtype.name in layout.NUMBER_DTYPES:
+            self.program.op("number", self.reader.find(source), number, flags=layout.NUMBER_DTYPES[dtype.name])
+            return
+        try:
+            value = number_operand(eval(text, {"math": math}, self._sizes), dtype)
+        except NameError:
+            raise Unsupported("an operand is computed from numbers that vary") from None
+        self.program.op("operand", 0, number, a=value.address, b=self.program.refer(value))
 
     def _guard(self, guard: Guard) -> None:
         source, predicate = guard.source, guard.predicate

@@ -16,11 +16,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from jitgraph.codegen.dispatch import layout
+from jitgraph.runtime import forks
 from jitgraph.tracing.arguments import Binder
 from jitgraph.tracing.native.memory import put_word
 from jitgraph.tracing.native.program import Unsupported
 from jitgraph.tracing.native.runtime import NativeRuntime
-from jitgraph.tracing.native.table import Table
+from jitgraph.tracing.native.table import CallTable
 from jitgraph.tracing.specialisation import Specialisation
 
 MOST_TABLES: Final = 16
@@ -34,16 +35,17 @@ class Dispatcher:
     """The tables of one function, which are its calls' way around Python."""
 
     def __init__(self, function: Any, binder: Binder, runtime: NativeRuntime) -> None:
-        """``function`` has the words of ``layout.FUNCTION``. Unsupported where its arguments must be bound by Python."""
+        """``function`` has the words of ``layout.FUNCTION``. Unsupported where Python has to bind its arguments."""
         self._function = function
         self._runtime = runtime
-        self._tables: list[Table] = []
+        self._tables: list[CallTable] = []
         self._served: dict[Key, int] = {}  # calls that Python had to serve, by specialisation and shapes
         self._wait: dict[Key, int] = {}
         self._past_hits = 0
-        self.reasons: dict[Key, str] = {}
+        self.reasons: dict[str, int] = {}
+        """Why there is no table, with how often that was found."""
         self._binder = binder
-        self._past_used: dict[int, int] = {}
+        self._lock = forks.lock()
         self._signature()
         self._fallback = types.MethodType(type(function).__call__, function)
         self._put("fallback", id(self._fallback))
@@ -54,56 +56,74 @@ class Dispatcher:
         """How many calls were served natively."""
         return self._past_hits + sum(table.hits for table in self._tables)
 
-    def served(self, specialisation: Specialisation, values: Sequence[Any], operands: Sequence[Any]) -> None:
-        """Note that Python has served a call, and write a table for such calls where that is due."""
+    def served(self, specialisation: Specialisation, values: tuple[Any, ...], operands: Sequence[Any]) -> None:
+        """Note that Python serves a call, and write a table for such calls where that is due."""
         shapes = tuple([operand.shape for operand in operands])
         key = (id(specialisation), shapes)
         count = self._served[key] = self._served.get(key, 0) + 1
-        wait = self._wait.get(key, _FIRST)
-        if count < wait:
+        if count < self._wait.get(key, _FIRST):
             return
-        self._served[key] = 0
-        self._wait[key] = min(2 * wait, _MOST_WAIT)
-        if len(self._wait) > 8 * MOST_TABLES:
-            self._wait.clear()
-            self._served.clear()
+        with self._lock:
+            self._served[key] = 0
+            self._wait[key] = min(2 * self._wait.get(key, _FIRST), _MOST_WAIT)
+            if len(self._wait) > 8 * MOST_TABLES:
+                self._wait.clear()
+                self._served.clear()
+            table = self._table(specialisation, values, shapes)
+            if table is not None:
+                rest = [known for known in self._tables if known.key != table.key]
+                rest.sort(key=lambda known: -known.used)
+                self._use([table, *rest[: MOST_TABLES - 1]])
+
+    def _table(
+        self, specialisation: Specialisation, values: tuple[Any, ...], shapes: tuple[Any, ...]
+    ) -> CallTable | None:
+        """A table for calls like this one; None where Python has to serve them."""
         try:
             self._signature()
-            table = Table(self._runtime, specialisation, values, shapes, self._parameters, self._variadic)
+            table = CallTable(self._runtime, specialisation, values, shapes, self._parameters, self._variadic)
         except Unsupported as reason:
-            self.reasons[key] = str(reason)
-            return
-        if specialisation.match(values) is None:  # another thread has changed what was looked at
-            return
-        rest = [known for known in self._tables if known.specialisation is not specialisation or known.shapes != shapes]
-        rest.sort(key=lambda known: -known.used)
-        self._use([table, *rest[: MOST_TABLES - 1]])
+            self.reasons[str(reason)] = self.reasons.get(str(reason), 0) + 1
+            return None
+        # another thread may have changed what was looked at
+        return table if specialisation.match(values) is not None else None
 
     def used(self) -> frozenset[int]:
         """The ids of the specialisations that native calls have used since this was last asked."""
-        now = {id(table): table.hits for table in self._tables}
-        found = [table for table in self._tables if table.hits > self._past_used.get(id(table), 0)]
-        self._past_used = now
-        return frozenset(id(table.specialisation) for table in found)
+        with self._lock:
+            found = frozenset(id(table.specialisation) for table in self._tables if table.hits > table.hits_seen)
+            for table in self._tables:
+                table.hits_seen = table.hits
+            return found
 
     def clear(self) -> None:
         """Forget all tables, and the count of their hits."""
-        self._use([])
-        self._served.clear()
-        self._wait.clear()
-        self._past_hits = 0
+        with self._lock:
+            self._use([])
+            self._served.clear()
+            self._wait.clear()
+            self._past_hits = 0
 
     def retain(self, specialisations: Sequence[Specialisation]) -> None:
         """Forget the tables of all others."""
-        self._use([table for table in self._tables if table.specialisation in specialisations])
+        with self._lock:
+            self._use([table for table in self._tables if table.specialisation in specialisations])
 
-    def _use(self, tables: list[Table]) -> None:
-        before = self._tables
-        for table, following in itertools.zip_longest(tables, tables[1:]):
-            table.follow_with(following)
-        self._tables = tables
-        self._put("table", tables[0].address if tables else 0)
+    def _use(self, tables: list[CallTable]) -> None:
+        """Let the dispatcher ask these tables, the first one first.
+
+        The collector may run a finaliser here that calls the function; so the words are written from what the list is
+        at the end.
+        """
+        before, self._tables = self._tables, tables
         self._past_hits += sum(table.hits for table in before if table not in tables)
+        while True:
+            current = self._tables
+            for table, following in itertools.zip_longest(current, current[1:]):
+                table.follow_with(following)
+            self._put("table", current[0].address if current else 0)
+            if current is self._tables:
+                return
 
     def _put(self, name: str, value: int) -> None:
         put_word(id(self._function) + layout.FUNCTION[name], value)
@@ -130,11 +150,12 @@ class Dispatcher:
         self._defaults = (ctypes.c_uint64 * max(1, len(names)))(
             *(0 if default is nothing else id(default) for default in defaults)
         )
-        self._held = names, defaults, behind, behind.__defaults__ if plain else None
+        given = behind.__defaults__ if plain else None
+        self._held = names, defaults, behind, given
         words = {
             "count": len(named), "positional": len(positional), "variadic": int(self._variadic is not None),
             "names": ctypes.addressof(self._names), "defaults": ctypes.addressof(self._defaults),
-            "function": id(behind), "defaults_object": id(behind.__defaults__) if plain and behind.__defaults__ else 0,
+            "function": id(behind) if plain else 0, "defaults_object": id(given) if given else 0,
         }  # fmt: skip
         self._words = (ctypes.c_uint64 * len(layout.SIGNATURE))(*(words[name] for name in layout.SIGNATURE))
         self._put("signature", ctypes.addressof(self._words))

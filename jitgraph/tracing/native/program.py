@@ -42,8 +42,8 @@ class Program:
         return self._registers - 1
 
     def op(
-        self, name: str, source: int = 0, target: int = 0, *, flags: int = 0, number: int = 0, form: int = 0, a: int = 0,
-        b: int = 0, offset: int = 0, expected: int = 0,
+        self, name: str, source: int = 0, target: int = 0, *, flags: int = 0, number: int = 0, form: int = 0,
+        a: int = 0, b: int = 0, offset: int = 0, expected: int = 0,
     ) -> int:  # fmt: skip
         """Write an op; gives its target."""
         self.ops.append(

@@ -23,6 +23,8 @@ _FIELDS: Final = {
     "kwdefaults": (types.FunctionType, "field_or_none", cpython.FUNCTION_KWDEFAULTS),
 }
 _HANDLE_SLOTS: Final = {"value": "_value", "grad": "_grad", "requires_grad": "_requires_grad"}
+_OF_CLASS: Final = frozenset({"__mro__", "__bases__"})
+"""What a class itself holds, which stays for as long as its version does."""
 _MINOR: Final = sys.version_info[1]
 
 
@@ -104,6 +106,8 @@ class Reader:
                 return self._attribute(owner, held, key, expected)
             case "own":
                 return self._own(owner, held, key, expected)
+            case "wrapped":
+                return self._own(owner, held, "__wrapped__", expected)
             case "class":
                 return self._entry_of_class(held, key, expected)
             case "item" | "entry":
@@ -157,7 +161,10 @@ class Reader:
     def _attribute_of_class(self, held: type, name: str, expected: Sequence[Any] | None) -> int:
         if type(held) is not type:
             raise Unsupported(f"{held.__qualname__} is of the class {type(held).__qualname__}")
-        found = class_entry(held, name, MISSING)
+        if name in _OF_CLASS:
+            found = getattr(held, name)
+        else:
+            found = class_entry(held, name, MISSING)
         if found is MISSING or getattr(held, name, MISSING) is not found:
             raise Unsupported(f"{held.__qualname__}.{name} is made at each look")
         self.program.require_version(held)

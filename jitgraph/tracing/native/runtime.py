@@ -1,4 +1,4 @@
-"""The dispatcher in this process: its image, the words that it shares with all tables, and the classes that it serves."""
+"""The dispatcher in this process: its image, the words that all tables share, and the classes that it serves."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class _Start:
         if self.refused:
             return
         self._asked += 1
-        if self._asked == 1 and (found := _Entry().find()) is not None:
+        if self._asked == 1 and (found := _KeptImage().find()) is not None:
             self._begin(found)
         elif config.DISPATCH.given() and config.DISPATCH.is_on():
             self._make()
@@ -48,7 +48,7 @@ class _Start:
             self._thread.start()
 
     def _make(self) -> None:
-        entry = _Entry()
+        entry = _KeptImage()
         with forks.whole():
             from jitgraph.codegen.dispatch.image import dispatcher_image
         image = dispatcher_image()
@@ -64,7 +64,7 @@ class _Start:
             self.refused = str(error)
 
 
-class _Entry:
+class _KeptImage:
     """The image in the persistent cache."""
 
     def __init__(self) -> None:

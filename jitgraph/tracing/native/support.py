@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 import types
 from functools import cache
@@ -29,8 +30,6 @@ def lacking() -> str:
 
 def in_subinterpreter() -> bool:
     """Whether this is not the process's main interpreter."""
-    import ctypes
-
     api = ctypes.pythonapi
     api.PyInterpreterState_Get.restype, api.PyInterpreterState_GetID.restype = ctypes.c_void_p, ctypes.c_int64
     api.PyInterpreterState_GetID.argtypes = [ctypes.c_void_p]
@@ -42,7 +41,7 @@ class _Probe:
 
 
 def _unlike() -> str:
-    """Which object does not look as ``codegen/dispatch/cpython.py`` says; empty where all do. Reads live objects alone."""
+    """Which objects do not look as ``codegen/dispatch/cpython.py`` says; only live ones are looked at."""
     minor = sys.version_info[1]
     first, second = object(), object()
     pair, items, table = (first, second), [first, second], {"a": first, "b": second}

@@ -1,15 +1,16 @@
-"""Table: one specialisation at known sizes, as the dispatcher reads it."""
+"""CallTable: one specialisation at known sizes, as the dispatcher reads it."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from jitgraph.codegen.dispatch import layout
 from jitgraph.ir import context
 from jitgraph.ir.context import Context
 from jitgraph.ir.control import CarriedLoop, structure_of
+from jitgraph.ir.graph import Graph
 from jitgraph.runtime import loader
 from jitgraph.runtime.executable import Executable
 from jitgraph.tracing.cost import cost
@@ -25,7 +26,7 @@ _LONG: Final = 2_000_000
 """Operations of a call, bytes moved included, beside which Python's part counts for nothing."""
 
 
-class Table:
+class CallTable:
     """The records of one specialisation, for operands of these shapes; they live as long as this does."""
 
     def __init__(
@@ -34,21 +35,25 @@ class Table:
     ) -> None:  # fmt: skip
         """``values`` are the bound arguments of a call that fits. Unsupported where Python has to serve such calls."""
         made = specialisation.forward
-        if not isinstance(made, Executable) or made.signature.prints or not made.entry.is_plain:
-            raise Unsupported("its code asks Python for something")
+        if not isinstance(made, Executable):
+            raise Unsupported("it is not native code")
+        if not made.entry.is_plain:
+            raise Unsupported("its code prints, or calls Python")
         entry = made.entry
         plan = entry.plan(tuple(shapes))
         if plan.arena_bytes > loader.MOST_ARENA:
             raise Unsupported("its temporaries are large")
         self.specialisation = specialisation
-        self.shapes = tuple(shapes)
+        self.key = (id(specialisation), tuple(shapes))
+        self.hits_seen = 0  # by who asks which tables were used of late
         program = Program(parameters)
         _check_context(program, specialisation.ambient)
         world = specialisation.world(values)
         reader = Reader(program, world, FixedSources(specialisation.plan, world), variadic)
-        Checker(reader, specialisation.plan, runtime).write()
+        sizes = dict(zip(made.signature.dims, plan.dims, strict=False))
+        Checker(reader, specialisation.plan, runtime, sizes).write()
         outcome = Outcome(reader, specialisation, plan)
-        unlocked = _is_unbounded(specialisation, plan, shapes)
+        unlocked = _is_unbounded(specialisation.plan.graph, sizes)
         if unlocked and not outcome.is_pure:
             raise Unsupported("its code may run for long, and changes tensors")
         if len(outcome.values) > layout.MOST_VALUES:
@@ -96,7 +101,7 @@ class Table:
         """The dispatcher's clock when it last served one."""
         return self._get("used")
 
-    def follow_with(self, following: Table | None) -> None:
+    def follow_with(self, following: CallTable | None) -> None:
         """Say which table is asked next."""
         self._put("next", 0 if following is None else following.address)
 
@@ -125,13 +130,12 @@ def _check_context(program: Program, ambient: Context) -> None:
     )
 
 
-def _is_unbounded(specialisation: Specialisation, plan: loader.ShapePlan, shapes: Sequence[Any]) -> bool:
+def _is_unbounded(graph: Graph, sizes: Mapping[str, int]) -> bool:
     """Whether the code may run for as long as a loop likes; Unsupported where it is known to take long."""
-    graph = specialisation.plan.graph
     loops = [found for node in graph.walk() if isinstance(found := structure_of(node), CarriedLoop)]
     if any(loop.condition is not None for loop in loops):
         return True
-    work = cost(graph, dict(zip(specialisation.forward.signature.dims, plan.dims, strict=False)))  # type: ignore[attr-defined]
+    work = cost(graph, sizes)
     if work.flops + work.bytes_in + work.bytes_out > _LONG:
         raise Unsupported("it takes so long that Python's part counts for nothing")
     return False

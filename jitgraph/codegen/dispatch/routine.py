@@ -19,7 +19,7 @@ RUNTIME_ADDRESS: Final = "runtime_address"
 _ATTRIBUTES: Final = 'nounwind "no-builtins" "no-jump-tables"="true"'
 
 
-class Code(LlvmFunction):
+class Routine(LlvmFunction):
     """One function; ``ptr``s in ``arguments`` are its parameters, ``runtime`` the address of the runtime's words."""
 
     def __init__(

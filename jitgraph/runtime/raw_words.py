@@ -10,6 +10,8 @@ import ctypes
 import struct
 from typing import Any, Final
 
+from jitgraph.runtime.cpython_api import API
+
 _HEADER_BYTES: Final = 16  # the count of references and the type
 WORD_BYTES: Final = 8
 _BASE_TYPE: Final = 1 << 10  # Py_TPFLAGS_BASETYPE
@@ -63,7 +65,7 @@ def class_with_words(name: str, *words: str) -> Any:
     )
     slots = struct.pack("@iPiP", _MEMBERS, _kept_bytes(members + bytes(struct.calcsize("@PiPiP"))), 0, 0)
     spec = struct.pack("@PiiIP", _text(f"jitgraph.{name}"), offset_of(len(words)), 0, _BASE_TYPE, _kept_bytes(slots))
-    make = ctypes.pythonapi.PyType_FromSpec
+    make = API.PyType_FromSpec
     make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p]
     return make(_kept_bytes(spec))
 
@@ -79,5 +81,5 @@ def _kept_bytes(data: bytes) -> int:
 
 
 _generic_dict: Final = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_void_p)(
-    ("PyObject_GenericGetDict", ctypes.pythonapi)
+    ("PyObject_GenericGetDict", API)
 )

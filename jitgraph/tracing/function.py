@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, Unpack, overload
 import numpy as np
 
 from jitgraph import config
-from jitgraph.codegen.dispatch import layout
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DeviceError, TraceError
 from jitgraph.ir import context
@@ -23,6 +22,7 @@ from jitgraph.ir.sizes import bind_sizes
 from jitgraph.location import Location
 from jitgraph.once import cached_property
 from jitgraph.records import NamedTuple
+from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime import forks, recursion
 from jitgraph.runtime.raw_words import class_with_words
 from jitgraph.tensor import lifting, wrap
@@ -34,7 +34,7 @@ from jitgraph.tracing.arguments import (
     TensorSpec,
     shapes_by_name,
 )
-from jitgraph.tracing.call_code import Match
+from jitgraph.tracing.bound_function import BoundFunction
 from jitgraph.tracing.log import Log
 from jitgraph.tracing.options import AskedOptions, Options, bytes_of
 from jitgraph.tracing.plan import CallPlan
@@ -42,9 +42,6 @@ from jitgraph.tracing.record.argument_mutation import changes, containers_of, ke
 from jitgraph.tracing.record.recording import Recording, rebuilt
 from jitgraph.tracing.retrace_reason import mismatch, reason
 from jitgraph.tracing.specialisation import Retrace, Specialisation
-
-if TYPE_CHECKING:
-    from jitgraph.tracing.native.dispatcher import Dispatcher
 
 MAX_SPECIALISATIONS: Final = 8
 LONGEST_LEDGER: Final = 1000
@@ -96,8 +93,7 @@ class TracedFunction(_FunctionWords):
         self._warned_unguarded = False
         self._bounded = options.max_bytes is not None
         self._lock = forks.lock()
-        self._dispatcher: Dispatcher | None = None
-        self._not_native: str | None = None  # why no call of this function goes past Python
+        self.native = native.NativeCalls(self, self._binder)
 
     def __repr__(self) -> str:
         return f"<traced {getattr(self.__wrapped__, '__qualname__', self.__wrapped__)}>"
@@ -156,22 +152,12 @@ class TracedFunction(_FunctionWords):
                     self._use(specialisation)
                 if self._bounded:
                     self._check_contract(specialisation, match[1])
-                if self._not_native is None:
-                    self._note(specialisation, values, match)
+                if self.native.refused is None:
+                    self.native.note(specialisation, values, match[1])
                 return specialisation.run(match)
         if ambient.anomaly or config.DISABLE_JIT.is_on():
             return self._eager(values)
         return self._miss(values, ambient)
-
-    def _note(self, specialisation: Specialisation, values: tuple[Any, ...], match: Match) -> None:
-        """Note that Python serves a call that fits a specialisation, so that later ones may go past it."""
-        if self._dispatcher is None:
-            try:
-                self._dispatcher = native.dispatcher_for(self, self._binder)
-            except native.Unsupported as reason:
-                self._not_native = str(reason)
-        if self._dispatcher is not None:
-            self._dispatcher.served(specialisation, values, match[1])
 
     def _use(self, specialisation: Specialisation) -> None:
         """Put a specialisation first: the last one is the least recently used."""
@@ -244,8 +230,7 @@ class TracedFunction(_FunctionWords):
         kept = (specialisation, *self._by_use())
         if len(kept) > MAX_SPECIALISATIONS:
             kept = kept[:MAX_SPECIALISATIONS]
-            if self._dispatcher is not None:
-                self._dispatcher.retain(kept)
+            self.native.retain(kept)
             if not self._warned:
                 self._warned = True
                 warnings.warn(
@@ -259,7 +244,7 @@ class TracedFunction(_FunctionWords):
 
     def _by_use(self) -> tuple[Specialisation, ...]:
         """The specialisations, those that native calls have used since the last look first."""
-        used = self._dispatcher.used() if self._dispatcher is not None else frozenset()
+        used = self.native.used()
         return tuple(sorted(self._specialisations, key=lambda known: id(known) not in used))
 
     def _warn_once(self, what: str) -> None:
@@ -312,8 +297,7 @@ class TracedFunction(_FunctionWords):
 
     def cache_info(self) -> CacheInfo:
         """Hits, misses (compilations) and the number of specialisations held."""
-        native_hits = self._dispatcher.hits if self._dispatcher is not None else 0
-        return CacheInfo(self._hits + native_hits, self._misses, len(self._specialisations))
+        return CacheInfo(self._hits + self.native.hits, self._misses, len(self._specialisations))
 
     def cache_clear(self) -> None:
         """Forget every specialisation, the ledger and the counts."""
@@ -322,8 +306,7 @@ class TracedFunction(_FunctionWords):
             self.recording.families.clear()
             self.ledger.clear()
             self._hits = self._misses = 0
-            if self._dispatcher is not None:
-                self._dispatcher.clear()
+            self.native.clear()
             self._warned = self._warned_unguarded = False
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
@@ -353,40 +336,6 @@ class TracedFunction(_FunctionWords):
 
 
 native.take_words(TracedFunction)
-
-
-class BoundFunction:
-    """A traced function as a method of an object."""
-
-    def __init__(self, function: TracedFunction, instance: object) -> None:
-        self.function = function
-        self.instance = instance
-        self.__wrapped__ = function.__wrapped__.__get__(instance)
-        self.__name__ = function.__name__
-        self.__doc__ = function.__doc__
-
-    def __reduce__(self) -> Any:
-        return BoundFunction, (self.function, self.instance)
-
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        return self.function(self.instance, *args, **kwargs)
-
-    def lower(self, /, *args: Any, **kwargs: Any) -> Any:
-        """As ``TracedFunction.lower``."""
-        return self.function.lower(self.instance, *args, **kwargs)
-
-    def cache_info(self) -> CacheInfo:
-        """As ``TracedFunction.cache_info``, of all instances together."""
-        return self.function.cache_info()
-
-    def cache_clear(self) -> None:
-        """As ``TracedFunction.cache_clear``."""
-        self.function.cache_clear()
-
-    @property
-    def ledger(self) -> list[Retrace]:
-        """The ledger of all instances together."""
-        return self.function.ledger
 
 
 def _by_name(module: str, name: str) -> Any:

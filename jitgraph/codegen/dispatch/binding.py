@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from jitgraph.codegen.dispatch import cpython, layout
-from jitgraph.codegen.dispatch.layout import SIGNATURE
 from jitgraph.codegen.dispatch.routine import Routine
 from jitgraph.codegen.llvm.builder import LlvmModule
+from jitgraph.runtime import cpython_layout as cpython
+from jitgraph.runtime import dispatch_records as layout
+from jitgraph.runtime.dispatch_records import SIGNATURE
 
 
 def define(module: LlvmModule) -> None:

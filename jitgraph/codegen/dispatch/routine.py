@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from jitgraph.codegen.dispatch import layout
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule, LlvmValue
+from jitgraph.runtime import dispatch_records as layout
 
 NULL: Final = "null"
 RUNTIME_ADDRESS: Final = "runtime_address"

@@ -22,6 +22,7 @@ from jitgraph.runtime.loader.abi import (
     ErrorRecord,
     Host,
     PoolState,
+    function_address,
     libc,
 )
 from jitgraph.runtime.loader.archive import MANIFEST, WEIGHTS
@@ -98,6 +99,7 @@ __all__ = [
     "cpu_levels",
     "default_of",
     "dtype_named",
+    "function_address",
     "is_dense",
     "lacking",
     "lacking_system",

@@ -9,8 +9,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from jitgraph.codegen.dispatch import cpython, layout
 from jitgraph.eager.value import EagerValue
+from jitgraph.runtime import cpython_layout as cpython
+from jitgraph.runtime import dispatch_records as layout
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.guard import Apart, Distinct, Guard, Layout, Relation, Same, Varies, size_name
 from jitgraph.tracing.native.program import Unsupported

@@ -15,7 +15,7 @@ import types
 from collections.abc import Sequence
 from typing import Any, Final
 
-from jitgraph.codegen.dispatch import layout
+from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime import forks
 from jitgraph.tracing.arguments import Binder
 from jitgraph.tracing.native.memory import put_word

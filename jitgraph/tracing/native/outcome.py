@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from jitgraph.codegen.dispatch import layout
 from jitgraph.eager.value import EagerValue
+from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime import loader
 from jitgraph.runtime.raw_words import slot_offset
 from jitgraph.tensor import Tensor
@@ -23,7 +23,7 @@ _SMALL: Final = 64 << layout.SIZE_CLASSES - 1
 _SLOTS: Final = {"value": "_value", "grad": "_grad"}
 
 
-class Outcome:
+class CallOutcome:
     """The records of one table, as bytes; what they name by address is kept by the reader's program."""
 
     def __init__(self, reader: Reader, specialisation: Specialisation, plan: loader.ShapePlan) -> None:

@@ -7,8 +7,8 @@ import types
 from collections.abc import Sequence
 from typing import Any, Final
 
-from jitgraph.codegen.dispatch import cpython
 from jitgraph.eager.handle import ValueHandle
+from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.runtime.raw_words import slot_offset
 from jitgraph.tracing.fixed import UNKNOWN, FixedSources
 from jitgraph.tracing.native.memory import byte, half_word, word

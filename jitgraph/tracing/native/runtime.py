@@ -10,9 +10,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from jitgraph.codegen.dispatch import cpython, layout
 from jitgraph.eager.value import EagerValue
-from jitgraph.runtime import loader
+from jitgraph.runtime import cpython_api, loader
+from jitgraph.runtime import cpython_layout as cpython
+from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime.raw_words import slot_offset
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.native.memory import put_word
@@ -32,8 +33,7 @@ class NativeRuntime:
         self._image = loader.Image(image.replace(_MARK, address))
         self._export = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_int64)(self._image.export("entry"))
         for name in layout.RUNTIME_FUNCTIONS:
-            found = getattr(ctypes.pythonapi, name, None) or getattr(loader.libc, name)
-            self._put(name, ctypes.cast(found, ctypes.c_void_p).value or 0)
+            self._put(name, cpython_api.address_of(name) or loader.function_address(getattr(loader.libc, name)))
         self._objects: dict[str, Any] = {
             "None": None, "False": False, "True": True, "zero": 0, "own": _own(), "Tensor": Tensor,
             "Parameter": Tensor, "EagerValue": EagerValue, "ndarray": np.ndarray, "float": float,
@@ -77,7 +77,7 @@ def _own() -> str:
 
 
 _immortal: Final[list[Any]] = []
-ctypes.pythonapi.Py_IncRef(ctypes.py_object(_immortal))
+cpython_api.never_free(_immortal)
 
 
 @cache

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 import sys
 import types
 from functools import cache
 
 import numpy as np
 
-from jitgraph.codegen.dispatch import cpython
-from jitgraph.runtime import loader
+from jitgraph.runtime import cpython_api, loader
+from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.tracing.native.memory import byte, half_word, word
 
 
@@ -23,17 +22,9 @@ def lacking() -> str:
         return "this CPython is built without a global lock"
     if "d" in sys.abiflags:
         return "this CPython is built for debugging"
-    if in_subinterpreter():
+    if cpython_api.interpreter_number():
         return "this is a subinterpreter"
     return loader.lacking_system() or _unlike()
-
-
-def in_subinterpreter() -> bool:
-    """Whether this is not the process's main interpreter."""
-    api = ctypes.pythonapi
-    api.PyInterpreterState_Get.restype, api.PyInterpreterState_GetID.restype = ctypes.c_void_p, ctypes.c_int64
-    api.PyInterpreterState_GetID.argtypes = [ctypes.c_void_p]
-    return bool(api.PyInterpreterState_GetID(api.PyInterpreterState_Get()))
 
 
 class _Probe:

@@ -6,17 +6,17 @@ import ctypes
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from jitgraph.codegen.dispatch import layout
 from jitgraph.ir import context
 from jitgraph.ir.context import Context
 from jitgraph.ir.control import CarriedLoop, structure_of
 from jitgraph.ir.graph import Graph
+from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime import loader
 from jitgraph.runtime.executable import Executable
 from jitgraph.tracing.cost import cost
 from jitgraph.tracing.fixed import FixedSources
 from jitgraph.tracing.native.checking import Checker
-from jitgraph.tracing.native.outcome import Outcome
+from jitgraph.tracing.native.outcome import CallOutcome
 from jitgraph.tracing.native.program import Program, Unsupported
 from jitgraph.tracing.native.reading import Reader
 from jitgraph.tracing.native.runtime import NativeRuntime
@@ -52,7 +52,7 @@ class CallTable:
         reader = Reader(program, world, FixedSources(specialisation.plan, world), variadic)
         sizes = dict(zip(made.signature.dims, plan.dims, strict=False))
         Checker(reader, specialisation.plan, runtime, sizes).write()
-        outcome = Outcome(reader, specialisation, plan)
+        outcome = CallOutcome(reader, specialisation, plan)
         unlocked = _is_unbounded(specialisation.plan.graph, sizes)
         if unlocked and not outcome.is_pure:
             raise Unsupported("its code may run for long, and changes tensors")

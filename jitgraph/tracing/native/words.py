@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from jitgraph.codegen.dispatch import cpython, layout
+from jitgraph.runtime import cpython_layout as cpython
+from jitgraph.runtime import dispatch_records as layout
 from jitgraph.tracing.native.memory import put_word
 from jitgraph.tracing.native.start import is_supported
 

@@ -44,7 +44,8 @@ from weakref import WeakSet
 from jitgraph.errors import ScriptError, withdraw
 from jitgraph.ir import context
 from jitgraph.location import Location
-from jitgraph.tracing.function import BoundFunction, TracedFunction, trace
+from jitgraph.tracing.bound_function import BoundFunction
+from jitgraph.tracing.function import TracedFunction, trace
 from jitgraph.tracing.options import AskedOptions
 from jitgraph.tracing.record.recorder import ConcretisationError
 from jitgraph.tracing.script import staging

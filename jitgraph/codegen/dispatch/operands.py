@@ -1,0 +1,122 @@
+"""The ops that find operands: tensors, arrays and numbers, each with the memory that the entry reads."""
+
+from __future__ import annotations
+
+from jitgraph.codegen.dispatch.op_parts import OpParts
+from jitgraph.runtime import cpython_layout as cpython
+from jitgraph.runtime import dispatch_records as layout
+from jitgraph.runtime.dispatch_records import VALUE
+
+
+class Operands(OpParts):
+    """Checks of what an operand is, and its address."""
+
+    def op_end(self) -> None:
+        self.code.give("i1", "true")
+
+    def op_tensor(self) -> None:
+        """A tensor of the type ``a``; flags: it requires a gradient. Its value's array is looked at where need be."""
+        code, handle = self.code, self._source()
+        kind = code.load("ptr", handle, cpython.TYPE)
+        known = code.either(code.is_same(kind, code.word("Tensor")), code.is_same(kind, code.word("Parameter")))
+        code.need(known, "fail")
+        value = code.load("ptr", handle, code.word("handle_value", "i64"))
+        code.need(code.differs(value), "fail")
+        self._of_type(value, code.word("EagerValue"))  # else one of a trace, or in flight
+        asked = code.is_same(code.load("ptr", handle, code.word("handle_requires_grad", "i64")), code.word("True"))
+        recorded = code.differs(code.load("ptr", value, code.word("value.record", "i64")), code.word("None"))
+        wanted = code.compare("ne", "i8", self._flags(), 0)
+        code.need(code.compare("eq", "i1", code.either(asked, recorded), wanted), "fail")
+        native = code.load("ptr", value, code.word("value.native", "i64"))
+        code.need(code.is_same(native, self._word("a")), "look")
+        self._operand(code.load("ptr", value, VALUE["address"]), value)
+        code.mark("look")  # an array that nobody has looked at yet, or that a caller may have changed
+        array = code.load("ptr", value, code.word("value._array", "i64"))
+        code.need(code.differs(array), "fail")
+        self._dense(array, "expected")
+        self._operand(code.load("ptr", array, cpython.ARRAY_DATA), value)
+
+    def op_array(self) -> None:
+        """A plain array with the dtype ``a`` and the shape at ``b``."""
+        array = self._source()
+        self._dense(array, "a")
+        self._operand(self.code.load("ptr", array, cpython.ARRAY_DATA), array)
+
+    def _dense(self, array: str, dtype: str) -> None:
+        """Fail unless this is a plain, dense array of that dtype and of the shape at ``b``, of rank ``offset``."""
+        code = self.code
+        self._of_type(array, code.word("ndarray"))
+        rank = code.widened("i32", array, cpython.ARRAY_RANK)
+        flags = code.value("i32", f"and i32 {code.load('i32', array, cpython.ARRAY_FLAGS)}, {cpython.ARRAY_DENSE}")
+        fits = code.both(
+            code.is_same(code.load("ptr", array, cpython.ARRAY_DTYPE), self._word(dtype)),
+            code.compare("eq", "i64", rank, self._word("offset", "i64")),
+        )
+        code.need(code.both(fits, code.compare("eq", "i32", flags, cpython.ARRAY_DENSE)), "fail")
+        shape, known = code.load("ptr", array, cpython.ARRAY_SHAPE), self._word("b")
+        with code.each(rank) as axis:
+            size = code.load("i64", shape, axis, layout.WORD)
+            code.need(code.compare("eq", "i64", size, code.load("i64", known, axis, layout.WORD)), "fail")
+
+    def op_float(self) -> None:
+        number = self._source()
+        self._of_type(number, self.code.word("float"))
+        self._operand(self.code.at(number, cpython.FLOAT), number)
+
+    def op_operand(self) -> None:
+        """Memory at ``a`` that the object ``b`` keeps."""
+        self._operand(self._word("a"), self._word("b"))
+
+    def op_number(self) -> None:
+        """An int or float in a dtype (``layout.NUMBER_DTYPES``), where that holds it exactly or is a float's own."""
+        code, number = self.code, self._source()
+        place = code.at(code.at(self.registers, layout.NUMBERS), self._target(), layout.WORD)
+        is_float, is_int = code.label("float"), code.label("int")
+        code.branch(code.is_same(code.load("ptr", number, cpython.TYPE), code.word("float")), is_float, is_int)
+        code.start_block(is_float)
+        value = code.load("double", number, cpython.FLOAT)
+        self._store_float(value, place)
+        code.start_block(is_int)
+        overflow = code.variable("i32")
+        whole = code.api("PyLong_AsLongLongAndOverflow", "i64", f"ptr {number}", f"ptr {overflow}")
+        code.need(code.compare("eq", "i32", code.load("i32", overflow), 0), "fail")
+        self._store_int(whole, place)
+
+    def _store_float(self, value: str, place: str) -> None:
+        code = self.code
+        single, done = code.label("single"), code.label("stored")
+        code.store("double", value, place)
+        kind = self._flags()
+        code.need(code.compare("ule", "i8", kind, layout.NUMBER_DTYPES["float32"]), "fail")
+        code.need(code.compare("ne", "i8", kind, layout.NUMBER_DTYPES["float64"]), done)
+        code.mark(single)
+        short = code.value("float", f"fptrunc double {value} to float")
+        infinite = self._is_infinite("float", "f32", short)
+        code.need(code.compare("eq", "i1", infinite, self._is_infinite("double", "f64", value)), "fail")
+        code.store("float", short, place)
+        code.mark(done)
+        self._operand(place, self._source())
+
+    def _is_infinite(self, type: str, suffix: str, value: str) -> str:
+        size = self.code.value(type, f"call {type} @llvm.fabs.{suffix}({type} {value})")
+        return self.code.value("i1", f"fcmp oeq {type} {size}, 0x7FF0000000000000")
+
+    def _store_int(self, value: str, place: str) -> None:
+        code = self.code
+        kind, done = self._flags(), code.label("stored")
+        floats, wide = code.label("floats"), code.label("wide")
+        code.need(code.compare("uge", "i8", kind, layout.NUMBER_DTYPES["int64"]), floats)
+        code.store("i64", value, place)
+        code.need(code.compare("ne", "i8", kind, layout.NUMBER_DTYPES["int64"]), done)
+        short = code.value("i64", f"sext i32 {code.value('i32', f'trunc i64 {value} to i32')} to i64")
+        code.need(code.compare("eq", "i64", short, value), "fail")
+        code.jump(done)
+        code.start_block(floats)
+        size = code.value("i64", f"call i64 @llvm.abs.i64(i64 {value}, i1 false)")
+        code.need(code.compare("ule", "i64", size, 1 << 24), "fail")  # which both floats hold exactly
+        code.store("double", code.value("double", f"sitofp i64 {value} to double"), place)
+        code.need(code.compare("ne", "i8", kind, layout.NUMBER_DTYPES["float64"]), done)
+        code.mark(wide)
+        code.store("float", code.value("float", f"sitofp i64 {value} to float"), place)
+        code.mark(done)
+        self._operand(place, self._source())

@@ -1,0 +1,57 @@
+"""NativeCalls: what a traced function knows of its calls that go past Python, before there are any as well."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from jitgraph.tracing.native.program import Unsupported
+from jitgraph.tracing.native.start import dispatcher_for
+
+if TYPE_CHECKING:
+    from jitgraph.tracing.native.dispatcher import Dispatcher
+    from jitgraph.tracing.specialisation import Specialisation
+
+
+class NativeCalls:
+    """The dispatcher of one function, once there is one. ``refused`` says why there will never be."""
+
+    def __init__(self, function: Any, binder: Any) -> None:
+        self._function = function
+        self._binder = binder
+        self.dispatcher: Dispatcher | None = None
+        self.refused: str | None = None
+
+    def note(self, specialisation: Specialisation, values: tuple[Any, ...], operands: Sequence[Any]) -> None:
+        """Note that Python serves a call that fits a specialisation, so that later ones may go past it."""
+        if self.dispatcher is None:
+            try:
+                self.dispatcher = dispatcher_for(self._function, self._binder)
+            except Unsupported as reason:
+                self.refused = str(reason)
+        if self.dispatcher is not None:
+            self.dispatcher.served(specialisation, values, operands)
+
+    @property
+    def hits(self) -> int:
+        """How many calls went past Python."""
+        return 0 if self.dispatcher is None else self.dispatcher.hits
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """Why calls could not, with how often that was found."""
+        return {} if self.dispatcher is None else self.dispatcher.reasons
+
+    def used(self) -> frozenset[int]:
+        """The ids of the specialisations that native calls have used since this was last asked."""
+        return frozenset() if self.dispatcher is None else self.dispatcher.used()
+
+    def retain(self, specialisations: Sequence[Specialisation]) -> None:
+        """Serve none but these from now on, until Python has served others."""
+        if self.dispatcher is not None:
+            self.dispatcher.retain(specialisations)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        if self.dispatcher is not None:
+            self.dispatcher.clear()

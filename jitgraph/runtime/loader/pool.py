@@ -32,6 +32,9 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
+PATIENCE: Final = 1 << 21
+"""Cycles, about 1 ms, that a thread at most stays awake for the next job."""
+
 _FUTEX_NUMBERS: Final[Mapping[int, int]] = {MACHINE_X86_64: 202, MACHINE_AARCH64: 98}
 _FUTEX_WAKE_PRIVATE: Final = 129
 
@@ -51,6 +54,7 @@ class Pool:
         self.state = PoolState.from_buffer(self._memory)
         self.state.syscall = function_address(libc.syscall)
         self.state.failure = 2**64 - 1
+        self.state.patience = PATIENCE
         self.address = ctypes.addressof(self._memory)
         scratch = allocator.lease(workers * SCRATCH_BYTES)
         self.state.scratch = ctypes.addressof(scratch)

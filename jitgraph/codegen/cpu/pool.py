@@ -9,7 +9,8 @@
 - ``i32 jg_fail(call, i32 check_id, i64 index, i64 bound, i64 order)`` notes a failed check and gives CHECK_FAILED.
 - ``ptr jg_block(host, call, i64 bytes)`` gives 64-byte aligned memory until the call ends, or null.
 
-How threads share loops stands in ``pool_launch.py`` and ``pool_threads.py``, all else in ``pool_calls.py``.
+How threads share loops stands in ``pool_launch.py`` (launches), ``pool_claims.py`` (chunks), ``pool_threads.py`` (the
+threads) and ``pool_waking.py`` (how they wait and wake), all else in ``pool_calls.py``.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
-from jitgraph.codegen.cpu import pool_calls, pool_launch, pool_threads
+from jitgraph.codegen.cpu import pool_calls, pool_claims, pool_launch, pool_threads, pool_waking
 from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.builder import LlvmModule
 from jitgraph.ir.target import Target
@@ -54,11 +55,11 @@ declare i64 @llvm.smax.i64(i64, i64)
 declare i64 @llvm.umin.i64(i64, i64)
 declare i32 @llvm.smin.i32(i32, i32)
 """
-    + pool_threads.CLAIM
-    + pool_threads.ROUSE
+    + pool_claims.CLAIM
+    + pool_waking.LEARN
+    + pool_waking.ROUSE
+    + pool_waking.AWAKEN
     + pool_threads.WORKER
-    + pool_launch.LEARN
-    + pool_launch.AWAKEN
     + pool_launch.PARALLEL_FOR
     + pool_launch.SHARE
     + pool_calls.POLL

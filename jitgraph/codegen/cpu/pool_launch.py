@@ -6,17 +6,11 @@ The caller takes part. It owns the pool while ``busy`` is 1; whoever finds it bu
 thread's call) runs its chunks itself, in order, and so does a call that is limited to one thread. ``order`` of
 ``jg_fail`` is the chunk's number (0 outside a loop), by which the record keeps the failure of that same chunk.
 
-Callers note the gap between the end of a job and the launch of the next one. While most gaps are shorter than the
-pool's ``patience``, workers stay awake for twice as long as those of late (``spin``); otherwise they sleep at once. The
-host gives no patience where threads have to share processors.
-
-Waking a sleeper can cost the caller more than the job: 2 us on a plain machine, 40 us where processors are virtual ones
-and halted. So callers measure that too (``wake_cost``), and wake sleepers for a job
+Threads that are awake join without being asked. Waking one that sleeps can cost the caller more than the job
+(``pool_waking.py``), so sleepers are woken
 
 - at once where more jobs are likely to come soon, or where the job's estimated work is ``_SURELY`` times the cost;
 - else where the first chunk, which the caller then runs alone, shows that the others will take ``_MEASURED`` times it.
-
-Threads that are awake join without being asked.
 """
 
 from __future__ import annotations
@@ -30,77 +24,11 @@ from jitgraph.runtime.loader import offsets
 CHUNK_CYCLES: Final = 40_000
 """What a chunk is taken to cost where nobody says it."""
 
-_SUREST: Final = 8  # launches in a row after short gaps, beyond which more change nothing
-_MARGIN: Final = 10_000  # cycles beyond twice the usual gap
-_SURELY: Final = 8.0  # estimates may be four times too high
+_SURELY: Final = 6.0  # estimates are up to three times too high
 _MEASURED: Final = 4.0
 _FEW: Final = 4  # of fewer chunks the first is too much to run alone
-_MOST_WAKE_COST: Final = 1 << 18  # cycles; what takes longer was no wake but a lost processor
 _PARTS: Final = 4  # a claim takes this part of a thread's share of what is left
 _CALLER_CYCLES: Final = 1 << 21  # about 1 ms, for which a caller looks for the last worker before it sleeps
-
-# What the gap before this launch says about the next.
-LEARN: Final = f"""
-define internal void @jg_learn(ptr %pool, i64 %now) nounwind {{
-start:
-{POOL_FIELDS}
-  %ended = load i64, ptr %ended.at
-  %passed = sub i64 %now, %ended
-  %patience = load i64, ptr %patience.at
-  %usual = load i64, ptr %gap.at
-  %sure = load i64, ptr %soon.at
-  %short = icmp ult i64 %passed, %patience
-  br i1 %short, label %soon, label %late
-soon:
-  %surer = add i64 %sure, 1
-  %at.most = call i64 @llvm.smin.i64(i64 %surer, i64 {_SUREST})
-  %over = sub i64 %passed, %usual
-  %longer = icmp sgt i64 %over, 0
-  %eighth = ashr i64 %over, 3
-  %nearer = add i64 %usual, %eighth
-  %new.usual = select i1 %longer, i64 %passed, i64 %nearer
-  store i64 %new.usual, ptr %gap.at
-  br label %set
-late:
-  %half = lshr i64 %sure, 1
-  br label %set
-set:
-  %gap = phi i64 [ %new.usual, %soon ], [ %usual, %late ]
-  %now.sure = phi i64 [ %at.most, %soon ], [ %half, %late ]
-  store i64 %now.sure, ptr %soon.at
-  %twice = shl i64 %gap, 1
-  %wanted = add i64 %twice, {_MARGIN}
-  %granted = call i64 @llvm.smin.i64(i64 %wanted, i64 %patience)
-  %likely = icmp ne i64 %now.sure, 0
-  %stay = select i1 %likely, i64 %granted, i64 0
-  store atomic i64 %stay, ptr %spin monotonic, align 8
-  ret void
-}}
-"""
-
-# Wakes the first of %wanted sleepers, which wake the others, and notes the cost: the first, then a quarter of the way
-# to each, upwards by a quarter of itself at most.
-AWAKEN: Final = f"""
-define internal void @jg_awaken(ptr %pool, i32 %wanted) nounwind {{
-start:
-{POOL_FIELDS}
-  store atomic i32 %wanted, ptr %unwoken seq_cst, align 4
-  %before = call i64 @llvm.readcyclecounter()
-  call void @jg_rouse(ptr %pool)
-  %after = call i64 @llvm.readcyclecounter()
-  %took = sub i64 %after, %before
-  %cost = call i64 @llvm.smin.i64(i64 %took, i64 {_MOST_WAKE_COST})
-  %known = load i64, ptr %wake.cost
-  %over = sub i64 %cost, %known
-  %step = call i64 @llvm.smin.i64(i64 %over, i64 %known)
-  %quarter = ashr i64 %step, 2
-  %nearer = add i64 %known, %quarter
-  %first = icmp eq i64 %known, 0
-  %new = select i1 %first, i64 %cost, i64 %nearer
-  store i64 %new, ptr %wake.cost
-  ret void
-}}
-"""
 
 PARALLEL_FOR: Final = f"""
 define i32 @jg_parallel_for(ptr %host, ptr %call, ptr %fn, ptr %ctx, i64 %chunks) nounwind {{

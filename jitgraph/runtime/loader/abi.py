@@ -21,8 +21,8 @@ into ``call.print_site`` and ``call.print_operands`` and calls ``host.print(host
 the signature holds under that number; nonzero ends the call with that code, and where the slot is NULL nothing is
 printed. No print may stand behind the first write to a donated buffer. (New in ABI 4.)
 
-Threads: loops are shared among the threads of ``host.pool``, at most ``call.threads`` of them, the caller included. (The
-limit, and what ``PoolState`` keeps of launches and gaps, are new in ABI 5.)
+Threads: loops are shared among the threads of ``host.pool``, at most ``call.threads`` of them, the caller included.
+(The limit, and what ``PoolState`` keeps of launches and gaps, are new in ABI 5.)
 """
 
 from __future__ import annotations

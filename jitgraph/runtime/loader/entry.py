@@ -54,8 +54,13 @@ class Entry:
         *,
         runtime: Runtime | None = None,
         callback: CallbackFunction | None = None,
+        threads: int = 0,
     ) -> None:
-        """``callback(id, buffers, dims)`` serves the code's Python callbacks with the two addresses it was given."""
+        """``callback(id, buffers, dims)`` serves the code's Python callbacks with the two addresses it was given.
+
+        ``threads`` is how many of the runtime's threads take part in a call at most, the calling one included; 0 for
+        no limit.
+        """
         self.image = image
         self.signature = signature
         self.runtime = runtime or process_runtime
@@ -77,6 +82,7 @@ class Entry:
         self._host = self.runtime.host
         self._host_address = ctypes.addressof(self._host)
         self._parallel = bool(image.export("worker"))
+        self._threads = threads
         self._prints = bool(signature.prints)
         self._callback: Any = None
         if callback is not None:
@@ -222,7 +228,7 @@ class Entry:
         try:
             call = self._free.pop()
         except IndexError:
-            call = CallState()
+            call = CallState(self._threads)
         try:
             call.prepare(plan.arena_bytes)
             if self._prints:

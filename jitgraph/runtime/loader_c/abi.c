@@ -7,7 +7,7 @@
 _Static_assert(sizeof(size_t) == 8 && sizeof(void *) == 8, "a 64-bit machine is needed");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a little-endian machine is needed");
 
-enum { ABI_VERSION = 5, SCRATCH_BYTES = 2 << 20 };
+enum { ABI_VERSION = 5, SCRATCH_BYTES = 2 << 20, PATIENCE = 1 << 21 };
 enum { OK, CHECK_FAILED, INTERRUPTED, OUT_OF_MEMORY, SIZE_OVERFLOW, CALLBACK_FAILED, SIZES_REFUSED };
 static const char *const CODE_NAMES[] = {"ok", "check failed", "interrupted", "out of memory", "size overflow",
                                          "callback failed", "sizes refused"};

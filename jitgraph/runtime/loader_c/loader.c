@@ -22,6 +22,7 @@
 #include "weights.c"
 #include "image.c"
 #include "processor.c"
+#include "quota.c"
 #include "model.c"
 #include "records.c"
 #include "arguments.c"

@@ -15,6 +15,7 @@
 #include "memory.c"
 #include "loading.c"
 #include "entries.c"
+#include "quota.c"
 
 struct jg_model {
     uint8_t *file;
@@ -37,6 +38,15 @@ struct jg_model {
     pthread_mutex_t records_lock; /* entries' free_records */
 };
 
+/* How many processors' time the process may use: those it may run on, or less where a quota says so. */
+static double processor_time(void) {
+    cpu_set_t allowed;
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    double count = online > 0 ? (double)online : 1;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) count = CPU_COUNT(&allowed);
+    double quota = processor_quota("");
+    return quota < count ? quota : count;
+}
 
 /* Threads to use, the caller included. */
 static size_t wanted_threads(Loading *l) {
@@ -49,10 +59,9 @@ static size_t wanted_threads(Loading *l) {
             refuse(l, "JITGRAPH_NUM_THREADS='%.40s' is not a number from 1 to 4096", text);
         return (size_t)count;
     }
-    cpu_set_t allowed;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return (size_t)CPU_COUNT(&allowed);
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return online > 0 ? (size_t)online : 1;
+    double time = processor_time();
+    size_t whole = (size_t)time;
+    return whole + ((double)whole < time);
 }
 
 static void *work(void *argument) {
@@ -72,6 +81,7 @@ static void start_pool(Loading *l, jg_model *model) {
     memset(pool, 0, sizeof *pool);
     pool->syscall = syscall;
     pool->failure = UINT64_MAX;
+    pool->patience = (double)wanted <= processor_time() ? PATIENCE : 0; /* none where threads share processors */
     model->host.pool = pool;
     model->owner = getpid();
     if (!(pool->scratch = aligned_memory((wanted - 1) * SCRATCH_BYTES))) no_memory(l, (wanted - 1) * SCRATCH_BYTES);

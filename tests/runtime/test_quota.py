@@ -18,31 +18,21 @@ from jitgraph.runtime.loader.quota import file_text, processor_quota
 
 Files = Mapping[str, str]
 
-SECOND = "31 23 0:28 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
-FIRST = (
-    "30 23 0:27 / /sys/fs/cgroup ro - tmpfs tmpfs ro,mode=755\n"
-    "32 30 0:29 / /sys/fs/cgroup/cpu,cpuacct rw shared:9 - cgroup cgroup rw,cpu,cpuacct\n"
-    "33 30 0:30 / /sys/fs/cgroup/cpuset rw shared:10 - cgroup cgroup rw,cpuset\n"
-)
-DOCKER = "32 30 0:29 /docker/f00 /sys/fs/cgroup/cpu ro - cgroup cgroup rw,cpu\n"
-UNIFIED, CPU = "/sys/fs/cgroup", "/sys/fs/cgroup/cpu,cpuacct"
+UNIFIED, CPU = "/sys/fs/cgroup", "/sys/fs/cgroup/cpu"
 
 
 def second(group: str, **limits: str) -> Files:
     """Files of version 2; ``limits`` are texts of ``cpu.max`` by the folder, its slashes as ``__``."""
     folders = {f"{UNIFIED}{name.replace('__', '/')}/cpu.max": text for name, text in limits.items()}
-    return {"/proc/self/cgroup": f"0::{group}\n", "/proc/self/mountinfo": SECOND, **folders}
+    return {"/proc/self/cgroup": f"0::{group}\n", **folders}
 
 
-def first(group: str, quota: Mapping[str, int], mounts: str = FIRST, point: str = CPU) -> Files:
+def first(group: str, quota: Mapping[str, int], mount: str = CPU) -> Files:
     """Files of version 1; ``quota`` has microseconds of 100,000 by the folder below the mount."""
-    files = {
-        "/proc/self/cgroup": f"9:name=systemd:/\n4:cpuset:/other\n3:cpu,cpuacct:{group}\n0::/\n",
-        "/proc/self/mountinfo": mounts,
-    }
+    files = {"/proc/self/cgroup": f"9:name=systemd:/\n4:cpuset:/other\n3:cpu,cpuacct:{group}\n0::/\n"}
     for folder, value in quota.items():
-        files[f"{point}{folder}/cpu.cfs_quota_us"] = f"{value}\n"
-        files[f"{point}{folder}/cpu.cfs_period_us"] = "100000\n"
+        files[f"{mount}{folder}/cpu.cfs_quota_us"] = f"{value}\n"
+        files[f"{mount}{folder}/cpu.cfs_period_us"] = "100000\n"
     return files
 
 
@@ -56,36 +46,28 @@ SAMPLES: dict[str, tuple[Files, float | None]] = {
         2.5,
     ),
     "v2, no cpu.max at the root": (second("/user.slice/x", **{"__user.slice": "300000 100000"}), 3.0),
+    "v2, a name of the system outside": (second("/docker/f00", **{"": "200000 100000"}), 2.0),
     "v2, a group outside the namespace": (second("/../..", **{"": "200000 100000"}), 2.0),
     "v2, damage": (second("/a", __a="many 100000", **{"": "100000 0"}), None),
     "v2, one word": (second("/", **{"": "100000"}), None),
     "v1, a quota": (first("/job", {"/job": 150000, "": -1}), 1.5),
     "v1, none": (first("/job", {"/job": -1, "": -1}), None),
     "v1, above": (first("/a/b", {"/a/b": 800000, "/a": 320000, "": -1}), 3.2),
-    "v1, what docker mounts": (first("/docker/f00", {"": 50000}, DOCKER, "/sys/fs/cgroup/cpu"), 0.5),
-    "v1, below what docker mounts": (
-        first("/docker/f00/x", {"/x": 90000, "": 250000}, DOCKER, "/sys/fs/cgroup/cpu"), 0.9
-    ),
-    "v1, a neighbour of what is mounted": (first("/docker/f001", {"": 70000}, DOCKER, "/sys/fs/cgroup/cpu"), 0.7),
-    "v1, a space in the name": (
-        first("/job", {"/job": 60000}, FIRST.replace("/sys/fs/cgroup/cpu,cpuacct", "/my\\040groups"), "/my groups"),
-        0.6,
-    ),
+    "v1, a name of the system outside": (first("/docker/f00", {"": 50000}), 0.5),
+    "v1, another mount": (first("/job", {"/job": 60000}, f"{CPU},cpuacct"), 0.6),
+    "v1, no period": ({**first("/job", {"": 400000}), f"{CPU}/job/cpu.cfs_quota_us": "1000\n"}, 4.0),
     "both versions": (
-        {
-            **first("/job", {"/job": 300000}), f"{UNIFIED}/unified/cpu.max": "120000 100000",
-            "/proc/self/mountinfo": FIRST + SECOND.replace("/sys/fs/cgroup", "/sys/fs/cgroup/unified"),
-        },
+        {**first("/job", {"/job": 300000}), f"{UNIFIED}/unified/cpu.max": "120000 100000"},
         1.2,
     ),
     "not cpuset's": (
         {
-            **first("/job", {"/job": -1}), "/sys/fs/cgroup/cpuset/other/cpu.cfs_quota_us": "1000",
-            "/sys/fs/cgroup/cpuset/other/cpu.cfs_period_us": "100000",
+            **first("/job", {"/job": -1}), f"{CPU}/other/cpu.cfs_quota_us": "1000",
+            f"{CPU}/other/cpu.cfs_period_us": "100000",
         },
         None,
     ),
-    "damage": ({"/proc/self/cgroup": "cpu\n0:\n\n:::\n", "/proc/self/mountinfo": "1 2\n - \n- cgroup2 a b\n"}, None),
+    "damage": ({"/proc/self/cgroup": "cpu\n0:\n\n:::\n::\n"}, None),
 }  # fmt: skip
 NAMES = sorted(SAMPLES)
 

@@ -1,8 +1,8 @@
 """How the chunks of a job are claimed, as LLVM IR: by runs, from an atomic counter.
 
 A run is one in ``parts`` of what is left, so that neighbouring chunks stay on one thread, many threads do not queue for
-the counter, and the last claims are single chunks. After a chunk fails no others are claimed, and of those that were the
-ones below it still run; so the lowest failing chunk always runs, and its code is the result.
+the counter, and the last claims are single chunks. After a chunk fails no others are claimed, and of those that were,
+the ones below it still run; so the lowest failing chunk always runs, and its code is the result.
 """
 
 from __future__ import annotations

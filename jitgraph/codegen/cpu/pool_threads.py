@@ -5,9 +5,9 @@ and then waiting for ``entered`` to be 0. Both are sequentially consistent, so a
 job closed or is waited for, and no worker reads the fields of a job while they change. Of those that join, as many as
 the job has ``seats`` take part. The caller waits for no thread that has not joined.
 
-After its last work a worker stays awake for ``spin`` cycles (``pool_waking.py``), at first reading ``epoch`` alone, then
-giving way to any other thread between two looks. It sleeps on ``epoch`` afterwards, and at once where another thread had
-its processor meanwhile.
+After its last work a worker stays awake for ``spin`` cycles (``pool_waking.py``), at first reading ``epoch`` alone,
+then giving way to any other thread between two looks. It sleeps on ``epoch`` afterwards, and at once where another
+thread had its processor meanwhile.
 """
 
 from __future__ import annotations

@@ -2,16 +2,23 @@
 
 A group of version 2 says so in ``cpu.max`` (a quota of microseconds, or ``max``, and a period), one of version 1 in
 ``cpu.cfs_quota_us`` (negative for none) and ``cpu.cfs_period_us``. A limit holds for all groups below, so each group
-from the process's own to the topmost that is mounted is asked. What cannot be read or understood limits nothing.
+from the process's own to the topmost is asked, where systems mount them. A container may see its own group as the
+topmost one, under a name that is known outside alone. What cannot be read or understood limits nothing.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
 
 ReadText = Callable[[str], "str | None"]
 """The text of a file, None where there is none to read."""
+
+_MOUNTS: Final[Mapping[str, tuple[str, str]]] = {
+    "": ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"),
+    "cpu": ("/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"),
+}
+"""Where the groups of version 2 are found, and those of version 1 that have the processors."""
 
 
 def file_text(path: str) -> str | None:
@@ -25,62 +32,29 @@ def file_text(path: str) -> str | None:
 
 def processor_quota(read: ReadText = file_text) -> float | None:
     """How many processors' time this process may use, as the files of ``read`` say; None where nothing limits it."""
-    groups = _groups(read("/proc/self/cgroup") or "")
-    limits = [
-        limit
-        for controller, root, point in _mounts(read("/proc/self/mountinfo") or "")
-        if controller in groups
-        for folder in _folders(groups[controller], root, point)
-        if (limit := _limit(read, folder, unified=not controller)) is not None
-    ]
-    return min(limits, default=None)
+    folders = _folders(read("/proc/self/cgroup") or "")
+    return min((limit for folder in folders if (limit := _limit(read, folder)) is not None), default=None)
 
 
-def _groups(text: str) -> dict[str, str]:
-    """The groups of the process by their controller: ``"cpu"`` of version 1, ``""`` of version 2."""
-    found = {}
+def _folders(text: str) -> Iterator[str]:
+    """The folders of the groups that this process is in, and of those above them, from ``/proc/self/cgroup``."""
     for line in text.splitlines():
         number, controllers, path = [*line.split(":", 2), "", ""][:3]
-        if number == "0" and not controllers:
-            found[""] = path
-        elif "cpu" in controllers.split(","):
-            found["cpu"] = path
-    return found
+        version = "" if number == "0" and not controllers else "cpu" if "cpu" in controllers.split(",") else None
+        for mount in _MOUNTS[version] if version is not None else ():
+            group = "" if ".." in path else path.rstrip("/")
+            while group:
+                yield mount + group
+                group = group.rpartition("/")[0]
+            yield mount
 
 
-def _mounts(text: str) -> Iterator[tuple[str, str, str]]:
-    """Of each hierarchy that may limit processors: its controller, the group that is mounted, and where."""
-    for line in text.splitlines():
-        place, _, source = line.partition(" - ")
-        places, sources = place.split(" "), source.split(" ")
-        if len(places) < 5 or len(sources) < 3:
-            continue
-        root, point = _plain(places[3]), _plain(places[4])
-        if sources[0] == "cgroup2":
-            yield "", root, point
-        elif sources[0] == "cgroup" and "cpu" in sources[2].split(","):
-            yield "cpu", root, point
-
-
-def _plain(path: str) -> str:
-    """A path with its spaces, which stand in octal."""
-    return re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), path)
-
-
-def _folders(group: str, root: str, point: str) -> Iterator[str]:
-    """The folders of a group and of those above it, up to where ``root`` is mounted; that alone for one outside."""
-    below = group if root == "/" else group.removeprefix(root) if f"{group}/".startswith(f"{root}/") else ""
-    below = "" if ".." in below.split("/") else below.rstrip("/")
-    while below:
-        yield point + below
-        below = below.rpartition("/")[0]
-    yield point
-
-
-def _limit(read: ReadText, folder: str, *, unified: bool) -> float | None:
+def _limit(read: ReadText, folder: str) -> float | None:
     """The processors that one group allows; None for no limit."""
-    names = ("cpu.max",) if unified else ("cpu.cfs_quota_us", "cpu.cfs_period_us")
-    words = " ".join(read(f"{folder}/{name}") or "" for name in names).split()
-    if len(words) != 2 or not (words[0].isdecimal() and words[1].isdecimal()) or "0" in words:
+    words = (read(f"{folder}/cpu.max") or "").split()
+    if not words:
+        words = [(read(f"{folder}/{name}") or "").strip() for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us")]
+    if len(words) != 2 or not (words[0].isdecimal() and words[1].isdecimal()):
         return None
-    return int(words[0]) / int(words[1])
+    quota, period = map(int, words)
+    return quota / period if quota and period else None

@@ -48,8 +48,8 @@ static double processor_time(void) {
     return quota < count ? quota : count;
 }
 
-/* Threads to use, the caller included. */
-static size_t wanted_threads(Loading *l) {
+/* Threads to use, the caller included, where there is so much processor time. */
+static size_t wanted_threads(Loading *l, double time) {
     const char *text = getenv("JITGRAPH_NUM_THREADS");
     if (text) text += strspn(text, " \t\n");
     if (text && *text) {
@@ -59,7 +59,6 @@ static size_t wanted_threads(Loading *l) {
             refuse(l, "JITGRAPH_NUM_THREADS='%.40s' is not a number from 1 to 4096", text);
         return (size_t)count;
     }
-    double time = processor_time();
     size_t whole = (size_t)time;
     return whole + ((double)whole < time);
 }
@@ -72,7 +71,8 @@ static void *work(void *argument) {
 
 /* Starts the pool where some entry has parallel loops. With fewer threads than wanted, those that start do the work. */
 static void start_pool(Loading *l, jg_model *model) {
-    size_t wanted = wanted_threads(l);
+    double time = processor_time();
+    size_t wanted = wanted_threads(l, time);
     for (size_t i = 0; i < model->entry_count && !model->worker; i++) model->worker = model->entries[i].worker;
     if (!model->worker || wanted == 1) return;
     model->threads = make(l, l->kept, wanted, sizeof *model->threads);
@@ -81,7 +81,7 @@ static void start_pool(Loading *l, jg_model *model) {
     memset(pool, 0, sizeof *pool);
     pool->syscall = syscall;
     pool->failure = UINT64_MAX;
-    pool->patience = (double)wanted <= processor_time() ? PATIENCE : 0; /* none where threads share processors */
+    pool->patience = (double)wanted <= time ? PATIENCE : 0; /* none where threads share processors */
     model->host.pool = pool;
     model->owner = getpid();
     if (!(pool->scratch = aligned_memory((wanted - 1) * SCRATCH_BYTES))) no_memory(l, (wanted - 1) * SCRATCH_BYTES);

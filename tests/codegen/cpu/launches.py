@@ -88,10 +88,13 @@ def launches_image() -> bytes:
 
 
 class Launches:
-    """Runs launches on a runtime of so many threads, and gives their notes; ``limit`` of them take part."""
+    """Runs launches on a runtime of so many threads, or on the one given, and gives their notes.
 
-    def __init__(self, threads: int, limit: int = 0) -> None:
-        self.runtime = loader.Runtime(threads)
+    ``limit`` is how many threads take part at most, 0 for no limit.
+    """
+
+    def __init__(self, threads: int, limit: int = 0, runtime: loader.Runtime | None = None) -> None:
+        self.runtime = runtime or loader.Runtime(threads)
         numbers, rows, columns = spec("numbers", "int64", 3), spec("a", "bool", "n"), spec("b", "bool", "m")
         out = spec("out", "int64", "n", "m")
         self.entry = entry(

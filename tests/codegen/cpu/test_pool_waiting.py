@@ -30,9 +30,9 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "processor_time", lambda: 64.0)
 
 
-def start(made: list[Launches], threads: int, limit: int = 0) -> Launches:
+def start(made: list[Launches], threads: int) -> Launches:
     """A pool whose threads are up and asleep."""
-    launches = Launches(threads, limit)
+    launches = Launches(threads)
     made.append(launches)
     launches(1, 2, 0, 0)
     until(lambda: launches.state.sleepers == threads - 1)
@@ -46,12 +46,15 @@ def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
         time.sleep(0.001)
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("limit", [1, 2, 3])
 def test_no_more_threads_take_part_than_the_call_allows(made: list[Launches], limit: int) -> None:
-    launches = start(made, 6, limit)
-    for turns in (0, 1000, LONG):
-        for _ in range(20 if turns < LONG else 2):
-            for notes in launches(20 if turns < LONG else 1, 64, turns, 0):
+    all_awake = start(made, 6)
+    limited = Launches(6, limit, all_awake.runtime)
+    for turns, launches in ((0, 20), (1000, 20), (LONG // 20, 2), (LONG // 4, 1)):
+        for _ in range(10):
+            all_awake(10, 64, 1000, 0)
+            for notes in limited(launches, 64, turns, 0):
                 assert len(memories(notes[None])) <= limit
 
 
@@ -67,7 +70,7 @@ def test_a_small_job_after_a_pause_wakes_nobody(made: list[Launches]) -> None:
         time.sleep(PAUSE)
         launches.state.wake_cost = 1 << 18
         assert len(memories(launches(1, chunks, turns, 0))) == 1
-        assert launches.state.sleepers == 1
+        assert launches.state.wake_cost == 1 << 18, "a wake would have changed it"
 
 
 @pytest.mark.usefixtures("patient")

@@ -16,6 +16,7 @@ NAMES = (
     "digits_step",
     "functions",
     "calls",
+    "pool",
     "loops",
     "loader_start",
 )

@@ -29,9 +29,11 @@ class Executable:
         runtime: loader.Runtime | None = None,
         callback: loader.CallbackFunction | None = None,
         target: Any = None,
+        threads: int = 0,
     ) -> None:
         """``asm`` makes the assembly when it is first asked for, and so may ``llvm_ir`` and ``stages``; ``callback``
-        serves the graph's Python callbacks; ``target`` is what it was compiled for."""
+        serves the graph's Python callbacks; ``target`` is what it was compiled for; ``threads`` limits those that take
+        part in a call, 0 for no limit."""
         self.image = image
         self.signature = signature
         self._llvm_ir = llvm_ir
@@ -39,7 +41,7 @@ class Executable:
         self._stages = stages
         self.target = target
         self.code_bytes = len(image) + (len(llvm_ir) if isinstance(llvm_ir, str) else 0)
-        self.entry = loader.Entry(loader.Image(image), signature, runtime=runtime, callback=callback)
+        self.entry = loader.Entry(loader.Image(image), signature, runtime=runtime, callback=callback, threads=threads)
 
     @cached_property
     def llvm_ir(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from jitgraph.ir import dims
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.types import TensorType
-from jitgraph.runtime import forks, loader
+from jitgraph.runtime import forks
 from jitgraph.runtime.executable import Executable
 
 
@@ -22,7 +22,7 @@ class Runnable(Protocol):
 
 
 class Bounded(Executable):
-    """A compiled graph that runs on a pool of its own size."""
+    """A compiled graph in whose calls at most so many threads take part."""
 
     def __init__(self, made: Any, threads: int) -> None:
         super().__init__(
@@ -31,8 +31,9 @@ class Bounded(Executable):
             llvm_ir=lambda: made.llvm_ir,
             asm=lambda: made.asm,
             stages=lambda: made.stages,
-            runtime=_runtime_of(threads),
+            runtime=made.entry.runtime,
             target=made.target,
+            threads=threads,
         )
 
 
@@ -47,11 +48,6 @@ def _compiler() -> Any:
 def _process_cache() -> Any:
     """What traced functions of this process have compiled: two that record equal graphs share the code."""
     return _compiler().Cache()
-
-
-@lru_cache(maxsize=8)
-def _runtime_of(threads: int) -> loader.Runtime:
-    return loader.Runtime(threads)
 
 
 def compile_graph(

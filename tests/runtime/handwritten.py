@@ -38,11 +38,12 @@ def entry(
     *,
     runtime: loader.Runtime | None = None,
     callback: loader.CallbackFunction | None = None,
+    threads: int = 0,
     **rest: object,
 ) -> loader.Entry:
     """The entry of an image under a signature of the given parts."""
     signature = loader.Signature(tuple(inputs), tuple(outputs), **rest)  # type: ignore[arg-type]
-    return loader.Entry(loader.Image(data), signature, runtime=runtime, callback=callback)
+    return loader.Entry(loader.Image(data), signature, runtime=runtime, callback=callback, threads=threads)
 
 
 # y[i] = x[i] * s[0] for n float32; then s'[0] = s[0] + 1, unless s[0] is 7, which is check 0

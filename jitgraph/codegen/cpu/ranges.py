@@ -47,7 +47,9 @@ run:
   %several = icmp sgt i64 %chunks, 1
   br i1 %several, label %share, label %alone
 share:
-  %shared = call i32 @jg_parallel_for(ptr %host, ptr %call, ptr %fn, ptr %range, i64 %chunks)
+  %turns = sitofp i64 %per to double
+  %cost = fmul double %turns, %least
+  %shared = call i32 @jg_share(ptr %host, ptr %call, ptr %fn, ptr %range, i64 %chunks, double %cost)
   ret i32 %shared
 alone:
   %scratch.at = getelementptr i8, ptr %call, i64 {offsets.CALL_ARENA}

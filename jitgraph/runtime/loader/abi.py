@@ -20,6 +20,9 @@ Printing: where the program prints, the calling thread puts the number of the pr
 into ``call.print_site`` and ``call.print_operands`` and calls ``host.print(host, call)``, which writes the text that
 the signature holds under that number; nonzero ends the call with that code, and where the slot is NULL nothing is
 printed. No print may stand behind the first write to a donated buffer. (New in ABI 4.)
+
+Threads: loops are shared among the threads of ``host.pool``, at most ``call.threads`` of them, the caller included.
+(The limit, and what ``PoolState`` keeps of launches and gaps, are new in ABI 5.)
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any, Final
 
-ABI_VERSION: Final = 4
+ABI_VERSION: Final = 5
 
 OK: Final = 0
 CHECK_FAILED: Final = 1
@@ -107,7 +110,8 @@ class Call(ctypes.Structure):
         ("error", ErrorRecord),
         ("print_site", ctypes.c_int64),  # which of the signature's prints is asked for
         ("print_operands", ctypes.c_void_p),  # void *const *: the data of its operands, dense and row-major
-        ("reserved", ctypes.c_int64 * 4),
+        ("threads", ctypes.c_int64),  # most threads that take part, the caller included; 0: no limit
+        ("reserved", ctypes.c_int64 * 3),
     ]
     arena: int | None
     arena_bytes: int
@@ -117,6 +121,7 @@ class Call(ctypes.Structure):
     error: ErrorRecord
     print_site: int
     print_operands: int
+    threads: int
 
 
 class Block(ctypes.Structure):
@@ -138,31 +143,46 @@ class PoolState(ctypes.Structure):
         ("syscall", ctypes.c_void_p),
         ("scratch", ctypes.c_void_p),  # SCRATCH_BYTES for each worker, aligned to 64 bytes
         ("hired", ctypes.c_int64),  # workers that took their part of it
-        ("pad1", ctypes.c_int64 * 3),
+        ("patience", ctypes.c_int64),  # most cycles that a worker stays awake for the next job
+        ("pad1", ctypes.c_int64 * 2),
         ("epoch", ctypes.c_int32),  # futex: grows with each job
         ("sleepers", ctypes.c_int32),
-        ("pad2", ctypes.c_int64 * 7),
+        ("unwoken", ctypes.c_int32),  # sleepers that the job wants and nobody has woken yet
+        ("pad2", ctypes.c_int32),
+        ("spin", ctypes.c_int64),  # cycles that a worker stays awake after its last work
+        ("pad3", ctypes.c_int64 * 5),
         ("function", ctypes.c_void_p),  # the job
         ("context", ctypes.c_void_p),
         ("chunks", ctypes.c_int64),
+        ("parts", ctypes.c_int64),  # of what is left, a claim takes one in so many
         ("open", ctypes.c_int32),  # 1 while workers may join the job
-        ("pad3", ctypes.c_int32),
-        ("pad4", ctypes.c_int64 * 4),
+        ("pad4", ctypes.c_int32 * 7),
         ("next", ctypes.c_int64),  # the next chunk to claim
         ("pad5", ctypes.c_int64 * 7),
         ("entered", ctypes.c_int32),  # futex: workers that are inside a job
         ("waiting", ctypes.c_int32),  # 1 while the caller sleeps on entered
-        ("pad6", ctypes.c_int64 * 7),
+        ("seats", ctypes.c_int64),  # workers that may still join the job
+        ("pad6", ctypes.c_int64 * 6),
         ("failure", ctypes.c_uint64),  # lowest (chunk << 32 | code) that failed; all ones: none
         ("pad7", ctypes.c_int64 * 7),
+        ("ended", ctypes.c_int64),  # from here on for callers alone: the cycle counter at the end of the last job
+        ("gap", ctypes.c_int64),  # cycles between jobs of late, those longer than patience left out
+        ("soon", ctypes.c_int64),  # how sure it is that the next job comes within patience: 0 not, 8 most
+        ("wake_cost", ctypes.c_int64),  # cycles that it takes the caller to wake others; 0: not known yet
+        ("pad8", ctypes.c_int64 * 4),
     ]
     busy: int
     stop: int
     workers: int
     syscall: int | None
     scratch: int | None
+    patience: int
     epoch: int
+    sleepers: int
+    spin: int
     failure: int
+    soon: int
+    wake_cost: int
 
 
 ENTRY_TYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)

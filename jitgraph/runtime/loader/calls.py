@@ -41,8 +41,9 @@ class CallState:
 
     __slots__ = ("address", "arena", "capacity", "error", "printer", "record")
 
-    def __init__(self) -> None:
-        self.record = Call()
+    def __init__(self, threads: int = 0) -> None:
+        """``threads`` limits those that take part in the call, this one included; 0 for no limit."""
+        self.record = Call(threads=threads)
         self.error = self.record.error  # the same memory
         self.address = ctypes.addressof(self.record)
         self.arena: ctypes.Array[ctypes.c_char] | None = None

@@ -54,8 +54,13 @@ class Entry:
         *,
         runtime: Runtime | None = None,
         callback: CallbackFunction | None = None,
+        threads: int = 0,
     ) -> None:
-        """``callback(id, buffers, dims)`` serves the code's Python callbacks with the two addresses it was given."""
+        """``callback(id, buffers, dims)`` serves the code's Python callbacks with the two addresses it was given.
+
+        ``threads`` is how many of the runtime's threads take part in a call at most, the calling one included; 0 for
+        no limit.
+        """
         self.image = image
         self.signature = signature
         self.runtime = runtime or process_runtime
@@ -78,6 +83,7 @@ class Entry:
         self._host = self.runtime.host
         self._host_address = ctypes.addressof(self._host)
         self.is_parallel = bool(image.export("worker"))
+        self.threads = threads
         self._prints = bool(signature.prints)
         self._callback: Any = None
         if callback is not None:
@@ -223,7 +229,7 @@ class Entry:
         try:
             call = self._free.pop()
         except IndexError:
-            call = CallState()
+            call = CallState(self.threads)
         try:
             call.prepare(plan.arena_bytes)
             if self._prints:

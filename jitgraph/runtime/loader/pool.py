@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import threading
 from collections.abc import Mapping
@@ -13,10 +14,11 @@ from jitgraph.runtime.loader.errors import ArgumentError
 from jitgraph.runtime.loader.image import MACHINE_AARCH64, MACHINE_X86_64, Image, machine_here
 from jitgraph.runtime.loader.memory import allocator
 from jitgraph.runtime.loader.offsets import POOL_EPOCH
+from jitgraph.runtime.loader.quota import processor_quota
 
 
 def thread_count() -> int:
-    """Threads to use, the caller included: JITGRAPH_NUM_THREADS, else the processors this process may run on."""
+    """Threads to use, the caller included: JITGRAPH_NUM_THREADS, else the processors that this process may use."""
     text = os.environ.get("JITGRAPH_NUM_THREADS", "").strip()
     if text:
         if not (text.isdecimal() and 1 <= int(text) <= 4096):
@@ -26,11 +28,24 @@ def thread_count() -> int:
 
 
 def processors() -> int:
-    """How many processors this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """How many processors this process may use; a part of one counts as one."""
+    return math.ceil(processor_time())
 
+
+def processor_time() -> float:
+    """How many processors' time this process may use: those it may run on, or less where a quota says so."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = processor_quota()
+    return allowed if quota is None else min(allowed, quota)
+
+
+def patience(threads: int) -> int:
+    """Cycles that each of so many threads may stay awake for the next job: none where they have to share processors."""
+    return PATIENCE if threads <= processor_time() else 0
+
+
+PATIENCE: Final = 1 << 21
+"""Cycles, about 1 ms, that a thread at most stays awake for the next job."""
 
 _FUTEX_NUMBERS: Final[Mapping[int, int]] = {MACHINE_X86_64: 202, MACHINE_AARCH64: 98}
 _FUTEX_WAKE_PRIVATE: Final = 129
@@ -51,6 +66,7 @@ class Pool:
         self.state = PoolState.from_buffer(self._memory)
         self.state.syscall = function_address(libc.syscall)
         self.state.failure = 2**64 - 1
+        self.state.patience = patience(workers + 1)
         self.address = ctypes.addressof(self._memory)
         scratch = allocator.lease(workers * SCRATCH_BYTES)
         self.state.scratch = ctypes.addressof(scratch)

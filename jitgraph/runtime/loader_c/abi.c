@@ -7,7 +7,7 @@
 _Static_assert(sizeof(size_t) == 8 && sizeof(void *) == 8, "a 64-bit machine is needed");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a little-endian machine is needed");
 
-enum { ABI_VERSION = 4, SCRATCH_BYTES = 2 << 20 };
+enum { ABI_VERSION = 5, SCRATCH_BYTES = 2 << 20, PATIENCE = 1 << 21 };
 enum { OK, CHECK_FAILED, INTERRUPTED, OUT_OF_MEMORY, SIZE_OVERFLOW, CALLBACK_FAILED, SIZES_REFUSED };
 static const char *const CODE_NAMES[] = {"ok", "check failed", "interrupted", "out of memory", "size overflow",
                                          "callback failed", "sizes refused"};
@@ -51,7 +51,8 @@ struct jg_call { /* what belongs to one running call */
     jg_error_record error;
     int64_t print_site; /* which of the entry's prints is asked for */
     void *const *print_operands;
-    int64_t reserved[4];
+    int64_t threads; /* most threads that take part, the caller included; 0: no limit */
+    int64_t reserved[3];
 };
 
 struct jg_pool { /* the state of the threads, a cache line for each group of fields; native code runs it */
@@ -60,22 +61,22 @@ struct jg_pool { /* the state of the threads, a cache line for each group of fie
     int32_t pad0;
     long (*syscall)(long number, ...);
     void *scratch; /* SCRATCH_BYTES for each worker, which takes its part as it starts */
-    int64_t hired, pad1[3];
+    int64_t hired, patience, pad1[2];
     _Atomic int32_t epoch;
-    int32_t sleepers;
-    int64_t pad2[7];
+    int32_t sleepers, unwoken, pad2;
+    int64_t spin, pad3[5];
     void *function, *context;
-    int64_t chunks;
-    int32_t open, pad3;
-    int64_t pad4[4];
+    int64_t chunks, parts;
+    int32_t open, pad4[7];
     int64_t next, pad5[7];
     int32_t entered, waiting;
-    int64_t pad6[7];
+    int64_t seats, pad6[6];
     uint64_t failure;
     int64_t pad7[7];
+    int64_t ended, gap, soon, wake_cost, pad8[4];
 };
 
-_Static_assert(sizeof(jg_host) == 128 && sizeof(jg_call) == 128 && sizeof(jg_pool) == 384, "the ABI's structures");
+_Static_assert(sizeof(jg_host) == 128 && sizeof(jg_call) == 128 && sizeof(jg_pool) == 448, "the ABI's structures");
 
 typedef int32_t EntryFunction(const jg_host *, jg_call *, void *const *buffers, const int64_t *dims);
 typedef int64_t ArenaFunction(const int64_t *dims);

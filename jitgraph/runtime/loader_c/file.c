@@ -94,7 +94,7 @@ static void read_model(Loading *l, jg_model *model) {
 }
 
 /* Where refuse comes out. */
-static bool loaded(Loading *l, const char *path, jg_model *model) {
+__attribute__((cold)) static bool loaded(Loading *l, const char *path, jg_model *model) {
     if (setjmp(l->out) != 0) return false;
     open_file(l, path, model);
     read_model(l, model);

@@ -149,7 +149,7 @@ static void json_number(Parser *p, Json *value) {
     }
 }
 
-static Json *json_value(Parser *p);
+__attribute__((cold)) static Json *json_value(Parser *p);
 
 /* What stands between the brackets of an array or object. */
 static void json_children(Parser *p, Json *parent) {
@@ -185,7 +185,7 @@ static void json_index(Parser *p, Json *object) {
     if (sort_index(&object->index)) json_refuse(p, "a key appears twice in one object,");
 }
 
-static Json *json_value(Parser *p) {
+__attribute__((cold)) static Json *json_value(Parser *p) {
     char c = json_peek(p);
     if (p->depth++ >= MAX_JSON_DEPTH || p->values++ >= MAX_JSON_VALUES) json_refuse(p, "it is too large or too deep");
     Json *value = make(p->l, &p->l->scratch, 1, sizeof *value);

@@ -2,7 +2,7 @@
 
    Nothing read from a file is trusted: each offset, length and count is compared with the bytes that are there before
    it is used. What a call may report gives false after filling a jg_error; a step of loading that finds a fault leaves
-   loading altogether, by refuse. */
+   loading altogether, by refuse. What only loading does is cold, so compiled for size. */
 
 #define _GNU_SOURCE
 #include "loader.h"
@@ -22,6 +22,7 @@
 #include "weights.c"
 #include "image.c"
 #include "processor.c"
+#include "quota.c"
 #include "model.c"
 #include "records.c"
 #include "arguments.c"

@@ -10,7 +10,8 @@
    computation. Entries that read state hold a lock of the model shared; entries that write state, and jg_state_set,
    hold it alone, so they take turns. jg_close must come after all other calls have returned. Loops inside a run are
    spread over a pool of threads of the model: JITGRAPH_NUM_THREADS in all, else one for each processor that the
-   process may use. In a forked child everything runs on the calling thread.
+   process may use by its affinity and the quotas of its control groups. In a forked child everything runs on the
+   calling thread.
 
    Printing. What the program prints goes to stdout or stderr, from the thread that called jg_run.
 

@@ -15,6 +15,7 @@
 #include "memory.c"
 #include "loading.c"
 #include "entries.c"
+#include "quota.c"
 
 struct jg_model {
     uint8_t *file;
@@ -37,9 +38,18 @@ struct jg_model {
     pthread_mutex_t records_lock; /* entries' free_records */
 };
 
+/* How many processors' time the process may use: those it may run on, or less where a quota says so. */
+static double processor_time(void) {
+    cpu_set_t allowed;
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    double count = online > 0 ? (double)online : 1;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) count = CPU_COUNT(&allowed);
+    double quota = processor_quota("");
+    return quota < count ? quota : count;
+}
 
-/* Threads to use, the caller included. */
-static size_t wanted_threads(Loading *l) {
+/* Threads to use, the caller included, where there is so much processor time. */
+static size_t wanted_threads(Loading *l, double time) {
     const char *text = getenv("JITGRAPH_NUM_THREADS");
     if (text) text += strspn(text, " \t\n");
     if (text && *text) {
@@ -49,10 +59,8 @@ static size_t wanted_threads(Loading *l) {
             refuse(l, "JITGRAPH_NUM_THREADS='%.40s' is not a number from 1 to 4096", text);
         return (size_t)count;
     }
-    cpu_set_t allowed;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return (size_t)CPU_COUNT(&allowed);
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return online > 0 ? (size_t)online : 1;
+    size_t whole = (size_t)time;
+    return whole + ((double)whole < time);
 }
 
 static void *work(void *argument) {
@@ -63,7 +71,8 @@ static void *work(void *argument) {
 
 /* Starts the pool where some entry has parallel loops. With fewer threads than wanted, those that start do the work. */
 static void start_pool(Loading *l, jg_model *model) {
-    size_t wanted = wanted_threads(l);
+    double time = processor_time();
+    size_t wanted = wanted_threads(l, time);
     for (size_t i = 0; i < model->entry_count && !model->worker; i++) model->worker = model->entries[i].worker;
     if (!model->worker || wanted == 1) return;
     model->threads = make(l, l->kept, wanted, sizeof *model->threads);
@@ -72,6 +81,7 @@ static void start_pool(Loading *l, jg_model *model) {
     memset(pool, 0, sizeof *pool);
     pool->syscall = syscall;
     pool->failure = UINT64_MAX;
+    pool->patience = (double)wanted <= time ? PATIENCE : 0; /* none where threads share processors */
     model->host.pool = pool;
     model->owner = getpid();
     if (!(pool->scratch = aligned_memory((wanted - 1) * SCRATCH_BYTES))) no_memory(l, (wanted - 1) * SCRATCH_BYTES);

@@ -100,7 +100,8 @@ static int64_t *read_pairs(Loading *l, const Json *source, const char *key, cons
 }
 
 /* The structure of the result is for Python alone, but a malformed one means a malformed file. */
-static void verify_structure(Loading *l, const Json *part, size_t outputs, int depth, const char *where) {
+__attribute__((cold)) static void verify_structure(Loading *l, const Json *part, size_t outputs, int depth,
+                                                   const char *where) {
     if (depth > 64) refuse(l, "%s: the structure of the result is nested deeper than 64", where);
     if (part->kind == ANULL) return;
     if (part->kind == AN_INT && !part->wide && within((uint64_t)part->integer, 1, outputs)) return;

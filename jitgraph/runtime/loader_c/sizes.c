@@ -89,7 +89,7 @@ static bool parse_atom(SizeParser *p) {
     return emit(p, NAME, dim ? dim - p->dim_names : 0);
 }
 
-static bool parse_factor(SizeParser *p) {
+__attribute__((cold)) static bool parse_factor(SizeParser *p) {
     if (next_character(p) != '-') return parse_atom(p);
     p->at++;
     if (++p->nesting > MAX_NESTING || !parse_factor(p)) return false;

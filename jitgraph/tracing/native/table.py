@@ -59,7 +59,7 @@ class CallTable:
         if len(outcome.values) > layout.MOST_VALUES:
             raise Unsupported(f"it has {len(outcome.values)} outputs")
         self._kept = program.keep
-        self._state = loader.CallState()
+        self._state = loader.CallState(entry.threads)
         self._state.prepare(plan.arena_bytes)
         self._quiet = loader.Host.from_buffer_copy(entry.runtime.host)
         self._quiet.poll = None

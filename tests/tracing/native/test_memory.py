@@ -1,0 +1,165 @@
+"""Memory and references after many native calls, and what the collector and other threads may do meanwhile."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitgraph as jg
+from tests.tracing.native.test_support import needs_native
+
+pytestmark = needs_native
+ROUNDS = int(os.environ.get("DISPATCH_ROUNDS", "20000"))
+
+
+@pytest.fixture(autouse=True)
+def dispatching(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JITGRAPH_DISPATCH", "1")
+
+
+class Counter:
+    def __init__(self) -> None:
+        self.total = jg.zeros(16)
+        self.seen: list[Any] = []
+
+    @jg.trace
+    def add(self, x: Any) -> Any:
+        self.total += x
+        return self.total * 2
+
+    @jg.trace
+    def both(self, x: Any, scale: float = 2.0) -> Any:
+        return {"sum": x + self.total, "scaled": x * scale}
+
+
+def resident() -> int:
+    with open("/proc/self/statm") as status:
+        return int(status.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def paths() -> dict[str, Any]:
+    x, y, z = (jg.asarray(np.full(16, k, np.float32)) for k in range(3))
+    arrays = [t.numpy().copy() for t in (x, y, z)]
+    chain: Any = jg.trace(lambda x, y, z: x * y + z)
+    large: Any = jg.trace(lambda x: x[:, None] * jg.ones((1, 5000)))
+    parameter = jg.nn.Parameter(jg.ones(16))
+    taped: Any = jg.trace(lambda x: (x * parameter).sum())
+    counter = Counter()
+    return {
+        "tensors": lambda: chain(x, y, z),
+        "arrays": lambda: chain(*arrays),
+        "shown": lambda: chain(x, y, z).numpy(),
+        "state in place": lambda: counter.add(x),
+        "made by Python": lambda: counter.both(x, scale=3.0),
+        "large results": lambda: large(x),
+        "on the tape": lambda: taped(x).backward(),
+    }
+
+
+@pytest.mark.parametrize("name", list(paths()))
+def test_references_and_memory_stay_level(name: str) -> None:
+    run = paths()[name]
+    function_hits = _hits()
+    rounds = ROUNDS // 20 if name in ("on the tape", "large results") else ROUNDS
+    for _ in range(1000):
+        run()
+    gc.collect()
+    before = len(gc.get_objects()), sys.getrefcount(None), sys.getrefcount(jg.Tensor), resident()
+    for _ in range(rounds):
+        run()
+    gc.collect()
+    after = len(gc.get_objects()), sys.getrefcount(None), sys.getrefcount(jg.Tensor), resident()
+    assert abs(after[0] - before[0]) < 100
+    assert abs(after[1] - before[1]) < 100
+    assert abs(after[2] - before[2]) < 100
+    assert after[3] - before[3] < 2 << 20
+    assert _hits() > function_hits + rounds  # and the dispatcher served them
+
+
+def _hits() -> int:
+    from jitgraph.tracing.native import start
+
+    return 0 if start._START.runtime is None else int(start._START.runtime.clock)
+
+
+def test_the_collector_may_run_in_the_middle() -> None:
+    """A finaliser shows the state, gives it another value, and clears the cache, while a call makes its results."""
+    counter, x = Counter(), jg.ones(16)
+    shown: list[np.ndarray[Any, Any]] = []
+
+    class Meddler:
+        def __init__(self) -> None:
+            self.me = self
+
+        def __del__(self) -> None:
+            shown.append(counter.total.numpy())
+            if len(shown) % 7 == 0:
+                counter.total = jg.zeros(16)
+            if len(shown) % 11 == 0:
+                Counter.add.cache_clear()
+
+    for _ in range(5):
+        counter.add(x)
+    threshold = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        kept = []
+        for number in range(300):
+            Meddler()
+            before = counter.total.numpy().copy()
+            result = counter.add(x)
+            kept.append(result)
+            now = counter.total.numpy()
+            assert (result.numpy() == now * 2).all() or shown  # a finaliser may have come in between
+            del before, now
+            if number % 50 == 0:
+                kept.clear()
+    finally:
+        gc.set_threshold(*threshold)
+    for array in shown:
+        assert len(set(array.tolist())) == 1  # no array that was shown changed in part
+
+
+def test_weak_references_and_attributes_of_results() -> None:
+    double: Any = jg.trace(lambda x: x * 2)
+    x = jg.ones(3)
+    for _ in range(5):
+        double(x)
+    gone = []
+    for number in range(600):  # more than are kept to be used again
+        result = double(x)
+        result.number = number
+        assert not hasattr(double(x), "number")
+        gone.append(weakref.ref(result))
+    del result
+    assert all(reference() is None for reference in gone)
+    made = double(x)
+    made.itself = made  # a cycle
+    reference = weakref.ref(made)
+    del made
+    gc.collect()
+    assert reference() is None
+
+
+def test_threads_call_one_state_and_lose_nothing() -> None:
+    counter, x = Counter(), jg.ones(16)
+    for _ in range(5):
+        counter.add(x)
+
+    def work() -> None:
+        for _ in range(2000):
+            counter.add(x)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert counter.total.numpy().tolist() == [8005.0] * 16

@@ -18,7 +18,7 @@ class EagerValue(Buffer):
     what ``tracing/operands.py`` found out about the array, or None; where it is set, so is ``address``.
     """
 
-    __slots__ = ("_type", "native", "output", "record")
+    __slots__ = ("__weakref__", "_type", "native", "output", "record")
 
     def __init__(self, array: Array, record: Record | None = None, output: int = 0, access: Access = "own") -> None:
         self._array = array

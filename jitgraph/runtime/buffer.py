@@ -50,7 +50,7 @@ class Buffer(_BufferWords):
     and keeps the memory from then on.
     """
 
-    __slots__ = ("__weakref__", "_array", "access")
+    __slots__ = ("_array", "access")
 
     device: ClassVar[str] = CPU
     access: Access

@@ -10,6 +10,8 @@ from typing import Final
 
 REFERENCES: Final = 0
 TYPE: Final = 8
+COLLECTOR_NEXT: Final = -16
+"""The collector's next object; 0 where it does not track this one."""
 SIZE: Final = 16
 """``ob_size`` of tuples, lists and classes of variable size; ``ma_used`` of dicts."""
 SET_USED: Final = 24
@@ -24,6 +26,7 @@ PROXY_MAPPING: Final = 16
 TYPE_DEALLOC: Final = 48
 TYPE_VECTORCALL_OFFSET: Final = 56
 TYPE_BASIC_SIZE: Final = 32
+TYPE_GET_ATTRIBUTE: Final = 144
 TYPE_FLAGS: Final = 168
 TYPE_DICT: Final = 264
 TYPE_VERSION: Final = 384

@@ -111,17 +111,17 @@ RUNTIME_FUNCTIONS: Final = (
     "PyLong_FromLong", "PyLong_AsLongLongAndOverflow", "PyEval_SaveThread", "PyEval_RestoreThread", "aligned_alloc",
     "free",
 )  # fmt: skip
-HANDLE_SLOTS: Final = ("_value", "_grad", "_indexed", "_requires_grad", "_weak")
-VALUE_SLOTS: Final = ("_array", "_type", "access", "native", "output", "record")
+HANDLE_SLOTS: Final = {"_grad": 24, "_indexed": 32, "_requires_grad": 40, "_value": 48, "_weak": 56}
+VALUE_SLOTS: Final = {"_array": 40, "access": 48, "_type": 56, "native": 64, "output": 72, "record": 80}
+"""Where CPython puts the slots of tensors (``eager/handle.py``) and of their values (``eager/value.py``)."""
 RUNTIME: Final = _words(
     *RUNTIME_FUNCTIONS, "None", "False", "True", "zero", "own", "Tensor", "Parameter", "EagerValue", "ndarray", "float",
-    "attributes", "clock", "handle_weakrefs", *(f"handle{slot}" for slot in HANDLE_SLOTS),
-    "value_weakrefs", *(f"value.{slot}" for slot in VALUE_SLOTS),
+    "attributes", "clock", "handle_weak_references", "value_weak_references",
     "dead_values", "dead_value_count", "dead_handles", "dead_handle_count", "kept_bytes",
     *(f"free{size_class}" for size_class in range(SIZE_CLASSES)),
 )  # fmt: skip
-"""What belongs to the process: functions of CPython and libc, objects, classes, the offsets of slots (``handle_grad``),
-how instances keep their attributes (the minor version of Python), and what waits to be used again."""
+"""What belongs to the process: functions of CPython and libc, objects and classes, how instances keep their attributes
+(the minor version of Python), where weak references stand, and what waits to be used again."""
 
 EXPORTS: Final = ("vectorcall", "free_value", "free_handle")
 """The functions of the image, in the order of their numbers."""

@@ -173,18 +173,18 @@ class _Attempt(Making):
         none = code.word("None")
         with self._each_taken() as number:  # how the old contents were made
             value = code.load("ptr", self.values, number, WORD)
-            offset = code.word("value.record", "i64")
+            offset = layout.VALUE_SLOTS["record"]
             old = code.load("ptr", value, offset)
             with code.when(code.differs(old, none), likely=False):
                 code.hold(none)
                 code.store("ptr", none, value, offset)
-                zero, output = code.word("zero"), code.word("value.output", "i64")
+                zero, output = code.word("zero"), layout.VALUE_SLOTS["output"]
                 code.hold(zero)
                 before = code.load("ptr", value, output)
                 code.store("ptr", zero, value, output)
                 code.drop(before)  # a number
                 code.drop(old)  # the record of a leaf, which holds nothing
-        offset = code.word("handle_value", "i64")
+        offset = layout.HANDLE_SLOTS["_value"]
         with code.each(self._word("handle_count", "i64")) as number:
             record = code.at(self._word("handles"), number, RECORD_BYTES["HANDLE"])
             value = code.load("ptr", self.values, code.load("i64", record, HANDLE["value"]), WORD)

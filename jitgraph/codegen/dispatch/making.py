@@ -119,12 +119,12 @@ class Making:
         """Go on where a handle alone holds a value, and that alone its memory, which no caller has seen."""
         code = self.code
         handle = code.load("ptr", self.registers, register, WORD)
-        here = code.is_same(code.load("ptr", handle, code.word("handle_value", "i64")), value)
+        here = code.is_same(code.load("ptr", handle, layout.HANDLE_SLOTS["_value"]), value)
         alone = code.compare("eq", "i32", code.load("i32", value), 1)
-        own = code.is_same(code.load("ptr", value, code.word("value.access", "i64")), code.word("own"))
-        native = code.differs(code.load("ptr", value, code.word("value.native", "i64")), code.word("None"))
+        own = code.is_same(code.load("ptr", value, layout.VALUE_SLOTS["access"]), code.word("own"))
+        native = code.differs(code.load("ptr", value, layout.VALUE_SLOTS["native"]), code.word("None"))
         code.need(code.both(code.both(here, alone), code.both(own, native)), otherwise)
-        array = code.load("ptr", value, code.word("value._array", "i64"))
+        array = code.load("ptr", value, layout.VALUE_SLOTS["_array"])
         unseen = code.is_same(array, code.word("None"))
         count = code.load("i32", array)
         code.need(code.either(unseen, code.compare("eq", "i32", count, 1)), otherwise)

@@ -6,7 +6,7 @@ A value's small memory comes from lists of free blocks by size and goes back the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from jitgraph.codegen.dispatch.routine import NULL, Routine
 from jitgraph.codegen.llvm.builder import LlvmModule
@@ -51,7 +51,8 @@ def _references(module: LlvmModule) -> None:
 def _new_object(module: LlvmModule) -> None:
     """An object of ``class`` from the list at ``dead``, or a new one; ``slow`` is set where code may have run.
 
-    Its slots hold nothing, and the collector tracks it. Null with an exception where there is no memory.
+    Its slots hold nothing; the collector tracks a new one, and none that was dead. Null with an exception where there
+    is no memory.
     """
     code = Routine(module, "new_object", "ptr", "ptr", "ptr", "ptr", "ptr", "ptr")
     code.runtime, kind, dead, count, slow = code.parameters
@@ -86,15 +87,18 @@ def _end_object(module: LlvmModule) -> None:
     code.finish()
 
 
-def _fill(code: Routine, address: str, slots: Sequence[tuple[str, str]]) -> None:
-    """Put objects into slots, by the word with the slot's offset."""
-    for slot, held in slots:
+def _fill(code: Routine, address: str, slots: Mapping[str, int], objects: Mapping[str, str]) -> None:
+    """Put objects into slots."""
+    for name, held in objects.items():
         code.hold(held)
-        code.store("ptr", held, address, code.word(slot, "i64"))
+        code.store("ptr", held, address, slots[name])
 
 
 def _new_value(module: LlvmModule) -> None:
-    """The value of an output, by its record; null with an exception where there is no memory."""
+    """The value of an output, by its record; null with an exception where there is no memory.
+
+    The collector need not track it: nothing that it holds leads back to it.
+    """
     code = Routine(module, "new_value", "ptr", "ptr", "ptr", "ptr")
     code.runtime, made, slow = code.parameters
     size_class = code.load("i64", made, layout.MADE["size_class"])
@@ -123,9 +127,8 @@ def _new_value(module: LlvmModule) -> None:
     type = code.load("ptr", made, layout.MADE["type"])
     none, zero, own = code.word("None"), code.word("zero"), code.word("own")
     slots = {"_array": none, "_type": type, "access": own, "native": type, "output": zero, "record": none}
-    _fill(code, value, [(f"value.{slot}", held) for slot, held in slots.items()])
-    code.store("ptr", NULL, value, code.word("value_weakrefs", "i64"))
-    _track(code, value)
+    _fill(code, value, layout.VALUE_SLOTS, slots)
+    code.store("ptr", NULL, value, code.word("value_weak_references", "i64"))
     code.give("ptr", value)
     code.mark("failed")
     code.api("free", "void", f"ptr {memory}")
@@ -147,8 +150,8 @@ def _new_handle(module: LlvmModule) -> None:
     none = code.word("None")
     slots = {"_value": none, "_grad": none, "_indexed": code.word("False"), "_requires_grad": flags["requires_grad"],
              "_weak": flags["weak"]}  # fmt: skip
-    _fill(code, made, [(f"handle{slot}", held) for slot, held in slots.items()])
-    code.store("ptr", NULL, made, code.word("handle_weakrefs", "i64"))
+    _fill(code, made, layout.HANDLE_SLOTS, slots)
+    code.store("ptr", NULL, made, code.word("handle_weak_references", "i64"))
     _track(code, made)
     code.give("ptr", made)
     code.mark("none")
@@ -158,17 +161,17 @@ def _new_handle(module: LlvmModule) -> None:
 
 def _track(code: Routine, address: str) -> None:
     """Let the collector see an object that came from the dead; a new one is tracked already."""
-    with code.when(code.is_same(code.load("ptr", address, -16))):  # the next object of the collector's list
+    with code.when(code.is_same(code.load("ptr", address, cpython.COLLECTOR_NEXT))):
         code.api("PyObject_GC_Track", "void", f"ptr {address}")
 
 
-def _empty(code: Routine, address: str, weakrefs: str, slots: Sequence[str]) -> None:
+def _empty(code: Routine, address: str, weak_references: str, slots: Mapping[str, int]) -> None:
     """What every deallocation begins with: untracked, unseen by weak references, and nothing in the slots."""
-    code.api("PyObject_GC_UnTrack", "void", f"ptr {address}")
-    with code.when(code.differs(code.load("ptr", address, code.word(weakrefs, "i64"))), likely=False):
+    with code.when(code.differs(code.load("ptr", address, cpython.COLLECTOR_NEXT))):
+        code.api("PyObject_GC_UnTrack", "void", f"ptr {address}")
+    with code.when(code.differs(code.load("ptr", address, code.word(weak_references, "i64"))), likely=False):
         code.api("PyObject_ClearWeakRefs", "void", f"ptr {address}")
-    for slot in slots:
-        offset = code.word(slot, "i64")
+    for offset in slots.values():
         held = code.load("ptr", address, offset)
         code.store("ptr", NULL, address, offset)
         with code.when(code.differs(held), likely=True):
@@ -180,7 +183,7 @@ def _free_value(module: LlvmModule) -> None:
     code = Routine(module, "free_value", "void", "ptr", linkage="hidden")
     (value,) = code.parameters
     code.find_runtime()
-    _empty(code, value, "value_weakrefs", [f"value.{slot}" for slot in layout.VALUE_SLOTS])
+    _empty(code, value, "value_weak_references", layout.VALUE_SLOTS)
     block, size = code.load("ptr", value, VALUE["block"]), code.load("i64", value, VALUE["block_bytes"])
     for word in VALUE.values():
         code.store("i64", 0, value, word)
@@ -207,7 +210,7 @@ def _free_handle(module: LlvmModule) -> None:
     code = Routine(module, "free_handle", "void", "ptr", linkage="hidden")
     (handle,) = code.parameters
     code.find_runtime()
-    _empty(code, handle, "handle_weakrefs", [f"handle{slot}" for slot in layout.HANDLE_SLOTS])
+    _empty(code, handle, "handle_weak_references", layout.HANDLE_SLOTS)
     attributes = code.load("ptr", handle, layout.HANDLE_DICT)
     with code.when(code.differs(attributes), likely=False):
         code.store("ptr", NULL, handle, layout.HANDLE_DICT)

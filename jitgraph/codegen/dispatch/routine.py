@@ -16,7 +16,7 @@ from jitgraph.runtime import dispatch_records as layout
 NULL: Final = "null"
 RUNTIME_ADDRESS: Final = "runtime_address"
 """The constant of the module that holds the runtime's address."""
-_ATTRIBUTES: Final = 'nounwind "no-builtins" "no-jump-tables"="true"'
+_ATTRIBUTES: Final = 'nounwind "no-builtins"'
 
 
 class Routine(LlvmFunction):

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.runtime import cpython_layout as cpython
+from jitgraph.runtime.cpython_api import address_of
 from jitgraph.runtime.raw_words import slot_offset
 from jitgraph.tracing.fixed import UNKNOWN, FixedSources
 from jitgraph.tracing.native.memory import byte, half_word, word
@@ -137,7 +138,7 @@ class Reader:
         if name == "__dict__" and attributes_of(held) is not None:
             self.program.require_type(owner, kind)
             return self._dict_of(owner, held, expected)
-        if class_entry(kind, "__getattribute__") not in (object.__getattribute__, types.ModuleType.__getattribute__):
+        if not _finds_by_storage(kind):
             raise Unsupported(f"{kind.__qualname__} finds attributes in a way of its own")
         self.program.require_type(owner, kind)
         self.program.require_version(kind)
@@ -243,6 +244,13 @@ class Reader:
         if type(key) is not str:
             raise Unsupported("a key of a dict is no text")
         self.program.op("absent", owner, a=self.program.refer(sys.intern(key)))
+
+
+def _finds_by_storage(kind: type) -> bool:
+    """Whether objects of a class find attributes as ``object`` does, or as modules do."""
+    if issubclass(kind, types.ModuleType):
+        return class_entry(kind, "__getattribute__") is types.ModuleType.__getattribute__
+    return word(id(kind) + cpython.TYPE_GET_ATTRIBUTE) == address_of("PyObject_GenericGetAttr")
 
 
 class _NoPlace:

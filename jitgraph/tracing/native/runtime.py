@@ -14,7 +14,6 @@ from jitgraph.eager.value import EagerValue
 from jitgraph.runtime import cpython_api, loader
 from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.runtime import dispatch_records as layout
-from jitgraph.runtime.raw_words import slot_offset
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.native.memory import put_word
 
@@ -41,12 +40,8 @@ class NativeRuntime:
         for name, held in self._objects.items():
             self._put(name, id(held))
         self._put("attributes", sys.version_info[1])
-        self._put("handle_weakrefs", Tensor.__weakrefoffset__)
-        self._put("value_weakrefs", EagerValue.__weakrefoffset__)
-        for slot in layout.HANDLE_SLOTS:
-            self._put(f"handle{slot}", slot_offset(Tensor, slot))
-        for slot in layout.VALUE_SLOTS:
-            self._put(f"value.{slot}", slot_offset(EagerValue, slot))
+        self._put("handle_weak_references", _unsigned(Tensor.__weakrefoffset__))
+        self._put("value_weak_references", _unsigned(EagerValue.__weakrefoffset__))
         self.vectorcall = self._address("vectorcall")
         _immortal.append(self)
         put_word(id(EagerValue) + cpython.TYPE_DEALLOC, self._address("free_value"))
@@ -69,6 +64,10 @@ class NativeRuntime:
 
     def _put(self, name: str, value: int) -> None:
         self._words[layout.RUNTIME[name] // layout.WORD] = value
+
+
+def _unsigned(offset: int) -> int:
+    return offset % (1 << 64)
 
 
 def _own() -> str:

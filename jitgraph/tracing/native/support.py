@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import sys
 import types
+from collections.abc import Mapping
 from functools import cache
 
 import numpy as np
 
+from jitgraph.eager.value import EagerValue
 from jitgraph.runtime import cpython_api, loader
 from jitgraph.runtime import cpython_layout as cpython
+from jitgraph.runtime import dispatch_records as layout
+from jitgraph.runtime.raw_words import slot_offset
+from jitgraph.tensor import Tensor
 from jitgraph.tracing.native.memory import byte, half_word, word
 
 
@@ -69,13 +74,25 @@ def _unlike() -> str:
         "shape": (word(word(id(array) + cpython.ARRAY_SHAPE) + 8), 3),
         "dtype": (word(id(array) + cpython.ARRAY_DTYPE), id(array.dtype)),
         "flags": (half_word(id(array) + cpython.ARRAY_FLAGS) & cpython.ARRAY_DENSE, cpython.ARRAY_DENSE),
+        "way to attributes": (
+            word(id(_Probe) + cpython.TYPE_GET_ATTRIBUTE),
+            cpython_api.address_of("PyObject_GenericGetAttr"),
+        ),
         "class flags": (word(id(_Probe) + cpython.TYPE_FLAGS), _Probe.__flags__),
         "basic size": (word(id(_Probe) + cpython.TYPE_BASIC_SIZE), _Probe.__basicsize__),
         "shared keys": (word(word(_values(instance)) + cpython.TYPE), id(object)),
+        "tensors": (_slots(Tensor, layout.HANDLE_SLOTS), layout.HANDLE_SLOTS),
+        "values": (_slots(EagerValue, layout.VALUE_SLOTS), layout.VALUE_SLOTS),
+        "collector": (bool(word(id(items) + cpython.COLLECTOR_NEXT)), True),
         "count of shared keys": (word(shared + cpython.KEYS_COUNT), 1),
     }
     wrong = [name for name, (found, known) in shown.items() if found != known]
     return f"CPython's objects look otherwise here: {', '.join(wrong)}" if wrong else ""
+
+
+def _slots(kind: type, slots: Mapping[str, int]) -> Mapping[str, int]:
+    """Where the slots of a class lie."""
+    return {name: slot_offset(kind, name) for name in slots}
 
 
 def _values(instance: object) -> int:

@@ -20,16 +20,19 @@ from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule
 from jitgraph.codegen.llvm.environment import Environment, Names, integer
 from jitgraph.codegen.llvm.index import add, multiply, subtract
 from jitgraph.codegen.llvm.operand import LlvmScalar
-from jitgraph.dtypes import SHORT_NAMES, DType, float32, float64, int64
+from jitgraph.dtypes import SHORT_NAMES, DType, bool_, float32, float64, int64
 from jitgraph.ir.target import Target
 
 DTYPES: Final = frozenset((float32, float64))
 
-MOST_ROWS: Final = 4
+MOST_ROWS: Final = 3
 """Rows for which the sums of a group of columns stay in registers."""
 
 _VECTORS: Final = 2
 """Vectors of columns at a time. With more, the lines of so many rows of the factor push each other out of the cache."""
+
+
+_PAGE_BYTES: Final = 4096
 
 
 class _Factors(NamedTuple):
@@ -80,24 +83,26 @@ def _no_statement(statement: Statement, env: Environment) -> None:
 
 
 def _emit_columns(env: Environment, factors: _Factors, rows: int) -> None:
-    """All columns, in groups of two vectors; where there are too few for that, in ever narrower groups."""
-    lanes = env.target.lanes(factors.left.dtype.itemsize)
-    groups = [(_VECTORS, lanes)]
-    while lanes > 1:
-        groups.append((1, lanes))
-        lanes = lanes // 2 if lanes * factors.left.dtype.itemsize > PART_BYTES else 1
-    groups.append((1, 1))
-    most: int | None = None
-    for vectors, lanes in groups:
-        with loops.only_if(env, _between(env, factors.columns, vectors * lanes, most)):
-            _emit_groups(env, factors, rows, vectors, lanes)
-        most = vectors * lanes
+    """All columns, in groups of two vectors; where there are too few for that, in ever narrower groups.
 
-
-def _between(env: Environment, x: LlvmScalar, least: int, most: int | None) -> LlvmScalar:
-    """``least <= x < most``."""
-    enough = env.ops.cmp("ge", x, integer(least))
-    return enough if most is None else env.ops.and_(enough, env.ops.cmp("lt", x, integer(most)))
+    Lines of columns that are a whole number of pages apart share so few places in the first-level cache that a group of
+    two vectors would read each from the next level several times, so there is one vector then.
+    """
+    itemsize = factors.left.dtype.itemsize
+    lanes = env.target.lanes(itemsize)
+    low = env.ops.and_(factors.right_stride, integer(_PAGE_BYTES // itemsize - 1))
+    wide = env.ops.and_(
+        env.ops.cmp("ge", factors.columns, integer(_VECTORS * lanes)), env.ops.cmp("ne", low, integer(0))
+    )
+    with loops.only_if(env, wide):
+        _emit_groups(env, factors, rows, _VECTORS, lanes)
+    narrow = env.ops.cmp("eq", wide, env.ops.const(False, bool_))
+    while lanes:
+        enough = env.ops.cmp("ge", factors.columns, integer(lanes))
+        with loops.only_if(env, env.ops.and_(narrow, enough)):
+            _emit_groups(env, factors, rows, 1, lanes)
+        narrow = env.ops.and_(narrow, env.ops.cmp("eq", enough, env.ops.const(False, bool_)))
+        lanes = lanes // 2 if lanes * itemsize > PART_BYTES else int(lanes > 1)
 
 
 def _emit_groups(env: Environment, factors: _Factors, rows: int, vectors: int, lanes: int) -> None:

@@ -55,9 +55,9 @@ def emit_contract(contract: Contract, env: Environment) -> None:
         _emit_packed(contract, env)
         return
     rows = index_value(env, contract.extents[0])
-    with loops.only_if(env, env.ops.cmp("eq", rows, integer(1))):
+    with loops.only_if(env, env.ops.cmp("eq", rows, integer(1))), env.memory.frame():
         _emit_streams(single, env)
-    with loops.only_if(env, env.ops.cmp("ne", rows, integer(1))):
+    with loops.only_if(env, env.ops.cmp("ne", rows, integer(1))), env.memory.frame():
         _emit_packed(contract, env)
 
 

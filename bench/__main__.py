@@ -18,6 +18,7 @@ NAMES = (
     "calls",
     "loops",
     "loader_start",
+    "files",
 )
 
 

@@ -20,12 +20,13 @@ from typing import Any
 import numpy as np
 
 import jitgraph as jg
-from bench.timing import ROUNDS, interval
+from bench.timing import interval
 from jitgraph.runtime import loader
 from jitgraph.standalone import write_loaders
 
 MODELS = {"784-256-256-10": (784, 256, 256, 10), "64-64-10": (64, 64, 10)}
-CALLS = 100
+CALLS = 20
+ROUNDS = 100
 Batch = Callable[[int], object]
 Layers = Sequence[tuple[np.ndarray, np.ndarray]]
 
@@ -225,7 +226,7 @@ def measure(found: Mapping[str, Batch], rounds: int = ROUNDS) -> dict[str, np.nd
     times: dict[str, list[float]] = {name: [] for name in found}
     for turn in range(rounds + 1):
         for name, batch in found.items():
-            batch(3)
+            batch(2)
             started = time.perf_counter()
             batch(CALLS)
             if turn:

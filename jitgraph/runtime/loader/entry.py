@@ -30,7 +30,7 @@ from jitgraph.runtime.loader.arguments import READY_FLAGS, address_of, as_array,
 from jitgraph.runtime.loader.calls import (
     MOST_ARENA,
     CallState,
-    Held,
+    HeldParameters,
     Printer,
     ShapePlan,
     because_of,
@@ -78,7 +78,7 @@ class Entry:
         self._constraints = tuple(Constraint(text) for text in signature.constraints)
         self.pack = struct.Struct(f"{len(self._specs) + len(self._outputs)}P").pack
         """``buffers`` of the ABI from the addresses of parameters and outputs."""
-        self._nothing = Held(len(self._specs))
+        self._nothing = HeldParameters(len(self._specs))
         self._free: list[CallState] = []
         self._structure = signature.structure
         if self._structure is None:
@@ -114,12 +114,14 @@ class Entry:
             raise ArgumentError(f"{title} has no argument {next(iter(left))!r}; it takes ({_listed(inputs)})")
         return values
 
-    def hold(self, arrays: Sequence[Any]) -> Held:
+    def hold(self, arrays: Sequence[Any]) -> HeldParameters:
         """The last parameters, such as a state, for many calls: what ``run`` checks of them is checked here, once."""
         left = len(self._specs) - len(arrays)
-        return Held(left, [self._array(value, left + index) for index, value in enumerate(arrays)])
+        return HeldParameters(left, [self._array(value, left + index) for index, value in enumerate(arrays)])
 
-    def run(self, buffers: Sequence[Any], donate: Iterable[int] = (), held: Held | None = None) -> list[Array]:
+    def run(
+        self, buffers: Sequence[Any], donate: Iterable[int] = (), held: HeldParameters | None = None
+    ) -> list[Array]:
         """The outputs for the parameters (inputs, then state) in ABI order, the last of which may be ``held``.
 
         ``donate`` lists parameters whose memory an output that aliases them may take over: such an output is the
@@ -189,7 +191,7 @@ class Entry:
             raise ArgumentError(f"{self.signature.name}: the workspace for the sizes {dims} leaves 64 bits")
         return arena
 
-    def _planned(self, shapes: tuple[tuple[int, ...], ...], held: Held) -> ShapePlan:
+    def _planned(self, shapes: tuple[tuple[int, ...], ...], held: HeldParameters) -> ShapePlan:
         dims = self._bind((*shapes, *held.shapes))
         outputs = []
         for spec, dtype, sizes in self._outputs:

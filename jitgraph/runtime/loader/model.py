@@ -11,7 +11,7 @@ from typing import Any
 
 from jitgraph.runtime.loader.archive import AGAIN, WEIGHTS
 from jitgraph.runtime.loader.artifact import Artifact
-from jitgraph.runtime.loader.calls import Held
+from jitgraph.runtime.loader.calls import HeldParameters
 from jitgraph.runtime.loader.cpu import cpu_levels, lacking
 from jitgraph.runtime.loader.dtypes import Array, dtype_named
 from jitgraph.runtime.loader.entry import Entry
@@ -41,7 +41,9 @@ class Model:
             for spec in signature.state:
                 verify_state(spec, weights)
         self._state: Mapping[str, Array] = MappingProxyType(weights)
-        self._held: dict[str, tuple[Mapping[str, Array], Held]] = {}  # by entry, of which snapshot of the state
+        self._held: dict[
+            str, tuple[Mapping[str, Array], HeldParameters]
+        ] = {}  # by entry, of which snapshot of the state
         self._lock = threading.RLock()
         _models.add(self)
         self._default = "forward" if "forward" in self._entries else next(iter(self._entries))
@@ -98,7 +100,7 @@ class Model:
         """In a forked child: another thread of the parent may have been in a call, which ends there alone."""
         self._lock = threading.RLock()
 
-    def _state_for(self, name: str, entry: Entry) -> Held:
+    def _state_for(self, name: str, entry: Entry) -> HeldParameters:
         """The state as the entry of this name takes it, checked anew where a call has written state since."""
         state = self._state
         found = self._held.get(name)

@@ -28,12 +28,16 @@ STEPS: Final = 4
 """Steps of k for which a sum is loaded and stored once."""
 
 LONGEST_BODY: Final = 8
-"""Statements of the right factor, which is emitted for each of the steps."""
+"""Statements of the right factor, which is emitted for each of the steps, or of a left one that is laid out often."""
 
 SHARES: Final = 2
 """Parts of the columns where the work is worth several threads: each is read in runs as long as it is wide."""
 
 LEAST_COLUMNS: Final = 512
+
+CROSSED_COLUMNS: Final = 64
+"""Columns of a part of a matrix along k: the blocks of k of so few lines follow one another while their pages are at
+hand. The left factor is laid out for each part anew."""
 
 _Range: TypeAlias = "tuple[LlvmScalar, LlvmScalar]"
 
@@ -69,6 +73,8 @@ def columns_of_unit(contract: Contract, env: Environment) -> int:
     assert m is not None
     lanes = env.target.lanes(dtype.itemsize)
     most = env.target.l1_bytes // 2 // (m * dtype.itemsize) // lanes * lanes
+    if crosses(contract, env) and length(contract.left.body) <= LONGEST_BODY:
+        most = min(most, max(1, CROSSED_COLUMNS // lanes) * lanes)
     if n is None:
         return most
     large = env.outermost and parallel.is_worth_sharing(parallel.total_work(env, work((contract,), env)))

@@ -19,6 +19,7 @@ NAMES = (
     "pool",
     "loops",
     "loader_start",
+    "files",
 )
 
 

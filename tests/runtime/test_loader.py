@@ -80,6 +80,24 @@ def test_state_is_written_after_success_only(good: Path) -> None:
         assert model.state["layer.s"] == 7
 
 
+def test_an_entry_that_reads_sees_what_another_wrote(tmp_path: Path) -> None:
+    """What is kept of a state from call to call is that of the last step."""
+    read = loader.Signature((), (spec("y", "int32"),), (loader.StateSpec("s", "int32", (), key="k"),))
+    write = loader.Signature((), (spec("t", "int32"),), read.state, writes=((0, 0),))
+    ir = f"{ENTRY} {{\n{buffer('%s', 0)}{buffer('%y', 1)}  %v = load i32, ptr %s\n  %w = add i32 %v, STEP\n"
+    ir += "  store i32 %w, ptr %y\n  ret i32 0\n}\n"
+    entries = {
+        name: artifact.SavedEntry(signature, "", {"x86-64-v2": image(ir.replace("STEP", str(step)))})
+        for name, signature, step in (("forward", read, 0), ("step", write, 3))
+    }
+    artifact.write_artifact(tmp_path / "m.jg", entries=entries, weights={"k": np.array(5, np.int32)}, metadata={})
+    model = loader.load(tmp_path / "m.jg")
+    assert [int(model()), int(model())] == [5, 5]
+    for expected in (8, 11):
+        model.run("step")
+        assert [int(model()), int(model()), int(model.state["k"])] == [expected] * 3
+
+
 def test_concurrent_steps_take_turns(good: Path) -> None:
     model = loader.load(good)
     model._state = {**model.state, "layer.s": np.array(100, np.float32)}

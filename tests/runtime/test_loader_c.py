@@ -241,6 +241,49 @@ def test_failed_checks(case: Case) -> None:
     assert "7" in str(caught.value) and "test_loader_c.py" in str(caught.value)
 
 
+ODD = {
+    "load": "the argument 'path' is NULL",
+    "load unheard": "",
+    "no model": "the argument 'model' is NULL",
+    "no inputs": "the argument 'inputs' is NULL",
+    "no outputs": "the argument 'outputs' is NULL",
+    "many inputs": f"takes 1 inputs and gives 1 outputs, got {2**64 - 1} and 1",
+    "many outputs": f"got 1 and {2**64 - 1}",
+    "unheard": "",
+    "no data": "the argument x: float32[n, 4] is missing",
+    "huge rank": f"the rank {2**31 - 1}",
+    "negative rank": "the rank -1",
+    "no dtype": "the dtype -1",
+    "negative size": "negative size",
+    "huge size": "leaves 64 bits",
+    "no room": "but has room for 0",
+    "get of no model": "the argument 'model' is NULL",
+    "get of no key": "the argument 'key' is NULL",
+    "get to nowhere": "the argument 'value' is NULL",
+    "set of no model": "the argument 'model' is NULL",
+    "set of no key": "the argument 'key' is NULL",
+    "set to nothing": "the argument 'value' is NULL",
+    "set to no data": "must have that dtype, shape and data",
+    "set to a negative rank": "must have that dtype, shape and data",
+}
+
+
+def test_null_and_senseless_numbers_are_refused(case: Case) -> None:
+    """Whatever a caller gives; and what comes after it runs as before."""
+    w = jg.asarray(normal(4, 3))
+    case.save(jg.trace(lambda x: x @ w, dynamic_shapes={"x": {0: "n"}}), normal(2, 4))
+    words = [*case.given([normal(5, 4)]), "odd", "run", case.folder / "out", 1]
+    lines = execute(case.programs.sanitized, case.path, *words).splitlines()
+    found = dict(line.split(": ", 1) for line in lines[: len(ODD)])
+    assert list(found) == list(ODD)
+    for what, message in ODD.items():
+        assert found[what].startswith("2 "), (what, found[what])
+        assert message in found[what], (what, found[what])
+    assert lines[len(ODD) :] == ["what is inside nothing: nothing", "output float32 5 3"]
+    x = normal(5, 4)
+    assert (case.folder / "out.0").read_bytes() == loader.load(case.path)(x).tobytes()
+
+
 def test_failures_after_success(case: Case) -> None:
     case.save(lambda x, at: (x[at], x * 2), normal(6), np.array([1, 2]))
     run = ["run", case.folder / "out", 2]

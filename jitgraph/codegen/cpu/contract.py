@@ -29,11 +29,15 @@ COLUMN_ROWS: Final = 64
 LITTLE_WORK: Final = 4096
 """Multiply-adds up to which one call is over before panels are packed."""
 
+LEAST_CROSSED: Final = 256
+"""Multiply-adds from which on a plain matrix along k is better read by squares than in lanes, element by element."""
+
 
 def emit_contract(contract: Contract, env: Environment) -> None:
     """Emit ``contract``, its epilogue included; its units are shared among threads where it is outermost."""
     m, n, k = (constant_of(index_value(env, extent)) for extent in contract.extents)
-    if m is not None and n is not None and k is not None and m * n * k <= LITTLE_WORK:
+    little = LEAST_CROSSED - 1 if streams.crosses(contract, env) else LITTLE_WORK
+    if m is not None and n is not None and k is not None and m * n * k <= little:
         _emit_rows(contract, env.inner(), integer(0), integer(m), ROWS)
         return
     along_m, along_k = (panels.unit_accesses(contract.left.body, axis) for axis in (contract.m, contract.k))
@@ -44,10 +48,26 @@ def emit_contract(contract: Contract, env: Environment) -> None:
     if n is not None and n < env.target.lanes(contract.acc.dtype.itemsize) // 2 and (m is None or m > n):
         contract = _turned(contract)
     if streams.suits(contract, env):
-        width = streams.columns_of_unit(contract, env)
-        units = parallel.ceil_div(env, index_value(env, contract.extents[1]), integer(width))
-        _share(contract, env, units, lambda c, inner, begin, end: streams.emit_streams(c, inner, width, begin, end))
+        _emit_streams(contract, env)
         return
+    single = replace(contract, extents=(1, *contract.extents[1:]))
+    if m is not None or not streams.suits(single, env):
+        _emit_packed(contract, env)
+        return
+    rows = index_value(env, contract.extents[0])
+    with loops.only_if(env, env.ops.cmp("eq", rows, integer(1))), env.memory.frame():
+        _emit_streams(single, env)
+    with loops.only_if(env, env.ops.cmp("ne", rows, integer(1))), env.memory.frame():
+        _emit_packed(contract, env)
+
+
+def _emit_streams(contract: Contract, env: Environment) -> None:
+    width = streams.columns_of_unit(contract, env)
+    units = parallel.ceil_div(env, index_value(env, contract.extents[1]), integer(width))
+    _share(contract, env, units, lambda c, inner, begin, end: streams.emit_streams(c, inner, width, begin, end))
+
+
+def _emit_packed(contract: Contract, env: Environment) -> None:
     plan = packed.plan_of(contract, env)
     down, across = packed.unit_counts(contract, env, plan)
     env.bind("$across", across)

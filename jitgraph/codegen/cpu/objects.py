@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from typing import Any, Final, NamedTuple
 
-from jitgraph.codegen.cpu import panel_library, pool, ranges, tile
+from jitgraph.codegen.cpu import crossed, panel_library, pool, ranges, tile
 from jitgraph.codegen.cpu.units import units
 from jitgraph.codegen.llvm import machine, scalars
 from jitgraph.codegen.llvm.builder import LlvmModule
@@ -33,6 +33,7 @@ class Library(NamedTuple):
 
 
 _LIBRARIES: Final = {
+    "crossed": Library(crossed.crossed_object),
     "math": Library(scalars.math_object),
     "pack": Library(panel_library.pack_object, panel_library.pack_module),
     "ranges": Library(ranges.library_object),

@@ -81,7 +81,7 @@ def _pack_plain(
     """Pack by a function of ``panel_library`` where the operand is a load, and has no axis but its two over lanes."""
     lined, across = axes[::-1] if along_depth else axes
     dtype = panels.memory.dtype
-    source = _plain_load(operand, across, env, dtype)
+    source = plain_load(operand, across, env, dtype)
     if source is None or env.lanes is not None or coefficient(source[0].index, lined) != 1:
         return False
     load, between = source
@@ -232,7 +232,7 @@ def _pack_along_depth(
     goes_on = env.ops.cmp("le", add(env, panels.places[1], integer(lanes)), extent)
     size = env.ops.select(goes_on, integer(0), integer(lanes * lanes))
     loops.counted(env, integer(0), size, lanes, [], clear)
-    source = _plain_load(operand, own, env, dtype)
+    source = plain_load(operand, own, env, dtype)
 
     def panel(first: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
         memory = panels.panel_at(env, first)
@@ -281,7 +281,7 @@ def _pack_along_depth(
     loops.counted(env, *panels.places, width, [], panel)
 
 
-def _plain_load(operand: Operand, own: str, env: Environment, dtype: DType) -> tuple[Load, DimLike] | None:
+def plain_load(operand: Operand, own: str, env: Environment, dtype: DType) -> tuple[Load, DimLike] | None:
     """The operand's load, and the elements between its places, where that load is all there is to it."""
     if len(operand.body) != 1 or dtype == bool_:
         return None

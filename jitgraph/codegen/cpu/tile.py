@@ -7,6 +7,7 @@ the scheme: Goto and van de Geijn 2008, "Anatomy of high-performance matrix mult
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from functools import cache
 from typing import Final, NamedTuple
@@ -21,6 +22,9 @@ from jitgraph.ir.target import Target
 
 AHEAD: Final = 16
 """Steps of k by which panels are fetched from the second-level cache before they are used."""
+
+PART_BYTES: Final = 16
+"""Parts of registers within which the processor shuffles at once."""
 
 _FEW_ROWS: Final = (4, 8)  # rows of the smaller tiles, for products of few rows and the last rows of others
 _MANY_TILES: Final = 8  # from so many tiles on, one that is not full does not count
@@ -183,38 +187,71 @@ def _emit_square(module: LlvmModule, lanes: int, dtype: DType) -> None:
         halves.append([_load(ops, dtype, end, half) for end in ends])
         if row < lanes - 1:
             square = function.emit("ptr", f"getelementptr inbounds {ops.type(dtype)}, {square}, {stride}")
-    # Halves of two rows make a register: loading them so spares the first round of exchanges.
+    # Halves of two rows make a register: loading them so spares the first round of exchanges. So ``rows`` are the first
+    # halves of rows j and j + lanes/2, then the second halves.
     joined = list(range(lanes))
-    rows = [
-        _shuffle(ops, halves[row][side], halves[row + half][side], joined) for side in (0, 1) for row in range(half)
-    ]
-    for column in _transposed(ops, rows):
+    rows = [shuffle(ops, halves[row][side], halves[row + half][side], joined) for side in (0, 1) for row in range(half)]
+    block, side = lanes // 4, min(lanes, max(2, PART_BYTES // dtype.itemsize))
+    while block >= side:
+        rows = _swapped(ops, rows, block)
+        block //= 2
+    columns = [transposed(ops, rows[at : at + side]) for at in range(0, lanes, side)]
+    for column in itertools.chain(*columns):
         _store(ops, column, to.name)
         to = function.emit("ptr", f"getelementptr inbounds {ops.type(dtype)}, {to}, {width}")
     function.ret()
     function.finish()
 
 
-def _transposed(ops: LlvmScalarOps, rows: list[LlvmScalar]) -> list[LlvmScalar]:
-    """The columns of a square, by swapping the off-diagonal quarters of ever smaller blocks.
-
-    The largest have been swapped: ``rows`` are the first halves of rows j and j + lanes/2, then the second halves.
-    """
-    lanes = len(rows)
-    block = lanes // 4
-    while block:
-        for row in range(lanes):
-            if row & block:
-                continue
-            upper, lower = rows[row], rows[row + block]
-            left = [j if not j & block else lanes + j - block for j in range(lanes)]
-            right = [j + block if not j & block else lanes + j for j in range(lanes)]
-            rows[row], rows[row + block] = (_shuffle(ops, upper, lower, picks) for picks in (left, right))
-        block //= 2
+def _swapped(ops: LlvmScalarOps, rows: list[LlvmScalar], block: int) -> list[LlvmScalar]:
+    """``rows`` with the off-diagonal quarters of all squares of twice ``block`` swapped."""
+    rows, lanes = list(rows), rows[0].lanes
+    for row in range(len(rows)):
+        if row & block:
+            continue
+        upper, lower = rows[row], rows[row + block]
+        left = [j if not j & block else lanes + j - block for j in range(lanes)]
+        right = [j + block if not j & block else lanes + j for j in range(lanes)]
+        rows[row], rows[row + block] = (shuffle(ops, upper, lower, picks) for picks in (left, right))
     return rows
 
 
-def _shuffle(ops: LlvmScalarOps, x: LlvmScalar, y: LlvmScalar, picks: list[int]) -> LlvmScalar:
+def transposed(ops: LlvmScalarOps, rows: list[LlvmScalar]) -> list[LlvmScalar]:
+    """The columns of squares of which ``rows`` hold one behind the other, each as wide as there are rows.
+
+    Rows are interleaved, first single elements, then pairs, and so on: one instruction for each result where squares
+    are as wide as the parts in which the processor shuffles.
+    """
+    side, lanes = len(rows), rows[0].lanes
+    unit = 1
+    while unit < side:
+        rows, before = list(rows), rows
+        for row in range(side):
+            if row & unit:
+                continue
+            for half, to in ((0, row), (side // 2, row + unit)):
+                picks = [
+                    which * lanes + part + half + start + place
+                    for part in range(0, lanes, side)
+                    for start in range(0, side // 2, unit)
+                    for which in (0, 1)
+                    for place in range(unit)
+                ]
+                rows[to] = shuffle(ops, before[row], before[row + unit], picks)
+        unit *= 2
+    return [rows[place] for place in _reversed_bits(side)]
+
+
+def _reversed_bits(count: int) -> list[int]:
+    """The numbers below ``count``, a power of two, each with its bits from behind."""
+    found = [0]
+    while len(found) < count:
+        found = [2 * x for x in found] + [2 * x + 1 for x in found]
+    return found
+
+
+def shuffle(ops: LlvmScalarOps, x: LlvmScalar, y: LlvmScalar, picks: list[int]) -> LlvmScalar:
+    """The elements ``picks`` of ``x`` with ``y`` behind it."""
     mask = ", ".join(f"i32 {pick}" for pick in picks)
     return ops.make(f"shufflevector {x}, {y}, <{len(picks)} x i32> <{mask}>", x.dtype, len(picks))
 

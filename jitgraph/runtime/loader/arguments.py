@@ -89,24 +89,20 @@ _DATA_OFFSET: Final = object.__basicsize__
 _pointer_at = ctypes.c_void_p.from_address
 
 
-def _data_field(array: Array) -> int | None:
+def _address_by_field(array: Array) -> int:
     """The address of the first element: by NumPy's ABI the field behind the object header (``.ctypes`` takes 5 times
     as long, and a training step passes dozens of arrays)."""
-    return _pointer_at(id(array) + _DATA_OFFSET).value
+    return _pointer_at(id(array) + _DATA_OFFSET).value or 0
 
 
-def _data_attribute(array: Array) -> int | None:
+def _address_by_attribute(array: Array) -> int:
     return int(array.ctypes.data)
 
 
 _probe = np.zeros(2)
-_direct = sys.implementation.name == "cpython" and _data_field(_probe[1:]) == _data_attribute(_probe[1:])
-_data = _data_field if _direct else _data_attribute
-
-
-def address_of(array: Array) -> int:
-    """Where the first element of ``array`` lies."""
-    return _data(array) or 0
+_direct = sys.implementation.name == "cpython" and _address_by_field(_probe[1:]) == _address_by_attribute(_probe[1:])
+address_of = _address_by_field if _direct else _address_by_attribute
+"""Where the first element of an array lies."""
 
 
 def is_dense(array: Array) -> bool:
@@ -116,7 +112,7 @@ def is_dense(array: Array) -> bool:
 
 def overlapping(arrays: Sequence[Array]) -> set[int]:
     """The indices of dense arrays that share memory with another one of them."""
-    starts = [_data(array) or 0 for array in arrays]
+    starts = [address_of(array) for array in arrays]
     shared: set[int] = set()
     reach, holder = -1, -1
     for start, index in sorted(zip(starts, range(len(arrays)), strict=True)):

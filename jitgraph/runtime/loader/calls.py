@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -26,10 +26,25 @@ class ShapePlan(NamedTuple):
     dims_address: int
     outputs: tuple[tuple[tuple[int, ...], np.dtype[Any], int], ...]  # shape, dtype, bytes
     arena_bytes: int
+    makers: tuple[Callable[[], Array], ...]  # of each output: uninitialised memory at each call
 
     def empty(self, output: int) -> Array:
         """Uninitialised memory for an output."""
-        return allocator.empty(*self.outputs[output])
+        return self.makers[output]()
+
+
+class HeldParameters:
+    """The last parameters of an entry, checked and ready for any number of calls, with the plans of those calls."""
+
+    __slots__ = ("addresses", "arrays", "left", "plans", "shapes")
+
+    def __init__(self, left: int, arrays: Iterable[Array] = ()) -> None:
+        """So many parameters are ``left`` to each call. The arrays are dense and aligned, and stay where they are."""
+        self.left = left
+        self.arrays = tuple(arrays)
+        self.shapes = tuple([array.shape for array in self.arrays])
+        self.addresses = tuple(map(address_of, self.arrays))
+        self.plans: dict[tuple[tuple[int, ...], ...], ShapePlan] = {}  # by the shapes of the parameters before them
 
 
 MOST_ARENA: Final = 4 << 20
@@ -94,12 +109,12 @@ class Printer:
         self._function = ASKED_TYPE(self.calls.ask)
         self._host = Host()
 
-    def host(self, shared: Host, sizes: Iterable[int]) -> int:
-        """The address of a host table like ``shared`` that prints here, for a call with these named sizes."""
+    def host(self, shared: Host, sizes: Iterable[int]) -> Host:
+        """A host table like ``shared`` that prints here, for a call with these named sizes."""
         self._sizes = sizes
         ctypes.memmove(ctypes.addressof(self._host), ctypes.addressof(shared), ctypes.sizeof(Host))
         self._host.print = function_address(self._function)
-        return ctypes.addressof(self._host)
+        return self._host
 
     def _print(self) -> None:
         site, types = self._sites[self._record.print_site]

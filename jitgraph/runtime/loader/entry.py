@@ -27,7 +27,16 @@ from jitgraph.runtime.loader.abi import (
     function_address,
 )
 from jitgraph.runtime.loader.arguments import READY_FLAGS, address_of, as_array, overlapping
-from jitgraph.runtime.loader.calls import MOST_ARENA, CallState, Printer, ShapePlan, because_of, bytes_of, parsed_sizes
+from jitgraph.runtime.loader.calls import (
+    MOST_ARENA,
+    CallState,
+    HeldParameters,
+    Printer,
+    ShapePlan,
+    because_of,
+    bytes_of,
+    parsed_sizes,
+)
 from jitgraph.runtime.loader.dtypes import Array, dtype_named
 from jitgraph.runtime.loader.errors import CHECK_KINDS, ArgumentError, JitgraphError
 from jitgraph.runtime.loader.guarded import CallbackFunction, guarded_callback
@@ -69,12 +78,13 @@ class Entry:
         arena = image.export("arena_bytes")
         self._arena_bytes = ARENA_TYPE(arena) if arena else None
         self._specs = tuple((spec, dtype_named(spec.dtype)) for spec in signature.parameters)
+        self._dtypes = tuple([dtype for _, dtype in self._specs])
         self._shapes = tuple(parsed_sizes(spec.shape) for spec in signature.parameters)
         self._outputs = tuple((spec, dtype_named(spec.dtype), parsed_sizes(spec.shape)) for spec in signature.outputs)
         self._constraints = tuple(Constraint(text) for text in signature.constraints)
         self.pack = struct.Struct(f"{len(self._specs) + len(self._outputs)}P").pack
         """``buffers`` of the ABI from the addresses of parameters and outputs."""
-        self._plans: dict[tuple[tuple[int, ...], ...], ShapePlan] = {}
+        self._nothing = HeldParameters(len(self._specs))
         self._free: list[CallState] = []
         self._structure = signature.structure
         if self._structure is None:
@@ -84,8 +94,8 @@ class Entry:
         self._host_address = ctypes.addressof(self._host)
         self.is_parallel = bool(image.export("worker"))
         self.threads = threads
-        self._prints = bool(signature.prints)
         self._callback: Any = None
+        self._special = callback is not None or bool(signature.prints)
         if callback is not None:
             self._callback = CALLBACK_TYPE(guarded_callback(callback, self._raised))
 
@@ -111,31 +121,52 @@ class Entry:
             raise ArgumentError(f"{title} has no argument {next(iter(left))!r}; it takes ({_listed(inputs)})")
         return values
 
-    def run(self, buffers: Sequence[Any], donate: Iterable[int] = ()) -> list[Array]:
-        """The outputs for the parameters (inputs, then state) in ABI order.
+    def hold(self, arrays: Sequence[Any]) -> HeldParameters:
+        """The last parameters, such as a state, for many calls: what ``run`` checks of them is checked here, once."""
+        left = len(self._specs) - len(arrays)
+        return HeldParameters(left, [self._array(value, left + index) for index, value in enumerate(arrays)])
+
+    def run(
+        self, buffers: Sequence[Any], donate: Iterable[int] = (), held: HeldParameters | None = None
+    ) -> list[Array]:
+        """The outputs for the parameters (inputs, then state) in ABI order, the last of which may be ``held``.
 
         ``donate`` lists parameters whose memory an output that aliases them may take over: such an output is the
         donated array itself. Everything is checked before the native code is entered.
         """
-        if len(buffers) != len(self._specs):
-            raise ArgumentError(f"{self.signature.name} takes {len(self._specs)} buffers, got {len(buffers)}")
-        arrays = list(buffers)
-        for index, (spec, dtype) in enumerate(self._specs):
-            value = arrays[index]
-            ready = type(value) is np.ndarray and value.dtype == dtype and value.flags.num & READY_FLAGS == READY_FLAGS
-            if not ready:
-                where = f"{self.signature.name}, argument {index} ({spec.name})"
-                arrays[index] = as_array(value, spec, dtype, where)
-        plan = self.plan(tuple([array.shape for array in arrays]))
-        results = [allocator.empty(*output) for output in plan.outputs]
+        held = held or self._nothing
+        if len(buffers) != held.left:
+            count, missing = len(self._specs), len(self._specs) - held.left
+            raise ArgumentError(f"{self.signature.name} takes {count} buffers, got {len(buffers) + missing}")
+        arrays: list[Array] = []
+        addresses, shapes = [], []
+        for dtype, value in zip(self._dtypes, buffers):  # noqa: B905 (there may be more dtypes)
+            if type(value) is not np.ndarray or value.dtype != dtype or value.flags.num & READY_FLAGS != READY_FLAGS:
+                value = self._array(value, len(arrays))
+            arrays.append(value)
+            shapes.append(value.shape)
+            addresses.append(address_of(value))
+        key = tuple(shapes)
+        plan = held.plans.get(key) or self._planned(key, held)
+        addresses += held.addresses
+        results = []
+        for make in plan.makers:
+            result = make()
+            results.append(result)
+            addresses.append(address_of(result))
         if donate:
-            self._take_over(results, arrays, buffers, frozenset(donate))
-        self.call(plan, self.pack(*map(address_of, arrays), *map(address_of, results)))
+            self._take_over(results, [*arrays, *held.arrays], buffers, frozenset(donate))
+            addresses[len(self._specs) :] = map(address_of, results)
+        self.call(plan, self.pack(*addresses))
         return results
+
+    def _array(self, value: Any, index: int) -> Array:
+        spec, dtype = self._specs[index]
+        return as_array(value, spec, dtype, f"{self.signature.name}, argument {index} ({spec.name})")
 
     def plan(self, shapes: tuple[tuple[int, ...], ...]) -> ShapePlan:
         """What parameters of these shapes lead to; ArgumentError where they do not fit the signature."""
-        return self._plans.get(shapes) or self._planned(shapes)
+        return self._nothing.plans.get(shapes) or self._planned(shapes, self._nothing)
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         """The result for the user's arguments, in the signature's structure; only for entries without state."""
@@ -143,7 +174,8 @@ class Entry:
 
     def result(self, outputs: Sequence[Array]) -> Any:
         """The outputs in the structure that the function returned when it was saved."""
-        return rebuild(self._structure, outputs)
+        structure = self._structure
+        return outputs[structure] if type(structure) is int else rebuild(structure, outputs)
 
     def _take_over(
         self, results: list[Array], arrays: Sequence[Array], given: Sequence[Any], donate: frozenset[int]
@@ -166,8 +198,8 @@ class Entry:
             raise ArgumentError(f"{self.signature.name}: the workspace for the sizes {dims} leaves 64 bits")
         return arena
 
-    def _planned(self, shapes: tuple[tuple[int, ...], ...]) -> ShapePlan:
-        dims = self._bind(shapes)
+    def _planned(self, shapes: tuple[tuple[int, ...], ...], held: HeldParameters) -> ShapePlan:
+        dims = self._bind((*shapes, *held.shapes))
         outputs = []
         for spec, dtype, sizes in self._outputs:
             shape = tuple(size if isinstance(size, int) else size.evaluate(dims) for size in sizes)
@@ -176,9 +208,10 @@ class Entry:
             outputs.append((shape, dtype, bytes_of(shape, dtype, str(spec))))
         vector = self._vector(dims)
         arena = self.arena_bytes(dims)
-        if len(self._plans) >= _MAX_PLANS:
-            self._plans.clear()
-        plan = self._plans[shapes] = ShapePlan(vector, ctypes.addressof(vector), tuple(outputs), arena)
+        if len(held.plans) >= _MAX_PLANS:
+            held.plans.clear()
+        makers = tuple([allocator.maker(*output) for output in outputs])
+        plan = held.plans[shapes] = ShapePlan(vector, ctypes.addressof(vector), tuple(outputs), arena, makers)
         return plan
 
     def _bind(self, shapes: tuple[tuple[int, ...], ...]) -> dict[str, int]:
@@ -222,19 +255,15 @@ class Entry:
         if self.is_parallel and not self.runtime.settled:
             self.runtime.attach(self.image)
         table, host = self._host, self._host_address
-        if self._callback is not None:
-            table = Host.from_buffer_copy(table)
-            table.callback = function_address(self._callback)
-            host = ctypes.addressof(table)
         try:
             call = self._free.pop()
         except IndexError:
             call = CallState(self.threads)
         try:
             call.prepare(plan.arena_bytes)
-            if self._prints:
-                printer = call.printer = call.printer or Printer(call.record, self.signature)
-                host = printer.host(table, plan.dims)
+            if self._special:
+                table = self._own_host(call, plan)
+                host = ctypes.addressof(table)
             code = self._function(host, call.address, buffers, plan.dims_address)
             if code != OK:
                 self.fail(code, call)
@@ -246,7 +275,18 @@ class Entry:
     @property
     def is_plain(self) -> bool:
         """Whether the code calls nothing of Python's."""
-        return self._callback is None and not self._prints
+        return not self._special
+
+    def _own_host(self, call: CallState, plan: ShapePlan) -> Host:
+        """The host of a call of code with callbacks or prints, which are its own."""
+        table = self._host
+        if self._callback is not None:
+            table = Host.from_buffer_copy(table)
+            table.callback = function_address(self._callback)
+        if self.signature.prints:
+            call.printer = call.printer or Printer(call.record, self.signature)
+            table = call.printer.host(table, plan.dims)
+        return table
 
     def fail(self, code: int, call: CallState) -> None:
         """Raise what the code of a call that failed stands for."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from itertools import count
 from typing import Any, Final
 
@@ -108,9 +109,7 @@ class Allocator:
         try:
             address = kind.free.pop()
         except IndexError:
-            address = _mapped(size) if size >= _LARGE else libc.aligned_alloc(ALIGNMENT, size)
-            if not address:
-                raise MemoryError(f"cannot allocate {size} bytes") from None
+            address = _new_block(size)
         return kind.lease.from_address(address)
 
     def adopted(self, address: int, size: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
@@ -119,7 +118,32 @@ class Allocator:
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> Array:
         """An uninitialised, dense array of ``size`` bytes; it and its views share the lease."""
-        return np.ndarray(shape, dtype, buffer=memoryview(self.lease(size)))
+        return np.ndarray(shape, dtype, memoryview(self.lease(size)))
+
+    def maker(self, shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> Callable[[], Array]:
+        """What gives such an array at each call, sooner than ``empty`` where arrays are small."""
+        if size >= _LARGE:
+            return partial(self.empty, shape, dtype, size)
+        size = _size_class(size)
+        kind = self._classes.get(size) or self._new_class(size)
+        place, take = kind.lease.from_address, kind.free.pop
+
+        def make() -> Array:
+            try:
+                address = take()
+            except IndexError:
+                address = _new_block(size)
+            return np.ndarray(shape, dtype, memoryview(place(address)))
+
+        return make
+
+
+def _new_block(size: int) -> int:
+    """The address of a block from the system; MemoryError where it has none."""
+    address = _mapped(size) if size >= _LARGE else libc.aligned_alloc(ALIGNMENT, size)
+    if not address:
+        raise MemoryError(f"cannot allocate {size} bytes")
+    return int(address)
 
 
 @cache

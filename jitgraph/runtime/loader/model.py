@@ -11,6 +11,7 @@ from typing import Any
 
 from jitgraph.runtime.loader.archive import AGAIN, WEIGHTS
 from jitgraph.runtime.loader.artifact import Artifact
+from jitgraph.runtime.loader.calls import HeldParameters
 from jitgraph.runtime.loader.cpu import cpu_levels, lacking
 from jitgraph.runtime.loader.dtypes import Array, dtype_named
 from jitgraph.runtime.loader.entry import Entry
@@ -40,6 +41,9 @@ class Model:
             for spec in signature.state:
                 verify_state(spec, weights)
         self._state: Mapping[str, Array] = MappingProxyType(weights)
+        self._held: dict[
+            str, tuple[Mapping[str, Array], HeldParameters]
+        ] = {}  # by entry, of which snapshot of the state
         self._lock = threading.RLock()
         _models.add(self)
         self._default = "forward" if "forward" in self._entries else next(iter(self._entries))
@@ -68,32 +72,41 @@ class Model:
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Run the main entry on NumPy arrays (or DLPack tensors, Python scalars, lists); gives NumPy arrays."""
-        return self.run(self._default, *args, **named)
+        return self._run(self._default, args, named)
 
     def run(self, entry: str, /, *args: Any, **named: Any) -> Any:
         """Run the entry of that name. Where it writes state, the state changes wholly, and after success only."""
-        if entry not in self._entries:
+        return self._run(entry, args, named)
+
+    def _run(self, entry: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        native = self._entries.get(entry)
+        if native is None:
             raise ArgumentError(f"no entry {entry!r}; the model has {', '.join(self._entries)}")
-        native = self._entries[entry]
-        values = native.arguments(args, named)
+        values = native.arguments(args, named) if named or len(args) != len(native.signature.inputs) else args
         if not native.signature.writes:
-            return native.result(native.run([*values, *self._state_of(native)]))
+            return native.result(native.run(values, held=self._state_for(entry, native)))
         with self._lock:
-            outputs = native.run([*values, *self._state_of(native)])
-            state = dict(self._state)
+            state = self._state
+            outputs = native.run([*values, *[state[spec.key] for spec in native.signature.state]])
+            state = dict(state)
             for output, index in native.signature.writes:
                 outputs[output].flags.writeable = False
                 state[native.signature.state[index].key] = outputs[output]
             self._state = MappingProxyType(state)
+            self._held.clear()
         return native.result(outputs)
 
     def after_fork(self) -> None:
         """In a forked child: another thread of the parent may have been in a call, which ends there alone."""
         self._lock = threading.RLock()
 
-    def _state_of(self, entry: Entry) -> list[Array]:
+    def _state_for(self, name: str, entry: Entry) -> HeldParameters:
+        """The state as the entry of this name takes it, checked anew where a call has written state since."""
         state = self._state
-        return [state[spec.key] for spec in entry.signature.state]
+        found = self._held.get(name)
+        if found is None or found[0] is not state:
+            found = self._held[name] = state, entry.hold([state[spec.key] for spec in entry.signature.state])
+        return found[1]
 
 
 _models: weakref.WeakSet[Model] = weakref.WeakSet()

@@ -33,6 +33,11 @@ static bool out_of_memory(jg_error *error, size_t bytes) {
     return fail(error, JG_OUT_OF_MEMORY, "cannot allocate %zu bytes", bytes);
 }
 
+/* Where a caller gives NULL for what a call cannot do without. */
+static bool no_pointer(jg_error *error, const char *argument) {
+    return fail(error, JG_BAD_ARGUMENT, "the argument '%s' is NULL", argument);
+}
+
 static jg_error *cleared(jg_error *error) {
     error->status = JG_OK;
     error->kind[0] = error->message[0] = '\0';

@@ -105,6 +105,8 @@ __attribute__((cold)) static bool loaded(Loading *l, const char *path, jg_model 
 jg_model *jg_load(const char *path, jg_error *error) {
     jg_error unused;
     Loading l = {.error = cleared(error ? error : &unused)};
+    if (!path) no_pointer(l.error, "path");
+    if (!path) return NULL;
     jg_model *model = calloc(1, sizeof *model);
     if (!model || pthread_rwlock_init(&model->state_lock, NULL) != 0) {
         free(model);

@@ -87,12 +87,13 @@ typedef struct jg_spec {
 typedef struct jg_model jg_model;
 
 /* The model in the file, checked as a whole; NULL on failure. JITGRAPH_TARGET_CPU picks a level of the file below this
-   machine's best. error may be NULL, here and below. */
+   machine's best. error may be NULL, here and below; any other pointer that is NULL where it is needed is an argument
+   that does not fit. */
 jg_model *jg_load(const char *path, jg_error *error);
 void jg_close(jg_model *model);
 
 /* What is inside. Texts and specs live until jg_close. An entry that is NULL stands for the main one. Unknown names and
-   indices give NULL or 0. */
+   indices, and no model, give NULL or 0. */
 const char *jg_target(const jg_model *model); /* "x86-64-v3": the level whose code runs */
 const char *jg_metadata(const jg_model *model); /* a JSON object */
 size_t jg_entry_count(const jg_model *model);

@@ -90,4 +90,6 @@ static void *find_sized(const Index *index, const char *text, size_t size) {
     return found ? found->item : NULL;
 }
 
-static void *find(const Index *index, const char *text) { return find_sized(index, text, strlen(text)); }
+__attribute__((noinline)) static void *find(const Index *index, const char *text) {
+    return find_sized(index, text, strlen(text));
+}

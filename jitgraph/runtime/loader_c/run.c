@@ -107,6 +107,7 @@ static void discard(const Entry *entry, Record *record) {
 }
 
 static Entry *entry_named(const jg_model *model, const char *name) {
+    if (!model) return NULL;
     return name ? find(&model->entry_index, name) : model->main;
 }
 
@@ -131,9 +132,12 @@ jg_status jg_run(jg_model *model, const char *entry_name, const jg_tensor *input
     jg_error unused;
     error = cleared(error ? error : &unused);
     Entry *entry = entry_named(model, entry_name);
-    if (!entry) fail(error, JG_BAD_ARGUMENT, "no entry '%.60s'", entry_name);
+    if (!model) no_pointer(error, "model");
+    else if (!entry) fail(error, JG_BAD_ARGUMENT, "no entry '%.60s'", entry_name);
     else if (input_count != entry->input_count || output_count != entry->shown_count)
         wrong_counts(entry, input_count, output_count, error);
+    else if (input_count && !inputs) no_pointer(error, "inputs");
+    else if (output_count && !outputs) no_pointer(error, "outputs");
     Record *record = error->status == JG_OK ? check_out(model, entry, error) : NULL;
     if (!record) return error->status;
     if (entry->write_count) pthread_rwlock_wrlock(&model->state_lock);

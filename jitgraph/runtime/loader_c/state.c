@@ -17,7 +17,12 @@
 #include "results.c"
 #include "run.c"
 
-static Tensor *state_named(const jg_model *model, const char *key, jg_error *error) {
+/* The state of that key; NULL where there is none, or an argument is NULL. */
+__attribute__((noinline)) static Tensor *state_named(const jg_model *model, const char *key, const jg_tensor *value,
+                                                     jg_error *error) {
+    const char *missing = !model ? "model" : !key ? "key" : !value ? "value" : NULL;
+    if (missing) no_pointer(error, missing);
+    if (missing) return NULL;
     Tensor *found = find(&model->tensor_index, key);
     if (!found) fail(error, JG_BAD_ARGUMENT, "no state '%.60s'", key);
     return found;
@@ -26,7 +31,7 @@ static Tensor *state_named(const jg_model *model, const char *key, jg_error *err
 jg_status jg_state_get(jg_model *model, const char *key, jg_tensor *value, jg_error *error) {
     jg_error unused;
     error = cleared(error ? error : &unused);
-    const Tensor *tensor = state_named(model, key, error);
+    const Tensor *tensor = state_named(model, key, value, error);
     if (!tensor) return error->status;
     if (value->data && value->bytes < tensor->bytes) {
         fail(error, JG_BAD_ARGUMENT, "the state '%.60s' needs %zu bytes, but has room for %zu", key, tensor->bytes,
@@ -50,7 +55,7 @@ jg_status jg_state_get(jg_model *model, const char *key, jg_tensor *value, jg_er
 jg_status jg_state_set(jg_model *model, const char *key, const jg_tensor *value, jg_error *error) {
     jg_error unused;
     error = cleared(error ? error : &unused);
-    Tensor *tensor = state_named(model, key, error);
+    Tensor *tensor = state_named(model, key, value, error);
     if (!tensor) return error->status;
     bool same = value->dtype == tensor->dtype && value->rank == tensor->rank &&
                 memcmp(value->shape, tensor->shape, (size_t)tensor->rank * sizeof *tensor->shape) == 0;
@@ -97,12 +102,12 @@ void jg_close(jg_model *model) {
     free(model);
 }
 
-const char *jg_target(const jg_model *model) { return model->target; }
-const char *jg_metadata(const jg_model *model) { return model->metadata; }
-size_t jg_entry_count(const jg_model *model) { return model->entry_count; }
+const char *jg_target(const jg_model *model) { return model ? model->target : NULL; }
+const char *jg_metadata(const jg_model *model) { return model ? model->metadata : NULL; }
+size_t jg_entry_count(const jg_model *model) { return model ? model->entry_count : 0; }
 
 const char *jg_entry_name(const jg_model *model, size_t index) {
-    return index < model->entry_count ? model->entries[index].name : NULL;
+    return index < jg_entry_count(model) ? model->entries[index].name : NULL;
 }
 
 size_t jg_input_count(const jg_model *model, const char *entry) {
@@ -125,20 +130,21 @@ const jg_spec *jg_output(const jg_model *model, const char *entry, size_t index)
     return found && index < found->shown_count ? &found->outputs[found->shown[index]].shown : NULL;
 }
 
-size_t jg_state_count(const jg_model *model) { return model->tensor_count; }
+size_t jg_state_count(const jg_model *model) { return model ? model->tensor_count : 0; }
 
 const char *jg_state_key(const jg_model *model, size_t index) {
-    return index < model->tensor_count ? model->tensors[index].key : NULL;
+    return index < jg_state_count(model) ? model->tensors[index].key : NULL;
 }
 
 void jg_tensor_free(jg_tensor *tensor) {
+    if (!tensor) return;
     free(tensor->data);
     tensor->data = NULL;
 }
 
 size_t jg_tensor_bytes(const jg_tensor *tensor) {
     size_t bytes = 0;
-    bool sound = is_dtype(tensor->dtype) && tensor->rank >= 0 && tensor->rank <= JG_MAX_RANK;
+    bool sound = tensor && is_dtype(tensor->dtype) && tensor->rank >= 0 && tensor->rank <= JG_MAX_RANK;
     return sound && byte_count(tensor->shape, tensor->rank, tensor->dtype, &bytes) ? bytes : 0;
 }
 

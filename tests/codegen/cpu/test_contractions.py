@@ -111,12 +111,45 @@ def test_products_on_the_lower_level(shape: tuple[int, int, int]) -> None:
     _check(*shape, (False, False), "f32", "x86-64-v3")
 
 
+@pytest.mark.parametrize("level", ["x86-64-v3", Target.host().name])
+@pytest.mark.parametrize("short", ["f32", "f64"])
+@pytest.mark.parametrize("k", [31, 96, 1024])
+def test_few_rows_by_a_matrix_along_k(k: int, short: str, level: str) -> None:
+    """Whole groups of columns, a last one that moves back, ever narrower ones, and lines that are pages apart."""
+    for m, n in ((1, 70), (2, 41), (3, 33), (1, 16), (2, 15), (1, 9), (3, 7), (2, 5), (3, 3)):
+        _check(m, n, k, (False, True), short, level)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_batch_that_is_one_row_gives_the_same_bits(turned: bool) -> None:
+    """Of named rows, one is computed in a way of its own, which shows in the code alone."""
+    right, contract = ("[70, 100]", "[[1],[1]]") if turned else ("[100, 70]", "[[1],[0]]")
+    graph = parse(f"""graph @f(%x: f32[b, 100], %y: f32{right}) -> f32[b, 70] {{
+  %0: f32[b, 70] = dot(%x, %y) {{batch=[[],[]], contract={contract}}}
+  return %0
+}}""")
+    schedule = _select(graph)
+    native = Native(schedule)
+    generator = np.random.default_rng(3)
+    y = generator.standard_normal((70, 100) if turned else (100, 70)).astype(np.float32)
+    for rows in (1, 2, 5, 0, 1):
+        x = generator.standard_normal((rows, 100)).astype(np.float32)
+        memory = np.full(rows * 70 + 64, 7, np.float32)
+        native([x.ctypes.data, y.ctypes.data, memory.ctypes.data], {"b": rows})
+        (expected,) = execute_schedule(schedule, [x, y])
+        assert memory[: rows * 70].tobytes() == expected.tobytes()
+        assert (memory[rows * 70 :] == 7).all()
+
+
 def _touch_only_the_factors(level: str) -> None:
     """Products between pages that fault when touched; slices of matrices and batches of them, too."""
     target = Target.named(level)
     programs = [
         (f"[{m}, {k}]", f"[{k}, {n}]", f"[{n}, {k}]", "[[],[]]", f"[{m}, {n}]")
-        for m, n, k in [(30, 49, 30), (15, 33, 50), (14, 32, 17), (67, 19, 16), (28, 64, 97)]
+        for m, n, k in [
+            *[(30, 49, 30), (15, 33, 50), (14, 32, 17), (67, 19, 16), (28, 64, 97)],
+            *[(1, 37, 19), (2, 5, 53), (3, 18, 31), (1, 3, 97), (2, 16, 24)],
+        ]
     ]
     programs += [("[3, 17, 35]", "[3, 35, 21]", "[3, 21, 35]", "[[0],[0]]", "[3, 17, 21]")]
     for left, plain, turned, batch, result in programs:

@@ -11,13 +11,17 @@
            given ROOM OFFSET          the next output gets ROOM bytes, OFFSET bytes behind a multiple of 64
            run PREFIX COUNT           runs COUNT times, writes each output to PREFIX.INDEX, prints dtype and shape
            threads COUNT RUNS         COUNT threads with RUNS runs each; all outputs must be those of the last run
+           odd                        calls every function with NULL and with senseless numbers, prints what each gives
            fork                       runs once in a child process
            get KEY FILE               writes a state
            set KEY FILE DTYPE SIZES   replaces a state */
 #define _GNU_SOURCE
 #include "loader.h"
 
+#include <limits.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,6 +106,59 @@ static void run(const char *prefix, int count) {
     }
 }
 
+static void told(const char *what, jg_status status, const jg_error *error) {
+    printf("%s: %d %s\n", what, (int)status, error->message);
+}
+
+/* What no call should be given. There is an input so far, of rank 1 or more, and the model has a state. */
+static void odd(void) {
+    jg_error error = {0};
+    jg_tensor out[MOST] = {{0}}, value = {0}, good = inputs[0];
+    size_t results = jg_output_count(model, entry);
+    const char *key = jg_state_key(model, 0);
+    told("load", jg_load(NULL, &error) ? JG_OK : error.status, &error);
+    told("load unheard", jg_load(NULL, NULL) ? JG_OK : JG_BAD_ARGUMENT, &(jg_error){0});
+    told("no model", jg_run(NULL, NULL, inputs, 1, out, 1, &error), &error);
+    told("no inputs", jg_run(model, entry, NULL, input_count, out, results, &error), &error);
+    told("no outputs", jg_run(model, entry, inputs, input_count, NULL, results, &error), &error);
+    told("many inputs", jg_run(model, entry, inputs, SIZE_MAX, out, results, &error), &error);
+    told("many outputs", jg_run(model, entry, inputs, input_count, out, SIZE_MAX, &error), &error);
+    told("unheard", jg_run(model, entry, NULL, input_count, NULL, results, NULL), &(jg_error){0});
+    inputs[0].data = NULL;
+    told("no data", jg_run(model, entry, inputs, input_count, out, results, &error), &error);
+    inputs[0] = good, inputs[0].rank = INT32_MAX;
+    told("huge rank", jg_run(model, entry, inputs, input_count, out, results, &error), &error);
+    inputs[0].rank = -1;
+    told("negative rank", jg_run(model, entry, inputs, input_count, out, results, &error), &error);
+    inputs[0] = good, inputs[0].dtype = (jg_dtype)-1;
+    told("no dtype", jg_run(model, entry, inputs, input_count, out, results, &error), &error);
+    inputs[0] = good, inputs[0].shape[0] = -1;
+    told("negative size", jg_run(model, entry, inputs, input_count, out, results, &error), &error);
+    inputs[0].shape[0] = INT64_MAX;
+    told("huge size", jg_run(model, entry, inputs, input_count, out, results, &error), &error);
+    inputs[0] = good;
+    out[0].data = &value, out[0].bytes = 0;
+    told("no room", jg_run(model, entry, inputs, input_count, out, results, &error), &error);
+    told("get of no model", jg_state_get(NULL, key, &value, &error), &error);
+    told("get of no key", jg_state_get(model, NULL, &value, &error), &error);
+    told("get to nowhere", jg_state_get(model, key, NULL, &error), &error);
+    told("set of no model", jg_state_set(NULL, key, &value, &error), &error);
+    told("set of no key", jg_state_set(model, NULL, &value, &error), &error);
+    told("set to nothing", jg_state_set(model, key, NULL, &error), &error);
+    told("set to no data", jg_state_set(model, key, &value, &error), &error);
+    value.rank = -1;
+    told("set to a negative rank", jg_state_set(model, key, &value, &error), &error);
+    bool nothing = !jg_target(NULL) && !jg_metadata(NULL) && !jg_entry_count(NULL) && !jg_entry_name(NULL, 0) &&
+                   !jg_input_count(NULL, NULL) && !jg_output_count(NULL, "forward") && !jg_input(NULL, NULL, 0) &&
+                   !jg_output(NULL, NULL, 0) && !jg_state_count(NULL) && !jg_state_key(NULL, 0) &&
+                   !jg_tensor_bytes(NULL) && !jg_dtype_name((jg_dtype)-1) && !jg_dtype_size((jg_dtype)99) &&
+                   !jg_input(model, "nowhere", 0) && !jg_input(model, NULL, SIZE_MAX) &&
+                   !jg_entry_name(model, SIZE_MAX);
+    jg_tensor_free(NULL);
+    jg_close(NULL);
+    printf("what is inside nothing: %s\n", nothing ? "nothing" : "something");
+}
+
 static void *many_runs(void *argument) {
     size_t results = jg_output_count(model, entry);
     for (int repeat = 0; repeat < *(int *)argument; repeat++) {
@@ -181,6 +238,8 @@ int main(int count, char **words) {
         } else if (strcmp(step, "threads") == 0) {
             run_threads(atoi(words[i + 1]), atoi(words[i + 2]));
             i += 2;
+        } else if (strcmp(step, "odd") == 0) {
+            odd();
         } else if (strcmp(step, "fork") == 0) {
             run_forked();
         } else if (strcmp(step, "get") == 0) {

@@ -97,10 +97,21 @@ class _Checks(Operands, Reads):
         self.code.need(self.code.is_same(self._source(), other), "fail")
         self.code.jump("next")
 
-    def op_different(self) -> None:
-        other = self.code.load("ptr", self.registers, self._target(), layout.WORD)
-        self.code.need(self.code.differs(self._source(), other), "fail")
-        self.code.jump("next")
+    def op_distinct(self) -> None:
+        """The registers whose numbers lie at ``a`` hold different objects: the first ``number`` of them each another
+        than all behind it, of which there are ``offset`` altogether."""
+        code, registers = self.code, self._word("a")
+        count = self._word("offset", "i64")
+
+        def object_in(place: str) -> str:
+            number = code.load("i64", registers, place, layout.WORD)
+            return code.load("ptr", self.registers, number, layout.WORD)
+
+        with code.each(self._entry_number()) as left:
+            one = object_in(left)
+            with code.each(count, code.add(left, 1)) as right:
+                code.need(code.differs(one, object_in(right)), "fail")
+        code.jump("next")
 
     # --- what is around a call --------------------------------------------------------------------------------------
 

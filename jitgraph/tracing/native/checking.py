@@ -78,10 +78,11 @@ class Checker:
         source, predicate = guard.source, guard.predicate
         match predicate:
             case Distinct():
-                self._apart(itertools.combinations(predicate.sources, 2))
+                self._distinct(predicate.sources)
                 return
             case Apart():
-                self._apart(itertools.product(predicate.left, predicate.right))
+                for left, right in itertools.product(predicate.left, predicate.right):
+                    self._distinct((left, right))
                 return
             case Relation():
                 if predicate.about == "numbers":
@@ -203,14 +204,15 @@ class Checker:
             expected=dtype,
         )  # fmt: skip
 
-    def _apart(self, pairs: Any) -> None:
-        """Write that no pair of sources holds one object; those that are fixed were compared when it was recorded."""
-        for left, right in pairs:
-            if self.reader.is_fixed(left) and self.reader.is_fixed(right):
-                continue
-            first, second = self.reader.find(left), self.reader.find(right)
-            if first != second:
-                self.program.op("different", first, second)
+    def _distinct(self, sources: Sequence[Source]) -> None:
+        """Write that no two sources hold one object; those that are fixed were compared when it was recorded."""
+        moving = list(dict.fromkeys(self.reader.find(s) for s in sources if not self.reader.is_fixed(s)))
+        fixed = list(dict.fromkeys(self.reader.find(s) for s in sources if self.reader.is_fixed(s)))
+        if moving and len(moving) + len(fixed) > 1:
+            numbers = [*moving, *fixed]
+            table = (ctypes.c_int64 * len(numbers))(*numbers)
+            self.program.keep.append(table)
+            self.program.op("distinct", a=ctypes.addressof(table), number=len(moving), offset=len(numbers))
 
 
 def operands_of(plan: CallPlan, held: Sequence[Any]) -> list[EagerValue]:

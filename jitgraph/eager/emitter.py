@@ -9,7 +9,7 @@ import numpy as np
 
 from jitgraph.dtypes import is_float
 from jitgraph.eager.records import GraphRecord, OpRecord
-from jitgraph.eager.rules import RULED, Rules, evaluated, taped
+from jitgraph.eager.rules import Rules, evaluated, is_ruled, taped
 from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import AnomalyError, UnsupportedOp
@@ -32,7 +32,7 @@ class EagerEmitter:
     def emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> Sequence[Any]:
         """Evaluate ``op`` and record it on the tape where gradients are enabled and an input requires one."""
         now = context.current()
-        rule = self._rules.rule(op, inputs, attrs) if op.kind in RULED and not regions else None
+        rule = self._rules.rule(op, inputs, attrs) if is_ruled(op) and not regions else None
         if rule is None or (now.anomaly and op.decompose is not None):
             return self._emit_otherwise(op, inputs, attrs, regions)
         outputs = rule.run(inputs, attrs)

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from jitgraph import code_cache, config, errors
+from jitgraph import config, errors
+from jitgraph.code_cache import Cached, entry_of_op
 from jitgraph.dtypes import is_float
 from jitgraph.eager.patterns import Pattern, exact, pattern_of
 from jitgraph.ir.builder import GraphBuilder
@@ -61,7 +62,7 @@ def is_compiled(op: Op, dtypes: DTypes, attrs: Attrs) -> bool:
         return False
     if op.decompose is not None:
         return op.effect == "none" and "shape" not in attrs  # a kernel takes its sizes from operands
-    return op.kind in ("contraction", "reduce") or "approximated" in op.traits
+    return op.kind in ("contraction", "reduce") or op.lowering == "cumulative" or "approximated" in op.traits
 
 
 class EagerKernels:
@@ -107,7 +108,7 @@ class EagerKernels:
     def _with_outputs(
         self, op: Op, dtypes: DTypes, pattern: Pattern, half: Half, target: Target
     ) -> tuple[tuple[int, ...], ...]:
-        """The shapes that a gradient takes: of the operands, of the outputs where the rule reads them, of cotangents."""
+        """The shapes that a gradient takes: of operands, of outputs where the rule reads them, of cotangents."""
         plan = self._prepared(op, dtypes, pattern, None, target).plan
         outputs = [shape for shape, _, _ in plan.outputs]
         read = outputs if op.vjp is not None else ()
@@ -124,7 +125,7 @@ class EagerKernels:
             except (errors.CompileError, errors.DeviceError):
                 self._target = asked, None
         target = self._target[1]
-        if target is None or not (target.fma or op.kind in ("elementwise", "reduce")):
+        if target is None or not (target.fma or op.kind in ("elementwise", "reduce", "other")):
             return None
         return target
 
@@ -132,14 +133,14 @@ class EagerKernels:
 def _kernel(op: Op, dtypes: DTypes, pattern: Pattern, half: Half | None, target: Target) -> Kernel:
     """The kernel of an earlier process, or a new one."""
     parts = (op.name, str(half), str(dtypes), str(pattern.open), str(exact(pattern.attrs)))
-    place = code_cache.entry_of_op(op, target, parts)
+    place = entry_of_op(op, target, parts)
     found = place.find() if place is not None else None
     if found is None:
         with forks.whole():
             from jitgraph import compilation  # here, as most kernels are found
         graph = _forward(op, dtypes, pattern) if half is None else _backward(op, dtypes, pattern, half)
         made = compilation.compiled(graph, target, (), None)
-        found = code_cache.Cached(made.image, made.signature)
+        found = Cached(made.image, made.signature)
         if place is not None:
             place.keep(*found)
     _, _, numbers = found.signature.name.partition(_GRADIENT)

@@ -23,8 +23,12 @@ from jitgraph.runtime.loader import CHECK_KINDS
 # kinds whose operands are tensors and whose attributes say the same wherever they compare equal (a creation op's
 # value does not: 1 is not True)
 _CHECKED_ONCE: Final = frozenset({"elementwise", "reduce", "movement", "contraction", "indexing"})
-RULED: Final = _CHECKED_ONCE | {"composite"}
 _MOST: Final = 4096
+
+
+def is_ruled(op: Op) -> bool:
+    """Whether an op has rules: it takes and gives tensors alone, and has no regions but that of a composite."""
+    return op.kind in _CHECKED_ONCE or op.decompose is not None or op.lowering == "cumulative"
 
 
 class Rule:
@@ -84,7 +88,7 @@ class Compiled(Rule):
             raise type(error)(with_line(str(error))) from None
 
     def record(self, inputs: Sequence[EagerValue], attrs: Attrs, arrays: tuple[Any, ...]) -> OpRecord:
-        if self.op.kind == "reduce":  # its gradient is its rule's: a sum's is a view
+        if self.op.reduction is not None:  # its gradient is its rule's: a sum's is a view
             return OpRecord(self.op, tuple(inputs), attrs, arrays)
         return KernelRecord(self.op, tuple(inputs), attrs, arrays, self._gradient)
 
@@ -150,7 +154,7 @@ class Rules:
         self._kernels = EagerKernels()
 
     def rule(self, op: Op, inputs: Sequence[EagerValue], attrs: Attrs) -> Rule | None:
-        """How ``op``, of one of the kinds ``RULED``, runs on these operands; None for op by op. Errors of its rule."""
+        """How ``op``, which has rules, runs on these operands; None for op by op. Errors of its rule."""
         key: tuple[Any, ...]
         if attrs:
             key = (op, exact(attrs), *[(x.array.dtype, x.array.shape) for x in inputs])
@@ -164,7 +168,7 @@ class Rules:
     def _settled(self, key: tuple[Any, ...], op: Op, inputs: Sequence[EagerValue], attrs: Attrs) -> Rule | None:
         dtypes, shapes = types_of(inputs)
         outputs = None
-        if op.kind in _CHECKED_ONCE:
+        if op.decompose is None:
             outputs = [type.shape for type in op.output_types([value.type for value in inputs], attrs, ())]  # type: ignore[union-attr]
         elif is_pointwise(op) and len(set(shapes)) == 1:
             outputs = [shapes[0]]

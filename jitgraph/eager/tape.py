@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from jitgraph import ops
 from jitgraph.errors import JitgraphError
 from jitgraph.ir import context
-from jitgraph.location import Location
+from jitgraph.location import Location, located, place_of_user
 
 if TYPE_CHECKING:
     from jitgraph.eager.value import EagerValue
@@ -26,6 +26,8 @@ _order = itertools.count()
 class Record:
     """One step of the tape. ``order`` grows with time, so every record is newer than those it depends on."""
 
+    __slots__ = ("__weakref__", "_place", "arrays", "inputs", "order")
+
     name: str = "record"
     inputs: tuple[Any, ...] | None
 
@@ -33,7 +35,12 @@ class Record:
         self.order = next(_order)
         self.inputs = inputs
         self.arrays = arrays
-        self.location = Location.of_user()
+        self._place = place_of_user()
+
+    @property
+    def location(self) -> Location | None:
+        """The user's line."""
+        return located(self._place)
 
     def __repr__(self) -> str:
         return f"<{self.name} at {self.location}>"
@@ -59,6 +66,7 @@ class Record:
 class LeafRecord(Record):
     """Where gradients end: a handle with ``requires_grad``."""
 
+    __slots__ = ("handle",)
     name = "leaf"
 
     def __init__(self, handle: Any) -> None:

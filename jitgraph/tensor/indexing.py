@@ -19,7 +19,7 @@ from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ops.windows import extent_of
 from jitgraph.records import dataclass
-from jitgraph.tensor import lifting, scalars
+from jitgraph.tensor import direct, lifting, scalars
 from jitgraph.tensor.lifting import TensorLike
 
 
@@ -48,6 +48,19 @@ class _Plan:
     shape: list[DimLike] = field(default_factory=list)
     gathers: list[tuple[int, Any]] = field(default_factory=list)
     place: int = 0
+
+
+def view(x: Any, index: Any) -> Any:
+    """``x[index]`` where that is a view of an eager tensor's array that NumPy gives; None elsewhere."""
+    items = index if index.__class__ is tuple else (index,)
+    dots = False
+    for item in items:
+        if item is Ellipsis:
+            dots = True
+        elif item.__class__ is not int and item.__class__ is not slice and item is not None:
+            return None
+    cut = items if dots else (*items, ...)  # with dots the result is an array, of rank 0, too
+    return direct.view(x, lambda array: array[cut])
 
 
 def get(value: Any, index: Any) -> Any:

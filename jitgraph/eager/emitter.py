@@ -29,7 +29,7 @@ class EagerEmitter:
     def __init__(self) -> None:
         self._rules = Rules()
 
-    def emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> Sequence[Any]:
+    def emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """Evaluate ``op`` and record it on the tape where gradients are enabled and an input requires one."""
         now = context.current()
         rule = self._rules.rule(op, inputs, attrs) if is_ruled(op) and not regions else None

@@ -40,7 +40,7 @@ class Rule:
         self.op = op
         self.differentiable = "nondifferentiable" not in op.traits
 
-    def run(self, inputs: Sequence[EagerValue], attrs: Attrs) -> Sequence[EagerValue]:
+    def run(self, inputs: Sequence[EagerValue], attrs: Attrs) -> tuple[EagerValue, ...]:
         """The outputs, without a tape."""
         raise NotImplementedError
 
@@ -60,12 +60,12 @@ class Evaluated(Rule):
         self._evaluate = op.evaluate
         self._ufunc = op.ufunc if dtype not in HALF else None
 
-    def run(self, inputs: Sequence[EagerValue], attrs: Attrs) -> Sequence[EagerValue]:
+    def run(self, inputs: Sequence[EagerValue], attrs: Attrs) -> tuple[EagerValue, ...]:
         arrays = [value.array for value in inputs]
         if self._ufunc is not None:
             result = silently(self._ufunc, *arrays)
             return (EagerValue(result if result.__class__ is np.ndarray else np.asarray(result)),)
-        return [EagerValue(x) for x in evaluated(self.op, self._evaluate, arrays, attrs)]
+        return tuple([EagerValue(x) for x in evaluated(self.op, self._evaluate, arrays, attrs)])
 
 
 class Compiled(Rule):
@@ -79,11 +79,11 @@ class Compiled(Rule):
         self._kernels = kernels
         self._gradients: dict[Half, Launch] = {}
 
-    def run(self, inputs: Sequence[EagerValue], attrs: Attrs) -> Sequence[EagerValue]:
+    def run(self, inputs: Sequence[EagerValue], attrs: Attrs) -> tuple[EagerValue, ...]:
         if not self._launch.checks:
-            return self._launch(inputs)
+            return tuple(self._launch(inputs))
         try:
-            return self._launch(inputs)
+            return tuple(self._launch(inputs))
         except JitgraphError as error:
             raise type(error)(with_line(str(error))) from None
 
@@ -184,7 +184,7 @@ class Rules:
         return made
 
 
-def taped(record: OpRecord, outputs: Sequence[EagerValue]) -> Sequence[EagerValue]:
+def taped(record: OpRecord, outputs: tuple[EagerValue, ...]) -> tuple[EagerValue, ...]:
     """The outputs of a call as those of its record; gradients flow to floats alone."""
     for number, value in enumerate(outputs):
         if is_float(value.dtype):

@@ -166,6 +166,25 @@ def operands(*xs: TensorLike, dtype: DType | None = None) -> list[Any]:
     ]
 
 
+def alike(*xs: Any) -> list[Any] | None:
+    """The values of tensors of one dtype, None for None; None where an operand is anything else."""
+    dtype: Any = None
+    values: list[Any] = []
+    for x in xs:
+        if x is None:
+            values.append(None)
+            continue
+        if not isinstance(x, ValueHandle) or x._weak:
+            return None
+        value = x.value
+        if dtype is None:
+            dtype = value.dtype
+        elif value.dtype is not dtype:
+            return None
+        values.append(value)
+    return values
+
+
 def _stands_for_int(x: Any) -> bool:
     """Whether x is a tensor that stands for a Python int."""
     return isinstance(x, ValueHandle) and x._weak and x.dtype == dtypes.int64

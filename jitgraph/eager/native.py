@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import loader
@@ -48,3 +49,11 @@ def placed(array: Any, type: TensorType, address: int) -> EagerValue:
     value.address = address
     value.native = type
     return value
+
+
+def same_memory(value: EagerValue, record: Record, output: int) -> EagerValue:
+    """A value of the memory of a fresh one, as an output of a record."""
+    made = EagerValue(value.array, record, output)
+    if value.native is not None:
+        made.address, made.native = value.address, value.native
+    return made

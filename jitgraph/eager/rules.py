@@ -10,6 +10,7 @@ import numpy as np
 from jitgraph.dtypes import is_float
 from jitgraph.eager.kernels import EagerKernels, Half
 from jitgraph.eager.launch import Launch, silently
+from jitgraph.eager.native import same_memory
 from jitgraph.eager.patterns import exact, is_pointwise
 from jitgraph.eager.records import KernelRecord, OpRecord
 from jitgraph.eager.value import EagerValue
@@ -185,8 +186,13 @@ class Rules:
 
 
 def taped(record: OpRecord, outputs: tuple[EagerValue, ...]) -> tuple[EagerValue, ...]:
-    """The outputs of a call as those of its record; gradients flow to floats alone."""
+    """The outputs of a call as those of its record; gradients flow to floats alone.
+
+    They are values of their own: a launch keeps its results, to write to them again, and must keep no tape.
+    """
+    made = []
     for number, value in enumerate(outputs):
         if is_float(value.dtype):
-            value.record, value.output = record, number
-    return outputs
+            value = same_memory(value, record, number)
+        made.append(value)
+    return tuple(made)

@@ -98,11 +98,13 @@ def sweep(
         record = value.record
         if record is None or cotangent is None or record.order < oldest:
             return
-        if record not in pending:
-            pending[record] = {}
+        slots = pending.get(record)
+        if slots is None:
+            pending[record] = {value.output: cotangent}
             heapq.heappush(heap, (-record.order, record))
-        slots = pending[record]
-        slots[value.output] = ops.add(slots[value.output], cotangent) if value.output in slots else cotangent
+        else:
+            known = slots.get(value.output)
+            slots[value.output] = cotangent if known is None else ops.add(known, cotangent)
 
     # a record older than every target neither is one nor leads to one
     oldest = -1 if targets is None else min((v.record.order for v in targets if v.record is not None), default=-1)

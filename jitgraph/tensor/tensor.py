@@ -255,7 +255,8 @@ class Tensor(ReadableHandle):
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, index: Any) -> Tensor:
-        result = wrap(indexing.view(self, index) or indexing.get(self.value, index))
+        found = indexing.of_eager(self, index)
+        result = wrap(indexing.get(self.value, index) if found is None else found)
         result._indexed = True
         return result
 

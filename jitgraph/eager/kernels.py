@@ -62,7 +62,9 @@ def is_compiled(op: Op, dtypes: DTypes, attrs: Attrs) -> bool:
         return False
     if op.decompose is not None:
         return op.effect == "none" and "shape" not in attrs  # a kernel takes its sizes from operands
-    return op.kind in ("contraction", "reduce") or op.lowering == "cumulative" or "approximated" in op.traits
+    if op.kind == "elementwise":
+        return "approximated" in op.traits or (op.ufunc is None and "storage" not in op.traits)
+    return op.kind in ("contraction", "reduce") or op.lowering == "cumulative"
 
 
 class EagerKernels:

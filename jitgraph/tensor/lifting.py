@@ -47,7 +47,7 @@ def value_of(x: Any, dtype: DType | None = None) -> Any:
     if isinstance(x, ValueHandle):
         return x.value
     if is_scalar(x):
-        return constant(x, dtype or dtypes.default_of(x))
+        return _repeated(x, dtype or dtypes.default_of(x), ())
     if isinstance(x, np.ndarray | np.generic):
         if type(x) is not np.ndarray and isinstance(x, np.ndarray):
             foreign.require_plain(x)

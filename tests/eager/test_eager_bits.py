@@ -187,5 +187,5 @@ def test_what_runs_compiled_code_follows_from_the_op() -> None:
     single, whole = np.dtype(np.float32), np.dtype(np.int32)
     compiled = {name for name, op in OPS.items() if is_compiled(op, (single, single), {})}
     assert {"exp", "dot", "conv", "reduce_sum", "softmax", "gelu", "linear", "cross_entropy"} <= compiled
-    assert compiled.isdisjoint({"add", "mul", "sqrt", "cast", "reshape", "gather", "eq", "select"})
+    assert compiled.isdisjoint({"add", "mul", "sqrt", "cast", "reshape", "gather", "eq", "sign"})
     assert not is_compiled(OPS["dot"], (whole, whole), {}) and is_pointwise(OPS["add"])

@@ -17,6 +17,7 @@ from jitgraph.dtypes import DTYPES, DType, is_float, is_integer
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.launch import silently
+from jitgraph.eager.records import OpRecord
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError
 from jitgraph.ir import context
@@ -82,11 +83,15 @@ def binary(op: Op, x: Any, y: Any) -> EagerValue | None:
             return None
     else:
         return None
-    if taped and now.grad_enabled:
-        if left.__class__ is right.__class__ and left.shape == right.shape:
-            return EAGER.emit(op, (x.value, y.value), {}, ())[0]  # type: ignore[no-any-return]
-        return None
     ufunc = _UFUNCS.get(op, _NONE).get(dtype)
+    if taped and now.grad_enabled:
+        if left.__class__ is not right.__class__ or left.shape != right.shape:
+            return None
+        if ufunc is None or op.vjp is None:
+            return EAGER.emit(op, (x.value, y.value), {}, ())[0]  # type: ignore[no-any-return]
+        result = silently(ufunc, left, right)
+        result = result if result.__class__ is np.ndarray else np.asarray(result)
+        return EagerValue(result, OpRecord(op, (x.value, y.value), {}, (result,)))
     if ufunc is None:
         return None
     try:

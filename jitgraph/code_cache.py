@@ -96,7 +96,7 @@ def entry_of_op(op: Op, target: Target, parts: Sequence[str]) -> CodeEntry | Non
     The op is its name: no graph has to be made to look its code up.
     """
     cache = disk_cache.current()
-    if cache is None or _unfit_here() or TABLE.get(op.name) is not op:
+    if cache is None or _unfit_here() or op not in TABLE.values():
         return None
     key = cache_entry.key_of("op", str(sources.OWN.digest), target.text, *parts)
     return CodeEntry(cache, op.name, key, key)

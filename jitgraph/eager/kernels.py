@@ -14,9 +14,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from jitgraph import config, errors
-from jitgraph.code_cache import Cached, entry_of_op
 from jitgraph.dtypes import is_float
-from jitgraph.eager.patterns import Pattern, exact, pattern_of
+from jitgraph.eager.patterns import SizePattern, exact, pattern_of
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.ir.graph import Attrs, Graph, Value
@@ -42,7 +41,7 @@ class Half(NamedTuple):
     seeds: tuple[int, ...]
 
 
-class Kernel(NamedTuple):
+class OpKernel(NamedTuple):
     """Compiled code. Of a gradient, ``given`` numbers the operands for which it gives one."""
 
     entry: loader.Entry
@@ -52,7 +51,7 @@ class Kernel(NamedTuple):
 class Prepared(NamedTuple):
     """A kernel with what these sizes lead to."""
 
-    kernel: Kernel
+    kernel: OpKernel
     plan: loader.ShapePlan
 
 
@@ -71,7 +70,7 @@ class EagerKernels:
     """Compiled kernels of single ops. No lock: two threads may make one twice, and a fork finds nothing held."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[Any, ...], Kernel] = {}
+        self._made: dict[tuple[Any, ...], OpKernel] = {}
         self._target: tuple[str, Target | None] | None = None
 
     def prepare(
@@ -95,7 +94,7 @@ class EagerKernels:
             op.output_types(actual, attrs, ())  # what is wrong with the operands themselves
             return self._prepared(op, dtypes, pattern.known, half, target)
 
-    def _prepared(self, op: Op, dtypes: DTypes, pattern: Pattern, half: Half | None, target: Target) -> Prepared:
+    def _prepared(self, op: Op, dtypes: DTypes, pattern: SizePattern, half: Half | None, target: Target) -> Prepared:
         key = (op, half, dtypes, pattern.open, target.name, exact(pattern.attrs))
         kernel = self._made.get(key)
         if kernel is None:
@@ -108,7 +107,7 @@ class EagerKernels:
         return Prepared(kernel, kernel.entry.plan(shapes))
 
     def _with_outputs(
-        self, op: Op, dtypes: DTypes, pattern: Pattern, half: Half, target: Target
+        self, op: Op, dtypes: DTypes, pattern: SizePattern, half: Half, target: Target
     ) -> tuple[tuple[int, ...], ...]:
         """The shapes that a gradient takes: of operands, of outputs where the rule reads them, of cotangents."""
         plan = self._prepared(op, dtypes, pattern, None, target).plan
@@ -132,8 +131,10 @@ class EagerKernels:
         return target
 
 
-def _kernel(op: Op, dtypes: DTypes, pattern: Pattern, half: Half | None, target: Target) -> Kernel:
+def _kernel(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half | None, target: Target) -> OpKernel:
     """The kernel of an earlier process, or a new one."""
+    from jitgraph.code_cache import Cached, entry_of_op  # here, as ops that NumPy evaluates need no cache
+
     parts = (op.name, str(half), str(dtypes), str(pattern.open), str(exact(pattern.attrs)))
     place = entry_of_op(op, target, parts)
     found = place.find() if place is not None else None
@@ -147,7 +148,7 @@ def _kernel(op: Op, dtypes: DTypes, pattern: Pattern, half: Half | None, target:
             place.keep(*found)
     _, _, numbers = found.signature.name.partition(_GRADIENT)
     given = tuple(map(int, numbers.split("_"))) if numbers else ()
-    return Kernel(loader.Entry(loader.Image(found.image), found.signature), given)
+    return OpKernel(loader.Entry(loader.Image(found.image), found.signature), given)
 
 
 _GRADIENT: Final = "_gradient_by_"
@@ -163,13 +164,13 @@ def _dim(extent: int | str) -> DimLike:
     return Dim.name(extent) if isinstance(extent, str) else extent
 
 
-def _forward(op: Op, dtypes: DTypes, pattern: Pattern) -> Graph:
+def _forward(op: Op, dtypes: DTypes, pattern: SizePattern) -> Graph:
     builder = GraphBuilder()
     inputs = _inputs(builder, dtypes, pattern.open)
     return builder.graph(builder.emit(op, inputs, pattern.attrs, ()), op.name)
 
 
-def _backward(op: Op, dtypes: DTypes, pattern: Pattern, half: Half) -> Graph:
+def _backward(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half) -> Graph:
     """The gradient as a trace computes it: by the rule of the op, or through what defines it, which runs again."""
     from jitgraph.ir import context
     from jitgraph.passes.reverse import Reverse  # here: only where a kernel is made

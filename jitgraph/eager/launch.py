@@ -20,7 +20,7 @@ _MOST_BYTES: Final = 4096  # of a result whose memory is kept; above, allocating
 _KEPT: Final = 2  # results kept: that of the last call is often looked at while the next one runs
 
 
-class Launch:
+class KernelCall:
     """Calls a kernel on values of the types that it was prepared for."""
 
     __slots__ = ("_call", "_free", "_outputs", "_pack", "_plan", "checks", "given")

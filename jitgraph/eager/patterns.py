@@ -17,7 +17,7 @@ from jitgraph.records import NamedTuple
 Shapes: TypeAlias = "tuple[tuple[int, ...], ...]"
 
 
-class Pattern(NamedTuple):
+class SizePattern(NamedTuple):
     """What a kernel is compiled for: operands with these open shapes, under these attributes.
 
     ``shapes`` are the operands' extents as the kernel sees them.
@@ -28,9 +28,9 @@ class Pattern(NamedTuple):
     shapes: Shapes
 
     @property
-    def known(self) -> Pattern:
+    def known(self) -> SizePattern:
         """The same for these extents alone."""
-        return Pattern(self.shapes, self.attrs, self.shapes)
+        return SizePattern(self.shapes, self.attrs, self.shapes)
 
 
 def is_pointwise(op: Op) -> bool:
@@ -38,24 +38,24 @@ def is_pointwise(op: Op) -> bool:
     return op.kind == "elementwise" or "pointwise" in op.traits
 
 
-def pattern_of(op: Op, shapes: Shapes, attrs: Attrs) -> Pattern:
+def pattern_of(op: Op, shapes: Shapes, attrs: Attrs) -> SizePattern:
     """The pattern of a call; its shapes were not looked at, and need not fit each other."""
     if is_pointwise(op) and len(set(shapes)) == 1:
         count = prod(shapes[0])
         row = (open_extent(count, "n"),)
-        return Pattern((row,) * len(shapes), attrs, ((count,),) * len(shapes))
+        return SizePattern((row,) * len(shapes), attrs, ((count,),) * len(shapes))
     if op.kind == "reduce":
         return _reduction(shapes[0], attrs)
     if op.open_shapes is not None:
-        return Pattern(op.open_shapes(*shapes, **attrs), attrs, shapes)
+        return SizePattern(op.open_shapes(*shapes, **attrs), attrs, shapes)
     if len(shapes) == 1:
-        return Pattern((tuple([open_extent(n, f"n{axis}") for axis, n in enumerate(shapes[0])]),), attrs, shapes)
+        return SizePattern((tuple([open_extent(n, f"n{axis}") for axis, n in enumerate(shapes[0])]),), attrs, shapes)
     names: dict[int, str] = {}  # extents that are equal may have to be
     named = [tuple([open_extent(n, names.setdefault(n, f"n{len(names)}")) for n in shape]) for shape in shapes]
-    return Pattern(tuple(named), attrs, shapes)
+    return SizePattern(tuple(named), attrs, shapes)
 
 
-def _reduction(shape: tuple[int, ...], attrs: Attrs) -> Pattern:
+def _reduction(shape: tuple[int, ...], attrs: Attrs) -> SizePattern:
     """Neighbouring axes that are kept become one: the order of a reduction asks only which axis is the last."""
     key = "axes" if "axes" in attrs else "axis"
     given: Any = attrs[key]
@@ -73,7 +73,7 @@ def _reduction(shape: tuple[int, ...], attrs: Attrs) -> Pattern:
         kept = axis not in reduced
     named = tuple([open_extent(extent, f"n{axis}") for axis, extent in enumerate(extents)])
     merged: dict[str, Any] = {**attrs, key: tuple(axes) if key == "axes" else axes[0]}
-    return Pattern((named,), merged, (tuple(extents),))
+    return SizePattern((named,), merged, (tuple(extents),))
 
 
 def exact(attrs: Attrs) -> tuple[Any, ...]:

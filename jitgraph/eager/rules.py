@@ -9,7 +9,7 @@ import numpy as np
 
 from jitgraph.dtypes import is_float
 from jitgraph.eager.kernels import EagerKernels, Half
-from jitgraph.eager.launch import Launch, silently
+from jitgraph.eager.launch import KernelCall, silently
 from jitgraph.eager.native import same_memory
 from jitgraph.eager.patterns import exact, is_pointwise
 from jitgraph.eager.records import KernelRecord, OpRecord
@@ -32,7 +32,7 @@ def is_ruled(op: Op) -> bool:
     return op.kind in _CHECKED_ONCE or op.decompose is not None or op.lowering == "cumulative"
 
 
-class Rule:
+class EagerRule:
     """One op on operands of certain types; ``differentiable``: gradients may flow through it."""
 
     __slots__ = ("differentiable", "op")
@@ -50,7 +50,7 @@ class Rule:
         return OpRecord(self.op, tuple(inputs), attrs, arrays)
 
 
-class Evaluated(Rule):
+class ByNumpy(EagerRule):
     """NumPy evaluates it."""
 
     __slots__ = ("_evaluate", "_ufunc")
@@ -69,16 +69,16 @@ class Evaluated(Rule):
         return tuple([EagerValue(x) for x in evaluated(self.op, self._evaluate, arrays, attrs)])
 
 
-class Compiled(Rule):
+class ByKernel(EagerRule):
     """A kernel computes it, and another its gradient."""
 
     __slots__ = ("_gradients", "_kernels", "_launch")
 
-    def __init__(self, op: Op, launch: Launch, kernels: EagerKernels) -> None:
+    def __init__(self, op: Op, launch: KernelCall, kernels: EagerKernels) -> None:
         super().__init__(op)
         self._launch = launch
         self._kernels = kernels
-        self._gradients: dict[Half, Launch] = {}
+        self._gradients: dict[Half, KernelCall] = {}
 
     def run(self, inputs: Sequence[EagerValue], attrs: Attrs) -> tuple[EagerValue, ...]:
         if not self._launch.checks:
@@ -104,12 +104,12 @@ class Compiled(Rule):
             results[number] = value
         return results
 
-    def _first(self, half: Half, record: OpRecord, inputs: Sequence[Any]) -> Launch:
+    def _first(self, half: Half, record: OpRecord, inputs: Sequence[Any]) -> KernelCall:
         dtypes, shapes = types_of(inputs)
         prepared = self._kernels.prepare(self.op, dtypes, shapes, record.attrs, half)
         assert prepared is not None
         wanted = [shapes[number] for number in prepared.kernel.given]
-        launch = self._gradients[half] = Launch(prepared, wanted)
+        launch = self._gradients[half] = KernelCall(prepared, wanted)
         return launch
 
 
@@ -151,10 +151,10 @@ class Rules:
     """The rules that were settled; no lock, as for the kernels. Flags are asked for when a rule is settled."""
 
     def __init__(self) -> None:
-        self._rules: dict[tuple[Any, ...], Rule | None] = {}
+        self._rules: dict[tuple[Any, ...], EagerRule | None] = {}
         self._kernels = EagerKernels()
 
-    def rule(self, op: Op, inputs: Sequence[EagerValue], attrs: Attrs) -> Rule | None:
+    def rule(self, op: Op, inputs: Sequence[EagerValue], attrs: Attrs) -> EagerRule | None:
         """How ``op``, which has rules, runs on these operands; None for op by op. Errors of its rule."""
         key: tuple[Any, ...]
         if attrs:
@@ -166,19 +166,20 @@ class Rules:
         except KeyError:
             return self._settled(key, op, inputs, attrs)
 
-    def _settled(self, key: tuple[Any, ...], op: Op, inputs: Sequence[EagerValue], attrs: Attrs) -> Rule | None:
+    def _settled(self, key: tuple[Any, ...], op: Op, inputs: Sequence[EagerValue], attrs: Attrs) -> EagerRule | None:
         dtypes, shapes = types_of(inputs)
-        outputs = None
+        outputs: list[tuple[int, ...]] | None = None
         if op.decompose is None:
-            outputs = [type.shape for type in op.output_types([value.type for value in inputs], attrs, ())]  # type: ignore[union-attr]
+            types: Any = op.output_types([value.type for value in inputs], attrs, ())
+            outputs = [type.shape for type in types]
         elif is_pointwise(op) and len(set(shapes)) == 1:
             outputs = [shapes[0]]
         prepared = self._kernels.prepare(op, dtypes, shapes, attrs)
-        made: Rule | None = None
+        made: EagerRule | None = None
         if prepared is not None:
-            made = Compiled(op, Launch(prepared, outputs), self._kernels)
+            made = ByKernel(op, KernelCall(prepared, outputs), self._kernels)
         elif op.evaluate is not None:
-            made = Evaluated(op, dtypes[0] if dtypes else None)
+            made = ByNumpy(op, dtypes[0] if dtypes else None)
         if len(self._rules) >= _MOST:
             self._rules.clear()
         self._rules[key] = made

@@ -73,7 +73,10 @@ def _cut_on_the_tape(value: EagerValue, items: tuple[Any, ...]) -> Any:
     rest = len(shape) - sum([item is not None and item is not Ellipsis for item in items])
     if rest < 0 or sum([item is Ellipsis for item in items]) != 1:
         return None
-    starts, stops, strides, made = [], [], [], []
+    starts: list[int] = []
+    stops: list[int] = []
+    strides: list[int] = []
+    made: list[int] = []
     for item in items:
         if item is None:
             made.append(1)

@@ -13,7 +13,7 @@ import pytest
 import jitgraph as jg
 from jitgraph import ops
 from jitgraph.eager.kernels import EagerKernels
-from jitgraph.eager.launch import Launch
+from jitgraph.eager.launch import KernelCall
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir.op import Op
 from jitgraph.ops.contraction import dot
@@ -28,7 +28,7 @@ def draw(*shape: int, dtype: Any = np.float32) -> Any:
 def run(kernels: EagerKernels, op: Op, arrays: Any, attrs: Any) -> Any:
     """What a kernel makes of arrays; None where the evaluation shall serve."""
     prepared = kernels.prepare(op, tuple(x.dtype for x in arrays), tuple(x.shape for x in arrays), attrs)
-    return None if prepared is None else Launch(prepared)([EagerValue(x) for x in arrays])[0].array
+    return None if prepared is None else KernelCall(prepared)([EagerValue(x) for x in arrays])[0].array
 
 
 PLAIN = {"batch": ((), ()), "contract": ((1,), (0,))}
@@ -183,3 +183,19 @@ print("fine")
 
 def test_a_fork_multiplies_on() -> None:
     assert in_child(FORK, *FORKS) == "fine\n"
+
+
+def test_results_that_are_held_stay() -> None:
+    x = jg.asarray(np.arange(8, dtype=np.float32))
+    held = [(x * i).exp() for i in range(5)]
+    views = [(x * i).exp()[2:] for i in range(5)]
+    arrays = [(x * i).exp().numpy() for i in range(5)]
+    for i in range(5):
+        wanted = jg.trace(lambda x: x.exp())(x * i).numpy()
+        assert held[i].numpy().tobytes() == arrays[i].tobytes() == wanted.tobytes()
+        assert views[i].numpy().tobytes() == wanted[2:].tobytes()
+
+
+def test_memory_of_results_is_used_again() -> None:
+    x = jg.asarray(np.arange(8, dtype=np.float32))
+    assert len({x.exp().value.address for _ in range(9)}) < 4

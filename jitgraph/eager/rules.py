@@ -15,6 +15,7 @@ from jitgraph.eager.patterns import exact, is_pointwise
 from jitgraph.eager.records import KernelRecord, OpRecord
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import JitgraphError
+from jitgraph.ir import context
 from jitgraph.ir.graph import Attrs
 from jitgraph.ir.op import Op
 from jitgraph.location import Location
@@ -81,12 +82,13 @@ class ByKernel(EagerRule):
         self._gradients: dict[Half, KernelCall] = {}
 
     def run(self, inputs: Sequence[EagerValue], attrs: Attrs) -> tuple[EagerValue, ...]:
-        if not self._launch.checks:
-            return tuple(self._launch(inputs))
         try:
             return tuple(self._launch(inputs))
-        except JitgraphError as error:
-            raise type(error)(with_line(str(error))) from None
+        except JitgraphError:
+            if self._launch.checks and self.op.decompose is not None:
+                with context.using(grad_enabled=False):
+                    self.op.decompose(*inputs, **attrs)  # fails with the very sizes and the user's line
+            raise
 
     def record(self, inputs: Sequence[EagerValue], attrs: Attrs, arrays: tuple[Any, ...]) -> OpRecord:
         if self.op.reduction is not None:  # its gradient is its rule's: a sum's is a view

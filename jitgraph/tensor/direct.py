@@ -131,7 +131,7 @@ def view(x: Any, index: Callable[[Any], Any]) -> EagerValue | None:
         return None
     try:
         return EagerValue(index(value.array))
-    except (ValueError, IndexError, TypeError):
+    except (ValueError, IndexError, TypeError, OverflowError):
         return None
 
 

@@ -22,15 +22,14 @@ from jitgraph.location import Location
 from jitgraph.ops.rules import HALF
 from jitgraph.runtime.loader import CHECK_KINDS
 
-# kinds whose operands are tensors and whose attributes say the same wherever they compare equal (a creation op's
-# value does not: 1 is not True)
 _CHECKED_ONCE: Final = frozenset({"elementwise", "reduce", "movement", "contraction", "indexing"})
+_LOWERED_ALIKE: Final = frozenset({"cumulative", "full", "iota"})  # ops of other kinds
 _MOST: Final = 4096
 
 
 def is_ruled(op: Op) -> bool:
     """Whether an op has rules: it takes and gives tensors alone, and has no regions but that of a composite."""
-    return op.kind in _CHECKED_ONCE or op.decompose is not None or op.lowering == "cumulative"
+    return op.kind in _CHECKED_ONCE or op.decompose is not None or op.lowering in _LOWERED_ALIKE
 
 
 class EagerRule:

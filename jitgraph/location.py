@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import lru_cache
 from types import CodeType, FrameType
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -17,7 +16,6 @@ _LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
 
 
-@lru_cache(maxsize=4096)
 def _is_users(file: str) -> bool:
     """Whether code of this file is neither jitgraph's nor of the libraries through which it is called."""
     if file.startswith((_PACKAGE, _NUMPY, "<")):
@@ -50,10 +48,17 @@ def place_of_user() -> Place:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
-        if _is_users(code.co_filename):
+        file = code.co_filename
+        users = _KNOWN_FILES.get(file)
+        if users is None:
+            users = _KNOWN_FILES[file] = _is_users(file)
+        if users:
             return code, frame.f_lasti
         frame = frame.f_back
     return None
+
+
+_KNOWN_FILES: Final[dict[str, bool]] = {}  # the files of this process: each call of an op on the tape asks
 
 
 def located(place: Place) -> Location | None:

@@ -14,6 +14,7 @@ from jitgraph.errors import UnsupportedOp
 from jitgraph.ir import context
 from jitgraph.ir.graph import Attrs, Graph
 from jitgraph.ir.op import Op
+from jitgraph.location import place_of_user
 
 
 class OpRecord(Record):
@@ -22,7 +23,10 @@ class OpRecord(Record):
     __slots__ = ("attrs", "op")
 
     def __init__(self, op: Op, inputs: tuple[Any, ...], attrs: Attrs, arrays: tuple[Any, ...]) -> None:
-        super().__init__(inputs, arrays)
+        self.order = next(tape.ORDER)  # as in Record.__init__, without a call
+        self.inputs = inputs
+        self.arrays = arrays
+        self._place = place_of_user()
         self.op = op
         self.attrs = attrs
 

@@ -20,7 +20,8 @@ from jitgraph.location import Location, located, place_of_user
 if TYPE_CHECKING:
     from jitgraph.eager.value import EagerValue
 
-_order = itertools.count()
+ORDER = itertools.count()
+"""What the records of this process count their places in time by."""
 
 
 class Record:
@@ -32,7 +33,7 @@ class Record:
     inputs: tuple[Any, ...] | None
 
     def __init__(self, inputs: tuple[Any, ...], arrays: tuple[Any, ...]) -> None:
-        self.order = next(_order)
+        self.order = next(ORDER)
         self.inputs = inputs
         self.arrays = arrays
         self._place = place_of_user()

@@ -279,7 +279,7 @@ def test_code_of_an_earlier_process_needs_no_compiler(tmp_path: Path, monkeypatc
         "    return loss\n"
         "jg.trace(step)(np.ones((4, 3), np.float32))\n"
         "jg.ones((4, 3)) @ jg.ones((3, 2))\n"
-        "step(np.ones((4, 3), np.float32))\n"
+        "step(np.ones((4, 3), np.float32))\n"  # outside of a trace
     )
     assert "jitgraph.codegen.cpu.entry" in modules_after(step)
     loaded = modules_after(step)

@@ -14,6 +14,7 @@ NAMES = (
     "matmul",
     "kernels",
     "digits_step",
+    "eager",
     "functions",
     "calls",
     "pool",

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from jitgraph import config
 from jitgraph.graph_signature import Donation
 from jitgraph.ir.graph import Graph
+from jitgraph.ir.op import Op
 from jitgraph.ir.table import TABLE
 from jitgraph.ir.target import Target
 from jitgraph.runtime import cache_entry, disk_cache, loader, sources
@@ -89,12 +90,31 @@ def entry_of(graph: Graph, target: Target, donate: Sequence[Donation]) -> CodeEn
     return CodeEntry(cache, graph.name, key, cache_entry.key_of(key, *_lines(graph)))
 
 
-def _unfit(graph: Graph) -> str:
-    """Why no earlier code would do for a graph, or nothing."""
+def entry_of_op(op: Op, target: Target, parts: Sequence[str]) -> CodeEntry | None:
+    """Where the code of a single op belongs, which ``parts`` tell from all other code of ops; None as ``entry_of``.
+
+    The op is its name: no graph has to be made to look its code up.
+    """
+    cache = disk_cache.current()
+    if cache is None or _unfit_here() or op not in TABLE.values():
+        return None
+    key = cache_entry.key_of("op", str(sources.OWN.digest), target.text, *parts)
+    return CodeEntry(cache, op.name, key, key)
+
+
+def _unfit_here() -> str:
+    """Why no earlier code would do in this process, or nothing."""
     if config.VERIFY.is_on() or any(map(config.logs, _SHOW_STAGES)):
         return "as its stages are to be shown or verified"
     if sources.OWN.digest is None:
         return "as jitgraph's sources cannot be read, or have changed since this process began"
+    return ""
+
+
+def _unfit(graph: Graph) -> str:
+    """Why no earlier code would do for a graph, or nothing."""
+    if reason := _unfit_here():
+        return reason
     if not {node.op for node in graph.walk()}.issubset(TABLE.values()):
         return "as it applies an op that is not of the table, whose meaning no text tells"
     return ""

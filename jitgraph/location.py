@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import lru_cache
-from types import FrameType
+from types import CodeType, FrameType
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -16,7 +16,6 @@ _LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
 
 
-@lru_cache(maxsize=4096)
 def _is_users(file: str) -> bool:
     """Whether code of this file is neither jitgraph's nor of the libraries through which it is called."""
     if file.startswith((_PACKAGE, _NUMPY, "<")):
@@ -37,12 +36,40 @@ class Location:
     @staticmethod
     def of_user() -> Location | None:
         """The innermost frame on the stack that is the user's, or None where there is none."""
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None:
-            if _is_users(frame.f_code.co_filename):
-                return Location(frame.f_code.co_filename, frame.f_lineno)
-            frame = frame.f_back
+        return located(place_of_user())
+
+
+Place: TypeAlias = "tuple[CodeType, int] | None"
+"""A piece of code and an instruction in it: a location that costs next to nothing where nobody asks for the line."""
+
+
+def place_of_user() -> Place:
+    """Where the innermost frame on the stack that is the user's stands, or None where there is none."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        file = code.co_filename
+        users = _KNOWN_FILES.get(file)
+        if users is None:
+            users = _KNOWN_FILES[file] = _is_users(file)
+        if users:
+            return code, frame.f_lasti
+        frame = frame.f_back
+    return None
+
+
+_KNOWN_FILES: Final[dict[str, bool]] = {}  # the files of this process: each call of an op on the tape asks
+
+
+def located(place: Place) -> Location | None:
+    """The line of a place."""
+    if place is None:
         return None
+    code, instruction = place
+    for start, end, line in code.co_lines():
+        if start <= instruction < end and line is not None:
+            return Location(code.co_filename, line)
+    return Location(code.co_filename, code.co_firstlineno)
 
 
 def _relative(file: str) -> str:

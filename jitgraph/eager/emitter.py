@@ -8,38 +8,50 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph.dtypes import is_float
-from jitgraph.eager.kernels import EagerKernels
 from jitgraph.eager.records import GraphRecord, OpRecord
+from jitgraph.eager.rules import Rules, evaluated, is_ruled, taped
 from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
-from jitgraph.errors import AnomalyError, JitgraphError, UnsupportedOp
+from jitgraph.errors import AnomalyError, UnsupportedOp
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.context import Context
 from jitgraph.ir.graph import Attrs, Graph
 from jitgraph.ir.op import Op
-from jitgraph.location import Location
-from jitgraph.runtime.loader import CHECK_KINDS
 
 
 class EagerEmitter:
-    """Applies an op by its NumPy evaluation or a kernel (``eager/kernels.py``).
+    """Applies an op by its NumPy evaluation or a kernel; which of the two is settled once (``eager/rules.py``).
 
     Errors of shape and dtype are those of the op's own rule.
     """
 
     def __init__(self) -> None:
-        self._accepted: set[tuple[Any, ...]] = set()
-        self._kernels = EagerKernels()
+        self._rules = Rules()
 
     def emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """Evaluate ``op`` and record it on the tape where gradients are enabled and an input requires one."""
+        now = context.current()
+        rule = self._rules.rule(op, inputs, attrs) if is_ruled(op) and not regions else None
+        if rule is None or (now.anomaly and op.decompose is not None):
+            return self._emit_otherwise(op, inputs, attrs, regions)
+        outputs = rule.run(inputs, attrs)
+        if now.anomaly:
+            _check_finite(op, inputs, [value.array for value in outputs])
+        if now.grad_enabled and rule.differentiable:
+            for value in inputs:
+                if value.record is not None:
+                    record = rule.record(inputs, attrs, tuple([value.array for value in outputs]))
+                    return taped(record, outputs)
+        return outputs
+
+    def _emit_otherwise(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
+        """Composites op by op, control flow, and ops whose operands or results are no tensors."""
         if "nondifferentiable" not in op.traits and context.current().grad_enabled:
             for value in inputs:
                 if isinstance(value, EagerValue) and value.record is not None:
                     return self._emit_taped(op, inputs, attrs, regions)
-        results = _apart(self._run(op, inputs, attrs, regions), inputs)
-        return tuple([EagerValue(x) if isinstance(x, np.ndarray) else x for x in results])
+        return tuple([EagerValue(x) if isinstance(x, np.ndarray) else x for x in self._run(op, inputs, attrs, regions)])
 
     def _emit_taped(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         if op.kind == "control" or (op.decompose is not None and regions):
@@ -47,7 +59,7 @@ class EagerEmitter:
         if op.decompose is not None and op.vjp is None:
             result = op.decompose(*inputs, **attrs)
             return tuple(result) if isinstance(result, tuple | list) else (result,)
-        arrays = _apart(self._run(op, inputs, attrs, regions), inputs)
+        arrays = self._run(op, inputs, attrs, regions)
         return _taped(OpRecord(op, tuple(inputs), dict(attrs), arrays))
 
     def _emit_region(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
@@ -69,47 +81,16 @@ class EagerEmitter:
         """The outputs of one op as arrays, without a tape; other kinds of value (tokens, stacks) pass through."""
         if op.decompose is not None and not regions:
             result = op.decompose(*map(_detached, inputs), **attrs)  # without records nothing in it is taped
-            return tuple(_payload(value) for value in (result if isinstance(result, tuple | list) else (result,)))
-        self._check_types(op, inputs, attrs, regions)
+            return _apart(
+                tuple(_payload(value) for value in (result if isinstance(result, tuple | list) else (result,))), inputs
+            )
+        op.output_types([value.type for value in inputs], attrs, regions)
         if op.evaluate is None:
-            return _interpret(op, inputs, attrs, regions)
-        try:
-            arrays = [_payload(value) for value in inputs]
-            result = self._kernels.run(op, arrays, attrs) if op.kind in _COMPILED else None
-            if result is None:
-                result = op.evaluate(*arrays, **attrs)
-        except JitgraphError as error:
-            if op.effect != "check":
-                raise
-            raise type(error)(_with_line(str(error))) from None
-        except (IndexError, ValueError) as error:
-            kind = "IndexError" if isinstance(error, IndexError) else "ValueError"
-            raise CHECK_KINDS[kind](_with_line(f"{op.name}: {error}")) from error
-        results = result if isinstance(result, tuple) else (result,)
+            return _apart(_interpret(op, inputs, attrs, regions), inputs)
+        results = evaluated(op, op.evaluate, [_payload(value) for value in inputs], attrs)
         if context.current().anomaly:
             _check_finite(op, inputs, results)
         return results
-
-    def _check_types(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> None:
-        """Ask the op's rule whether it takes these operands, once for each combination of types and attributes."""
-        key: tuple[Any, ...] | None = None
-        if op.kind in _CHECKED_ONCE and not regions:
-            key = (op, *[(x.array.dtype, x.array.shape) for x in inputs], *attrs.items())
-            if key in self._accepted:
-                return
-        op.output_types([value.type for value in inputs], attrs, regions)
-        if key is not None:
-            if len(self._accepted) >= _MOST_ACCEPTED:
-                self._accepted.clear()
-            self._accepted.add(key)
-
-
-_COMPILED: Final = frozenset({"contraction", "reduce"})  # kinds of which kernels may run outside of traces
-
-# kinds whose operands are tensors and whose attributes say the same wherever they compare equal (a creation op's
-# value does not: 1 is not True)
-_CHECKED_ONCE: Final = frozenset({"elementwise", "reduce", "movement", "contraction", "indexing"})
-_MOST_ACCEPTED: Final = 4096
 
 
 def _apart(results: tuple[Any, ...], inputs: Sequence[Any]) -> tuple[Any, ...]:
@@ -118,12 +99,6 @@ def _apart(results: tuple[Any, ...], inputs: Sequence[Any]) -> tuple[Any, ...]:
     if not any(result is operand for result in results for operand in operands):
         return results
     return tuple([x.view() if any(x is operand for operand in operands) else x for x in results])
-
-
-def _with_line(message: str) -> str:
-    """The message of a failed check, which names the user's line as it does in compiled code."""
-    location = Location.of_user()
-    return f"{message}\n  at {location}" if location is not None else message
 
 
 def _taped(record: Record) -> tuple[Any, ...]:

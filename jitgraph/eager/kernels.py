@@ -1,8 +1,11 @@
-"""Products and large sums of floats outside traces: compiled kernels of one op, with a trace's bits and speed.
+"""Ops outside of traces that run compiled code, with a trace's bits: which do, and the kernels that serve them.
 
-A kernel serves all sizes: they have names, but for axes of one element, the windows of convolutions, and channels that
-are cut into groups. NumPy's evaluation has the same bits. It takes a hundred times as long for a product and ten times
-as long for a sum, and serves where nothing is to be computed, for short sums, and where native code cannot be had.
+Products, reductions of floats, math functions and composites run the code that a trace would, and so do their
+gradients. All else NumPy evaluates to the same bits. Which of the two it is follows from the op and the dtypes, never
+from what ran before. A kernel serves all sizes (``patterns.py``), and the compile cache keeps it for later processes.
+
+Nothing is compiled where an operand is empty, and where native code cannot be had: there the evaluation serves, and
+composites run op by op.
 """
 
 from __future__ import annotations
@@ -10,80 +13,186 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-import numpy as np
-
-from jitgraph import config
+from jitgraph import config, errors
 from jitgraph.dtypes import is_float
-from jitgraph.errors import CompileError, DeviceError
+from jitgraph.eager.patterns import SizePattern, exact, pattern_of
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.dims import Dim, DimLike
-from jitgraph.ir.graph import Attrs
+from jitgraph.ir.graph import Attrs, Graph, Value
 from jitgraph.ir.op import Op, OpenShape
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
-from jitgraph.ops.rules import open_extent
+from jitgraph.records import NamedTuple
+from jitgraph.runtime import forks, loader
 
 if TYPE_CHECKING:
-    from jitgraph.runtime.executable import Executable
+    import numpy as np
 
-Array: TypeAlias = "np.ndarray[tuple[Any, ...], np.dtype[Any]]"
+DTypes: TypeAlias = "tuple[np.dtype[Any], ...]"
 
-_MOST_KERNELS: Final = 256
+_MOST_KERNELS: Final = 512
+_REFUSALS: Final = (errors.JitgraphError, errors.ArgumentError)
 
-_LARGE: Final = 1 << 16
-"""Elements from which on a sum is worth a kernel: below them its evaluation takes 0.2 ms or so."""
+
+class Half(NamedTuple):
+    """The gradient of an op: for operands numbered in ``wrt`` from cotangents of the outputs numbered in ``seeds``."""
+
+    wrt: tuple[int, ...]
+    seeds: tuple[int, ...]
+
+
+class OpKernel(NamedTuple):
+    """Compiled code. Of a gradient, ``given`` numbers the operands for which it gives one."""
+
+    entry: loader.Entry
+    given: tuple[int, ...]
+
+
+class Prepared(NamedTuple):
+    """A kernel with what these sizes lead to."""
+
+    kernel: OpKernel
+    plan: loader.ShapePlan
+
+
+def is_compiled(op: Op, dtypes: DTypes, attrs: Attrs) -> bool:
+    """Whether an op on operands of these dtypes runs a kernel wherever there can be one."""
+    if not any(map(is_float, dtypes)):
+        return False
+    if op.decompose is not None:
+        return op.effect == "none" and "shape" not in attrs  # a kernel takes its sizes from operands
+    if op.kind == "elementwise":
+        return "approximated" in op.traits or (op.ufunc is None and "storage" not in op.traits)
+    return op.kind in ("contraction", "reduce") or op.lowering == "cumulative"
 
 
 class EagerKernels:
     """Compiled kernels of single ops. No lock: two threads may make one twice, and a fork finds nothing held."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[Any, ...], Executable] = {}
-        self._native: tuple[str, bool] | None = None
+        self._made: dict[tuple[Any, ...], OpKernel] = {}
+        self._target: tuple[str, Target | None] | None = None
 
-    def run(self, op: Op, arrays: Sequence[Array], attrs: Attrs) -> Array | None:
-        """What ``op`` makes of ``arrays``, whose types its rule accepts; None where its evaluation shall serve."""
-        if not is_float(arrays[0].dtype) or not all(array.size for array in arrays):
-            return None
-        if op.reduction is not None and (not op.reduction.rounds or arrays[0].size < _LARGE or not attrs["axes"]):
-            return None
-        if config.INTERPRET.is_on() or not self._has_native_code():
-            return None
-        shapes = _shapes(op, arrays, attrs)
-        key = (op, arrays[0].dtype, shapes, *attrs.items())
-        made = self._made.get(key)
-        if made is None:
-            made = self._made[key] = self._compile(op, arrays[0].dtype, shapes, attrs)
-        result: Array = made.run([np.asarray(array, order="C") for array in arrays])[0]
-        return result
+    def prepare(
+        self, op: Op, dtypes: DTypes, shapes: tuple[tuple[int, ...], ...], attrs: Attrs, half: Half | None = None
+    ) -> Prepared | None:
+        """The code for ``op``, or for a half of its gradient, on operands of these types.
 
-    def _has_native_code(self) -> bool:
+        None where its evaluation shall serve. The op's rule is asked about the types where no kernel was made yet, and
+        where this one does not take them: its errors are those of the op.
+        """
+        if not is_compiled(op, dtypes, attrs) or any(0 in shape for shape in shapes):
+            return None
+        target = self._native_target(op)
+        if target is None:
+            return None
+        pattern = pattern_of(op, shapes, attrs)
+        try:
+            return self._prepared(op, dtypes, pattern, half, target)
+        except _REFUSALS:
+            actual = [TensorType(dtype, shape) for dtype, shape in zip(dtypes, shapes, strict=True)]
+            op.output_types(actual, attrs, ())  # what is wrong with the operands themselves
+            return self._prepared(op, dtypes, pattern.known, half, target)
+
+    def _prepared(self, op: Op, dtypes: DTypes, pattern: SizePattern, half: Half | None, target: Target) -> Prepared:
+        key = (op, half, dtypes, pattern.open, target.name, exact(pattern.attrs))
+        kernel = self._made.get(key)
+        if kernel is None:
+            if len(self._made) >= _MOST_KERNELS:
+                self._made.clear()
+            kernel = self._made[key] = _kernel(op, dtypes, pattern, half, target)
+        shapes = pattern.shapes
+        if half is not None:
+            shapes = self._with_outputs(op, dtypes, pattern, half, target)
+        return Prepared(kernel, kernel.entry.plan(shapes))
+
+    def _with_outputs(
+        self, op: Op, dtypes: DTypes, pattern: SizePattern, half: Half, target: Target
+    ) -> tuple[tuple[int, ...], ...]:
+        """The shapes that a gradient takes: of operands, of outputs where the rule reads them, of cotangents."""
+        plan = self._prepared(op, dtypes, pattern, None, target).plan
+        outputs = [shape for shape, _, _ in plan.outputs]
+        read = outputs if op.vjp is not None else ()
+        return (*pattern.shapes, *read, *(outputs[number] for number in half.seeds))
+
+    def _native_target(self, op: Op) -> Target | None:
+        """This machine's target; None where its code would be slower than NumPy, or there is none."""
         asked = config.TARGET_CPU.text()
-        if self._native is None or self._native[0] != asked:
+        if config.INTERPRET.is_on():
+            return None
+        if self._target is None or self._target[0] != asked:
             try:
-                self._native = asked, Target.host().fma
-            except (CompileError, DeviceError):
-                self._native = asked, False
-        return self._native[1]
-
-    def _compile(self, op: Op, dtype: np.dtype[Any], shapes: Sequence[OpenShape], attrs: Attrs) -> Executable:
-        from jitgraph import compiler  # the code generator loads with the first product
-
-        if len(self._made) >= _MOST_KERNELS:
-            self._made.clear()
-        builder = GraphBuilder()
-        inputs = [builder.input(TensorType(dtype, tuple(map(_dim, shape)))) for shape in shapes]
-        made = compiler.compile(builder.graph(builder.emit(op, inputs, attrs, ()), op.name))
-        assert not isinstance(made, compiler.Interpreted)
-        return made
+                self._target = asked, Target.host()
+            except (errors.CompileError, errors.DeviceError):
+                self._target = asked, None
+        target = self._target[1]
+        if target is None or not (target.fma or op.kind in ("elementwise", "reduce", "other")):
+            return None
+        return target
 
 
-def _shapes(op: Op, arrays: Sequence[Array], attrs: Attrs) -> tuple[OpenShape, ...]:
-    """The shapes of the operands for which a kernel is compiled, with a name for each extent that is any number."""
-    if op.open_shapes is not None:
-        return op.open_shapes(*(array.shape for array in arrays), **attrs)
-    return tuple(tuple(open_extent(extent, f"n{axis}") for axis, extent in enumerate(array.shape)) for array in arrays)
+def _kernel(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half | None, target: Target) -> OpKernel:
+    """The kernel of an earlier process, or a new one."""
+    from jitgraph.code_cache import Cached, entry_of_op  # here, as ops that NumPy evaluates need no cache
+
+    parts = (op.name, str(half), str(dtypes), str(pattern.open), str(exact(pattern.attrs)))
+    place = entry_of_op(op, target, parts)
+    found = place.find() if place is not None else None
+    if found is None:
+        with forks.whole():
+            from jitgraph import compilation  # here, as most kernels are found
+        graph = _forward(op, dtypes, pattern) if half is None else _backward(op, dtypes, pattern, half)
+        made = compilation.compiled(graph, target, (), None)
+        found = Cached(made.image, made.signature)
+        if place is not None:
+            place.keep(*found)
+    _, _, numbers = found.signature.name.partition(_GRADIENT)
+    given = tuple(map(int, numbers.split("_"))) if numbers else ()
+    return OpKernel(loader.Entry(loader.Image(found.image), found.signature), given)
+
+
+_GRADIENT: Final = "_gradient_by_"
+
+
+def _inputs(builder: GraphBuilder, dtypes: DTypes, shapes: Sequence[OpenShape]) -> list[Value]:
+    return [
+        builder.input(TensorType(dtype, tuple(map(_dim, shape)))) for dtype, shape in zip(dtypes, shapes, strict=True)
+    ]
 
 
 def _dim(extent: int | str) -> DimLike:
     return Dim.name(extent) if isinstance(extent, str) else extent
+
+
+def _forward(op: Op, dtypes: DTypes, pattern: SizePattern) -> Graph:
+    builder = GraphBuilder()
+    inputs = _inputs(builder, dtypes, pattern.open)
+    return builder.graph(builder.emit(op, inputs, pattern.attrs, ()), op.name)
+
+
+def _backward(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half) -> Graph:
+    """The gradient as a trace computes it: by the rule of the op, or through what defines it, which runs again."""
+    from jitgraph.ir import context
+    from jitgraph.passes.reverse import Reverse  # here: only where a kernel is made
+
+    builder = GraphBuilder()
+    inputs = _inputs(builder, dtypes, pattern.open)
+    scratch = GraphBuilder()
+    scratch.constraints = builder.constraints
+    types = [value.type for value in scratch.emit(op, inputs, pattern.attrs, ())]
+    if op.vjp is not None:
+        outputs = tuple(builder.input(type) for type in types)
+        seeds: list[Value | None] = [builder.input(t) if i in half.seeds else None for i, t in enumerate(types)]
+        single = len(types) == 1
+        with context.using(emitter=builder, constraints=builder.constraints):
+            every = op.vjp(
+                seeds[0] if single else tuple(seeds), outputs[0] if single else outputs, *inputs, **pattern.attrs
+            )
+        found = [every[number] for number in half.wrt]
+    else:
+        cotangents = [builder.input(types[number]) for number in half.seeds]
+        made = builder.emit(op, inputs, pattern.attrs, ())
+        found = Reverse(builder).run([made[i] for i in half.seeds], cotangents, [inputs[i] for i in half.wrt])
+    given = [number for number, value in zip(half.wrt, found, strict=True) if value is not None]
+    name = op.name + _GRADIENT + "_".join(map(str, given))
+    return builder.graph([value for value in found if value is not None], name)

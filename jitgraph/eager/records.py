@@ -1,37 +1,97 @@
-"""What the tape remembers of ops: one with a rule for its gradient, and control flow with its backward graph."""
+"""What the tape remembers of ops: one with a rule for its gradient, a kernel's, and control flow's backward graph."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from jitgraph import ops
 from jitgraph.dtypes import is_float
+from jitgraph.eager import tape
 from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import UnsupportedOp
 from jitgraph.ir import context
 from jitgraph.ir.graph import Attrs, Graph
 from jitgraph.ir.op import Op
+from jitgraph.location import place_of_user
 
 
 class OpRecord(Record):
     """An op with a vjp rule."""
 
+    __slots__ = ("attrs", "op")
+
     def __init__(self, op: Op, inputs: tuple[Any, ...], attrs: Attrs, arrays: tuple[Any, ...]) -> None:
-        super().__init__(inputs, arrays)
+        self.order = next(tape.ORDER)  # as in Record.__init__, without a call
+        self.inputs = inputs
+        self.arrays = arrays
+        self._place = place_of_user()
         self.op = op
         self.attrs = attrs
-        self.name = op.name
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.op.name
 
     def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
         inputs = self.live_inputs()
         if self.op.vjp is None:
             raise UnsupportedOp(f"{self.name} has no gradient", location=self.location, hint="detach() its input")
-        outputs = tuple(EagerValue(array, self, i) for i, array in enumerate(self.arrays))
+        outputs = tuple([EagerValue(array, self, i) for i, array in enumerate(self.arrays)])
         if len(outputs) == 1:
             return self.op.vjp(cotangents[0], outputs[0], *inputs, **self.attrs)
         return self.op.vjp(tuple(cotangents), outputs, *inputs, **self.attrs)
+
+
+Gradient = Callable[[OpRecord, Sequence[Any], Sequence[Any]], Sequence[Any]]
+
+
+class KernelRecord(OpRecord):
+    """An op that ran compiled code, and whose gradient does.
+
+    Where that is differentiated in turn, it is computed by ops on the tape: by the op's rule, or through what defines
+    it, which runs once more.
+    """
+
+    __slots__ = ("_gradient",)
+
+    def __init__(
+        self, op: Op, inputs: tuple[Any, ...], attrs: Attrs, arrays: tuple[Any, ...], gradient: Gradient
+    ) -> None:
+        """``gradient(record, inputs, cotangents)`` gives the cotangents of the inputs by compiled code."""
+        super().__init__(op, inputs, attrs, arrays)
+        self._gradient = gradient
+
+    def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
+        inputs = self.live_inputs()
+        current = context.current()
+        if not (current.grad_enabled or current.anomaly):
+            return self._gradient(self, inputs, cotangents)
+        if self.op.vjp is not None:
+            return super().backward(cotangents)
+        return self._through(inputs, cotangents)
+
+    def _through(self, inputs: Sequence[Any], cotangents: Sequence[Any]) -> Sequence[Any]:
+        """The gradient of the composite through the ops that define it, on the tape."""
+        assert self.op.decompose is not None
+        again = context.current().grad_enabled
+        with context.using(grad_enabled=True):
+            # sweeps end at the variables
+            operands = [x if x.record is None else ops.reshape(x, shape=x.shape) for x in inputs]
+            made = self.op.decompose(*operands, **self.attrs)
+        outputs = made if isinstance(made, tuple | list) else (made,)
+        pairs = [
+            (value, ct) for value, ct in zip(outputs, cotangents, strict=True) if ct is not None and value.requires_grad
+        ]
+        found = tape.sweep(
+            [value for value, _ in pairs],
+            [ct for _, ct in pairs],
+            targets=[x for x in operands if x.record is not None],
+            create_graph=again,
+            retain_graph=True,
+        )
+        return [None if x.record is None else found.get((x.record, x.output)) for x in operands]
 
 
 class GraphRecord(Record):

@@ -15,25 +15,33 @@ from typing import TYPE_CHECKING, Any
 from jitgraph import ops
 from jitgraph.errors import JitgraphError
 from jitgraph.ir import context
-from jitgraph.location import Location
+from jitgraph.location import Location, located, place_of_user
 
 if TYPE_CHECKING:
     from jitgraph.eager.value import EagerValue
 
-_order = itertools.count()
+ORDER = itertools.count()
+"""What the records of this process count their places in time by."""
 
 
 class Record:
     """One step of the tape. ``order`` grows with time, so every record is newer than those it depends on."""
 
+    __slots__ = ("__weakref__", "_place", "arrays", "inputs", "order")
+
     name: str = "record"
     inputs: tuple[Any, ...] | None
 
     def __init__(self, inputs: tuple[Any, ...], arrays: tuple[Any, ...]) -> None:
-        self.order = next(_order)
+        self.order = next(ORDER)
         self.inputs = inputs
         self.arrays = arrays
-        self.location = Location.of_user()
+        self._place = place_of_user()
+
+    @property
+    def location(self) -> Location | None:
+        """The user's line."""
+        return located(self._place)
 
     def __repr__(self) -> str:
         return f"<{self.name} at {self.location}>"
@@ -59,6 +67,7 @@ class Record:
 class LeafRecord(Record):
     """Where gradients end: a handle with ``requires_grad``."""
 
+    __slots__ = ("handle",)
     name = "leaf"
 
     def __init__(self, handle: Any) -> None:
@@ -90,11 +99,13 @@ def sweep(
         record = value.record
         if record is None or cotangent is None or record.order < oldest:
             return
-        if record not in pending:
-            pending[record] = {}
+        slots = pending.get(record)
+        if slots is None:
+            pending[record] = {value.output: cotangent}
             heapq.heappush(heap, (-record.order, record))
-        slots = pending[record]
-        slots[value.output] = ops.add(slots[value.output], cotangent) if value.output in slots else cotangent
+        else:
+            known = slots.get(value.output)
+            slots[value.output] = cotangent if known is None else ops.add(known, cotangent)
 
     # a record older than every target neither is one nor leads to one
     oldest = -1 if targets is None else min((v.record.order for v in targets if v.record is not None), default=-1)

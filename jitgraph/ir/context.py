@@ -141,4 +141,8 @@ def emitter() -> Emitter:
 
 def constraints() -> Constraints:
     """What may be assumed of sizes just now; outside traces and passes nothing is, and nothing needs to be."""
-    return _current.get(_outermost).constraints or Constraints(frozen=True)
+    known = _current.get(_outermost).constraints
+    return _NOTHING if known is None else known
+
+
+_NOTHING: Final = Constraints(frozen=True)

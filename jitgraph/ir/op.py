@@ -38,6 +38,8 @@ Trait: TypeAlias = Literal[
     "storage",  # its scalar body gets operands as they are stored
     "no_arithmetic",  # an elementwise op that counts as no work
     "cheap",  # computing it again costs no more than reading its result, which its kind does not say
+    "approximated",  # an elementwise op whose bits are those of our own math functions; NumPy's are others
+    "pointwise",  # a composite of elementwise ops on operands of one shape
     "bounds_checked",  # it reads or writes at indices (the second operand) along ``axis``, which have to be in range
     "one_kernel",  # its region becomes one kernel and is not inlined
     "implicit",  # recorded where eager code may do without it: constants, conversions
@@ -90,6 +92,7 @@ class Op:
         Ops with regions get them as the keyword ``regions``.
     evaluate: NumPy evaluation ``evaluate(*arrays, **attrs)``, one array or a tuple; attributes have concrete sizes.
         None for control flow and composites, which the interpreter runs by their regions.
+    ufunc: the NumPy ufunc that, without warnings, is its evaluation for all dtypes but 16-bit floats.
     vjp: ``vjp(ct, out, *inputs, **attrs)`` written over Op calls: a cotangent, or None, for each input. For several
         outputs ``ct`` and ``out`` are tuples (a missing ct is None). None: the op has no gradient.
     jvp: ``jvp(tangents, out, *inputs, **attrs)``; where None, the vjp of the vjp serves.
@@ -114,6 +117,7 @@ class Op:
     kind: Kind
     infer: Callable[..., Type | tuple[Type, ...]]
     evaluate: Callable[..., Any] | None = None
+    ufunc: Any = None
     vjp: Callable[..., tuple[Any, ...]] | None = None
     jvp: Callable[..., Any] | None = None
     batch: Callable[..., Any] | None = None

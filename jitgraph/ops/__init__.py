@@ -26,6 +26,7 @@ from jitgraph.ops import (
     loss,
     movement,
     normalization,
+    optimisers,
     philox,
     pooling,
     predicates,
@@ -69,6 +70,7 @@ from jitgraph.ops.layers import conv_nd, embedding, linear
 from jitgraph.ops.loss import cross_entropy, l1_loss, mse_loss, nll_loss
 from jitgraph.ops.movement import flip, reshape, transpose
 from jitgraph.ops.normalization import batch_norm, batch_norm_train, layer_norm
+from jitgraph.ops.optimisers import adam_step
 from jitgraph.ops.philox import random_bits
 from jitgraph.ops.pooling import avg_pool2d, max_pool2d
 from jitgraph.ops.predicates import clamp, isfinite, isinf, isnan, logical_and, logical_not, logical_or, logical_xor
@@ -132,6 +134,7 @@ FAMILIES: Final = (
     activation,
     statistics,
     normalization,
+    optimisers,
     loss,
     layers,
     pooling,
@@ -147,6 +150,7 @@ __all__ = [
     "abs",
     "acos",
     "acosh",
+    "adam_step",
     "add",
     "argmax",
     "argmin",

@@ -35,7 +35,7 @@ def _activation(
         plain = elementwise_samples(name, 1, accepts, domain=domain)(dtype)
         return [Sample(sample.inputs, each, differentiable=sample.differentiable) for each in attrs for sample in plain]
 
-    return composite(name, body, vjp=vjp, samples=samples, onnx=onnx, in_float32=True, doc=doc)
+    return composite(name, body, vjp=vjp, samples=samples, onnx=onnx, in_float32=True, traits=["pointwise"], doc=doc)
 
 
 def _one(x: Any) -> Any:
@@ -101,6 +101,7 @@ logaddexp: Op = composite(
     vjp=_logaddexp_vjp,
     samples=elementwise_samples("logaddexp", 2, rules.FLOATS, domain=_SMOOTH),
     in_float32=True,
+    traits=["pointwise"],
     doc="log(exp(x) + exp(y)), without overflow and to full precision where one of them is small.",
 )
 silu: Op = _activation("silu", lambda x: mul(x, sigmoid(x)), onnx="Swish", doc="x * sigmoid(x).")

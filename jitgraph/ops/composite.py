@@ -9,7 +9,7 @@ from jitgraph.dtypes import DType, float32
 from jitgraph.ir import context
 from jitgraph.ir.builder import decomposition
 from jitgraph.ir.graph import Graph
-from jitgraph.ir.op import Op, Trait
+from jitgraph.ir.op import Op, OpenShape, Trait
 from jitgraph.ir.types import Type
 from jitgraph.ops.conversion import cast
 from jitgraph.ops.rules import HALF, require_region
@@ -24,6 +24,7 @@ def composite(
     samples: Samples,
     onnx: str | None = None,
     in_float32: bool = False,
+    open_shapes: Callable[..., tuple[OpenShape, ...]] | None = None,
     formerly: tuple[str, ...] = (),
     traits: Iterable[Trait] = (),
     doc: str = "",
@@ -49,6 +50,7 @@ def composite(
         infer=infer,
         vjp=vjp,
         decompose=body,
+        open_shapes=open_shapes,
         traits=frozenset(traits),
         formerly=formerly,
         onnx=onnx,

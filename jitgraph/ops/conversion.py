@@ -32,6 +32,8 @@ def _cast_type(x: Type, *, dtype: DType) -> TensorType:
 def _cast(x: Array, *, dtype: DType) -> Array:
     if x.dtype == dtype:
         return x
+    if dtype.kind == "f" and x.dtype.kind == "f" and x.dtype.itemsize < dtype.itemsize:
+        return x.astype(dtype)
     x = widen(x)
     with np.errstate(all="ignore"):
         if dtypes.is_float(x.dtype) and dtypes.is_integer(dtype):

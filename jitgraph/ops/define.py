@@ -70,6 +70,7 @@ def elementwise(
         kind="elementwise",
         infer=infer,
         evaluate=rounded(evaluate) if result is None else silent(evaluate),
+        ufunc=evaluate if isinstance(evaluate, np.ufunc) else None,
         vjp=vjp,
         scalar=scalar,
         traits=frozenset((*traits, *(() if vjp else _NO_GRADIENT))),

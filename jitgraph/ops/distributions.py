@@ -140,6 +140,7 @@ dropout: Op = composite(
     "dropout",
     _dropout,
     samples=_dropout_samples,
+    open_shapes=lambda x, key, *, p: (tuple(rules.open_extent(n, f"n{axis}") for axis, n in enumerate(x)), key),
     onnx="Dropout",
     doc="x / (1 - p), each element zeroed with probability p: where a float32 uniform from the u64[2] key is below p.",
 )

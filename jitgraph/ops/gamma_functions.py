@@ -56,6 +56,7 @@ lgamma: Op = elementwise(
     each(lgamma_of),
     accepts=rules.FLOATS,
     scalar=lambda s, x: s.call("lgamma", x),
+    traits=["approximated"],
     vjp=lambda ct, out, x: (mul(ct, digamma(x)),),
     domain=(0.4, 4.0),
     doc="The logarithm of |gamma(x)|; infinite at 0, -1, -2, ...",
@@ -65,6 +66,7 @@ digamma: Op = elementwise(
     each(digamma_of),
     accepts=rules.FLOATS,
     scalar=lambda s, x: s.call("digamma", x),
+    traits=["approximated"],
     vjp=lambda ct, out, x: (mul(ct, polygamma(x, n=1)),),
     domain=(0.4, 4.0),
     doc="The derivative of lgamma; infinite at the zeros with the sign of -x, NaN at -1, -2, ...",
@@ -134,5 +136,6 @@ polygamma: Op = composite(
     vjp=lambda ct, out, x, *, n: (mul(ct, polygamma(x, n=n + 1)),),
     samples=_polygamma_samples,
     in_float32=True,
+    traits=["pointwise"],
     doc="The n-th derivative of digamma, n from 1 on; n = 1 is trigamma.",
 )

@@ -19,7 +19,7 @@ from jitgraph.ops.conversion import cast
 from jitgraph.ops.creation import full_like
 from jitgraph.ops.sampling import elementwise_samples
 
-_QUESTION: Final[tuple[Trait, ...]] = ("nondifferentiable",)
+_QUESTION: Final[tuple[Trait, ...]] = ("nondifferentiable", "pointwise")
 
 
 def _question(name: str, body: Callable[..., Any], *, onnx: str | None = None, doc: str) -> Op:
@@ -82,5 +82,6 @@ clamp: Op = composite(
     _clamp,
     samples=_clamp_samples,
     onnx="Clip",
+    traits=["pointwise"],
     doc="x, but at least low and at most high where they are not None; NaN stays.",
 )

@@ -37,6 +37,7 @@ def _function(
         arity=arity,
         accepts=rules.FLOATS,
         scalar=scalar or (lambda s, *x: s.call(name, *x)),
+        traits=() if scalar else ("approximated",),
         vjp=vjp,
         onnx=onnx,
         domain=domain,

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from jitgraph import dtypes
+from jitgraph import dtypes, ops
 from jitgraph.nn.module import Parameter
 from jitgraph.optim.optimizer import Optimizer, Setting
-from jitgraph.tensor import Tensor
+from jitgraph.tensor import Tensor, lifting
 from jitgraph.tensor.functions.creation import zeros, zeros_like
-from jitgraph.tensor.functions.elementwise import sqrt
 
 
 class Adam(Optimizer):
@@ -47,22 +46,17 @@ class Adam(Optimizer):
 
     def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Tensor], setting: Setting) -> None:
         """One step for one parameter."""
-        lr, beta1, beta2 = setting["lr"], setting["beta1"], setting["beta2"]
         if not setting.is_zero("weight_decay"):
             if self.decoupled:
-                parameter *= 1.0 - lr * setting["weight_decay"]
+                parameter *= 1.0 - setting["lr"] * setting["weight_decay"]
             else:
                 grad = grad + setting["weight_decay"] * parameter
-        count, first, second = state["step"], state["exp_avg"], state["exp_avg_sq"]
-        count += 1
-        first *= beta1
-        first += (1.0 - beta1) * grad
-        second *= beta2
-        second += (1.0 - beta2) * (grad * grad)
-        steps = count.astype(dtypes.float64)  # 1 - beta ** count cancels, so that float32 would not do
-        bias1, bias2 = 1.0 - beta1**steps, 1.0 - beta2**steps
-        size, spread = ((lr / bias1).astype(parameter.dtype), sqrt(bias2).astype(parameter.dtype))
-        parameter -= size * (first / (sqrt(second) / spread + setting["eps"]))
+        handles = (parameter, state["exp_avg"], state["exp_avg_sq"], state["step"])
+        values = [handle.value for handle in handles]
+        numbers = [lifting.value_of(setting[name], dtypes.float64) for name in ("lr", "beta1", "beta2", "eps")]
+        made = ops.adam_step(values[0], grad.value, *values[1:], *numbers)
+        for handle, value in zip(handles, made, strict=True):
+            handle._rebind(value)
 
 
 class AdamW(Adam):

@@ -8,7 +8,9 @@ from typing import Any, TypeVar
 from jitgraph import dtypes, ops
 from jitgraph.dtypes import DType
 from jitgraph.eager.handle import ValueHandle
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, ShapeError
+from jitgraph.ir import context
 
 H = TypeVar("H", bound=ValueHandle)
 
@@ -23,6 +25,12 @@ def in_place(operator: Callable[[H, Any], H]) -> Callable[[H, Any], H]:
             return result
         if self._weak:
             return result  # it stands for a Python number, never changed in place
+        old, new = self._value, result._value
+        if new.__class__ is EagerValue and old.__class__ is EagerValue and context.current().trace is None:
+            before, after = old.array, new.array
+            if before.shape == after.shape and before.dtype is after.dtype:
+                self._rebind(new)
+                return self
         value = result.value
         if value.type.shape != self._static.type.shape:
             raise ShapeError(f"in-place {name} would change the shape from {self.shape} to {result.shape}")

@@ -14,12 +14,13 @@ import numpy as np
 
 from jitgraph import dtypes, foreign, ops
 from jitgraph.eager.handle import ValueHandle
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import IndexingError, ShapeError, UndecidedError, UnsupportedOp
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ops.windows import extent_of
 from jitgraph.records import dataclass
-from jitgraph.tensor import lifting, scalars
+from jitgraph.tensor import direct, lifting, scalars
 from jitgraph.tensor.lifting import TensorLike
 
 
@@ -48,6 +49,67 @@ class _Plan:
     shape: list[DimLike] = field(default_factory=list)
     gathers: list[tuple[int, Any]] = field(default_factory=list)
     place: int = 0
+
+
+def of_eager(x: Any, index: Any) -> Any:
+    """``x[index]`` for ints, slices, ``...`` and None outside of traces; None where the general way has to be taken."""
+    items = index if index.__class__ is tuple else (index,)
+    dots = False
+    for item in items:
+        if item is Ellipsis:
+            dots = True
+        elif item.__class__ is not int and item.__class__ is not slice and item is not None:
+            return None
+    cut = items if dots else (*items, ...)  # with dots the result is an array, of rank 0, too
+    found = direct.view(x, lambda array: array[cut])
+    if found is not None or x._value.__class__ is not EagerValue or context.current().trace is not None:
+        return found
+    return _cut_on_the_tape(x.value, cut)
+
+
+def _cut_on_the_tape(value: EagerValue, items: tuple[Any, ...]) -> Any:
+    """The same by a slice and a reshape; None for steps back, and for what is no index."""
+    shape = value.shape
+    rest = len(shape) - sum([item is not None and item is not Ellipsis for item in items])
+    if rest < 0 or sum([item is Ellipsis for item in items]) != 1:
+        return None
+    starts: list[int] = []
+    stops: list[int] = []
+    strides: list[int] = []
+    made: list[int] = []
+    for item in items:
+        if item is None:
+            made.append(1)
+            continue
+        axis = len(starts)
+        whole = shape[axis : axis + rest] if item is Ellipsis else ()
+        for extent in whole:
+            starts.append(0)
+            stops.append(extent)
+            strides.append(1)
+            made.append(extent)
+        if item.__class__ is int:
+            place = item + shape[axis] if item < 0 else item
+            if not 0 <= place < shape[axis]:
+                return None
+            starts.append(place)
+            stops.append(place + 1)
+            strides.append(1)
+        elif item.__class__ is slice:
+            try:
+                first, last, step = item.indices(shape[axis])
+            except (TypeError, ValueError):
+                return None
+            if step < 0:
+                return None
+            last = max(first, last)
+            starts.append(first)
+            stops.append(last)
+            strides.append(step)
+            made.append(-(-(last - first) // step))
+    if (*stops,) != shape or any(starts) or max(strides, default=1) > 1:
+        value = ops.slice(value, starts=tuple(starts), stops=tuple(stops), strides=tuple(strides))
+    return value if value.shape == (*made,) else ops.reshape(value, shape=tuple(made))
 
 
 def get(value: Any, index: Any) -> Any:

@@ -47,7 +47,7 @@ def value_of(x: Any, dtype: DType | None = None) -> Any:
     if isinstance(x, ValueHandle):
         return x.value
     if is_scalar(x):
-        return constant(x, dtype or dtypes.default_of(x))
+        return _repeated(x, dtype or dtypes.default_of(x), ())
     if isinstance(x, np.ndarray | np.generic):
         if type(x) is not np.ndarray and isinstance(x, np.ndarray):
             foreign.require_plain(x)
@@ -164,6 +164,25 @@ def operands(*xs: TensorLike, dtype: DType | None = None) -> list[Any]:
         _repeated(x, target, shape) if value is None else broadcast_to(cast(value, target), shape)
         for x, value in zip(xs, values, strict=True)
     ]
+
+
+def alike(*xs: Any) -> list[Any] | None:
+    """The values of tensors of one dtype, None for None; None where an operand is anything else."""
+    dtype: Any = None
+    values: list[Any] = []
+    for x in xs:
+        if x is None:
+            values.append(None)
+            continue
+        if not isinstance(x, ValueHandle) or x._weak:
+            return None
+        value = x.value
+        if dtype is None:
+            dtype = value.dtype
+        elif value.dtype is not dtype:
+            return None
+        values.append(value)
+    return values
 
 
 def _stands_for_int(x: Any) -> bool:

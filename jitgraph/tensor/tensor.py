@@ -17,7 +17,7 @@ from jitgraph.errors import DeviceError, JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.op import Op
 from jitgraph.migration_hints import TENSOR, advice
-from jitgraph.tensor import comparing, gradients, indexing, lifting, numpy_calls, weak_ints
+from jitgraph.tensor import comparing, direct, gradients, indexing, lifting, numpy_calls, weak_ints
 from jitgraph.tensor.in_place import in_place
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.reading import ReadableHandle
@@ -243,6 +243,9 @@ class Tensor(ReadableHandle):
         """The last two axes swapped."""
         if self.ndim < 2:
             raise ShapeError(f".mT needs at least two axes; this tensor has rank {self.ndim}")
+        found = direct.view(self, lambda array: array.swapaxes(-1, -2))
+        if found is not None:
+            return wrap(found)
         order = (*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
         return wrap(ops.transpose(self.value, permutation=order))
 
@@ -252,7 +255,8 @@ class Tensor(ReadableHandle):
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, index: Any) -> Tensor:
-        result = wrap(indexing.get(self.value, index))
+        found = indexing.of_eager(self, index)
+        result = wrap(indexing.get(self.value, index) if found is None else found)
         result._indexed = True
         return result
 
@@ -284,6 +288,9 @@ def elementwise(op: Op, *xs: TensorLike, floating: bool = False) -> Tensor:
 
     Of operands that all stand for Python numbers the result does, too: it is then double, as Python's own would be.
     """
+    found = direct.binary(op, *xs) if len(xs) == 2 else direct.unary(op, *xs) if len(xs) == 1 else None
+    if found is not None:
+        return wrap(found)
     target = None
     weak = context.current().trace is not None and lifting.stand_for_numbers(xs)
     if floating and not dtypes.is_float(lifting.common_dtype(*xs)):
@@ -305,6 +312,9 @@ def compare(op: Op, x: TensorLike, y: TensorLike) -> Tensor:
 
 def _operate(op: Any, x: Any, y: Any, *, floating: bool = False) -> Tensor:
     """A binary operator; NotImplemented where an operand is no tensor, array or number."""
+    found = direct.binary(op, x, y)
+    if found is not None:
+        return wrap(found)
     if not (isinstance(x, Tensor) and isinstance(y, Tensor)) and not (lifting.is_operand(x) and lifting.is_operand(y)):
         return NotImplemented  # type: ignore[no-any-return]
     return elementwise(op, x, y, floating=floating)
@@ -312,6 +322,9 @@ def _operate(op: Any, x: Any, y: Any, *, floating: bool = False) -> Tensor:
 
 def _compared(op: Any, x: Tensor, y: Any) -> Tensor:
     """A comparison; NotImplemented as for ``_operate``."""
+    found = direct.binary(op, x, y)
+    if found is not None:
+        return wrap(found)
     dtype = x._static.type.dtype
     if isinstance(y, Tensor):
         plain = y._static.type.dtype is dtype and not (x._weak or y._weak)

@@ -12,10 +12,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from jitgraph.eager.native import readable
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.fixed import UNKNOWN, FixedSources
 from jitgraph.tracing.guard import Apart, Distinct, Guard, Layout, Same, Varies
-from jitgraph.tracing.operands import argument_array, array_operand, number_operand, operand, readable, scalar
+from jitgraph.tracing.operands import argument_array, array_operand, number_operand, operand, scalar
 from jitgraph.tracing.plan import CallPlan, Input, Template
 from jitgraph.tracing.predicate import NAMES, Absent, Is
 from jitgraph.tracing.python_code import PythonCode

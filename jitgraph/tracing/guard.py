@@ -12,12 +12,12 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from jitgraph import foreign
+from jitgraph.eager.native import native_type
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.location import Location
 from jitgraph.records import NamedTuple, dataclass
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.operands import native_type
 from jitgraph.tracing.predicate import Absent, Predicate, Writer, brief
 from jitgraph.tracing.source import Place, Source
 from jitgraph.tracing.storage import MISSING

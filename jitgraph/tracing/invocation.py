@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any, Final
 
+from jitgraph.eager.native import native_type, placed
 from jitgraph.eager.value import EagerValue
 from jitgraph.records import NamedTuple
 from jitgraph.runtime import loader
 from jitgraph.runtime.buffer import is_unique
 from jitgraph.tracing.donation import InPlaceCall
-from jitgraph.tracing.operands import native_type, placed
 from jitgraph.tracing.python_code import PythonCode
 
 _MOST_BYTES: Final = 64 << 10  # of one result that is kept; above, allocating is no longer what counts

@@ -1,20 +1,15 @@
-"""Operands of native code: eager values whose memory it can read, with the address.
-
-What one look at an array tells (its dtype, shape and address, that it is dense and nobody else's) holds for as long as
-the array lives, so it is kept on the value: ``native`` is the type then, and a later call asks for that alone. Arrays
-that a caller can reach (borrowed, exported or views) could change under us and are looked at in each call.
-"""
+"""Operands of compiled calls: what callers pass as eager values whose memory native code can read."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from jitgraph import foreign
 from jitgraph.dtypes import is_float
+from jitgraph.eager.native import native_type, placed, readable, readable_as
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import JitgraphError
 from jitgraph.ir.types import TensorType
@@ -22,34 +17,12 @@ from jitgraph.runtime import loader
 from jitgraph.tensor import scalars
 
 
-@lru_cache(maxsize=4096)
-def native_type(dtype: np.dtype[Any], shape: tuple[int, ...]) -> TensorType:
-    """The one object for a type without named sizes, so that types compare by identity."""
-    return TensorType(dtype, shape)
-
-
 def operand(value: EagerValue, type: TensorType) -> EagerValue | None:
     """``value`` for native code that takes ``type``; None where it is of another."""
     array = value.array
     if (array.dtype is not type.dtype and array.dtype != type.dtype) or array.shape != type.shape:
         return None
-    return _readable(value, array, type)
-
-
-def readable(value: EagerValue) -> EagerValue:
-    """``value``, or a value of the same elements, whose memory native code can read."""
-    if value.native is not None:
-        return value
-    array = value.array
-    return _readable(value, array, native_type(array.dtype, array.shape))
-
-
-def placed(array: Any, type: TensorType, address: int) -> EagerValue:
-    """The value of an array that native code has written, with nobody else to see it."""
-    value = EagerValue(array)
-    value.address = address
-    value.native = type
-    return value
+    return readable_as(value, array, type)
 
 
 def scalar(number: float) -> EagerValue:
@@ -83,13 +56,3 @@ def array_operand(array: Any) -> EagerValue:
 def arrays_of(operands: Sequence[EagerValue]) -> list[Any]:
     """The arrays of operands."""
     return [value.array for value in operands]
-
-
-def _readable(value: EagerValue, array: Any, type: TensorType) -> EagerValue:
-    dense = loader.is_dense(array)
-    if not dense or value.array is not array or not value.is_steady():
-        value = EagerValue(array if dense else np.array(array, order="C", subok=False), access="borrowed")
-        array = value.array
-    value.address = loader.address_of(array)
-    value.native = type
-    return value

@@ -13,7 +13,9 @@ import pytest
 import jitgraph as jg
 from jitgraph import ops
 from jitgraph.eager.kernels import EagerKernels
+from jitgraph.eager.launch import KernelCall
 from jitgraph.eager.value import EagerValue
+from jitgraph.ir.op import Op
 from jitgraph.ops.contraction import dot
 from jitgraph.ops.convolution import conv
 from tests.processes import FORKS, in_child
@@ -21,6 +23,12 @@ from tests.processes import FORKS, in_child
 
 def draw(*shape: int, dtype: Any = np.float32) -> Any:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(dtype)
+
+
+def run(kernels: EagerKernels, op: Op, arrays: Any, attrs: Any) -> Any:
+    """What a kernel makes of arrays; None where the evaluation shall serve."""
+    prepared = kernels.prepare(op, tuple(x.dtype for x in arrays), tuple(x.shape for x in arrays), attrs)
+    return None if prepared is None else KernelCall(prepared)([EagerValue(x) for x in arrays])[0].array
 
 
 PLAIN = {"batch": ((), ()), "contract": ((1,), (0,))}
@@ -45,7 +53,7 @@ FLOATS = [np.float16, ml_dtypes.bfloat16, np.float32, np.float64]
 )
 def test_products_have_the_bits_of_the_definition(left: Any, right: Any, attrs: Any, dtype: Any) -> None:
     x, y = draw(*left, dtype=dtype), draw(*right, dtype=dtype)
-    found, expected = EagerKernels().run(dot, [x, y], attrs), dot.evaluate(x, y, **attrs)
+    found, expected = run(EagerKernels(), dot, [x, y], attrs), dot.evaluate(x, y, **attrs)
     if 0 in (*left, *right):
         assert found is None
     else:
@@ -69,7 +77,7 @@ def test_convolutions_have_the_bits_of_the_definition(image: Any, filters: Any, 
     attrs = {"strides": (1, 1), "padding": ((0, 0), (0, 0)), "groups": 1} | attrs
     attrs = {"lhs_dilation": (1, 1), "rhs_dilation": (1, 1)} | attrs
     x, w = draw(*image), draw(*filters)
-    found = EagerKernels().run(conv, [x, w], attrs)
+    found = run(EagerKernels(), conv, [x, w], attrs)
     assert found is not None
     assert found.tobytes() == conv.evaluate(x, w, **attrs).tobytes()
 
@@ -79,15 +87,15 @@ def test_one_kernel_serves_all_sizes() -> None:
     attrs = {"strides": (1, 1), "padding": ((0, 0), (0, 0)), "groups": 1}
     attrs |= {"lhs_dilation": (1, 1), "rhs_dilation": (1, 1)}
     for n in (2, 3, 17, 400):
-        assert kernels.run(dot, [draw(n, n + 1), draw(n + 1, 5)], PLAIN) is not None
-        assert kernels.run(conv, [draw(2, 4, 9, n + 8), draw(n, 4, 3, 3)], attrs) is not None
+        assert run(kernels, dot, [draw(n, n + 1), draw(n + 1, 5)], PLAIN) is not None
+        assert run(kernels, conv, [draw(2, 4, 9, n + 8), draw(n, 4, 3, 3)], attrs) is not None
     assert len(kernels._made) == 2
 
 
 def test_operands_may_lie_anyhow() -> None:
     x, y = draw(40, 60), draw(60, 50)
     expected = dot.evaluate(x[::2, ::-3], y.T[:20, 5:25].T[::-1][:20], **PLAIN)
-    found = EagerKernels().run(dot, [x[::2, ::-3], y.T[:20, 5:25].T[::-1][:20]], PLAIN)
+    found = run(EagerKernels(), dot, [x[::2, ::-3], y.T[:20, 5:25].T[::-1][:20]], PLAIN)
     assert found is not None
     assert found.tobytes() == expected.tobytes()
     tensor = jg.asarray(x)
@@ -97,19 +105,19 @@ def test_operands_may_lie_anyhow() -> None:
 def test_the_evaluation_serves_without_native_code(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = draw(20, 900), draw(900, 30)
     kernels = EagerKernels()
-    compiled = kernels.run(dot, [x, y], PLAIN)
+    compiled = run(kernels, dot, [x, y], PLAIN)
     assert compiled is not None
     monkeypatch.setenv("JITGRAPH_TARGET_CPU", "x86-64-v2")  # which has no fused multiply-add
-    assert kernels.run(dot, [x, y], PLAIN) is None
+    assert run(kernels, dot, [x, y], PLAIN) is None
     monkeypatch.delenv("JITGRAPH_TARGET_CPU")
     monkeypatch.setenv("JITGRAPH_INTERPRET", "1")
-    assert kernels.run(dot, [x, y], PLAIN) is None
+    assert run(kernels, dot, [x, y], PLAIN) is None
     assert (jg.asarray(x) @ jg.asarray(y)).numpy().tobytes() == compiled.tobytes()
 
 
 def test_integers_are_evaluated() -> None:
     x = np.arange(6, dtype=np.int32).reshape(2, 3)
-    assert EagerKernels().run(dot, [x, x.T], PLAIN) is None
+    assert run(EagerKernels(), dot, [x, x.T], PLAIN) is None
 
 
 @pytest.mark.parametrize(
@@ -144,7 +152,7 @@ def test_threads_may_multiply_at_once() -> None:
 
     def work() -> None:
         for _ in range(20):
-            found = kernels.run(dot, [x, y], PLAIN)
+            found = run(kernels, dot, [x, y], PLAIN)
             if found is None or found.tobytes() != expected:
                 wrong.append(found)
 
@@ -175,3 +183,19 @@ print("fine")
 
 def test_a_fork_multiplies_on() -> None:
     assert in_child(FORK, *FORKS) == "fine\n"
+
+
+def test_results_that_are_held_stay() -> None:
+    x = jg.asarray(np.arange(8, dtype=np.float32))
+    held = [(x * i).exp() for i in range(5)]
+    views = [(x * i).exp()[2:] for i in range(5)]
+    arrays = [(x * i).exp().numpy() for i in range(5)]
+    for i in range(5):
+        wanted = jg.trace(lambda x: x.exp())(x * i).numpy()
+        assert held[i].numpy().tobytes() == arrays[i].tobytes() == wanted.tobytes()
+        assert views[i].numpy().tobytes() == wanted[2:].tobytes()
+
+
+def test_memory_of_results_is_used_again() -> None:
+    x = jg.asarray(np.arange(8, dtype=np.float32))
+    assert len({x.exp().value.address for _ in range(9)}) < 4

@@ -10,6 +10,7 @@ import pytest
 
 import jitgraph as jg
 from jitgraph import dtypes
+from jitgraph.compiler import compile
 from jitgraph.eager import tape
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir.interpreter import interpret
@@ -40,13 +41,25 @@ def applied(op: Op, sample: Sample, inputs: Sequence[Any]) -> tuple[Any, ...]:
     return results if isinstance(results, tuple) else (results,)
 
 
+def meant(op: Op, sample: Sample) -> Sequence[Any]:
+    """What the graph of the op gives: by compiled code where it has math functions, whose bits NumPy does not give.
+
+    Of zeros that compare equal NumPy's running extremes keep others than compiled code does.
+    """
+    graph = graph_of(op, sample)
+    compiled = any("approximated" in n.op.traits or n.op.lowering == "cumulative" for n in graph.walk())
+    if compiled and not sample.regions and all(np.size(x) for x in sample.inputs) and "shape" not in sample.attrs:
+        return compile(graph).run([np.asarray(x) for x in sample.inputs])
+    return interpret(graph, sample.inputs)
+
+
 @pytest.mark.parametrize("case", CASES, ids=label)
-def test_eager_equals_interpreter(case: tuple[str, dtypes.DType]) -> None:
+def test_eager_equals_its_graph(case: tuple[str, dtypes.DType]) -> None:
     op = OPS[case[0]]
     assert op.samples is not None
     samples = op.samples(case[1])
     for sample in samples:
-        wanted = interpret(graph_of(op, sample), sample.inputs)
+        wanted = meant(op, sample)
         for value, array in zip(applied(op, sample, [eager(x) for x in sample.inputs]), wanted, strict=True):
             if isinstance(value, EagerValue):
                 require_same([array], [value.array], ulps=0.0)

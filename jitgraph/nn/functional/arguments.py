@@ -32,6 +32,9 @@ def axis_or_dim(function: Callable[..., R]) -> Callable[..., R]:
 
 def floats(*xs: TensorLike | None) -> list[Any]:
     """Values of the promoted float dtype (float32 for integers), each in its own shape; None stays."""
+    values = lifting.alike(*xs)
+    if values is not None and dtypes.is_float(next(value for value in values if value is not None).dtype):
+        return values
     given = [x for x in xs if x is not None]
     dtype = lifting.common_dtype(*given)
     target = dtype if dtypes.is_float(dtype) else dtypes.float32

@@ -16,20 +16,24 @@ from jitgraph.tensor.tensor import Tensor, elementwise, wrap
 @method
 def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Matrix product over the last axis of x1 and the last but one of x2; leading axes broadcast; 1-d are vectors."""
-    dtype = lifting.common_dtype(x1, x2)
-    a, b = (lifting.cast(lifting.value_of(x, dtype), dtype) for x in (x1, x2))
-    if a.type.ndim == 0 or b.type.ndim == 0:
+    values = lifting.alike(x1, x2)
+    if values is None:
+        dtype = lifting.common_dtype(x1, x2)
+        values = [lifting.cast(lifting.value_of(x, dtype), dtype) for x in (x1, x2)]
+    a, b = values
+    left, right = a.shape, b.shape
+    if not left or not right:
         raise ShapeError("matmul of a 0-d tensor", hint="use * to scale")
-    rows, columns = a.type.ndim > 1, b.type.ndim > 1
-    k_a, k_b = a.type.shape[-1], b.type.shape[-2 if columns else 0]
+    rows, columns = len(left) > 1, len(right) > 1
+    k_a, k_b = left[-1], right[-2 if columns else 0]
     if not context.constraints().same(k_a, k_b):
         raise ShapeError(
             f"matmul of {a.type} with {b.type}: the inner sizes {k_a} and {k_b} differ",
             hint="the last axis of the left and the last but one of the right must agree (x.mT transposes)",
         )
-    batch_a, batch_b = a.type.shape[: -2 if rows else -1], b.type.shape[: -2 if columns else -1]
+    batch_a, batch_b = left[: -2 if rows else -1], right[: -2 if columns else -1]
     if not batch_b and columns:
-        return wrap(ops.dot(a, b, batch=((), ()), contract=((a.type.ndim - 1,), (0,))))
+        return wrap(ops.dot(a, b, batch=((), ()), contract=((len(left) - 1,), (0,))))
     batch = lifting.broadcast_shapes(batch_a, batch_b)
     a = lifting.broadcast_to(a, (*batch, *a.type.shape[len(batch_a) :]))
     b = lifting.broadcast_to(b, (*batch, *b.type.shape[len(batch_b) :]))

@@ -10,7 +10,7 @@ from jitgraph.errors import DTypeError, JitgraphError, ShapeError, UndecidedErro
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ops import rules
-from jitgraph.tensor import indexing, lifting, scalars
+from jitgraph.tensor import direct, indexing, lifting, scalars
 from jitgraph.tensor.functions.creation import shape_of
 from jitgraph.tensor.functions.method import array_function, axes_of, axis_of, method
 from jitgraph.tensor.lifting import TensorLike
@@ -20,8 +20,12 @@ from jitgraph.tensor.tensor import Tensor, settled, wrap
 @method
 def reshape(x: TensorLike, *shape: Any) -> Tensor:
     """The same elements in row-major order in another shape; one size may be -1."""
-    value = lifting.value_of(x)
     wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
+    if set(map(type, wanted)) <= {int}:
+        found = direct.view(x, lambda array: array.reshape(wanted))
+        if found is not None:
+            return wrap(found)
+    value = lifting.value_of(x)
     return wrap(ops.reshape(value, shape=_resolve(value.type.shape, wanted)))
 
 
@@ -44,6 +48,9 @@ def _resolve(old: tuple[DimLike, ...], wanted: Sequence[Any]) -> tuple[DimLike, 
 @method
 def permute_dims(x: TensorLike, axes: tuple[int, ...]) -> Tensor:
     """Axes in another order: axis i of the result is axis ``axes[i]`` of x."""
+    found = direct.view(x, lambda array: array.transpose(axes)) if axes.__class__ is tuple else None
+    if found is not None:
+        return wrap(found)
     value = lifting.value_of(x)
     order = tuple(axis_of(a, value.type.ndim, "permute_dims") for a in axes)
     if sorted(order) != list(range(value.type.ndim)):

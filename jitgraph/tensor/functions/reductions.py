@@ -17,7 +17,7 @@ Axis = int | tuple[int, ...] | None
 
 
 def _reduce(op: Op, value: Any, axis: Axis, keepdims: bool, name: str) -> Tensor:
-    axes = axes_of(axis, value.type.ndim, name)
+    axes = axes_of(axis, len(value.shape), name)
     result = op(value, axes=axes) if axes else value
     return wrap(_keep(result, value.type.shape, axes) if keepdims else result)
 
@@ -28,7 +28,7 @@ def _keep(result: Any, shape: tuple[Any, ...], axes: tuple[int, ...]) -> Any:
 
 def _accumulator(value: Any) -> Any:
     """Bools and narrow integers are summed in the widest integer of their sign, as NumPy does."""
-    dtype = value.type.dtype
+    dtype = value.dtype
     if dtypes.is_float(dtype) or dtype.itemsize == 8:
         return value
     return lifting.cast(value, dtypes.uint64 if dtype.kind == "u" else dtypes.int64)

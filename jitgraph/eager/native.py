@@ -1,0 +1,59 @@
+"""Eager values as native code reads and writes them: dense memory, with the address and the type on the value.
+
+What one look at an array tells (its dtype, shape and address, that it is dense and nobody else's) holds for as long as
+the array lives, so it is kept on the value: ``native`` is the type then, and a later call asks for that alone. Arrays
+that a caller can reach (borrowed, exported or views) could change under us and are looked at in each call.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from jitgraph.eager.tape import Record
+from jitgraph.eager.value import EagerValue
+from jitgraph.ir.types import TensorType
+from jitgraph.runtime import loader
+
+
+@lru_cache(maxsize=4096)
+def native_type(dtype: np.dtype[Any], shape: tuple[int, ...]) -> TensorType:
+    """The one object for a type without named sizes, so that types compare by identity."""
+    return TensorType(dtype, shape)
+
+
+def readable(value: EagerValue) -> EagerValue:
+    """``value``, or a value of the same elements, whose memory native code can read."""
+    if value.native is not None:
+        return value
+    array = value.array
+    return readable_as(value, array, native_type(array.dtype, array.shape))
+
+
+def readable_as(value: EagerValue, array: Any, type: TensorType) -> EagerValue:
+    """The same for a value with this array, which is of ``type``."""
+    dense = loader.is_dense(array)
+    if not dense or value.array is not array or not value.is_steady():
+        value = EagerValue(array if dense else np.array(array, order="C", subok=False), access="borrowed")
+        array = value.array
+    value.address = loader.address_of(array)
+    value.native = type
+    return value
+
+
+def placed(array: Any, type: TensorType, address: int) -> EagerValue:
+    """The value of an array that native code has written or will write, with nobody else to see it."""
+    value = EagerValue(array)
+    value.address = address
+    value.native = type
+    return value
+
+
+def same_memory(value: EagerValue, record: Record, output: int) -> EagerValue:
+    """A value of the memory of a fresh one, as an output of a record."""
+    made = EagerValue(value.array, record, output)
+    if value.native is not None:
+        made.address, made.native = value.address, value.native
+    return made

@@ -1,0 +1,145 @@
+"""Operators on eager tensors that need nothing of ``lifting``: operands of one dtype, and Python numbers that it holds.
+
+An op that is a ufunc of NumPy, and of which the tape keeps nothing, is called at once, and so are views. Any other op
+goes to the eager emitter as it is. Where a trace records, or an operand has to be looked at, these answer None, and the
+general way is taken, which gives the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from jitgraph import ops
+from jitgraph.dtypes import DTYPES, DType, is_float, is_integer
+from jitgraph.eager.emitter import EAGER
+from jitgraph.eager.handle import ValueHandle
+from jitgraph.eager.launch import silently
+from jitgraph.eager.records import OpRecord
+from jitgraph.eager.value import EagerValue
+from jitgraph.errors import DTypeError
+from jitgraph.ir import context
+from jitgraph.ir.op import Op
+from jitgraph.ir.types import TensorType
+from jitgraph.ops.rules import HALF
+
+_EXACT: Final = 127  # every dtype for numbers holds the ints up to here; below 0 those with a sign do
+
+
+def _ufuncs(op: Op) -> dict[DType, Any]:
+    """The ufunc of ``op`` for each dtype of operands for which it is all of the op's meaning."""
+    found: dict[DType, Any] = {}
+    for dtype in DTYPES if op.ufunc is not None and "approximated" not in op.traits else ():
+        try:
+            op.output_types([TensorType(dtype, ())] * op.ufunc.nin, {}, ())
+        except DTypeError:
+            continue
+        if dtype not in HALF:
+            found[dtype] = op.ufunc
+    return found
+
+
+_UFUNCS: Final[Mapping[Op, Mapping[DType, Any]]] = {
+    op: table for op in ops.OPS.values() if op.kind == "elementwise" and (table := _ufuncs(op))
+}
+_NONE: Final[Mapping[DType, Any]] = {}
+
+
+def binary(op: Op, x: Any, y: Any) -> EagerValue | None:
+    """``op`` of a tensor and a tensor or number, in either order; None where the general way has to be taken."""
+    now = context.current()
+    if now.emitter is not EAGER or now.trace is not None or now.anomaly:
+        return None
+    taped = False
+    if isinstance(x, ValueHandle):
+        value = x._value
+        if value.__class__ is not EagerValue:
+            return None
+        taped = value.record is not None or x._requires_grad
+        left = value.array
+        dtype = left.dtype
+        if isinstance(y, ValueHandle):
+            value = y._value
+            if value.__class__ is not EagerValue:
+                return None
+            taped = taped or value.record is not None or y._requires_grad
+            right = value.array
+            if right.dtype is not dtype:
+                return None
+        elif _is_held(y, dtype):
+            right = y
+        else:
+            return None
+    elif isinstance(y, ValueHandle):
+        value = y._value
+        if value.__class__ is not EagerValue:
+            return None
+        taped = value.record is not None or y._requires_grad
+        left, right = x, value.array
+        dtype = right.dtype
+        if not _is_held(x, dtype):
+            return None
+    else:
+        return None
+    ufunc = _UFUNCS.get(op, _NONE).get(dtype)
+    if taped and now.grad_enabled:
+        if left.__class__ is not right.__class__ or left.shape != right.shape:
+            return None
+        if ufunc is None or op.vjp is None:
+            return EAGER.emit(op, (x.value, y.value), {}, ())[0]  # type: ignore[no-any-return]
+        result = silently(ufunc, left, right)
+        result = result if result.__class__ is np.ndarray else np.asarray(result)
+        return EagerValue(result, OpRecord(op, (x.value, y.value), {}, (result,)))
+    if ufunc is None:
+        return None
+    try:
+        result = silently(ufunc, left, right)
+    except ValueError:  # the shapes do not fit
+        return None
+    return EagerValue(result if result.__class__ is np.ndarray else np.asarray(result))
+
+
+def unary(op: Op, x: Any) -> EagerValue | None:
+    """``op`` of a tensor of floats, or of any that its ufunc takes; None where the general way has to be taken."""
+    now = context.current()
+    if now.emitter is not EAGER or now.trace is not None or not isinstance(x, ValueHandle):
+        return None
+    value = x._value
+    if value.__class__ is not EagerValue:
+        return None
+    dtype = value.array.dtype
+    if not (now.grad_enabled and (value.record is not None or x._requires_grad)) and not now.anomaly:
+        ufunc = _UFUNCS.get(op, _NONE).get(dtype)
+        if ufunc is not None:
+            result = silently(ufunc, value.array)
+            return EagerValue(result if result.__class__ is np.ndarray else np.asarray(result))
+    return EAGER.emit(op, (x.value,), {}, ())[0] if is_float(dtype) else None
+
+
+def view(x: Any, index: Callable[[Any], Any]) -> EagerValue | None:
+    """``index`` of the array of an eager tensor of which the tape keeps nothing; None where there is none.
+
+    What NumPy refuses is None, too: the general way says what is wrong.
+    """
+    now = context.current()
+    if now.trace is not None or now.emitter is not EAGER or not isinstance(x, ValueHandle):
+        return None
+    value = x._value
+    if value.__class__ is not EagerValue or (now.grad_enabled and (value.record is not None or x._requires_grad)):
+        return None
+    try:
+        return EagerValue(index(value.array))
+    except (ValueError, IndexError, TypeError, OverflowError):
+        return None
+
+
+def _is_held(number: Any, dtype: DType) -> bool:
+    """Whether a Python number is one that ``dtype`` takes as NumPy does."""
+    kind = number.__class__
+    if kind is float:
+        return dtype.kind == "f"
+    if kind is int and -_EXACT <= number <= _EXACT:
+        return dtype.kind == "f" or (is_integer(dtype) and (number >= 0 or dtype.kind != "u"))
+    return False

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from jitgraph.eager.native import native_type
 from jitgraph.eager.value import EagerValue
 from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.runtime import dispatch_records as layout
@@ -17,7 +18,7 @@ from jitgraph.tracing.guard import Apart, Distinct, Guard, Layout, Relation, Sam
 from jitgraph.tracing.native.program import Unsupported
 from jitgraph.tracing.native.reading import Reader
 from jitgraph.tracing.native.runtime import NativeRuntime
-from jitgraph.tracing.operands import native_type, number_operand, scalar
+from jitgraph.tracing.operands import number_operand, scalar
 from jitgraph.tracing.plain import Plain
 from jitgraph.tracing.plan import CallPlan
 from jitgraph.tracing.predicate import Absent, Elements, Equals, Exactly, Extent, Is, IsOrStandIn, IsTensor

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
+from jitgraph.eager.native import native_type, placed
 from jitgraph.eager.value import EagerValue
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime import loader
@@ -15,7 +16,6 @@ from jitgraph.tensor import Tensor
 from jitgraph.tracing.invocation import Alias
 from jitgraph.tracing.native.checking import operands_of
 from jitgraph.tracing.native.reading import Reader
-from jitgraph.tracing.operands import native_type, placed
 from jitgraph.tracing.plan import Computed, Leaf, Template
 from jitgraph.tracing.specialisation import Specialisation
 

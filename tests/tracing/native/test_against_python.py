@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
+from jitgraph.tracing.native import native_calls
 from jitgraph.tracing.native.support import lacking
 from tests.graphs import needs_native
 
@@ -259,3 +262,25 @@ def test_a_tensor_is_no_array_for_calls(monkeypatch: pytest.MonkeyPatch) -> None
     for _ in range(2):
         same(np.ones(4, np.float32))
     assert same(tensor) is tensor
+
+
+def test_threads_that_begin_together_share_one_dispatcher(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second one would take the place of the first, to whose tables the function's words lead."""
+    monkeypatch.setenv("JITGRAPH_DISPATCH", "1")
+    made = []
+    original = native_calls.dispatcher_for
+
+    def slowly(function: Any, binder: Any) -> Any:
+        time.sleep(0.05)
+        made.append(original(function, binder))
+        return made[-1]
+
+    monkeypatch.setattr(native_calls, "dispatcher_for", slowly)
+    double = jg.trace(lambda x: x * 2)
+    double(filled())
+    threads = [threading.Thread(target=double, args=(filled(),)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(made) == 1

@@ -22,7 +22,9 @@ _kept: Final[list[Any]] = []  # what the types point to, which is never freed
 
 _DICT_OFFSET: Final = 288  # of tp_dictoffset in a class, in CPython 3.11 to 3.13
 _MEMBER: Final = 40  # of the member in a descriptor of a slot
+_MEMBER_KIND: Final = 8
 _MEMBER_OFFSET: Final = 16
+_OBJECT_SLOT: Final = 16  # T_OBJECT_EX
 
 
 def slot_offset(kind: type, name: str) -> int:
@@ -30,6 +32,15 @@ def slot_offset(kind: type, name: str) -> int:
     descriptor = next(vars(base)[name] for base in kind.__mro__ if name in vars(base))
     member: int = ctypes.c_uint64.from_address(id(descriptor) + _MEMBER).value
     return int(ctypes.c_uint64.from_address(member + _MEMBER_OFFSET).value)
+
+
+def is_object_slot(descriptor: Any) -> bool:
+    """Whether a member of a class is a slot as Python's classes have them, which holds an object or nothing.
+
+    Members of classes that are written in C may be numbers and texts of C's.
+    """
+    member = ctypes.c_uint64.from_address(id(descriptor) + _MEMBER).value
+    return ctypes.c_int.from_address(member + _MEMBER_KIND).value == _OBJECT_SLOT
 
 
 def keep_attributes_in(kind: type, number: int) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from jitgraph import foreign
 from jitgraph.dtypes import is_float
+from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.native import native_type, placed, readable, readable_as
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import JitgraphError
@@ -40,7 +41,12 @@ def number_operand(number: int | float, dtype: np.dtype[Any]) -> EagerValue:
 
 
 def argument_array(x: Any, dtype: np.dtype[Any]) -> Any:
-    """An argument as an array of ``dtype`` that native code can be given; None where it is none, or to be refused."""
+    """An argument as an array of ``dtype`` that native code can be given; None where it is none, or to be refused.
+
+    A tensor is none, though it could be read as one: its call gives out and writes handles.
+    """
+    if isinstance(x, ValueHandle):
+        return None
     try:
         array = foreign.as_argument(x, "the argument")
     except JitgraphError:  # raised with the name of the argument where the call is found to fit nothing

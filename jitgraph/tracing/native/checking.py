@@ -20,7 +20,7 @@ from jitgraph.tracing.native.reading import Reader
 from jitgraph.tracing.native.runtime import NativeRuntime
 from jitgraph.tracing.operands import number_operand, scalar
 from jitgraph.tracing.plain import Plain
-from jitgraph.tracing.plan import CallPlan
+from jitgraph.tracing.plan import CallPlan, Input
 from jitgraph.tracing.predicate import Absent, Elements, Equals, Exactly, Extent, Is, IsOrStandIn, IsTensor
 from jitgraph.tracing.source import Source
 from jitgraph.tracing.storage import EXPECTED_ERRORS
@@ -219,6 +219,11 @@ class Checker:
 def operands_of(plan: CallPlan, held: Sequence[Any]) -> list[EagerValue]:
     """The operands of a call as values, from the objects that the dispatcher held."""
     return [
-        x if isinstance(x, EagerValue) else scalar(x) if type(x) is float else EagerValue(x, access="borrowed")
-        for x in held
+        x if isinstance(x, EagerValue) else _operand_of(given, x) for given, x in zip(plan.inputs, held, strict=True)
     ]
+
+
+def _operand_of(given: Input, held: Any) -> EagerValue:
+    if given.kind == "number":
+        return number_operand(held, given.at[1])
+    return scalar(held) if given.kind == "float" else EagerValue(held, access="borrowed")

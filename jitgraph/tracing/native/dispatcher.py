@@ -26,6 +26,7 @@ from jitgraph.tracing.specialisation import Specialisation
 
 MOST_TABLES: Final = 16
 _FIRST: Final = 2  # calls that Python serves before there is a table
+_MOST_SERVED: Final = 64 * MOST_TABLES
 _MOST_WAIT: Final = 1 << 16
 
 Key = tuple[int, tuple[Any, ...]]
@@ -39,6 +40,7 @@ class Dispatcher:
         self._function = function
         self._runtime = runtime
         self._tables: list[CallTable] = []
+        self._led_to: list[CallTable] = []
         self._served: dict[Key, int] = {}  # calls that Python had to serve, by specialisation and shapes
         self._wait: dict[Key, int] = {}
         self._past_hits = 0
@@ -46,6 +48,7 @@ class Dispatcher:
         """Why there is no table, with how often that was found."""
         self._binder = binder
         self._lock = forks.lock()
+        self._held: tuple[Any, ...] = ()  # what the signature's words lead to
         self._signature()
         self._fallback = types.MethodType(type(function).__call__, function)
         self._put("fallback", id(self._fallback))
@@ -62,6 +65,8 @@ class Dispatcher:
         key = (id(specialisation), shapes)
         count = self._served[key] = self._served.get(key, 0) + 1
         if count < self._wait.get(key, _FIRST):
+            if len(self._served) > _MOST_SERVED:
+                self._served.clear()
             return
         with self._lock:
             self._served[key] = 0
@@ -115,7 +120,9 @@ class Dispatcher:
         The collector may run a finaliser here that calls the function; so the words are written from what the list is
         at the end.
         """
-        before, self._tables = self._tables, tables
+        before = self._tables
+        self._led_to = [*before, *tables]  # by words that are not written yet, should this be interrupted
+        self._tables = tables
         self._past_hits += sum(table.hits for table in before if table not in tables)
         while True:
             current = self._tables
@@ -123,15 +130,16 @@ class Dispatcher:
                 table.follow_with(following)
             self._put("table", current[0].address if current else 0)
             if current is self._tables:
+                self._led_to = []
                 return
 
     def _put(self, name: str, value: int) -> None:
         put_word(id(self._function) + layout.FUNCTION[name], value)
 
     def _signature(self) -> None:
-        """Write the parameters down, with the defaults that they have now."""
+        """Write the parameters down, as Python binds them, with the defaults that they have now."""
         binder = self._binder
-        parameters = tuple(inspect.signature(binder.function).parameters.values())
+        parameters = binder.parameters
         kinds = [parameter.kind for parameter in parameters]
         last = inspect.Parameter.VAR_POSITIONAL
         if inspect.Parameter.VAR_KEYWORD in kinds or (last in kinds and kinds.index(last) != len(kinds) - 1):
@@ -140,22 +148,25 @@ class Dispatcher:
         named = parameters[: self._variadic]
         self._parameters = layout.MOST_REGISTERS // 2 if self._variadic is not None else len(named)
         behind = inspect.unwrap(getattr(binder.function, "__func__", binder.function))
-        plain = isinstance(behind, types.FunctionType) and behind is binder.function
-        positional = [p for p in named if p.kind is not p.KEYWORD_ONLY]
-        nothing = inspect.Parameter.empty
-        defaults = [p.default for p in positional] if plain else []
-        defaults += [nothing] * (len(named) - len(defaults))
-        names = [sys.intern(p.name) if p.kind is not p.POSITIONAL_ONLY else None for p in named]
-        self._names = (ctypes.c_uint64 * max(1, len(names)))(*(id(name) if name else 0 for name in names))
-        self._defaults = (ctypes.c_uint64 * max(1, len(names)))(
-            *(0 if default is nothing else id(default) for default in defaults)
+        plain = (
+            isinstance(behind, types.FunctionType)
+            and behind is binder.function
+            and not hasattr(behind, "__signature__")
         )
         given = behind.__defaults__ if plain else None
-        self._held = names, defaults, behind, given
+        positional = [p for p in named if p.kind is not p.KEYWORD_ONLY]
+        defaults = list(map(id, given or ()))[-len(positional) :] if positional else []
+        defaults = [0] * (len(positional) - len(defaults)) + defaults
+        names = [sys.intern(p.name) if p.kind is not p.POSITIONAL_ONLY else None for p in named]
+        name_words = (ctypes.c_uint64 * max(1, len(names)))(*(id(name) if name else 0 for name in names))
+        default_words = (ctypes.c_uint64 * max(1, len(names)))(*defaults)
         words = {
             "count": len(named), "positional": len(positional), "variadic": int(self._variadic is not None),
-            "names": ctypes.addressof(self._names), "defaults": ctypes.addressof(self._defaults),
+            "names": ctypes.addressof(name_words), "defaults": ctypes.addressof(default_words),
             "function": id(behind) if plain else 0, "defaults_object": id(given) if given else 0,
         }  # fmt: skip
-        self._words = (ctypes.c_uint64 * len(layout.SIGNATURE))(*(words[name] for name in layout.SIGNATURE))
-        self._put("signature", ctypes.addressof(self._words))
+        signature = (ctypes.c_uint64 * len(layout.SIGNATURE))(*(words[name] for name in layout.SIGNATURE))
+        held = self._held  # other threads may read what it keeps until the word is written
+        self._held = held, signature, name_words, default_words, names, behind, given
+        self._put("signature", ctypes.addressof(signature))
+        self._held = signature, name_words, default_words, names, behind, given

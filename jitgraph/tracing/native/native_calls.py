@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from jitgraph.runtime import forks
 from jitgraph.tracing.native.program import Unsupported
 from jitgraph.tracing.native.start import dispatcher_for
 
@@ -21,16 +22,31 @@ class NativeCalls:
         self._binder = binder
         self.dispatcher: Dispatcher | None = None
         self.refused: str | None = None
+        self._lock = forks.lock()
+        self._making = False
 
     def note(self, specialisation: Specialisation, values: tuple[Any, ...], operands: Sequence[Any]) -> None:
         """Note that Python serves a call that fits a specialisation, so that later ones may go past it."""
         if self.dispatcher is None:
+            self._ask()
+        if self.dispatcher is not None:
+            self.dispatcher.served(specialisation, values, operands)
+
+    def _ask(self) -> None:
+        """Make the one dispatcher: the function's words lead to what it keeps, so a second one must not take its place.
+
+        Who comes here while it is made (from a finaliser, too) goes on without.
+        """
+        with self._lock:
+            if self.dispatcher is not None or self._making:
+                return
+            self._making = True
             try:
                 self.dispatcher = dispatcher_for(self._function, self._binder)
             except Unsupported as reason:
                 self.refused = str(reason)
-        if self.dispatcher is not None:
-            self.dispatcher.served(specialisation, values, operands)
+            finally:
+                self._making = False
 
     @property
     def hits(self) -> int:

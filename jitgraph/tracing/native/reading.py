@@ -10,7 +10,7 @@ from typing import Any, Final
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.runtime.cpython_api import address_of
-from jitgraph.runtime.raw_words import slot_offset
+from jitgraph.runtime.raw_words import is_object_slot, slot_offset
 from jitgraph.tracing.fixed import UNKNOWN, FixedSources
 from jitgraph.tracing.native.memory import byte, half_word, word
 from jitgraph.tracing.native.program import Program, Unsupported
@@ -66,7 +66,7 @@ class Reader:
             return self._root(source, expected)
         step = source.steps[-1]
         if step.kind == "static":  # arguments are as the caller gave them
-            return self.find(source.owner)
+            return self._expect(self.find(source.owner), expected)
         if step.kind == "item" and self.is_variadic(source.owner):
             return self._expect(step.key + self._variadic, expected)
         owner = self.find(source.owner)
@@ -145,7 +145,7 @@ class Reader:
         found = class_entry(kind, name, MISSING)
         if isinstance(found, types.MemberDescriptorType) and hasattr(kind, "__mro__"):
             base = next(base for base in kind.__mro__ if name in entries_of(base))
-            if not base.__flags__ & (1 << 9):
+            if not is_object_slot(found):
                 raise Unsupported(f"{name} is a member of a class written in C")
             return self.program.load("field", owner, offset=slot_offset(base, name), expected=expected)
         if hasattr(type(found), "__set__") or hasattr(type(found), "__delete__"):

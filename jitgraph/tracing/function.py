@@ -8,7 +8,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Unpack, overload
 
 import numpy as np
 
@@ -35,22 +35,33 @@ from jitgraph.tracing.arguments import (
 from jitgraph.tracing.log import Log
 from jitgraph.tracing.options import AskedOptions, Options, bytes_of
 from jitgraph.tracing.plan import CallPlan
-from jitgraph.tracing.record.argument_mutation import changes, containers_of, keep
-from jitgraph.tracing.record.recording import Recording, rebuilt
+from jitgraph.tracing.kept import traces
 from jitgraph.tracing.retrace_reason import mismatch, reason
 from jitgraph.tracing.specialisation import Retrace, Specialisation
+
+if TYPE_CHECKING:
+    from jitgraph.tracing.record.recording import Recording
 
 MAX_SPECIALISATIONS: Final = 8
 LONGEST_LEDGER: Final = 1000
 """Retraces that a function remembers: one that is recorded anew at each call would fill the memory."""
 
 
-class CacheInfo(NamedTuple):
-    """Calls served by a specialisation that was there, compilations, and specialisations held now."""
-
+class _Counts(NamedTuple):
     hits: int
     misses: int
     currsize: int
+
+
+class CacheInfo(_Counts):
+    """Calls served by a specialisation that was there, those that made one, and specialisations held now.
+
+    ``misses`` come from traces on disk (``traces``), or were recorded, with code on disk (``code``) or ``compiled``.
+    """
+
+    traces: int = 0
+    code: int = 0
+    compiled: int = 0
 
 
 class TracedFunction:
@@ -71,9 +82,10 @@ class TracedFunction:
         self._binder = Binder(function, static_names, static_numbers)
         self._plain_count = self._binder.plain_count  # so many positional arguments are the parameters as they are
         self._specialisations: tuple[Specialisation, ...] = ()
-        self.recording = Recording(function, self.__name__, self._binder, options.dynamic_shapes, options.strict)
         self._hits = 0
         self._misses = 0
+        self._origins = dict.fromkeys(("traces", "code", "compiled"), 0)
+        self._found: list[Arguments] = []  # calls whose traces were on disk, which the recording has not seen
         self._warned = False
         self._warned_unguarded = False
         self._bounded = options.max_bytes is not None
@@ -150,6 +162,9 @@ class TracedFunction:
 
     def _eager(self, values: Sequence[Any]) -> Any:
         """Plain eager Python; NumPy arguments become tensors as they do in a trace."""
+        with forks.whole():
+            from jitgraph.tracing.record.argument_mutation import changes, containers_of, keep  # here: seldom needed
+            from jitgraph.tracing.record.recording import rebuilt
         arguments = self._binder.describe(values)
         leaves = [wrap(lifting.value_of(leaf)) if isinstance(leaf, np.ndarray) else leaf for leaf in arguments.leaves]
         given = rebuilt(arguments, leaves, values)
@@ -197,18 +212,26 @@ class TracedFunction:
             raise TraceError(what, hint="f.lower(spec) records for it; a call takes tensors and arrays")
         why = reason(self._specialisations, arguments, values, ambient)
         start = time.perf_counter()
-        plan, keys = self.recording.plan(arguments, values, self._specialisations)
+        place = traces.place_of(traces.Call(self.__wrapped__, self.__name__, self.options, arguments, values, ambient))
+        specialisation = found = place.find() if place is not None else None
+        if specialisation is None:
+            plan, keys = self.recording.plan(arguments, values, self._specialisations)
+            specialisation = Specialisation(self.__wrapped__, arguments.structure, keys, plan, ambient, self.compile)
+        else:
+            self._note(arguments)
         traced = time.perf_counter()
-        specialisation = Specialisation(self.__wrapped__, arguments.structure, keys, plan, ambient, self.compile)
-        specialisation.forward  # noqa: B018 - compiled now, under the lock
+        forward = specialisation.forward  # compiled now, under the lock
         done = time.perf_counter()
         location = Location.of_user()
         self.ledger.append(Retrace(location, why, 1e3 * (traced - start), 1e3 * (done - traced)))
         del self.ledger[:-LONGEST_LEDGER]
         self._misses += 1
-        if plan.unguarded:
-            self._warn_once(plan.unguarded[0])
+        self._origins["traces" if found else "code" if getattr(forward, "is_found", False) else "compiled"] += 1
+        if specialisation.plan.unguarded:
+            self._warn_once(specialisation.plan.unguarded[0])
             return specialisation  # serves this call alone
+        if place is not None and found is None:
+            _keep(place, specialisation)
         kept = (specialisation, *self._specialisations)
         if len(kept) > MAX_SPECIALISATIONS:
             kept = kept[:MAX_SPECIALISATIONS]
@@ -222,6 +245,24 @@ class TracedFunction:
                 )
         self._specialisations = kept
         return specialisation
+
+    @cached_property
+    def recording(self) -> Recording:
+        """Makes plans of this function; calls whose traces were found on disk count among those that it has seen."""
+        with forks.whole():
+            from jitgraph.tracing.record.recording import Recording  # here: a process that finds all traces has none
+        made = Recording(self.__wrapped__, self.__name__, self._binder, self.options.dynamic_shapes, self.options.strict)
+        for arguments in self._found:
+            made.note(arguments)
+        self._found.clear()
+        return made
+
+    def _note(self, arguments: Arguments) -> None:
+        """A call whose trace was found on disk: sizes that differ from its sizes later are to get names."""
+        if "recording" in self.__dict__:
+            self.recording.note(arguments)
+        else:
+            self._found.append(arguments)
 
     def _warn_once(self, what: str) -> None:
         """Say that each call is recorded anew, as no guard sees something on which the function depends."""
@@ -254,6 +295,8 @@ class TracedFunction:
             )
 
     def _verified(self, specialisation: Specialisation, values: tuple[Any, ...]) -> Any:
+        from jitgraph.tracing.record.argument_mutation import containers_of
+        from jitgraph.tracing.record.recording import rebuilt
         from jitgraph.tracing.verification import run_verified
 
         arguments = self._binder.describe(values)
@@ -272,16 +315,24 @@ class TracedFunction:
     # --- the public face --------------------------------------------------------------------------------------------
 
     def cache_info(self) -> CacheInfo:
-        """Hits, misses (compilations) and the number of specialisations held."""
-        return CacheInfo(self._hits, self._misses, len(self._specialisations))
+        """Hits, misses (new specialisations) and the number of specialisations held.
+
+        ``traces``, ``code`` and ``compiled`` of the result say how many misses found all in the compile cache, were
+        recorded and found their code there, and were compiled.
+        """
+        found = CacheInfo(self._hits, self._misses, len(self._specialisations))
+        vars(found).update(self._origins)
+        return found
 
     def cache_clear(self) -> None:
         """Forget every specialisation, the ledger and the counts."""
         with self._lock:
             self._specialisations = ()
-            self.recording.families.clear()
+            self.__dict__.pop("recording", None)
+            self._found.clear()
             self.ledger.clear()
             self._hits = self._misses = 0
+            self._origins = dict.fromkeys(self._origins, 0)
             self._warned = self._warned_unguarded = False
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
@@ -342,6 +393,13 @@ class BoundFunction:
     def ledger(self) -> list[Retrace]:
         """The ledger of all instances together."""
         return self.function.ledger
+
+
+def _keep(place: traces.Place, specialisation: Specialisation) -> None:
+    """Keep a new trace for later processes."""
+    with forks.whole():
+        from jitgraph.tracing.kept import keeping  # here: a process that finds all traces keeps none
+    keeping.keep(place, specialisation)
 
 
 def _by_name(module: str, name: str) -> Any:

@@ -18,7 +18,7 @@ from jitgraph import tree
 from jitgraph.eager.value import EagerValue
 from jitgraph.once import cached_property
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.capture import impure
+from jitgraph.tracing.capture import impure, this_process
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_library_module
 from jitgraph.tracing.capture.kinds import SIMPLE, SPECIAL, is_a, is_constant, is_own_class, may_change
@@ -354,6 +354,7 @@ class Lookup(State):
     def _of_class(self, owner: type, name: str) -> Finish | None:
         if is_library_module(owner.__module__) and not may_change(owner):
             self.refuse(getattr(owner, name, None), f"{owner.__name__}.{name}")
+            self.bind_to_process(this_process.of_class(owner))
         of_meta = self.find(type(owner), name)
         if of_meta is not None and _is_data_descriptor(of_meta[1]):
             if name in ("__mro__", "__bases__"):

@@ -66,10 +66,7 @@ class Recording:
         Python itself does not need them. Code that takes no name for a size is recorded once more with the size itself.
         """
         varying = Varying.of(known, arguments, values, self._sources(arguments))
-        family = self.families.setdefault(Family.key(arguments), Family())
-        if len(self.families) > MOST_FAMILIES:
-            del self.families[next(iter(self.families))]
-        family.note(arguments)
+        family = self.note(arguments)
         pinned = dict(family.pinned)
         while True:
             keys, sizes, positions = named_keys(arguments, family, self.dynamic_shapes)
@@ -107,6 +104,14 @@ class Recording:
                 if name in positions:
                     family.pin(positions[name], location)
             return replace(plan, held=tuple(varying.held.values())), keys
+
+    def note(self, arguments: Arguments) -> Family:
+        """Remember the sizes of a call; the family that it belongs to."""
+        family = self.families.setdefault(Family.key(arguments), Family())
+        if len(self.families) > MOST_FAMILIES:
+            del self.families[next(iter(self.families))]
+        family.note(arguments)
+        return family
 
     def _sources(self, arguments: Arguments) -> tuple[Source, ...]:
         return sources_of(arguments, self.binder.names, Objects()).leaves

@@ -153,7 +153,9 @@ def container_of(value: Any) -> Container | None:
 
 def is_plain_container(kind: type) -> bool:
     """Whether the class of a container says by itself how it is taken apart: nobody registered functions for it."""
-    return kind in _BUILT_IN or (kind not in _REGISTERED and (hasattr(kind, "_fields") or dataclasses.is_dataclass(kind)))
+    return kind in _BUILT_IN or (
+        kind not in _REGISTERED and (hasattr(kind, "_fields") or dataclasses.is_dataclass(kind))
+    )
 
 
 class TreeDef:

@@ -21,7 +21,6 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.sizes import bind_sizes
 from jitgraph.location import Location
 from jitgraph.once import cached_property
-from jitgraph.records import NamedTuple
 from jitgraph.runtime import forks, recursion
 from jitgraph.tensor import lifting, wrap
 from jitgraph.tracing import backend
@@ -32,10 +31,11 @@ from jitgraph.tracing.arguments import (
     TensorSpec,
     shapes_by_name,
 )
+from jitgraph.tracing.cache_info import CacheInfo, Origins
+from jitgraph.tracing.kept import trace_cache
 from jitgraph.tracing.log import Log
 from jitgraph.tracing.options import AskedOptions, Options, bytes_of
 from jitgraph.tracing.plan import CallPlan
-from jitgraph.tracing.kept import traces
 from jitgraph.tracing.retrace_reason import mismatch, reason
 from jitgraph.tracing.specialisation import Retrace, Specialisation
 
@@ -45,23 +45,6 @@ if TYPE_CHECKING:
 MAX_SPECIALISATIONS: Final = 8
 LONGEST_LEDGER: Final = 1000
 """Retraces that a function remembers: one that is recorded anew at each call would fill the memory."""
-
-
-class _Counts(NamedTuple):
-    hits: int
-    misses: int
-    currsize: int
-
-
-class CacheInfo(_Counts):
-    """Calls served by a specialisation that was there, those that made one, and specialisations held now.
-
-    ``misses`` come from traces on disk (``traces``), or were recorded, with code on disk (``code``) or ``compiled``.
-    """
-
-    traces: int = 0
-    code: int = 0
-    compiled: int = 0
 
 
 class TracedFunction:
@@ -84,7 +67,7 @@ class TracedFunction:
         self._specialisations: tuple[Specialisation, ...] = ()
         self._hits = 0
         self._misses = 0
-        self._origins = dict.fromkeys(("traces", "code", "compiled"), 0)
+        self._origins = Origins()
         self._found: list[Arguments] = []  # calls whose traces were on disk, which the recording has not seen
         self._warned = False
         self._warned_unguarded = False
@@ -212,8 +195,8 @@ class TracedFunction:
             raise TraceError(what, hint="f.lower(spec) records for it; a call takes tensors and arrays")
         why = reason(self._specialisations, arguments, values, ambient)
         start = time.perf_counter()
-        place = traces.place_of(traces.Call(self.__wrapped__, self.__name__, self.options, arguments, values, ambient))
-        specialisation = found = place.find() if place is not None else None
+        entry = trace_cache.entry_of(self.__wrapped__, self.__name__, self.options, arguments, values, ambient)
+        specialisation = found = entry.find() if entry is not None else None
         if specialisation is None:
             plan, keys = self.recording.plan(arguments, values, self._specialisations)
             specialisation = Specialisation(self.__wrapped__, arguments.structure, keys, plan, ambient, self.compile)
@@ -226,12 +209,12 @@ class TracedFunction:
         self.ledger.append(Retrace(location, why, 1e3 * (traced - start), 1e3 * (done - traced)))
         del self.ledger[:-LONGEST_LEDGER]
         self._misses += 1
-        self._origins["traces" if found else "code" if getattr(forward, "is_found", False) else "compiled"] += 1
+        self._origins.count(traced=found is None, forward=forward)
         if specialisation.plan.unguarded:
             self._warn_once(specialisation.plan.unguarded[0])
             return specialisation  # serves this call alone
-        if place is not None and found is None:
-            _keep(place, specialisation)
+        if entry is not None and found is None:
+            trace_cache.keep(entry, specialisation)
         kept = (specialisation, *self._specialisations)
         if len(kept) > MAX_SPECIALISATIONS:
             kept = kept[:MAX_SPECIALISATIONS]
@@ -251,7 +234,9 @@ class TracedFunction:
         """Makes plans of this function; calls whose traces were found on disk count among those that it has seen."""
         with forks.whole():
             from jitgraph.tracing.record.recording import Recording  # here: a process that finds all traces has none
-        made = Recording(self.__wrapped__, self.__name__, self._binder, self.options.dynamic_shapes, self.options.strict)
+        made = Recording(
+            self.__wrapped__, self.__name__, self._binder, self.options.dynamic_shapes, self.options.strict
+        )
         for arguments in self._found:
             made.note(arguments)
         self._found.clear()
@@ -320,9 +305,7 @@ class TracedFunction:
         ``traces``, ``code`` and ``compiled`` of the result say how many misses found all in the compile cache, were
         recorded and found their code there, and were compiled.
         """
-        found = CacheInfo(self._hits, self._misses, len(self._specialisations))
-        vars(found).update(self._origins)
-        return found
+        return self._origins.info(self._hits, self._misses, len(self._specialisations))
 
     def cache_clear(self) -> None:
         """Forget every specialisation, the ledger and the counts."""
@@ -332,7 +315,7 @@ class TracedFunction:
             self._found.clear()
             self.ledger.clear()
             self._hits = self._misses = 0
-            self._origins = dict.fromkeys(self._origins, 0)
+            self._origins = Origins()
             self._warned = self._warned_unguarded = False
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
@@ -393,13 +376,6 @@ class BoundFunction:
     def ledger(self) -> list[Retrace]:
         """The ledger of all instances together."""
         return self.function.ledger
-
-
-def _keep(place: traces.Place, specialisation: Specialisation) -> None:
-    """Keep a new trace for later processes."""
-    with forks.whole():
-        from jitgraph.tracing.kept import keeping  # here: a process that finds all traces keeps none
-    keeping.keep(place, specialisation)
 
 
 def _by_name(module: str, name: str) -> Any:

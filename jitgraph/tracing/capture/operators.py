@@ -120,11 +120,11 @@ class Operators(Writes):
         """The elements of ``owner`` are about to be taken."""
         if type(owner) in SIMPLE or is_a(owner, Tensor | range):
             return
+        if is_a(owner, set | frozenset):
+            self.bind_to_process(this_process.of_order(owner))
         if is_a(owner, np.ndarray):
             self.by_numpy.add(id(owner))
         elif is_container(owner):
-            if is_a(owner, set | frozenset):
-                self.bind_to_process(this_process.of_order(owner))
             self.keep_contents(owner)
         else:
             self._object_whole(owner, "iter", "__iter__")

@@ -7,7 +7,6 @@ no part of it: guards say what a recording assumed of that.
 
 from __future__ import annotations
 
-import builtins
 import enum
 import functools
 import sys
@@ -26,7 +25,12 @@ from jitgraph.tracing.storage import attributes_of, entries_of
 
 _DEEPEST: Final = 12
 _LONGEST: Final = 4096
-_PAYLOADS: Final = ((int, int.__int__), (float, float.__float__), (str, str.__str__), (bytes, lambda x: bytes(bytearray(x))))
+_PAYLOADS: Final = (
+    (int, int.__int__),
+    (float, float.__float__),
+    (str, str.__str__),
+    (bytes, lambda x: bytes(bytearray(x))),
+)
 _MEMBERS: Final = (
     types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType,
     types.ClassMethodDescriptorType,
@@ -77,11 +81,12 @@ class Describing:
         return found
 
     def _new(self, value: Any, depth: int) -> Any:
-        kind = type(value)
+        kind: Any = type(value)
         if kind is types.ModuleType:
-            if sys.modules.get(value.__name__) is not value:
-                raise NotStorableError(f"the module {value.__name__}, which no import gives")
-            return ["module", value.__name__]
+            name: Any = value.__name__
+            if sys.modules.get(name) is not value:
+                raise NotStorableError(f"the module {name}, which no import gives")
+            return ["module", name]
         if issubclass(kind, type):
             return self._of_class(value, depth)
         if kind is types.FunctionType:
@@ -124,7 +129,7 @@ class Describing:
     def _of_function(self, function: types.FunctionType) -> Any:
         module = sys.modules.get(function.__module__ or "")
         names = function.__globals__
-        place = self._number(names) if module is None or vars(module) is not names else module.__name__
+        place: Any = self._number(names) if module is None or vars(module) is not names else module.__name__
         named = function.__kwdefaults__
         return [
             "function",
@@ -160,12 +165,14 @@ def _plain(value: Any) -> Any:
 
 def name_of(value: Any) -> tuple[str, str] | None:
     """The module and the dotted name that lead to an object in any process that has imported that module."""
+    module: Any
+    name: Any
     if isinstance(value, enum.Enum):
         module, name = type(value).__module__, f"{type(value).__qualname__}.{value._name_}"
     elif isinstance(value, np.ufunc):
         module, name = "numpy", value.__name__
     else:
-        module, name = getattr(value, "__module__", None) or builtins.__name__, getattr(value, "__qualname__", None)
+        module, name = getattr(value, "__module__", None) or "builtins", getattr(value, "__qualname__", None)
     if isinstance(module, str) and isinstance(name, str) and by_name(module, name) is value:
         return module, name
     return None

@@ -10,7 +10,9 @@ from jitgraph.runtime.loader import LoadError
 
 _SIMPLE: Final = re.compile(r"n[0-9]{1,6}")
 _NAME: Final = re.compile(r"n(_[A-Za-z][A-Za-z0-9_]*|[0-9]{1,6})")
-_FUNCTIONS: Final = frozenset(["abs", "bool", "divmod", "float", "int", "max", "min", "pow", "round", "same_float", "type"])
+_FUNCTIONS: Final = frozenset(
+    ["abs", "bool", "divmod", "float", "int", "max", "min", "pow", "round", "same_float", "type"]
+)
 _KINDS: Final = frozenset(["float", "int"])
 _LONGEST: Final = 1 << 16
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,14 @@ def write_graph(graph: Graph, code: CodeEntry | None, folder: str | None) -> dic
         "code": None if code is None else [code.key, code.key_with_lines],
         "folder": folder,
     }
+
+
+def folder_here() -> str:
+    """The folder from which errors tell where lines are."""
+    try:
+        return os.path.abspath(".")
+    except OSError:  # it is gone
+        return ""
 
 
 class KeptGraph:

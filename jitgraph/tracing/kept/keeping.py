@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import time
 import types
 from array import array
 from collections import Counter, OrderedDict, defaultdict, deque
@@ -20,10 +20,10 @@ from jitgraph.tensor import Tensor
 from jitgraph.tracing import backend, donation
 from jitgraph.tracing.capture.followed import is_users_class
 from jitgraph.tracing.capture.kinds import may_change
-from jitgraph.tracing.kept.graphs import KeptGraph, write_graph
+from jitgraph.tracing.kept.graphs import KeptGraph, folder_here, write_graph
 from jitgraph.tracing.kept.plain_text import NotStorableError
 from jitgraph.tracing.kept.reading import PlanReader
-from jitgraph.tracing.kept.traces import MOST, Place, description, keys_written, owners_of_code
+from jitgraph.tracing.kept.traces import MOST, TraceEntry, description, keys_written, owners_of_code
 from jitgraph.tracing.kept.writing import PlanWriter
 from jitgraph.tracing.plan import CallPlan
 from jitgraph.tracing.specialisation import Specialisation
@@ -35,7 +35,7 @@ _SEEN: Final = (
 _BASES: Final = frozenset({"builtins", "abc", "typing", "collections", "enum", "types", "dataclasses"})
 
 
-def keep(place: Place, made: Specialisation) -> None:
+def keep(place: TraceEntry, made: Specialisation) -> None:
     """Write a trace that was just recorded for the call at a place, if other processes may take it; the log says why
     not."""
     name = place.call.name
@@ -44,13 +44,13 @@ def keep(place: Place, made: Specialisation) -> None:
     except NotStorableError as error:
         config.log("cache", f"trace of {name}: not kept, {error}")
         return
-    number = place.count if place.count < MOST else os.getpid() % MOST
+    number = place.count if place.count < MOST else int(time.time()) % MOST
     if sources.OWN.unchanged():
         place.cache.keep(place.entry(number), content)
         config.log("cache", f"trace {number + 1} of {name}: kept")
 
 
-def _written(place: Place, made: Specialisation) -> bytes:
+def _written(place: TraceEntry, made: Specialisation) -> bytes:
     plan, call = made.plan, place.call
     if reasons := (*plan.unguarded, *plan.bound):
         raise NotStorableError(f"it rests on {reasons[0]}")
@@ -86,7 +86,7 @@ def _graph(graph: Graph, donate: Sequence[tuple[int, int]], fastmath: bool, *, c
     if entry is None:
         raise NotStorableError("its graph has an op whose meaning no text tells")
     tells_lines = any(node.op.effect != "none" for node in graph.walk())
-    data = write_graph(graph, entry if compiled else None, os.getcwd() if tells_lines else None)
+    data = write_graph(graph, entry if compiled else None, folder_here() if tells_lines else None)
     KeptGraph(data)
     return data
 

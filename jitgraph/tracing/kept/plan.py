@@ -18,6 +18,7 @@ class KeptPlan(CallPlan):
     """A plan whose graph is read when somebody asks for it."""
 
     __slots__ = ("kept",)
+    kept: KeptGraph
 
     def __init__(self, kept: KeptGraph, objects: tuple[Any, ...], parts: Mapping[str, Any]) -> None:
         """``parts`` are the other fields."""
@@ -27,16 +28,18 @@ class KeptPlan(CallPlan):
             object.__setattr__(self, name, value)
 
     @property
-    def graph(self) -> Graph:  # type: ignore[override]
+    def graph(self) -> Graph:
         """The graph, verified; GraphError where there is none."""
         return self.kept.graph
 
     @property
     def name(self) -> str:
+        """The name of the graph."""
         return self.kept.name
 
     @property
     def output_count(self) -> int:
+        """How many outputs the graph has."""
         return self.kept.outputs
 
     def __reduce__(self) -> Any:

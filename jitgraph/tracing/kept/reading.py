@@ -196,7 +196,9 @@ class PlanReader:
             raise LoadError("containers are nested too deeply")
         kind, steps, children = given
         path = [
-            tree.Item(self._key(key)) if one_of(which, ("item", "attribute")) == "item" else tree.Attribute(read_text(key))
+            tree.Item(self._key(key))
+            if one_of(which, ("item", "attribute")) == "item"
+            else tree.Attribute(read_text(key))
             for which, key in steps
         ]
         if len(path) != len(children):

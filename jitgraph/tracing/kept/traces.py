@@ -9,7 +9,6 @@ own check decides, as for any specialisation. Where anything is otherwise, the f
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,7 +25,7 @@ from jitgraph.tracing import backend
 from jitgraph.tracing.arguments import Arguments, LeafKey, Static
 from jitgraph.tracing.kept.code_digest import digest_of
 from jitgraph.tracing.kept.description import Describing, by_name
-from jitgraph.tracing.kept.graphs import KeptGraph
+from jitgraph.tracing.kept.graphs import KeptGraph, folder_here
 from jitgraph.tracing.kept.plain_text import NotStorableError, write_dtype, write_plain
 from jitgraph.tracing.kept.plan import KeptPlan, KeptVjp
 from jitgraph.tracing.kept.reading import PlanReader, one_of, read_int
@@ -46,7 +45,7 @@ _NOT_THERE: Final = (LookupError, TypeError, ValueError, AttributeError, NotStor
 """What finding an object may raise where this process, or the entry, is another than it should be."""
 
 
-class Call(NamedTuple):
+class NewCall(NamedTuple):
     """A call that no specialisation of this process fits."""
 
     function: Callable[..., Any]
@@ -57,10 +56,10 @@ class Call(NamedTuple):
     ambient: Context
 
 
-class Place:
+class TraceEntry:
     """Where the traces of a kind of calls lie in the cache on disk, there or yet to be written."""
 
-    def __init__(self, cache: disk_cache.DiskCache, key: str, call: Call) -> None:
+    def __init__(self, cache: disk_cache.DiskCache, key: str, call: NewCall) -> None:
         self.cache = cache
         self.key = key
         self.call = call
@@ -107,7 +106,9 @@ class Place:
             raise LookupError("an object, a function or a class is another one")
         plan = KeptPlan(KeptGraph(data["graph"]), tuple(objects), parts)
         keys = _keys(call.arguments, data["keys"])
-        made = Specialisation(call.function, call.arguments.structure, keys, plan, call.ambient, Compiling(call.options))
+        made = Specialisation(
+            call.function, call.arguments.structure, keys, plan, call.ambient, Compiling(call.options)
+        )
         if made.match(tuple(call.values)) is None:
             raise LookupError("a guard does not hold")
         if data["vjp"] is not None:
@@ -136,15 +137,13 @@ class Compiling:
 
     def find(self, graph: KeptGraph, donate: Sequence[tuple[int, int]]) -> backend.Runnable | None:
         """The code that is on disk; lines in its messages are told from the folder where it was made."""
-        if graph.code is None or graph.folder not in (None, os.getcwd()):
+        if graph.code is None or graph.folder not in (None, folder_here()):
             return None
         options = self._options
-        return backend.find_code(
-            graph.code, graph, donate=donate, fastmath=options.fastmath, threads=options.threads
-        )
+        return backend.find_code(graph.code, graph, donate=donate, fastmath=options.fastmath, threads=options.threads)
 
 
-def place_of(call: Call) -> Place | None:
+def place_of(call: NewCall) -> TraceEntry | None:
     """Where the traces of a call lie; None where none would do, or there is no cache."""
     cache = disk_cache.current()
     if cache is None:
@@ -152,13 +151,13 @@ def place_of(call: Call) -> Place | None:
     try:
         if reason := _unfit(call):
             raise NotStorableError(reason)
-        return Place(cache, _key(call), call)
+        return TraceEntry(cache, _key(call), call)
     except NotStorableError as error:
         config.log("cache", f"trace of {call.name}: not looked up, {error}")
         return None
 
 
-def _unfit(call: Call) -> str:
+def _unfit(call: NewCall) -> str:
     if config.VERIFY.is_on() or config.INTERPRET.is_on() or any(map(config.logs, _SHOW_STAGES)):
         return "as its stages are to be shown, verified or interpreted"
     if call.options.verify:
@@ -172,7 +171,7 @@ def _unfit(call: Call) -> str:
     return ""
 
 
-def _key(call: Call) -> str:
+def _key(call: NewCall) -> str:
     """What all calls that one trace may serve have in common; NotStorableError where no text tells it."""
     function, ambient = call.function, call.ambient
     code = getattr(function, "__code__", None)
@@ -230,7 +229,10 @@ def owners_of_code(guards: Sequence[Guard], find: Callable[[Any], Any]) -> list[
 def keys_written(arguments: Arguments, keys: Sequence[LeafKey]) -> list[Any]:
     """How the keys of a specialisation differ from those of the call that it was recorded for."""
     return [
-        [None if key.kind == own.kind else key.kind, [size if isinstance(size, int) else str(size) for size in key.shape]]
+        [
+            None if key.kind == own.kind else key.kind,
+            [size if isinstance(size, int) else str(size) for size in key.shape],
+        ]
         for key, own in zip(keys, arguments.keys, strict=True)
     ]
 

@@ -163,7 +163,9 @@ class PlanWriter:
             raise NotStorableError(f"a result that holds a {structure.kind.__qualname__}, a registered container")
         if structure.kind not in self.kinds:
             self.kinds.append(structure.kind)
-        steps = [["item" if isinstance(step, tree.Item) else "attribute", self._key(step[0])] for step in structure.steps]
+        steps = [
+            ["item" if isinstance(step, tree.Item) else "attribute", self._key(step[0])] for step in structure.steps
+        ]
         if any(isinstance(key, list) and key[0] == "ref" for _, key in steps):
             raise NotStorableError("a result with a key that is an object")
         return [self.kinds.index(structure.kind), steps, [self._structure(child) for child in structure.children]]

@@ -198,10 +198,10 @@ class TracedFunction:
         entry = trace_cache.entry_of(self.__wrapped__, self.__name__, self.options, arguments, values, ambient)
         specialisation = found = entry.find() if entry is not None else None
         if specialisation is None:
-            plan, keys = self.recording.plan(arguments, values, self._specialisations)
+            plan, keys = self.recording.plan(arguments, values, self._specialisations, self._found)
             specialisation = Specialisation(self.__wrapped__, arguments.structure, keys, plan, ambient, self.compile)
         else:
-            self._note(arguments)
+            self._found.append(arguments._replace(leaves=()))
         traced = time.perf_counter()
         forward = specialisation.forward  # compiled now, under the lock
         done = time.perf_counter()
@@ -231,23 +231,11 @@ class TracedFunction:
 
     @cached_property
     def recording(self) -> Recording:
-        """Makes plans of this function; calls whose traces were found on disk count among those that it has seen."""
+        """Makes plans of this function."""
         with forks.whole():
             from jitgraph.tracing.record.recording import Recording  # here: a process that finds all traces has none
-        made = Recording(
-            self.__wrapped__, self.__name__, self._binder, self.options.dynamic_shapes, self.options.strict
-        )
-        for arguments in self._found:
-            made.note(arguments)
-        self._found.clear()
-        return made
-
-    def _note(self, arguments: Arguments) -> None:
-        """A call whose trace was found on disk: sizes that differ from its sizes later are to get names."""
-        if "recording" in self.__dict__:
-            self.recording.note(arguments)
-        else:
-            self._found.append(arguments)
+        options = self.options
+        return Recording(self.__wrapped__, self.__name__, self._binder, options.dynamic_shapes, options.strict)
 
     def _warn_once(self, what: str) -> None:
         """Say that each call is recorded anew, as no guard sees something on which the function depends."""

@@ -111,12 +111,11 @@ class Describing:
         if kind in PARTS:
             return [kind.__name__, [self.of(getattr(value, name), depth) for name in PARTS[kind]]]
         if kind is np.ufunc:
-            if getattr(np, value.__name__, None) is not value:
+            if by_name("numpy", value.__name__) is not value:
                 raise NotStorableError(f"the function {value.__name__}, which NumPy does not have")
             return ["ufunc", value.__name__]
-        if kind.__module__ == _TRACED and kind.__name__ in _OF_TRACED:
-            parts = [getattr(value, name) for name in _OF_TRACED[kind.__name__]]
-            return [kind.__name__, [self.of(part, depth) for part in parts]]
+        if kind.__module__ == _TRACED and (names := _OF_TRACED.get(kind.__name__)):
+            return [kind.__name__, [self.of(getattr(value, name), depth) for name in names]]
         return self._of_instance(value, kind, depth)
 
     def _of_class(self, kind: Any, depth: int) -> Any:

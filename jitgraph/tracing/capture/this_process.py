@@ -67,7 +67,8 @@ def of_call(function: Any, arguments: Any) -> str:
 
 def of_owner(owner: Any, name: str) -> str:
     """Why a method of Python's own, or of a library, is for this process alone."""
-    module = type(owner).__module__
+    defining = next((base for base in type(owner).__mro__ if name in vars(base)), type(owner))
+    module = defining.__module__
     if not isinstance(module, str) or module.partition(".")[0] not in _SAME_EVERYWHERE:
         return f"what {type(owner).__qualname__}.{name} answers, which may ask anything of its process"
     if name in ("__hash__", "__repr__", "__str__", "__format__", "__sizeof__", "__reduce__", "__reduce_ex__"):

@@ -18,7 +18,7 @@ from jitgraph import config, tree
 from jitgraph.errors import JitgraphError
 from jitgraph.ir.context import Context
 from jitgraph.records import NamedTuple
-from jitgraph.runtime import cache_entry, disk_cache, loader, sources
+from jitgraph.runtime import cache_entry, disk_cache, sources
 from jitgraph.runtime.loader import LoadError
 from jitgraph.runtime.loader.json_objects import parse_json
 from jitgraph.tracing import backend
@@ -137,7 +137,7 @@ class Compiling:
 
     def find(self, graph: KeptGraph, donate: Sequence[tuple[int, int]]) -> backend.Runnable | None:
         """The code that is on disk; lines in its messages are told from the folder where it was made."""
-        if graph.code is None or graph.folder not in (None, folder_here()):
+        if config.INTERPRET.is_on() or graph.code is None or graph.folder not in (None, folder_here()):
             return None
         options = self._options
         return backend.find_code(graph.code, graph, donate=donate, fastmath=options.fastmath, threads=options.threads)
@@ -158,16 +158,14 @@ def place_of(call: NewCall) -> TraceEntry | None:
 
 
 def _unfit(call: NewCall) -> str:
-    if config.VERIFY.is_on() or config.INTERPRET.is_on() or any(map(config.logs, _SHOW_STAGES)):
-        return "as its stages are to be shown, verified or interpreted"
+    if config.VERIFY.is_on() or any(map(config.logs, _SHOW_STAGES)):
+        return "as its stages are to be shown or verified"
     if call.options.verify:
         return "as it is to be compared with eager"
     if call.ambient.random is not None:
         return "as a stream of random numbers of this process alone is in use"
     if sources.OWN.digest is None:
         return "as jitgraph's sources cannot be read, or have changed since this process began"
-    if not loader.cpu_levels():
-        return "as this machine runs no native code"
     return ""
 
 

@@ -210,11 +210,11 @@ class TracedFunction:
         del self.ledger[:-LONGEST_LEDGER]
         self._misses += 1
         self._origins.count(traced=found is None, forward=forward)
+        if entry is not None and found is None:
+            trace_cache.keep(entry, specialisation)
         if specialisation.plan.unguarded:
             self._warn_once(specialisation.plan.unguarded[0])
             return specialisation  # serves this call alone
-        if entry is not None and found is None:
-            trace_cache.keep(entry, specialisation)
         kept = (specialisation, *self._specialisations)
         if len(kept) > MAX_SPECIALISATIONS:
             kept = kept[:MAX_SPECIALISATIONS]

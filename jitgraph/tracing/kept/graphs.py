@@ -56,7 +56,9 @@ class KeptGraph:
         """LoadError where the data is malformed; the text itself is not looked at."""
         try:
             self._text, self.name = read_text(data["text"]), read_text(data["name"])
-            self._hints, self._lines, self._files = list(data["hints"]), list(data["lines"]), list(data["files"])
+            self._hints = [None if hint is None else read_text(hint) for hint in data["hints"]]
+            files = [read_text(file) for file in data["files"]]
+            self._lines = [None if at is None else (files[read_int(at[0])], read_int(at[1])) for at in data["lines"]]
             self.outputs = read_int(data["outputs"])
             keys, folder = data["code"], data["folder"]
             self.code = None if keys is None else (read_text(keys[0]), read_text(keys[1]))
@@ -74,10 +76,7 @@ class KeptGraph:
         nodes, values = list(found.walk()), list(_values(found))
         if len(nodes) != len(self._lines) or len(values) != len(self._hints) or len(found.outputs) != self.outputs:
             raise GraphError("a kept graph has another number of nodes than of lines")
-        try:
-            locations = [None if at is None else Location(self._files[at[0]], at[1]) for at in self._lines]
-        except (TypeError, IndexError):
-            raise GraphError("a kept graph has lines of no file") from None
+        locations = [None if at is None else Location(*at) for at in self._lines]
         hints = dict(zip(values, self._hints, strict=True))
         made = _with(found, dict(zip(map(id, nodes), locations, strict=True)), hints)
         verify(made)

@@ -44,7 +44,7 @@ def keep(place: TraceEntry, made: Specialisation) -> None:
     except NotStorableError as error:
         config.log("cache", f"trace of {name}: not kept, {error}")
         return
-    number = place.count if place.count < MOST else int(time.time()) % MOST
+    number = int(time.time()) % MOST if place.free is None else place.free
     if sources.OWN.unchanged():
         place.cache.keep(place.entry(number), content)
         config.log("cache", f"trace {number + 1} of {name}: kept")

@@ -63,8 +63,7 @@ class TraceEntry:
         self.cache = cache
         self.key = key
         self.call = call
-        self.count = 0  # entries that were found
-        self.reason = ""
+        self.free: int | None = None  # the first number at which no entry is
 
     def entry(self, number: int) -> str:
         """The key of one of the entries."""
@@ -76,23 +75,22 @@ class TraceEntry:
             key = self.entry(number)
             content = self.cache.find(key, f"trace {number + 1} of {self.call.name}")
             if content is None:
+                self.free = number if self.free is None else self.free
                 return None
-            self.count += 1
             try:
                 data = parse_json(content, "a trace")
                 found = self._taken(data)
             except LoadError as error:
                 self.cache.remove(key, str(error))
-                continue
+                self.free = number if self.free is None else self.free
             except _NOT_THERE as error:
                 config.log("cache", f"trace {number + 1} of {self.call.name}: not taken, {error}")
-                continue
-            if found is not None:
+            else:
                 return found
         return None
 
-    def _taken(self, data: Any) -> Specialisation | None:
-        """The specialisation of a trace, where all that it met is here and its guards hold."""
+    def _taken(self, data: Any) -> Specialisation:
+        """The specialisation of a trace; LookupError and the like where what it met is not here, or not the same."""
         call = self.call
         reader = PlanReader(data["plan"])
         finding = Finding(reader.ways, reader.sources, call.function, call.values)

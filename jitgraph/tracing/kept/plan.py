@@ -3,44 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jitgraph.ir.graph import Graph
 from jitgraph.records import NamedTuple
 from jitgraph.tracing.kept.graphs import KeptGraph
 from jitgraph.tracing.plan import CallPlan
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 class KeptPlan(CallPlan):
     """A plan whose graph is read when somebody asks for it."""
 
-    __slots__ = ("kept",)
-    kept: KeptGraph
+    __slots__ = ("_kept",)
+    _kept: KeptGraph | Graph
 
-    def __init__(self, kept: KeptGraph, objects: tuple[Any, ...], parts: Mapping[str, Any]) -> None:
+    def __init__(self, graph: KeptGraph | Graph, **parts: Any) -> None:
         """``parts`` are the other fields."""
-        object.__setattr__(self, "kept", kept)
-        object.__setattr__(self, "objects", objects)
+        object.__setattr__(self, "_kept", graph)
         for name, value in parts.items():
             object.__setattr__(self, name, value)
 
     @property
     def graph(self) -> Graph:
         """The graph, verified; GraphError where there is none."""
-        return self.kept.graph
+        return self._kept.graph if isinstance(self._kept, KeptGraph) else self._kept
 
     @property
     def name(self) -> str:
         """The name of the graph."""
-        return self.kept.name
+        return self._kept.name
 
     @property
     def output_count(self) -> int:
         """How many outputs the graph has."""
-        return self.kept.outputs
+        return len(self._kept.outputs) if isinstance(self._kept, Graph) else self._kept.outputs
 
     def __reduce__(self) -> Any:
         """As the plan that it is a copy of."""

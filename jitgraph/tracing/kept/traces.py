@@ -102,7 +102,8 @@ class TraceEntry:
         owners = owners_of_code(parts["guards"], lambda source: finding._world.find(source))
         if description(call.function, objects, kinds, owners)[0] != data["description"]:
             raise LookupError("an object, a function or a class is another one")
-        plan = KeptPlan(KeptGraph(data["graph"]), tuple(objects), parts)
+        graph = KeptGraph(data["graph"])
+        plan = KeptPlan(graph, objects=tuple(objects), **parts)
         keys = _keys(call.arguments, data["keys"])
         made = Specialisation(
             call.function, call.arguments.structure, keys, plan, call.ambient, Compiling(call.options)
@@ -113,7 +114,7 @@ class TraceEntry:
             made.__dict__["vjp"] = _vjp(data["vjp"])
         elif made.taped:
             raise LoadError("a trace has no halves for gradients")
-        elif (code := made.compile.find(plan.kept, _pairs(data["donate"]))) is not None:  # type: ignore[attr-defined]
+        elif (code := made.compile.find(graph, _pairs(data["donate"]))) is not None:  # type: ignore[attr-defined]
             made.adopt(code)
         return made
 

@@ -19,6 +19,7 @@ import sys
 import numpy as np
 import jitgraph as jg
 from bench.digits_step import jitgraph_step
+jg.cache.dir = FOLDER
 generator = np.random.default_rng(0)
 step = jg.trace(jitgraph_step())
 x, y = jg.asarray(generator.random((64, 64), dtype=np.float32)), jg.asarray(generator.integers(0, 10, 64))
@@ -43,9 +44,8 @@ print(*[name for name in heavy if name in sys.modules])
 def child(code: str, folder: Path, **environment: str) -> str:
     """What ``code`` prints in a new process with this cache, where texts hash otherwise in each."""
     known = {**os.environ, "JITGRAPH_CACHE_DIR": str(folder), "PYTHONHASHSEED": "random", **environment}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=known, cwd=ROOT, capture_output=True, text=True, timeout=300
-    )
+    command = [sys.executable, "-c", code.replace("FOLDER", repr(str(folder)))]
+    done = subprocess.run(command, env=known, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout
 
@@ -105,7 +105,7 @@ def test_errors_tell_the_lines_of_now(tmp_path: Path) -> None:
 
 def test_many_processes_at_once(tmp_path: Path) -> None:
     known = {**os.environ, "JITGRAPH_CACHE_DIR": str(tmp_path), "JITGRAPH_INTERPRET": "1"}
-    command = [sys.executable, "-c", STEP + "print(losses)"]
+    command = [sys.executable, "-c", STEP.replace("FOLDER", repr(str(tmp_path))) + "print(losses)"]
     running = [
         subprocess.Popen(command, env=known, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(6)
@@ -117,12 +117,13 @@ def test_many_processes_at_once(tmp_path: Path) -> None:
 
 PROGRAMS = """
 import sys
-from collections import Counter
 from pathlib import Path
 from tests.capture.draw import draw
 from tests.capture.worlds import run
+import jitgraph as jg
 from jitgraph.tracing.function import TracedFunction
-folder, counts = Path(sys.argv[1]), Counter()
+folder = Path(sys.argv[1])
+jg.cache.dir = folder / "cache"
 clear = TracedFunction.__init__
 made = []
 TracedFunction.__init__ = lambda self, *given: (clear(self, *given), made.append(self))[0]

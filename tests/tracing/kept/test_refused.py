@@ -14,7 +14,7 @@ import jitgraph as jg
 from jitgraph.runtime import cache_entry, disk_cache
 from tests.tracing.kept.worlds import outcome, require_fresh
 
-HEAD = "class K: pass\nimport socket, sys, threading, weakref, collections, os\nimport numpy as np\nimport jitgraph as jg\n"
+HEAD = "class K: pass\nimport socket, sys, threading\nimport numpy as np\nimport jitgraph as jg\n"
 
 BOUND = {  # program -> what the log says
     "a set of texts": ('N = {"a", "b"}\ndef program(x):\n    for n in N:\n        x = x * len(n)\n    return x', "set"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import os
 import sys
 import types
 from array import array
@@ -23,6 +24,8 @@ from jitgraph.tracing.kept.plain_text import NotStorableError, write_dtype, writ
 from jitgraph.tracing.plain import plain_of
 from jitgraph.tracing.storage import attributes_of, entries_of
 
+_PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+_UNFOLLOWED: Final = (_PACKAGE, os.path.dirname(os.path.abspath(os.__file__)) + os.sep)
 _DEEPEST: Final = 12
 _LONGEST: Final = 4096
 _PAYLOADS: Final = (
@@ -90,7 +93,7 @@ class Describing:
         if issubclass(kind, type):
             return self._of_class(value, depth)
         if kind is types.FunctionType:
-            return self._of_function(value)
+            return self._of_function(value, depth)
         if kind is types.CodeType:
             return ["code", digest_of(value)]
         if kind is types.BuiltinFunctionType:
@@ -125,7 +128,7 @@ class Describing:
         names = list(fields) if isinstance(fields, tuple | dict) else None
         return ["class", kind.__module__, kind.__qualname__, None if meta is type else self.of(meta, depth), names]
 
-    def _of_function(self, function: types.FunctionType) -> Any:
+    def _of_function(self, function: types.FunctionType, depth: int) -> Any:
         module = sys.modules.get(function.__module__ or "")
         names = function.__globals__
         place: Any = self._number(names) if module is None or vars(module) is not names else module.__name__
@@ -138,7 +141,14 @@ class Describing:
             len(function.__defaults__ or ()),
             sorted(named) if named else [],
             [self._number(cell) for cell in function.__closure__ or ()],
+            self._inside(function, depth) if is_fixed(function) else None,
         ]
+
+    def _inside(self, function: types.FunctionType, depth: int) -> list[Any]:
+        """What a function of a library holds: no guard sees what it reads there."""
+        cells = [cell.cell_contents for cell in function.__closure__ or () if cell != types.CellType()]
+        held = (*cells, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+        return [self.of(value, depth) for value in held]
 
     def _of_instance(self, value: Any, kind: Any, depth: int) -> Any:
         self.met.append(value)
@@ -160,6 +170,17 @@ def _plain(value: Any) -> Any:
     found = plain_of(value)
     assert found is not None
     return found
+
+
+def is_fixed(function: types.FunctionType) -> bool:
+    """Whether traces do not follow a function that the user made by code of this package or of a library."""
+    file = function.__code__.co_filename
+    if not file.startswith(_UNFOLLOWED) and "site-packages" not in file:
+        return False
+    module = function.__module__ or ""
+    own = getattr(sys.modules.get(module), "__file__", None) or ""
+    is_own = module.startswith("jitgraph.") or own.startswith(_UNFOLLOWED) or "site-packages" in own
+    return not (is_own and name_of(function) is not None)
 
 
 def name_of(value: Any) -> tuple[str, str] | None:

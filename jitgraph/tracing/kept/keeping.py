@@ -30,7 +30,7 @@ from jitgraph.tracing.specialisation import Specialisation
 
 _SEEN: Final = (
     list, dict, set, OrderedDict, defaultdict, Counter, deque, object, types.SimpleNamespace, bytearray, array,
-    np.ndarray, Tensor,
+    np.ndarray, Tensor, types.CellType,
 )  # fmt: skip
 _BASES: Final = frozenset({"builtins", "abc", "typing", "collections", "enum", "types", "dataclasses"})
 
@@ -54,7 +54,7 @@ def _written(place: TraceEntry, made: Specialisation) -> bytes:
     plan, call = made.plan, place.call
     if reasons := (*plan.unguarded, *plan.bound):
         raise NotStorableError(f"it rests on {reasons[0]}")
-    writer = PlanWriter(plan)
+    writer = PlanWriter(plan, call.function)
     data = writer.written()
     owners = owners_of_code(plan.guards, made.world(call.values).find)
     told, met = description(call.function, plan.objects, writer.kinds, owners)
@@ -107,6 +107,9 @@ def _require_seen(value: Any) -> None:
     kind = type(value)
     if kind in _SEEN:
         return
+    known = may_change(kind) or is_users_class(kind)
     for base in kind.__mro__:
-        if not (may_change(base) or is_users_class(base) or base.__module__ in _BASES or issubclass(Tensor, base)):
+        if not known or not (
+            may_change(base) or is_users_class(base) or base.__module__ in _BASES or issubclass(Tensor, base)
+        ):
             raise NotStorableError(f"a {kind.__qualname__}, whose inside no guard sees")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import types
 from array import array
 from collections import deque
@@ -10,8 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from jitgraph.runtime import forks
 from jitgraph.runtime.loader import LoadError
-from jitgraph.tracing.kept.description import PARTS, by_name, name_of
+from jitgraph.tracing.kept.description import PARTS, by_name, is_fixed, name_of
 from jitgraph.tracing.kept.plain_text import (
     NotStorableError,
     read_bytes,
@@ -25,15 +27,15 @@ from jitgraph.tracing.plain import plain_of
 from jitgraph.tracing.plan import CallPlan, Copied
 from jitgraph.tracing.predicate import Elements, Is
 from jitgraph.tracing.source import Ref, Source, World
-from jitgraph.tracing.storage import EXPECTED_ERRORS
+from jitgraph.tracing.storage import EXPECTED_ERRORS, attributes_of, entries_of
 
-_KNOWN: Final = (("jitgraph.random", "_GLOBAL.state"),)
+_KNOWN: Final = (("jitgraph.random", "_GLOBAL.state"), ("jitgraph.tracing.record.printing", "traced_print"))
 """Objects of this package's own that every process has, and that no guard holds."""
 
 _MOST_BYTES: Final = 1 << 20  # of an object that is made
 
 
-def ways_of(plan: CallPlan, sources: Any) -> list[Any]:
+def ways_of(plan: CallPlan, function: Any, sources: Any) -> list[Any]:
     """How each object of a plan is found; NotStorableError for one that is not. ``sources`` numbers sources."""
     at: dict[int, Source] = {}
     elements: dict[int, tuple[Source, bool]] = {}
@@ -43,11 +45,7 @@ def ways_of(plan: CallPlan, sources: Any) -> list[Any]:
             at.setdefault(predicate.number, source)
         elif isinstance(predicate, Elements) and source is not None:
             elements.setdefault(predicate.number, (source, predicate.is_mapping))
-    parts = {
-        id(getattr(owner, name)): (number, name)
-        for number, owner in enumerate(plan.objects)
-        for name in PARTS.get(type(owner), ())
-    }
+    parts = _parts(plan, function)
     found: list[Any] = []
     for number, value in enumerate(plan.objects):
         if isinstance(value, Copied):
@@ -62,13 +60,56 @@ def ways_of(plan: CallPlan, sources: Any) -> list[Any]:
             found.append(["elements", sources(elements[number][0]), elements[number][1]])
         elif (part := parts.get(id(value))) is not None and part[0] != number:
             found.append(["part", *part])
-        elif (known := next((known for known in _KNOWN if by_name(*known) is value), None)) is not None:
-            found.append(["name", *known])
+        elif (known := next((n for n, each in enumerate(_KNOWN) if by_name(*each) is value), None)) is not None:
+            found.append(["known", known])
         elif (plain := plain_of(value)) is not None and type(value) not in (bytearray, array):
             found.append(["plain", write_plain(plain)])
         else:
             raise NotStorableError(f"a {type(value).__qualname__} to which no name and no guard leads")
     return found
+
+
+def _parts(plan: CallPlan, function: Any) -> dict[int, tuple[Any, ...]]:
+    """What objects of the table hold for as long as they live, and the traced function does: by id, where it is."""
+    found: dict[int, tuple[Any, ...]] = {}
+    for number, owner in enumerate((function, *plan.objects), -1):
+        for name in PARTS.get(type(owner), ()):
+            found.setdefault(id(getattr(owner, name)), (number, "part", name))
+        if type(owner) is types.FunctionType:
+            for index, cell in enumerate(owner.__closure__ or ()):
+                found.setdefault(id(cell), (number, "closure", index))
+                if is_fixed(owner) and cell != types.CellType():
+                    found.setdefault(id(cell.cell_contents), (number, "held", index))
+        elif (storage := attributes_of(owner)) is not None:
+            found.setdefault(id(storage), (number, "storage", 0))
+        for name, method in _own_methods(type(owner)):
+            for index, cell in enumerate(method.__closure__ or ()):
+                found.setdefault(id(cell), (number, "method", [name, index]))
+    return found
+
+
+def _own_methods(kind: type) -> list[tuple[str, types.FunctionType]]:
+    """The methods of a class of this package's."""
+    if not kind.__module__.startswith("jitgraph."):
+        return []
+    entries = [item for base in reversed(kind.__mro__) for item in entries_of(base).items()]
+    return [(name, entry) for name, entry in dict(entries).items() if type(entry) is types.FunctionType]
+
+
+def _held(owner: Any, kind: str, key: Any) -> Any:
+    """What an object holds; LookupError where there is no such thing."""
+    match kind:
+        case "part" if key in PARTS.get(type(owner), ()):
+            return getattr(owner, key)
+        case "closure" if type(owner) is types.FunctionType:
+            return (owner.__closure__ or ())[key]
+        case "held" if type(owner) is types.FunctionType and is_fixed(owner):
+            return (owner.__closure__ or ())[key].cell_contents
+        case "method":
+            return (dict(_own_methods(type(owner)))[key[0]].__closure__ or ())[key[1]]
+        case "storage" if (found := attributes_of(owner)) is not None:
+            return found
+    raise LookupError(f"a {type(owner).__qualname__} holds no {kind}")
 
 
 def _is_itself(source: Source, number: int) -> bool:
@@ -126,6 +167,7 @@ class Finding:
         self._sources = sources
         self._pending: set[int] = set()
         self.objects: list[Any] = [_YET] * len(ways)
+        self._function = function
         self._world = World(function, arguments, self.objects)
 
     def all(self) -> list[Any]:
@@ -148,7 +190,7 @@ class Finding:
         kind, *data = way
         match kind:
             case "module":
-                return by_name(data[0], "__name__") and _module(data[0])
+                return sys.modules[data[0]]
             case "name":
                 found = by_name(data[0], data[1])
                 if found is None:
@@ -160,9 +202,12 @@ class Finding:
                 found = self._at(data[0])
                 return tuple(found.values() if data[1] else found)
             case "part":
-                if data[1] not in PARTS.get(type(self._find(data[0])), ()):
-                    raise LookupError(data[1])
-                return getattr(self._find(data[0]), data[1])
+                owner = self._function if data[0] == -1 else self._find(data[0])
+                return _held(owner, data[1], data[2])
+            case "known":
+                module, name = _KNOWN[data[0]]
+                forks.module(module)
+                return by_name(module, name)
             case "plain":
                 return read_plain(data[0]).value
             case "copied":
@@ -183,9 +228,3 @@ class Finding:
 
 
 _YET: Final = object()
-
-
-def _module(name: str) -> Any:
-    import sys
-
-    return sys.modules[name]

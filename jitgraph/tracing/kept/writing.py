@@ -36,8 +36,9 @@ def write_shape(shape: Sequence[Any]) -> list[Any]:
 class PlanWriter:
     """Writes one plan; NotStorableError for one of which another process could not find everything again."""
 
-    def __init__(self, plan: CallPlan) -> None:
+    def __init__(self, plan: CallPlan, function: Any) -> None:
         self.plan = plan
+        self.function = function
         self._sources: list[Any] = []
         self._source_numbers: dict[Source, int] = {}
         self._files: dict[str, int] = {}
@@ -47,7 +48,7 @@ class PlanWriter:
         """All of the plan but its graph."""
         plan = self.plan
         found = {
-            "objects": ways_of(plan, self.source),
+            "objects": ways_of(plan, self.function, self.source),
             "arguments": [self.source(source) for source in plan.arguments],
             "guards": [self._guard(guard) for guard in plan.guards],
             "handles": [

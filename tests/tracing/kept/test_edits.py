@@ -181,3 +181,61 @@ def test_sizes_that_vary_get_names_after_a_trace_was_found(folder: Path) -> None
     calls = "[program(jg.asarray(np.ones(n, np.float32))) for n in (4, 8, 16, 32)] and program.cache_info()[:2]"
     fresh = outcome(folder, text, calls).result
     assert fresh == outcome(folder, text, calls).result == [2, 2]
+
+
+MADE = {
+    "gradients": ("program = jg.value_and_grad(loss, argnums=0)", "program = jg.value_and_grad(loss, argnums=(0,))"),
+    "a partial": ("program = functools.partial(loss, k=2)", "program = functools.partial(loss, k=3)"),
+    "a method": ("program = Box(2).call", "program = Box(3).call"),
+    "an object that is called": ("program = Box(2)", "program = Box(3)"),
+    "a module": ("program = Net(jg.nn.ReLU())", "program = Net(jg.nn.GELU())"),
+    "its flag": ("program = Net(jg.nn.Dropout())", "program = Net(jg.nn.Dropout()).eval()"),
+    "a hook": (
+        "program = Net(jg.nn.ReLU())",
+        "program = Net(jg.nn.ReLU())\nHOOK = program.register_forward_hook(hook)",
+    ),
+}
+HEAD = """\
+import functools
+import jitgraph as jg
+
+
+def loss(x, w=jg.asarray([2.0, 3.0]), k=1.0):
+    return (x * x * w * k).sum()
+
+
+def hook(module, args, result):
+    return result + 1
+
+
+class Box:
+    def __init__(self, k):
+        self.k = k
+
+    def call(self, x):
+        return x * self.k
+
+    def __call__(self, x):
+        return x + self.k
+
+
+class Net(jg.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        return self.inner(x)
+
+
+"""
+
+
+@pytest.mark.parametrize("what", MADE)
+def test_how_a_function_was_made_is_part_of_it(what: str, folder: Path) -> None:
+    before, after = ({"main": f"{HEAD}{text}\n"} for text in MADE[what])
+    random = "jg.random.seed(0) or program(jg.asarray(X))"
+    require_fresh(folder, before, random)
+    assert require_fresh(folder, before, random).found
+    assert not require_fresh(folder, after, random).found
+    assert require_fresh(folder, after, random).found and require_fresh(folder, before, random).found

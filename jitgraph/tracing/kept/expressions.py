@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from jitgraph.runtime.loader import LoadError
 
+_LETTERS: Final = re.compile(r"[A-Za-z0-9_ .,'()<>=!+\-*/%&|^~]*")  # no comment and no second line
 _SIMPLE: Final = re.compile(r"n[0-9]{1,6}")
 _NAME: Final = re.compile(r"n(_[A-Za-z][A-Za-z0-9_]*|[0-9]{1,6})")
 _FUNCTIONS: Final = frozenset(
@@ -20,7 +21,7 @@ _LONGEST: Final = 1 << 16
 @lru_cache(maxsize=1024)
 def checked(text: str) -> str:
     """``text`` where it is arithmetic on numbers of a call and nothing else; LoadError otherwise."""
-    if not isinstance(text, str) or len(text) > _LONGEST:
+    if not isinstance(text, str) or len(text) > _LONGEST or not _LETTERS.fullmatch(text):
         raise LoadError("an expression is malformed")
     if not _SIMPLE.fullmatch(text):
         import ast  # here: few plans have more than single numbers

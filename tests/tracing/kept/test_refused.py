@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import jitgraph as jg
-from jitgraph.runtime import cache_entry, disk_cache
+from jitgraph.runtime import cache_entry, disk_cache, loader
+from jitgraph.tracing.kept.expressions import checked
 from tests.tracing.kept.worlds import outcome, require_fresh
 
 HEAD = "class K: pass\nimport socket, sys, threading\nimport numpy as np\nimport jitgraph as jg\n"
@@ -177,3 +178,31 @@ def test_a_full_disk_and_a_folder_that_cannot_be_keep_nothing(folder: Path, monk
         patched.setattr(disk_cache.cache_entry, "packed", full)
         assert not require_fresh(folder, files, CALL).found
     assert not require_fresh(folder, files, CALL).found and require_fresh(folder, files, CALL).found
+
+
+@pytest.mark.parametrize(
+    "text", ["n0 * 2 + 1", "math.sqrt(n1) >= (-2.5)", "same_float(n0, float('nan'))", "n_batch % 4 == 0"]
+)
+def test_arithmetic_is_an_expression(text: str) -> None:
+    assert checked(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__import__('os')",
+        "n0.real",
+        "(lambda: 0)()",
+        "[n0]",
+        "x1",
+        "k0",
+        "math.__name__",
+        "n0 if",
+        "'a'",
+        "n0\n",
+        "c()",
+    ],
+)
+def test_text_becomes_code_only_where_it_is_arithmetic(text: str) -> None:
+    with pytest.raises(loader.LoadError):
+        checked(text)

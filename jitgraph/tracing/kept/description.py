@@ -38,6 +38,7 @@ _MEMBERS: Final = (
     types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType,
     types.ClassMethodDescriptorType,
 )  # fmt: skip
+_NAMED: Final = (type, types.FunctionType, types.BuiltinFunctionType)
 _CHANGEABLE: Final = (bytearray, array)  # by identity: what they hold is guarded
 _TRACED: Final = "jitgraph.tracing.function"
 _OF_TRACED: Final = {"TracedFunction": ("__wrapped__",), "BoundFunction": ("function", "instance")}
@@ -187,12 +188,14 @@ def name_of(value: Any) -> tuple[str, str] | None:
     """The module and the dotted name that lead to an object in any process that has imported that module."""
     module: Any
     name: Any
-    if isinstance(value, enum.Enum):
+    if issubclass(type(value), enum.Enum):
         module, name = type(value).__module__, f"{type(value).__qualname__}.{value._name_}"
-    elif isinstance(value, np.ufunc):
+    elif type(value) is np.ufunc:
         module, name = "numpy", value.__name__
+    elif issubclass(type(value), _NAMED):
+        module, name = value.__module__ or "builtins", value.__qualname__
     else:
-        module, name = getattr(value, "__module__", None) or "builtins", getattr(value, "__qualname__", None)
+        return None
     if isinstance(module, str) and isinstance(name, str) and by_name(module, name) is value:
         return module, name
     return None

@@ -75,7 +75,7 @@ def _parts(plan: CallPlan, function: Any) -> dict[int, tuple[Any, ...]]:
     for number, owner in enumerate((function, *plan.objects), -1):
         for name in PARTS.get(type(owner), ()):
             found.setdefault(id(getattr(owner, name)), (number, "part", name))
-        if isinstance(owner, tuple):
+        if issubclass(type(owner), tuple):
             for index, element in enumerate(owner):
                 found.setdefault(id(element), (number, "element", index))
         if type(owner) is types.FunctionType:
@@ -104,7 +104,7 @@ def _held(owner: Any, kind: str, key: Any) -> Any:
     match kind:
         case "part" if key in PARTS.get(type(owner), ()):
             return getattr(owner, key)
-        case "element" if isinstance(owner, tuple):
+        case "element" if issubclass(type(owner), tuple):
             return tuple.__getitem__(owner, key)
         case "closure" if type(owner) is types.FunctionType:
             return (owner.__closure__ or ())[key]

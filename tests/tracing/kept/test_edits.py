@@ -90,7 +90,7 @@ FILES = {"helper": HELPER, "main": MAIN}
 
 EDITS: dict[str, tuple[str, str, str]] = {
     "the function": ("main", "y = y - PAIR[0]", "y = y - PAIR[0] - 1"),
-    "a helper": ("main", "x ** power + shift", "x ** power - shift"),
+    "helper": ("main", "x ** power + shift", "x ** power - shift"),
     "a decorator": ("main", "function(*args) + 1.0", "function(*args) + 2.0"),
     "a helper in another file": ("helper", "x - SCALE", "x + SCALE"),
     "its global": ("helper", "SCALE = 7.0", "SCALE = 8.0"),

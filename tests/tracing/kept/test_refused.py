@@ -18,7 +18,7 @@ from tests.tracing.kept.worlds import outcome, require_fresh
 HEAD = "class K: pass\nimport socket, sys, threading\nimport numpy as np\nimport jitgraph as jg\n"
 
 BOUND = {  # program -> what the log says
-    "a set of texts": ('N = {"a", "b"}\ndef program(x):\n    for n in N:\n        x = x * len(n)\n    return x', "set"),
+    "set": ('N = {"a", "b"}\ndef program(x):\n    for n in N:\n        x = x * len(n)\n    return x', "set"),
     "a set that it makes": ("def program(x):\n    for n in {'a', 'b'}:\n        x = x * len(n)\n    return x", "order"),
     "a set in a list": ('N = [{"a", "b"}]\ndef program(x):\n    return x * len("".join(list(N[0])))', "order"),
     "a hash": ("def program(x):\n    return x * (hash('a') * 0 + 2)", "hash"),

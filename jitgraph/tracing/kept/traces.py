@@ -172,7 +172,12 @@ def _key(call: NewCall) -> str:
     """What all calls that one trace may serve have in common; NotStorableError where no text tells it."""
     function, ambient = call.function, call.ambient
     code = getattr(function, "__code__", None)
-    names = (getattr(function, "__module__", ""), getattr(function, "__qualname__", ""), type(function).__qualname__)
+    names = (
+        call.name,
+        getattr(function, "__module__", ""),
+        getattr(function, "__qualname__", ""),
+        type(function).__qualname__,
+    )
     about = (
         [str(name) for name in names],
         digest_of(code) if code is not None else "",

@@ -163,8 +163,7 @@ class Describing:
         for base, payload in _PAYLOADS:
             if issubclass(kind, base):
                 about = [write_plain(_plain(payload(value)))]
-        attributes = attributes_of(value)
-        return ["instance", self.of(kind, depth), attributes is not None, about]
+        return ["instance", self.of(kind, depth), about]
 
 
 def _plain(value: Any) -> Any:

@@ -83,7 +83,7 @@ def _parts(plan: CallPlan, function: Any) -> dict[int, tuple[Any, ...]]:
                 found.setdefault(id(cell), (number, "closure", index))
                 if is_fixed(owner) and cell != types.CellType():
                     found.setdefault(id(cell.cell_contents), (number, "held", index))
-        elif (storage := attributes_of(owner)) is not None:
+        elif type(owner) is np.ufunc and (storage := attributes_of(owner)) is not None:  # asking others may make one
             found.setdefault(id(storage), (number, "storage", 0))
         for name, method in _own_methods(type(owner)):
             for index, cell in enumerate(method.__closure__ or ()):
@@ -112,7 +112,7 @@ def _held(owner: Any, kind: str, key: Any) -> Any:
             return (owner.__closure__ or ())[key].cell_contents
         case "method":
             return (dict(_own_methods(type(owner)))[key[0]].__closure__ or ())[key[1]]
-        case "storage" if (found := attributes_of(owner)) is not None:
+        case "storage" if type(owner) is np.ufunc and (found := attributes_of(owner)) is not None:
             return found
     raise LookupError(f"a {type(owner).__qualname__} holds no {kind}")
 

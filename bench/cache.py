@@ -1,7 +1,9 @@
 """The first call of a compiled function in a new process: without the persistent cache, with an empty and a full one.
 
-``objects`` is a cache that has the units' objects and not the image, as after an edit that moves the function to
-another line. Times are those of the first call (recording, compiling, running) of processes that take turns.
+``objects`` is a cache that has the units' objects and not the image, as after an edit that changes the graph; ``code``
+one that has the image and not the trace, as after an edit of a line above; ``traces`` one that has all. Times are those
+of the first call (recording or finding, compiling, running) of processes that take turns. With ``traces`` also from the
+end of ``import jitgraph`` on, and what the call imports.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +22,7 @@ import jitgraph as jg
 from bench.timing import ratio
 
 ROUNDS = int(os.environ.get("ROUNDS", "15"))
-STATES = ("off", "empty", "objects", "full")
+STATES = ("off", "empty", "objects", "code", "traces")
 First = tuple[Callable[..., object], tuple[object, ...]]
 
 
@@ -61,28 +64,46 @@ PROGRAMS: dict[str, Callable[[], First]] = {
 }
 
 
-def first_call(program: str, folder: str, name: str) -> None:
-    """Print how long the first call takes, and how much of it by the processors, in seconds."""
+def first_call(program: str, folder: str, state: str, began: float) -> None:
+    """Print how long the first call takes, and how much of it by the processors, in seconds; the time since ``began``,
+    and what the call imports."""
     jg.cache.dir = folder or None
     function, arguments = PROGRAMS[program]()
-    function.__name__ = name  # which is part of the key of an image, and not of an object
+    if state.startswith("objects"):
+        function.__name__ = state  # which is part of the key of an image, and not of an object
+    if state.startswith("code"):
+        function.__qualname__ = state  # which is part of the key of a trace, and not of an image
     traced = jg.trace(function)
+    known = set(sys.modules)
     started, used = time.perf_counter(), time.process_time()
     traced(*arguments)
-    print(time.perf_counter() - started, time.process_time() - used)
+    now, used = time.perf_counter(), time.process_time() - used
+    print(now - started, used, now - began, *[name for name in sys.modules if name not in known])
 
 
-def _in_a_process(program: str, folder: str, name: str) -> tuple[float, float]:
-    code = f"from bench.cache import first_call; first_call({program!r}, {folder!r}, {name!r})"
+class Measured(NamedTuple):
+    """The first call of one process: seconds elapsed, of the processors, and since ``import jitgraph``; its imports."""
+
+    elapsed: float
+    used: float
+    since: float
+    imports: tuple[str, ...]
+
+
+def _in_a_process(program: str, folder: str, state: str) -> Measured:
+    code = (
+        "import time, jitgraph; began = time.perf_counter()\n"
+        f"from bench.cache import first_call; first_call({program!r}, {folder!r}, {state!r}, began)"
+    )
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    elapsed, used = map(float, done.stdout.split())
-    return elapsed, used
+    elapsed, used, since, *imports = done.stdout.split()
+    return Measured(float(elapsed), float(used), float(since), tuple(imports))
 
 
 def main() -> None:
     for program in PROGRAMS:
-        times: dict[str, list[tuple[float, float]]] = {state: [] for state in STATES}
+        times: dict[str, list[Measured]] = {state: [] for state in STATES}
         with tempfile.TemporaryDirectory() as full:
             for _ in range(2):  # the second finds the digest of the sources
                 _in_a_process(program, full, "same")
@@ -90,14 +111,18 @@ def main() -> None:
                 for state in STATES:
                     with tempfile.TemporaryDirectory() as empty:
                         folder = {"off": "", "empty": empty}.get(state, full)
-                        name = f"other{number}" if state == "objects" else "same"
-                        times[state].append(_in_a_process(program, folder, name))
+                        times[state].append(_in_a_process(program, folder, f"{state}{number}"))
         print(program)
-        first = np.array(times["off"])[:, 0]
+        first = np.array([each.elapsed for each in times["off"]])
         for state in STATES:
-            elapsed, used = np.array(times[state]).T
-            shown = f"{1e3 * float(np.median(elapsed)):7.1f} ms ({1e3 * float(np.median(used)):7.1f} of processors)"
+            elapsed, used, since = (np.array([each[part] for each in times[state]]) for part in range(3))
+            shown = f"{_ms(elapsed)} ({_ms(used)} of processors; since the import {_ms(since)})"
             print(f"  {state:8} {shown}  {ratio(elapsed, first)} times that without the cache")
+        print(f"  imported by the call with traces: {', '.join(times['traces'][-1].imports) or 'nothing'}")
+
+
+def _ms(seconds: np.ndarray) -> str:
+    return f"{1e3 * float(np.median(seconds)):7.1f} ms"
 
 
 if __name__ == "__main__":

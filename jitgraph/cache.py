@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 def info() -> DiskCacheInfo:
     """What lies in the cache (entries, bytes, limit) and how this process fared (hits, misses, errors).
 
-    A hit or miss is a lookup of a compiled graph, of an object that goes into one, or of the digest of jitgraph's
-    sources; an error is an entry that was not sound, or could not be written. All are 0 where the cache is turned off.
+    A hit or miss is a lookup of a trace, of a compiled graph, of an object that goes into one, or of the digest of
+    jitgraph's sources; an error is an entry that was not sound, or could not be written. All are 0 where the cache is
+    turned off.
     """
     cache = disk_cache.current()
     return DiskCacheInfo(0, 0, 0, 0, 0, 0) if cache is None else cache.info()

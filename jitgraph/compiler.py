@@ -8,7 +8,7 @@ in, and beyond the process in the persistent cache (``code_cache.py``). What nei
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -118,23 +118,36 @@ def _compiled(graph: Graph, target: Target, donate: Sequence[Donation], backend:
     entry = code_cache.entry_of(graph, target, donate) if backend is None else None
     found = entry.find() if entry is not None else None
     if found is not None:
-        return _restored(found, graph, target, donate)
+        return _restored(found, lambda: graph, target, donate)
     made: Executable = _pipeline().compiled(graph, target, donate, backend)
     if entry is not None:
         entry.keep(made.image, made.signature)
     return made
 
 
-def _restored(found: code_cache.Cached, graph: Graph, target: Target, donate: Sequence[Donation]) -> Executable:
+def find(
+    entry: code_cache.CodeEntry, graph: Callable[[], Graph], *, donate: Sequence[Donation], fastmath: bool
+) -> Executable | None:
+    """What the persistent cache has at a place that is known, for this machine; ``graph`` gives the graph if needed."""
+    found = entry.find()
+    target = Target.host()
+    return None if found is None else _restored(found, graph, replace(target, fastmath=fastmath), donate)
+
+
+def _restored(
+    found: code_cache.Cached, graph: Callable[[], Graph], target: Target, donate: Sequence[Donation]
+) -> Executable:
     """Code of an earlier process; its stages and texts are made where somebody asks for them."""
-    return Executable(
+    made = Executable(
         found.image,
         found.signature,
-        llvm_ir=lambda: _pipeline().compiled(graph, target, donate, None).llvm_ir,
-        asm=lambda: _pipeline().compiled(graph, target, donate, None).asm,
-        stages=lambda: _pipeline().staged(graph, target, donate),
+        llvm_ir=lambda: _pipeline().compiled(graph(), target, donate, None).llvm_ir,
+        asm=lambda: _pipeline().compiled(graph(), target, donate, None).asm,
+        stages=lambda: _pipeline().staged(graph(), target, donate),
         target=target,
     )
+    made.is_found = True
+    return made
 
 
 def _pipeline() -> Any:

@@ -90,6 +90,7 @@ _REGISTERED: Final[dict[type, Container]] = {
     dict: Container(_mapping, _build_mapping),
     OrderedDict: Container(_mapping, _build_mapping),
 }
+_BUILT_IN: Final = frozenset(_REGISTERED)
 _LEAVES: Final[set[type]] = set()
 _NAMED_TUPLE: Final = Container(_named_tuple, lambda kind, steps, children, data: kind(*children))
 _DATACLASS: Final = Container(_dataclass, _build_dataclass)
@@ -148,6 +149,13 @@ def container_of(value: Any) -> Container | None:
     if dataclasses.is_dataclass(kind):
         return _DATACLASS
     return None
+
+
+def is_plain_container(kind: type) -> bool:
+    """Whether the class of a container says by itself how it is taken apart: nobody registered functions for it."""
+    return kind in _BUILT_IN or (
+        kind not in _REGISTERED and (hasattr(kind, "_fields") or dataclasses.is_dataclass(kind))
+    )
 
 
 class TreeDef:

@@ -17,6 +17,8 @@ class Executable:
     """
 
     code_bytes = 0
+    is_found = False
+    """Whether an earlier process made the code."""
 
     def __init__(
         self,

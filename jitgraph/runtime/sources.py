@@ -11,7 +11,7 @@ import importlib.util
 import os
 import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Final
 
 import ml_dtypes
@@ -22,6 +22,7 @@ from jitgraph.runtime import STARTED, cache_entry, disk_cache, loader
 
 _PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _TICK: Final = 20_000_000  # ns by which the clock of files may be behind
+_TELLING: Final = ("__init__.py", "_version.py", ".so")  # files of a library that differ from version to version
 _SETTLED: Final = 2_000_000_000  # ns after which a file that is changed again has another time
 
 File = tuple[str, int, int, int, int]
@@ -62,8 +63,8 @@ class CompilerSources:
         """What tells a version of a library from another, without importing it; OSError where it cannot be read."""
         spec = importlib.util.find_spec(name)
         folders = (spec.submodule_search_locations or ()) if spec is not None else ()
-        files = [file for folder in folders for file in _walk(folder, inner=("binding",))]
-        telling = [file for file in files if file[0] in ("__init__.py", "_version.py") or file[0].endswith(".so")]
+        files = [file for folder in folders for file in _walk(folder, _TELLING, ("binding",))]
+        telling = [file for file in files if file[0] in _TELLING or file[0].endswith(".so")]
         return f"{name}: {', '.join(' '.join(map(str, file[:3])) for file in sorted(telling))}"
 
     def _are_ours(self, files: list[File]) -> bool:
@@ -88,21 +89,28 @@ class CompilerSources:
 
     def _files(self) -> list[File]:
         try:
-            return sorted(file for file in _walk(self.folder) if file[0].endswith(".py"))
+            return _walk(self.folder, (".py",))
         except OSError:  # the package lies in an archive
             return []
 
 
-def _walk(folder: str, within: str = "", *, inner: Collection[str] | None = None) -> Iterator[File]:
-    """The files in a folder, named from there on, and in its own folders: those called ``inner``, or all."""
-    with os.scandir(folder) as found:
-        for entry in found:
-            name = within + entry.name
-            if "." in entry.name:
-                status = entry.stat()
-                yield name, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
-            elif entry.name != "__pycache__" and (inner is None or entry.name in inner) and entry.is_dir():
-                yield from _walk(entry.path, f"{name}/", inner=inner)
+def _walk(folder: str, ends: tuple[str, ...], inner: Collection[str] | None = None) -> list[File]:
+    """The files in a folder whose names end so, named from there on, and in its own folders: those called ``inner``, or
+    all. Every process asks for them, so it goes from folder to folder without a call for each."""
+    found: list[File] = []
+    pending = [(folder, "")]
+    while pending:
+        path, within = pending.pop()
+        with os.scandir(path) as entries:
+            for entry in entries:
+                name = entry.name
+                if name.endswith(ends):
+                    status = entry.stat()
+                    found.append((within + name, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino))
+                elif "." not in name and name != "__pycache__" and (inner is None or name in inner) and entry.is_dir():
+                    pending.append((entry.path, f"{within}{name}/"))
+    found.sort()
+    return found
 
 
 OWN: Final = CompilerSources()

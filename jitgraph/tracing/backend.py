@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from jitgraph.ir import dims
 from jitgraph.ir.graph import Graph
+from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
-from jitgraph.runtime import forks
+from jitgraph.runtime import disk_cache, forks
 from jitgraph.runtime.executable import Executable
+
+if TYPE_CHECKING:
+    from jitgraph.code_cache import CodeEntry
+    from jitgraph.tracing.kept.graphs import KeptGraph
 
 
 class Runnable(Protocol):
@@ -35,6 +41,7 @@ class Bounded(Executable):
             target=made.target,
             threads=threads,
         )
+        self.is_found = made.is_found
 
 
 def _compiler() -> Any:
@@ -42,6 +49,12 @@ def _compiler() -> Any:
     with forks.whole():
         from jitgraph import compiler
     return compiler
+
+
+def _code_cache() -> Any:
+    with forks.whole():
+        from jitgraph import code_cache
+    return code_cache
 
 
 @lru_cache(maxsize=1)
@@ -58,6 +71,30 @@ def compile_graph(
     if threads is not None and isinstance(made, Executable):
         return Bounded(made, threads)
     return made
+
+
+def find_code(
+    keys: tuple[str, str],
+    graph: KeptGraph,
+    *,
+    donate: Sequence[tuple[int, int]] = (),
+    fastmath: bool = False,
+    threads: int | None = None,
+) -> Runnable | None:
+    """The code of a kept graph, whose places in the cache on disk are known; None where it is not there any more."""
+    cache = disk_cache.current()
+    if cache is None:
+        return None
+    entry = _code_cache().CodeEntry(cache, graph.name, *keys)
+    made: Runnable | None = _compiler().find(entry, lambda: graph.graph, donate=tuple(donate), fastmath=fastmath)
+    return Bounded(made, threads) if made is not None and threads is not None else made
+
+
+def code_entry(graph: Graph, donate: Sequence[tuple[int, int]], fastmath: bool) -> CodeEntry | None:
+    """The place of a graph's code in the cache on disk; None where it is not kept there."""
+    target = replace(Target.host(), fastmath=fastmath)
+    found: CodeEntry | None = _code_cache().entry_of(graph, target, tuple(donate))
+    return found
 
 
 def aliases(made: Runnable) -> tuple[tuple[int, int], ...]:

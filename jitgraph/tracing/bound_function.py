@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jitgraph.tracing.function import CacheInfo, TracedFunction
+    from jitgraph.tracing.cache_info import CacheInfo
+    from jitgraph.tracing.function import TracedFunction
     from jitgraph.tracing.specialisation import Retrace
 
 

@@ -21,7 +21,6 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.sizes import bind_sizes
 from jitgraph.location import Location
 from jitgraph.once import cached_property
-from jitgraph.records import NamedTuple
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime import forks, recursion
 from jitgraph.runtime.raw_words import class_with_words
@@ -35,25 +34,20 @@ from jitgraph.tracing.arguments import (
     shapes_by_name,
 )
 from jitgraph.tracing.bound_function import BoundFunction
+from jitgraph.tracing.cache_info import CacheInfo, Origins
+from jitgraph.tracing.kept import trace_cache
 from jitgraph.tracing.log import Log
 from jitgraph.tracing.options import AskedOptions, Options, bytes_of
 from jitgraph.tracing.plan import CallPlan
-from jitgraph.tracing.record.argument_mutation import changes, containers_of, keep
-from jitgraph.tracing.record.recording import Recording, rebuilt
 from jitgraph.tracing.retrace_reason import mismatch, reason
 from jitgraph.tracing.specialisation import Retrace, Specialisation
+
+if TYPE_CHECKING:
+    from jitgraph.tracing.record.recording import Recording
 
 MAX_SPECIALISATIONS: Final = 8
 LONGEST_LEDGER: Final = 1000
 """Retraces that a function remembers: one that is recorded anew at each call would fill the memory."""
-
-
-class CacheInfo(NamedTuple):
-    """Calls served by a specialisation that was there, compilations, and specialisations held now."""
-
-    hits: int
-    misses: int
-    currsize: int
 
 
 if TYPE_CHECKING:
@@ -86,9 +80,10 @@ class TracedFunction(_FunctionWords):
         self._binder = Binder(function, static_names, static_numbers)
         self._plain_count = self._binder.plain_count  # so many positional arguments are the parameters as they are
         self._specialisations: tuple[Specialisation, ...] = ()
-        self.recording = Recording(function, self.__name__, self._binder, options.dynamic_shapes, options.strict)
         self._hits = 0
         self._misses = 0
+        self._origins = Origins()
+        self._found: list[Arguments] = []  # calls whose traces were on disk, which the recording has not seen
         self._warned = False
         self._warned_unguarded = False
         self._bounded = options.max_bytes is not None
@@ -168,6 +163,9 @@ class TracedFunction(_FunctionWords):
 
     def _eager(self, values: Sequence[Any]) -> Any:
         """Plain eager Python; NumPy arguments become tensors as they do in a trace."""
+        with forks.whole():
+            from jitgraph.tracing.record.argument_mutation import changes, containers_of, keep  # here: seldom needed
+            from jitgraph.tracing.record.recording import rebuilt
         arguments = self._binder.describe(values)
         leaves = [wrap(lifting.value_of(leaf)) if isinstance(leaf, np.ndarray) else leaf for leaf in arguments.leaves]
         given = rebuilt(arguments, leaves, values)
@@ -215,17 +213,25 @@ class TracedFunction(_FunctionWords):
             raise TraceError(what, hint="f.lower(spec) records for it; a call takes tensors and arrays")
         why = reason(self._specialisations, arguments, values, ambient)
         start = time.perf_counter()
-        plan, keys = self.recording.plan(arguments, values, self._specialisations)
+        entry = trace_cache.entry_of(self.__wrapped__, self.__name__, self.options, arguments, values, ambient)
+        specialisation = found = entry.find() if entry is not None else None
+        if specialisation is None:
+            plan, keys = self.recording.plan(arguments, values, self._specialisations, self._found)
+            specialisation = Specialisation(self.__wrapped__, arguments.structure, keys, plan, ambient, self.compile)
+        else:
+            self._found.append(arguments._replace(leaves=()))
         traced = time.perf_counter()
-        specialisation = Specialisation(self.__wrapped__, arguments.structure, keys, plan, ambient, self.compile)
-        specialisation.forward  # noqa: B018 - compiled now, under the lock
+        forward = specialisation.forward  # compiled now, under the lock
         done = time.perf_counter()
         location = Location.of_user()
         self.ledger.append(Retrace(location, why, 1e3 * (traced - start), 1e3 * (done - traced)))
         del self.ledger[:-LONGEST_LEDGER]
         self._misses += 1
-        if plan.unguarded:
-            self._warn_once(plan.unguarded[0])
+        self._origins.count(traced=found is None, forward=forward)
+        if entry is not None and found is None:
+            trace_cache.keep(entry, specialisation)
+        if specialisation.plan.unguarded:
+            self._warn_once(specialisation.plan.unguarded[0])
             return specialisation  # serves this call alone
         kept = (specialisation, *self._by_use())
         if len(kept) > MAX_SPECIALISATIONS:
@@ -241,6 +247,14 @@ class TracedFunction(_FunctionWords):
                 )
         self._specialisations = kept
         return specialisation
+
+    @cached_property
+    def recording(self) -> Recording:
+        """Makes plans of this function."""
+        with forks.whole():
+            from jitgraph.tracing.record.recording import Recording  # here: a process that finds all traces has none
+        options = self.options
+        return Recording(self.__wrapped__, self.__name__, self._binder, options.dynamic_shapes, options.strict)
 
     def _by_use(self) -> tuple[Specialisation, ...]:
         """The specialisations, those that native calls have used since the last look first."""
@@ -278,6 +292,8 @@ class TracedFunction(_FunctionWords):
             )
 
     def _verified(self, specialisation: Specialisation, values: tuple[Any, ...]) -> Any:
+        from jitgraph.tracing.record.argument_mutation import containers_of
+        from jitgraph.tracing.record.recording import rebuilt
         from jitgraph.tracing.verification import run_verified
 
         arguments = self._binder.describe(values)
@@ -296,17 +312,23 @@ class TracedFunction(_FunctionWords):
     # --- the public face --------------------------------------------------------------------------------------------
 
     def cache_info(self) -> CacheInfo:
-        """Hits, misses (compilations) and the number of specialisations held."""
-        return CacheInfo(self._hits + self.native.hits, self._misses, len(self._specialisations))
+        """Hits, misses (new specialisations) and the number of specialisations held.
+
+        ``traces``, ``code`` and ``compiled`` of the result say how many misses found all in the compile cache, were
+        recorded and found their code there, and were compiled.
+        """
+        return self._origins.info(self._hits + self.native.hits, self._misses, len(self._specialisations))
 
     def cache_clear(self) -> None:
         """Forget every specialisation, the ledger and the counts."""
         with self._lock:
             self._specialisations = ()
-            self.recording.families.clear()
+            self.__dict__.pop("recording", None)
+            self._found.clear()
             self.ledger.clear()
             self._hits = self._misses = 0
             self.native.clear()
+            self._origins = Origins()
             self._warned = self._warned_unguarded = False
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:

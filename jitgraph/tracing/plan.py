@@ -137,6 +137,7 @@ class CallPlan:
 
     ``objects`` is the one part that is no plain data: what Refs and numbers stand for. ``arguments`` are the leaves of
     the arguments. ``guards`` hold in this order, the arguments' first. ``unguarded`` says what no guard can see,
+    ``bound`` what another process may answer otherwise though all guards hold there,
     ``sizes`` what the names of sizes stood for, ``held`` which numbers could not vary. ``copied`` is the number of the
     table's ``Copied``, where there is one. ``made`` are containers that stand at several places and are made once.
     """
@@ -150,11 +151,22 @@ class CallPlan:
     result: Template
     effects: tuple[Effect, ...]
     unguarded: tuple[str, ...] = ()
+    bound: tuple[str, ...] = ()
     held: tuple[Held, ...] = ()
     copied: int | None = None
     made: tuple[Template, ...] = ()
     sizes: dict[str, int] = field(default_factory=dict)
     objects: tuple[Any, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the graph."""
+        return self.graph.name
+
+    @property
+    def output_count(self) -> int:
+        """How many outputs the graph has."""
+        return len(self.graph.outputs)
 
     @property
     def handle_numbers(self) -> dict[Source, int]:

@@ -151,9 +151,9 @@ class CallRecord(Record):
     ) -> None:
         plan, vjp = owner.plan, owner.vjp
         values = tuple(handles[plan.inputs[i].at].value for i in vjp.wrt)
-        count = len(plan.graph.outputs)
+        count = plan.output_count
         super().__init__(values, tuple(outputs[:count]))
-        self.name = plan.graph.name
+        self.name = plan.name
         self.owner = owner
         self.buffers: Sequence[Any] = buffers
         self.saved: Sequence[Any] = outputs[count:]

@@ -674,6 +674,15 @@ def test_attributes_of_arguments_that_are_no_fields() -> None:
     assert any("layer.rate" in line.reason for line in traced.ledger)
 
 
+def test_an_attribute_of_an_argument_that_hides_that_of_its_class() -> None:
+    shared = jg.asarray([1.0, 1.0])
+    plain, own = Layer(1.5), Layer(1.5)
+    plain.bias = own.bias = shared
+    own.kind = "sparse"
+    traced = jg.trace(lambda layer: layer.bias * len(layer.kind))
+    assert [traced(layer).tolist() for layer in (plain, own, plain)] == [[5.0, 5.0], [6.0, 6.0], [5.0, 5.0]]
+
+
 def test_a_global_that_is_absent() -> None:
     def f(x: jg.Tensor) -> jg.Tensor:
         try:

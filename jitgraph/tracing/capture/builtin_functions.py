@@ -110,6 +110,8 @@ class BuiltinFunctions(Operators):
         """``id(value)`` or ``hash(value)``, as ``function`` says: those of a tensor differ from call to call."""
         if self.in_package:
             return
+        if type(value) not in (int, bool, float, complex):
+            self.bind_to_process(f"{function}({self.text_of(value)})")
         if is_a(value, Tensor) or (function == "id" and type(value) not in SIMPLE and not self.is_steady(value)):
             self.cannot_guard(f"{function}({self.text_of(value)})")
         elif function == "hash":

@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.capture import impure
+from jitgraph.tracing.capture import impure, this_process
 from jitgraph.tracing.capture.builtin_functions import MODELS, BuiltinFunctions
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.followed import PACKAGE, is_followed
@@ -93,6 +93,8 @@ class Calls(BuiltinFunctions):
             return None  # what it reads is seen in its own frame
         if code.co_filename.startswith(PACKAGE):
             self._keep_for_package(arguments)
+            for value in arguments if "print" in code.co_name else ():
+                self.bind_to_process(this_process.of_text(value))
             return None
         if (level := impure.level_logged(function, arguments)) is not None:
             self._of_logger(function, arguments[0], level)
@@ -106,6 +108,7 @@ class Calls(BuiltinFunctions):
         """Containers that are handed to this package's own functions."""
         self.for_package = True
         for value in arguments:
+            self.bind_to_process(this_process.of_order(value))
             self.keep_whole(value, objects=False)
         self.for_package = False
 
@@ -142,6 +145,7 @@ class Calls(BuiltinFunctions):
                 raise EndOfRecording  # once more with plain numbers: nobody can undo what is done there
             self.cannot_guard(f"what another {elsewhere} does, as {function.__qualname__} has it run code")
         count = len(self.unguarded)
+        self.bind_to_process(this_process.of_call(function, arguments))
         for value in arguments:
             if impure.is_logger(value):
                 impure.refuse_logging(f"{getattr(function, '__qualname__', 'a function')} with a logger", self.line)
@@ -305,6 +309,8 @@ class Calls(BuiltinFunctions):
 
     def _of_method(self, owner: Any, name: str, arguments: Sequence[Any]) -> Finish | None:
         count = len(arguments)
+        if not is_a(owner, Tensor):
+            self.bind_to_process(this_process.of_owner(owner, name))
         if name in ATTRIBUTE_CHANGERS and count and is_a(arguments[0], str):
             self.set_attribute(owner, arguments[0])
             return None

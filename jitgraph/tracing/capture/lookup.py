@@ -18,13 +18,14 @@ from jitgraph import tree
 from jitgraph.eager.value import EagerValue
 from jitgraph.once import cached_property
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.capture import impure
+from jitgraph.tracing.capture import impure, this_process
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_library_module
 from jitgraph.tracing.capture.kinds import SIMPLE, SPECIAL, is_a, is_constant, is_own_class, may_change
 from jitgraph.tracing.capture.state import State
 from jitgraph.tracing.containers import is_container
 from jitgraph.tracing.guard import Assumption
+from jitgraph.tracing.predicate import Absent
 from jitgraph.tracing.source import Place
 from jitgraph.tracing.storage import MISSING, attributes_of, entries_of
 from jitgraph.tracing.symbolic.number import resolved
@@ -222,7 +223,7 @@ class Lookup(State):
         storage = attributes_of(owner)
         if storage is not None and name in storage:
             return self._own_attribute(owner, name, storage[name])
-        if steady and storage is not None and id(owner) not in self.keyed and not self._is_library_function(owner):
+        if storage is not None and (steady or id(owner) in self.keyed) and not self._is_library_function(owner):
             self._keep_absence(owner, name)
         if found is None:
             return self._fall_back(owner, name, default)
@@ -232,9 +233,13 @@ class Lookup(State):
         return is_a(owner, types.FunctionType) and not is_followed(owner.__code__.co_filename)
 
     def _keep_absence(self, owner: Any, name: str) -> None:
-        changed = id(attributes_of(owner)) in self.mutated
-        if Place("attribute", owner, name, "").identity not in self.writes and not changed:
-            self.keep(Place("own", owner, name, f"{self.text_of(owner)}.{name}"), MISSING)
+        place = Place("own", owner, name, f"{self.text_of(owner)}.{name}")
+        if place.identity in self.writes or id(attributes_of(owner)) in self.mutated:
+            return
+        if id(owner) not in self.keyed:
+            self.keep(place, MISSING)
+        elif name not in _step_names(owner):
+            self.attributes.setdefault((id(owner), name), Assumption(place, Absent(), self.line))
 
     def _by_descriptor(self, owner: Any, name: str, entry: Any) -> Finish | None:
         """A property, a slot or another descriptor that goes before what the instance holds."""
@@ -354,6 +359,7 @@ class Lookup(State):
     def _of_class(self, owner: type, name: str) -> Finish | None:
         if is_library_module(owner.__module__) and not may_change(owner):
             self.refuse(getattr(owner, name, None), f"{owner.__name__}.{name}")
+            self.bind_to_process(this_process.of_class(owner))
         of_meta = self.find(type(owner), name)
         if of_meta is not None and _is_data_descriptor(of_meta[1]):
             if name in ("__mro__", "__bases__"):

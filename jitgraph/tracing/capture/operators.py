@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.capture import impure
+from jitgraph.tracing.capture import impure, this_process
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.followed import is_followed
 from jitgraph.tracing.capture.kinds import SIMPLE, SPECIAL, is_a, is_plain_key, plain_key
@@ -32,6 +32,7 @@ _IN_PLACE: Final = {
 }  # operators that change a container, by the method that does the same
 
 
+_TEXTS: Final = frozenset({"format", "str", "repr"})
 _ROUNDING: Final = frozenset(
     ["neg", "pos", "abs", *(f"{symbol}{end}" for symbol in ("+", "-", "*", "/", "//", "%", "**") for end in ("", "="))]
 )  # operations that round a decimal number as the context of its thread says
@@ -119,6 +120,8 @@ class Operators(Writes):
         """The elements of ``owner`` are about to be taken."""
         if type(owner) in SIMPLE or is_a(owner, Tensor | range):
             return
+        if is_a(owner, set | frozenset):
+            self.bind_to_process(this_process.of_order(owner))
         if is_a(owner, np.ndarray):
             self.by_numpy.add(id(owner))
         elif is_container(owner):
@@ -150,6 +153,9 @@ class Operators(Writes):
             return
         if operation == "in" and self._is_entry(*operands):
             return
+        if operation in _TEXTS or (operation == "%" and is_a(operands[0], str | bytes)):
+            for operand in operands:
+                self.bind_to_process(this_process.of_text(operand))
         for index, operand in enumerate(operands):
             if type(operand) in SIMPLE:
                 continue

@@ -69,6 +69,7 @@ class State:
         self.log = Log()
         self.writes: dict[tuple[Any, ...], LogEntry] = {}  # of the log, those of places that the function rebinds
         self.unguarded: dict[str, Location] = {}
+        self.bound: dict[str, Location] = {}  # what another process may answer otherwise
         self.steady: dict[int, Any] = {id(value): value for value in known}
         self.keyed: dict[int, Any] = {id(value): value for value in arguments}
         self.fresh: dict[int, Any] = {}  # instances of classes that the function made
@@ -120,6 +121,11 @@ class State:
     def cannot_guard(self, what: str) -> None:
         """Note what no guard can see, with the line being run: the recording serves this call alone."""
         self.unguarded.setdefault(what, self.line)
+
+    def bind_to_process(self, why: str) -> None:
+        """Note what another process may answer otherwise, where ``why`` says that: the trace is not kept on disk."""
+        if why and not self.in_package:
+            self.bound.setdefault(why, self.line)
 
     # --- reads and writes -------------------------------------------------------------------------------------------
 

@@ -118,6 +118,9 @@ class Planning:
             result=template,
             effects=tuple(effects),
             unguarded=tuple(f"{what} ({location})" for what, location in unguarded.items()),
+            bound=tuple(
+                f"{what} ({location})" for what, location in (capture.bound if capture is not None else {}).items()
+            ),
             copied=copied,
             made=tuple(self.results.made),
             held=tuple(Held(self._origin(h.origin), h.what, h.location) for h in trace.numbers.held.values()),

@@ -58,18 +58,22 @@ class Recording:
         self.families: dict[Any, Family] = {}
 
     def plan(
-        self, arguments: Arguments, values: Sequence[Any], known: Sequence[Specialisation] = ()
+        self,
+        arguments: Arguments,
+        values: Sequence[Any],
+        known: Sequence[Specialisation] = (),
+        found: list[Arguments] | None = None,
     ) -> tuple[CallPlan, tuple[LeafKey, ...]]:
         """Record the call; sizes that varied are named, and a name that cannot be one is given up.
 
+        ``found`` are earlier calls that were not recorded, as their traces were on disk; they are taken from the list.
         Python numbers whose values differ from those in the specialisations ``known`` are read at each call, where
         Python itself does not need them. Code that takes no name for a size is recorded once more with the size itself.
         """
         varying = Varying.of(known, arguments, values, self._sources(arguments))
-        family = self.families.setdefault(Family.key(arguments), Family())
-        if len(self.families) > MOST_FAMILIES:
-            del self.families[next(iter(self.families))]
-        family.note(arguments)
+        while found:
+            self._note(found.pop(0))
+        family = self._note(arguments)
         pinned = dict(family.pinned)
         while True:
             keys, sizes, positions = named_keys(arguments, family, self.dynamic_shapes)
@@ -107,6 +111,14 @@ class Recording:
                 if name in positions:
                     family.pin(positions[name], location)
             return replace(plan, held=tuple(varying.held.values())), keys
+
+    def _note(self, arguments: Arguments) -> Family:
+        """Remember the sizes of a call; the family that it belongs to."""
+        family = self.families.setdefault(Family.key(arguments), Family())
+        if len(self.families) > MOST_FAMILIES:
+            del self.families[next(iter(self.families))]
+        family.note(arguments)
+        return family
 
     def _sources(self, arguments: Arguments) -> tuple[Source, ...]:
         return sources_of(arguments, self.binder.names, Objects()).leaves

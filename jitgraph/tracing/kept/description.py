@@ -1,0 +1,215 @@
+"""What an object is, as plain data that another process can compare with what it finds itself.
+
+Two worlds with equal descriptions have the same modules, classes and functions (by name and code), the same immutable
+values, and instances of the same classes that are, or are not, one object. What an instance or a container holds is
+no part of it: guards say what a recording assumed of that.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import os
+import sys
+import types
+from array import array
+from collections import deque
+from typing import Any, Final
+
+import numpy as np
+
+from jitgraph.once import cached_property
+from jitgraph.tracing.kept.code_digest import digest_of
+from jitgraph.tracing.kept.plain_text import NotStorableError, write_dtype, write_plain
+from jitgraph.tracing.plain import plain_of
+from jitgraph.tracing.storage import attributes_of, entries_of
+
+_PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+_UNFOLLOWED: Final = (_PACKAGE, os.path.dirname(os.path.abspath(os.__file__)) + os.sep)
+_DEEPEST: Final = 12
+_LONGEST: Final = 4096
+_PAYLOADS: Final = (
+    (int, int.__int__),
+    (float, float.__float__),
+    (str, str.__str__),
+    (bytes, lambda x: bytes(bytearray(x))),
+)
+_MEMBERS: Final = (
+    types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType,
+    types.ClassMethodDescriptorType,
+)  # fmt: skip
+_NAMED: Final = (type, types.FunctionType, types.BuiltinFunctionType)
+_CHANGEABLE: Final = (bytearray, array)  # by identity: what they hold is guarded
+_TRACED: Final = "jitgraph.tracing.function"
+_OF_TRACED: Final = {"TracedFunction": ("__wrapped__",), "BoundFunction": ("function", "instance")}
+PARTS: Final[dict[type, tuple[str, ...]]] = {
+    property: ("fget", "fset", "fdel"),
+    staticmethod: ("__func__",),
+    classmethod: ("__func__",),
+    functools.cached_property: ("func",),
+    cached_property: ("function",),
+    functools.partial: ("func", "args"),
+    functools.partialmethod: ("func", "args"),
+    functools._lru_cache_wrapper: ("__wrapped__",),
+    types.MethodType: ("__func__", "__self__"),
+}
+"""Objects that never change, by what they hold."""
+
+
+class Describing:
+    """Describes the objects of one world: an object that was met before is told by its number."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, int] = {}
+        self._kept: list[Any] = []
+        self.met: list[Any] = []  # those of which a process has one, in the order in which they were met
+
+    def of(self, value: Any, depth: int = _DEEPEST) -> Any:
+        """The description; NotStorableError where another process could not have the like of it."""
+        plain = None if type(value) in _CHANGEABLE else plain_of(value)
+        if plain is not None:
+            return write_plain(plain)
+        found = self._numbers.get(id(value))
+        if found is not None:
+            return ["again", found]
+        if depth < 0:
+            raise NotStorableError("objects in objects, too deep to be told")
+        self._number(value)
+        return self._new(value, depth - 1)
+
+    def _number(self, value: Any) -> int:
+        """The number of an object of which no more is told than where it is met again."""
+        found = self._numbers.setdefault(id(value), len(self._kept))
+        if found == len(self._kept):
+            self._kept.append(value)
+        return found
+
+    def _new(self, value: Any, depth: int) -> Any:
+        kind: Any = type(value)
+        if kind is types.ModuleType:
+            name: Any = value.__name__
+            if sys.modules.get(name) is not value:
+                raise NotStorableError(f"the module {name}, which no import gives")
+            return ["module", name]
+        if issubclass(kind, type):
+            return self._of_class(value, depth)
+        if kind is types.FunctionType:
+            return self._of_function(value, depth)
+        if kind is types.CodeType:
+            return ["code", digest_of(value)]
+        if kind is types.BuiltinFunctionType:
+            owner = value.__self__
+            if owner is None or type(owner) is types.ModuleType:
+                return ["builtin", value.__module__, value.__qualname__]
+            return ["bound", self.of(owner, depth), value.__name__]
+        if issubclass(kind, _MEMBERS):
+            return ["member", kind.__name__, self.of(value.__objclass__, depth), value.__name__]
+        if kind is types.MethodWrapperType:
+            return ["bound", self.of(value.__self__, depth), value.__name__]
+        if issubclass(kind, enum.Enum):
+            return ["enum", self.of(kind, depth), value._name_, self.of(value._value_, depth)]
+        if issubclass(kind, tuple):
+            if len(value) > _LONGEST:
+                raise NotStorableError(f"a tuple of {len(value)} elements")
+            return ["tuple", self.of(kind, depth), [self.of(element, depth) for element in value]]
+        if kind in PARTS:
+            return [kind.__name__, [self.of(getattr(value, name), depth) for name in PARTS[kind]]]
+        if kind is np.ufunc:
+            if by_name("numpy", value.__name__) is not value:
+                raise NotStorableError(f"the function {value.__name__}, which NumPy does not have")
+            return ["ufunc", value.__name__]
+        if kind.__module__ == _TRACED and (names := _OF_TRACED.get(kind.__name__)):
+            return [kind.__name__, [self.of(getattr(value, name), depth) for name in names]]
+        return self._of_instance(value, kind, depth)
+
+    def _of_class(self, kind: Any, depth: int) -> Any:
+        meta = type(kind)
+        entries = entries_of(kind)
+        fields = entries.get("_fields", entries.get("__dataclass_fields__"))
+        names = list(fields) if isinstance(fields, tuple | dict) else None
+        return ["class", kind.__module__, kind.__qualname__, None if meta is type else self.of(meta, depth), names]
+
+    def _of_function(self, function: types.FunctionType, depth: int) -> Any:
+        module = sys.modules.get(function.__module__ or "")
+        names = function.__globals__
+        place: Any = self._number(names) if module is None or vars(module) is not names else module.__name__
+        named = function.__kwdefaults__
+        return [
+            "function",
+            function.__qualname__,
+            digest_of(function.__code__),
+            place,
+            len(function.__defaults__ or ()),
+            sorted(named) if named else [],
+            [self._number(cell) for cell in function.__closure__ or ()],
+            self._inside(function, depth) if is_fixed(function) else None,
+        ]
+
+    def _inside(self, function: types.FunctionType, depth: int) -> list[Any]:
+        """What a function of a library holds: no guard sees what it reads there."""
+        cells = [cell.cell_contents for cell in function.__closure__ or () if cell != types.CellType()]
+        held = (*cells, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+        return [self.of(value, depth) for value in held]
+
+    def _of_instance(self, value: Any, kind: Any, depth: int) -> Any:
+        self.met.append(value)
+        about: list[Any] = []
+        if issubclass(kind, np.ndarray):
+            about = [write_dtype(value.dtype), list(value.shape), list(value.strides), value.flags.writeable]
+        elif issubclass(kind, deque):
+            about = [value.maxlen]
+        elif issubclass(kind, frozenset):
+            raise NotStorableError("a frozenset of objects")
+        for base, payload in _PAYLOADS:
+            if issubclass(kind, base):
+                about = [write_plain(_plain(payload(value)))]
+        return ["instance", self.of(kind, depth), about]
+
+
+def _plain(value: Any) -> Any:
+    found = plain_of(value)
+    assert found is not None
+    return found
+
+
+def is_fixed(function: types.FunctionType) -> bool:
+    """Whether traces do not follow a function that the user made by code of this package or of a library."""
+    file = function.__code__.co_filename
+    if not file.startswith(_UNFOLLOWED) and "site-packages" not in file:
+        return False
+    module = function.__module__ or ""
+    own = getattr(sys.modules.get(module), "__file__", None) or ""
+    is_own = module.startswith("jitgraph.") or own.startswith(_UNFOLLOWED) or "site-packages" in own
+    return not (is_own and name_of(function) is not None)
+
+
+def name_of(value: Any) -> tuple[str, str] | None:
+    """The module and the dotted name that lead to an object in any process that has imported that module."""
+    module: Any
+    name: Any
+    if issubclass(type(value), enum.Enum):
+        module, name = type(value).__module__, f"{type(value).__qualname__}.{value._name_}"
+    elif type(value) is np.ufunc:
+        module, name = "numpy", value.__name__
+    elif issubclass(type(value), _NAMED):
+        module, name = value.__module__ or "builtins", value.__qualname__
+    else:
+        return None
+    if isinstance(module, str) and isinstance(name, str) and by_name(module, name) is value:
+        return module, name
+    return None
+
+
+def by_name(module: str, name: str) -> Any:
+    """What a module that is imported has under a dotted name, found without code of the user's; None for nothing."""
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        if issubclass(type(found), types.ModuleType):
+            found = vars(found).get(part)
+        elif issubclass(type(found), enum.EnumMeta) and part in found.__members__:
+            found = found.__members__[part]
+        elif issubclass(type(found), type):
+            found = entries_of(found).get(part)
+        else:
+            found = (attributes_of(found) or {}).get(part)
+    return found

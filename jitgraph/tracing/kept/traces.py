@@ -1,0 +1,270 @@
+"""Traces on disk: where those of a call lie, and how one is found and taken in place of recording.
+
+A key has what a call can be told by before anything is recorded: the function by module, name and code, the kinds of
+its arguments, the ambient context, the options, and jitgraph's own sources. What lies there holds nothing alive: the
+objects of the plan are found in this process, described and compared with what the recording met, and then the plan's
+own check decides, as for any specialisation. Where anything is otherwise, the function is recorded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from jitgraph import config, tree
+from jitgraph.errors import JitgraphError
+from jitgraph.ir.context import Context
+from jitgraph.records import NamedTuple
+from jitgraph.runtime import cache_entry, disk_cache, sources
+from jitgraph.runtime.loader import LoadError
+from jitgraph.runtime.loader.json_objects import parse_json
+from jitgraph.tracing import backend
+from jitgraph.tracing.arguments import Arguments, LeafKey, Static
+from jitgraph.tracing.kept.code_digest import digest_of
+from jitgraph.tracing.kept.description import Describing, by_name
+from jitgraph.tracing.kept.graphs import KeptGraph, folder_here
+from jitgraph.tracing.kept.plain_text import NotStorableError, write_dtype, write_plain
+from jitgraph.tracing.kept.plan import KeptPlan, KeptVjp
+from jitgraph.tracing.kept.reading import PlanReader, one_of, read_int
+from jitgraph.tracing.kept.ways import Finding
+from jitgraph.tracing.options import Options
+from jitgraph.tracing.plain import plain_of
+from jitgraph.tracing.specialisation import Specialisation
+
+if TYPE_CHECKING:
+    from jitgraph.tracing.guard import Guard
+
+MOST: Final = 4
+"""Traces of one key: of functions that are called alike in several states, such as before and after training."""
+
+_SHOW_STAGES: Final = tuple(sorted(config.LOG_TOPICS - {"cache"}))
+_NOT_THERE: Final = (LookupError, TypeError, ValueError, AttributeError, NotStorableError, JitgraphError, SyntaxError)
+"""What finding an object may raise where this process, or the entry, is another than it should be."""
+
+
+class NewCall(NamedTuple):
+    """A call that no specialisation of this process fits."""
+
+    function: Callable[..., Any]
+    name: str
+    options: Options
+    arguments: Arguments
+    values: Sequence[Any]
+    ambient: Context
+
+
+class TraceEntry:
+    """Where the traces of a kind of calls lie in the cache on disk, there or yet to be written."""
+
+    def __init__(self, cache: disk_cache.DiskCache, key: str, call: NewCall) -> None:
+        self.cache = cache
+        self.key = key
+        self.call = call
+        self.free: int | None = None  # the first number at which no entry is
+
+    def entry(self, number: int) -> str:
+        """The key of one of the entries."""
+        return cache_entry.key_of(self.key, str(number))
+
+    def find(self) -> Specialisation | None:
+        """A trace that fits the call; None where there is none, or none fits."""
+        for number in range(MOST):
+            key = self.entry(number)
+            content = self.cache.find(key, f"trace {number + 1} of {self.call.name}")
+            if content is None:
+                self.free = number if self.free is None else self.free
+                return None
+            try:
+                data = parse_json(content, "a trace")
+                found = self._taken(data)
+            except LoadError as error:
+                self.cache.remove(key, str(error))
+                self.free = number if self.free is None else self.free
+            except _NOT_THERE as error:
+                config.log("cache", f"trace {number + 1} of {self.call.name}: not taken, {error}")
+            else:
+                return found
+        return None
+
+    def _taken(self, data: Any) -> Specialisation:
+        """The specialisation of a trace; LookupError and the like where what it met is not here, or not the same."""
+        call = self.call
+        reader = PlanReader(data["plan"])
+        finding = Finding(reader.ways, reader.sources, call.function, call.values)
+        objects = finding.all()
+        kinds = [by_name(*name) for name in data["plan"]["kinds"]]
+        if not all(isinstance(kind, type) for kind in kinds):
+            raise LookupError("a class is not there any more")
+        parts = reader.fields(kinds)
+        owners = owners_of_code(parts["guards"], lambda source: finding._world.find(source))
+        if description(call.function, objects, kinds, owners)[0] != data["description"]:
+            raise LookupError("an object, a function or a class is another one")
+        graph = KeptGraph(data["graph"])
+        plan = KeptPlan(graph, objects=tuple(objects), **parts)
+        keys = _keys(call.arguments, data["keys"])
+        made = Specialisation(
+            call.function, call.arguments.structure, keys, plan, call.ambient, Compiling(call.options)
+        )
+        if made.match(tuple(call.values)) is None:
+            raise LookupError("a guard does not hold")
+        if data["vjp"] is not None:
+            made.__dict__["vjp"] = _vjp(data["vjp"])
+        elif made.taped:
+            raise LoadError("a trace has no halves for gradients")
+        elif (code := made.compile.find(graph, _pairs(data["donate"]))) is not None:  # type: ignore[attr-defined]
+            made.adopt(code)
+        return made
+
+
+class Compiling:
+    """Compiles graphs under the options of a function; those of a kept trace have their code on disk, as a rule."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+
+    def __call__(self, graph: Any, donate: Sequence[tuple[int, int]] = ()) -> backend.Runnable:
+        if isinstance(graph, KeptGraph):
+            found = self.find(graph, donate)
+            if found is not None:
+                return found
+            graph = graph.graph
+        options = self._options
+        return backend.compile_graph(graph, donate=donate, fastmath=options.fastmath, threads=options.threads)
+
+    def find(self, graph: KeptGraph, donate: Sequence[tuple[int, int]]) -> backend.Runnable | None:
+        """The code that is on disk; lines in its messages are told from the folder where it was made."""
+        if config.INTERPRET.is_on() or graph.code is None or graph.folder not in (None, folder_here()):
+            return None
+        options = self._options
+        return backend.find_code(graph.code, graph, donate=donate, fastmath=options.fastmath, threads=options.threads)
+
+
+def place_of(call: NewCall) -> TraceEntry | None:
+    """Where the traces of a call lie; None where none would do, or there is no cache."""
+    cache = disk_cache.current()
+    if cache is None:
+        return None
+    try:
+        if reason := _unfit(call):
+            raise NotStorableError(reason)
+        return TraceEntry(cache, _key(call), call)
+    except NotStorableError as error:
+        config.log("cache", f"trace of {call.name}: not looked up, {error}")
+        return None
+
+
+def _unfit(call: NewCall) -> str:
+    if config.VERIFY.is_on() or any(map(config.logs, _SHOW_STAGES)):
+        return "as its stages are to be shown or verified"
+    if call.options.verify:
+        return "as it is to be compared with eager"
+    if call.ambient.random is not None:
+        return "as a stream of random numbers of this process alone is in use"
+    if sources.OWN.digest is None:
+        return "as jitgraph's sources cannot be read, or have changed since this process began"
+    return ""
+
+
+def _key(call: NewCall) -> str:
+    """What all calls that one trace may serve have in common; NotStorableError where no text tells it."""
+    function, ambient = call.function, call.ambient
+    code = getattr(function, "__code__", None)
+    names = (
+        call.name,
+        getattr(function, "__module__", ""),
+        getattr(function, "__qualname__", ""),
+        type(function).__qualname__,
+    )
+    about = (
+        [str(name) for name in names],
+        digest_of(code) if code is not None else "",
+        [_structure(call.arguments.structure), [_leaf(key) for key in call.arguments.keys]],
+        [ambient.grad_enabled, ambient.anomaly, str(ambient.autocast), ambient.device],
+        repr([getattr(call.options, name) for name in Options.__slots__]),
+        [config.TARGET_CPU.text(), str(sorted(np.geterr().items()))],
+    )
+    return cache_entry.key_of("trace", str(sources.OWN.digest), json.dumps(about))
+
+
+def _structure(structure: tree.TreeDef) -> Any:
+    """The containers of arguments by their classes and the names in them."""
+    kind = structure.kind
+    if kind is None:
+        return None
+    if structure.data is not None:
+        raise NotStorableError(f"as a {kind.__qualname__} among the arguments is a registered container")
+    steps = [[type(step).__name__, _plain(step[0])] for step in structure.steps]
+    return [kind.__module__, kind.__qualname__, steps, [_structure(child) for child in structure.children]]
+
+
+def _leaf(key: LeafKey) -> Any:
+    dtype = None if key.dtype is None else write_dtype(key.dtype)
+    return [key.kind, dtype, list(key.shape), key.requires_grad, key.first, _plain(key.value)]
+
+
+def _plain(value: Any) -> Any:
+    plain = plain_of(value)
+    return [type(value).__module__, type(value).__qualname__] if plain is None else write_plain(plain)
+
+
+def description(
+    function: Any, objects: Sequence[Any], kinds: Sequence[type], owners: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """What the function, the table of objects, the classes of results and the functions entered are; and those of
+    which each process has its own."""
+    describing = Describing()
+    told = [describing.of(function)]
+    told += [None if type(value).__name__ == "Copied" else describing.of(value) for value in objects]
+    told += [describing.of(value) for value in (*kinds, *owners)]
+    return json.loads(json.dumps(told)), describing.met
+
+
+def owners_of_code(guards: Sequence[Guard], find: Callable[[Any], Any]) -> list[Any]:
+    """The functions whose code guards hold: their variables and globals are part of what they do."""
+    held = [guard.source for guard in guards if guard.source is not None and guard.source.steps]
+    return [find(source.owner) for source in dict.fromkeys(held) if source.steps[-1].kind == "code"]
+
+
+def keys_written(arguments: Arguments, keys: Sequence[LeafKey]) -> list[Any]:
+    """How the keys of a specialisation differ from those of the call that it was recorded for."""
+    return [
+        [
+            None if key.kind == own.kind else key.kind,
+            [size if isinstance(size, int) else str(size) for size in key.shape],
+        ]
+        for key, own in zip(keys, arguments.keys, strict=True)
+    ]
+
+
+def _keys(arguments: Arguments, given: Any) -> tuple[LeafKey, ...]:
+    found = []
+    try:
+        for own, leaf, (kind, shape) in zip(arguments.keys, arguments.leaves, given, strict=True):
+            if kind == "number":
+                found.append(LeafKey("number"))
+            elif kind == "static float":
+                found.append(LeafKey("static float", value=leaf.value if isinstance(leaf, Static) else leaf))
+            else:
+                one_of("" if kind is None else kind, ("",))
+                found.append(own if list(own.shape) == shape else own._replace(shape=_shape(shape)))
+    except (TypeError, ValueError):
+        raise LoadError("the keys of a trace are malformed") from None
+    return tuple(found)
+
+
+def _shape(given: Any) -> tuple[Any, ...]:
+    from jitgraph.ir.literals import parse_size  # here: few arguments have sizes with names
+
+    return tuple([read_int(size) if type(size) is int else parse_size(str(size)) for size in given])
+
+
+def _pairs(given: Any) -> tuple[tuple[int, int], ...]:
+    return tuple([(read_int(output), read_int(input)) for output, input in given])
+
+
+def _vjp(data: Any) -> KeptVjp:
+    numbers = [tuple(map(read_int, data[name])) for name in ("kept_inputs", "kept_outputs", "seeds", "wrt")]
+    return KeptVjp(KeptGraph(data["forward"]), KeptGraph(data["backward"]), *numbers)

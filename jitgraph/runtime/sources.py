@@ -35,9 +35,10 @@ class CompilerSources:
         self.folder = folder
         self.started = started
 
-    def unchanged(self) -> bool:
-        """Whether the sources there are those that this process runs; False where there are none to be read."""
-        return self._are_ours(self._files())
+    def unchanged(self, within: str = "") -> bool:
+        """Whether the sources there, or in a folder of the package, are those that this process runs; False where there
+        are none to be read."""
+        return self._are_ours(self._files(within))
 
     @cached_property
     def digest(self) -> str | None:
@@ -86,9 +87,10 @@ class CompilerSources:
     def _read(self, files: list[File]) -> str:
         return cache_entry.key_of(*(part for name, *_ in files for part in (name, self.file(name))))
 
-    def _files(self) -> list[File]:
+    def _files(self, within: str = "") -> list[File]:
         try:
-            return sorted(file for file in _walk(self.folder) if file[0].endswith(".py"))
+            found = _walk(os.path.join(self.folder, within), within and f"{within}/")
+            return sorted(file for file in found if file[0].endswith(".py"))
         except OSError:  # the package lies in an archive
             return []
 

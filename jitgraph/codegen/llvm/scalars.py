@@ -83,9 +83,8 @@ def _defined(name: str, function: str, dtypes: tuple[DType, ...], lanes: int, *,
     return definition
 
 
-@cache
-def math_object(target: Target, name: str, function: str, dtypes: tuple[DType, ...]) -> bytes:
-    """The object that defines a math function of single numbers; made once a process."""
+def math_module(target: Target, name: str, function: str, dtypes: tuple[DType, ...]) -> LlvmModule:
+    """A module that defines a math function of single numbers."""
     module = LlvmModule(machine.TRIPLE)
     module.functions.append(_defined(name, function, dtypes, 1, inlined=False))
-    return machine.assemble(module.text(), target)
+    return module

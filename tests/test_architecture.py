@@ -35,7 +35,7 @@ FLOORS: list[tuple[int, str]] = [  # the first pattern that fits a module's name
     (8, r"cache|nn(\..*)?|optim(\..*)?|data(\..*)?|random|special|amp"),
     (9, r"__init__|__main__|standalone(\..*)?|public_names|onnx|cli"),
 ]
-HEAVY = {"llvmlite": r"$^", "networkx": r"passes\.partition", "numba": r"$^", "pycuda": r"$^"}
+HEAVY = {"llvmlite": r"$^", "networkx": r"$^", "numba": r"$^", "pycuda": r"$^"}
 
 
 def module_name(path: Path) -> str:

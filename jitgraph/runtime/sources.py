@@ -49,8 +49,8 @@ class CompilerSources:
         # Constants are folded with NumPy, which has other functions for other processors.
         here = (sys.version, np.__version__, ml_dtypes.__version__, *loader.cpu_levels())
         try:
-            libraries = map(self.library, ("llvmlite", "networkx"))
-            return cache_entry.key_of("sources", self._content(files), *libraries, *here)
+            llvm = self.library("llvmlite")
+            return cache_entry.key_of("sources", self._content(files), llvm, *here)
         except (OSError, ValueError):
             return None
 

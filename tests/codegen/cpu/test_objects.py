@@ -198,3 +198,14 @@ def test_a_child_does_the_work_that_its_parent_had_begun(monkeypatch: pytest.Mon
         signal.signal(signal.SIGUSR1, before)
     assert found == 7
     assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 7
+
+
+def test_each_part_of_a_key_tells_objects_apart() -> None:
+    text, v3, v4 = "define i32 @entry() { ret i32 1 }", Target.named("x86-64-v3"), Target.named("x86-64-v4")
+    keys = [
+        object_store.key_of(unit, target)
+        for unit in (machine.Unit(text, True), machine.Unit(text, False), machine.Unit(text + "\n", True))
+        for target in (v3, v4)
+    ]
+    assert len(set(keys)) == 6
+    assert object_store.key_of(machine.Unit(text, True), Target.named("x86-64-v3")) == keys[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import networkx
 import pytest
@@ -39,7 +40,7 @@ def test_a_long_chain() -> None:
     """Deeper than Python's recursion limit."""
     nodes = 5000
     chain = [*range(2, nodes), 1]
-    edges = [(0, 2, None), *[(a, b, 1 if a == 4000 else None) for a, b in zip(chain, chain[1:], strict=False)]]
+    edges = [(0, 2, None), *[(a, b, 1 if a == 4000 else None) for a, b in pairwise(chain)]]
     before = minimum_cut(nodes, edges, 0, 1)
     assert before == {0, *range(2, 4001)}
 

@@ -21,7 +21,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 FLOORS: list[tuple[int, str]] = [  # the first pattern that fits a module's name gives its floor
     (0, r"runtime(\.loader(\..*)?)?"),
-    (1, r"runtime\..*|errors|config|dtypes|foreign|tree|location|records|once|migration_hints"),
+    (1, r"runtime\..*|errors|config|dtypes|foreign|tree|location|records|record_code|once|migration_hints"),
     (2, r"ir(\..*)?"),
     (3, r"ops(\..*)?"),
     (4, r"passes(\..*)?"),

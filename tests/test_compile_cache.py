@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -385,6 +386,17 @@ def test_sources_count_by_content(tmp_path: Path) -> None:
     assert sources.CompilerSources(str(tmp_path / "archive.zip"), late).digest is None
 
 
+def test_sources_are_looked_at_where_modules_were_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is imported already runs as it was read; what comes later would be another file."""
+    (tmp_path / "a.py").write_text("a = 1")
+    own = sources.CompilerSources(str(tmp_path), time.time_ns() + 1_000_000_000)
+    assert own.unchanged()
+    own.started = 1  # every file is later
+    assert own.unchanged() and own.unchanged("")
+    monkeypatch.setitem(sys.modules, "jitgraph.late", sys)
+    assert not own.unchanged()
+
+
 def test_sources_that_changed_meanwhile_keep_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources.OWN, "unchanged", lambda within="": False)
     assert sources.OWN.digest is not None
@@ -396,6 +408,7 @@ def test_sources_that_changed_meanwhile_keep_nothing(folder: Path, monkeypatch: 
 
 PROGRAM = """
 import sys
+import time
 import numpy as np
 import jitgraph as jg
 

@@ -34,11 +34,18 @@ class CompilerSources:
     def __init__(self, folder: str = _PACKAGE, started: int = STARTED) -> None:
         self.folder = folder
         self.started = started
+        self._sound: dict[str, list[str]] = {}  # the modules there were when files were last seen to be ours
 
     def unchanged(self, within: str = "") -> bool:
         """Whether the sources there, or in a folder of the package, are those that this process runs; False where there
-        are none to be read."""
-        return self._are_ours(self._files(within))
+        are none to be read. They are looked at again where modules have been imported since they were."""
+        loaded = [name for name in list(sys.modules) if name.startswith("jitgraph.")]
+        if self._sound.get(within) == loaded:
+            return True
+        sound = self._are_ours(self._files(within))
+        if sound:
+            self._sound[within] = loaded
+        return sound
 
     @cached_property
     def digest(self) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
@@ -11,7 +12,7 @@ from jitgraph.codegen.llvm import library
 from jitgraph.codegen.llvm.undisturbed import undisturbed
 from jitgraph.errors import CompileError
 from jitgraph.ir.target import Target
-from jitgraph.runtime import forks
+from jitgraph.runtime import forks, loader
 
 TRIPLE: Final = "x86_64-unknown-linux-gnu"
 
@@ -22,6 +23,28 @@ _OPTIMISE: Final = 2  # of LLVM's levels of code generation
 _ASSEMBLY, _OBJECT = 0, 1
 _machines: dict[tuple[str, int], list[Any]] = {}  # those that nobody uses just now
 _lock = forks.lock()
+_started = threading.Lock()  # taken for good by the first who starts LLVM
+
+# A loop over vectors, for which LLVM makes most of the tables that it makes once a process.
+_FIRST: Final = """
+define i32 @entry(ptr %from, ptr %to, i64 %count) {
+start:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %start ], [ %next, %loop ]
+  %read = getelementptr float, ptr %from, i64 %i
+  %x = load <8 x float>, ptr %read, align 4
+  %y = call <8 x float> @llvm.sqrt.v8f32(<8 x float> %x)
+  %z = fadd <8 x float> %y, splat (float 1.0)
+  %write = getelementptr float, ptr %to, i64 %i
+  store <8 x float> %z, ptr %write, align 4
+  %next = add i64 %i, 8
+  %more = icmp slt i64 %next, %count
+  br i1 %more, label %loop, label %done
+done:
+  ret i32 0
+}
+"""
 
 
 class Unit(NamedTuple):
@@ -29,6 +52,17 @@ class Unit(NamedTuple):
 
     llvm_ir: str
     hot: bool
+
+
+def start(name: str) -> None:
+    """Let LLVM load and initialise itself for a target in a thread, beside what Python has to do; once a process."""
+    if loader.processors() > 1 and _started.acquire(blocking=False):
+        threading.Thread(target=_start, args=(Target.named(name),), name="jitgraph-llvm-start").start()
+
+
+def _start(target: Target) -> None:
+    for hot in True, False:
+        assemble_unit(Unit(_FIRST, hot), target)
 
 
 @contextmanager

@@ -209,3 +209,21 @@ def test_each_part_of_a_key_tells_objects_apart() -> None:
     ]
     assert len(set(keys)) == 6
     assert object_store.key_of(machine.Unit(text, True), Target.named("x86-64-v3")) == keys[0]
+
+
+def test_llvm_is_started_once_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "_started", threading.Lock())
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    made: list[machine.Unit] = []
+    assemble = machine.assemble_unit
+    monkeypatch.setattr(machine, "assemble_unit", lambda unit, target: made.append(unit) or assemble(unit, target))
+    for _ in range(3):
+        machine.start("x86-64-v3")
+    for thread in threading.enumerate():
+        if thread.name == "jitgraph-llvm-start":
+            thread.join()
+    assert [unit.hot for unit in made] == [True, False]
+    monkeypatch.setattr(machine, "_started", threading.Lock())
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+    machine.start("x86-64-v3")
+    assert len(made) == 2, "on one processor it would only take time from what it is to go beside"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 from collections.abc import Callable, Iterable
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 from jitgraph.record_code import at_first_call, equal, hashed, init, shown, tuple_new
@@ -25,6 +26,7 @@ else:
         def wrap(plain):
             fields = _fields(plain, kw_only)
             plain.__dataclass_fields__ = fields
+            plain.__dataclass_params__ = SimpleNamespace(frozen=frozen, eq=eq)  # for the standard library's subclasses
             if "__match_args__" not in vars(plain):
                 plain.__match_args__ = tuple([field.name for field in fields.values() if not field.kw_only])
             made = _slotted(plain, fields) if slots else plain

@@ -79,7 +79,9 @@ def imports(path: Path) -> list[tuple[int, str]]:
 def test_imports_are_seen() -> None:
     """In functions too, of modules and of names in them, but not those for type checkers."""
     found = {imported for _, imported in imports(PACKAGE / "passes" / "partition.py")}
-    assert {"networkx", "jitgraph.ir.dims", "jitgraph.runtime.forks", "collections.abc"} <= found
+    assert {"jitgraph.ir.dims", "jitgraph.passes.minimum_cut", "collections.abc"} <= found
+    found = {imported for _, imported in imports(PACKAGE / "codegen" / "cpu" / "native.py")}
+    assert {"jitgraph.codegen.cpu.entry", "jitgraph.codegen.llvm.machine"} <= found
     assert "jitgraph.passes.reverse" not in {name for _, name in imports(PACKAGE / "passes" / "control_gradients.py")}
 
 

@@ -1,55 +1,89 @@
-"""Milliseconds from calling a newly traced function to its result: the first kernel of a process, and later ones."""
+"""The first call of a compiled function, in new processes that take turns: jitgraph beside its peers, and its aims.
+
+    python -m bench compile_time            ROUNDS=3 PROGRAMS="six ops,encoder" PEERS=jitgraph,jax for a part of it
+
+A time is that of the call alone: imports and arrays are there before, recording, compiling and running are in it. No
+compiled code is kept between processes. A peer that is not installed, or has no such program, is left out.
+"""
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import subprocess
+import sys
 import time
-from collections.abc import Callable
 
 import numpy as np
 
-import jitgraph as jg
-from bench.digits_step import BATCH, jitgraph_step
+from bench.compile_peers import PEERS
 
-FUNCTIONS = {
-    "pointwise": lambda x, y: jg.tanh(x * 2.0 + y) * 0.5,
-    "row softmax": lambda x, y: jg.softmax(x + y, axis=-1),
-    "linear and relu": lambda x, y: jg.relu(x @ y.T),
-    "layer norm": lambda x, y: jg.nn.functional.layer_norm(x, (64,), y[0], y[1]),
-    "sum of squares": lambda x, y: (x * x + y).sum(),
+ROUNDS = int(os.environ.get("ROUNDS", "7"))
+AIMS = {  # milliseconds
+    "six ops": 60.0,
+    "second kernel": 10.0,
+    "training step": 150.0,
+    "encoder": 500.0,
+    "half of the ops": 1500.0,
+    "5,000 ops": 3000.0,
 }
-REPEATS = 8
+PATIENCE = 300.0  # seconds
 
 
-def _milliseconds(run: Callable[[], object]) -> tuple[float, float]:
-    """Elapsed time, and that of the processors, which does not count waiting for others."""
-    started, used = time.perf_counter(), time.process_time()
-    run()
-    return 1e3 * (time.perf_counter() - started), 1e3 * (time.process_time() - used)
+def first_call(peer: str, program: str) -> None:
+    """Print the seconds of the call, and those of the processors; nothing where the peer has no such program."""
+    programs = PEERS[peer]()
+    if program in programs:
+        call = programs[program]()
+        started, used = time.perf_counter(), time.process_time()
+        call()
+        print("seconds", time.perf_counter() - started, time.process_time() - used)
 
 
-def _report(name: str, first: tuple[float, float], later: list[tuple[float, float]]) -> None:
-    elapsed, used = np.median(later, axis=0)
-    print(f"{name:22} {elapsed:6.1f} ms ({used:6.1f} of processors); the first of its kind {first[0]:6.1f} ms")
+def _in_a_process(peer: str, program: str) -> tuple[float, float] | None:
+    code = f"from bench.compile_time import first_call; first_call({peer!r}, {program!r})"
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    environment["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=PATIENCE
+        )
+    except subprocess.TimeoutExpired:
+        print(f"  {peer} took more than {PATIENCE:.0f} s")
+        return None
+    if done.returncode:
+        print(f"  {peer} failed: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
+    lines = [line.split() for line in done.stdout.splitlines() if line.startswith("seconds ")]
+    return (float(lines[0][1]), float(lines[0][2])) if lines else None
+
+
+def _shown(times: list[tuple[float, float]]) -> str:
+    elapsed, used = 1e3 * np.array(times).T
+    low, high = np.percentile(elapsed, [25, 75])
+    return f"{np.median(elapsed):8.1f} ms ({low:.1f} to {high:.1f}), {np.median(used):8.1f} of processors"
 
 
 def main() -> None:
-    x, y = (jg.asarray(np.random.default_rng(i).standard_normal((64, 64)).astype(np.float32)) for i in (0, 1))
-    elapsed, _ = _milliseconds(lambda: jg.trace(lambda x: x + 1.0)(x))
-    print(f"{'first of the process':22} {elapsed:6.1f} ms (loads the compiler)")
-    for name, function in FUNCTIONS.items():
-        times = []
-        for factor in range(2, 3 + REPEATS):  # ints are part of the key: each makes a kernel of its own
-            traced = jg.trace(lambda x, y, f=function, s=factor: f(x * s, y))
-            times.append(_milliseconds(lambda t=traced: t(x, y)))  # type: ignore[misc]
-        _report(name, times[0], times[1:])
-    images = jg.asarray(np.random.default_rng(0).random((BATCH, 64), dtype=np.float32))
-    labels = jg.asarray(np.random.default_rng(0).integers(0, 10, BATCH))
-    times = []
-    for factor in range(2, 5):
-        step = jitgraph_step()
-        traced = jg.trace(lambda x, y, f=step, s=factor: f(x * s, y))
-        times.append(_milliseconds(lambda t=traced: t(images, labels)))  # type: ignore[misc]
-    _report("digits training step", times[0], times[1:])
+    from jitgraph.codegen.cpu import prebuilt
+
+    prebuilt.write()  # the libraries' objects, as a wheel has them
+    asked = os.environ.get("PEERS", "").split(",") if os.environ.get("PEERS") else list(PEERS)
+    installed = [peer for peer in asked if importlib.util.find_spec(peer)]
+    if absent := [peer for peer in asked if peer not in installed]:
+        print(f"not installed, so left out: {', '.join(absent)}")
+    programs = os.environ.get("PROGRAMS", "").split(",") if os.environ.get("PROGRAMS") else list(AIMS)
+    for program in programs:
+        print(f"{program}: the aim is {AIMS[program]:.0f} ms")
+        times: dict[str, list[tuple[float, float]]] = {peer: [] for peer in installed}
+        for number in range(ROUNDS + 1):
+            for peer in list(times):
+                found = _in_a_process(peer, program)
+                if found is None:
+                    del times[peer]
+                elif number:  # the first writes Python's own files of bytecode
+                    times[peer].append(found)
+        for peer, values in times.items():
+            print(f"  {peer:12} {_shown(values)}")
 
 
 if __name__ == "__main__":

@@ -119,6 +119,8 @@ def _compiled(graph: Graph, target: Target, donate: Sequence[Donation], backend:
     found = entry.find() if entry is not None else None
     if found is not None:
         return _restored(found, lambda: graph, target, donate)
+    if backend is None:
+        forks.module("jitgraph.codegen.llvm.machine").start(target.name)  # while the pipeline is imported
     made: Executable = _pipeline().compiled(graph, target, donate, backend)
     if entry is not None:
         entry.keep(made.image, made.signature)

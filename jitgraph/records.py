@@ -1,8 +1,8 @@
-"""``dataclass`` and ``NamedTuple`` as the standard library has them, at a tenth and a third of the cost to define one.
+"""``dataclass`` and ``NamedTuple`` as the standard library has them, at a fraction of the cost to define one.
 
 ``dataclasses.dataclass`` compiles five or six methods from text for each class, about 1 ms in all, and a process that
-compiles one function defines a hundred classes; ``typing.NamedTuple`` compiles one. Here a method is compiled when it
-is first called. ``field``, ``fields`` and ``replace`` of the standard library serve.
+compiles one function defines a hundred classes; ``typing.NamedTuple`` compiles one. Here a method is made when it is
+first called (``record_code.py``). ``field``, ``fields`` and ``replace`` of the standard library serve.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from __future__ import annotations
 import collections
 import dataclasses
 from collections.abc import Callable, Iterable
-from reprlib import recursive_repr
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
+
+from jitgraph.record_code import at_first_call, equal, hashed, init, shown, tuple_new
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -22,21 +24,26 @@ else:
         """The class with the methods that its fields imply, as ``dataclasses.dataclass`` gives it them."""
 
         def wrap(plain):
-            plain.__doc__ = plain.__doc__ or plain.__name__  # else the standard library writes one, and slowly
-            made = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(plain)
-            fields = dataclasses.fields(made)
-            compared = [field for field in fields if field.compare]
-            hashed = [field for field in fields if (field.compare if field.hash is None else field.hash)]
+            fields = _fields(plain, kw_only)
+            plain.__dataclass_fields__ = fields
+            plain.__dataclass_params__ = SimpleNamespace(frozen=frozen, eq=eq)  # for the standard library's subclasses
+            if "__match_args__" not in vars(plain):
+                plain.__match_args__ = tuple([field.name for field in fields.values() if not field.kw_only])
+            made = _slotted(plain, fields) if slots else plain
+            names = [field.name for field in fields.values() if field.repr]
+            compared = [field.name for field in fields.values() if field.compare]
+            in_hash = [field.name for field in fields.values() if (field.compare if field.hash is None else field.hash)]
             implied = {
-                "__init__": _at_first_call(made, "__init__", lambda: _init(made, fields, frozen)),
-                "__repr__": _at_first_call(made, "__repr__", lambda: _repr(fields)),
+                "__init__": at_first_call(made, "__init__", lambda: init(made, tuple(fields.values()), frozen)),
+                "__repr__": at_first_call(made, "__repr__", lambda: shown(names)),
+                "__replace__": lambda self, /, **changes: dataclasses.replace(self, **changes),
             }
             if eq:
-                implied["__eq__"] = _at_first_call(made, "__eq__", lambda: _eq(compared))
+                implied["__eq__"] = at_first_call(made, "__eq__", lambda: equal(compared))
             if eq and vars(plain).get("__hash__") is None:  # Python puts None there beside an __eq__
-                made.__hash__ = _at_first_call(made, "__hash__", lambda: _hash(hashed)) if frozen else None
+                made.__hash__ = at_first_call(made, "__hash__", lambda: hashed(in_hash)) if frozen else None
             if frozen:
-                implied |= _frozen(made, {field.name for field in fields})
+                implied |= _frozen(made, set(fields))
             for name, method in implied.items():
                 if name not in vars(plain):
                     setattr(made, name, method)
@@ -62,37 +69,45 @@ else:
                 "_field_defaults": defaults,
             }
             made = type(name, (tuple,), {**implied, **body})
-            made.__new__ = _at_first_call(made, "__new__", lambda: _new(fields, defaults))
+            made.__new__ = at_first_call(made, "__new__", lambda: tuple_new(fields, defaults))
             return made
 
     class NamedTuple(metaclass=_TupleMaker):
         """The base of classes of tuples with named fields, which is no base of what is made."""
 
 
-Text = tuple[str, dict[str, Any]]
-"""The definition of a function, and the names that it uses."""
+def _fields(cls: Any, kw_only: bool) -> dict[str, Any]:
+    """The fields of a class by name, those of its bases first; class attributes are left as defaults alone."""
+    found: dict[str, Any] = {}
+    for base in reversed(cls.__mro__[1:]):
+        found |= vars(base).get("__dataclass_fields__", {})
+    for name, annotation in vars(cls).get("__annotations__", {}).items():
+        if "ClassVar" in str(annotation):
+            continue
+        default = vars(cls).get(name, dataclasses.MISSING)
+        field: Any = default if isinstance(default, dataclasses.Field) else dataclasses.field(default=default)
+        if field is default and field.default is dataclasses.MISSING:
+            delattr(cls, name)
+        elif field is default:
+            setattr(cls, name, field.default)
+        field.name, field.type, field._field_type = name, annotation, _FIELD
+        if field.kw_only is dataclasses.MISSING:
+            field.kw_only = kw_only
+        found[name] = field
+    return found
 
 
-def _at_first_call(cls: Any, name: str, text: Callable[[], Text]) -> Callable[..., Any]:
-    """A method that compiles the real one, puts it into its own place, and goes on there."""
-
-    def stub(*args: Any, **kwargs: Any) -> Any:
-        definition, names = text()
-        exec(compile(definition, "<jitgraph records>", "exec"), names)  # a file that traces do not follow
-        made = names[name]
-        made.__qualname__ = f"{cls.__qualname__}.{name}"
-        made.__module__ = cls.__module__
-        if vars(cls).get(name) is stub:
-            setattr(cls, name, made)
-        return made(*args, **kwargs)
-
-    return stub
+def _slotted(cls: Any, fields: Iterable[str]) -> Any:
+    """The class again, with slots for its fields."""
+    inherited = {slot for base in cls.__mro__[1:-1] for slot in vars(base).get("__slots__", ())}
+    body = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__", *fields)}
+    body["__slots__"] = tuple([name for name in fields if name not in inherited])
+    made = type(cls)(cls.__name__, cls.__bases__, body)
+    made.__qualname__ = cls.__qualname__
+    return made
 
 
-def _new(fields: Any, defaults: dict[str, Any]) -> Text:
-    names = {"_tuple": tuple.__new__, **{f"_default_{field}": value for field, value in defaults.items()}}
-    parameters = ", ".join(f"{field}=_default_{field}" if field in defaults else field for field in fields)
-    return f"def __new__(_cls, {parameters}): return _tuple(_cls, ({''.join(f'{field}, ' for field in fields)}))", names
+_FIELD: Final = dataclasses._FIELD  # type: ignore[attr-defined]  # what marks those that ``dataclasses.fields`` gives
 
 
 def _make(cls: Any, values: Iterable[Any]) -> Any:
@@ -125,46 +140,6 @@ _OF_TUPLES: Final[dict[str, Any]] = {
     "__repr__": _repr_of_tuple,
     "__getnewargs__": lambda self: tuple(self),
 }
-
-
-def _init(cls: Any, fields: Any, frozen: bool) -> Text:
-    names = {"_set": object.__setattr__, "_MISSING": dataclasses.MISSING}
-    positional, body = ["self"], ["    pass"]
-    keyword: list[str] = []
-    for field in fields:
-        parameter = value = field.name
-        if field.default is not dataclasses.MISSING:
-            names[f"_default_{field.name}"] = field.default
-            parameter += f"=_default_{field.name}"
-        elif field.default_factory is not dataclasses.MISSING:
-            names[f"_factory_{field.name}"] = field.default_factory
-            parameter += "=_MISSING"
-            value = f"_factory_{field.name}() if {field.name} is _MISSING else {field.name}"
-        (keyword if field.kw_only else positional).append(parameter)
-        body.append(f"    _set(self, {field.name!r}, {value})" if frozen else f"    self.{field.name} = {value}")
-    if hasattr(cls, "__post_init__"):
-        body.append("    self.__post_init__()")
-    parameters = ", ".join([*positional, "*", *keyword] if keyword else positional)
-    return "\n".join([f"def __init__({parameters}):", *body]), names
-
-
-def _tuple_of(fields: Any, of: str) -> str:
-    return "(" + "".join(f"{of}.{field.name}, " for field in fields) + ")"
-
-
-def _eq(fields: Any) -> Text:
-    same = f"{_tuple_of(fields, 'self')} == {_tuple_of(fields, 'other')}"
-    return f"def __eq__(self, other): return {same} if other.__class__ is self.__class__ else NotImplemented", {}
-
-
-def _hash(fields: Any) -> Text:
-    return f"def __hash__(self): return hash({_tuple_of(fields, 'self')})", {}
-
-
-def _repr(fields: Any) -> Text:
-    shown = ", ".join(f"{field.name}={{self.{field.name}!r}}" for field in fields if field.repr)
-    definition = f"@guarded\ndef __repr__(self): return f'{{self.__class__.__qualname__}}({shown})'"
-    return definition, {"guarded": recursive_repr()}
 
 
 def _frozen(cls: Any, fields: set[str]) -> dict[str, Callable[..., Any]]:

@@ -113,6 +113,34 @@ def test_methods_that_the_class_has_stay(dataclass: Any) -> None:
     assert (Own(1) == 3, hash(Own(1)), repr(Own(1))) == (True, 7, "own")
 
 
+@pytest.mark.parametrize("dataclass", [dataclasses.dataclass, records.dataclass])
+def test_a_subclass_has_the_fields_of_its_base_first(dataclass: Any) -> None:
+    @records.dataclass(frozen=True)
+    class Base:
+        x: int
+        y: int = 2
+
+    @dataclass(frozen=True, kw_only=True)
+    class Derived(Base):
+        z: int
+
+    assert repr(Derived(1, z=3)).endswith("Derived(x=1, y=2, z=3)")
+    assert Derived(1, z=3) == Derived(1, 2, z=3) != Base(1)
+    if dataclass is dataclasses.dataclass:
+        with pytest.raises(TypeError, match="frozen"):
+            dataclass(type("Thawed", (Base,), {}))
+
+
+def test_a_field_without_a_default_comes_before_those_that_have_one() -> None:
+    @records.dataclass
+    class Wrong:
+        x: int = 1
+        y: int  # type: ignore[misc]
+
+    with pytest.raises(TypeError, match="'y' of Wrong has no default"):
+        Wrong(1, 2)
+
+
 def test_pickle_and_recursion() -> None:
     value = Pickled(1, Pickled(2))
     assert pickle.loads(pickle.dumps(value)) == value

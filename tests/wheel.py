@@ -24,6 +24,15 @@ NEEDED = (
 DOCUMENTS = ("CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md", "docs/api.md", "pyproject.toml")
 
 WHERE = "import jitgraph, sys; assert jitgraph.__file__.startswith(sys.prefix), jitgraph.__file__"
+PREBUILT = """
+import sys, jitgraph as jg
+from jitgraph.codegen.cpu import objects
+from jitgraph.codegen.llvm import machine
+made, assemble = [], machine.assemble_unit
+machine.assemble_unit = lambda unit, target: made.append(unit.llvm_ir) or assemble(unit, target)
+jg.trace(lambda x: x @ x)(jg.ones((64, 64)))
+assert made and not [text for text in made if "@jg_tile_f32_" in text.partition("}")[0]], "a wheel compiles libraries"
+"""
 
 
 def one(folder: Path, pattern: str) -> Path:
@@ -45,7 +54,7 @@ def check_contents(wheel: Path, source: Path) -> None:
     package = {path.relative_to(ROOT).as_posix() for path in (ROOT / "jitgraph").rglob("*.py")}
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    check_names(names, (*NEEDED, *package), wheel)
+    check_names(names, (*NEEDED, *package, "jitgraph/codegen/cpu/prebuilt.bin"), wheel)
     strange = [name for name in names if not name.startswith("jitgraph") or name.endswith((".pyc", ".o", ".so"))]
     assert not strange, f"{wheel.name} holds {strange}"
     with tarfile.open(source) as archive:
@@ -63,7 +72,7 @@ def check_installed(wheel: Path) -> None:
         install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"{wheel.resolve()}[demo]"]
         subprocess.run(install, check=True, env=environment)
         shutil.copy(ROOT / "examples" / "digits.py", folder)
-        for command in (["-c", WHERE], ["-m", "jitgraph", "loader", "alone"], ["digits.py"]):
+        for command in (["-c", WHERE], ["-c", PREBUILT], ["-m", "jitgraph", "loader", "alone"], ["digits.py"]):
             subprocess.run([python, "-W", "error", *command], check=True, cwd=folder, env=environment)
         assert all(Path(folder, "alone", name).exists() for name in ("loader.py", "loader.c", "loader.h"))
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from jitgraph.codegen.kernels.schedule import Schedule
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.target import Target
+from jitgraph.records import dataclass
 from jitgraph.runtime import loader
 from jitgraph.runtime.executable import Executable
 

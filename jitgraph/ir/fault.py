@@ -18,7 +18,7 @@ from jitgraph.errors import CompileError, JitgraphError
 from jitgraph.ir.graph import Graph
 from jitgraph.location import Location
 
-_OURS: Final = frozenset({"jitgraph", "llvmlite", "ml_dtypes", "networkx", "numpy", *sys.stdlib_module_names})
+_OURS: Final = frozenset({"jitgraph", "llvmlite", "ml_dtypes", "numpy", *sys.stdlib_module_names})
 
 
 class Fault(CompileError):

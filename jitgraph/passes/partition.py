@@ -24,12 +24,13 @@ from jitgraph.ir import dims
 from jitgraph.ir.control import RegionCall, structure_of
 from jitgraph.ir.graph import Node, Value
 from jitgraph.ir.types import StackType, TensorType
+from jitgraph.passes.minimum_cut import Edge, minimum_cut
 from jitgraph.passes.rewriter import has_effect, prints
 from jitgraph.records import dataclass
-from jitgraph.runtime import forks
 
 SEGMENT: Final = 500
 ASSUMED_SIZE: Final = 128  # what a named size counts as: about a batch; only the comparison of costs depends on it
+_SOURCE, _SINK = 0, 1  # of every network
 CHEAP_KINDS: Final = frozenset({"elementwise", "movement", "creation"})
 
 
@@ -211,8 +212,7 @@ def _minimum_cut(
         return set()
     if all(sources[value] is None for value in wanted):
         return _savable(wanted)
-    with forks.whole():  # networkx's classes hold locks on Python 3.11
-        return _cut_network(window, border, sources, needed)
+    return _cut_network(window, border, sources, needed)
 
 
 def _cut_network(
@@ -221,28 +221,20 @@ def _cut_network(
     sources: Mapping[Value, tuple[Value, ...] | None],
     needed: Collection[Value],
 ) -> set[Value]:
-    import networkx
-
-    network = networkx.DiGraph()
-    network.add_nodes_from(("source", "sink"))
-    for value in (*window, *border):
-        enter, leave = (value, 0), (value, 1)
-        if isinstance(value.type, TensorType):
-            network.add_edge(enter, leave, capacity=cost(value))
-        else:
-            network.add_edge(enter, leave)  # no capacity: never cut
+    enter = {value: 2 + 2 * number for number, value in enumerate((*window, *border))}  # and one more is its way out
+    edges: list[Edge] = []
+    for value, place in enter.items():
+        edges.append((place, place + 1, cost(value) if isinstance(value.type, TensorType) else None))
         inputs = None if value in border else sources[value]
         if inputs is None:
-            network.add_edge("source", enter)
-        for source in inputs or ():
-            network.add_edge((source, 1), enter)
+            edges.append((_SOURCE, place, None))
+        edges += [(enter[source] + 1, place, None) for source in inputs or ()]
         if value in needed and value not in border:
-            network.add_edge(leave, "sink")
-    try:
-        _, (before, _) = networkx.minimum_cut(network, "source", "sink")
-    except networkx.NetworkXUnbounded:
-        raise _cannot_save(window) from None
-    return {value for value in (*window, *border) if (value, 0) in before and (value, 1) not in before}
+            edges.append((place + 1, _SINK, None))
+    before = minimum_cut(2 + 2 * len(enter), edges, _SOURCE, _SINK)
+    if before is None:
+        raise _cannot_save(window)
+    return {value for value, place in enter.items() if place in before and place + 1 not in before}
 
 
 def _savable(values: Sequence[Value]) -> set[Value]:

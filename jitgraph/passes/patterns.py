@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any, TypeAlias
 
@@ -113,11 +113,36 @@ class Rule:
 
     def match(self, node: Node, producers: Producers) -> Bindings | None:
         """What the rule's names stand for where ``node`` is an instance of it; None where the rule does not apply."""
+        inputs = node.inputs
+        backwards = inputs[::-1] if "commutative" in node.op.traits else ()
+        if not (self._looks_alike(inputs, producers) or (backwards and self._looks_alike(backwards, producers))):
+            return None
         for bindings in _matches(self.pattern, node.outputs[0], producers, {}):
             bindings["out"] = Matched(node.outputs[0], None)
             if all(self._call(condition, bindings) for condition in self.conditions):
                 return bindings
         return None
+
+    def _looks_alike(self, inputs: Sequence[Value], producers: Producers) -> bool:
+        """Whether all that the pattern asks of the operands' own ops is so; it hardly ever is."""
+        if len(inputs) != self._operands[0]:
+            return False
+        for place, op in self._operands[1]:
+            node = producers.get(inputs[place])
+            if node is None or (uniform_value(node) is None if op is None else node.op is not op):
+                return False
+        return True
+
+    @cached_property
+    def _operands(self) -> tuple[int, tuple[tuple[int, Op | None], ...]]:
+        """How many there are, and of those that are no names the place and the op; None for a number."""
+        args = self.pattern.args
+        asked = [
+            (place, arg.op if isinstance(arg, OpTerm) else None)
+            for place, arg in enumerate(args)
+            if not isinstance(arg, Name)
+        ]
+        return len(args), tuple(asked)
 
     def build(self, bindings: Bindings) -> Value:
         """The value that replaces the output of the node that ``match`` matched; its ops are emitted."""

@@ -41,9 +41,12 @@ class Rewriter:
 
     def copy(self, node: Node, regions: Sequence[Graph] | None = None) -> Node:
         """Append ``node`` with its new operands, and other regions where given; returns the node of the new graph."""
-        inputs = tuple(self.value(value) for value in node.inputs)
-        kept = node.regions if regions is None else tuple(regions)
-        if inputs != node.inputs or any(new is not old for new, old in zip(kept, node.regions, strict=True)):
+        inputs, kept = node.inputs, node.regions
+        if not self._replaced.keys().isdisjoint(inputs):
+            inputs = tuple([self.value(value) for value in inputs])
+        if regions is not None and any(new is not old for new, old in zip(regions, kept, strict=True)):
+            kept = tuple(regions)
+        if inputs is not node.inputs or kept is not node.regions:
             node = Node(node.op, inputs, node.attrs, node.outputs, kept, node.location)
         self.builder.nodes.append(node)
         return node
@@ -76,18 +79,22 @@ class Rewriter:
 
 def rewrite_regions(node: Node, rewrite: Callable[[Graph], Graph]) -> tuple[Graph, ...]:
     """The regions of ``node``, each rewritten, but for those of composites, which say what the op means."""
-    if node.op.kind == "composite":
+    if not node.regions or node.op.kind == "composite":
         return node.regions
     return tuple(rewrite(region) for region in node.regions)
 
 
 def has_effect(node: Node) -> bool:
     """Whether the node, or one in its regions, does more than give its outputs."""
+    if not node.regions:
+        return node.op.effect != "none"
     return node.op.effect != "none" or any(has_effect(inner) for region in node.regions for inner in region.nodes)
 
 
 def prints(node: Node) -> bool:
     """Whether the node, or one in its regions, has an effect whose order can be seen."""
+    if not node.regions:
+        return node.op.effect == "ordered"
     return node.op.effect == "ordered" or any(prints(inner) for region in node.regions for inner in region.nodes)
 
 

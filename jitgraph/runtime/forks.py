@@ -55,11 +55,6 @@ _in_child: Final[list[Callable[[], None]]] = []
 _taken: Final[list[Any]] = []  # by the thread that forks
 
 
-def renew(made: Any) -> None:
-    """Let a reentrant lock of a library be free in a child, unless the forking thread holds it."""
-    _renewed.add(made)
-
-
 def lock(*, awaited: bool = False) -> Any:
     """A reentrant lock that is free in a child unless the forking thread holds it; a fork waits for an awaited one."""
     made = threading.RLock()

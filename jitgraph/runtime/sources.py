@@ -35,10 +35,18 @@ class CompilerSources:
     def __init__(self, folder: str = _PACKAGE, started: int = STARTED) -> None:
         self.folder = folder
         self.started = started
+        self._sound: dict[str, list[str]] = {}  # the modules there were when files were last seen to be ours
 
-    def unchanged(self) -> bool:
-        """Whether the sources there are those that this process runs; False where there are none to be read."""
-        return self._are_ours(self._files())
+    def unchanged(self, within: str = "") -> bool:
+        """Whether the sources there, or in a folder of the package, are those that this process runs; False where there
+        are none to be read. They are looked at again where modules have been imported since they were."""
+        loaded = [name for name in list(sys.modules) if name.startswith("jitgraph.")]
+        if self._sound.get(within) == loaded:
+            return True
+        sound = self._are_ours(self._files(within))
+        if sound:
+            self._sound[within] = loaded
+        return sound
 
     @cached_property
     def digest(self) -> str | None:
@@ -49,8 +57,8 @@ class CompilerSources:
         # Constants are folded with NumPy, which has other functions for other processors.
         here = (sys.version, np.__version__, ml_dtypes.__version__, *loader.cpu_levels())
         try:
-            libraries = map(self.library, ("llvmlite", "networkx"))
-            return cache_entry.key_of("sources", self._content(files), *libraries, *here)
+            llvm = self.library("llvmlite")
+            return cache_entry.key_of("sources", self._content(files), llvm, *here)
         except (OSError, ValueError):
             return None
 
@@ -87,9 +95,10 @@ class CompilerSources:
     def _read(self, files: list[File]) -> str:
         return cache_entry.key_of(*(part for name, *_ in files for part in (name, self.file(name))))
 
-    def _files(self) -> list[File]:
+    def _files(self, within: str = "") -> list[File]:
         try:
-            return _walk(self.folder, (".py",))
+            found = _walk(os.path.join(self.folder, within), (".py",))
+            return [(f"{within}/{file[0]}", *file[1:]) for file in found] if within else found
         except OSError:  # the package lies in an archive
             return []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jitgraph.codegen.cpu import linker, pool
+from jitgraph.codegen.cpu.objects import library_object
 from jitgraph.codegen.llvm import machine
 from jitgraph.ir.target import Target
 from jitgraph.runtime import loader
@@ -17,7 +18,7 @@ def image(ir: str, exports: dict[str, str] | None = None, *, runtime: bool = Fal
     chosen = Target.named(target)
     objects = [machine.assemble((pool.DECLARATIONS if runtime else "") + ir, chosen)]
     if runtime:
-        objects.append(pool.runtime_object(chosen))
+        objects.append(library_object(chosen, *pool.REQUIRED))
     return linker.link(objects, {"entry": "entry", **(exports or {}), **(pool.EXPORTS if runtime else {})})
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-from jitgraph.codegen.cpu import contract, parallel, pool, reductions, serial
+from jitgraph.codegen.cpu import parallel, pool, serial
 from jitgraph.codegen.cpu.access import active_mask, emit_load, emit_store
 from jitgraph.codegen.kernels.kernel import (
     CheckStatement,
@@ -23,6 +23,7 @@ from jitgraph.codegen.llvm.index import index_value
 from jitgraph.codegen.llvm.let import emit_let
 from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.errors import CompileError
+from jitgraph.runtime import forks
 
 MAX_LOCAL_BYTES: Final = 256 << 10
 
@@ -43,7 +44,7 @@ def emit_statement(statement: Statement, env: Environment) -> None:
         case Local():
             emit_local(statement, env)
         case Loop(kind="reduce"):
-            reductions.emit_reduce(statement, env)
+            _part("reductions").emit_reduce(statement, env)
         case Loop():
             if env.outermost and statement.kind in ("parallel", "vector"):
                 parallel.emit_parallel(statement, env)
@@ -51,7 +52,12 @@ def emit_statement(statement: Statement, env: Environment) -> None:
                 serial.emit_loop(statement, env)
         case Contract():
             with env.memory.frame():
-                contract.emit_contract(statement, env)
+                _part("contract").emit_contract(statement, env)
+
+
+def _part(name: str) -> Any:
+    """A module of this room that most kernels do not need, and that takes a while to import."""
+    return forks.module(f"jitgraph.codegen.cpu.{name}")
 
 
 def emit_check(check: CheckStatement, env: Environment) -> None:

@@ -8,7 +8,7 @@ number of rows alone: it is compiled once a process and linked into images.
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import partial
 from typing import Final, NamedTuple
 
 from jitgraph.codegen.cpu.panels import load_vector, part, store_vector
@@ -60,9 +60,8 @@ def function_for(env: Environment, dtype: DType, rows: int) -> str:
     return name
 
 
-@cache
-def crossed_object(target: Target, dtype: DType, rows: int) -> bytes:
-    """The object that defines the function for so many rows; made once a process."""
+def crossed_module(target: Target, dtype: DType, rows: int) -> LlvmModule:
+    """A module that defines the function for so many rows."""
     module = LlvmModule(machine.TRIPLE)
     name = f"jg_crossed_{SHORT_NAMES[dtype]}_{rows}"
     function = LlvmFunction(module, name, "void", linkage="hidden", attributes="nounwind")
@@ -75,7 +74,7 @@ def crossed_object(target: Target, dtype: DType, rows: int) -> bytes:
     _emit_columns(env, _Factors(*values), rows)
     function.ret()
     function.finish()
-    return machine.assemble(module.text(), target)
+    return module
 
 
 def _no_statement(statement: Statement, env: Environment) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from jitgraph.codegen.kernels.schedule import (
@@ -24,6 +23,7 @@ from jitgraph.codegen.kernels.schedule import (
     While,
 )
 from jitgraph.codegen.llvm.builder import Definition
+from jitgraph.records import dataclass
 
 MOST_LINES: Final = 80
 """Of a kernel, the math functions that it calls included, for it to be inlined into a loop."""

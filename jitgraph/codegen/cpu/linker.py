@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from typing import Final
 
-from jitgraph.codegen.cpu import elf, memory
+from jitgraph.codegen.cpu import elf
+from jitgraph.codegen.cpu.objects import library_object
 from jitgraph.errors import CompileError, UnsupportedOp
 from jitgraph.ir.target import Target
 from jitgraph.records import dataclass
@@ -52,7 +52,7 @@ def link(objects: Sequence[bytes], exports: Mapping[str, str]) -> bytes:
         raise CompileError("an image must export an entry")
     parsed = [elf.parse(data) for data in objects]
     if _undefined(parsed) & LIBRARY_SYMBOLS:
-        parsed.append(elf.parse(_library()))
+        parsed.append(elf.parse(library_object(Target.named("x86-64-v2"), "memory")))
     for part in parsed:
         _check(part)
     if missing := _undefined(parsed):
@@ -70,13 +70,6 @@ def link(objects: Sequence[bytes], exports: Mapping[str, str]) -> bytes:
         _relocate(image, number, part, layout, table)
     image[: loader.HEADER_BYTES] = _header(exports, layout, table).pack()
     return bytes(image)
-
-
-@cache
-def _library() -> bytes:
-    from jitgraph.codegen.llvm import machine  # here: LLVM is heavy, and few images need the library
-
-    return machine.assemble(memory.IR, Target.named("x86-64-v2"))
 
 
 def _check(part: elf.Object) -> None:

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from jitgraph.codegen.llvm import machine
+from jitgraph.codegen.llvm.builder import LlvmModule
+from jitgraph.ir.target import Target
+
 _COPY = """
 define hidden ptr @{name}(ptr %to, ptr %from, i64 %size) #0 {{
 start:
@@ -136,3 +140,8 @@ IR: Final = (
     )
     + _SET
 )
+
+
+def memory_module(target: Target) -> LlvmModule:
+    """The functions, to link with what calls them."""
+    return LlvmModule(machine.TRIPLE, IR)

@@ -22,12 +22,11 @@ def image_of(module: LlvmModule, target: Target) -> bytes:
     """The flat image of a module that ``emit_module`` gave."""
     with forks.whole():
         from jitgraph.codegen.cpu import entry, objects, pool
-        from jitgraph.codegen.llvm import machine
 
     if config.logs("llvm"):
         config.log("llvm", module.text())
     if config.logs("asm"):
-        config.log("asm", machine.asm(module.text(), target))
+        config.log("asm", assembly_of(module.text(), target))
     exports = dict(entry.EXPORTS)
     if pool.REQUIRED in module.required:
         exports |= pool.EXPORTS

@@ -1,104 +1,81 @@
 """The objects of an image: the units of its module and the functions of the libraries that it calls, made in threads.
 
 What they are and their order follow from the module alone, so an image does not depend on the machine it is made on.
-Objects are in the persistent cache, too: an image that is new may have units that an earlier one had, and libraries.
 """
 
 from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from jitgraph.codegen.cpu import crossed, panel_library, pool, ranges, tile
+from jitgraph.codegen.cpu.object_store import ObjectStore
 from jitgraph.codegen.cpu.units import units
-from jitgraph.codegen.llvm import machine, scalars
 from jitgraph.codegen.llvm.builder import LlvmModule
+from jitgraph.codegen.llvm.machine import Unit
 from jitgraph.ir.target import Target
-from jitgraph.runtime import cache_entry, disk_cache, loader, sources
+from jitgraph.runtime import forks, loader
 
 Task = Callable[[], bytes]
 
-
-class Library(NamedTuple):
-    """Functions that modules require: what makes the object of one, for a target and from what the requirement says.
-
-    ``module`` makes the module of it where that requires functions in turn.
-    """
-
-    object: Callable[..., bytes]
-    module: Callable[..., LlvmModule] | None = None
-
-
-_LIBRARIES: Final = {
-    "crossed": Library(crossed.crossed_object),
-    "math": Library(scalars.math_object),
-    "pack": Library(panel_library.pack_object, panel_library.pack_module),
-    "ranges": Library(ranges.library_object),
-    "runtime": Library(pool.runtime_object),
-    "square": Library(tile.square_object),
-    "tile": Library(tile.tile_object),
+LIBRARIES: Final = {
+    "crossed": ("jitgraph.codegen.cpu.crossed", "crossed_module"),
+    "math": ("jitgraph.codegen.llvm.scalars", "math_module"),
+    "memory": ("jitgraph.codegen.cpu.memory", "memory_module"),
+    "pack": ("jitgraph.codegen.cpu.panel_library", "pack_module"),
+    "ranges": ("jitgraph.codegen.cpu.ranges", "range_module"),
+    "runtime": ("jitgraph.codegen.cpu.pool", "runtime_module"),
+    "square": ("jitgraph.codegen.cpu.tile", "square_module"),
+    "tile": ("jitgraph.codegen.cpu.tile", "tile_module"),
 }
+"""Functions that modules require: where the module of one is written, for a target and what the requirement says.
+
+A part is imported when a module requires it: most need none of contractions'.
+"""
+
+
+class Library:
+    """One function of a library: its unit, what that requires in turn, and the object once somebody has asked."""
+
+    def __init__(self, target: Target, library: str, *details: Any) -> None:
+        place, name = LIBRARIES[library]
+        module: LlvmModule = getattr(forks.module(place), name)(target, *details)
+        self.unit = Unit(module.text(), hot=True)
+        self.required = tuple(module.required)
+        self._kind = library
+        self._target = target
+        self._object: bytes | None = None
+
+    def object(self, store: ObjectStore) -> bytes:
+        """The object; of two threads that ask at once, both may make it."""
+        if self._object is None:
+            self._object = store.object(self.unit, self._target, self._kind)
+        return self._object
+
+
+library: Final = cache(Library)
+"""One for each function and target in this process."""
+
+
+def library_object(target: Target, *function: Any) -> bytes:
+    """The object of one function of a library, by the library's name and what it is told."""
+    store = ObjectStore()
+    made = library(target, *function).object(store)
+    store.keep()
+    return made
 
 
 def objects_of(module: LlvmModule, target: Target) -> list[bytes]:
     """The objects that together define all that ``module`` names; those of libraries are made once a process."""
-    kept = _Kept()
-    tasks: list[Task] = [partial(kept.unit, unit, target) for unit in units(module)]
+    store = ObjectStore()
+    tasks: list[Task] = [partial(store.object, unit, target, "unit") for unit in units(module)]
     required = sorted(_required(module, target), key=str)
-    tasks += [partial(kept.library, library, target, *details) for library, *details in required]
+    tasks += [partial(library(target, *function).object, store) for function in required]
     objects = in_threads(tasks)
-    kept.keep()
+    store.keep()
     return objects
-
-
-class _Kept:
-    """The persistent cache as the objects of one image use it; without it, each is made."""
-
-    def __init__(self) -> None:
-        self._cache = disk_cache.current() if sources.OWN.digest is not None else None
-        self._made: list[tuple[str, bytes]] = []
-
-    def unit(self, unit: machine.Unit, target: Target) -> bytes:
-        """LLVM's object for a unit: that follows from its text and from how LLVM is called, whoever wrote the text."""
-        return self._object(
-            "unit",
-            lambda: (*_llvm(), target.name, str(unit.hot), unit.llvm_ir),
-            partial(machine.assemble_unit, unit, target),
-        )
-
-    def library(self, library: str, target: Target, *details: Any) -> bytes:
-        """The object of a library's function."""
-        return self._object(
-            library,
-            lambda: (str(sources.OWN.digest), target.text, *map(str, details)),
-            partial(_LIBRARIES[library].object, target, *details),
-        )
-
-    def _object(self, kind: str, parts: Callable[[], Iterable[str]], make: Task) -> bytes:
-        if self._cache is None:
-            return make()
-        key = cache_entry.key_of("object", kind, *parts())
-        found = self._cache.find(key, f"object of the kind {kind}")
-        if found is not None:
-            return found
-        made = make()
-        self._made.append((key, made))
-        return made
-
-    def keep(self) -> None:
-        """Write what was made, unless the sources changed meanwhile."""
-        if self._cache is not None and self._made and sources.OWN.unchanged():
-            for key, made in self._made:
-                self._cache.keep(key, made)
-
-
-@cache
-def _llvm() -> tuple[str, ...]:
-    """What an object follows from beside the text: LLVM, and the one module that calls it."""
-    return sources.OWN.file("codegen/llvm/machine.py"), sources.OWN.library("llvmlite"), machine.TRIPLE
 
 
 def _required(module: LlvmModule, target: Target) -> set[tuple[Any, ...]]:
@@ -106,11 +83,10 @@ def _required(module: LlvmModule, target: Target) -> set[tuple[Any, ...]]:
     found: set[tuple[Any, ...]] = set()
     pending = [*module.required]
     while pending:
-        library, *details = function = pending.pop()
+        function = pending.pop()
         if function not in found:
             found.add(function)
-            made = _LIBRARIES[library].module
-            pending += made(target, *details).required if made is not None else ()
+            pending += library(target, *function).required
     return found
 
 

@@ -6,8 +6,6 @@ lies and how far its lines are apart.
 
 from __future__ import annotations
 
-from functools import cache
-
 from jitgraph.codegen.cpu.access import emit_load
 from jitgraph.codegen.cpu.panels import Panels, pack_here
 from jitgraph.codegen.cpu.scratch import Scratch
@@ -21,13 +19,6 @@ from jitgraph.ir.dims import Dim
 from jitgraph.ir.target import Target
 
 
-@cache
-def pack_object(target: Target, name: str, dtype: DType, width: int, along_depth: bool) -> bytes:
-    """The object that defines a packing; made once a process."""
-    return machine.assemble(pack_module(target, name, dtype, width, along_depth).text(), target)
-
-
-@cache
 def pack_module(target: Target, name: str, dtype: DType, width: int, along_depth: bool) -> LlvmModule:
     """A module with ``void name(ptr from, i64 stride, ptr to, i64 begin, i64 end, i64 first, i64 last, i64 extent)``.
 

@@ -87,13 +87,18 @@ def _pack_plain(
     load, between = source
     there = env.at(dict.fromkeys(axes, integer(0)))
     address = element_address(env, env["&" + load.buffer], index_value(there, load.index))
-    name = f"jg_pack_{SHORT_NAMES[dtype]}_{panels.width}_{'depth' if along_depth else 'places'}"
+    name = pack_name(dtype, panels.width, along_depth)
     env.module.declare(f"declare hidden void @{name}(ptr, i64, ptr, i64, i64, i64, i64, i64) nounwind\n")
     env.module.require("pack", name, dtype, panels.width, along_depth)
     matrix = f"ptr {address}", index_value(env, between)
     sizes = (*panels.places, *panels.depths, extent)
     env.function.do(env.function.call_of("void", name, *matrix, panels.memory, *sizes))
     return True
+
+
+def pack_name(dtype: DType, width: int, along_depth: bool) -> str:
+    """The name of the function that packs plain matrices so."""
+    return f"jg_pack_{SHORT_NAMES[dtype]}_{width}_{'depth' if along_depth else 'places'}"
 
 
 def _clear_last(env: Environment, panels: Panels) -> None:

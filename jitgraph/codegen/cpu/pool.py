@@ -15,7 +15,6 @@ threads) and ``pool_waking.py`` (how they wait and wake), all else in ``pool_cal
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Final
 
 from jitgraph.codegen.cpu import pool_calls, pool_claims, pool_launch, pool_threads, pool_waking
@@ -24,7 +23,7 @@ from jitgraph.codegen.llvm.builder import LlvmModule
 from jitgraph.ir.target import Target
 
 EXPORTS: Final = {"worker": "jg_worker", "parallel_for": "jg_parallel_for"}
-"""For ``linker.link``, beside the entry, where ``runtime_object`` is among the objects."""
+"""For ``linker.link``, beside the entry, where the runtime is among the objects."""
 
 DECLARATIONS: Final = """
 declare i32 @jg_parallel_for(ptr, ptr, ptr, ptr, i64) nounwind
@@ -69,7 +68,6 @@ declare i32 @llvm.smin.i32(i32, i32)
 )
 
 
-@cache
-def runtime_object(target: Target) -> bytes:
-    """The native runtime as an object to link with emitted code; made once per target."""
-    return machine.assemble(IR, target)
+def runtime_module(target: Target) -> LlvmModule:
+    """The native runtime, to link with emitted code."""
+    return LlvmModule(machine.TRIPLE, IR)

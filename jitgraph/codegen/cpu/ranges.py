@@ -8,11 +8,11 @@ begins at ``c * slot 1``. The cut follows from the arguments alone, never from t
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Final
 
 from jitgraph.codegen.cpu import pool
 from jitgraph.codegen.llvm import machine
+from jitgraph.codegen.llvm.builder import LlvmModule
 from jitgraph.ir.target import Target
 from jitgraph.runtime.loader import offsets
 
@@ -63,7 +63,6 @@ none:
 )
 
 
-@cache
-def library_object(target: Target) -> bytes:
-    """The function as an object to link with emitted code; made once per target."""
-    return machine.assemble(IR, target)
+def range_module(target: Target) -> LlvmModule:
+    """The function, to link with emitted code."""
+    return LlvmModule(machine.TRIPLE, IR)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from functools import cache
 from typing import Final, NamedTuple
 
 from jitgraph.codegen.llvm import machine
@@ -26,7 +25,7 @@ AHEAD: Final = 16
 PART_BYTES: Final = 16
 """Parts of registers within which the processor shuffles at once."""
 
-_FEW_ROWS: Final = (4, 8)  # rows of the smaller tiles, for products of few rows and the last rows of others
+FEW_ROWS: Final = (4, 8)  # rows of the smaller tiles, for products of few rows and the last rows of others
 _MANY_TILES: Final = 8  # from so many tiles on, one that is not full does not count
 
 
@@ -65,7 +64,7 @@ def tiles_for(tile: Tile, rows: int | None, columns: int | None) -> tuple[tuple[
     A batch that is not known may be small, so there is a tile of few rows for it.
     """
     vectors = _counts(columns, tile.columns, tuple(range(tile.lanes, tile.columns, tile.lanes)))
-    by_rows = _counts(rows, tile.rows, _FEW_ROWS) if rows is not None else (_FEW_ROWS[0], tile.rows)
+    by_rows = _counts(rows, tile.rows, FEW_ROWS) if rows is not None else (FEW_ROWS[0], tile.rows)
     return by_rows, tuple(count // tile.lanes for count in vectors)
 
 
@@ -94,21 +93,19 @@ def square_function(env: Environment, dtype: DType) -> str:
     return env.function.named(name)
 
 
-@cache
-def tile_object(target: Target, dtype: DType, rows: int, vectors: int) -> bytes:
-    """The object that defines a tile; made once a process."""
+def tile_module(target: Target, dtype: DType, rows: int, vectors: int) -> LlvmModule:
+    """A module that defines a tile."""
     module = LlvmModule(machine.TRIPLE)
     panels = tile_of(target, dtype)
     _emit_tile(module, panels, panels._replace(rows=rows, vectors=vectors), dtype)
-    return machine.assemble(module.text(), target)
+    return module
 
 
-@cache
-def square_object(target: Target, dtype: DType) -> bytes:
-    """The object that defines a transposed square; made once a process."""
+def square_module(target: Target, dtype: DType) -> LlvmModule:
+    """A module that defines a transposed square."""
     module = LlvmModule(machine.TRIPLE)
     _emit_square(module, target.lanes(dtype.itemsize), dtype)
-    return machine.assemble(module.text(), target)
+    return module
 
 
 def _emit_tile(module: LlvmModule, panels: Tile, tile: Tile, dtype: DType) -> None:

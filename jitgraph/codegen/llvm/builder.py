@@ -230,8 +230,10 @@ class LlvmModule:
     ``math`` are the names of the math functions that are called, whether they stand here or are linked.
     """
 
-    def __init__(self, triple: str) -> None:
+    def __init__(self, triple: str, written: str = "") -> None:
+        """``written`` is LLVM IR that is part of it as it stands."""
         self.triple = triple
+        self.written = written
         self.functions: list[Definition] = []
         self.required: dict[tuple[Any, ...], None] = {}
         self.math: set[str] = set()
@@ -284,7 +286,7 @@ class LlvmModule:
     def text(self) -> str:
         """The whole module."""
         functions = [function.text() for function in self.functions]
-        return "\n\n".join([*self.heading, *self.constants.values(), *functions]) + "\n"
+        return "\n\n".join([*self.heading, *self.constants.values(), *functions, self.written]).rstrip() + "\n"
 
 
 def _constant_text(name: str, data: bytes, align: int) -> str:

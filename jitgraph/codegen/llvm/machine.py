@@ -3,29 +3,48 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any, Final, NamedTuple
 
-import llvmlite.binding as llvm
-from llvmlite.binding import ffi
-
+from jitgraph.codegen.llvm import library
 from jitgraph.codegen.llvm.undisturbed import undisturbed
 from jitgraph.errors import CompileError
 from jitgraph.ir.target import Target
-from jitgraph.runtime import forks
+from jitgraph.runtime import forks, loader
 
 TRIPLE: Final = "x86_64-unknown-linux-gnu"
-VERSION: Final[tuple[int, int, int]] = llvm.llvm_version_info
 
 # A processor name already stands for its level's features; LLVM would only halve the vectors of x86-64-v4.
 _FEATURES: Final = {"x86-64-v2": "", "x86-64-v3": "", "x86-64-v4": "-prefer-256-bit"}
 
 _OPTIMISE: Final = 2  # of LLVM's levels of code generation
+_ASSEMBLY, _OBJECT = 0, 1
 _machines: dict[tuple[str, int], list[Any]] = {}  # those that nobody uses just now
 _lock = forks.lock()
-forks.renew(ffi.lib._lock._lock)  # which llvmlite takes for each of its functions, destructors included
+_started = threading.Lock()  # taken for good by the first who starts LLVM
+
+# A loop over vectors, for which LLVM makes most of the tables that it makes once a process.
+_FIRST: Final = """
+define i32 @entry(ptr %from, ptr %to, i64 %count) {
+start:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %start ], [ %next, %loop ]
+  %read = getelementptr float, ptr %from, i64 %i
+  %x = load <8 x float>, ptr %read, align 4
+  %y = call <8 x float> @llvm.sqrt.v8f32(<8 x float> %x)
+  %z = fadd <8 x float> %y, splat (float 1.0)
+  %write = getelementptr float, ptr %to, i64 %i
+  store <8 x float> %z, ptr %write, align 4
+  %next = add i64 %i, 8
+  %more = icmp slt i64 %next, %count
+  br i1 %more, label %loop, label %done
+done:
+  ret i32 0
+}
+"""
 
 
 class Unit(NamedTuple):
@@ -33,6 +52,17 @@ class Unit(NamedTuple):
 
     llvm_ir: str
     hot: bool
+
+
+def start(name: str) -> None:
+    """Let LLVM load and initialise itself for a target in a thread, beside what Python has to do; once a process."""
+    if loader.processors() > 1 and _started.acquire(blocking=False):
+        threading.Thread(target=_start, args=(Target.named(name),), name="jitgraph-llvm-start").start()
+
+
+def _start(target: Target) -> None:
+    for hot in True, False:
+        assemble_unit(Unit(_FIRST, hot), target)
 
 
 @contextmanager
@@ -44,40 +74,54 @@ def _target_machine(name: str, level: int = _OPTIMISE) -> Iterator[Any]:
         with _lock:
             idle = _machines.setdefault((name, level), [])
             machine = idle.pop() if idle else _new_machine(name, level)
-        yield machine
-        idle.append(machine)
+        try:
+            yield machine
+        finally:
+            idle.append(machine)
 
 
 def _new_machine(name: str, level: int) -> Any:
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    llvm.initialize_native_asmparser()
-    return llvm.Target.from_triple(TRIPLE).create_target_machine(
-        cpu=name, features=_FEATURES[name], opt=level, reloc="pic", codemodel="small"
+    llvm = library.functions()
+    with library.text() as message:
+        target = llvm.GetTargetFromTriple(TRIPLE.encode(), message.pointer)
+        if not target:
+            raise RuntimeError(f"LLVM has no target {TRIPLE}: {message}")
+    features = _FEATURES[name].encode()
+    return llvm.CreateTargetMachine(
+        target, TRIPLE.encode(), name.encode(), features, level, b"pic", b"small", 0, 0, b""
     )
 
 
-class _OwnedModule(llvm.ModuleRef):  # type: ignore[misc]
-    """A module that LLVM ends with its context.
+@contextmanager
+def _parsed(ir_text: str, machine: Any) -> Iterator[Any]:
+    """The module of a text, verified, for the block alone."""
+    llvm = library.functions()
+    context = llvm.ContextCreate()  # of its own: contexts belong to one thread
+    try:
+        with library.text() as message:
+            module = llvm.ParseAssembly(context, ir_text.encode(), message.pointer)
+            if not module:
+                raise RuntimeError(f"LLVM cannot read the generated code: {message}")
+        try:
+            llvm.SetTarget(module, TRIPLE.encode())
+            llvm.SetDataLayout(module, _layout(machine))
+            with library.text() as message:
+                if llvm.VerifyModule(module, message.pointer):
+                    raise RuntimeError(str(message))
+            yield module
+        finally:
+            llvm.DisposeModule(module)  # before its context
+    finally:
+        llvm.ContextDispose(context)
 
-    What an interrupt left in a cycle of references is ended by the collector in any order, and a module must not be
-    ended behind its context.
-    """
 
-    _owned = True
-
-
-def _parsed(ir_text: str, machine: Any) -> Any:
-    context = llvm.create_context()  # of its own: contexts belong to one thread
-    with ffi.OutputString() as message:
-        parsed = ffi.lib.LLVMPY_ParseAssembly(context, ir_text.encode(), message)
-        if not parsed:
-            raise RuntimeError(f"LLVM cannot read the generated code: {message}")
-    module = _OwnedModule(parsed, context)
-    module.triple = TRIPLE
-    module.data_layout = str(machine.target_data)
-    module.verify()
-    return module
+def _layout(machine: Any) -> bytes:
+    llvm = library.functions()
+    data = llvm.CreateTargetMachineData(machine)
+    with library.text() as layout:
+        llvm.CopyStringRepOfTargetData(data, layout.pointer)
+        llvm.DisposeTargetData(data)
+        return str(layout).encode()
 
 
 def _run_passes(module: Any, machine: Any) -> None:
@@ -87,57 +131,46 @@ def _run_passes(module: Any, machine: Any) -> None:
     costs a fifth of the time to compile a row of math functions and changes no measured run time (selection combines
     again); LLVM's own -O1 list costs three to ten times as much and gives the same loops.
     """
-    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
-    try:
-        passes = llvm.create_new_module_pass_manager()
-        passes.add_always_inliner_pass()
-        passes.add_global_dead_code_eliminate_pass()
-        passes.add_sroa_pass()
-        passes.add_simplify_cfg_pass()
-        passes.run(module, builder)
-    finally:
-        builder.close()  # what it knows of the module ends before the module does
+    llvm = library.functions()
+    options, passes = llvm.CreatePipelineTuningOptions(), llvm.CreateNewModulePassManager()
+    builder = llvm.CreatePassBuilder(machine, options)
+    llvm.module_AddAlwaysInlinerPass(passes)
+    llvm.module_AddGlobalDCEPass(passes)
+    llvm.module_AddSROAPass(passes)
+    llvm.module_AddSimplifyCFGPass(passes)
+    llvm.RunNewModulePassManager(passes, module, builder)
+    llvm.DisposePassBuilder(builder)  # what it knows of the module ends before the module does
+    llvm.DisposeNewModulePassManger(passes)
+    llvm.DisposePipelineTuningOptions(options)
 
 
 @undisturbed
 def optimise(ir_text: str, target: Target) -> str:
     """The module after the pass list, as text; RuntimeError where LLVM refuses it."""
-    with _target_machine(target.name) as machine:
-        module = _parsed(ir_text, machine)
+    with _target_machine(target.name) as machine, _parsed(ir_text, machine) as module, library.text() as text:
         _run_passes(module, machine)
-        return str(module)
+        library.functions().PrintModuleToString(module, text.pointer)
+        return str(text)
 
 
 @undisturbed
 def assemble(ir_text: str, target: Target) -> bytes:
     """The module as a relocatable ELF object, position independent; RuntimeError where LLVM refuses it."""
-    with _target_machine(target.name) as machine:
-        module = _parsed(ir_text, machine)
+    with _target_machine(target.name) as machine, _parsed(ir_text, machine) as module:
         _run_passes(module, machine)
-        return _object(module, machine)
+        return _emitted(module, machine, _OBJECT)
 
 
-@cache
-def _emit_to_memory() -> Any:
-    """LLVM's code generator without the lock that llvmlite puts around every function.
-
-    Threads may run it at once on modules of contexts of their own, each with a target machine of its own.
-    """
-    locked = ffi.lib.LLVMPY_TargetMachineEmitToMemory
-    function = ctypes.CDLL(ffi.lib._name).LLVMPY_TargetMachineEmitToMemory
-    function.argtypes, function.restype = locked.argtypes, locked.restype
-    return function
-
-
-def _object(module: Any, machine: Any) -> bytes:
-    with ffi.OutputString() as message:
-        buffer = _emit_to_memory()(machine, module, 1, message)
+def _emitted(module: Any, machine: Any, kind: int) -> bytes:
+    llvm = library.functions()
+    with library.text() as message:
+        buffer = llvm.TargetMachineEmitToMemory(machine, module, kind, message.pointer)
         if not buffer:
             raise RuntimeError(f"LLVM cannot emit the generated code: {message}")
     try:
-        return ctypes.string_at(ffi.lib.LLVMPY_GetBufferStart(buffer), ffi.lib.LLVMPY_GetBufferSize(buffer))
+        return ctypes.string_at(llvm.GetBufferStart(buffer), llvm.GetBufferSize(buffer))
     finally:
-        ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
+        llvm.DisposeMemoryBuffer(buffer)
 
 
 @undisturbed
@@ -145,14 +178,13 @@ def assemble_unit(unit: Unit, target: Target) -> bytes:
     """As ``assemble``, for one of the units of a module; without optimisation where its speed does not matter."""
     if unit.hot:
         return assemble(unit.llvm_ir, target)
-    with _target_machine(target.name, level=0) as machine:
-        return _object(_parsed(unit.llvm_ir, machine), machine)
+    with _target_machine(target.name, level=0) as machine, _parsed(unit.llvm_ir, machine) as module:
+        return _emitted(module, machine, _OBJECT)
 
 
 @undisturbed
 def asm(ir_text: str, target: Target) -> str:
     """The assembly of what ``assemble`` makes."""
-    with _target_machine(target.name) as machine:
-        module = _parsed(ir_text, machine)
+    with _target_machine(target.name) as machine, _parsed(ir_text, machine) as module:
         _run_passes(module, machine)
-        return str(machine.emit_assembly(module))
+        return _emitted(module, machine, _ASSEMBLY).decode()

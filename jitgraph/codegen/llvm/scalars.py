@@ -14,7 +14,6 @@ from __future__ import annotations
 from functools import cache
 from typing import Final, cast
 
-from jitgraph.codegen.kernels.math.functions import FUNCTIONS
 from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.arithmetic import LlvmArithmetic
 from jitgraph.codegen.llvm.builder import Definition, LlvmFunction, LlvmModule, LlvmValue
@@ -22,6 +21,7 @@ from jitgraph.codegen.llvm.division import float_remainder, floor_divide
 from jitgraph.codegen.llvm.operand import LlvmScalar, element_type, lanes_of
 from jitgraph.dtypes import SHORT_NAMES, DType, is_float
 from jitgraph.ir.target import Target
+from jitgraph.runtime import forks
 
 LIBRARY_LINES: Final = 100
 """Length from which on a math function of single numbers is compiled once a process, and called."""
@@ -75,7 +75,8 @@ def _defined(name: str, function: str, dtypes: tuple[DType, ...], lanes: int, *,
     args = [
         LlvmScalar(writer.argument(type).name, type, dtype, lanes) for type, dtype in zip(types, dtypes, strict=True)
     ]
-    value = ops.splat(cast("LlvmScalar", FUNCTIONS[function](ops, *args)), lanes)
+    functions = forks.module("jitgraph.codegen.kernels.math.functions").FUNCTIONS  # here: most kernels call none
+    value = ops.splat(cast("LlvmScalar", functions[function](ops, *args)), lanes)
     assert value.type == types[0], (function, value)
     writer.ret(LlvmValue(value.name, value.type))
     writer.finish()
@@ -83,9 +84,8 @@ def _defined(name: str, function: str, dtypes: tuple[DType, ...], lanes: int, *,
     return definition
 
 
-@cache
-def math_object(target: Target, name: str, function: str, dtypes: tuple[DType, ...]) -> bytes:
-    """The object that defines a math function of single numbers; made once a process."""
+def math_module(target: Target, name: str, function: str, dtypes: tuple[DType, ...]) -> LlvmModule:
+    """A module that defines a math function of single numbers."""
     module = LlvmModule(machine.TRIPLE)
     module.functions.append(_defined(name, function, dtypes, 1, inlined=False))
-    return machine.assemble(module.text(), target)
+    return module

@@ -1,7 +1,7 @@
 """Work that no handler of a signal may cut: it runs in a thread of its own, as Python runs handlers in the main one.
 
-llvmlite takes a lock around each of its functions by Python code, and what a handler raises between the taking and the
-block leaves it taken: no thread could compile any more.
+What a handler raises between two of LLVM's functions would leave a module, a context or a target machine behind for as
+long as the process lives, and a lock of the package taken.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from jitgraph.codegen.lower.building import Group, ScheduleBuilder
 from jitgraph.codegen.lower.control import lower_cond, lower_loop
 from jitgraph.codegen.lower.families import INLINE, lower_group, roots_of
 from jitgraph.codegen.lower.forwarding import forward_copies
+from jitgraph.codegen.lower.repeated import RepeatedGroups
 from jitgraph.codegen.lower.schedules.nests import Nests
 from jitgraph.codegen.lower.stacks import Held
 from jitgraph.codegen.lower.storage import Storage
@@ -72,6 +73,7 @@ class Selector:
     def __init__(self, builder: ScheduleBuilder, nests: Nests) -> None:
         self.builder = builder
         self.nests = nests
+        self.groups = RepeatedGroups(builder, nests)
 
     def region(self, graph: Graph, env: Mapping[Value, Held], results: Sequence[Held | None]) -> list[Held]:
         """Append the steps of a region whose inputs are where ``env`` says; its outputs go to ``results``.
@@ -205,7 +207,7 @@ class Selector:
         storages = {inside: self._storage(held, value) for inside, value in zip(inputs, outer, strict=True)}
         if not outputs and not has_effect(node):
             return
-        lower_group(self.builder, Group(graph, storages, tuple(outputs)), self.nests)
+        self.groups.lower(Group(graph, storages, tuple(outputs)))
 
     def _storage(self, held: Mapping[Value, Held], value: Value) -> Storage:
         place = held[value]

@@ -7,20 +7,22 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
+from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from jitgraph.codegen.cpu import native
+from jitgraph import compilation
+from jitgraph.codegen.cpu import native, object_store, objects, prebuilt
 from jitgraph.codegen.cpu.objects import in_threads, objects_of
 from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.undisturbed import undisturbed
 from jitgraph.compiler import compile
+from jitgraph.dtypes import float64
 from jitgraph.ir.parser import parse
 from jitgraph.ir.target import Target
 from jitgraph.runtime.executable import Executable
-from tests.processes import in_child
 
 PRODUCT = """graph @f(%x: f32[40, 64], %y: f32[64, 50]) -> f32[40, 50] {
   %0: f32[40, 50] = dot(%x, %y) {batch=[[],[]], contract=[[1],[0]]}
@@ -65,56 +67,91 @@ def test_what_libraries_define_is_made_once(monkeypatch: pytest.MonkeyPatch) -> 
     assert isinstance(first, Executable)
     module = native.emit_module(first.stages.schedule, Target.host())
     assert {"pack", "tile"} <= {library for library, *_ in module.required}
-    made: list[str] = []
-    assemble = machine.assemble
-    monkeypatch.setattr(machine, "assemble", lambda text, target: made.append(text) or assemble(text, target))
-    objects = objects_of(module, Target.host())
-    assert len(made) == 1  # the kernel itself; what runs once is assembled without optimisation
-    assert objects == objects_of(module, Target.host())
+    made: list[machine.Unit] = []
+    assemble = machine.assemble_unit
+    monkeypatch.setattr(machine, "assemble_unit", lambda unit, target: made.append(unit) or assemble(unit, target))
+    monkeypatch.setattr(object_store, "FILE", "none")
+    found = objects_of(module, Target.host())
+    assert [unit.hot for unit in made].count(True) == 1  # the kernel itself
+    assert found == objects_of(module, Target.host())
     x, y = np.ones((40, 64), np.float32), np.ones((64, 50), np.float32)
     assert (first.run([x, y])[0] == 64).all()
 
 
-@pytest.mark.parametrize("context_first", [True, False])
-def test_the_collector_ends_a_module_and_its_context_in_any_order(context_first: bool) -> None:
-    """As after an interrupt, whose traceback holds the frames and so both; a crash would end the process."""
-    code = f"""
-import gc
-from jitgraph.codegen.llvm import machine
-from jitgraph.ir.target import Target
-for _ in range(20):
-    with machine._target_machine("x86-64-v3") as used:
-        module = machine._parsed("define i32 @f() {{ ret i32 1 }}", used)
-        machine._run_passes(module, used)
-    context = module._context
-    first, second = (context, module) if {context_first} else (module, context)
-    first.cycle, second.cycle = second, first
-    del module, context, first, second
-    gc.collect()
-"""
-    in_child(code)
+def test_what_a_wheel_brings_along_is_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For products of all dtypes and math functions of single numbers, on each target."""
+    path = tmp_path / "prebuilt.bin"
+    prebuilt.write(str(path))
+    monkeypatch.setattr(object_store, "FILE", str(path))
+    monkeypatch.setattr(objects, "library", objects.Library)  # as in another process
+    made: list[str] = []
+    assemble = machine.assemble_unit
+    monkeypatch.setattr(
+        machine, "assemble_unit", lambda unit, target: made.append(unit.llvm_ir) or assemble(unit, target)
+    )
+    for name in prebuilt.TARGETS:
+        required = set()
+        for dtype in "f32", "f64", "f16", "i32", "u8":
+            for sizes in (40, 64, 50), (2, 300, 7):
+                m, k, n = sizes
+                text = (
+                    PRODUCT.replace("40, 64", f"{m}, {k}").replace("64, 50", f"{k}, {n}").replace("40, 50", f"{m}, {n}")
+                )
+                schedule = compiled_stages(text.replace("f32", dtype), Target.named(name)).schedule
+                module = native.emit_module(schedule, Target.named(name))
+                required |= {library for library, *_ in module.required}
+                objects_of(module, Target.named(name))
+        assert {"pack", "square", "tile"} <= required
+    store = object_store.ObjectStore()
+    pow_ = objects.Library(Target.named("x86-64-v4"), "math", "m_pow_f64_f64_1", "pow", (float64, float64))
+    linked = objects.library_object(Target.named("x86-64-v2"), "memory")
+    assert pow_.object(store)[:4] == linked[:4] == b"\x7fELF"
+    assert made
+    assert not [text for text in made if "@k_" not in text and "@jg_entry" not in text], "the object of a library"
 
 
-def test_llvm_runs_where_no_signal_is_handled() -> None:
-    """What a handler raises between the taking of llvmlite's lock and its block would leave the lock taken."""
+def compiled_stages(text: str, target: Target) -> Any:
+    return compilation.staged(parse(text), target, ())
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"JGOBJCT1", b"JGOBJCT1\xff\xff\0\0\0\0\0\0", b"another file, of whatever kind"]
+)
+def test_a_damaged_file_of_objects_is_as_good_as_none(damage: bytes, tmp_path: Path, monkeypatch: Any) -> None:
+    path = tmp_path / "prebuilt.bin"
+    path.write_bytes(damage)
+    monkeypatch.setattr(object_store, "FILE", str(path))
+    made = objects.Library(Target.named("x86-64-v3"), "ranges").object(object_store.ObjectStore())
+    assert made[:4] == b"\x7fELF"
+    cut = object_store.packed({"00" * 32: made})[:-1]
+    path = tmp_path / "cut.bin"
+    path.write_bytes(cut)
+    assert object_store._prebuilt(str(path)) == {}
+    path = tmp_path / "whole.bin"
+    path.write_bytes(cut + made[-1:])
+    assert object_store._prebuilt(str(path)) == {bytes(32): made}
+
+
+def test_llvm_runs_where_no_signal_is_handled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a handler raises between two of LLVM's functions would leave a module or a target machine behind."""
     threads = set()
+    whole = machine._target_machine
 
-    def taken() -> None:
+    def seen(*args: Any, **kwargs: Any) -> Any:
         threads.add(threading.current_thread())
+        return whole(*args, **kwargs)
 
-    def given_back() -> None:
-        pass
-
+    monkeypatch.setattr(machine, "_target_machine", seen)
     target, text = Target.named("x86-64-v3"), "define i32 @entry() { ret i32 1 }"
-    llvm.ffi.register_lock_callback(taken, given_back)
-    try:
-        machine.assemble(text, target)
-        assert "entry" in machine.optimise(text, target)
-        assert "entry" in machine.asm(text, target)
-        with pytest.raises(RuntimeError, match="cannot read"):
-            machine.assemble("nonsense", target)
-    finally:
-        llvm.ffi.unregister_lock_callback(taken, given_back)
+    machine.assemble(text, target)
+    assert "entry" in machine.optimise(text, target)
+    assert "entry" in machine.asm(text, target)
+    with pytest.raises(RuntimeError, match="cannot read"):
+        machine.assemble("nonsense", target)
+    with pytest.raises(RuntimeError, match="PHINode"):
+        machine.assemble(
+            "define i32 @f() {\n ret i32 1\nb:\n %x = phi i32 [1, %b], [2, %c]\n br label %b\nc:\n ret i32 0\n}", target
+        )
     assert threads
     assert threading.main_thread() not in threads
 
@@ -161,3 +198,32 @@ def test_a_child_does_the_work_that_its_parent_had_begun(monkeypatch: pytest.Mon
         signal.signal(signal.SIGUSR1, before)
     assert found == 7
     assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 7
+
+
+def test_each_part_of_a_key_tells_objects_apart() -> None:
+    text, v3, v4 = "define i32 @entry() { ret i32 1 }", Target.named("x86-64-v3"), Target.named("x86-64-v4")
+    keys = [
+        object_store.key_of(unit, target)
+        for unit in (machine.Unit(text, True), machine.Unit(text, False), machine.Unit(text + "\n", True))
+        for target in (v3, v4)
+    ]
+    assert len(set(keys)) == 6
+    assert object_store.key_of(machine.Unit(text, True), Target.named("x86-64-v3")) == keys[0]
+
+
+def test_llvm_is_started_once_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "_started", threading.Lock())
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    made: list[machine.Unit] = []
+    assemble = machine.assemble_unit
+    monkeypatch.setattr(machine, "assemble_unit", lambda unit, target: made.append(unit) or assemble(unit, target))
+    for _ in range(3):
+        machine.start("x86-64-v3")
+    for thread in threading.enumerate():
+        if thread.name == "jitgraph-llvm-start":
+            thread.join()
+    assert [unit.hot for unit in made] == [True, False]
+    monkeypatch.setattr(machine, "_started", threading.Lock())
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+    machine.start("x86-64-v3")
+    assert len(made) == 2, "on one processor it would only take time from what it is to go beside"

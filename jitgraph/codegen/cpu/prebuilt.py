@@ -1,0 +1,81 @@
+"""The objects of libraries that a wheel brings along: ``python -m jitgraph.codegen.cpu.prebuilt`` writes their file.
+
+Every function of a library that any module may require, for the targets that code is made for. Objects are found by the
+text of their units, so a file that is out of date is merely of no use. A wheel is built with the file; a checkout may
+have it, and needs none, as it keeps objects in the persistent cache.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, Final
+
+from jitgraph.codegen.cpu import crossed, object_store, tile
+from jitgraph.codegen.cpu.objects import in_threads, library
+from jitgraph.codegen.cpu.panels import pack_name
+from jitgraph.codegen.kernels.math.functions import FUNCTIONS
+from jitgraph.codegen.llvm import machine, scalars
+from jitgraph.codegen.llvm.builder import LlvmModule
+from jitgraph.codegen.llvm.machine import Unit
+from jitgraph.dtypes import SHORT_NAMES, DType, float32, float64, is_bool, is_float
+from jitgraph.ir.target import Target
+from jitgraph.runtime.whole_file import replacing
+
+TARGETS: Final = ("x86-64-v3", "x86-64-v4")
+
+
+def functions(target: Target) -> Iterator[tuple[Any, ...]]:
+    """What modules for ``target`` may require, as they say it."""
+    yield ("runtime",)
+    yield ("ranges",)
+    for dtype in SHORT_NAMES:
+        if not is_bool(dtype) and not (is_float(dtype) and dtype.itemsize < 4):  # 16-bit floats are summed in float32
+            yield from _of_products(target, dtype)
+    for name in FUNCTIONS:
+        for dtype in float32, float64:
+            yield from _of_numbers(name, dtype)
+
+
+def _of_products(target: Target, dtype: DType) -> Iterator[tuple[Any, ...]]:
+    panels = tile.tile_of(target, dtype)
+    yield "square", dtype
+    for rows in {*(few for few in tile.FEW_ROWS if few < panels.rows), panels.rows}:
+        for vectors in range(1, panels.vectors + 1):
+            yield "tile", dtype, rows, vectors
+    if is_float(dtype):
+        yield from (("crossed", dtype, rows) for rows in range(1, crossed.MOST_ROWS + 1))
+    for width in panels.rows, panels.columns:
+        for along_depth in False, True:
+            yield "pack", pack_name(dtype, width, along_depth), dtype, width, along_depth
+
+
+def _of_numbers(name: str, dtype: DType) -> Iterator[tuple[Any, ...]]:
+    """A math function of single numbers, where it is long enough to be called."""
+    module = LlvmModule(machine.TRIPLE)
+    dtypes = (dtype,) * (len(inspect.signature(FUNCTIONS[name]).parameters) - 1)
+    scalars.math_function(module, name, dtypes, 1)
+    yield from module.required
+
+
+def objects() -> dict[str, bytes]:
+    """The objects by their keys."""
+    units: dict[str, tuple[Unit, Target]] = {}
+    wanted = [(Target.named(name), function) for name in TARGETS for function in functions(Target.named(name))]
+    for target, function in [*wanted, (Target.named("x86-64-v2"), ("memory",))]:
+        unit = library(target, *function).unit
+        units[object_store.key_of(unit, target)] = unit, target
+    made = in_threads([partial(machine.assemble_unit, *unit) for unit in units.values()])
+    return dict(zip(units, made, strict=True))
+
+
+def write(path: str = object_store.FILE) -> None:
+    """Write the file where the package looks for it, or elsewhere."""
+    with replacing(path) as file:
+        file.write(object_store.packed(objects()))
+
+
+if __name__ == "__main__":
+    write(*sys.argv[1:])

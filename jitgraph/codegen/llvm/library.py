@@ -1,0 +1,106 @@
+"""LLVM's functions, as the shared library of llvmlite exports them, called by ctypes.
+
+llvmlite's own Python code takes five times as long to import as the library takes to load, and puts one lock around all
+functions. LLVM needs none where each thread has contexts and target machines of its own, which ``machine.py`` sees to.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ctypes import c_char_p, c_int, c_size_t, c_void_p
+from functools import cache
+from typing import Any, Final
+
+_TEXT: Final = ctypes.POINTER(c_char_p)
+
+_FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {  # the type of the result, then those of the arguments
+    "ContextCreate": (c_void_p,),
+    "ContextDispose": (None, c_void_p),
+    "CopyStringRepOfTargetData": (None, c_void_p, _TEXT),
+    "CreateNewModulePassManager": (c_void_p,),
+    "CreatePassBuilder": (c_void_p, c_void_p, c_void_p),
+    "CreatePipelineTuningOptions": (c_void_p,),
+    "CreateTargetMachine": (c_void_p, c_void_p, *[c_char_p] * 3, c_int, *[c_char_p] * 2, c_int, c_int, c_char_p),
+    "CreateTargetMachineData": (c_void_p, c_void_p),
+    "DisposeMemoryBuffer": (None, c_void_p),
+    "DisposeModule": (None, c_void_p),
+    "DisposeNewModulePassManger": (None, c_void_p),
+    "DisposePassBuilder": (None, c_void_p),
+    "DisposePipelineTuningOptions": (None, c_void_p),
+    "DisposeString": (None, c_char_p),
+    "DisposeTargetData": (None, c_void_p),
+    "GetBufferSize": (c_size_t, c_void_p),
+    "GetBufferStart": (c_void_p, c_void_p),
+    "GetTargetFromTriple": (c_void_p, c_char_p, _TEXT),
+    "InitializeAllAsmPrinters": (None,),
+    "InitializeAllTargetInfos": (None,),
+    "InitializeAllTargetMCs": (None,),
+    "InitializeAllTargets": (None,),
+    "InitializeNativeAsmParser": (None,),
+    "ParseAssembly": (c_void_p, c_void_p, c_char_p, _TEXT),
+    "PrintModuleToString": (None, c_void_p, _TEXT),
+    "RunNewModulePassManager": (None, c_void_p, c_void_p, c_void_p),
+    "SetDataLayout": (None, c_void_p, c_char_p),
+    "SetTarget": (None, c_void_p, c_char_p),
+    "TargetMachineEmitToMemory": (c_void_p, c_void_p, c_void_p, c_int, _TEXT),
+    "VerifyModule": (c_int, c_void_p, _TEXT),
+    "module_AddAlwaysInlinerPass": (None, c_void_p),
+    "module_AddGlobalDCEPass": (None, c_void_p),
+    "module_AddSROAPass": (None, c_void_p),
+    "module_AddSimplifyCFGPass": (None, c_void_p),
+}
+
+
+def folder() -> str:
+    """The folder of llvmlite, which is not imported; ModuleNotFoundError where it is not installed."""
+    spec = importlib.util.find_spec("llvmlite")
+    if spec is None or not spec.submodule_search_locations:
+        raise ModuleNotFoundError("No module named 'llvmlite', whose LLVM makes native code", name="llvmlite")
+    return spec.submodule_search_locations[0]
+
+
+@cache
+def functions() -> Any:
+    """The functions by name, without the prefix that llvmlite gives them; targets are initialised."""
+    library = ctypes.CDLL(os.path.join(folder(), "binding", "libllvmlite.so"))
+    found: Any = _Functions()
+    for name, (result, *arguments) in _FUNCTIONS.items():
+        function = getattr(library, f"LLVMPY_{name}")
+        function.restype, function.argtypes = result, arguments
+        setattr(found, name, function)
+    for part in "TargetInfos", "Targets", "TargetMCs", "AsmPrinters":
+        getattr(found, f"InitializeAll{part}")()
+    found.InitializeNativeAsmParser()  # for inline assembly
+    return found
+
+
+class _Functions:
+    """One attribute for each function."""
+
+
+class LlvmText:
+    """Where a function puts a text; falsy as long as none did."""
+
+    def __init__(self) -> None:
+        self.pointer = c_char_p(None)
+
+    def __bool__(self) -> bool:
+        return bool(self.pointer)
+
+    def __str__(self) -> str:
+        return (self.pointer.value or b"").decode("utf-8", "replace")
+
+
+@contextmanager
+def text() -> Iterator[LlvmText]:
+    """A place for a text that LLVM makes, for the block alone."""
+    made = LlvmText()
+    try:
+        yield made
+    finally:
+        if made:
+            functions().DisposeString(made.pointer)

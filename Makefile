@@ -13,9 +13,11 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-# All that takes too long for each change: 20,000 hostile files, 2,000 random gradient programs, 1,000 random scripts,
+# All that takes too long for each change: the suite with every warm call past Python, 20,000 hostile files, 2,000 random gradient programs, 1,000 random scripts,
 # 5,000 random programs for capture, the planted faults, and the suite on other Pythons, as pyenv or the PATH has them.
 nightly: $(STAMP) $(addprefix nightly-,$(OTHER_PYTHONS))
+	JITGRAPH_DISPATCH=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
+	DISPATCH_ROUNDS=1000000 $(BIN)/python -m pytest -q tests/tracing/native
 	$(BIN)/python -m tests.fuzz --files 20000
 	GRADIENT_PROGRAMS=2000 $(BIN)/python -m pytest -q -n 2 tests/ops/test_gradient_programs.py
 	SCRIPT_PROGRAMS=1000 $(BIN)/python -m pytest -q tests/tracing/script/test_script_programs.py
@@ -27,7 +29,9 @@ nightly-%:
 	python=$${python:-$$(command -v python$*)}; \
 	if [ -z "$$python" ]; then echo "skipped: the suite on Python $*, which is not installed"; exit 0; fi; \
 	set -e; $$python -m venv $(VENV)-$*; $(VENV)-$*/bin/pip install --quiet --disable-pip-version-check -e '.[dev]'; \
-	$(VENV)-$*/bin/python -m pytest -q -n 2 --dist worksteal -p no:cacheprovider
+	$(VENV)-$*/bin/python -m pytest -q -n 2 --dist worksteal -p no:cacheprovider; \
+	JITGRAPH_DISPATCH=1 $(VENV)-$*/bin/python -m pytest -q -n 2 --dist worksteal -p no:cacheprovider \
+	tests/tracing tests/runtime tests/optim tests/nn
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

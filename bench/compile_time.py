@@ -64,7 +64,7 @@ def _shown(times: list[tuple[float, float]]) -> str:
 
 
 def main() -> None:
-    from jitgraph.codegen.cpu import prebuilt
+    from jitgraph.codegen import prebuilt
 
     prebuilt.write()  # the libraries' objects, as a wheel has them
     asked = os.environ.get("PEERS", "").split(",") if os.environ.get("PEERS") else list(PEERS)

@@ -36,5 +36,5 @@ def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
 def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None) -> str:
     """The wheel; the file of objects is left in the source tree, where git ignores it."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path]), "JITGRAPH_CACHE_DIR": "off"}
-    subprocess.run([sys.executable, "-m", "jitgraph.codegen.cpu.prebuilt"], check=True, env=environment)
+    subprocess.run([sys.executable, "-m", "jitgraph.codegen.prebuilt"], check=True, env=environment)
     return str(build_meta.build_wheel(wheel_directory, config_settings, metadata_directory))

@@ -104,7 +104,13 @@ def test_no_floor_imports_a_higher_one(path: Path) -> None:
             assert floor_of(target) <= own, f"{path}:{line}: floor {own} imports jitgraph.{target}"
 
 
-ROOMS = {"kernels": set(), "lower": {"kernels"}, "llvm": {"kernels"}, "cpu": {"kernels", "llvm"}}
+ROOMS = {
+    "kernels": set(),
+    "lower": {"kernels"},
+    "llvm": {"kernels"},
+    "cpu": {"kernels", "llvm"},
+    "dispatch": {"llvm", "cpu"},
+}
 """What each folder of codegen may import of the others: a target is a folder beside cpu/, and its ``backend.py`` is
 where what it emits meets what lowering makes."""
 

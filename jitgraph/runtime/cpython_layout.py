@@ -12,6 +12,7 @@ REFERENCES: Final = 0
 TYPE: Final = 8
 COLLECTOR_NEXT: Final = -16
 """The collector's next object; 0 where it does not track this one."""
+COLLECTOR_PREVIOUS: Final = -8
 SIZE: Final = 16
 """``ob_size`` of tuples, lists and classes of variable size; ``ma_used`` of dicts."""
 SET_USED: Final = 24

@@ -101,6 +101,8 @@ SIZE_CLASSES: Final = 11
 """Blocks of small results have 64 << class bytes; larger results are made in Python."""
 MOST_KEPT_BYTES: Final = 4 << 20
 """Bytes of blocks that wait to be used again."""
+MOST_DEPTH: Final = 100
+"""Handles that are freed one inside the other, as gradients of gradients are; those further in wait for the first."""
 MOST_DEAD: Final = 256
 """Values and handles that wait to be used again, of each kind."""
 
@@ -118,6 +120,7 @@ RUNTIME: Final = _words(
     *RUNTIME_FUNCTIONS, "None", "False", "True", "zero", "own", "Tensor", "Parameter", "EagerValue", "ndarray", "float",
     "attributes", "clock", "handle_weak_references", "value_weak_references",
     "dead_values", "dead_value_count", "dead_handles", "dead_handle_count", "kept_bytes",
+    "depth", "pending",
     *(f"free{size_class}" for size_class in range(SIZE_CLASSES)),
 )  # fmt: skip
 """What belongs to the process: functions of CPython and libc, objects and classes, how instances keep their attributes

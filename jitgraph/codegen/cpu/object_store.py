@@ -2,7 +2,7 @@
 
 An object follows from the text of its unit, the name of its target and how LLVM is called, whoever wrote the text. So
 an object is found again after any edit that leaves the text as it was. What the libraries define is built into the
-wheel (``prebuilt.py``), in one file behind a table of keys; a checkout has no such file, and keeps these objects in the
+wheel (``codegen/prebuilt.py``), in one file behind a table of keys; a checkout has none, and keeps these objects in the
 persistent cache like all others.
 """
 
@@ -88,6 +88,11 @@ def _prebuilt(path: str) -> Mapping[bytes, bytes]:
     if magic != _MAGIC or any(begin + size > len(data) for _, begin, size in places):
         return {}
     return {key: data[begin : begin + size] for key, begin, size in places}
+
+
+def is_built_in() -> bool:
+    """Whether the package brings objects along, as one from a wheel does."""
+    return bool(_prebuilt(FILE))
 
 
 def packed(objects: Mapping[str, bytes]) -> bytes:

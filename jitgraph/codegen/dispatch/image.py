@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from jitgraph.codegen.cpu.linker import link
+from jitgraph.codegen.cpu.object_store import ObjectStore
 from jitgraph.codegen.dispatch import calls
-from jitgraph.codegen.llvm import machine
+from jitgraph.codegen.llvm.machine import Unit
 from jitgraph.ir.target import Target
+
+TARGET: Final = Target.named("x86-64-v2")
+"""It uses nothing that only some processors have."""
+
+
+def unit() -> Unit:
+    """What LLVM makes the dispatcher of."""
+    return Unit(calls.module().text(), hot=True)
 
 
 def dispatcher_image() -> bytes:
-    """The flat image; its entry gives the addresses of ``layout.EXPORTS`` by number."""
-    return link([machine.assemble(calls.module().text(), Target.named("x86-64-v2"))], {"entry": "export"})
+    """The flat image; its entry gives the addresses of ``dispatch_records.EXPORTS`` by number."""
+    store = ObjectStore()
+    made = store.object(unit(), TARGET, "dispatcher")
+    store.keep()
+    return link([made], {"entry": "export"})

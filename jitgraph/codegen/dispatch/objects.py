@@ -206,10 +206,38 @@ def _free_value(module: LlvmModule) -> None:
 
 
 def _free_handle(module: LlvmModule) -> None:
-    """``tp_dealloc`` of tensors."""
+    """``tp_dealloc`` of tensors. One that ends deep inside others waits, so that no chain of them fills the stack."""
+    _end_handle(module)
     code = Routine(module, "free_handle", "void", "ptr", linkage="hidden")
     (handle,) = code.parameters
     code.find_runtime()
+    depth = code.word("depth", "i64")
+    code.need(code.compare("slt", "i64", depth, layout.MOST_DEPTH), "wait")
+    code.store("i64", code.add(depth, 1), code.runtime, RUNTIME["depth"])
+    code.run("end_handle", "void", f"ptr {code.runtime}", f"ptr {handle}")
+    code.mark("others")
+    code.need(code.compare("eq", "i64", depth, 0), "done")
+    pending = code.word("pending")
+    code.need(code.differs(pending), "done")
+    code.store("ptr", code.load("ptr", pending, cpython.COLLECTOR_PREVIOUS), code.runtime, RUNTIME["pending"])
+    code.store("ptr", NULL, pending, cpython.COLLECTOR_PREVIOUS)
+    code.run("end_handle", "void", f"ptr {code.runtime}", f"ptr {pending}")
+    code.jump("others")
+    code.start_block("done")
+    code.store("i64", depth, code.runtime, RUNTIME["depth"])
+    code.give("void", "")
+    code.mark("wait")  # in a list through words of the collector, which no longer tracks it
+    with code.when(code.differs(code.load("ptr", handle, cpython.COLLECTOR_NEXT))):
+        code.api("PyObject_GC_UnTrack", "void", f"ptr {handle}")
+    code.store("ptr", code.word("pending"), handle, cpython.COLLECTOR_PREVIOUS)
+    code.store("ptr", handle, code.runtime, RUNTIME["pending"])
+    code.give("void", "")
+    code.finish()
+
+
+def _end_handle(module: LlvmModule) -> None:
+    code = Routine(module, "end_handle", "void", "ptr", "ptr", inlined=False)
+    code.runtime, handle = code.parameters
     _empty(code, handle, "handle_weak_references", layout.HANDLE_SLOTS)
     attributes = code.load("ptr", handle, layout.HANDLE_DICT)
     with code.when(code.differs(attributes), likely=False):

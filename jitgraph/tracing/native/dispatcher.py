@@ -15,6 +15,7 @@ import types
 from collections.abc import Sequence
 from typing import Any, Final
 
+from jitgraph import config
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime import forks
 from jitgraph.tracing.arguments import Binder
@@ -87,7 +88,9 @@ class Dispatcher:
         try:
             self._signature()
             table = CallTable(self._runtime, specialisation, values, shapes, self._parameters, self._variadic)
-        except Unsupported as reason:
+        except Exception as reason:  # Python serves what nobody foresaw, too
+            if not isinstance(reason, Unsupported) and config.VERIFY.is_on():
+                raise
             self.reasons[str(reason)] = self.reasons.get(str(reason), 0) + 1
             return None
         # another thread may have changed what was looked at

@@ -41,7 +41,7 @@ class _Start:
         self._asked += 1
         if self._asked == 1 and (found := _KeptImage().find()) is not None:
             self._begin(found)
-        elif config.DISPATCH.given() and config.DISPATCH.is_on():
+        elif (config.DISPATCH.given() and config.DISPATCH.is_on()) or (self._asked == 1 and _is_built_in()):
             self._make()
         elif self._asked >= _PATIENCE and self._thread is None:
             self._thread = threading.Thread(target=self._make, name="jitgraph-dispatcher")
@@ -62,6 +62,13 @@ class _Start:
             self.runtime = made_from(image)
         except loader.LoadError as error:
             self.refused = str(error)
+
+
+def _is_built_in() -> bool:
+    """Whether the package brings the dispatcher along, so that LLVM is not needed for it."""
+    with forks.whole():
+        from jitgraph.codegen.cpu import object_store
+    return object_store.is_built_in()
 
 
 class _KeptImage:

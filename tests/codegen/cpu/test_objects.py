@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from jitgraph import compilation
-from jitgraph.codegen.cpu import native, object_store, objects, prebuilt
+from jitgraph.codegen import prebuilt
+from jitgraph.codegen.cpu import native, object_store, objects
 from jitgraph.codegen.cpu.objects import in_threads, objects_of
 from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.undisturbed import undisturbed

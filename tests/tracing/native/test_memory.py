@@ -148,6 +148,21 @@ def test_weak_references_and_attributes_of_results() -> None:
     assert reference() is None
 
 
+def test_a_long_chain_of_gradients_ends() -> None:
+    double: Any = jg.trace(lambda x: x * 2)
+    x = jg.ones(3)
+    for _ in range(5):
+        double(x)
+    chain = double(x)
+    first = weakref.ref(chain)
+    for _ in range(200_000):
+        link = double(x)
+        link._grad = chain
+        chain = link
+    del link, chain
+    assert first() is None
+
+
 def test_threads_call_one_state_and_lose_nothing() -> None:
     counter, x = Counter(), jg.ones(16)
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""The objects of libraries that a wheel brings along: ``python -m jitgraph.codegen.cpu.prebuilt`` writes their file.
+"""The objects of libraries that a wheel brings along: ``python -m jitgraph.codegen.prebuilt`` writes their file.
 
 Every function of a library that any module may require, for the targets that code is made for. Objects are found by the
 text of their units, so a file that is out of date is merely of no use. A wheel is built with the file; a checkout may
@@ -16,6 +16,7 @@ from typing import Any, Final
 from jitgraph.codegen.cpu import crossed, object_store, tile
 from jitgraph.codegen.cpu.objects import in_threads, library
 from jitgraph.codegen.cpu.panels import pack_name
+from jitgraph.codegen.dispatch import image
 from jitgraph.codegen.kernels.math.functions import FUNCTIONS
 from jitgraph.codegen.llvm import machine, scalars
 from jitgraph.codegen.llvm.builder import LlvmModule
@@ -64,9 +65,10 @@ def objects() -> dict[str, bytes]:
     """The objects by their keys."""
     units: dict[str, tuple[Unit, Target]] = {}
     wanted = [(Target.named(name), function) for name in TARGETS for function in functions(Target.named(name))]
-    for target, function in [*wanted, (Target.named("x86-64-v2"), ("memory",))]:
+    for target, function in [*wanted, (image.TARGET, ("memory",))]:
         unit = library(target, *function).unit
         units[object_store.key_of(unit, target)] = unit, target
+    units[object_store.key_of(image.unit(), image.TARGET)] = image.unit(), image.TARGET
     made = in_threads([partial(machine.assemble_unit, *unit) for unit in units.values()])
     return dict(zip(units, made, strict=True))
 

@@ -17,6 +17,7 @@ NAMES = (
     "eager",
     "functions",
     "calls",
+    "warm_calls",
     "pool",
     "loops",
     "loader_start",

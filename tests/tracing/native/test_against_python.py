@@ -98,6 +98,35 @@ def containers(run: Run) -> None:
         run(f, filled())
 
 
+def keys_in_order(run: Run) -> None:
+    class Box:
+        pass
+
+    table: dict[str, Any] = {"a": 1.0, "b": 2.0, "c": 3.0}
+    box = Box()
+    box.a, box.b = 5.0, 7.0  # type: ignore[attr-defined]
+    f = run.trace(lambda x: sum(x * k for k, _ in enumerate(table)) + len(next(iter(table))) + ord([*table][1]))
+    g = run.trace(lambda x: x + ord(next(iter(vars(box)))))
+    for change in (
+        lambda: None, lambda: table.update(a=table.pop("a")), lambda: table.update(d=table.pop("b")),
+        lambda: setattr(box, "a", vars(box).pop("a")), lambda: delattr(box, "b"),
+    ):  # fmt: skip
+        change()
+        run(f, filled())
+        run(g, filled())
+
+
+def held_floats(run: Run) -> None:
+    class Box:
+        limit = 0.5
+
+    box = Box()
+    f = run.trace(lambda x: x * 2 if box.limit > 0.4 else x * 3)
+    for limit in (0.5, 0.6, 0.1, 0.0, -0.0, float("nan"), 0.5, 1, True):
+        box.limit = limit
+        run(f, filled())
+
+
 def numbers(run: Run) -> None:
     f = run.trace(lambda x, n: x * n + n)
     integers = [0, 1, 2, 5, True, -1, 2**24, 2**24 + 1, 2**31, 2**40 + 1, 2**63, 10**40]
@@ -235,8 +264,9 @@ def results(run: Run) -> None:
 
 
 PROGRAMS = [
-    attributes, containers, numbers, numbers_on_the_tape, static_arguments, arguments, parameters_in_another_order,
-    members_of_classes_in_c, state_in_place, failing_kernels, modes, tensors_and_arrays, results,
+    attributes, containers, keys_in_order, held_floats, numbers, numbers_on_the_tape, static_arguments, arguments,
+    parameters_in_another_order, members_of_classes_in_c, state_in_place, failing_kernels, modes, tensors_and_arrays,
+    results,
 ]  # fmt: skip
 
 

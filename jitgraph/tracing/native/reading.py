@@ -39,6 +39,7 @@ class Reader:
         self._fixed = fixed
         self._variadic = variadic
         self._registers: dict[Source, int] = {}
+        self._counted = False  # whether so many further arguments are checked to be there
 
     def now(self, source: Source) -> Any:
         """What stands at a source now."""
@@ -68,6 +69,8 @@ class Reader:
         if step.kind == "static":  # arguments are as the caller gave them
             return self._expect(self.find(source.owner), expected)
         if step.kind == "item" and self.is_variadic(source.owner):
+            if not self._counted:
+                raise Unsupported("further arguments are read before they are counted")
             return self._expect(step.key + self._variadic, expected)
         owner = self.find(source.owner)
         return self._step(owner, self.now(source.owner), step, source, expected)
@@ -91,6 +94,7 @@ class Reader:
     def given(self, further: int) -> int:
         """How many positional arguments there are where so many are further ones."""
         assert self._variadic is not None
+        self._counted = True
         return self._variadic + further
 
     def _expect(self, register: int, expected: Sequence[Any] | None) -> int:

@@ -43,9 +43,15 @@ class _Start:
             self._begin(found)
         elif (config.DISPATCH.given() and config.DISPATCH.is_on()) or (self._asked == 1 and _is_built_in()):
             self._make()
-        elif self._asked >= _PATIENCE and self._thread is None:
-            self._thread = threading.Thread(target=self._make, name="jitgraph-dispatcher")
+        elif self._asked >= _PATIENCE and (self._thread is None or not self._thread.is_alive()):  # or lost by a fork
+            self._thread = threading.Thread(target=self._try, name="jitgraph-dispatcher")
             self._thread.start()
+
+    def _try(self) -> None:
+        try:
+            self._make()
+        except Exception as error:  # calls go on by Python
+            self.refused = f"its code could not be made: {error}"
 
     def _make(self) -> None:
         entry = _KeptImage()

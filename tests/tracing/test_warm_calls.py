@@ -51,7 +51,9 @@ def test_results_that_are_held_never_change(double: Any, hold: Any) -> None:
 
 
 @needs_native
-def test_memory_of_dropped_results_serves_again(double: Any) -> None:
+def test_memory_of_dropped_results_serves_again(double: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By Python; the dispatcher keeps memory of its own (``native/test_memory.py``)."""
+    monkeypatch.setenv("JITGRAPH_DISPATCH", "0")
     x = filled(1)
     double(x)
     assert len({address(double(x)) for _ in range(6)}) <= 2

@@ -17,9 +17,9 @@ from typing import Final
 from jitgraph.codegen.llvm import library, machine
 from jitgraph.codegen.llvm.machine import Unit
 from jitgraph.ir.target import Target
-from jitgraph.runtime import cache_entry, disk_cache, sources
+from jitgraph.runtime import cache_entry, disk_cache, prebuilt_file, sources
 
-FILE: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "prebuilt.bin")
+FILE: Final = prebuilt_file.PATH
 
 _MAGIC: Final = b"JGOBJCT1"
 _HEADER: Final = struct.Struct("<8sQ")  # the magic and the number of objects
@@ -88,11 +88,6 @@ def _prebuilt(path: str) -> Mapping[bytes, bytes]:
     if magic != _MAGIC or any(begin + size > len(data) for _, begin, size in places):
         return {}
     return {key: data[begin : begin + size] for key, begin, size in places}
-
-
-def is_built_in() -> bool:
-    """Whether the package brings objects along, as one from a wheel does."""
-    return bool(_prebuilt(FILE))
 
 
 def packed(objects: Mapping[str, bytes]) -> bytes:

@@ -16,7 +16,7 @@
 #include "formats.c"
 
 /* The host's print: what the signature has under the number that the code put into the call. */
-static int32_t print_site(const jg_host *host, jg_call *call) {
+__attribute__((cold)) static int32_t print_site(const jg_host *host, jg_call *call) {
     (void)host;
     const Record *record = (const Record *)call;
     if (!within((uint64_t)call->print_site, 1, record->entry->print_count)) return CALLBACK_FAILED;

@@ -75,7 +75,7 @@ jg_status jg_state_set(jg_model *model, const char *key, const jg_tensor *value,
     return error->status;
 }
 
-void jg_close(jg_model *model) {
+__attribute__((cold)) void jg_close(jg_model *model) {
     if (!model) return;
     stop_pool(model);
     for (size_t i = 0; i < model->entry_count; i++) {

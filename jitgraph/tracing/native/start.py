@@ -7,7 +7,7 @@ import threading
 from typing import Any, Final
 
 from jitgraph import config
-from jitgraph.runtime import cache_entry, disk_cache, forks, loader, sources
+from jitgraph.runtime import cache_entry, disk_cache, forks, loader, prebuilt_file, sources
 from jitgraph.tracing.native.program import Unsupported
 
 _PATIENCE: Final = 200
@@ -41,7 +41,7 @@ class _Start:
         self._asked += 1
         if self._asked == 1 and (found := _KeptImage().find()) is not None:
             self._begin(found)
-        elif (config.DISPATCH.given() and config.DISPATCH.is_on()) or (self._asked == 1 and _is_built_in()):
+        elif (config.DISPATCH.given() and config.DISPATCH.is_on()) or (self._asked == 1 and prebuilt_file.is_there()):
             self._make()
         elif self._asked >= _PATIENCE and (self._thread is None or not self._thread.is_alive()):  # or lost by a fork
             self._thread = threading.Thread(target=self._try, name="jitgraph-dispatcher")
@@ -68,13 +68,6 @@ class _Start:
             self.runtime = made_from(image)
         except loader.LoadError as error:
             self.refused = str(error)
-
-
-def _is_built_in() -> bool:
-    """Whether the package brings the dispatcher along, so that LLVM is not needed for it."""
-    with forks.whole():
-        from jitgraph.codegen.cpu import object_store
-    return object_store.is_built_in()
 
 
 class _KeptImage:

@@ -43,7 +43,8 @@ print(*[name for name in heavy if name in sys.modules])
 
 def child(code: str, folder: Path, **environment: str) -> str:
     """What ``code`` prints in a new process with this cache, where texts hash otherwise in each."""
-    known = {**os.environ, "JITGRAPH_CACHE_DIR": str(folder), "PYTHONHASHSEED": "random", **environment}
+    settled = {"JITGRAPH_CACHE_DIR": str(folder), "JITGRAPH_DISPATCH": "0", "PYTHONHASHSEED": "random"}
+    known = {**os.environ, **settled, **environment}
     command = [sys.executable, "-c", code.replace("FOLDER", repr(str(folder)))]
     done = subprocess.run(command, env=known, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-4000:]

@@ -12,12 +12,13 @@ import inspect
 import itertools
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from jitgraph import config
+from jitgraph.runtime import collector, forks
 from jitgraph.runtime import dispatch_records as layout
-from jitgraph.runtime import forks
 from jitgraph.tracing.arguments import Binder
 from jitgraph.tracing.native.memory import put_word
 from jitgraph.tracing.native.program import Unsupported
@@ -69,24 +70,37 @@ class Dispatcher:
             if len(self._served) > _MOST_SERVED:
                 self._served.clear()
             return
-        with self._lock:
-            self._served[key] = 0
-            self._wait[key] = min(2 * self._wait.get(key, _FIRST), _MOST_WAIT)
-            if len(self._wait) > 8 * MOST_TABLES:
-                self._wait.clear()
-                self._served.clear()
-            table = self._table(specialisation, values, shapes)
-            if table is not None:
-                rest = [known for known in self._tables if known.key != table.key]
-                rest.sort(key=lambda known: -known.used)
-                self._use([table, *rest[: MOST_TABLES - 1]])
+        self._served[key] = 0
+        self._wait[key] = min(2 * self._wait.get(key, _FIRST), _MOST_WAIT)
+        if len(self._wait) > 8 * MOST_TABLES:
+            self._wait.clear()
+            self._served.clear()
+        table = self._table(specialisation, values, shapes)
+        if table is None:
+            return
+        with self._alone():
+            rest = [known for known in self._tables if known.key != table.key]
+            rest.sort(key=lambda known: -known.used)
+            replaced = self._use([table, *rest[: MOST_TABLES - 1]])
+        del replaced
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One thread at a time writes the words.
+
+        No code of the user's runs meanwhile, which might want other locks: the collector waits, and what is replaced is
+        dropped behind the block.
+        """
+        with self._lock, collector.PAUSED.inside():
+            yield
 
     def _table(
         self, specialisation: Specialisation, values: tuple[Any, ...], shapes: tuple[Any, ...]
     ) -> CallTable | None:
         """A table for calls like this one; None where Python has to serve them."""
         try:
-            self._signature()
+            with self._alone():
+                self._signature()
             table = CallTable(self._runtime, specialisation, values, shapes, self._parameters, self._variadic)
         except Exception as reason:  # Python serves what nobody foresaw, too
             if not isinstance(reason, Unsupported) and config.VERIFY.is_on():
@@ -98,7 +112,7 @@ class Dispatcher:
 
     def used(self) -> frozenset[int]:
         """The ids of the specialisations that native calls have used since this was last asked."""
-        with self._lock:
+        with self._alone():
             found = frozenset(id(table.specialisation) for table in self._tables if table.hits > table.hits_seen)
             for table in self._tables:
                 table.hits_seen = table.hits
@@ -106,35 +120,30 @@ class Dispatcher:
 
     def clear(self) -> None:
         """Forget all tables, and the count of their hits."""
-        with self._lock:
-            self._use([])
-            self._served.clear()
-            self._wait.clear()
+        with self._alone():
+            replaced = self._use([])
             self._past_hits = 0
+        self._served.clear()
+        self._wait.clear()
+        del replaced
 
     def retain(self, specialisations: Sequence[Specialisation]) -> None:
         """Forget the tables of all others."""
-        with self._lock:
-            self._use([table for table in self._tables if table.specialisation in specialisations])
+        with self._alone():
+            replaced = self._use([table for table in self._tables if table.specialisation in specialisations])
+        del replaced
 
-    def _use(self, tables: list[CallTable]) -> None:
-        """Let the dispatcher ask these tables, the first one first.
-
-        The collector may run a finaliser here that calls the function; so the words are written from what the list is
-        at the end.
-        """
+    def _use(self, tables: list[CallTable]) -> list[CallTable]:
+        """Let the dispatcher ask these tables, the first one first; gives those that it asked before."""
         before = self._tables
         self._led_to = [*before, *tables]  # by words that are not written yet, should this be interrupted
         self._tables = tables
         self._past_hits += sum(table.hits for table in before if table not in tables)
-        while True:
-            current = self._tables
-            for table, following in itertools.zip_longest(current, current[1:]):
-                table.follow_with(following)
-            self._put("table", current[0].address if current else 0)
-            if current is self._tables:
-                self._led_to = []
-                return
+        for table, following in itertools.zip_longest(tables, tables[1:]):
+            table.follow_with(following)
+        self._put("table", tables[0].address if tables else 0)
+        self._led_to = []
+        return before
 
     def _put(self, name: str, value: int) -> None:
         put_word(id(self._function) + layout.FUNCTION[name], value)

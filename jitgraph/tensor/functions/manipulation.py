@@ -21,7 +21,7 @@ from jitgraph.tensor.tensor import Tensor, settled, wrap
 def reshape(x: TensorLike, *shape: Any) -> Tensor:
     """The same elements in row-major order in another shape; one size may be -1."""
     wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
-    if set(map(type, wanted)) <= {int}:
+    if set(map(type, wanted)) <= {int} and min(wanted, default=0) >= -1:  # NumPy takes any negative size for -1
         found = direct.view(x, lambda array: array.reshape(wanted))
         if found is not None:
             return wrap(found)

@@ -320,6 +320,7 @@ class Calls(BuiltinFunctions):
         if name in _READERS and count and (is_a(owner, dict) or name == "__getitem__"):
             return self.read_item(owner, arguments[0], plainly=name == "get")
         if name in ("__setitem__", "__delitem__") and count:
+            self.bind_to_process(this_process.of_order(arguments[-1]))
             self.set_item(owner, arguments[0], removes=name == "__delitem__")
             return None
         if name == "__contains__" and count == 1:

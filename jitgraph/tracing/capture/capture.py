@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from jitgraph.runtime import collector
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.capture import impure, known_answers
+from jitgraph.tracing.capture import impure, known_answers, this_process
 from jitgraph.tracing.capture.calls import Calls
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish, InstructionSite, follow
 from jitgraph.tracing.capture.followed import STAGING, is_followed, is_library_module, original_of
@@ -391,6 +391,8 @@ class Capture(Calls):
 
     def store_item(self, view: Activation, site: InstructionSite, owner: Any, key: Any) -> None:
         self._view, self._site = view, site
+        if is_a(key, slice) and not site.name.startswith("DELETE") and is_a(owner, list):
+            self.bind_to_process(this_process.of_order(view.at(-4 if site.name == "STORE_SLICE" else -3)))
         self.set_item(owner, key, removes=site.name.startswith("DELETE"))
 
 

@@ -167,6 +167,8 @@ class Operators(Writes):
             elif is_container(operand):
                 self.special(operand, operation)
                 if index == 0 and operation in _IN_PLACE and is_a(operand, list | dict | set | deque):
+                    for other in () if is_a(operand, set) else operands[1:]:
+                        self.bind_to_process(this_process.of_order(other))
                     self.mutate(operand, _IN_PLACE[operation])
                 else:
                     self._of_container(operation, operand)

@@ -126,7 +126,10 @@ class Describing:
         meta = type(kind)
         entries = entries_of(kind)
         fields = entries.get("_fields", entries.get("__dataclass_fields__"))
-        names = list(fields) if isinstance(fields, tuple | dict) else None
+        names: Any = list(fields) if isinstance(fields, tuple | dict) else None
+        if issubclass(meta, enum.EnumMeta):  # no guard sees what a loop over it meets
+            members = entries_of(kind)["_member_map_"]
+            names = [[name, member._name_, self.of(member._value_, depth)] for name, member in members.items()]
         return ["class", kind.__module__, kind.__qualname__, None if meta is type else self.of(meta, depth), names]
 
     def _of_function(self, function: types.FunctionType, depth: int) -> Any:

@@ -32,7 +32,8 @@ _SEEN: Final = (
     list, dict, set, OrderedDict, defaultdict, Counter, deque, object, types.SimpleNamespace, bytearray, array,
     np.ndarray, Tensor, types.CellType,
 )  # fmt: skip
-_BASES: Final = frozenset({"builtins", "abc", "typing", "collections", "enum", "types", "dataclasses"})
+_BASES: Final = frozenset({"abc", "typing", "collections", "enum", "types", "dataclasses"})
+_BUILTIN_BASES: Final = (*_SEEN, int, float, str, bytes, tuple, types.ModuleType)  # not those with an inside in C
 
 
 def keep(place: TraceEntry, made: Specialisation) -> None:
@@ -110,6 +111,10 @@ def _require_seen(value: Any) -> None:
     known = may_change(kind) or is_users_class(kind)
     for base in kind.__mro__:
         if not known or not (
-            may_change(base) or is_users_class(base) or base.__module__ in _BASES or issubclass(Tensor, base)
+            may_change(base)
+            or is_users_class(base)
+            or base.__module__ in _BASES
+            or base in _BUILTIN_BASES
+            or issubclass(Tensor, base)
         ):
             raise NotStorableError(f"a {kind.__qualname__}, whose inside no guard sees")

@@ -115,6 +115,22 @@ EDITS: dict[str, tuple[str, str, str]] = {
     "the line": ("main", "import enum", "\nimport enum"),
 }
 
+INSIDE = {  # what a class of the user's has or holds that a call asks of Python's own code
+    "the members of an enum": ("class C(enum.Enum):\n    A = 2\n", "    B = 3\n", "len(C)"),
+    "their order": (
+        "class C(enum.Enum):\n    A = 2\n    B = 3\n",
+        "class C(enum.Enum):\n    B = 3\n    A = 2\n",
+        "next(iter(C)).value",
+    ),
+    "the value of a member": ("class C(enum.Enum):\n    A = 2\n", "class C(enum.Enum):\n    A = 3\n", "C['A'].value"),
+    "a property of a class of its own": (
+        "class P(property): pass\ndef f(s): return 2.0\ndef g(s): return 3.0\nclass B:\n    p = P(f)\nO = B()\n",
+        "B.p = P(g)\n",
+        "O.p",
+    ),
+    "the arguments of an exception": ("class E(Exception): pass\nHELD = E(2.0)\n", "HELD = E(3.0)\n", "HELD.args[0]"),
+}
+
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -138,6 +154,14 @@ def test_what_was_edited_is_recorded(edit: str, folder: Path) -> None:
     assert not require_fresh(folder, edited).found
     assert require_fresh(folder, edited).found, "the new one is kept beside the old one"
     assert require_fresh(folder, FILES).found
+
+
+@pytest.mark.parametrize("what", INSIDE)
+def test_no_call_is_served_what_another_inside_gave(what: str, folder: Path) -> None:
+    before, more, asked = INSIDE[what]
+    for text in before, before + more:
+        lines = "\n" * (12 - text.count("\n"))
+        require_fresh(folder, {"main": f"import enum\n{text}{lines}def program(x):\n    return x * {asked}\n"})
 
 
 def test_numbers_that_each_call_reads_may_be_others(folder: Path) -> None:

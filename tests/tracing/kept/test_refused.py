@@ -20,6 +20,8 @@ HEAD = "class K: pass\nimport socket, sys, threading\nimport numpy as np\nimport
 BOUND = {  # program -> what the log says
     "set": ('N = {"a", "b"}\ndef program(x):\n    for n in N:\n        x = x * len(n)\n    return x', "set"),
     "a set that it makes": ("def program(x):\n    for n in {'a', 'b'}:\n        x = x * len(n)\n    return x", "order"),
+    "a set added": ("N = {'a', 'b'}\ndef program(x):\n    m = []\n    m += N\n    return x * len(m[0])", "order"),
+    "a set put in": ("N = {'a', 'b'}\ndef program(x):\n    m = []\n    m[:] = N\n    return x * len(m[0])", "order"),
     "a set in a list": ('N = [{"a", "b"}]\ndef program(x):\n    return x * len("".join(list(N[0])))', "order"),
     "a hash": ("def program(x):\n    return x * (hash('a') * 0 + 2)", "hash"),
     "an address": ("def program(x):\n    return x * (id(program) * 0 + 2)", "id"),

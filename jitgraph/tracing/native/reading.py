@@ -39,6 +39,7 @@ class Reader:
         self._fixed = fixed
         self._variadic = variadic
         self._registers: dict[Source, int] = {}
+        self._dicts: dict[int, int] = {}  # the registers with the dicts of instances, by those of the instances
         self._counted = False  # whether so many further arguments are checked to be there
 
     def now(self, source: Source) -> Any:
@@ -194,7 +195,7 @@ class Reader:
         own = attributes_of(held)
         if own is None:
             raise Unsupported(f"a {type(held).__name__} keeps no attributes in a dict")
-        return self.entry(self._dict_of(owner, held), own, name, expected)
+        return self.entry(self._known_dict(owner, held), own, name, expected)
 
     def absent_own(self, owner: int, held: Any, name: str) -> None:
         """Write that an instance itself has no such attribute."""
@@ -206,7 +207,14 @@ class Reader:
         elif place is not None:
             program.op("shared_keys", owner, b=place.keys, offset=place.count)
         elif attributes_of(held) is not None:
-            self.absent(self._dict_of(owner, held), name)
+            self.absent(self._known_dict(owner, held), name)
+
+    def _known_dict(self, owner: int, held: Any) -> int:
+        """The register with the dict of an instance, which is loaded once."""
+        known = self._dicts.get(owner)
+        if known is None:
+            known = self._dicts[owner] = self._dict_of(owner, held)
+        return known
 
     def _dict_of(self, owner: int, held: Any, expected: Sequence[Any] | None = None) -> int:
         """The register with the dict of an instance."""

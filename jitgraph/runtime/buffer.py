@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
 import numpy as np
 
-from jitgraph.runtime import forks, loader
+from jitgraph.runtime import loader
 from jitgraph.runtime.raw_words import class_with_words
 
 Array: TypeAlias = "np.ndarray[tuple[Any, ...], np.dtype[Any]]"
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
         block_bytes: int
 else:
     _BufferWords = class_with_words("BufferWords", "address", "block", "block_bytes")
-
-_making: Final = forks.lock()
 
 
 class Buffer(_BufferWords):
@@ -67,11 +65,15 @@ class Buffer(_BufferWords):
         return array if array is not None else self._made_array()
 
     def _made_array(self) -> Array:
-        with _making:
-            if self._array is None:
-                self._array = loader.allocator.adopted(self.block, self.block_bytes, *self._layout())
-                self.block = 0  # the array owns it now
-            return self._array
+        block = self.block
+        if block:
+            lease, array = loader.allocator.adopting(block, self.block_bytes, *self._layout())
+            if self._array is None:  # from here on no call is made, so no thread, handler or finaliser comes in between
+                self._array = array
+                lease.frees = True
+                self.block = 0
+        assert self._array is not None
+        return self._array
 
     def _layout(self) -> tuple[tuple[int, ...], np.dtype[Any]]:
         """Shape and dtype of a buffer that native code made."""

@@ -112,9 +112,13 @@ class Allocator:
             address = _new_block(size)
         return kind.lease.from_address(address)
 
-    def adopted(self, address: int, size: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        """A dense array over ``size`` bytes that ``aligned_alloc`` gave, and that are freed with it and its views."""
-        return np.ndarray(shape, dtype, buffer=memoryview(_adopting(size).from_address(address)))
+    def adopting(self, address: int, size: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Any, Array]:
+        """A lease of ``size`` bytes that ``aligned_alloc`` gave, and a dense array over it.
+
+        Once the lease ``frees``, the memory goes with the array and its views; until then it is somebody else's.
+        """
+        lease = _adopting(size).from_address(address)
+        return lease, np.ndarray(shape, dtype, memoryview(lease))
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> Array:
         """An uninitialised, dense array of ``size`` bytes; it and its views share the lease."""
@@ -152,9 +156,11 @@ def _adopting(size: int) -> Any:
     free, addressof = libc.free, ctypes.addressof
 
     def end(lease: Any) -> None:
-        free(addressof(lease))
+        if lease.frees:
+            free(addressof(lease))
 
-    return type("Adopted", (ctypes.Array,), {"_type_": ctypes.c_char, "_length_": size, "__del__": end})
+    namespace = {"_type_": ctypes.c_char, "_length_": size, "frees": False, "__del__": end}
+    return type("Adopted", (ctypes.Array,), namespace)
 
 
 def _kept_bytes() -> int:

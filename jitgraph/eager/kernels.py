@@ -53,6 +53,7 @@ class Prepared(NamedTuple):
 
     kernel: OpKernel
     plan: loader.ShapePlan
+    target: Target
 
 
 def is_compiled(op: Op, dtypes: DTypes, attrs: Attrs) -> bool:
@@ -74,16 +75,23 @@ class EagerKernels:
         self._target: tuple[str, Target | None] | None = None
 
     def prepare(
-        self, op: Op, dtypes: DTypes, shapes: tuple[tuple[int, ...], ...], attrs: Attrs, half: Half | None = None
+        self,
+        op: Op,
+        dtypes: DTypes,
+        shapes: tuple[tuple[int, ...], ...],
+        attrs: Attrs,
+        half: Half | None = None,
+        target: Target | None = None,
     ) -> Prepared | None:
         """The code for ``op``, or for a half of its gradient, on operands of these types.
 
+        ``target`` is what the op itself ran on, whose gradient it is, whatever the flags say meanwhile.
         None where its evaluation shall serve. The op's rule is asked about the types where no kernel was made yet, and
         where this one does not take them: its errors are those of the op.
         """
         if not is_compiled(op, dtypes, attrs) or any(0 in shape for shape in shapes):
             return None
-        target = self._native_target(op)
+        target = target or self._native_target(op)
         if target is None:
             return None
         pattern = pattern_of(op, shapes, attrs)
@@ -104,7 +112,7 @@ class EagerKernels:
         shapes = pattern.shapes
         if half is not None:
             shapes = self._with_outputs(op, dtypes, pattern, half, target)
-        return Prepared(kernel, kernel.entry.plan(shapes))
+        return Prepared(kernel, kernel.entry.plan(shapes), target)
 
     def _with_outputs(
         self, op: Op, dtypes: DTypes, pattern: SizePattern, half: Half, target: Target

@@ -18,6 +18,7 @@ from jitgraph.errors import JitgraphError
 from jitgraph.ir import context
 from jitgraph.ir.graph import Attrs
 from jitgraph.ir.op import Op
+from jitgraph.ir.target import Target
 from jitgraph.location import Location
 from jitgraph.ops.rules import HALF
 from jitgraph.runtime.loader import CHECK_KINDS
@@ -72,11 +73,12 @@ class ByNumpy(EagerRule):
 class ByKernel(EagerRule):
     """A kernel computes it, and another its gradient."""
 
-    __slots__ = ("_gradients", "_kernels", "_launch")
+    __slots__ = ("_gradients", "_kernels", "_launch", "_target")
 
-    def __init__(self, op: Op, launch: KernelCall, kernels: EagerKernels) -> None:
+    def __init__(self, op: Op, launch: KernelCall, kernels: EagerKernels, target: Target) -> None:
         super().__init__(op)
         self._launch = launch
+        self._target = target
         self._kernels = kernels
         self._gradients: dict[Half, KernelCall] = {}
 
@@ -107,7 +109,7 @@ class ByKernel(EagerRule):
 
     def _first(self, half: Half, record: OpRecord, inputs: Sequence[Any]) -> KernelCall:
         dtypes, shapes = types_of(inputs)
-        prepared = self._kernels.prepare(self.op, dtypes, shapes, record.attrs, half)
+        prepared = self._kernels.prepare(self.op, dtypes, shapes, record.attrs, half, self._target)
         assert prepared is not None
         wanted = [shapes[number] for number in prepared.kernel.given]
         launch = self._gradients[half] = KernelCall(prepared, wanted)
@@ -178,7 +180,7 @@ class Rules:
         prepared = self._kernels.prepare(op, dtypes, shapes, attrs)
         made: EagerRule | None = None
         if prepared is not None:
-            made = ByKernel(op, KernelCall(prepared, outputs), self._kernels)
+            made = ByKernel(op, KernelCall(prepared, outputs), self._kernels, prepared.target)
         elif op.evaluate is not None:
             made = ByNumpy(op, dtypes[0] if dtypes else None)
         if len(self._rules) >= _MOST:

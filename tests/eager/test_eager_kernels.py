@@ -199,3 +199,12 @@ def test_results_that_are_held_stay() -> None:
 def test_memory_of_results_is_used_again() -> None:
     x = jg.asarray(np.arange(8, dtype=np.float32))
     assert len({x.exp().value.address for _ in range(9)}) < 4
+
+
+def test_a_gradient_runs_as_its_op_did_whatever_flags_say_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = jg.asarray(np.linspace(-1, 1, 6, dtype=np.float32), requires_grad=True)
+    loss = jg.sum(jg.tanh(x * 1.25) ** 2)
+    monkeypatch.setenv("JITGRAPH_INTERPRET", "1")
+    loss.backward()
+    values = np.tanh(np.linspace(-1, 1, 6) * 1.25)
+    np.testing.assert_allclose(x.grad.numpy(), 2.5 * values * (1 - values**2), rtol=1e-5)

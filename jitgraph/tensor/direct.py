@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from jitgraph import ops
 from jitgraph.dtypes import DTYPES, DType, is_float, is_integer
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.handle import ValueHandle
@@ -28,23 +27,24 @@ from jitgraph.ops.rules import HALF
 _EXACT: Final = 127  # every dtype for numbers holds the ints up to here; below 0 those with a sign do
 
 
-def _ufuncs(op: Op) -> dict[DType, Any]:
-    """The ufunc of ``op`` for each dtype of operands for which it is all of the op's meaning."""
-    found: dict[DType, Any] = {}
-    for dtype in DTYPES if op.ufunc is not None and "approximated" not in op.traits else ():
-        try:
-            op.output_types([TensorType(dtype, ())] * op.ufunc.nin, {}, ())
-        except DTypeError:
-            continue
-        if dtype not in HALF:
-            found[dtype] = op.ufunc
-    return found
+class _Ufuncs(dict[Op, Mapping[DType, Any]]):
+    """The ufunc of an op for each dtype of operands for which it is all of the op's meaning, found on first demand."""
+
+    def __missing__(self, op: Op) -> Mapping[DType, Any]:
+        found: dict[DType, Any] = {}
+        is_whole = op.kind == "elementwise" and op.ufunc is not None and "approximated" not in op.traits
+        for dtype in DTYPES if is_whole else ():
+            try:
+                op.output_types([TensorType(dtype, ())] * op.ufunc.nin, {}, ())
+            except DTypeError:
+                continue
+            if dtype not in HALF:
+                found[dtype] = op.ufunc
+        self[op] = found
+        return found
 
 
-_UFUNCS: Final[Mapping[Op, Mapping[DType, Any]]] = {
-    op: table for op in ops.OPS.values() if op.kind == "elementwise" and (table := _ufuncs(op))
-}
-_NONE: Final[Mapping[DType, Any]] = {}
+_UFUNCS: Final = _Ufuncs()
 
 
 def binary(op: Op, x: Any, y: Any) -> EagerValue | None:
@@ -83,7 +83,7 @@ def binary(op: Op, x: Any, y: Any) -> EagerValue | None:
             return None
     else:
         return None
-    ufunc = _UFUNCS.get(op, _NONE).get(dtype)
+    ufunc = _UFUNCS[op].get(dtype)
     if taped and now.grad_enabled:
         if left.__class__ is not right.__class__ or left.shape != right.shape:
             return None
@@ -111,7 +111,7 @@ def unary(op: Op, x: Any) -> EagerValue | None:
         return None
     dtype = value.array.dtype
     if not (now.grad_enabled and (value.record is not None or x._requires_grad)) and not now.anomaly:
-        ufunc = _UFUNCS.get(op, _NONE).get(dtype)
+        ufunc = _UFUNCS[op].get(dtype)
         if ufunc is not None:
             result = silently(ufunc, value.array)
             return EagerValue(result if result.__class__ is np.ndarray else np.asarray(result))

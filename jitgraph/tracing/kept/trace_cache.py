@@ -1,16 +1,18 @@
-"""The door of the cache of traces: where those of a call lie, and keeping one, which most processes need not load."""
+"""The door of the cache of traces: where those of a call lie, and keeping one; what neither needs is not loaded."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jitgraph.ir.context import Context
-from jitgraph.runtime import forks
+from jitgraph.runtime import disk_cache, forks
 from jitgraph.tracing.arguments import Arguments
-from jitgraph.tracing.kept.traces import NewCall, TraceEntry, place_of
 from jitgraph.tracing.options import Options
 from jitgraph.tracing.specialisation import Specialisation
+
+if TYPE_CHECKING:
+    from jitgraph.tracing.kept.traces import TraceEntry
 
 
 def entry_of(
@@ -22,7 +24,12 @@ def entry_of(
     ambient: Context,
 ) -> TraceEntry | None:
     """Where the traces of a call lie that no specialisation of this process fits; None where none would do."""
-    return place_of(NewCall(function, name, options, arguments, values, ambient))
+    cache = disk_cache.current()
+    if cache is None:
+        return None
+    with forks.whole():
+        from jitgraph.tracing.kept import traces  # here: without a cache nothing is looked up
+    return traces.place_of(cache, traces.NewCall(function, name, options, arguments, values, ambient))
 
 
 def keep(entry: TraceEntry, made: Specialisation) -> None:

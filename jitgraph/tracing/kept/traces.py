@@ -142,11 +142,8 @@ class Compiling:
         return backend.find_code(graph.code, graph, donate=donate, fastmath=options.fastmath, threads=options.threads)
 
 
-def place_of(call: NewCall) -> TraceEntry | None:
-    """Where the traces of a call lie; None where none would do, or there is no cache."""
-    cache = disk_cache.current()
-    if cache is None:
-        return None
+def place_of(cache: disk_cache.DiskCache, call: NewCall) -> TraceEntry | None:
+    """Where the traces of a call lie; None where none would do."""
     try:
         if reason := _unfit(call):
             raise NotStorableError(reason)

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import contextvars
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
 from jitgraph.eager.kernels import Prepared
-from jitgraph.eager.native import native_type, placed, readable
+from jitgraph.eager.native import Recycled, native_type, placed, readable
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import loader
-from jitgraph.runtime.buffer import is_unique
 from jitgraph.runtime.loader.memory import allocator
 
 _MOST_BYTES: Final = 4096  # of a result whose memory is kept; above, allocating is not what counts
-_KEPT: Final = 2  # results kept: that of the last call is often looked at while the next one runs
 
 
 class KernelCall:
     """Calls a kernel on values of the types that it was prepared for."""
 
-    __slots__ = ("_call", "_free", "_outputs", "_pack", "_plan", "checks", "given")
+    __slots__ = ("_call", "_makes", "_pack", "_plan", "checks", "given")
 
     def __init__(self, prepared: Prepared, shapes: Sequence[tuple[int, ...]] | None = None) -> None:
         """``shapes`` are those of the results, where the kernel has them as rows."""
@@ -31,38 +30,24 @@ class KernelCall:
         self._call, self._pack = entry.call, entry.pack
         found = self._plan.outputs
         wanted = [shape for shape, _, _ in found] if shapes is None else shapes
-        self._outputs = [
-            (native_type(dtype, shape), size) for shape, (_, dtype, size) in zip(wanted, found, strict=True)
+        self._makes = [
+            _making(native_type(dtype, shape), size, recycles=len(found) == 1)
+            for shape, (_, dtype, size) in zip(wanted, found, strict=True)
         ]
-        self._free: list[EagerValue] = []  # of earlier calls, which nobody holds any more or soon will not
         self.checks = bool(entry.signature.checks)
         self.given = prepared.kernel.given
 
     def __call__(self, values: Sequence[EagerValue]) -> list[EagerValue]:
         operands = [value if value.native is not None else readable(value) for value in values]
-        outputs = self._outputs
-        results = [self._result(*outputs[0])] if len(outputs) == 1 else [_fresh(type, size) for type, size in outputs]
+        results = [make() for make in self._makes]
         self._call(self._plan, self._pack(*[value.address for value in operands + results]))
         return results
 
-    def _result(self, type: TensorType, size: int) -> EagerValue:
-        """A value to be written to: one of an earlier call that nobody else holds, or a new one."""
-        if size > _MOST_BYTES:
-            return _fresh(type, size)
-        free = self._free
-        try:
-            oldest = free.pop(0)
-        except IndexError:
-            value = _fresh(type, size)
-        else:
-            if is_unique(oldest) and oldest.native is not None and oldest.record is None:
-                value = oldest
-            else:
-                value = _fresh(type, size)
-                if len(free) < _KEPT - 1:
-                    free.append(oldest)
-        free.append(value)
-        return value
+
+def _making(type: TensorType, size: int, *, recycles: bool) -> Callable[[], EagerValue]:
+    """What makes the value that a result is written to."""
+    fresh = partial(_fresh, type, size)
+    return Recycled(fresh).take if recycles and size <= _MOST_BYTES else fresh
 
 
 def _fresh(type: TensorType, size: int) -> EagerValue:

@@ -7,8 +7,9 @@ that a caller can reach (borrowed, exported or views) could change under us and 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import loader
+from jitgraph.runtime.buffer import is_unique
 
 
 @lru_cache(maxsize=4096)
@@ -49,6 +51,44 @@ def placed(array: Any, type: TensorType, address: int) -> EagerValue:
     value.address = address
     value.native = type
     return value
+
+
+def output_value(number: int, plan: loader.ShapePlan) -> EagerValue:
+    """A value for the output of this number, yet to be written to."""
+    shape, dtype, _ = plan.outputs[number]
+    array = plan.empty(number)
+    return placed(array, native_type(dtype, shape), loader.address_of(array))
+
+
+class Recycled:
+    """Results of one kind of a call: the memory of one that nobody holds any more is written to again."""
+
+    __slots__ = ("_fresh", "_kept")
+
+    DEPTH: Final = 2
+    """Results kept: that of the last call is often looked at while the next one runs."""
+
+    def __init__(self, fresh: Callable[..., EagerValue]) -> None:
+        """``fresh`` makes a new one."""
+        self._fresh = fresh
+        self._kept: list[EagerValue] = []
+
+    def take(self, *given: Any) -> EagerValue:
+        """A value of an earlier call that nobody else holds, or what ``fresh`` makes of ``given``."""
+        kept = self._kept
+        try:
+            oldest = kept.pop(0)
+        except IndexError:
+            value = self._fresh(*given)
+        else:
+            if is_unique(oldest) and oldest.native is not None and oldest.record is None:
+                value = oldest
+            else:
+                value = self._fresh(*given)
+                if len(kept) < self.DEPTH - 1:
+                    kept.append(oldest)
+        kept.append(value)
+        return value
 
 
 def same_memory(value: EagerValue, record: Record, output: int) -> EagerValue:

@@ -7,15 +7,15 @@ entered without a second look at them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any, Final
 
-from jitgraph.eager.native import native_type, placed
+from jitgraph.eager.native import Recycled, output_value
 from jitgraph.eager.value import EagerValue
 from jitgraph.records import NamedTuple
 from jitgraph.runtime import loader
-from jitgraph.runtime.buffer import is_unique
 from jitgraph.tracing.donation import InPlaceCall
 from jitgraph.tracing.python_code import PythonCode
 
@@ -41,15 +41,15 @@ class Invocation:
         signature = entry.signature
         if not signature.dims:
             self._plan = entry.plan(tuple(_fixed(spec.shape) for spec in signature.parameters))
-        results = self._results = [Result(number) for number in range(len(signature.outputs))]
         self._inputs = [alias.input for alias in aliases]
         self._outputs = [alias.output for alias in aliases]
         self._targets = _picker([alias.slot for alias in aliases])
         self._calls: list[InPlaceCall] = []
+        recycled: frozenset[int] = frozenset()
         if recycle and self._plan is not None:
-            fresh = [result for result in results if result.number not in self._outputs]
-            _recycle(fresh, [self._plan.outputs[result.number][2] for result in fresh])
-        self._enter, self._assemble = entry_code(entry, [result.take for result in results], self._outputs)
+            recycled = _recyclable({n: o[2] for n, o in enumerate(self._plan.outputs) if n not in self._outputs})
+        self._takes = [_taking(number, number in recycled) for number in range(len(signature.outputs))]
+        self._enter, self._assemble = entry_code(entry, self._takes, self._outputs)
 
     def __call__(self, handles: Sequence[Any], operands: list[EagerValue]) -> list[EagerValue]:
         """The values of the outputs. State is overwritten in place where nobody else sees it."""
@@ -73,7 +73,7 @@ class Invocation:
                 taken = call.held
                 if alone is not None:
                     taken = [
-                        value if mine else self._results[number].take(plan)
+                        value if mine else self._takes[number](plan)
                         for value, mine, number in zip(taken, alone, self._outputs, strict=True)
                     ]
                 results = self._assemble(plan, taken)
@@ -117,51 +117,21 @@ def entry_code(
     return EntryCode(names["enter"], names["assemble"])
 
 
-def _recycle(results: Sequence[Result], sizes: Sequence[int]) -> None:
-    """Let small results use memory again, within a limit for all of them."""
+def _recyclable(sizes: Mapping[int, int]) -> frozenset[int]:
+    """The small ones of outputs with so many bytes, within a limit for all of them."""
     left = _MOST_KEPT
-    for result, size in zip(results, sizes, strict=True):
-        if size <= _MOST_BYTES and Result.DEPTH * size <= left:
-            left -= Result.DEPTH * size
-            result.recycled = True
+    found = set()
+    for number, size in sizes.items():
+        if size <= _MOST_BYTES and Recycled.DEPTH * size <= left:
+            left -= Recycled.DEPTH * size
+            found.add(number)
+    return frozenset(found)
 
 
-class Result:
-    """The memory of one output."""
-
-    __slots__ = ("_kept", "number", "recycled")
-
-    DEPTH: Final = 2
-    """Results kept: that of the last call is often looked at while the next call runs."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.recycled = False
-        self._kept: list[EagerValue] = []
-
-    def take(self, plan: loader.ShapePlan) -> EagerValue:
-        """A value for the output to be written to: one of an earlier call that nobody else holds, or a new one."""
-        if not self.recycled:
-            return self._new(plan)
-        kept = self._kept
-        try:
-            oldest = kept.pop(0)
-        except IndexError:
-            value = self._new(plan)
-        else:
-            if oldest.native is not None and is_unique(oldest):
-                value = oldest
-            else:
-                value = self._new(plan)
-                if len(kept) < self.DEPTH - 1:
-                    kept.append(oldest)
-        kept.append(value)
-        return value
-
-    def _new(self, plan: loader.ShapePlan) -> EagerValue:
-        shape, dtype, _ = plan.outputs[self.number]
-        array = plan.empty(self.number)
-        return placed(array, native_type(dtype, shape), loader.address_of(array))
+def _taking(number: int, recycles: bool) -> Callable[[loader.ShapePlan], EagerValue]:
+    """What gives the value that an output is written to."""
+    fresh = partial(output_value, number)
+    return Recycled(fresh).take if recycles else fresh
 
 
 def _fixed(shape: Sequence[int | str]) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from jitgraph.eager.native import native_type, placed
+from jitgraph.eager.native import native_type, output_value
 from jitgraph.eager.value import EagerValue
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime import loader
@@ -60,7 +60,7 @@ class CallOutcome:
         shape, dtype, size = output
         type = native_type(dtype, shape)
         size_class = max(0, (max(size, 1) - 1).bit_length() - 6)
-        make = refer(partial(_large, self._shapes, number)) if size > _SMALL else 0
+        make = refer(partial(output_value, number, self._shapes)) if size > _SMALL else 0
         source, handle = -1, 0
         if donor is not None:
             source, handle = donor.input, self._reader.find(self._plan.handles[donor.slot].source)
@@ -153,10 +153,3 @@ class CallOutcome:
 
 class _ForPython(Exception):
     """Something comes of a call that Python has to make."""
-
-
-def _large(plan: loader.ShapePlan, number: int) -> EagerValue:
-    """The value of a large output, yet to be written to."""
-    shape, dtype, _ = plan.outputs[number]
-    array = plan.empty(number)
-    return placed(array, native_type(dtype, shape), loader.address_of(array))

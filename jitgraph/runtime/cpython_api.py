@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from typing import Any, Final
 
 API: Final = ctypes.pythonapi
+
+
+def unknown() -> str:
+    """Why ``cpython_layout.py`` does not describe this interpreter, as far as its name says; empty where it does."""
+    if sys.implementation.name != "cpython" or not (3, 11) <= sys.version_info[:2] <= (3, 13):
+        return f"it knows CPython 3.11 to 3.13, and this is {sys.implementation.name} {sys.version.split()[0]}"
+    if "t" in sys.abiflags:
+        return "this CPython is built without a global lock"
+    if "d" in sys.abiflags:
+        return "this CPython is built for debugging"
+    return ""
 
 
 def address_of(name: str) -> int:

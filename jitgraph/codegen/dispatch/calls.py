@@ -48,12 +48,7 @@ def _vectorcall(module: LlvmModule) -> None:
     code.give("ptr", result)
     code.mark("decline")
     fallback = code.load("ptr", function, FUNCTION["fallback"])
-    code.give(
-        "ptr",
-        code.api(
-            "PyObject_Vectorcall", "ptr", f"ptr {fallback}", f"ptr {arguments}", f"i64 {flags}", f"ptr {keywords}"
-        ),
-    )
+    code.give("ptr", code.api("PyObject_Vectorcall", "ptr", f"ptr {fallback}", *given[2:]))
     code.finish()
 
 
@@ -205,7 +200,7 @@ class _Attempt(Making):
     def _what(self, kind: str, what: str) -> str:
         """An object that an effect or a result names."""
         code = self.code
-        found, done = code.variable("ptr"), code.label("what")
+        found = code.variable("ptr")
         sources = {
             layout.FROM_VALUE: self.values,
             layout.FROM_HANDLE: self.handles,
@@ -215,7 +210,6 @@ class _Attempt(Making):
         for number, memory in sources.items():
             with code.when(code.compare("eq", "i64", kind, number)):
                 code.store("ptr", code.load("ptr", memory, what, WORD), found)
-        code.mark(done)
         return code.load("ptr", found)
 
     def _finish(self) -> None:

@@ -95,9 +95,7 @@ class Checker:
                 self.program.op("given", offset=self.reader.given(predicate.count))
             return
         match predicate:
-            case Is():
-                self.reader.identify(source, self.plan.objects[predicate.number])
-            case IsOrStandIn():
+            case Is() | IsOrStandIn():
                 self.reader.identify(source, self.plan.objects[predicate.number])
             case Equals():
                 self._equals(source, predicate.plain)

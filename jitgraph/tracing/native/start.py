@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from typing import Any, Final
 
 from jitgraph import config
-from jitgraph.runtime import cache_entry, disk_cache, forks, loader, prebuilt_file, sources
+from jitgraph.runtime import cache_entry, cpython_api, disk_cache, forks, loader, prebuilt_file, sources
 from jitgraph.tracing.native.program import Unsupported
 
 _PATIENCE: Final = 200
@@ -87,8 +86,7 @@ class _KeptImage:
 
 def is_supported() -> bool:
     """Whether this interpreter is one of those whose objects the dispatcher knows, as far as its name says."""
-    known = sys.implementation.name == "cpython" and (3, 11) <= sys.version_info[:2] <= (3, 13)
-    return known and not set("td") & set(sys.abiflags)
+    return not cpython_api.unknown()
 
 
 _START: Final = _Start()

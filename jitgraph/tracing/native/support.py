@@ -21,12 +21,8 @@ from jitgraph.tracing.native.memory import byte, half_word, word
 @cache
 def lacking() -> str:
     """What native calls need and this interpreter or system lacks, in words; empty where it lacks nothing."""
-    if sys.implementation.name != "cpython" or not (3, 11) <= sys.version_info[:2] <= (3, 13):
-        return f"it knows CPython 3.11 to 3.13, and this is {sys.implementation.name} {sys.version.split()[0]}"
-    if "t" in sys.abiflags:
-        return "this CPython is built without a global lock"
-    if "d" in sys.abiflags:
-        return "this CPython is built for debugging"
+    if found := cpython_api.unknown():
+        return found
     if cpython_api.interpreter_number():
         return "this is a subinterpreter"
     return loader.lacking_system() or _unlike()

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from tests.tracing.native.test_support import needs_native
+from tests.graphs import needs_native
 
 pytestmark = needs_native
 ROUNDS = int(os.environ.get("DISPATCH_ROUNDS", "20000"))

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.runtime import cpython_api, loader
+from jitgraph.runtime import cpython_api
 from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.tracing.native import start, support
-
-needs_native = pytest.mark.skipif(bool(loader.lacking_system()), reason="native code cannot be had here")
+from tests.graphs import needs_native
 
 
 @pytest.fixture

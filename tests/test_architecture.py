@@ -109,6 +109,7 @@ ROOMS = {
     "lower": {"kernels"},
     "llvm": {"kernels"},
     "cpu": {"kernels", "llvm"},
+    "cuda": {"kernels", "llvm"},
     "dispatch": {"llvm", "cpu"},
 }
 """What each folder of codegen may import of the others: a target is a folder beside cpu/, and its ``backend.py`` is

@@ -1,4 +1,4 @@
-"""Target: what code is generated for, as plain data."""
+"""Target: what code is generated for, as plain data: a level of x86-64, or a generation of NVIDIA GPUs."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from jitgraph.runtime import loader
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A processor level and the sizes that blocking and selection go by.
+    """A processor level, or a generation of GPUs, and the sizes that blocking and selection go by.
 
     The numbers are those of the level, never measured on this machine, so that code made here and code from a file
     made elsewhere for the same level give the same bits.
     """
 
-    name: str  # a psABI level: x86-64-v2, x86-64-v3 or x86-64-v4
+    name: str  # a psABI level (x86-64-v2, x86-64-v3 or x86-64-v4), or a GPU's compute capability as sm_90
     vector_bits: int
-    registers: int  # vector registers
+    registers: int  # vector registers; of a GPU those of one thread
     fma: bool  # has a fused multiply-add instruction
-    l1_bytes: int
+    l1_bytes: int  # of a GPU the shared memory that a kernel has without asking for more
     l2_bytes: int
     kept_composites: frozenset[str] = frozenset()  # ops that codegen takes whole
     fastmath: bool = False  # may reassociate, contract and assume that there is no NaN, infinity or -0.0
-    ptx_version: int | None = None  # of the accelerator's code; None: none is made
+    sm: int | None = None  # a GPU's compute capability, ten times its number: 90 is 9.0; None: no GPU
+    free_order: bool = False  # sums may go in any order: the bits are then those of this target alone
 
     @property
     def vector_bytes(self) -> int:
@@ -42,6 +43,10 @@ class Target:
         """All of it as text: that of another target is another."""
         values = ((field.name, getattr(self, field.name)) for field in fields(self))
         return ", ".join(f"{name}={sorted(v) if isinstance(v, frozenset) else v!r}" for name, v in values)
+
+    def in_any_order(self) -> Target:
+        """This target, whose sums need not keep to the order that they have everywhere."""
+        return replace(self, free_order=True)
 
     def keep(self, *ops: str) -> Target:
         """This target with more composites that codegen takes whole."""
@@ -82,5 +87,11 @@ _TARGETS: dict[str, Target] = {
         Target("x86-64-v2", vector_bits=128, registers=16, fma=False, l1_bytes=32 << 10, l2_bytes=256 << 10),
         Target("x86-64-v3", vector_bits=256, registers=16, fma=True, l1_bytes=32 << 10, l2_bytes=256 << 10),
         Target("x86-64-v4", vector_bits=512, registers=32, fma=True, l1_bytes=32 << 10, l2_bytes=1 << 20),
+        *(
+            Target(
+                f"sm_{sm}", vector_bits=32, registers=255, fma=True, l1_bytes=48 << 10, l2_bytes=megabytes << 20, sm=sm
+            )
+            for sm, megabytes in ((80, 40), (86, 6), (89, 72), (90, 50), (100, 126), (120, 96))
+        ),
     )
 }

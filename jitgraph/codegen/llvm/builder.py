@@ -230,9 +230,10 @@ class LlvmModule:
     ``math`` are the names of the math functions that are called, whether they stand here or are linked.
     """
 
-    def __init__(self, triple: str, written: str = "") -> None:
-        """``written`` is LLVM IR that is part of it as it stands."""
+    def __init__(self, triple: str, written: str = "", *, links: bool = True) -> None:
+        """``written`` is LLVM IR that is part of it as it stands; without ``links`` no function of it is linked."""
         self.triple = triple
+        self.links = links
         self.written = written
         self.functions: list[Definition] = []
         self.required: dict[tuple[Any, ...], None] = {}

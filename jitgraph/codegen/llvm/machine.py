@@ -1,4 +1,4 @@
-"""LLVM behind one door: text of LLVM IR in, object code or assembly out, for a Target."""
+"""LLVM behind one door: text of LLVM IR in, object code or assembly out, for a Target or any other processor."""
 
 from __future__ import annotations
 
@@ -16,12 +16,21 @@ from jitgraph.runtime import forks, loader
 
 TRIPLE: Final = "x86_64-unknown-linux-gnu"
 
+
+class Processor(NamedTuple):
+    """What LLVM makes code for. A triple or features that it does not know end the process or are ignored."""
+
+    triple: str
+    cpu: str
+    features: str
+
+
 # A processor name already stands for its level's features; LLVM would only halve the vectors of x86-64-v4.
 _FEATURES: Final = {"x86-64-v2": "", "x86-64-v3": "", "x86-64-v4": "-prefer-256-bit"}
 
 _OPTIMISE: Final = 2  # of LLVM's levels of code generation
 _ASSEMBLY, _OBJECT = 0, 1
-_machines: dict[tuple[str, int], list[Any]] = {}  # those that nobody uses just now
+_machines: dict[tuple[Processor, int], list[Any]] = {}  # those that nobody uses just now
 _lock = forks.lock()
 _started = threading.Lock()  # taken for good by the first who starts LLVM
 
@@ -65,35 +74,38 @@ def _start(target: Target) -> None:
         assemble_unit(Unit(_FIRST, hot), target)
 
 
-@contextmanager
-def _target_machine(name: str, level: int = _OPTIMISE) -> Iterator[Any]:
-    """A target machine for the block alone: one must not be used from two threads at once, nor be in use at a fork."""
+def _processor(name: str) -> Processor:
+    """A level of x86-64."""
     if name not in _FEATURES:
         raise CompileError(f"LLVM code for the target {name!r} is not supported", hint=f"one of {', '.join(_FEATURES)}")
+    return Processor(TRIPLE, name, _FEATURES[name])
+
+
+@contextmanager
+def _target_machine(processor: Processor, level: int = _OPTIMISE) -> Iterator[Any]:
+    """A target machine for the block alone: one must not be used from two threads at once, nor be in use at a fork."""
     with forks.whole():  # LLVM has locks of its own
         with _lock:
-            idle = _machines.setdefault((name, level), [])
-            machine = idle.pop() if idle else _new_machine(name, level)
+            idle = _machines.setdefault((processor, level), [])
+            machine = idle.pop() if idle else _new_machine(processor, level)
         try:
             yield machine
         finally:
             idle.append(machine)
 
 
-def _new_machine(name: str, level: int) -> Any:
+def _new_machine(processor: Processor, level: int) -> Any:
     llvm = library.functions()
+    triple, cpu, features = (text.encode() for text in processor)
     with library.text() as message:
-        target = llvm.GetTargetFromTriple(TRIPLE.encode(), message.pointer)
+        target = llvm.GetTargetFromTriple(triple, message.pointer)
         if not target:
-            raise RuntimeError(f"LLVM has no target {TRIPLE}: {message}")
-    features = _FEATURES[name].encode()
-    return llvm.CreateTargetMachine(
-        target, TRIPLE.encode(), name.encode(), features, level, b"pic", b"small", 0, 0, b""
-    )
+            raise RuntimeError(f"LLVM has no target {processor.triple}: {message}")
+    return llvm.CreateTargetMachine(target, triple, cpu, features, level, b"pic", b"small", 0, 0, b"")
 
 
 @contextmanager
-def _parsed(ir_text: str, machine: Any) -> Iterator[Any]:
+def _parsed(ir_text: str, machine: Any, triple: str = TRIPLE) -> Iterator[Any]:
     """The module of a text, verified, for the block alone."""
     llvm = library.functions()
     context = llvm.ContextCreate()  # of its own: contexts belong to one thread
@@ -103,7 +115,7 @@ def _parsed(ir_text: str, machine: Any) -> Iterator[Any]:
             if not module:
                 raise RuntimeError(f"LLVM cannot read the generated code: {message}")
         try:
-            llvm.SetTarget(module, TRIPLE.encode())
+            llvm.SetTarget(module, triple.encode())
             llvm.SetDataLayout(module, _layout(machine))
             with library.text() as message:
                 if llvm.VerifyModule(module, message.pointer):
@@ -147,7 +159,11 @@ def _run_passes(module: Any, machine: Any) -> None:
 @undisturbed
 def optimise(ir_text: str, target: Target) -> str:
     """The module after the pass list, as text; RuntimeError where LLVM refuses it."""
-    with _target_machine(target.name) as machine, _parsed(ir_text, machine) as module, library.text() as text:
+    with (
+        _target_machine(_processor(target.name)) as machine,
+        _parsed(ir_text, machine) as module,
+        library.text() as text,
+    ):
         _run_passes(module, machine)
         library.functions().PrintModuleToString(module, text.pointer)
         return str(text)
@@ -156,7 +172,7 @@ def optimise(ir_text: str, target: Target) -> str:
 @undisturbed
 def assemble(ir_text: str, target: Target) -> bytes:
     """The module as a relocatable ELF object, position independent; RuntimeError where LLVM refuses it."""
-    with _target_machine(target.name) as machine, _parsed(ir_text, machine) as module:
+    with _target_machine(_processor(target.name)) as machine, _parsed(ir_text, machine) as module:
         _run_passes(module, machine)
         return _emitted(module, machine, _OBJECT)
 
@@ -178,13 +194,18 @@ def assemble_unit(unit: Unit, target: Target) -> bytes:
     """As ``assemble``, for one of the units of a module; without optimisation where its speed does not matter."""
     if unit.hot:
         return assemble(unit.llvm_ir, target)
-    with _target_machine(target.name, level=0) as machine, _parsed(unit.llvm_ir, machine) as module:
+    with _target_machine(_processor(target.name), level=0) as machine, _parsed(unit.llvm_ir, machine) as module:
         return _emitted(module, machine, _OBJECT)
 
 
-@undisturbed
 def asm(ir_text: str, target: Target) -> str:
     """The assembly of what ``assemble`` makes."""
-    with _target_machine(target.name) as machine, _parsed(ir_text, machine) as module:
+    return assembly(ir_text, _processor(target.name))
+
+
+@undisturbed
+def assembly(ir_text: str, processor: Processor) -> str:
+    """The module as assembly for any processor; RuntimeError where LLVM refuses it."""
+    with _target_machine(processor) as machine, _parsed(ir_text, machine, processor.triple) as module:
         _run_passes(module, machine)
         return _emitted(module, machine, _ASSEMBLY).decode()

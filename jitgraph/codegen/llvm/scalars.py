@@ -56,7 +56,7 @@ def math_function(module: LlvmModule, function: str, dtypes: tuple[DType, ...], 
     if module.claim(name):
         module.math.add(name)
         inlined = _defined(name, function, dtypes, lanes, inlined=True)
-        if lanes > 1 or inlined.lines < LIBRARY_LINES:
+        if lanes > 1 or not module.links or inlined.lines < LIBRARY_LINES:
             module.functions.append(inlined)
         else:
             module.require("math", name, function, dtypes)

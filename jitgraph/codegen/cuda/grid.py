@@ -1,0 +1,203 @@
+"""From a kernel to functions of PTX: which threads a nest is given, and the functions' heads.
+
+A nest of independent elements is flat: a thread each. One whose body has loops to share is a team's: a warp or a block
+for each point of the parallel loops. A contraction has tiles (``contract.py``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from jitgraph.codegen.cuda.contract import emit_tiles, tiles_of
+from jitgraph.codegen.cuda.failures import Failures, leave_if
+from jitgraph.codegen.cuda.launches import Grid, Shape
+from jitgraph.codegen.cuda.memory import PrivateMemory, SharedMemory
+from jitgraph.codegen.cuda.nests import Nest, is_pure, nests_of
+from jitgraph.codegen.cuda.reductions import FEW, is_few
+from jitgraph.codegen.cuda.team import Team, TeamStatements, exchanged_buffers, is_shared
+from jitgraph.codegen.cuda.thread import ThreadStatements
+from jitgraph.codegen.cuda.unravel import ceil_div, unravelled
+from jitgraph.codegen.cuda.warp import WARP, special_register
+from jitgraph.codegen.kernels.kernel import Contract, Kernel, Local, Loop
+from jitgraph.codegen.kernels.traversal import statements_of
+from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule
+from jitgraph.codegen.llvm.environment import Environment, Names, integer
+from jitgraph.codegen.llvm.index import add, index_value, multiply, names
+from jitgraph.codegen.llvm.operand import LlvmScalar
+from jitgraph.dtypes import int64
+from jitgraph.errors import UnsupportedOp
+from jitgraph.ir import dims
+from jitgraph.ir.dims import DimLike
+from jitgraph.ir.target import Target
+
+FLAT_THREADS: Final = 256
+MOST_WARPS: Final = 8
+"""Of a team."""
+
+_TEAMS: Final = 4
+"""In a block, where a team is one warp."""
+
+_STEPS_OF_A_LANE: Final = 4
+"""Steps of a loop that each thread has at least before a team has another warp."""
+
+_UNKNOWN_WARPS: Final = 4
+"""Of a team where no extent of its loops is known."""
+
+
+def emit_kernel(kernel: Kernel, module: LlvmModule, target: Target, *, reports: bool) -> list[tuple[Shape, bool]]:
+    """Emit the functions of ``kernel`` into ``module``: how each is launched, and whether it may fail, in order."""
+    return [
+        (_Function(kernel, nest, module, target, reports=reports).emit(), nest.can_fail) for nest in nests_of(kernel)
+    ]
+
+
+class _Function:
+    """One function of PTX being written."""
+
+    def __init__(self, kernel: Kernel, nest: Nest, module: LlvmModule, target: Target, *, reports: bool) -> None:
+        self.kernel, self.nest, self.target = kernel, _with_vector(nest), target
+        name = module.unique(f"k_{kernel.name}")
+        self.function = LlvmFunction(module, name, "void", linkage="ptx_kernel")
+        self.statements = ThreadStatements(None)
+        self.env = Environment(self.function, kernel, target, Names(), PrivateMemory(), self.statements.statement)
+        for param in kernel.params:
+            # What a launch both reads and writes its threads may exchange, so nothing is said of who else sees it.
+            attributes = ["align 16"]
+            if param.name in self.env.unaliased and param.access != "readwrite":
+                attributes.append("noalias")
+            if param.access == "read":
+                attributes.append("readonly")
+            argument = self.function.argument("ptr addrspace(1)", " ".join(attributes))
+            generic = self.function.fresh("ptr")
+            self.function.prologue.append(f"  {generic.name} = addrspacecast {argument} to ptr")
+            self.env.bind("&" + param.name, LlvmScalar(generic.name, "ptr", param.dtype, 1))
+        for size in kernel.sizes:
+            self.env.bind(size, LlvmScalar(self.function.argument("i64").name, "i64", int64, 1))
+        self.failures = Failures(self.function) if reports else None
+        self.statements.failures = self.failures
+
+    def emit(self) -> Shape:
+        if self.failures is not None:
+            self.failures.leave_if_failed()
+        kinds = {type(s) for s in statements_of(self.nest.body)}
+        if Contract in kinds:
+            shape = self._tiles()
+        elif _wants_team(self.nest):
+            shape = self._teams()
+        else:
+            shape = self._flat()
+        x, y, z = shape.block
+        self.function.attributes = f'"nvvm.maxntid"="{x * y * z}"'
+        self.function.ret()
+        self.function.finish()
+        return shape
+
+    def _shape(self, grid: Grid, block: tuple[int, int, int], shared: int = 0) -> Shape:
+        return Shape(self.function.name, grid, block, shared)
+
+    def _flat(self) -> Shape:
+        env, nest = self.env, self.nest
+        extents = [level.extent for level in nest.levels]
+        total = dims.product(extents)
+        threads = FLAT_THREADS if not isinstance(total, int) else min(FLAT_THREADS, WARP * max(1, -(-total // WARP)))
+        block, thread = special_register(self.function, "ctaid.x"), special_register(self.function, "tid.x")
+        position = add(env, multiply(env, block, integer(threads)), thread)
+        env.bind("$order", position)
+        leave_if(self.function, env.ops.cmp("ge", position, index_value(env, total)))
+        indices = unravelled(env, position, extents)
+        here = env.at(dict(zip((level.axis for level in nest.levels), indices, strict=True)))
+        here.emit(nest.statements)
+        return self._shape((ceil_div(total, threads), 1, 1), (threads, 1, 1))
+
+    def _teams(self) -> Shape:
+        env, nest = self.env, self.nest
+        extents = [level.extent for level in nest.levels]
+        total = dims.product(extents)
+        warps = _warps(nest, free_order=self.target.free_order)
+        teams = _teams_of_block(nest, total, self.target) if warps == 1 else 1
+        shared = SharedMemory(self.function, self.target, teams)
+        team = Team(self.function, warps, shared)
+        block = special_register(self.function, "ctaid.x")
+        row = add(env, multiply(env, block, integer(teams)), team.number)
+        env.bind("$order", row)
+        if teams > 1:
+            leave_if(self.function, env.ops.cmp("ge", row, index_value(env, total)))
+        if self.failures is not None and nest.can_fail:
+            self.failures.stay()
+        indices = unravelled(env, row, extents)
+        exchanged = exchanged_buffers(nest.statements)
+        together = TeamStatements(team, self.statements, exchanged, free_order=self.target.free_order)
+        here = Environment(self.function, self.kernel, self.target, Names(env.names), env.memory, together.statement)
+        here.names.update(zip((level.axis for level in nest.levels), indices, strict=True))
+        here.emit(nest.statements)
+        return self._shape((ceil_div(total, teams), 1, 1), (team.threads * teams, 1, 1), shared.bytes)
+
+    def _tiles(self) -> Shape:
+        env, nest = self.env, self.nest
+        *before, contract = nest.body
+        if not isinstance(contract, Contract) or not all(map(is_pure, before)):
+            raise UnsupportedOp(f"kernel {self.kernel.name}: a contraction beside other loops")
+        extents = [level.extent for level in nest.levels]
+        tiles = tiles_of(contract, dims.product(extents))
+        shared = SharedMemory(self.function, self.target, 1)
+        batch = special_register(self.function, "ctaid.z")
+        env.bind("$order", batch)
+        if self.failures is not None and nest.can_fail:
+            self.failures.stay()
+        here = env.at(dict(zip((level.axis for level in nest.levels), unravelled(env, batch, extents), strict=True)))
+        here.emit((*nest.before, *before))
+        emit_tiles(contract, here, tiles, shared)
+        return self._shape(tiles.grid, (tiles.threads, 1, 1), shared.bytes)
+
+
+def _with_vector(nest: Nest) -> Nest:
+    """The nest with the vector loop that is all of its body as one more level."""
+    if not nest.body:
+        return nest
+    *outside, last = nest.body
+    if not (isinstance(last, Loop) and last.kind == "vector" and last.is_whole and all(map(is_pure, outside))):
+        return nest
+    if names(last.extent) & {level.axis for level in nest.levels} or any(
+        n.startswith("_v") for n in names(last.extent)
+    ):
+        return nest
+    return replace(nest, levels=(*nest.levels, last), before=(*nest.before, *outside), body=last.body)
+
+
+def _wants_team(nest: Nest) -> bool:
+    """Whether there are loops to share that are too long for one thread."""
+    shared = [s for s in statements_of(nest.body) if isinstance(s, Loop) and is_shared(s)]
+    in_vector = any(level.kind == "vector" for level in nest.levels)
+    return not in_vector and not all(_is_short(loop) for loop in shared)
+
+
+def _is_short(loop: Loop) -> bool:
+    if loop.kind == "reduce" and loop.lanes > 1 and loop.chain:
+        return is_few(loop)
+    return loop.is_whole and isinstance(loop.extent, int) and loop.extent <= FEW and loop.slots is None
+
+
+def _warps(nest: Nest, *, free_order: bool) -> int:
+    """Warps of a team: as many as the longest loop that it shares gives steps, or chunks, to."""
+    most = 1
+    for loop in statements_of(nest.body):
+        if not isinstance(loop, Loop) or not is_shared(loop):
+            continue
+        extent = loop.span if loop.span is not None else loop.extent
+        if not isinstance(extent, int):
+            most = max(most, _UNKNOWN_WARPS)
+            continue
+        in_order = loop.kind == "reduce" and loop.chain and not free_order
+        each = max(WARP, loop.lanes) * loop.chain if in_order else WARP * _STEPS_OF_A_LANE
+        most = max(most, min(MOST_WARPS, 1 << max(0, -(-extent // each) - 1).bit_length()))
+    return most
+
+
+def _teams_of_block(nest: Nest, rows: DimLike, target: Target) -> int:
+    """Teams of one warp in a block: as many as there is shared memory for, and rows."""
+    each = sum(s.size * s.dtype.itemsize for s in statements_of(nest.body) if isinstance(s, Local))
+    teams = _TEAMS
+    while teams > 1 and (teams * each > target.l1_bytes // 2 or (isinstance(rows, int) and rows < teams)):
+        teams //= 2
+    return teams

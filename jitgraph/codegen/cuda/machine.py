@@ -1,0 +1,48 @@
+"""PTX from LLVM IR: the processors that LLVM knows NVIDIA's GPUs by, and what its back end for them can select.
+
+What that back end cannot select ends the process, and so does a version of PTX that is too old for the GPU; so both are
+looked up here, before LLVM sees the module.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from jitgraph.codegen.llvm import machine
+from jitgraph.errors import CompileError
+from jitgraph.ir.target import Target
+
+TRIPLE: Final = "nvptx64-nvidia-cuda"
+
+_VERSIONS: Final = {80: 78, 86: 78, 89: 78, 90: 78, 100: 86, 120: 87}
+"""The version of PTX, ten times its number, by compute capability: the oldest, from 7.8 on, that has it."""
+
+_FLOATS: Final = ("f32", "f64")
+_SELECTED: Final = frozenset(
+    [f"{name}.{type}" for name in ("ceil", "copysign", "fabs", "floor", "fma", "roundeven", "sqrt", "trunc")
+     for type in _FLOATS]
+    + ["fabs.f16", "fma.v2f16"]
+    + [f"{name}.{type}" for name in ("ctlz", "ctpop", "cttz") for type in ("i32", "i64")]
+    + [f"nvvm.read.ptx.sreg.{name}.{axis}" for name in ("tid", "ctaid") for axis in "xyz"]
+    + ["nvvm.bar.warp.sync", "nvvm.barrier.cta.sync.aligned.all"]
+    + [f"nvvm.shfl.sync.{mode}.i32" for mode in ("down", "idx")]
+)  # fmt: skip
+_INTRINSIC: Final = re.compile(r"@llvm\.([\w.]+)\(")
+
+
+def processor(target: Target) -> machine.Processor:
+    """What LLVM calls a GPU; CompileError for a target that is none."""
+    if target.sm not in _VERSIONS:
+        known = ", ".join(f"sm_{sm}" for sm in _VERSIONS)
+        raise CompileError(f"PTX for the target {target.name!r} is not supported", hint=f"one of {known}")
+    return machine.Processor(TRIPLE, target.name, f"+ptx{_VERSIONS[target.sm]}")
+
+
+def ptx_of(llvm_ir: str, target: Target) -> str:
+    """The PTX of a module; CompileError for an intrinsic that LLVM has no instruction for on GPUs."""
+    unknown = set(_INTRINSIC.findall(llvm_ir)) - _SELECTED
+    if unknown:
+        names = ", ".join(f"llvm.{name}" for name in sorted(unknown))
+        raise CompileError(f"GPUs have no instruction for {names}")
+    return machine.assembly(llvm_ir, processor(target))

@@ -1,0 +1,59 @@
+"""Memory of a kernel's own: a thread's, which lies in registers where indices are known, and that of a team."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from jitgraph.codegen.llvm.access import memory_type
+from jitgraph.codegen.llvm.builder import LlvmFunction
+from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
+from jitgraph.codegen.llvm.index import multiply
+from jitgraph.codegen.llvm.operand import LlvmScalar
+from jitgraph.dtypes import DType
+from jitgraph.errors import CompileError
+from jitgraph.ir.target import Target
+
+_ALIGNMENT = 16
+
+
+class PrivateMemory:
+    """What each thread has for itself: it stays for as long as the function runs."""
+
+    @contextmanager
+    def frame(self) -> Iterator[None]:
+        """Nothing is given back."""
+        yield
+
+    def private(self, env: Environment, dtype: DType, elements: int) -> LlvmScalar:
+        """The address of memory of the thread's own for ``elements`` of ``dtype``."""
+        place = env.function.alloca(memory_type(dtype), elements, _ALIGNMENT)
+        return LlvmScalar(place.name, "ptr", dtype, 1)
+
+
+class SharedMemory:
+    """The shared memory of a kernel's blocks, of which each of ``teams`` has a part of its own."""
+
+    def __init__(self, function: LlvmFunction, target: Target, teams: int) -> None:
+        self.function, self.target, self.teams = function, target, teams
+        self.bytes = 0
+        self._count = 0
+
+    def take(self, env: Environment, dtype: DType, elements: int, team: LlvmScalar) -> LlvmScalar:
+        """The address of memory of team number ``team`` for ``elements``; CompileError where a block has no more."""
+        each = elements * dtype.itemsize
+        self.bytes += -(-each * self.teams // _ALIGNMENT) * _ALIGNMENT
+        if self.bytes > self.target.l1_bytes:
+            raise CompileError(
+                f"kernel {env.kernel.name} wants {self.bytes} bytes of shared memory; {self.target.l1_bytes} are there",
+                hint="put it into a temporary buffer instead",
+            )
+        name = f"@shared{self._count}_{self.function.name}"
+        self._count += 1
+        type = f"[{each * self.teams} x i8]"
+        self.function.module.declare(f"{name} = internal addrspace(3) global {type} poison, align {_ALIGNMENT}")
+        whole = f"addrspacecast (ptr addrspace(3) {name} to ptr)"
+        offset = multiply(env, team, integer(each))
+        if constant_of(offset) == 0:
+            return LlvmScalar(whole, "ptr", dtype, 1)
+        return LlvmScalar(self.function.emit("ptr", f"getelementptr i8, ptr {whole}, {offset}").name, "ptr", dtype, 1)

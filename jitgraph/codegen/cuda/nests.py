@@ -1,0 +1,151 @@
+"""The top-level nests of a kernel, each of which is a launch: what one of them stores the next may read.
+
+Statements without effects that stand before a nest are repeated in each launch that needs them. What is computed in
+loops outside of nests goes no further than its block, so a nest that uses it is part of the same launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jitgraph.codegen.kernels.kernel import (
+    Body,
+    CheckStatement,
+    Contract,
+    IndexValue,
+    Kernel,
+    Let,
+    Load,
+    Local,
+    Loop,
+    Statement,
+    Store,
+)
+from jitgraph.codegen.kernels.traversal import dims_of, statements_of
+from jitgraph.codegen.llvm.index import names
+from jitgraph.codegen.llvm.structure import defined
+from jitgraph.records import dataclass
+
+
+@dataclass(frozen=True)
+class Nest:
+    """One launch: parallel loops ``levels``, outermost first, and ``before``, computed at their axes, around ``body``."""
+
+    levels: tuple[Loop, ...]
+    before: Body
+    body: Body
+
+    @property
+    def statements(self) -> Body:
+        return (*self.before, *self.body)
+
+    @property
+    def can_fail(self) -> bool:
+        """Whether a check stands in it."""
+        return any(isinstance(s, CheckStatement) for s in statements_of(self.statements))
+
+
+def nests_of(kernel: Kernel) -> list[Nest]:
+    """The launches of a kernel, in order."""
+    found: list[Nest] = []
+    pure: list[Statement] = []
+    group: list[Statement] = []
+
+    def close() -> None:
+        if any(has_effects(statement) for statement in group):
+            found.append(_peeled(needed(pure, group), tuple(group)))
+        known = {var.name for var in defined(tuple(pure))}
+        for statement in group:
+            if is_pure(statement) and (_used(statement) & set(map(str, _values(group)))) <= known:
+                pure.append(statement)
+                known |= {var.name for var in defined((statement,))}
+        group.clear()
+
+    for statement in kernel.body:
+        if _is_nest(statement) and not _used(statement) & _bound(group):
+            close()
+            group.append(statement)
+            close()
+        else:
+            group.append(statement)
+    close()
+    return found
+
+
+def _values(body: Iterable[Statement]) -> set[str]:
+    return {var.name for var in defined(tuple(body))}
+
+
+def _bound(group: list[Statement]) -> set[str]:
+    """The names and buffers that a group alone knows: what its loops gave, what follows from that, and its memory."""
+    bound: set[str] = set()
+    for statement in group:
+        if isinstance(statement, Local):
+            bound.add(statement.buffer)
+        elif not is_pure(statement) or _used(statement) & bound:
+            bound |= _values((statement,))
+    return bound
+
+
+def _is_nest(statement: Statement) -> bool:
+    return isinstance(statement, Contract) or (isinstance(statement, Loop) and statement.kind in ("parallel", "vector"))
+
+
+def is_pure(statement: Statement) -> bool:
+    """Whether a statement may be repeated."""
+    return isinstance(statement, Let | IndexValue | Load)
+
+
+def has_effects(statement: Statement) -> bool:
+    """Whether a statement stores or checks anything."""
+    return any(isinstance(s, Store | CheckStatement) for s in statements_of((statement,)))
+
+
+def needed(pure: Iterable[Statement], body: Iterable[Statement]) -> Body:
+    """Those of ``pure`` that ``body`` uses, and what they use in turn."""
+    wanted: set[str] = set().union(*map(_used, body))
+    kept: list[Statement] = []
+    for statement in reversed(list(pure)):
+        if _values((statement,)) & wanted:
+            wanted |= _used(statement)
+            kept.append(statement)
+    return tuple(reversed(kept))
+
+
+def _used(statement: Statement) -> set[str]:
+    """The names and buffers that a statement mentions, those of what stands inside it included."""
+    found: set[str] = set()
+    for inner in statements_of((statement,)):
+        for dim in dims_of(inner):
+            found |= names(dim)
+        match inner:
+            case Let():
+                found |= {arg.name for arg in inner.args}
+            case Load():
+                found.add(inner.buffer)
+            case Store():
+                found |= {inner.buffer, inner.value.name}
+            case CheckStatement():
+                found |= {var.name for var in (inner.ok, inner.value, inner.bound) if var is not None}
+            case Loop():
+                found |= {carry.init.name for carry in inner.carries}
+                found |= {carry.next.name for carry in inner.carries}
+            case Contract():
+                found |= {inner.left.value.name, inner.right.value.name}
+        if isinstance(inner, Load | Store) and inner.mask is not None:
+            found.add(inner.mask.name)
+    return found
+
+
+def _peeled(before: Body, body: Body) -> Nest:
+    """The parallel loops around everything that has an effect, which become the grid."""
+    levels: list[Loop] = []
+    while body:
+        *outside, last = body
+        if not (isinstance(last, Loop) and last.kind == "parallel" and last.is_whole and all(map(is_pure, outside))):
+            break
+        if names(last.extent) & {level.axis for level in levels} or any(n.startswith("_v") for n in names(last.extent)):
+            break
+        before, body = (*before, *outside), last.body
+        levels.append(last)
+    return Nest(tuple(levels), before, body)

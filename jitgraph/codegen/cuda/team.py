@@ -1,0 +1,224 @@
+"""Teams: a warp, or the warps of a block, that work on a row together, and their statements.
+
+What stands in a parallel loop runs in every thread of the team alike; the steps of vector loops, and of reduce loops
+inside of which nothing is shared, are spread over its threads. Between a store and whatever else touches its buffer
+there is a barrier, written when the second of them is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jitgraph.codegen.cuda.memory import SharedMemory
+from jitgraph.codegen.cuda.reductions import TeamReduction, emit_reduce
+from jitgraph.codegen.cuda.thread import ThreadStatements
+from jitgraph.codegen.cuda.warp import WARP, special_register, wait_for_block, wait_for_warp
+from jitgraph.codegen.kernels.kernel import Body, Load, Local, Loop, Statement, Store
+from jitgraph.codegen.kernels.traversal import statements_of
+from jitgraph.codegen.llvm import loops
+from jitgraph.codegen.llvm.access import from_memory, memory_type, to_memory
+from jitgraph.codegen.llvm.builder import LlvmFunction
+from jitgraph.codegen.llvm.environment import Environment, Names, integer
+from jitgraph.codegen.llvm.index import add, multiply
+from jitgraph.codegen.llvm.operand import LlvmScalar
+from jitgraph.dtypes import DType, int64
+
+
+class Team:
+    """The threads that work together: ``warps`` warps, of which a block has several teams where it is one."""
+
+    def __init__(self, function: LlvmFunction, warps: int, shared: SharedMemory) -> None:
+        assert warps == 1 or shared.teams == 1
+        self.function, self.warps, self.shared = function, warps, shared
+        self.threads = WARP * warps
+        place = special_register(function, "tid.x")
+        self.lane = _int64(function, f"and {place}, {WARP - 1}")
+        above = _int64(function, f"lshr {place}, {WARP.bit_length() - 1}")
+        self.warp = above if warps > 1 else integer(0)
+        self.number = above if warps == 1 and shared.teams > 1 else integer(0)
+        self.thread = place if warps > 1 else self.lane
+        self._rooms: dict[tuple[DType, int, int], LlvmScalar] = {}
+
+    def barrier(self) -> None:
+        """All threads of the team have come here, and each sees what the others have stored."""
+        if self.warps == 1:
+            wait_for_warp(self.function)
+        else:
+            wait_for_block(self.function)
+
+    def memory(self, env: Environment, dtype: DType, elements: int) -> LlvmScalar:
+        """Shared memory of the team."""
+        return self.shared.take(env, dtype, elements, self.number)
+
+    def exchanged(
+        self, env: Environment, slots: Sequence[Sequence[LlvmScalar]], *, one_lane: bool
+    ) -> list[list[list[LlvmScalar]]]:
+        """The slots of every warp, in order: those of the same lane, or the first lane's."""
+        width = 1 if one_lane else WARP * len(slots)
+
+        def places(warp: LlvmScalar) -> list[list[str]]:
+            found = []
+            for slot in range(len(slots)):
+                at = multiply(env, warp, integer(width))
+                at = at if one_lane else add(env, at, add(env, self.lane, integer(WARP * slot)))
+                found.append([self._place(env, number, value, width, at) for number, value in enumerate(slots[0])])
+            return found
+
+        self.barrier()  # for those who still read what was exchanged before
+        first = env.ops.cmp("eq", self.lane, integer(0)) if one_lane else None
+        with loops.only_if(env, first):
+            for row, values in zip(places(self.warp), slots, strict=True):
+                for place, value in zip(row, values, strict=True):
+                    raw = to_memory(env, value, value.dtype)
+                    env.function.do(f"store {raw}, ptr {place}, align {value.dtype.itemsize}")
+        self.barrier()
+        return [
+            [
+                [self._read(env, place, value) for place, value in zip(row, slots[0], strict=True)]
+                for row in places(integer(warp))
+            ]
+            for warp in range(self.warps)
+        ]
+
+    def _place(self, env: Environment, number: int, value: LlvmScalar, width: int, at: LlvmScalar) -> str:
+        key = (value.dtype, width, number)
+        if key not in self._rooms:
+            self._rooms[key] = self.memory(env, value.dtype, width * self.warps)
+        room = self._rooms[key]
+        return env.function.emit("ptr", f"getelementptr {memory_type(value.dtype)}, ptr {room.name}, {at}").name
+
+    def _read(self, env: Environment, place: str, value: LlvmScalar) -> LlvmScalar:
+        memory = memory_type(value.dtype)
+        raw = env.ops.make(f"load {memory}, ptr {place}, align {value.dtype.itemsize}", value.dtype, 1, memory)
+        return from_memory(env, raw, value.dtype)
+
+
+class TeamStatements:
+    """What ``Environment.statement`` is where a team works together.
+
+    ``exchanged`` are the buffers that the nest both reads and writes, through which its threads may exchange values.
+    """
+
+    def __init__(self, team: Team, alone: ThreadStatements, exchanged: set[str], *, free_order: bool) -> None:
+        self.team, self.alone = team, alone
+        self.exchanged, self.free_order = exchanged, free_order
+        self._read: set[str] = set()  # since the last barrier
+        self._written: set[str] = set()
+
+    def statement(self, statement: Statement, env: Environment) -> None:
+        """Emit one statement and bind what it defines."""
+        match statement:
+            case Local():
+                env.bind("&" + statement.buffer, self.team.memory(env, statement.dtype, statement.size))
+            case Loop() if is_shared(statement):
+                self._apart(statement)
+                self._share(statement, env)
+            case Loop(kind="reduce"):
+                emit_reduce(statement, env)
+            case Loop():
+                self._serial(statement, env)
+            case Store():
+                self._apart(statement)
+                with loops.only_if(env, env.ops.cmp("eq", self.team.thread, integer(0))):
+                    self.alone.statement(statement, env)
+            case _:
+                self._apart(statement)
+                self.alone.statement(statement, env)
+
+    def _apart(self, statement: Statement) -> None:
+        """A barrier, where the statement touches what another thread may just have stored, or be reading."""
+        inside = list(statements_of((statement,)))
+        reads = {s.buffer for s in inside if isinstance(s, Load)} & self.exchanged
+        writes = {s.buffer for s in inside if isinstance(s, Store)} & self.exchanged
+        if reads & self._written or writes & (self._read | self._written):
+            self._barrier()
+        self._read |= reads
+        self._written |= writes
+
+    def _barrier(self) -> None:
+        self.team.barrier()
+        self._read, self._written = set(), set()
+
+    def _serial(self, loop: Loop, env: Environment) -> None:
+        """A loop that all threads of the team run through together."""
+        begin, end = loops.window(loop, env)
+        inner = env.inner()
+        rest = loops.hoist(loop, inner, env.ops.sub(end, begin))
+        before = set(self._read), set(self._written)
+
+        def step(axis: LlvmScalar, carries: list[LlvmScalar]) -> list[LlvmScalar]:
+            inner.bind(loop.axis, axis)
+            for carry, value in zip(loop.carries, carries, strict=True):
+                inner.bind(carry.var.name, value)
+            inner.emit(rest)
+            if self._read or self._written:
+                self._barrier()
+            return [inner[carry.next.name] for carry in loop.carries]
+
+        init = [env[carry.init.name] for carry in loop.carries]
+        results = loops.counted(inner, begin, end, 1, init, step)
+        self._read |= before[0]
+        self._written |= before[1]
+        for carry, result in zip(loop.carries, results, strict=True):
+            env.bind(carry.result.name, result)
+
+    def _share(self, loop: Loop, env: Environment) -> None:
+        """A loop whose steps the threads of the team share."""
+        apart = _alone(env, self.alone)
+        if loop.kind == "reduce":
+            self._reduce(loop, env, apart)
+            return
+        begin, end = loops.window(loop, env)
+        rest = loops.hoist(loop, apart, env.ops.sub(end, begin))
+
+        def step(axis: LlvmScalar, carries: list[LlvmScalar]) -> list[LlvmScalar]:
+            apart.at({loop.axis: axis}).emit(rest)
+            return carries
+
+        loops.counted(apart, add(env, begin, self.team.thread), end, self.team.threads, [], step)
+
+    def _reduce(self, loop: Loop, env: Environment, apart: Environment) -> None:
+        reduction = TeamReduction(loop, apart, self.team)
+        if loop.slots is None and (self.free_order or not loop.chain):
+            reduction.bind(env, reduction.in_any_order())
+            return
+        slots = reduction.in_order()
+        if loop.slots is None:
+            reduction.bind(env, reduction.folded(slots))
+            return
+        s = env.ops
+        mine = s.cmp("lt", self.team.thread, integer(min(WARP, loop.lanes)))
+        with loops.only_if(env, mine):
+            for place, values in enumerate(slots):
+                here = apart.at({loop.slots.axis: add(env, self.team.lane, integer(WARP * place))})
+                reduction.bind(here, values)
+                here.emit(loop.slots.body)
+
+
+def is_shared(loop: Loop) -> bool:
+    """Whether the threads of a team share the steps of a loop: it has lanes, or any order and no lanes inside."""
+    if _has_lanes(loop):
+        return True
+    free = loop.kind == "parallel" or (loop.kind == "reduce" and not loop.chain)
+    return free and not any(isinstance(s, Loop) and _has_lanes(s) for s in statements_of(loop.body))
+
+
+def _has_lanes(loop: Loop) -> bool:
+    return loop.kind == "vector" or (loop.kind == "reduce" and loop.lanes > 1)
+
+
+def exchanged_buffers(body: Body) -> set[str]:
+    """The buffers that ``body`` both loads from and stores to."""
+    inside = list(statements_of(body))
+    return {s.buffer for s in inside if isinstance(s, Load)} & {s.buffer for s in inside if isinstance(s, Store)}
+
+
+def _alone(env: Environment, statements: ThreadStatements) -> Environment:
+    """The scope inside ``env`` of a thread that works by itself."""
+    return Environment(
+        env.function, env.kernel, env.target, Names(env.names), env.memory, statements.statement, env.lanes
+    )
+
+
+def _int64(function: LlvmFunction, instruction: str) -> LlvmScalar:
+    return LlvmScalar(function.emit("i64", instruction).name, "i64", int64, 1)

@@ -1,0 +1,90 @@
+"""The tree in which chunks merge (``kernel.Loop``, ``kernel.Contract``), as a stack in a thread's own memory.
+
+Before chunk t as many runs of chunks wait as t has bits, the longest at the bottom. Chunk t merges with those on top of
+it, as many as t ends in ones, and waits in their place; the last chunk merges with all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from jitgraph.codegen.llvm import loops
+from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
+from jitgraph.codegen.llvm.index import add, subtract
+from jitgraph.codegen.llvm.operand import LlvmScalar
+
+Merge = Callable[[Sequence[LlvmScalar], Sequence[LlvmScalar]], list[LlvmScalar]]
+"""Two sets of accumulators as one, the earlier ones on the left."""
+
+Chunk = Callable[[LlvmScalar], list[LlvmScalar]]
+"""The accumulators of a chunk, by its number."""
+
+_INDEX_BITS: Final = 63
+
+
+def merged(
+    env: Environment, begin: LlvmScalar, end: LlvmScalar, init: Sequence[LlvmScalar], chunk: Chunk, merge: Merge
+) -> list[LlvmScalar]:
+    """Chunks ``begin .. end`` as one, ``init`` where there are none; ``begin`` is a node's first chunk."""
+    function, s = env.function, env.ops
+    count = subtract(env, end, begin)
+    known = constant_of(count)
+    if known is not None and known <= 1:
+        return chunk(begin) if known == 1 else list(init)
+    levels = _INDEX_BITS if known is None else known.bit_length()
+    stacks = [function.alloca(value.type, levels, value.dtype.itemsize) for value in init]
+
+    def place(stack: object, value: LlvmScalar, at: LlvmScalar) -> str:
+        return function.emit("ptr", f"getelementptr {value.type}, {stack}, {at}").name
+
+    def step(number: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
+        values = chunk(number)
+        here = subtract(env, number, begin)
+        height = s.intrinsic("ctpop", here)
+        ones = s.make(f"call i64 @llvm.cttz.i64({s.not_(here)}, i1 false)", here.dtype, 1)
+        times = s.select(s.cmp("eq", add(env, number, integer(1)), end), height, ones)
+
+        def absorb(done: LlvmScalar, right: list[LlvmScalar]) -> list[LlvmScalar]:
+            at = subtract(env, subtract(env, height, integer(1)), done)
+            left = [
+                s.make(f"load {x.type}, ptr {place(stack, x, at)}, align {x.dtype.itemsize}", x.dtype, 1, x.type)
+                for stack, x in zip(stacks, right, strict=True)
+            ]
+            return merge(left, right)
+
+        values = loops.counted(env, integer(0), times, 1, values, absorb)
+        top = subtract(env, height, times)
+        for stack, x in zip(stacks, values, strict=True):
+            function.do(f"store {x}, ptr {place(stack, x, top)}, align {x.dtype.itemsize}")
+        return values
+
+    return loops.counted(env, begin, end, 1, init, step)
+
+
+def merged_parts(
+    env: Environment, parts: Sequence[Sequence[LlvmScalar]], count: LlvmScalar, merge: Merge
+) -> list[LlvmScalar]:
+    """The first ``count`` of ``parts``, at least one, as one; they are neighbouring nodes of one height."""
+    distance, found = 1, [list(part) for part in parts]
+    known = constant_of(count)
+    while distance < len(parts):
+        for left in range(0, len(parts) - distance, 2 * distance):
+            right = left + distance
+            if known is not None and right >= known:
+                continue
+            both = merge(found[left], found[right])
+            if known is None:
+                there = env.ops.cmp("gt", count, integer(right))
+                both = [env.ops.select(there, x, y) for x, y in zip(both, found[left], strict=True)]
+            found[left] = both
+        distance *= 2
+    return found[0]
+
+
+def folded(slots: Sequence[Sequence[LlvmScalar]], merge: Merge) -> list[LlvmScalar]:
+    """A power of two of slots, folded in halves."""
+    while len(slots) > 1:
+        half = len(slots) // 2
+        slots = [merge(left, right) for left, right in zip(slots[:half], slots[half:], strict=True)]
+    return list(slots[0])

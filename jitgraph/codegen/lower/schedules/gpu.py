@@ -1,0 +1,54 @@
+"""The loop nests of GPUs: a thread for each element, a warp or a block for each row, and no work but what is parallel.
+
+They are the same for every NVIDIA GPU. Sizes are those of one block: its threads and its shared memory.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jitgraph.codegen.lower.contraction import lower_conv, lower_dot
+from jitgraph.codegen.lower.cumulative import lower_cumulative
+from jitgraph.codegen.lower.gathering import lower_check
+from jitgraph.codegen.lower.pointwise import lower_pointwise
+from jitgraph.codegen.lower.rows import lower_rows
+from jitgraph.codegen.lower.scattering import lower_scatter
+from jitgraph.codegen.lower.schedules.cpu import innermost_in_lanes
+from jitgraph.codegen.lower.schedules.decisions import Decisions, Keeping, PartSizes, SortSizes
+from jitgraph.codegen.lower.schedules.nests import Nests
+from jitgraph.codegen.lower.sorting import lower_sort
+
+GPU: Final = Nests(
+    roots={
+        "dot": lower_dot,
+        "conv": lower_conv,
+        "scatter": lower_scatter,
+        "cumulative": lower_cumulative,
+        "sort": lower_sort,
+        "check": lower_check,
+    },
+    rows=lower_rows,
+    pointwise=lower_pointwise,
+    decisions=Decisions(
+        independent=innermost_in_lanes,
+        slot_bytes=256,  # of a warp
+        keeping=Keeping(
+            most_bytes=24 << 10,  # of shared memory, so that two blocks stand side by side
+            lane_bytes=24 << 10,  # a thread has no memory of its own but registers
+            least_work=4.0,
+            work={"const": 0.0, "call": 20.0, "div": 8.0, "rem": 16.0, "sqrt": 8.0},
+        ),
+        # A part is a block's, and there are enough of them to fill the device.
+        parts=PartSizes(
+            few_rows=64,
+            least_run=1024,
+            many_runs=64,
+            least_elements=1 << 13,
+            most_parts=1 << 12,
+            named_columns=64,
+        ),
+        columns=None,
+        tiles=None,
+        sorting=SortSizes(longest_merged=1 << 62, digit_bits=8),  # digits are counted one after another
+    ),
+)

@@ -88,7 +88,8 @@ class _Function:
         else:
             shape = self._flat()
         x, y, z = shape.block
-        self.function.attributes = f'"nvvm.maxntid"="{x * y * z}"'
+        # One block is enough for a processor: left to choose, ptxas spills registers for more of them.
+        self.function.attributes = f'"nvvm.maxntid"="{x * y * z}" "nvvm.minctasm"="1"'
         self.function.ret()
         self.function.finish()
         return shape

@@ -14,7 +14,7 @@ import numpy as np
 from jitgraph.records import dataclass
 from jitgraph.simulator.accesses import Site
 from jitgraph.simulator.faults import DivergenceError
-from jitgraph.simulator.lanes import Lanes, Records
+from jitgraph.simulator.lanes import Lanes, LaneRecords
 from jitgraph.simulator.state import WARP
 
 NAME: Final = re.compile(r"barrier\.cta\.(sync|arrive|red\.(?:and|or|popc))\.(aligned\.)?(all|count)")
@@ -33,7 +33,7 @@ class Arrived:
 class Barriers:
     """The barriers of one block."""
 
-    def __init__(self, threads: int, records: Records, sites: Sequence[Site]) -> None:
+    def __init__(self, threads: int, records: LaneRecords, sites: Sequence[Site]) -> None:
         self._threads, self._records, self._sites = threads, records, sites
         self._open: dict[int, Arrived] = {}
 

@@ -11,7 +11,7 @@ import numpy as np
 from jitgraph.simulator import fragments, matrices, warp_ops
 from jitgraph.simulator.barriers import NAME, Barriers, deadlock
 from jitgraph.simulator.host_text import HostText
-from jitgraph.simulator.lanes import Lanes, Records
+from jitgraph.simulator.lanes import Lanes, LaneRecords
 from jitgraph.simulator.native import native
 from jitgraph.simulator.native_text import DONE, WARP_BARRIER
 from jitgraph.simulator.orders import Clocks
@@ -21,11 +21,11 @@ _REDRAWN: Final = 0.1
 """How often warps get another order of preference."""
 
 
-class Block:
+class ThreadBlock:
     """One block of a launch; made anew for each."""
 
     def __init__(
-        self, code: HostText, records: Records, threads: int, draw: random.Random | None, fail: Callable[[], None]
+        self, code: HostText, records: LaneRecords, threads: int, draw: random.Random | None, fail: Callable[[], None]
     ) -> None:
         self._code, self._records, self._threads, self._draw, self._fail = code, records, threads, draw, fail
         self._names = code.events

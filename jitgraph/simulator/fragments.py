@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from jitgraph.errors import UnsupportedOp
-from jitgraph.simulator.lanes import Lanes, Records
+from jitgraph.simulator.lanes import Lanes, LaneRecords
 from jitgraph.simulator.native_text import READ, WRITE
 
 _NAME: Final = re.compile(r"(ld|st)matrix\.sync\.aligned\.m8n8\.x([124])(\.trans)?\.b16\.?(?:p\d+)?")
@@ -23,7 +23,7 @@ Look = Callable[[int, int, int, int], None]
 """thread, address, bytes, kind: what makes sure that a row may be touched."""
 
 
-def move(name: str, records: Records, lanes: Lanes, look: Look) -> None:
+def move(name: str, records: LaneRecords, lanes: Lanes, look: Look) -> None:
     """Load or store the matrices of a warp; UnsupportedOp where the intrinsic is of another kind."""
     found = _NAME.fullmatch(name)
     if not found:

@@ -12,7 +12,7 @@ from jitgraph.errors import UnsupportedOp
 from jitgraph.records import dataclass
 from jitgraph.simulator import arithmetic, intrinsics, ir_text, native_text
 from jitgraph.simulator.accesses import SITE_WORDS, Site, checks
-from jitgraph.simulator.ir_text import Function
+from jitgraph.simulator.ir_text import IrFunction
 from jitgraph.simulator.native import filled, native
 from jitgraph.simulator.state import ARGUMENT_BYTES, SHARED_BYTES, memory
 
@@ -31,7 +31,7 @@ _GAP: Final = 128
 STATIC_SHARED_LIMIT: Final = 48 << 10
 
 
-class Shared(NamedTuple):
+class SharedVariable(NamedTuple):
     """A variable in shared memory: where it lies, and its bytes; those of a dynamic one are said by the launch."""
 
     name: str
@@ -45,9 +45,9 @@ class HostText:
     """Host code as text, and what is known of it."""
 
     text: str
-    kernels: dict[str, Function]
+    kernels: dict[str, IrFunction]
     crossing: frozenset[str]  # kernels in which threads wait for each other
-    shared: tuple[Shared, ...]
+    shared: tuple[SharedVariable, ...]
     dynamic_at: int
     sites: tuple[Site, ...]
     bounds: NDArray[np.int64]  # a row a site, at the address that the code has
@@ -120,7 +120,7 @@ def _placed(text: str, places: dict[str, int]) -> str:
     return pattern.sub(lambda found: f"inttoptr (i64 {places[found[1]]} to ptr addrspace(3))", text)
 
 
-def _shared(canonical: str) -> tuple[tuple[Shared, ...], int]:
+def _shared(canonical: str) -> tuple[tuple[SharedVariable, ...], int]:
     """The variables laid out one behind another, apart; dynamic ones share the place behind them."""
     found, place, total = [], memory().shared_at, 0
     dynamic: list[str] = []
@@ -132,7 +132,7 @@ def _shared(canonical: str) -> tuple[tuple[Shared, ...], int]:
             dynamic.append(match[1])
             continue
         size, _ = ir_text.layout(kind)
-        found.append(Shared(match[1], place, size, False))
+        found.append(SharedVariable(match[1], place, size, False))
         total += size
         place = -(-(place + size) // _GAP) * _GAP + _GAP
     if total > STATIC_SHARED_LIMIT:
@@ -140,11 +140,11 @@ def _shared(canonical: str) -> tuple[tuple[Shared, ...], int]:
     if place + 2 * _GAP > memory().shared_at + SHARED_BYTES:
         raise UnsupportedOp(f"{total} bytes of static shared memory do not fit")
     place = -(-place // 1024) * 1024  # swizzles go by the bits of an address
-    found += [Shared(name, place, 0, True) for name in dynamic]
+    found += [SharedVariable(name, place, 0, True) for name in dynamic]
     return tuple(found), place
 
 
-def _declared(functions: list[Function], events: dict[int, str]) -> str:
+def _declared(functions: list[IrFunction], events: dict[int, str]) -> str:
     """Declarations of what the host has, definitions of what it has not."""
     text, known = "", set()
     for each in functions:
@@ -169,7 +169,7 @@ def _declared(functions: list[Function], events: dict[int, str]) -> str:
     return text + "\n".join(needed) + "\n"
 
 
-def _result(function: Function) -> str:
+def _result(function: IrFunction) -> str:
     """The type alone: attributes stand before it."""
     text = re.sub(
         r"\b(?:noundef|signext|zeroext|internal|private|dso_local|range\([^)]*\)) ", "", function.result + " "
@@ -184,7 +184,7 @@ def _trap() -> str:
     return f"define internal void @sim.trap() {{\n{text}}}\n"
 
 
-def _offsets(kernel: Function) -> list[int]:
+def _offsets(kernel: IrFunction) -> list[int]:
     offsets, place = [], 0
     for parameter in kernel.parameters:
         place = -(-place // parameter.alignment) * parameter.alignment
@@ -195,7 +195,7 @@ def _offsets(kernel: Function) -> list[int]:
     return offsets
 
 
-def _thunk(number: int, kernel: Function) -> str:
+def _thunk(number: int, kernel: IrFunction) -> str:
     text, passed = "", []
     base = memory().of_launch("arguments")
     for i, (parameter, offset) in enumerate(zip(kernel.parameters, _offsets(kernel), strict=True)):
@@ -209,7 +209,7 @@ def _thunk(number: int, kernel: Function) -> str:
     return f"define hidden void @simulator_kernel_{number}() {{\n{text}{call}  ret void\n}}\n"
 
 
-def _crosses(name: str, functions: dict[str, Function]) -> bool:
+def _crosses(name: str, functions: dict[str, IrFunction]) -> bool:
     """Whether a function, or one that it calls, waits for other threads."""
     seen, open_names = set(), [name]
     while open_names:

@@ -85,7 +85,7 @@ def layout(kind: str) -> tuple[int, int]:
     raise UnsupportedOp(f"the simulator does not know the size of the type {kind!r}")
 
 
-class Parameter(NamedTuple):
+class KernelParameter(NamedTuple):
     """A parameter of a function: what stands for its type in a call, and how it is laid out as an argument."""
 
     type: str
@@ -94,24 +94,24 @@ class Parameter(NamedTuple):
     alignment: int
 
     @staticmethod
-    def parsed(text: str) -> Parameter:
+    def parsed(text: str) -> KernelParameter:
         """From its text in a definition."""
         kind = type_at(text)
         if found := re.search(r"byval\(", text):
             inside = enclosed(text, found.end() - 1)
             size, alignment = layout(inside)
             said = re.search(r"\balign (\d+)", text)
-            return Parameter(kind, f"{kind} byval({inside}) align {said[1] if said else alignment}", size, 64)
-        return Parameter(kind, kind, *layout(kind))
+            return KernelParameter(kind, f"{kind} byval({inside}) align {said[1] if said else alignment}", size, 64)
+        return KernelParameter(kind, kind, *layout(kind))
 
 
-class Function(NamedTuple):
+class IrFunction(NamedTuple):
     """A function of a module: its first line, the lines of its body, and the names that it calls."""
 
     name: str
     head: str
     result: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[KernelParameter, ...]
     body: tuple[str, ...]
 
     @property
@@ -133,21 +133,23 @@ def called(line: str) -> tuple[str, str, list[str]] | None:
     return found[1], found[2], split(enclosed(line, found.end() - 1))
 
 
-def functions(text: str) -> Iterator[Function]:
+def functions(text: str) -> Iterator[IrFunction]:
     """The functions of a module, declarations (without a body) included."""
     lines = iter(text.splitlines())
     for line in lines:
         found = _DEFINE.match(line)
         if not found:
             continue
-        parameters = tuple(Parameter.parsed(part) for part in split(enclosed(line, found.end() - 1)) if part != "...")
+        parameters = tuple(
+            KernelParameter.parsed(part) for part in split(enclosed(line, found.end() - 1)) if part != "..."
+        )
         body: list[str] = []
         if found[1] == "define":
             for inner in lines:
                 if inner == "}":
                     break
                 body.append(inner)
-        yield Function(found[3], line, found[2].strip(), parameters, tuple(body))
+        yield IrFunction(found[3], line, found[2].strip(), parameters, tuple(body))
 
 
 def called_name(line: str) -> str:

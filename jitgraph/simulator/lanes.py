@@ -15,7 +15,7 @@ Lanes = NDArray[np.int64]
 ALL: Final = 0xFFFFFFFF
 
 
-class Records:
+class LaneRecords:
     """Views of all records; the first axis is the thread."""
 
     def __init__(self) -> None:

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from jitgraph.simulator import native_text
 from jitgraph.simulator.accesses import Site
-from jitgraph.simulator.blocks import Block
+from jitgraph.simulator.blocks import ThreadBlock
 from jitgraph.simulator.device_memory import DeviceMemory
 from jitgraph.simulator.faults import AlignmentError, BoundsError, DivergenceError, SimulationError
 from jitgraph.simulator.host_text import HostText
-from jitgraph.simulator.lanes import Records
+from jitgraph.simulator.lanes import LaneRecords
 from jitgraph.simulator.native import native
 from jitgraph.simulator.state import SHARED_BYTES, WARP, Live, memory
 
@@ -23,7 +23,7 @@ Extents = tuple[int, int, int]
 _POISONS = (0xFF, 0x7E)  # NaN everywhere, or floats of about 8e37, by the parity of the seed
 
 
-class Run:
+class SimulatedLaunch:
     """One launch of a kernel whose code is at ``kernel``; arguments are in place."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Run:
             launch.block_id[:], launch.block = (x, y, z), number
             self._poison()
             try:
-                Block(self._code, self._records, self._threads, self._draw, self._fail).run()
+                ThreadBlock(self._code, self._records, self._threads, self._draw, self._fail).run()
             except DivergenceError as error:
                 raise DivergenceError(f"{self._name}, block {(x, y, z)}: {error.message}", hint=error.hint) from None
 
@@ -116,8 +116,8 @@ class Run:
 
 
 @cache
-def _records() -> Records:
-    return Records()
+def _records() -> LaneRecords:
+    return LaneRecords()
 
 
 def _block_order(grid: Extents, seed: int | None) -> NDArray[np.int32]:

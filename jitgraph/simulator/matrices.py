@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from jitgraph.errors import UnsupportedOp
 from jitgraph.records import NamedTuple
-from jitgraph.simulator.lanes import Lanes, Records
+from jitgraph.simulator.lanes import Lanes, LaneRecords
 from jitgraph.simulator.state import WARP
 
 _NAME: Final = re.compile(r"mma\.m(\d+)n(\d+)k(\d+)\.row\.col\.(satfinite\.)?(.*)")
@@ -24,7 +24,7 @@ _GROUP, _PLACE = np.arange(WARP) >> 2, np.arange(WARP) & 3
 Array = NDArray[Any]
 
 
-class Shape(NamedTuple):
+class MmaShape(NamedTuple):
     """An mma: its sizes, the types of its operands and accumulators, and whether integers saturate."""
 
     m: int
@@ -46,7 +46,7 @@ _ACCUMULATORS: Final = {"f16": np.float16, "f32": np.float32, "f64": np.float64,
 
 
 @cache
-def shape_of(name: str) -> Shape:
+def shape_of(name: str) -> MmaShape:
     """What the intrinsic ``llvm.nvvm.<name>`` multiplies; UnsupportedOp where it is no mma that is simulated."""
     found = _NAME.fullmatch(name)
     types = found[5].split(".") if found else []
@@ -54,17 +54,17 @@ def shape_of(name: str) -> Shape:
         m, n, k = (int(found[i]) for i in (1, 2, 3))
         match types:
             case [("bf16" | "tf32") as kind]:
-                return Shape(m, n, k, kind, kind, "f32", "f32", False)
+                return MmaShape(m, n, k, kind, kind, "f32", "f32", False)
             case ["f64"]:
-                return Shape(m, n, k, "f64", "f64", "f64", "f64", False)
+                return MmaShape(m, n, k, "f64", "f64", "f64", "f64", False)
             case [("f16" | "f32") as result, ("f16" | "f32") as accumulator] if m == 16:  # m8n8k4 has its own fragments
-                return Shape(m, n, k, "f16", "f16", accumulator, result, False)
+                return MmaShape(m, n, k, "f16", "f16", accumulator, result, False)
             case ["f32", left, right, "f32"] if left in _FLOATS and right in _FLOATS:
-                return Shape(m, n, k, left, right, "f32", "f32", False)
+                return MmaShape(m, n, k, left, right, "f32", "f32", False)
             case [left] if left in _INTEGERS:
-                return Shape(m, n, k, left, left, "s32", "s32", bool(found[4]))
+                return MmaShape(m, n, k, left, left, "s32", "s32", bool(found[4]))
             case [left, right] if left in _INTEGERS and right in _INTEGERS:
-                return Shape(m, n, k, left, right, "s32", "s32", bool(found[4]))
+                return MmaShape(m, n, k, left, right, "s32", "s32", bool(found[4]))
     raise UnsupportedOp(f"the simulator does not know the product llvm.nvvm.{name}")
 
 
@@ -93,7 +93,7 @@ def accumulator_places(m: int, n: int) -> tuple[Array, Array]:
     return row, _PLACE[:, None] * 2 + (element % 2)[None, :]
 
 
-def multiply(name: str, records: Records, lanes: Lanes) -> None:
+def multiply(name: str, records: LaneRecords, lanes: Lanes) -> None:
     """D = A B + C of a warp: the products exact, the sum in float64 (int64), rounded once."""
     shape = shape_of(name)
     m, n, k = shape.m, shape.n, shape.k
@@ -130,7 +130,7 @@ def _registers(kind: str, elements: int) -> int:
     return elements // _each(kind)
 
 
-def _operand(records: Records, lanes: Lanes, first: int, kind: str, elements: int) -> Array:
+def _operand(records: LaneRecords, lanes: Lanes, first: int, kind: str, elements: int) -> Array:
     each = _each(kind)
     dtype = _INTEGERS.get(kind) or _FLOATS[kind]
     parts = []

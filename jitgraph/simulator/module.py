@@ -12,7 +12,7 @@ from jitgraph.runtime import forks
 from jitgraph.simulator.device_memory import DeviceMemory
 from jitgraph.simulator.faults import SimulationError
 from jitgraph.simulator.host_text import HostText, host_text
-from jitgraph.simulator.launches import Extents, Run
+from jitgraph.simulator.launches import Extents, SimulatedLaunch
 from jitgraph.simulator.native import host, mapped
 from jitgraph.simulator.state import MOST_THREADS, memory
 
@@ -69,7 +69,7 @@ class SimulatedModule:
         arguments: Sequence[bytes],
         seed: int | None = None,
     ) -> None:
-        """Run a kernel on all threads; a SimulationError says what one of them does wrong.
+        """SimulatedLaunch a kernel on all threads; a SimulationError says what one of them does wrong.
 
         ``grid`` and ``block`` have up to three extents, ``shared_bytes`` is the dynamic shared memory, ``arguments``
         are the bytes of each parameter. Without a seed threads run in order; each seed gives another order.
@@ -81,7 +81,7 @@ class SimulatedModule:
             raise SimulationError(f"{name}: a block of {whole_block} has more than {MOST_THREADS} threads")
         with _lock:
             self._put(compiled, name, arguments)
-            run = Run(
+            run = SimulatedLaunch(
                 name, compiled.code, compiled.kernels[name], compiled.constants, self.memory,
                 whole_grid, whole_block, shared_bytes, seed,
             )  # fmt: skip

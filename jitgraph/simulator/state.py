@@ -52,7 +52,7 @@ class Fiber(ctypes.Structure):
     ]
 
 
-class Copy(ctypes.Structure):
+class AsyncCopy(ctypes.Structure):
     """An asynchronous copy into shared memory: ``read`` bytes from ``source``, then zeros up to ``size``."""
 
     _fields_ = [
@@ -79,7 +79,7 @@ class LogEntry(ctypes.Structure):
     ]
 
 
-class Launch(ctypes.Structure):
+class LaunchState(ctypes.Structure):
     """What all threads of a launch have in common."""
 
     _fields_ = [
@@ -115,22 +115,22 @@ class Launch(ctypes.Structure):
 
 
 class Live(ctypes.Structure):
-    """Memory that kernels may touch."""
+    """SimulatorMemory that kernels may touch."""
 
     _fields_ = [("begin", ctypes.c_int64), ("end", ctypes.c_int64), ("writable", ctypes.c_int64)]
 
 
-class Memory:
+class SimulatorMemory:
     """The addresses, for the life of the process."""
 
     def __init__(self) -> None:
-        self.launch_at = _pages(ctypes.sizeof(Launch), _LOW)
+        self.launch_at = _pages(ctypes.sizeof(LaunchState), _LOW)
         self.fibers_at = _pages(MOST_THREADS * ctypes.sizeof(Fiber))
         self.stacks_at = _pages(MOST_THREADS * STACK_BYTES)
-        self.copies_at = _pages(MOST_THREADS * MOST_COPIES * ctypes.sizeof(Copy))
+        self.copies_at = _pages(MOST_THREADS * MOST_COPIES * ctypes.sizeof(AsyncCopy))
         self.log_at = _pages(MOST_LOGGED * ctypes.sizeof(LogEntry))
         self.shared_at = _pages(SHARED_BYTES, _LOW)
-        self.launch = Launch.from_address(self.launch_at)
+        self.launch = LaunchState.from_address(self.launch_at)
         self.fibers = (Fiber * MOST_THREADS).from_address(self.fibers_at)
 
     def fiber(self, thread: int) -> int:
@@ -138,8 +138,8 @@ class Memory:
         return self.fibers_at + thread * ctypes.sizeof(Fiber)
 
     def of_launch(self, field: str) -> int:
-        """Where a field of Launch lies."""
-        return self.launch_at + int(getattr(Launch, field).offset)
+        """Where a field of LaunchState lies."""
+        return self.launch_at + int(getattr(LaunchState, field).offset)
 
 
 def _pages(size: int, where: int = _LAZY) -> int:
@@ -151,6 +151,6 @@ def _pages(size: int, where: int = _LAZY) -> int:
 
 
 @cache
-def memory() -> Memory:
+def memory() -> SimulatorMemory:
     """The one of this process, mapped when it is first asked for."""
-    return Memory()
+    return SimulatorMemory()

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from jitgraph.simulator.lanes import ALL, Lanes, Records
+from jitgraph.simulator.lanes import ALL, Lanes, LaneRecords
 from jitgraph.simulator.state import WARP
 
 _NO_LANE: Final = 0xDEADBEEF
@@ -29,7 +29,7 @@ _REDUCTIONS: Final = {
 }
 
 
-def mask_of(name: str, records: Records, thread: int) -> int | None:
+def mask_of(name: str, records: LaneRecords, thread: int) -> int | None:
     """The lanes that ``thread`` waits for, a bit each; None where it waits for nobody in particular."""
     if name.startswith(_MEETS_ANYONE):
         return None
@@ -38,7 +38,7 @@ def mask_of(name: str, records: Records, thread: int) -> int | None:
     return records.scalar(thread, 1) if name.startswith("redux.") else ALL
 
 
-def together(name: str, records: Records, lanes: Lanes) -> None:
+def together(name: str, records: LaneRecords, lanes: Lanes) -> None:
     """Give the lanes their results of the operation ``name``, at which all of them have arrived."""
     bits = np.left_shift(np.uint32(1), (lanes % WARP).astype(np.uint32))
     if name.startswith("shfl."):
@@ -56,7 +56,7 @@ def together(name: str, records: Records, lanes: Lanes) -> None:
         records.give(lanes, lanes == lanes[0], offset=4)
 
 
-def _shuffle(mode: str, records: Records, lanes: Lanes) -> None:
+def _shuffle(mode: str, records: LaneRecords, lanes: Lanes) -> None:
     lane = lanes % WARP
     values = records.argument(lanes, 1, np.uint32)
     by = records.argument(lanes, 2, np.uint32).astype(np.int64) & 31
@@ -72,7 +72,7 @@ def _shuffle(mode: str, records: Records, lanes: Lanes) -> None:
     records.give(lanes, valid, offset=4)
 
 
-def _vote(mode: str, records: Records, lanes: Lanes, bits: np.ndarray[tuple[int], np.dtype[np.uint32]]) -> None:
+def _vote(mode: str, records: LaneRecords, lanes: Lanes, bits: np.ndarray[tuple[int], np.dtype[np.uint32]]) -> None:
     said = records.argument(lanes, 1, np.uint8) & 1 != 0
     answers = {
         "ballot": np.bitwise_or.reduce(bits[said], initial=np.uint32(0)),
@@ -83,7 +83,7 @@ def _vote(mode: str, records: Records, lanes: Lanes, bits: np.ndarray[tuple[int]
     records.give(lanes, np.full(len(lanes), answers[mode], np.uint32))
 
 
-def _reduce(name: str, records: Records, lanes: Lanes) -> None:
+def _reduce(name: str, records: LaneRecords, lanes: Lanes) -> None:
     kind = name.split(".")[2]
     if kind in ("fmin", "fmax"):
         values = records.argument(lanes, 0, np.float32)
@@ -101,7 +101,7 @@ def _reduce(name: str, records: Records, lanes: Lanes) -> None:
         records.give(lanes, np.full(len(lanes), function.reduce(values, dtype=dtype), dtype))
 
 
-def _match(name: str, records: Records, lanes: Lanes, bits: np.ndarray[tuple[int], np.dtype[np.uint32]]) -> None:
+def _match(name: str, records: LaneRecords, lanes: Lanes, bits: np.ndarray[tuple[int], np.dtype[np.uint32]]) -> None:
     dtype = np.uint64 if "i64" in name else np.uint32
     values = records.argument(lanes, 1, dtype)
     equal = values[:, None] == values[None, :]

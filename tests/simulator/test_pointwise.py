@@ -73,7 +73,8 @@ def test_a_vector_must_be_aligned() -> None:
 
 
 def test_what_is_not_simulated_is_refused_by_name() -> None:
-    text = "declare i32 @llvm.nvvm.nothing.known()\ndefine ptx_kernel void @k() {\n  %x = call i32 @llvm.nvvm.nothing.known()\n  ret void\n}\n"
+    name = "llvm.nvvm.nothing.known"
+    text = f"declare i32 @{name}()\ndefine ptx_kernel void @k() {{\n  %x = call i32 @{name}()\n  ret void\n}}\n"
     with pytest.raises(UnsupportedOp, match=r"llvm\.nvvm\.nothing\.known"):
         _ = SimulatedModule(text).kernels
 

@@ -126,7 +126,10 @@ def test_rooms_of_codegen(room: str) -> None:
                 assert other == room or other in ROOMS[room] or meets, f"{path}:{line} imports {imported}"
 
 
-OF_THE_SIMULATOR = r"jitgraph\.(simulator(\..*)?|codegen\.llvm\.machine|codegen\.cpu(\.linker|\.elf)?|ir\.target|errors|records|runtime(\..*)?)"
+OF_THE_SIMULATOR = (
+    r"jitgraph\.(simulator(\..*)?|codegen\.llvm\.machine|codegen\.cpu(\.linker|\.elf)?|ir\.target|errors|records"
+    r"|runtime(\..*)?)"
+)
 
 
 def test_the_simulator_stands_apart() -> None:

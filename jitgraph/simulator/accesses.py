@@ -24,7 +24,7 @@ _ARGUMENT: Final = re.compile(  # a pointer argument: its type, attributes, its 
 )
 
 
-class Site(NamedTuple):
+class AccessSite(NamedTuple):
     """An instruction that touches memory or waits: its text, its function, bytes and what it does."""
 
     line: str
@@ -35,7 +35,7 @@ class Site(NamedTuple):
 
 
 def checks(
-    line: str, function: str, sites: list[Site], bounds: NDArray[np.int64], *, checked: bool, noted: bool
+    line: str, function: str, sites: list[AccessSite], bounds: NDArray[np.int64], *, checked: bool, noted: bool
 ) -> list[str]:
     """The lines to put before ``line``; the sites that it makes are added to ``sites`` and ``bounds``."""
     stripped = line.strip()
@@ -54,7 +54,7 @@ def checks(
     aligned = _ALIGN.search(stripped)
     row = len(sites)
     bounds[row] = (0, 0, size, (int(aligned[1]) if aligned else 1) - 1, kind, row)
-    sites.append(Site(stripped, function, size, kind, space))
+    sites.append(AccessSite(stripped, function, size, kind, space))
     look = native().addresses["check_noted" if noted or kind & ATOMIC else "check"]
     record = bounds.ctypes.data + 8 * SITE_WORDS * row
     return [f"  call void inttoptr (i64 {look} to ptr)({found[0]}{operand}, i64 {record}) ; sim.check"]
@@ -81,7 +81,9 @@ def _update(text: str) -> tuple[int, str, int]:
 _PARTS: Final = {"load": _load, "store": _store, "atomicrmw": _update, "cmpxchg": _update}
 
 
-def _before_call(text: str, function: str, sites: list[Site], bounds: NDArray[np.int64], checked: bool) -> list[str]:
+def _before_call(
+    text: str, function: str, sites: list[AccessSite], bounds: NDArray[np.int64], checked: bool
+) -> list[str]:
     """Where the call stands, for intrinsics that wait, copy or stop; a look at what a copy of many bytes touches."""
     found = ir_text.called(text)
     if found is None:
@@ -91,12 +93,12 @@ def _before_call(text: str, function: str, sites: list[Site], bounds: NDArray[np
     if name == "llvm.trap" or (name.startswith("llvm.nvvm.") and intrinsics.is_located(name)):
         here = memory().of_launch("site")
         out.append(f"  store i64 {len(sites)}, ptr inttoptr (i64 {here} to ptr) ; sim.check")
-        sites.append(Site(text, function, 0, 0, 3))
+        sites.append(AccessSite(text, function, 0, 0, 3))
     elif _BYTES_MOVED.fullmatch(name) and checked:
         length, look = arguments[2].split()[-1], native().addresses["check_many"]
         for argument, kind in zip(arguments, (WRITE,) if "memset" in name else (WRITE, READ), strict=False):
             if parts := _ARGUMENT.fullmatch(argument):
                 given = f"{parts[1]} {parts[2]}, i64 {length}, i64 {kind}, i64 {len(sites)}"
                 out.append(f"  call void inttoptr (i64 {look} to ptr)({given}) ; sim.check")
-        sites.append(Site(text, function, 0, WRITE, 0))
+        sites.append(AccessSite(text, function, 0, WRITE, 0))
     return out

@@ -12,9 +12,9 @@ from typing import Final
 import numpy as np
 
 from jitgraph.records import dataclass
-from jitgraph.simulator.accesses import Site
+from jitgraph.simulator.accesses import AccessSite
 from jitgraph.simulator.faults import DivergenceError
-from jitgraph.simulator.lanes import Lanes, LaneRecords
+from jitgraph.simulator.lanes import LaneRecords, Lanes
 from jitgraph.simulator.state import WARP
 
 NAME: Final = re.compile(r"barrier\.cta\.(sync|arrive|red\.(?:and|or|popc))\.(aligned\.)?(all|count)")
@@ -33,7 +33,7 @@ class Arrived:
 class Barriers:
     """The barriers of one block."""
 
-    def __init__(self, threads: int, records: LaneRecords, sites: Sequence[Site]) -> None:
+    def __init__(self, threads: int, records: LaneRecords, sites: Sequence[AccessSite]) -> None:
         self._threads, self._records, self._sites = threads, records, sites
         self._open: dict[int, Arrived] = {}
 
@@ -98,7 +98,7 @@ class Barriers:
 
 
 def deadlock(
-    threads: int, waiting: dict[int, int], exited: int, names: dict[int, str], sites: Sequence[Site]
+    threads: int, waiting: dict[int, int], exited: int, names: dict[int, str], sites: Sequence[AccessSite]
 ) -> DivergenceError:
     """The error for a block in which no thread can go on; ``waiting``: the site of each thread that waits."""
     by_site: dict[int, list[int]] = {}

@@ -11,7 +11,7 @@ import numpy as np
 from jitgraph.simulator import fragments, matrices, warp_ops
 from jitgraph.simulator.barriers import NAME, Barriers, deadlock
 from jitgraph.simulator.host_text import HostText
-from jitgraph.simulator.lanes import Lanes, LaneRecords
+from jitgraph.simulator.lanes import LaneRecords, Lanes
 from jitgraph.simulator.native import native
 from jitgraph.simulator.native_text import DONE, WARP_BARRIER
 from jitgraph.simulator.orders import Clocks

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from jitgraph.errors import UnsupportedOp
-from jitgraph.simulator.lanes import Lanes, LaneRecords
+from jitgraph.simulator.lanes import LaneRecords, Lanes
 from jitgraph.simulator.native_text import READ, WRITE
 
 _NAME: Final = re.compile(r"(ld|st)matrix\.sync\.aligned\.m8n8\.x([124])(\.trans)?\.b16\.?(?:p\d+)?")

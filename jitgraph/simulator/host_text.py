@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from jitgraph.errors import UnsupportedOp
 from jitgraph.records import dataclass
 from jitgraph.simulator import arithmetic, intrinsics, ir_text, native_text
-from jitgraph.simulator.accesses import SITE_WORDS, Site, checks
+from jitgraph.simulator.accesses import SITE_WORDS, AccessSite, checks
 from jitgraph.simulator.ir_text import IrFunction
 from jitgraph.simulator.native import filled, native
 from jitgraph.simulator.state import ARGUMENT_BYTES, SHARED_BYTES, memory
@@ -49,7 +49,7 @@ class HostText:
     crossing: frozenset[str]  # kernels in which threads wait for each other
     shared: tuple[SharedVariable, ...]
     dynamic_at: int
-    sites: tuple[Site, ...]
+    sites: tuple[AccessSite, ...]
     bounds: NDArray[np.int64]  # a row a site, at the address that the code has
     events: dict[int, str]  # names of intrinsics by the numbers under which fibers stop
 
@@ -74,7 +74,7 @@ def host_text(canonical: str, *, checked: bool, noted: bool, counted: bool) -> H
         raise UnsupportedOp(f"the simulator has no device variables, such as @{found[1]}", hint="pass a buffer")
     shared, dynamic_at = _shared(canonical)
     places = {each.name: each.address for each in shared}
-    sites: list[Site] = []
+    sites: list[AccessSite] = []
     lines = canonical.splitlines()
     bounds = np.zeros((len(lines) + 1, SITE_WORDS), np.int64)
     inside, out = "", []

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jitgraph.simulator import native_text
-from jitgraph.simulator.accesses import Site
+from jitgraph.simulator.accesses import AccessSite
 from jitgraph.simulator.blocks import ThreadBlock
 from jitgraph.simulator.device_memory import DeviceMemory
 from jitgraph.simulator.faults import AlignmentError, BoundsError, DivergenceError, SimulationError
@@ -141,7 +141,7 @@ def _identities(block: Extents) -> NDArray[np.int32]:
     return np.ascontiguousarray(np.concatenate([numbered, number % WARP, number // WARP], axis=1), np.int32)
 
 
-def _error(where: str, site: Site | None, place: str) -> SimulationError:
+def _error(where: str, site: AccessSite | None, place: str) -> SimulationError:
     launch = memory().launch
     doing = {native_text.READ: "reads", native_text.WRITE: "writes"}.get(launch.fault_kind, "updates")
     line = f" (`{site.line}` in {site.function})" if site else ""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from jitgraph.errors import UnsupportedOp
 from jitgraph.records import NamedTuple
-from jitgraph.simulator.lanes import Lanes, LaneRecords
+from jitgraph.simulator.lanes import LaneRecords, Lanes
 from jitgraph.simulator.state import WARP
 
 _NAME: Final = re.compile(r"mma\.m(\d+)n(\d+)k(\d+)\.row\.col\.(satfinite\.)?(.*)")

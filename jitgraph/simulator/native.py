@@ -17,10 +17,10 @@ from jitgraph.codegen.llvm import machine
 from jitgraph.ir.target import Target
 from jitgraph.runtime import loader
 from jitgraph.simulator import libm, native_text
-from jitgraph.simulator.state import MOST_COPIES, MOST_LOGGED, STACK_BYTES, AsyncCopy, Fiber, Live, LogEntry, memory
+from jitgraph.simulator.state import MOST_COPIES, MOST_LOGGED, STACK_BYTES, AsyncCopy, Fiber, Live, NotedAccess, memory
 
-_RECORDS: Final = {"F": Fiber, "C": AsyncCopy, "E": LogEntry, "V": Live}
-_SIZES: Final = {"F": ctypes.sizeof(Fiber), "C": ctypes.sizeof(AsyncCopy), "E": ctypes.sizeof(LogEntry), "V": 24}
+_RECORDS: Final = {"F": Fiber, "C": AsyncCopy, "E": NotedAccess, "V": Live}
+_SIZES: Final = {"F": ctypes.sizeof(Fiber), "C": ctypes.sizeof(AsyncCopy), "E": ctypes.sizeof(NotedAccess), "V": 24}
 _FIELD: Final = re.compile(r"<([LFCEVN])\.(\w+)>")
 
 

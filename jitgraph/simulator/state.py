@@ -65,7 +65,7 @@ class AsyncCopy(ctypes.Structure):
     ]
 
 
-class LogEntry(ctypes.Structure):
+class NotedAccess(ctypes.Structure):
     """One access to memory, as it is noted for races and counts."""
 
     _fields_ = [
@@ -128,7 +128,7 @@ class SimulatorMemory:
         self.fibers_at = _pages(MOST_THREADS * ctypes.sizeof(Fiber))
         self.stacks_at = _pages(MOST_THREADS * STACK_BYTES)
         self.copies_at = _pages(MOST_THREADS * MOST_COPIES * ctypes.sizeof(AsyncCopy))
-        self.log_at = _pages(MOST_LOGGED * ctypes.sizeof(LogEntry))
+        self.log_at = _pages(MOST_LOGGED * ctypes.sizeof(NotedAccess))
         self.shared_at = _pages(SHARED_BYTES, _LOW)
         self.launch = LaunchState.from_address(self.launch_at)
         self.fibers = (Fiber * MOST_THREADS).from_address(self.fibers_at)

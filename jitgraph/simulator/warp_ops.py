@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from jitgraph.simulator.lanes import ALL, Lanes, LaneRecords
+from jitgraph.simulator.lanes import ALL, LaneRecords, Lanes
 from jitgraph.simulator.state import WARP
 
 _NO_LANE: Final = 0xDEADBEEF

@@ -48,9 +48,9 @@ class SharedMemory:
                 f"kernel {env.kernel.name} wants {self.bytes} bytes of shared memory; {self.target.l1_bytes} are there",
                 hint="put it into a temporary buffer instead",
             )
-        name = f"@shared{self._count}_{self.function.name}"
-        self._count += 1
         type = f"[{each * self.teams} x i8]"
+        name = f"@shared_{each * self.teams}_{self._count}"  # kernels use the same variables, each for itself
+        self._count += 1
         self.function.module.declare(f"{name} = internal addrspace(3) global {type} poison, align {_ALIGNMENT}")
         whole = f"addrspacecast (ptr addrspace(3) {name} to ptr)"
         offset = multiply(env, team, integer(each))

@@ -29,7 +29,7 @@ from jitgraph.records import dataclass
 
 @dataclass(frozen=True)
 class Nest:
-    """One launch: parallel loops ``levels``, outermost first, and ``before``, computed at their axes, around ``body``."""
+    """One launch: parallel loops ``levels``, outermost first, around ``body``; ``before`` is computed at their axes."""
 
     levels: tuple[Loop, ...]
     before: Body

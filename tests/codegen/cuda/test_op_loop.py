@@ -1,0 +1,78 @@
+"""Every op of the table as PTX: CUDA's assembler takes it, and the simulator gives what the executor gives, to the bit.
+
+The executor runs the same schedule, whose nests are those of a GPU; ``tests/codegen/lower`` and the op loop of the
+processor hold executor and interpreter against each other.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from jitgraph import dtypes
+from jitgraph.codegen.cuda.backend import CudaCode
+from jitgraph.codegen.kernels.schedule import Schedule
+from jitgraph.codegen.kernels.schedule_executor import execute_schedule
+from jitgraph.codegen.kernels.schedule_verifier import verify_schedule
+from jitgraph.errors import UnsupportedOp
+from jitgraph.ir.interpreter import interpret
+from tests.codegen.cuda.assembled import assemble, needs_ptxas
+from tests.codegen.cuda.launched import code_of, run, schedule_of
+from tests.op_loop import Case, cases, label, require_same, samples_by_names, samples_of
+
+HOST_NEEDED = {"cond": "cond", "scan": "while_loop or scan", "while": "while_loop or scan"}
+"""Ops that are refused, and the step that their message names: the host would have to read a predicate."""
+
+ALL = [case for case in cases() if case[0] not in HOST_NEEDED]
+_FIRST = dict([*reversed(ALL), *(case for case in ALL if case[1] == dtypes.float32)])
+CASES = ALL if os.environ.get("CUDA_DTYPES") == "all" else [case for case in ALL if _FIRST[case[0]] == case[1]]
+"""Each op with float32, or with the first dtype that it has samples for; ``make nightly`` takes all dtypes."""
+
+_made: dict[str, tuple[Case, Schedule, CudaCode]] = {}
+
+
+def made(case: tuple[str, dtypes.DType]) -> tuple[Case, Schedule, CudaCode]:
+    """The samples of an op and their code, which the tests of this file share."""
+    name = label(case)
+    if name not in _made:
+        samples = samples_of(*case)
+        schedule = schedule_of(samples.graph)
+        verify_schedule(schedule)
+        _made[name] = samples, schedule, code_of(schedule)
+    return _made[name]
+
+
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_ops_give_the_bits_of_the_executor(case: tuple[str, dtypes.DType]) -> None:
+    samples, schedule, code = made(case)
+    expected = execute_schedule(schedule, samples.arguments)
+    require_same(expected, run(schedule, code, samples.arguments, seed=1), ulps=0)
+    evaluated = [np.asarray(value) for value in interpret(samples.graph, samples.arguments)]
+    require_same(evaluated, expected, ulps=8)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case[1] == dtypes.float32], ids=label)
+def test_ops_with_named_sizes_give_the_bits_of_the_executor(case: tuple[str, dtypes.DType]) -> None:
+    samples = samples_by_names(*case)
+    if not samples.samples:
+        pytest.skip("no sample takes names for its sizes")
+    schedule = schedule_of(samples.graph)
+    code = code_of(schedule)
+    require_same(execute_schedule(schedule, samples.arguments), run(schedule, code, samples.arguments, seed=2), ulps=0)
+
+
+@needs_ptxas
+@pytest.mark.parametrize("arch", ["sm_90", "sm_80"])
+def test_the_assembler_takes_every_op_without_spills(arch: str) -> None:
+    quick = [case for case in CASES if arch == "sm_90" or case[1] == dtypes.float32]
+    used = assemble([made(case)[2].texts["ptx"] for case in quick], arch)
+    assert len(used) > 300
+    assert not [function for function in used if function.spilled]
+
+
+@pytest.mark.parametrize("name", HOST_NEEDED)
+def test_what_the_host_would_have_to_look_at_is_refused_by_name(name: str) -> None:
+    with pytest.raises(UnsupportedOp, match=f"^{HOST_NEEDED[name]} on a GPU"):
+        code_of(schedule_of(samples_of(name, dtypes.float32).graph))

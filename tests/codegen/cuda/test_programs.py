@@ -1,0 +1,61 @@
+"""Whole functions on teams, parts and tiles: the bits of the executor in order, and near them in any order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import jitgraph as jg
+from jitgraph.codegen.kernels.schedule_executor import execute_schedule
+from tests.codegen.cuda.assembled import assemble, needs_ptxas
+from tests.codegen.cuda.launched import SM_90, DeviceCheckError, code_of, run, schedule_of
+from tests.codegen.cuda.programs import PROGRAMS, floats, traced
+from tests.op_loop import require_same
+
+IN_ANY_ORDER = (
+    "softmax of 300",
+    "softmax of 5000",
+    "layer norm",
+    "rows in parts",
+    "sum of all",
+    "outer and inner axes",
+)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_give_the_bits_of_the_executor(name: str) -> None:
+    graph, arguments = traced(name)
+    schedule = schedule_of(graph)
+    code = code_of(schedule)
+    expected = execute_schedule(schedule, arguments)
+    for seed in (None, 1):
+        require_same(expected, run(schedule, code, arguments, seed), ulps=0)
+
+
+@pytest.mark.parametrize("name", IN_ANY_ORDER)
+def test_sums_in_any_order_are_near(name: str) -> None:
+    graph, arguments = traced(name)
+    target = SM_90.in_any_order()
+    schedule = schedule_of(graph, target)
+    found = run(schedule, code_of(schedule, target), arguments, seed=3)
+    for want, got in zip(execute_schedule(schedule, arguments), found, strict=True):
+        np.testing.assert_allclose(got, want, rtol=0, atol=2e-6 * np.abs(want).max() * np.sqrt(np.log2(want.size + 2)))
+
+
+@pytest.mark.parametrize("rows", [6, 1])
+def test_a_failed_check_is_recorded_and_what_comes_after_it_does_not_run(rows: int) -> None:
+    """Both where a thread leaves and where it stays for its team's barriers, nothing is read out of bounds."""
+    for function in (lambda x, i: jg.take(x, i, axis=1), lambda x, i: jg.sum(jg.take(x, i, axis=1), axis=1) * 2):
+        index = np.arange(300)
+        index[[7, 250]] = 500, -501
+        arguments = floats(rows, 500), jg.asarray(index)
+        schedule = schedule_of(jg.trace(function).lower(*arguments).graph)
+        with pytest.raises(DeviceCheckError) as failed:
+            run(schedule, code_of(schedule), [argument.numpy() for argument in arguments], seed=1)
+        assert (failed.value.value, failed.value.bound) in ((500, 500), (-501, 500))
+
+
+@needs_ptxas
+def test_programs_spill_nothing() -> None:
+    codes = [code_of(schedule_of(traced(name)[0])).texts["ptx"] for name in PROGRAMS]
+    assert not [function for function in assemble(codes, "sm_90") if function.spilled]

@@ -11,15 +11,17 @@ from typing import Final
 
 from jitgraph.codegen.cuda.contract import emit_tiles, tiles_of
 from jitgraph.codegen.cuda.failures import Failures, leave_if
+from jitgraph.codegen.cuda.indices import Indices
 from jitgraph.codegen.cuda.launches import Grid, Shape
 from jitgraph.codegen.cuda.memory import PrivateMemory, SharedMemory
 from jitgraph.codegen.cuda.nests import Nest, is_pure, nests_of
 from jitgraph.codegen.cuda.reductions import FEW, is_few
 from jitgraph.codegen.cuda.team import Team, TeamStatements, exchanged_buffers, is_shared
-from jitgraph.codegen.cuda.thread import ThreadStatements
+from jitgraph.codegen.cuda.thread import VECTOR_BYTES, ThreadStatements
 from jitgraph.codegen.cuda.unravel import ceil_div, unravelled
 from jitgraph.codegen.cuda.warp import WARP, special_register
-from jitgraph.codegen.kernels.kernel import Contract, Kernel, Local, Loop
+from jitgraph.codegen.kernels.index import coefficient
+from jitgraph.codegen.kernels.kernel import CheckStatement, Contract, Kernel, Load, Local, Loop, Store
 from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule
 from jitgraph.codegen.llvm.environment import Environment, Names, integer
@@ -41,6 +43,15 @@ _TEAMS: Final = 4
 _STEPS_OF_A_LANE: Final = 4
 """Steps of a loop that each thread has at least before a team has another warp."""
 
+_MANY: Final = 1 << 16
+"""Elements from which on a thread has several: fewer are better spread over as many threads."""
+
+_LONG: Final = 64
+"""Statements from which on a thread has one element, whose registers are then enough for many threads."""
+
+_MOST_ELEMENTS: Final = 8
+"""Of a thread, side by side."""
+
 _UNKNOWN_WARPS: Final = 4
 """Of a team where no extent of its loops is known."""
 
@@ -59,7 +70,7 @@ class _Function:
         self.kernel, self.nest, self.target = kernel, _with_vector(nest), target
         name = module.unique(f"k_{kernel.name}")
         self.function = LlvmFunction(module, name, "void", linkage="ptx_kernel")
-        self.statements = ThreadStatements(None)
+        self.statements = ThreadStatements(Indices(kernel), None)
         self.env = Environment(self.function, kernel, target, Names(), PrivateMemory(), self.statements.statement)
         for param in kernel.params:
             # What a launch both reads and writes its threads may exchange, so nothing is said of who else sees it.
@@ -99,16 +110,25 @@ class _Function:
 
     def _flat(self) -> Shape:
         env, nest = self.env, self.nest
+        several = _elements_of_thread(nest)
         extents = [level.extent for level in nest.levels]
+        if several > 1:
+            extents[-1] = extents[-1] // several
         total = dims.product(extents)
         threads = FLAT_THREADS if not isinstance(total, int) else min(FLAT_THREADS, WARP * max(1, -(-total // WARP)))
         block, thread = special_register(self.function, "ctaid.x"), special_register(self.function, "tid.x")
         position = add(env, multiply(env, block, integer(threads)), thread)
         env.bind("$order", position)
         leave_if(self.function, env.ops.cmp("ge", position, index_value(env, total)))
-        indices = unravelled(env, position, extents)
-        here = env.at(dict(zip((level.axis for level in nest.levels), indices, strict=True)))
-        here.emit(nest.statements)
+        indices = dict(zip((level.axis for level in nest.levels), unravelled(env, position, extents), strict=True))
+        for element in range(several):
+            here = env.at(indices)
+            if several > 1:
+                axis = nest.levels[-1].axis
+                here.bind(axis, add(env, multiply(env, indices[axis], integer(several)), integer(element)))
+                self.statements.first_of = None if element else (axis, several)
+            here.emit(nest.statements)
+        self.statements.first_of = None
         return self._shape((ceil_div(total, threads), 1, 1), (threads, 1, 1))
 
     def _teams(self) -> Shape:
@@ -164,6 +184,23 @@ def _with_vector(nest: Nest) -> Nest:
     ):
         return nest
     return replace(nest, levels=(*nest.levels, last), before=(*nest.before, *outside), body=last.body)
+
+
+def _elements_of_thread(nest: Nest) -> int:
+    """How many elements side by side a thread has: as many as one access takes, where there is work for all threads."""
+    if not nest.levels or any(isinstance(s, Loop | Local | CheckStatement) for s in nest.statements):
+        return 1
+    accesses = [s for s in nest.statements if isinstance(s, Load | Store)]
+    total, last = dims.product(level.extent for level in nest.levels), nest.levels[-1]
+    beside = [s for s in accesses if coefficient(s.index, last.axis) == 1]
+    if not isinstance(total, int) or total < _MANY or len(nest.statements) > _LONG or 2 * len(beside) <= len(accesses):
+        return 1
+    widest = max((s.var if isinstance(s, Load) else s.value).dtype.itemsize for s in beside)
+    several = VECTOR_BYTES // widest
+    assert isinstance(last.extent, int)
+    while last.extent % several:
+        several //= 2
+    return min(several, _MOST_ELEMENTS)
 
 
 def _wants_team(nest: Nest) -> bool:

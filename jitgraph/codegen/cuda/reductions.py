@@ -147,7 +147,7 @@ class TeamReduction(StepReduction):
         run, shift = self._run_of_a_warp(chunks)
         first = env.ops.make(f"shl {team.warp}, {shift.name}", int64, 1)
         last = least(env, add(env, first, run), chunks)
-        flat = tree.merged(env, first, last, init, self._chunk, merge)
+        flat = tree.merged(env, first, last, init, self._chunk, merge, constant_of(run))
         up = subtract(env, add(env, chunks, run), integer(1))
         runs = integer(-(-known // _known(run))) if known is not None else env.ops.make(
             f"lshr {up}, {shift.name}", int64, 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jitgraph.codegen.cuda.failures import Failures
+from jitgraph.codegen.cuda.indices import Indices, alignment
 from jitgraph.codegen.cuda.reductions import emit_reduce
 from jitgraph.codegen.kernels.kernel import (
     Body,
@@ -19,17 +20,24 @@ from jitgraph.codegen.kernels.kernel import (
 )
 from jitgraph.codegen.llvm.access import load_element, store_element, to_memory
 from jitgraph.codegen.llvm.environment import Environment
-from jitgraph.codegen.llvm.index import index_value
 from jitgraph.codegen.llvm.let import emit_let
 from jitgraph.codegen.llvm.loops import Emit, emit_serial, window
 from jitgraph.errors import UnsupportedOp
 
+VECTOR_BYTES = 16
+"""The most that one instruction loads or stores."""
+
 
 class ThreadStatements:
-    """What ``Environment.statement`` is where each thread works by itself."""
+    """What ``Environment.statement`` is where each thread works by itself.
 
-    def __init__(self, failures: Failures | None) -> None:
-        self.failures = failures
+    Of elements that a thread has side by side the first says how it is aligned, from which LLVM makes accesses of
+    several: ``first_of`` is their axis and their number, while the first one is emitted.
+    """
+
+    def __init__(self, indices: Indices, failures: Failures | None) -> None:
+        self.indices, self.failures = indices, failures
+        self.first_of: tuple[str, int] | None = None
 
     def statement(self, statement: Statement, env: Environment) -> None:
         """Emit one statement and bind what it defines."""
@@ -37,7 +45,7 @@ class ThreadStatements:
             case Let():
                 env.bind(statement.var.name, emit_let(statement, env))
             case IndexValue():
-                env.bind(statement.var.name, index_value(env, statement.index))
+                env.bind(statement.var.name, self.indices.value(env, statement.index))
             case Load():
                 self._load(statement, env)
             case Store():
@@ -58,14 +66,22 @@ class ThreadStatements:
         buffer = env["&" + load.buffer]
         access = self._masked(load, env)
         mask = None if access.mask is None else env[access.mask.name]
-        env.bind(load.var.name, load_element(env, buffer, index_value(env, load.index), mask))
+        index = self.indices.element(env, load.index)
+        env.bind(load.var.name, load_element(env, buffer, index, mask, self._alignment(load)))
 
     def _store(self, store: Store, env: Environment) -> None:
         buffer = env["&" + store.buffer]
         access = self._masked(store, env)
         mask = None if access.mask is None else env[access.mask.name]
         value = to_memory(env, env[store.value.name], buffer.dtype)
-        store_element(env, buffer, index_value(env, store.index), value, mask)
+        index = self.indices.element(env, store.index)
+        store_element(env, buffer, index, value, mask, self._alignment(store))
+
+    def _alignment(self, access: Load | Store) -> int:
+        if self.first_of is None:
+            return 1
+        dtype = access.var.dtype if isinstance(access, Load) else access.value.dtype
+        return min(alignment(access.index, *self.first_of), VECTOR_BYTES // dtype.itemsize)
 
     def _masked(self, access: Load | Store, env: Environment) -> Load | Store:
         return access if self.failures is None else self.failures.masked(access, env)

@@ -24,15 +24,24 @@ _INDEX_BITS: Final = 63
 
 
 def merged(
-    env: Environment, begin: LlvmScalar, end: LlvmScalar, init: Sequence[LlvmScalar], chunk: Chunk, merge: Merge
+    env: Environment,
+    begin: LlvmScalar,
+    end: LlvmScalar,
+    init: Sequence[LlvmScalar],
+    chunk: Chunk,
+    merge: Merge,
+    most: int | None = None,
 ) -> list[LlvmScalar]:
-    """Chunks ``begin .. end`` as one, ``init`` where there are none; ``begin`` is a node's first chunk."""
+    """Chunks ``begin .. end`` as one, ``init`` where there are none; ``begin`` is a node's first chunk.
+
+    There are ``most`` of them or fewer, where that is known.
+    """
     function, s = env.function, env.ops
-    count = subtract(env, end, begin)
-    known = constant_of(count)
-    if known is not None and known <= 1:
-        return chunk(begin) if known == 1 else list(init)
-    levels = _INDEX_BITS if known is None else known.bit_length()
+    known = constant_of(subtract(env, end, begin))
+    most = most if known is None else known
+    if most is not None and most <= 1:
+        return loops.counted(env, begin, end, 1, init, lambda number, _: chunk(number))
+    levels = _INDEX_BITS if most is None else most.bit_length()
     stacks = [function.alloca(value.type, levels, value.dtype.itemsize) for value in init]
 
     def place(stack: object, value: LlvmScalar, at: LlvmScalar) -> str:

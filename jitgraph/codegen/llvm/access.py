@@ -47,12 +47,14 @@ def element_address(env: Environment, buffer: LlvmScalar, index: LlvmScalar) -> 
     return env.function.emit(type, f"getelementptr {memory_type(buffer.dtype)}, ptr {buffer.name}, {index}").name
 
 
-def load_element(env: Environment, buffer: LlvmScalar, index: LlvmScalar, mask: LlvmScalar | None) -> LlvmScalar:
-    """One element; where ``mask`` is false nothing is read and it is 0."""
+def load_element(
+    env: Environment, buffer: LlvmScalar, index: LlvmScalar, mask: LlvmScalar | None, align: int = 1
+) -> LlvmScalar:
+    """One element; where ``mask`` is false nothing is read and it is 0. ``index`` is a multiple of ``align``."""
     dtype, memory = buffer.dtype, memory_type(buffer.dtype)
     if mask is None:
         address = element_address(env, buffer, index)
-        raw = env.ops.make(f"load {memory}, ptr {address}, align {dtype.itemsize}", dtype, 1, memory)
+        raw = env.ops.make(f"load {memory}, ptr {address}, align {align * dtype.itemsize}", dtype, 1, memory)
         return from_memory(env, raw, dtype)
     function = env.function
     before, read, after = function.block, function.label("read"), function.label("after")
@@ -70,12 +72,17 @@ def load_element(env: Environment, buffer: LlvmScalar, index: LlvmScalar, mask: 
 
 
 def store_element(
-    env: Environment, buffer: LlvmScalar, index: LlvmScalar, value: LlvmScalar, mask: LlvmScalar | None
+    env: Environment,
+    buffer: LlvmScalar,
+    index: LlvmScalar,
+    value: LlvmScalar,
+    mask: LlvmScalar | None,
+    align: int = 1,
 ) -> None:
-    """Store one element where ``mask`` is not false; ``value`` is as ``to_memory`` gives it."""
+    """Store one element where ``mask`` is not false; ``value`` is as ``to_memory`` gives it, ``align`` as above."""
     function = env.function
     if mask is None:
-        function.do(f"store {value}, ptr {element_address(env, buffer, index)}, align {buffer.dtype.itemsize}")
+        function.do(f"store {value}, ptr {element_address(env, buffer, index)}, align {align * buffer.dtype.itemsize}")
         return
     write, after = function.label("write"), function.label("after")
     function.branch(mask.name, write, after)

@@ -1,0 +1,135 @@
+"""Indices in 32 bits, where every buffer has fewer elements than they count: half the registers of 64.
+
+Sums and products may wrap on the way, since what they end in fits. A division does so only where its operands are known
+to fit as they are; others are divided in 64 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import gcd, prod
+
+from jitgraph.codegen.kernels.kernel import Contract, Kernel, Loop
+from jitgraph.codegen.kernels.traversal import statements_of
+from jitgraph.codegen.llvm.environment import Environment, constant_of
+from jitgraph.codegen.llvm.index import index_value
+from jitgraph.codegen.llvm.operand import LlvmScalar
+from jitgraph.dtypes import int32, int64
+from jitgraph.ir.dims import Atom, Dim, DimLike, FloorDiv, Mod
+
+_LIMIT = 1 << 31
+
+
+class Indices:
+    """The index expressions of a kernel: in 32 bits where all of its buffers are known to be small enough."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.narrow = all(isinstance(param.size, int) and param.size < _LIMIT for param in kernel.params)
+        self._extents = _extents(kernel)
+
+    def element(self, env: Environment, dim: DimLike) -> LlvmScalar:
+        """The place of an element in a buffer."""
+        return self._value(env, dim) if self.narrow else index_value(env, dim)
+
+    def value(self, env: Environment, dim: DimLike) -> LlvmScalar:
+        """An index expression as an int64."""
+        if not self.narrow or isinstance(dim, int) or dim.as_name is not None or not self._fits(dim):
+            return index_value(env, dim)
+        small = self._value(env, dim)
+        return env.ops.make(f"sext {small} to i64", int64, 1)
+
+    def _value(self, env: Environment, dim: DimLike) -> LlvmScalar:
+        s = env.ops
+        if isinstance(dim, int):
+            return _literal(dim)
+        total = _literal(0)
+        for monomial, coefficient in dim.terms.items():
+            product = _literal(coefficient)
+            for atom in monomial:
+                factor = self._atom(env, atom)
+                product = factor if product.name == "1" else s.mul(product, factor)
+            total = product if total.name == "0" else s.add(total, product)
+        return total
+
+    def _atom(self, env: Environment, atom: Atom) -> LlvmScalar:
+        if isinstance(atom, str):
+            return _low(env, env[atom])
+        most = self._most(atom.numerator), self._most(atom.denominator)
+        if None in most:
+            return _low(env, index_value(env, Dim({(atom,): 1})))
+        x, y = self._value(env, atom.numerator), self._value(env, atom.denominator)
+        if not isinstance(atom.denominator, int):
+            y = env.ops.max(y, _literal(1))  # a size may be 0, where nothing runs
+        name = "urem" if isinstance(atom, Mod) else "udiv"
+        return env.ops.make(f"{name} {x}, {y.name}", int32, 1)
+
+    def _fits(self, dim: Dim) -> bool:
+        """Whether 32 bits hold every value of ``dim``."""
+        bounds = [self._product(monomial) for monomial in dim.terms]
+        if None in bounds:
+            return False
+        pairs = zip(dim.terms.values(), bounds, strict=True)
+        return sum(abs(coefficient) * (bound or 0) for coefficient, bound in pairs) < _LIMIT
+
+    def _most(self, dim: DimLike) -> int | None:
+        """The greatest value of ``dim`` where it is a sum of natural numbers that 32 bits hold; None elsewhere."""
+        if isinstance(dim, int):
+            return dim if 0 <= dim < _LIMIT else None
+        total = 0
+        for monomial, coefficient in dim.terms.items():
+            bound = self._product(monomial)
+            if coefficient < 0 or bound is None:
+                return None
+            total += coefficient * bound
+        return total if total < _LIMIT else None
+
+    def _product(self, monomial: tuple[Atom, ...]) -> int | None:
+        bounds = [self._most_of(atom) for atom in monomial]
+        return None if None in bounds else prod(bound or 0 for bound in bounds)
+
+    def _most_of(self, atom: Atom) -> int | None:
+        if isinstance(atom, str):
+            return self._extents.get(atom)
+        return self._of_division(atom)
+
+    def _of_division(self, atom: FloorDiv) -> int | None:
+        numerator, denominator = self._most(atom.numerator), self._most(atom.denominator)
+        if numerator is None or denominator is None:
+            return None
+        if isinstance(atom, Mod):
+            return min(numerator, max(denominator - 1, 0))
+        return numerator // atom.denominator if isinstance(atom.denominator, int) else numerator
+
+
+def _extents(kernel: Kernel) -> Mapping[str, int]:
+    """The greatest value of every axis whose extent is known."""
+    found: dict[str, DimLike] = {}
+    for statement in statements_of(kernel.body):
+        match statement:
+            case Loop(axis=axis, extent=extent, slots=slots):
+                found[axis] = extent
+                if slots is not None:
+                    found[slots.axis] = statement.lanes
+            case Contract(m=m, n=n, k=k, extents=extents):
+                found.update(zip((m, n, k), extents, strict=True))
+    return {axis: max(extent - 1, 0) for axis, extent in found.items() if isinstance(extent, int)}
+
+
+def alignment(dim: DimLike, axis: str, steps: int) -> int:
+    """What divides ``dim`` wherever ``axis`` is a multiple of ``steps``, up to 16."""
+    if isinstance(dim, int):
+        return gcd(dim, 16)
+    parts = [coefficient * (steps if axis in monomial else 1) for monomial, coefficient in dim.terms.items()]
+    return gcd(*parts, 16)
+
+
+def _literal(value: int) -> LlvmScalar:
+    """A literal int32, wrapped as sums and products are."""
+    wrapped = (value + _LIMIT) % (2 * _LIMIT) - _LIMIT
+    return LlvmScalar(str(wrapped), "i32", int32, 1)
+
+
+def _low(env: Environment, x: LlvmScalar) -> LlvmScalar:
+    """The low half of an int64."""
+    known = constant_of(x)
+    return _literal(known) if known is not None else env.ops.make(f"trunc {x} to i32", int32, 1)

@@ -39,6 +39,9 @@ class StepReduction:
         self.env = env.inner()
         self.init = [env[carry.init.name] for carry in loop.carries]
         self.count = subtract(env, self.end, self.begin)
+        known = constant_of(self.count)
+        self.most = loop.span if known is None else known
+        """Steps that there are at most, where that is known."""
         self._rest = loops.hoist(loop, self.env, self.count)
 
     def fold(self, step: LlvmScalar, slots: Sequence[LlvmScalar]) -> list[LlvmScalar]:
@@ -96,7 +99,8 @@ def _chunks(reduction: StepReduction) -> list[LlvmScalar]:
         return loops.counted(env, first, last, 1, reduction.init, reduction.fold)
 
     count = _quotient_up(env, reduction.count, reduction.loop.chain)
-    return tree.merged(env, integer(0), count, reduction.init, chunk, reduction.merge)
+    most = None if reduction.most is None else -(-reduction.most // reduction.loop.chain)
+    return tree.merged(env, integer(0), count, reduction.init, chunk, reduction.merge, most)
 
 
 def _quotient_up(env: Environment, x: LlvmScalar, y: int) -> LlvmScalar:
@@ -141,10 +145,11 @@ class TeamReduction(StepReduction):
             pairs = zip(split(left), split(right), strict=True)
             return [value for one, other in pairs for value in self.merge(one, other)]
 
+        most = None if self.most is None else -(-self.most // (loop.lanes * loop.chain))
         known = constant_of(chunks)
         if team.warps == 1 or known == 0:
-            return split(tree.merged(env, integer(0), chunks, init, self._chunk, merge))
-        run, shift = self._run_of_a_warp(chunks)
+            return split(tree.merged(env, integer(0), chunks, init, self._chunk, merge, most))
+        run, shift = self._run_of_a_warp(chunks if most is None else integer(most))
         first = env.ops.make(f"shl {team.warp}, {shift.name}", int64, 1)
         last = least(env, add(env, first, run), chunks)
         flat = tree.merged(env, first, last, init, self._chunk, merge, constant_of(run))

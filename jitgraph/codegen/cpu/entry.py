@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
 
 from jitgraph.codegen.cpu import pool, stacks
 from jitgraph.codegen.cpu.inlining import Emitted, Inlining, emitted, launches, plan_inlining
@@ -24,20 +23,16 @@ from jitgraph.codegen.kernels.schedule import (
     ScheduleBuffer,
     Step,
     While,
-    aligned,
 )
 from jitgraph.codegen.llvm import machine
-from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule, LlvmValue
-from jitgraph.codegen.llvm.sizes import Sizes
+from jitgraph.codegen.llvm.builder import LlvmModule, LlvmValue
+from jitgraph.codegen.llvm.entry import EntryWriter, apart, emit_arena_bytes
 from jitgraph.errors import CompileError
-from jitgraph.ir.constraints import SizeConstraint
-from jitgraph.ir.dims import Dim, DimLike
+from jitgraph.ir.dims import DimLike
 from jitgraph.ir.fault import working_on
 from jitgraph.ir.target import Target
 from jitgraph.runtime import loader
 from jitgraph.runtime.loader import offsets
-
-EXPORTS: Final = {"entry": "jg_entry", "arena_bytes": "jg_arena_bytes"}
 
 
 def emit_module(schedule: Schedule, target: Target) -> LlvmModule:
@@ -48,44 +43,19 @@ def emit_module(schedule: Schedule, target: Target) -> LlvmModule:
             hint="compile for x86-64-v3 or later, or set JITGRAPH_INTERPRET=1",
         )
     module = LlvmModule(machine.TRIPLE)
-    plan = schedule.plan or _apart(schedule)
+    plan = schedule.plan or apart(schedule)
     entry = _Entry(module, schedule, plan, target)
     entry.emit()
-    _emit_arena_bytes(module, schedule, plan.arena_bytes + entry.scratch_bytes)
+    emit_arena_bytes(module, schedule, plan.arena_bytes + entry.scratch_bytes)
     return module
 
 
-def _apart(schedule: Schedule) -> MemoryPlan:
-    """A plan for schedules without one: temporaries one after another."""
-    offsets: dict[str, DimLike] = {}
-    end: DimLike = 0
-    for buffer in schedule.buffers:
-        if buffer.role == "temporary":
-            offsets[buffer.name] = end
-            end = end + aligned(buffer.bytes, loader.ALIGNMENT)
-    return MemoryPlan(offsets, end, end)
-
-
-def _emit_arena_bytes(module: LlvmModule, schedule: Schedule, arena_bytes: DimLike) -> None:
-    function = LlvmFunction(module, EXPORTS["arena_bytes"], "i64", linkage="", attributes="nounwind")
-    sizes = Sizes(function, schedule.sizes, function.argument("ptr"))
-    total = sizes.value(arena_bytes)
-    function.ret(function.emit("i64", f"select i1 {sizes.overflow()}, i64 -1, i64 {total}"))
-    function.finish()
-
-
-class _Entry:
-    """The entry function under construction. ``places`` are the addresses of buffers."""
+class _Entry(EntryWriter):
+    """The entry function under construction."""
 
     def __init__(self, module: LlvmModule, schedule: Schedule, plan: MemoryPlan, target: Target) -> None:
-        self.module = module
-        self.schedule = schedule
-        self.plan = plan
+        super().__init__(module, schedule, plan)
         self.target = target
-        self.function = LlvmFunction(module, EXPORTS["entry"], "i32", linkage="", attributes="nounwind")
-        self.host, self.call, self.buffers, self.dims = (self.function.argument("ptr") for _ in range(4))
-        self.sizes = Sizes(self.function, schedule.sizes, self.dims)
-        self.places: dict[str, str] = {}
         self.stacks: dict[str, LlvmValue] = {}
         self.kernels: dict[int, Emitted] = {}  # of launches, by identity
         self.inlining = Inlining()
@@ -96,12 +66,12 @@ class _Entry:
 
     def emit(self) -> None:
         self._emit_kernels()
-        self._verify_sizes()
+        self.verify_sizes()
         self._place_buffers()
         sizes = {name: self.sizes.value(self._bytes(name)) for name in self._stacked(self.schedule.steps)}
         overflow = self.sizes.overflow()
         if overflow != "false":
-            self._leave_if(overflow, loader.SIZE_OVERFLOW)
+            self.leave_if(overflow, loader.SIZE_OVERFLOW)
         for stack in self.schedule.stacks:
             self.stacks[stack] = self.function.alloca(stacks.STACK_TYPE, align=8)
             self.function.do(f"store {stacks.STACK_TYPE} zeroinitializer, {self.stacks[stack]}")
@@ -126,30 +96,6 @@ class _Entry:
         self.function.ret(LlvmValue("0", "i32"))
         self._place_arena()
         self.function.finish()
-
-    def _verify_sizes(self) -> None:
-        """Leave where the sizes break a condition that kernels rely on, so that no reader can forget it.
-
-        Its number is told: of a constraint its place, and behind them of a size that is negative its own.
-        """
-        function, sizes = self.function, self.sizes
-        natural = [SizeConstraint(Dim.name(name), ">=", 0) for name in self.schedule.sizes]
-        sides = [(c, sizes.value(c.left), sizes.value(c.right)) for c in (*self.schedule.constraints, *natural)]
-        if not sides:
-            return
-        if (overflow := sizes.overflow()) != "false":
-            self._leave_if(overflow, loader.SIZE_OVERFLOW)
-        number = str(len(sides))
-        for place, (constraint, left, right) in reversed(list(enumerate(sides))):
-            broken = function.emit("i1", f"icmp {'ne' if constraint.relation == '==' else 'slt'} i64 {left}, {right}")
-            number = function.emit("i32", f"select {broken}, i32 {place}, i32 {number}").name
-        refuse, stay = function.label("refuse"), function.label("stay")
-        function.branch(function.emit("i1", f"icmp ne i32 {number}, {len(sides)}").name, refuse, stay, likely=False)
-        function.start_block(refuse)
-        at = function.emit("ptr", f"getelementptr i8, {self.call}, i64 {offsets.CALL_ERROR_CHECK_ID}")
-        function.do(f"store i32 {number}, {at}, align 4")
-        function.ret(LlvmValue(str(loader.SIZES_REFUSED), "i32"))
-        function.start_block(stay)
 
     def _emit_kernels(self) -> None:
         """The functions of all launches, equal kernels once, and what of them goes into the loops of the entry."""
@@ -195,14 +141,7 @@ class _Entry:
 
     def _place_buffers(self) -> None:
         function, schedule = self.function, self.schedule
-        given = [
-            buffer
-            for role in ("input", "output")
-            for buffer in sorted((b for b in schedule.buffers if b.role == role), key=lambda b: b.position)
-        ]
-        for place, buffer in enumerate(given):
-            address = function.emit("ptr", f"getelementptr ptr, {self.buffers}, i64 {place}")
-            self.places[buffer.name] = function.emit("ptr", f"load ptr, {address}, align 8").name
+        self.place_given()
         self.given = dict(self.places)
         for buffer in schedule.buffers:
             if buffer.name in self.inlining.values:
@@ -214,10 +153,7 @@ class _Entry:
                 assert buffer.value is not None, buffer.name
                 self.places[buffer.name] = function.named(self.module.constant(buffer.value.value.tobytes()))
             elif buffer.role == "temporary":
-                if buffer.name not in self.plan.offsets:
-                    raise CompileError(f"{schedule.name}: the memory plan has no place for {buffer.name}")
-                offset = self.sizes.value(self.plan.offsets[buffer.name])
-                self.places[buffer.name] = function.emit("ptr", f"getelementptr i8, {self.arena}, i64 {offset}").name
+                self.place_temporary(buffer, self.arena)
 
     def _bytes(self, name: str) -> DimLike:
         return next(buffer.bytes for buffer in self.schedule.buffers if buffer.name == name)
@@ -234,11 +170,3 @@ class _Entry:
                 case While(condition, _, body):
                     found |= self._stacked(condition) | self._stacked(body)
         return found
-
-    def _leave_if(self, condition: str, code: int) -> None:
-        function = self.function
-        leave, stay = function.label("leave"), function.label("stay")
-        function.branch(condition, leave, stay, likely=False)
-        function.start_block(leave)
-        function.ret(LlvmValue(str(code), "i32"))
-        function.start_block(stay)

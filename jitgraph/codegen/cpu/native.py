@@ -21,7 +21,8 @@ def emit_module(schedule: Schedule, target: Target) -> LlvmModule:
 def image_of(module: LlvmModule, target: Target) -> bytes:
     """The flat image of a module that ``emit_module`` gave."""
     with forks.whole():
-        from jitgraph.codegen.cpu import entry, objects, pool
+        from jitgraph.codegen.cpu import objects, pool
+        from jitgraph.codegen.llvm import entry
 
     if config.logs("llvm"):
         config.log("llvm", module.text())

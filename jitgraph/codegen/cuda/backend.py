@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from jitgraph.codegen.backend import Code, Stage
-from jitgraph.codegen.cuda import device_code, machine
+from jitgraph.codegen.cpu.native import image_of
+from jitgraph.codegen.cuda import device_code, machine, plan
 from jitgraph.codegen.cuda.launches import KernelLaunch
 from jitgraph.codegen.kernels.schedule import Schedule
 from jitgraph.codegen.lower.schedules.gpu import GPU
 from jitgraph.codegen.lower.select import select
 from jitgraph.errors import DeviceError
+from jitgraph.ir.constant import Constant
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.target import Target
 from jitgraph.records import dataclass
@@ -18,9 +22,20 @@ from jitgraph.runtime.executable import Executable
 
 @dataclass(frozen=True, kw_only=True)
 class CudaCode(Code):
-    """PTX of a schedule, and its launches in the order of its steps; ``texts`` has "llvm" and "ptx"."""
+    """PTX of a schedule, and its launches in the order of its steps; ``texts`` has "llvm", "ptx" and "host".
+
+    The image's entry (``plan.py``) is given, behind inputs and outputs, the device addresses of ``constants``, memory
+    for the error record where ``reports`` is true, and the handles of ``functions``.
+    """
 
     launches: tuple[KernelLaunch, ...]
+    constants: tuple[tuple[str, Constant], ...]
+    functions: tuple[str, ...]
+    reports: bool
+
+
+_HOST: Final = Target.named("x86-64-v2")
+"""The processor of the image, which only puts launches on a stream."""
 
 
 class CudaBackend:
@@ -39,7 +54,18 @@ class CudaBackend:
             module, launches = device_code.emit_module(schedule, target)
             text = module.text()
         with stage("ptx"):
-            return CudaCode(b"", {"llvm": text, "ptx": machine.ptx_of(text, target)}, launches=launches)
+            ptx = machine.ptx_of(text, target)
+        with stage("host"):
+            host = plan.emit_plan(schedule, launches)
+            image = image_of(host, _HOST)
+        return CudaCode(
+            image,
+            {"llvm": text, "ptx": ptx, "host": host.text()},
+            launches=launches,
+            constants=tuple((b.name, b.value) for b in schedule.buffers if b.value is not None),
+            functions=plan.function_names(launches),
+            reports=any(launch.reports for launch in launches),
+        )
 
     def load(self, code: Code, signature: loader.Signature, target: Target) -> Executable:
         """DeviceError: no device is at hand yet."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Final
 
 from jitgraph.codegen.cuda import tree
-from jitgraph.codegen.cuda.launches import Grid
 from jitgraph.codegen.cuda.memory import SharedMemory
 from jitgraph.codegen.cuda.unravel import ceil_div
 from jitgraph.codegen.cuda.warp import special_register, wait_for_block
@@ -31,12 +30,15 @@ DEPTH: Final = 16
 
 @dataclass(frozen=True)
 class Tiles:
-    """A block's tile, ``rows`` x ``columns``, of which a thread has ``of_thread`` x ``of_thread``; and the grid."""
+    """A block's tile, ``rows`` x ``columns``, of which a thread has ``of_thread`` x ``of_thread``.
+
+    ``counts`` are those of products, of tiles down and of tiles across, which together are the blocks.
+    """
 
     rows: int
     columns: int
     of_thread: int
-    grid: Grid
+    counts: tuple[DimLike, DimLike, DimLike]
 
     @property
     def across(self) -> int:
@@ -52,28 +54,38 @@ def tiles_of(contract: Contract, batch: DimLike) -> Tiles:
     """The tiles of a contraction: larger ones where there is work for many of them."""
     m, n, _ = contract.extents
     side, of_thread = (64, 4) if _is_long(m) and _is_long(n) else (32, 2)
-    return Tiles(side, side, of_thread, (ceil_div(n, side), ceil_div(m, side), batch))
+    down, across = ceil_div(m, side), ceil_div(n, side)
+    return Tiles(side, side, of_thread, (batch, down, across))
 
 
 def _is_long(extent: DimLike) -> bool:
     return not isinstance(extent, int) or extent > 256
 
 
-def emit_tiles(contract: Contract, env: Environment, tiles: Tiles, shared: SharedMemory) -> None:
-    """Emit the tile of this block, its epilogue included."""
-    _TileWriter(contract, env, tiles, shared).emit()
+def emit_tiles(
+    contract: Contract, env: Environment, tiles: Tiles, place: tuple[LlvmScalar, LlvmScalar], shared: SharedMemory
+) -> None:
+    """Emit the tile at ``place``, down and across, its epilogue included."""
+    _TileWriter(contract, env, tiles, place, shared).emit()
 
 
 class _TileWriter:
-    def __init__(self, contract: Contract, env: Environment, tiles: Tiles, shared: SharedMemory) -> None:
+    def __init__(
+        self,
+        contract: Contract,
+        env: Environment,
+        tiles: Tiles,
+        place: tuple[LlvmScalar, LlvmScalar],
+        shared: SharedMemory,
+    ) -> None:
         self.contract, self.env, self.tiles = contract, env, tiles
         self.dtype = contract.acc.dtype
         function, s = env.function, env.ops
         self.thread = special_register(function, "tid.x")
         self.x = s.make(f"urem {self.thread}, {tiles.across}", int64, 1)
         self.y = s.make(f"udiv {self.thread}, {tiles.across}", int64, 1)
-        self.first_row = multiply(env, special_register(function, "ctaid.y"), integer(tiles.rows))
-        self.first_column = multiply(env, special_register(function, "ctaid.x"), integer(tiles.columns))
+        self.first_row = multiply(env, place[0], integer(tiles.rows))
+        self.first_column = multiply(env, place[1], integer(tiles.columns))
         self.extents = [index_value(env, extent) for extent in contract.extents]
         # A column of padding keeps the rows of the left operand in different banks.
         self.left = shared.take(env, self.dtype, DEPTH * (tiles.rows + 1), integer(0))

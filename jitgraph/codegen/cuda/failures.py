@@ -1,9 +1,9 @@
 """Checks that fail: an error record in device memory, and threads that touch nothing more.
 
 The record is 40 bytes: a lock (int32, 4 bytes of padding), then int64 each: the order of the failure, the value and the
-bound that it reports, and the number of the check. Of several failures the one of the lowest order stays; the record
-begins with a lock of 0 and an order of -1, the greatest of unsigned numbers. The order of a failure is that of its
-launch, above bit 40, and the number of the thread or the block.
+bound that it reports, and the number of the check. Of several failures the one of the lowest order stays; at first all
+bytes of the record are 0xFF: nobody has the lock, and the order is the greatest of unsigned numbers. The order of a
+failure is that of its launch, above bit 40, and the number of the thread or the block.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FAIL: Final = Definition(
   %check.at = getelementptr i64, ptr addrspace(1) %record, i64 4
   br label %spin
 spin:
-  %pair = cmpxchg ptr addrspace(1) %record, i32 0, i32 1 syncscope("device") acquire monotonic
+  %pair = cmpxchg ptr addrspace(1) %record, i32 -1, i32 1 syncscope("device") acquire monotonic
   %mine = extractvalue { i32, i1 } %pair, 1
   br i1 %mine, label %inside, label %spin
 inside:
@@ -47,7 +47,7 @@ write:
   store volatile i64 %check, ptr addrspace(1) %check.at
   br label %out
 out:
-  store atomic i32 0, ptr addrspace(1) %record syncscope("device") release, align 4
+  store atomic i32 -1, ptr addrspace(1) %record syncscope("device") release, align 4
   ret void""",
     attributes="cold nounwind",
     inlined=True,

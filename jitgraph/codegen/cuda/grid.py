@@ -162,14 +162,15 @@ class _Function:
         extents = [level.extent for level in nest.levels]
         tiles = tiles_of(contract, dims.product(extents))
         shared = SharedMemory(self.function, self.target, 1)
-        batch = special_register(self.function, "ctaid.z")
-        env.bind("$order", batch)
+        block = special_register(self.function, "ctaid.x")
+        env.bind("$order", block)
+        batch, *place = unravelled(env, block, tiles.counts)
         if self.failures is not None and nest.can_fail:
             self.failures.stay()
         here = env.at(dict(zip((level.axis for level in nest.levels), unravelled(env, batch, extents), strict=True)))
         here.emit((*nest.before, *before))
-        emit_tiles(contract, here, tiles, shared)
-        return self._shape(tiles.grid, (tiles.threads, 1, 1), shared.bytes)
+        emit_tiles(contract, here, tiles, (place[0], place[1]), shared)
+        return self._shape((dims.product(tiles.counts), 1, 1), (tiles.threads, 1, 1), shared.bytes)
 
 
 def _with_vector(nest: Nest) -> Nest:

@@ -82,7 +82,7 @@ def run(schedule: Schedule, code: CudaCode, arguments: Sequence[Array], seed: in
             places[buffer.name] = put(buffer.value.value, buffer.name)
         elif buffer.role != "input":
             places[buffer.name] = memory.allocate(max(1, size_of(buffer)), buffer.name)
-    record = put(np.array([0, -1, 0, 0, 0]), "error record")
+    record = put(np.full(5, -1), "error record")
     for number, launch in enumerate(code.launches):
         grid = [dims.evaluate(extent, sizes) for extent in launch.grid]
         if 0 in grid:

@@ -1,0 +1,107 @@
+"""What the entry of every image has, whatever it runs then: sizes that it verifies, and the addresses of buffers.
+
+``i32 jg_entry(host, call, buffers, dims)`` and ``i64 jg_arena_bytes(dims)`` as ``runtime/loader/abi.py`` documents
+them. Of ``buffers`` the inputs come first, by position, then the outputs, by position.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jitgraph.codegen.kernels.schedule import MemoryPlan, Schedule, ScheduleBuffer, aligned
+from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule, LlvmValue
+from jitgraph.codegen.llvm.sizes import Sizes
+from jitgraph.errors import CompileError
+from jitgraph.ir.constraints import SizeConstraint
+from jitgraph.ir.dims import Dim, DimLike
+from jitgraph.runtime import loader
+from jitgraph.runtime.loader import offsets
+
+EXPORTS: Final = {"entry": "jg_entry", "arena_bytes": "jg_arena_bytes"}
+
+
+def apart(schedule: Schedule) -> MemoryPlan:
+    """A plan for schedules without one: temporaries one after another."""
+    offsets: dict[str, DimLike] = {}
+    end: DimLike = 0
+    for buffer in schedule.buffers:
+        if buffer.role == "temporary":
+            offsets[buffer.name] = end
+            end = end + aligned(buffer.bytes, loader.ALIGNMENT)
+    return MemoryPlan(offsets, end, end)
+
+
+def emit_arena_bytes(module: LlvmModule, schedule: Schedule, arena_bytes: DimLike) -> None:
+    """Emit the function that says how large the arena is; -1 where a size leaves 64 bits."""
+    function = LlvmFunction(module, EXPORTS["arena_bytes"], "i64", linkage="", attributes="nounwind")
+    sizes = Sizes(function, schedule.sizes, function.argument("ptr"))
+    total = sizes.value(arena_bytes)
+    function.ret(function.emit("i64", f"select i1 {sizes.overflow()}, i64 -1, i64 {total}"))
+    function.finish()
+
+
+class EntryWriter:
+    """The entry function under construction. ``places`` are the addresses of buffers."""
+
+    def __init__(self, module: LlvmModule, schedule: Schedule, plan: MemoryPlan) -> None:
+        self.module, self.schedule, self.plan = module, schedule, plan
+        self.function = LlvmFunction(module, EXPORTS["entry"], "i32", linkage="", attributes="nounwind")
+        self.host, self.call, self.buffers, self.dims = (self.function.argument("ptr") for _ in range(4))
+        self.sizes = Sizes(self.function, schedule.sizes, self.dims)
+        self.places: dict[str, str] = {}
+
+    def verify_sizes(self) -> None:
+        """Leave where the sizes break a condition that kernels rely on, so that no reader can forget it.
+
+        Its number is told: of a constraint its place, and behind them of a size that is negative its own.
+        """
+        function, sizes = self.function, self.sizes
+        natural = [SizeConstraint(Dim.name(name), ">=", 0) for name in self.schedule.sizes]
+        sides = [(c, sizes.value(c.left), sizes.value(c.right)) for c in (*self.schedule.constraints, *natural)]
+        if not sides:
+            return
+        if (overflow := sizes.overflow()) != "false":
+            self.leave_if(overflow, loader.SIZE_OVERFLOW)
+        number = str(len(sides))
+        for place, (constraint, left, right) in reversed(list(enumerate(sides))):
+            broken = function.emit("i1", f"icmp {'ne' if constraint.relation == '==' else 'slt'} i64 {left}, {right}")
+            number = function.emit("i32", f"select {broken}, i32 {place}, i32 {number}").name
+        refuse, stay = function.label("refuse"), function.label("stay")
+        function.branch(function.emit("i1", f"icmp ne i32 {number}, {len(sides)}").name, refuse, stay, likely=False)
+        function.start_block(refuse)
+        at = function.emit("ptr", f"getelementptr i8, {self.call}, i64 {offsets.CALL_ERROR_CHECK_ID}")
+        function.do(f"store i32 {number}, {at}, align 4")
+        function.ret(LlvmValue(str(loader.SIZES_REFUSED), "i32"))
+        function.start_block(stay)
+
+    def place_given(self) -> int:
+        """The addresses of inputs and outputs; gives their number."""
+        given = [
+            buffer
+            for role in ("input", "output")
+            for buffer in sorted((b for b in self.schedule.buffers if b.role == role), key=lambda b: b.position)
+        ]
+        for place, buffer in enumerate(given):
+            self.places[buffer.name] = self.given_address(place)
+        return len(given)
+
+    def given_address(self, place: int) -> str:
+        """What stands at a place of the addresses that the caller gives."""
+        address = self.function.emit("ptr", f"getelementptr ptr, {self.buffers}, i64 {place}")
+        return self.function.emit("ptr", f"load ptr, {address}, align 8").name
+
+    def place_temporary(self, buffer: ScheduleBuffer, arena: LlvmValue) -> None:
+        """The address of a temporary in the arena; CompileError where the plan has no place for it."""
+        if buffer.name not in self.plan.offsets:
+            raise CompileError(f"{self.schedule.name}: the memory plan has no place for {buffer.name}")
+        offset = self.sizes.value(self.plan.offsets[buffer.name])
+        self.places[buffer.name] = self.function.emit("ptr", f"getelementptr i8, {arena}, i64 {offset}").name
+
+    def leave_if(self, condition: str, code: int) -> None:
+        """Return ``code`` where ``condition`` holds."""
+        function = self.function
+        leave, stay = function.label("leave"), function.label("stay")
+        function.branch(condition, leave, stay, likely=False)
+        function.start_block(leave)
+        function.ret(LlvmValue(str(code), "i32"))
+        function.start_block(stay)

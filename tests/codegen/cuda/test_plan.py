@@ -12,11 +12,16 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
+from jitgraph import dtypes
 from jitgraph.codegen.cuda.backend import CudaCode
 from jitgraph.codegen.cuda.failures import LAUNCH_SHIFT
 from jitgraph.codegen.kernels.schedule import Schedule
 from jitgraph.codegen.kernels.schedule_executor import execute_schedule
-from jitgraph.ir import dims
+from jitgraph.ir import context, dims
+from jitgraph.ir.builder import GraphBuilder
+from jitgraph.ir.dims import Dim
+from jitgraph.ir.types import TensorType
+from jitgraph.ops import OPS
 from jitgraph.runtime import loader
 from jitgraph.runtime.cuda.driver_functions import FUNCTIONS, SLOTS
 from jitgraph.simulator.module import SimulatedModule
@@ -147,6 +152,16 @@ def test_sizes_by_name_become_grids() -> None:
     assert planned.run() == loader.OK
     require_same(execute_schedule(planned.schedule, planned.arguments), planned.results(), ulps=0)
     assert planned.run(**{planned.schedule.sizes[0]: -1}) == loader.SIZES_REFUSED
+
+
+def test_a_grid_without_blocks_is_not_launched() -> None:
+    builder = GraphBuilder()
+    with context.using(emitter=builder, constraints=builder.constraints):
+        x = builder.input(TensorType(dtypes.float32, (Dim.name("n"),)))
+        outputs = builder.emit(OPS["exp"], [x], {}, ())
+    planned = Planned(schedule_of(builder.graph(outputs, "empty")), [np.zeros(0, np.float32)])
+    assert planned.run() == loader.OK
+    assert planned.driver.calls == []
 
 
 def test_a_failed_check_is_in_the_record_of_the_call() -> None:

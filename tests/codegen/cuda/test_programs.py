@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
+from jitgraph import dtypes
 from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from tests.codegen.cuda.assembled import assemble, needs_ptxas
 from tests.codegen.cuda.launched import SM_90, DeviceCheckError, code_of, run, schedule_of
 from tests.codegen.cuda.programs import PROGRAMS, floats, traced
-from tests.op_loop import require_same
+from tests.op_loop import require_same, samples_by_names
 
 IN_ANY_ORDER = (
     "softmax of 300",
@@ -53,6 +54,20 @@ def test_a_failed_check_is_recorded_and_what_comes_after_it_does_not_run(rows: i
         with pytest.raises(DeviceCheckError) as failed:
             run(schedule, code_of(schedule), [argument.numpy() for argument in arguments], seed=1)
         assert (failed.value.value, failed.value.bound) in ((500, 500), (-501, 500))
+
+
+def test_a_launch_after_a_failed_one_touches_nothing() -> None:
+    """Where sizes are names a kernel of its own checks indices, and the one that reads by them does not."""
+    samples = samples_by_names("gather", dtypes.float32)
+    arguments = [np.array(argument) for argument in samples.arguments]
+    for argument in arguments:
+        if argument.dtype.kind == "i" and argument.size:
+            argument.flat[0] = 1 << 20
+    schedule = schedule_of(samples.graph)
+    code = code_of(schedule)
+    assert len(code.launches) > sum(launch.can_fail for launch in code.launches)
+    with pytest.raises(DeviceCheckError):
+        run(schedule, code, arguments)
 
 
 @needs_ptxas

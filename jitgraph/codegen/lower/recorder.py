@@ -24,7 +24,8 @@ from jitgraph.codegen.kernels.traversal import dims_of, sizes_of, statements_of
 from jitgraph.codegen.lower.blocks import OpenBlock
 from jitgraph.codegen.lower.nest import merge_loops, tile_transposed
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.codegen.lower.schedules.decisions import TransposedTiles
+from jitgraph.codegen.lower.schedules.decisions import SharedTiles, TransposedTiles
+from jitgraph.codegen.lower.shared_tiles import tile_shared
 from jitgraph.codegen.lower.statements import StatementRecorder
 from jitgraph.dtypes import DType
 from jitgraph.ir import dims
@@ -181,12 +182,14 @@ class KernelRecorder(StatementRecorder):
     # --- the end
 
     def kernel(
-        self, name: str, tiles: TransposedTiles | None, *, fastmath: bool = False
+        self, name: str, tiles: TransposedTiles | SharedTiles | None, *, fastmath: bool = False
     ) -> tuple[Kernel, tuple[str, ...]]:
         """The finished kernel, and the schedule's buffers for its parameters in order."""
         assert len(self._blocks) == 1
         body = merge_loops(tuple(self._blocks[0].statements), self.ranges, self._new_axis)
-        if tiles is not None:
+        if isinstance(tiles, SharedTiles):
+            body = tile_shared(body, tiles, self._new_axis, self.var)
+        elif tiles is not None:
             body = tile_transposed(body, tiles, self._new_axis)
         params = []
         for position, storage in enumerate(self._storages.values()):

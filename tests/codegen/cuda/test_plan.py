@@ -135,7 +135,7 @@ def _made(name: str) -> Iterator[Planned]:
     yield Planned(schedule_of(graph), arguments)
 
 
-@pytest.mark.parametrize("name", ["sum of all", "gradient of layer norm", "cross entropy", "batched product"])
+@pytest.mark.parametrize("name", ["sum_of_all", "gradient_of_layer_norm", "cross_entropy", "batched_product"])
 def test_an_entry_launches_all_steps_in_order(name: str) -> None:
     with _made(name) as planned:
         assert planned.run() == loader.OK
@@ -176,7 +176,7 @@ def test_a_failed_check_is_in_the_record_of_the_call() -> None:
 
 @pytest.mark.parametrize("symbol", ["cuMemsetD32Async", "cuLaunchKernel", "cuMemcpyDtoHAsync_v2"])
 def test_what_the_driver_refuses_ends_the_entry(symbol: str) -> None:
-    with _made("cross entropy") as planned:
+    with _made("cross_entropy") as planned:
         planned.driver.result[symbol] = 719
         assert planned.run() == -719
         assert planned.driver.calls[-1] == symbol

@@ -14,12 +14,12 @@ from tests.codegen.cuda.programs import PROGRAMS, floats, traced
 from tests.op_loop import require_same, samples_by_names
 
 IN_ANY_ORDER = (
-    "softmax of 300",
-    "softmax of 5000",
-    "layer norm",
-    "rows in parts",
-    "sum of all",
-    "outer and inner axes",
+    "softmax_of_300",
+    "softmax_of_5000",
+    "layer_norm",
+    "rows_in_parts",
+    "sum_of_all",
+    "outer_and_inner_axes",
 )
 
 

@@ -81,6 +81,17 @@ class TransposedTiles:
 
 
 @dataclass(frozen=True)
+class SharedTiles:
+    """Square tiles of ``side`` x ``side`` for the same, in memory that threads share (``lower/shared_tiles.py``).
+
+    A nest has up to ``most`` of them.
+    """
+
+    side: int
+    most: int
+
+
+@dataclass(frozen=True)
 class SortSizes:
     """Rows of up to ``longest_merged`` elements are sorted by merging, others by digits of ``digit_bits`` bits."""
 
@@ -100,5 +111,5 @@ class Decisions:
     keeping: Keeping | None
     parts: PartSizes | None
     columns: ColumnBlocks | None
-    tiles: TransposedTiles | None
+    tiles: TransposedTiles | SharedTiles | None
     sorting: SortSizes

@@ -14,7 +14,7 @@ from jitgraph.codegen.lower.pointwise import lower_pointwise
 from jitgraph.codegen.lower.rows import lower_rows
 from jitgraph.codegen.lower.scattering import lower_scatter
 from jitgraph.codegen.lower.schedules.cpu import innermost_in_lanes
-from jitgraph.codegen.lower.schedules.decisions import Decisions, Keeping, PartSizes, SortSizes
+from jitgraph.codegen.lower.schedules.decisions import Decisions, Keeping, PartSizes, SharedTiles, SortSizes
 from jitgraph.codegen.lower.schedules.nests import Nests
 from jitgraph.codegen.lower.sorting import lower_sort
 
@@ -48,7 +48,7 @@ GPU: Final = Nests(
             named_columns=64,
         ),
         columns=None,
-        tiles=None,
+        tiles=SharedTiles(side=32, most=4),  # as many as a warp has lanes
         sorting=SortSizes(longest_merged=1 << 62, digit_bits=8),  # digits are counted one after another
     ),
 )

@@ -20,7 +20,8 @@ from jitgraph.codegen.llvm.access import element_address, from_memory, memory_ty
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, least, multiply, subtract
 from jitgraph.codegen.llvm.operand import LlvmScalar
-from jitgraph.dtypes import DType, int64
+from jitgraph.dtypes import int64
+from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import dataclass
 
@@ -50,16 +51,29 @@ class Tiles:
         return self.across * (self.rows // self.of_thread)
 
 
+_SIDES: Final = ((128, 8), (64, 4))
+"""Sides of tiles and of their threads' parts, the largest first: more multiply-adds for each element that is staged."""
+
+_MOST_BYTES: Final = 32
+"""Of a thread's part of a row: with those of float64 the sums would take all registers."""
+
+_LEAST_TILES: Final = 64
+"""Tiles of a size from which on they keep enough of a GPU's processors at work."""
+
+
 def tiles_of(contract: Contract, batch: DimLike) -> Tiles:
-    """The tiles of a contraction: larger ones where there is work for many of them."""
+    """The tiles of a contraction: the largest ones of which there are enough."""
     m, n, _ = contract.extents
-    side, of_thread = (64, 4) if _is_long(m) and _is_long(n) else (32, 2)
-    down, across = ceil_div(m, side), ceil_div(n, side)
-    return Tiles(side, side, of_thread, (batch, down, across))
-
-
-def _is_long(extent: DimLike) -> bool:
-    return not isinstance(extent, int) or extent > 256
+    for side, of_thread in _SIDES:
+        wasted = any(isinstance(extent, int) and extent <= side // 2 for extent in (m, n))
+        if wasted or of_thread * contract.acc.dtype.itemsize > _MOST_BYTES:
+            continue
+        counts = batch, ceil_div(m, side), ceil_div(n, side)
+        total = dims.product(counts)
+        # Of named extents nothing is known; tiles of middle size waste little where they are short.
+        if total >= _LEAST_TILES if isinstance(total, int) else (side, of_thread) == _SIDES[-1]:
+            return Tiles(side, side, of_thread, counts)
+    return Tiles(32, 32, 2, (batch, ceil_div(m, 32), ceil_div(n, 32)))
 
 
 def emit_tiles(
@@ -137,11 +151,10 @@ class _TileWriter:
             contract.right, contract.n, self.right, (self.first_column, self.extents[1]), tiles.columns, k, stop
         )
         wait_for_block(env.function)
-        rows, columns = self._along(self.y, tiles.rows), self._along(self.x, tiles.columns)
 
         def step(at: LlvmScalar, sums: list[LlvmScalar]) -> list[LlvmScalar]:
-            left = [self._read(self.left, at, row, tiles.rows) for row in rows]
-            right = [self._read(self.right, at, column, tiles.columns) for column in columns]
+            left = self._read(self.left, at, self.y, tiles.rows)
+            right = self._read(self.right, at, self.x, tiles.columns)
             pairs = [(x, y) for x in left for y in right]
             return [env.ops.fma(x, y, total) for (x, y), total in zip(pairs, sums, strict=True)]
 
@@ -179,16 +192,18 @@ class _TileWriter:
 
         loops.counted(env, self.thread, integer(width * DEPTH), self.tiles.threads, [], element)
 
-    def _read(self, memory: LlvmScalar, step: LlvmScalar, place: LlvmScalar, width: int) -> LlvmScalar:
-        env = self.env
-        at = add(env, multiply(env, step, integer(width + 1)), place)
-        return _load(env, memory, at, self.dtype)
-
-
-def _load(env: Environment, memory: LlvmScalar, at: LlvmScalar, dtype: DType) -> LlvmScalar:
-    type = memory_type(dtype)
-    raw = env.ops.make(f"load {type}, ptr {element_address(env, memory, at)}, align {dtype.itemsize}", dtype, 1, type)
-    return from_memory(env, raw, dtype)
+    def _read(self, memory: LlvmScalar, step: LlvmScalar, first: LlvmScalar, width: int) -> list[LlvmScalar]:
+        """A thread's elements of one step, at fixed distances from the first of them."""
+        env, dtype = self.env, self.dtype
+        type = memory_type(dtype)
+        at = add(env, multiply(env, step, integer(width + 1)), first)
+        place = element_address(env, memory, at)
+        found = []
+        for offset in range(0, width, width // self.tiles.of_thread):
+            address = env.function.emit("ptr", f"getelementptr {type}, ptr {place}, i64 {offset}")
+            raw = env.ops.make(f"load {type}, {address}, align {dtype.itemsize}", dtype, 1, type)
+            found.append(from_memory(env, raw, dtype))
+        return found
 
 
 def _strides_less(operand: Operand, k: str, axis: str) -> bool:

@@ -52,6 +52,9 @@ _LONG: Final = 64
 _MOST_ELEMENTS: Final = 8
 """Of a thread, side by side."""
 
+_BLOCKS_OF_TILES: Final = 2
+"""Side by side, so that one multiplies while another stages."""
+
 _UNKNOWN_WARPS: Final = 4
 """Of a team where no extent of its loops is known."""
 
@@ -91,6 +94,7 @@ class _Function:
     def emit(self) -> Shape:
         if self.failures is not None:
             self.failures.leave_if_failed()
+        self.together = 1  # blocks that a processor is to have room for
         kinds = {type(s) for s in statements_of(self.nest.body)}
         if Contract in kinds:
             shape = self._tiles()
@@ -99,8 +103,8 @@ class _Function:
         else:
             shape = self._flat()
         x, y, z = shape.block
-        # One block is enough for a processor: left to choose, ptxas spills registers for more of them.
-        self.function.attributes = f'"nvvm.maxntid"="{x * y * z}" "nvvm.minctasm"="1"'
+        # Left to choose, ptxas spills registers for more blocks, or takes all of them for one.
+        self.function.attributes = f'"nvvm.maxntid"="{x * y * z}" "nvvm.minctasm"="{self.together}"'
         self.function.ret()
         self.function.finish()
         return shape
@@ -161,6 +165,7 @@ class _Function:
             raise UnsupportedOp(f"kernel {self.kernel.name}: a contraction beside other loops")
         extents = [level.extent for level in nest.levels]
         tiles = tiles_of(contract, dims.product(extents))
+        self.together = _BLOCKS_OF_TILES
         shared = SharedMemory(self.function, self.target, 1)
         block = special_register(self.function, "ctaid.x")
         env.bind("$order", block)

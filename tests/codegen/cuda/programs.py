@@ -70,6 +70,7 @@ PROGRAMS: dict[str, Program] = {
     "product_of_eleven_blocks": (lambda a, b: a @ b, (floats(33, 4000), floats(4000, 5))),
     "product_of_a_transpose": (lambda a, b: a @ b.T, (floats(65, 70), floats(45, 70))),
     "large_product": (lambda a, b: a @ b, (floats(300, 50), floats(50, 270))),
+    "batched_product_in_large_tiles": (lambda a, b: jg.tanh(a) @ b, (floats(32, 70, 20), floats(32, 20, 130))),
     "batched_product": (lambda a, b: a @ b, (floats(2, 16, 70), floats(2, 70, 45))),
     "convolution": (lambda x, w: nn.conv2d(x, w, padding=1), (floats(2, 3, 9, 9), floats(8, 3, 3, 3))),
     "cumulative_sum": (lambda x: jg.cumulative_sum(x, axis=-1), (floats(5, 40),)),

@@ -175,7 +175,7 @@ class _TileWriter:
     ) -> None:
         """An operand's part of a panel, [k, row]; what lies outside of it is not read later."""
         env, s, (first, extent) = self.env, self.env.ops, side
-        along_k = _strides_less(operand, self.contract.k, axis)
+        along_k = runs_along(operand, self.contract.k, axis)
 
         def element(place: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
             by = DEPTH if along_k else width
@@ -206,7 +206,7 @@ class _TileWriter:
         return found
 
 
-def _strides_less(operand: Operand, k: str, axis: str) -> bool:
+def runs_along(operand: Operand, k: str, axis: str) -> bool:
     """Whether most loads of an operand lie closer together along k than along the other axis."""
 
     loads = [s for s in operand.body if isinstance(s, Load)]

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from jitgraph.codegen.cuda.contract import emit_tiles, tiles_of
+from jitgraph.codegen.cuda import contract as simt
+from jitgraph.codegen.cuda import mma
 from jitgraph.codegen.cuda.failures import Failures, leave_if
 from jitgraph.codegen.cuda.indices import Indices
 from jitgraph.codegen.cuda.launches import Grid, Shape
@@ -164,7 +165,8 @@ class _Function:
         if not isinstance(contract, Contract) or not all(map(is_pure, before)):
             raise UnsupportedOp(f"kernel {self.kernel.name}: a contraction beside other loops")
         extents = [level.extent for level in nest.levels]
-        tiles = tiles_of(contract, dims.product(extents))
+        way = mma if mma.suits(contract, self.target) else simt
+        tiles = way.tiles_of(contract, dims.product(extents))
         self.together = _BLOCKS_OF_TILES
         shared = SharedMemory(self.function, self.target, 1)
         block = special_register(self.function, "ctaid.x")
@@ -174,7 +176,7 @@ class _Function:
             self.failures.stay()
         here = env.at(dict(zip((level.axis for level in nest.levels), unravelled(env, batch, extents), strict=True)))
         here.emit((*nest.before, *before))
-        emit_tiles(contract, here, tiles, (place[0], place[1]), shared)
+        way.emit_tiles(contract, here, tiles, (place[0], place[1]), shared)
         return self._shape((dims.product(tiles.counts), 1, 1), (tiles.threads, 1, 1), shared.bytes)
 
 

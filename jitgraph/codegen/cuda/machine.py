@@ -26,6 +26,7 @@ _SELECTED: Final = frozenset(
     + [f"{name}.{type}" for name in ("ctlz", "ctpop", "cttz") for type in ("i32", "i64")]
     + [f"nvvm.read.ptx.sreg.{name}.{axis}" for name in ("tid", "ctaid") for axis in "xyz"]
     + ["nvvm.bar.warp.sync", "nvvm.barrier.cta.sync.aligned.all"]
+    + [f"nvvm.mma.m16n8k16.row.col.{name}" for name in ("bf16", "f32.f32")]
     + [f"nvvm.shfl.sync.{mode}.i32" for mode in ("down", "idx")]
 )  # fmt: skip
 _INTRINSIC: Final = re.compile(r"@llvm\.([\w.]+)\(")

@@ -13,7 +13,7 @@ from jitgraph.simulator import native_text
 from jitgraph.simulator.accesses import AccessSite
 from jitgraph.simulator.blocks import ThreadBlock
 from jitgraph.simulator.device_memory import DeviceMemory
-from jitgraph.simulator.faults import AlignmentError, BoundsError, DivergenceError, SimulationError
+from jitgraph.simulator.faults import AlignmentError, BoundsError, DivergenceError, SimulationError, TrapError
 from jitgraph.simulator.host_text import HostText
 from jitgraph.simulator.lanes import LaneRecords
 from jitgraph.simulator.native import native
@@ -154,7 +154,7 @@ def _error(where: str, site: AccessSite | None, place: str) -> SimulationError:
         case native_text.CONSTANT:
             return BoundsError(f"{where} {touched}, which are constants{line}")
         case native_text.TRAP:
-            return SimulationError(f"{where} stopped at a trap{line}")
+            return TrapError(f"{where} stopped at a trap{line}")
         case native_text.SPINNING:
             return DivergenceError(f"{where} goes on with atomic operations and waits in vain: {place}{line}")
         case native_text.TOO_MANY_COPIES:

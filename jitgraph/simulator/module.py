@@ -14,7 +14,7 @@ from jitgraph.simulator.faults import SimulationError
 from jitgraph.simulator.host_text import HostText, host_text
 from jitgraph.simulator.launches import Extents, SimulatedLaunch
 from jitgraph.simulator.native import host, mapped
-from jitgraph.simulator.state import MOST_THREADS, memory
+from jitgraph.simulator.state import memory
 
 _lock = forks.lock()
 _MOST_GRID: Final = (2**31 - 1, 65535, 65535)
@@ -55,6 +55,15 @@ class SimulatedModule:
         """The sizes of a kernel's arguments."""
         return tuple(parameter.size for parameter in self._kernel(kernel).code.kernels[kernel].parameters)
 
+    def most_threads(self, kernel: str) -> int:
+        """The threads that a block of a kernel may have."""
+        return self._kernel(kernel).code.most_threads(kernel)
+
+    @property
+    def static_shared_bytes(self) -> int:
+        """The bytes of the variables in shared memory."""
+        return sum(each.size for each in self._compiled.code.shared)
+
     def _kernel(self, name: str) -> _Compiled:
         if name not in self._compiled.kernels:
             raise SimulationError(f"the module has no kernel {name!r}; it has {', '.join(self.kernels)}")
@@ -77,8 +86,9 @@ class SimulatedModule:
         compiled = self._kernel(name)
         whole_grid = _extents(name, "grid", grid, _MOST_GRID)
         whole_block = _extents(name, "block", block, _MOST_BLOCK)
-        if whole_block[0] * whole_block[1] * whole_block[2] > MOST_THREADS:
-            raise SimulationError(f"{name}: a block of {whole_block} has more than {MOST_THREADS} threads")
+        most = compiled.code.most_threads(name)
+        if whole_block[0] * whole_block[1] * whole_block[2] > most:
+            raise SimulationError(f"{name}: a block of {whole_block} has more threads than the {most} that it may have")
         with _lock:
             self._put(compiled, name, arguments)
             run = SimulatedLaunch(

@@ -17,7 +17,7 @@ from jitgraph.simulator.calls.codes import (
 )
 from jitgraph.simulator.calls.pointers import put_handle, put_int
 from jitgraph.simulator.calls.state import DriverState, FakeGraph, FakeGraphExec
-from jitgraph.simulator.calls.works import Capture
+from jitgraph.simulator.calls.works import StreamCapture
 
 _NONE, _ACTIVE, _INVALIDATED = 0, 1, 2  # of CUstreamCaptureStatus
 _THREAD_LOCAL: Final = 1
@@ -31,7 +31,7 @@ def _begin(state: DriverState, handle: int | None, mode: int) -> None:
         raise DriverFault(INVALID_VALUE, f"no mode {mode}")
     if stream.capture:
         raise DriverFault(ILLEGAL_STATE, "the stream captures already")
-    stream.capture = Capture(stream, mode, threading.get_ident(), members=[stream])
+    stream.capture = StreamCapture(stream, mode, threading.get_ident(), members=[stream])
     stream.capture.ends[stream.handle] = frozenset()
 
 

@@ -22,7 +22,7 @@ from jitgraph.simulator.calls.codes import (
     NOT_INITIALIZED,
     DriverFault,
 )
-from jitgraph.simulator.calls.works import Node, Scheduler, Stream, Work
+from jitgraph.simulator.calls.works import RecordedWork, Scheduler, Stream, Work
 from jitgraph.simulator.device_memory import DeviceMemory
 from jitgraph.simulator.faults import AlignmentError, BoundsError, DamageError, SimulationError, TrapError
 from jitgraph.simulator.module import SimulatedModule
@@ -75,7 +75,7 @@ class FakeEvent:
 class FakeGraph:
     """Recorded work."""
 
-    nodes: list[Node]
+    nodes: list[RecordedWork]
 
 
 @dataclass(slots=True, eq=False)
@@ -83,7 +83,7 @@ class FakeGraphExec:
     """Recorded work that can be launched."""
 
     context: int
-    nodes: list[Node]
+    nodes: list[RecordedWork]
 
 
 class DriverState:

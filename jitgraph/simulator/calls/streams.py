@@ -15,7 +15,7 @@ from jitgraph.simulator.calls.codes import (
 )
 from jitgraph.simulator.calls.pointers import put_float, put_handle
 from jitgraph.simulator.calls.state import DriverState, FakeEvent
-from jitgraph.simulator.calls.works import Capture, Stream
+from jitgraph.simulator.calls.works import Stream, StreamCapture
 
 _NON_BLOCKING: Final = 1  # of CUstream_flags
 _DISABLE_TIMING: Final = 2  # of CUevent_flags
@@ -62,7 +62,7 @@ def _wait_event(state: DriverState, handle: int | None, event_handle: int, flags
     stream, event = state.stream(handle), state.get(event_handle, FakeEvent)
     if event.captured:
         capture, after = event.captured
-        assert isinstance(capture, Capture)
+        assert isinstance(capture, StreamCapture)
         if stream.capture not in (None, capture):
             raise DriverFault(CAPTURE_MERGE)
         capture.join(stream, after)

@@ -31,11 +31,11 @@ class Stream:
     blocking: bool
     queue: deque[Work] = field(default_factory=deque)
     last: Work | None = None
-    capture: Capture | None = None
+    capture: StreamCapture | None = None
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class RecordedWork:
     """A piece of work in a graph, after some others of it."""
 
     what: str
@@ -44,20 +44,20 @@ class Node:
 
 
 @dataclass(slots=True, eq=False)
-class Capture:
+class StreamCapture:
     """What streams record instead of doing it: nodes, and those that the next one of each stream comes after."""
 
     origin: Stream
     mode: int
     thread: int
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[RecordedWork] = field(default_factory=list)
     ends: dict[int, frozenset[int]] = field(default_factory=dict)  # by the stream's handle
     members: list[Stream] = field(default_factory=list)
     invalid: bool = False
 
     def add(self, stream: Stream, what: str, do: Callable[[], None]) -> None:
         """The next piece of work of a stream."""
-        self.nodes.append(Node(what, do, self.ends[stream.handle]))
+        self.nodes.append(RecordedWork(what, do, self.ends[stream.handle]))
         self.ends[stream.handle] = frozenset([len(self.nodes) - 1])
 
     def join(self, stream: Stream, after: frozenset[int]) -> None:
@@ -105,7 +105,7 @@ class Scheduler:
             if stream.queue:
                 self.finish(stream.queue[0])
 
-    def order(self, nodes: list[Node]) -> list[Node]:
+    def order(self, nodes: list[RecordedWork]) -> list[RecordedWork]:
         """The nodes of a graph in an order that their edges allow: as recorded, or drawn."""
         if not self._draw:
             return nodes

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jitgraph.simulator import fragments, matrices, warp_ops
 from jitgraph.simulator.barriers import NAME, Barriers, deadlock
@@ -17,6 +18,7 @@ from jitgraph.simulator.native_text import DONE, WARP_BARRIER
 from jitgraph.simulator.orders import Clocks
 from jitgraph.simulator.state import WARP, memory
 
+_OF_MATRICES: Final = ("mma.", "ldmatrix.", "stmatrix.")
 _REDRAWN: Final = 0.1
 """How often warps get another order of preference."""
 
@@ -57,11 +59,17 @@ class ThreadBlock:
         if self._draw:
             self._draw.shuffle(lanes)
         order = np.array(lanes, np.int32)
+        order_at = order.ctypes.data
+        whole = np.arange(WARP * warp, WARP * warp + WARP) if len(lanes) == WARP else None
         launch = memory().launch
-        launch.clock = self.clocks.own(warp)
-        if native().run(order.ctypes.data, len(order)):
-            self._fail()
-        self.clocks.set(warp, launch.clock)
+        while True:
+            launch.clock = self.clocks.own(warp)
+            if native().run(order_at, len(order)):
+                self._fail()
+            self.clocks.set(warp, launch.clock)
+            if whole is None or not self._all_at_matrices(whole):
+                break
+            self._together(int(self._records.kind[whole[0]]), whole, warp)
         for lane in lanes:
             kind = int(self._records.kind[lane])
             if kind == DONE:
@@ -73,6 +81,11 @@ class ThreadBlock:
             else:
                 self._waiting[lane] = int(self._records.site[lane])
         self._meet(warp)
+
+    def _all_at_matrices(self, lanes: Lanes) -> bool:
+        """Whether all lanes of a warp have come to one instruction for matrices; the most frequent meeting of all."""
+        kinds = self._records.kind[lanes[0] : lanes[0] + WARP]
+        return bool((kinds == kinds[0]).all()) and self._names.get(int(kinds[0]), "").startswith(_OF_MATRICES)
 
     def _meet(self, warp: int) -> None:
         """Lanes that wait for each other, and are all there, get their results and may run."""
@@ -101,17 +114,16 @@ class ThreadBlock:
         elif name.startswith("mma."):
             matrices.multiply(name, self._records, lanes)
         elif name.startswith(("ldmatrix.", "stmatrix.")):
-            fragments.move(name, self._records, lanes, self._look)
+            fragments.move(name, self._records, lanes, self._rows)
         else:
             warp_ops.together(name, self._records, lanes)
 
-    def _look(self, thread: int, address: int, size: int, kind: int) -> None:
-        """Make sure that a thread may touch shared memory by an instruction of its whole warp."""
-        here = memory()
-        here.launch.current = here.fiber(thread)
-        site = int(self._records.site[thread])
-        here.launch.clock = self.clocks.own(thread // WARP)
-        if native().touch(address, size, kind, site):
+    def _rows(self, lanes: Lanes, addresses: NDArray[np.int64], rows: NDArray[np.uint8], kind: int) -> None:
+        """Move rows between shared memory and ``rows`` for an instruction of a whole warp, each row by a lane."""
+        site = int(self._records.site[lanes[0]])
+        memory().launch.clock = self.clocks.own(int(lanes[0]) // WARP)
+        places = addresses.ctypes.data, lanes.ctypes.data
+        if native().rows(*places, len(addresses), kind, site, rows.ctypes.data):
             self._fail()
 
     def _release(self) -> bool:

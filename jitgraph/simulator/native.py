@@ -56,7 +56,7 @@ class Native:
         self.image, self.addresses = mapped(text, native_text.FUNCTIONS)
         self.prepare = ctypes.PYFUNCTYPE(None, ctypes.c_int64)(self.addresses["prepare"])
         self.run = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(self.addresses["run"])
-        self.touch = ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)(self.addresses["touch"])
+        self.rows = ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 6)(self.addresses["rows"])
         self.damaged = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(self.addresses["damaged"])
 
 

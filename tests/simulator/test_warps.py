@@ -129,9 +129,7 @@ def test_a_shuffle_that_not_all_of_its_lanes_reach() -> None:
     kernel.store("i32", found, "%y", lane)
     kernel.do("br label %end")
     kernel.label("end")
-    with pytest.raises(
-        DivergenceError, match=r"threads 0, 1, .*\(20 threads\) at `.*shfl.*12 of 32 threads have"
-    ):
+    with pytest.raises(DivergenceError, match=r"threads 0, 1, .*\(20 threads\) at `.*shfl.*12 of 32 threads have"):
         run(kernel.text, None, 32)
 
 

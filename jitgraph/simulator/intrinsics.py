@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from jitgraph.errors import UnsupportedOp
-from jitgraph.simulator import native_text
+from jitgraph.simulator import fragments, matrices, native_text
 from jitgraph.simulator.arithmetic import formula
 from jitgraph.simulator.native import filled, native
 
@@ -77,6 +77,10 @@ def _body(short: str, result: str, types: tuple[str, ...], kind: int) -> str:
     if short.startswith("read.ptx.sreg."):
         return _special_register(short.removeprefix("read.ptx.sreg."), result)
     if _EVENT.fullmatch(short):
+        if short.startswith("mma."):
+            matrices.shape_of(short)
+        elif short.startswith(("ldmatrix.", "stmatrix.")):
+            fragments.shape_of(short)
         return _event(result, types, kind)
     if found := _COPY.fullmatch(short):
         return _copy(int(found[1]), types, bool(found[2]))

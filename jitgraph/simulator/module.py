@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Final
 
 from jitgraph.codegen.llvm import machine
 from jitgraph.runtime import forks
+from jitgraph.simulator import notes
+from jitgraph.simulator.counts import LaunchCounts, counted
 from jitgraph.simulator.device_memory import DeviceMemory
 from jitgraph.simulator.faults import SimulationError
 from jitgraph.simulator.host_text import HostText, host_text
 from jitgraph.simulator.launches import Extents, SimulatedLaunch
 from jitgraph.simulator.native import host, mapped
+from jitgraph.simulator.notes import Accesses
+from jitgraph.simulator.orders import Clocks
+from jitgraph.simulator.races import Who, between_blocks, within_block
 from jitgraph.simulator.state import memory
 
 _lock = forks.lock()
@@ -41,10 +46,17 @@ class SimulatedModule:
         self.memory = memory or DeviceMemory()
         self._canonical = machine.optimise(llvm_text, host())
         self._checks = checks
+        self._kinds: dict[tuple[bool, bool], _Compiled] = {}
 
-    @cached_property
+    @property
     def _compiled(self) -> _Compiled:
-        return _Compiled(self._canonical, self._checks, noted=False, counted=False)
+        return self._made(False, False)
+
+    def _made(self, noted: bool, counted: bool) -> _Compiled:
+        """The host code that notes accesses, counts instructions, or neither."""
+        if (noted, counted) not in self._kinds:
+            self._kinds[noted, counted] = _Compiled(self._canonical, self._checks or noted, noted, counted)
+        return self._kinds[noted, counted]
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -77,29 +89,47 @@ class SimulatedModule:
         shared_bytes: int,
         arguments: Sequence[bytes],
         seed: int | None = None,
-    ) -> None:
-        """SimulatedLaunch a kernel on all threads; a SimulationError says what one of them does wrong.
+        *,
+        races: bool = False,
+        profile: bool = False,
+    ) -> LaunchCounts | None:
+        """Run a kernel on all threads; a SimulationError says what one of them does wrong.
 
         ``grid`` and ``block`` have up to three extents, ``shared_bytes`` is the dynamic shared memory, ``arguments``
-        are the bytes of each parameter. Without a seed threads run in order; each seed gives another order.
+        are the bytes of each parameter. Without a seed threads run in order; each seed gives another order. ``races``
+        looks for accesses that nothing orders (RaceError); ``profile`` counts what the launch does. Both take time
+        and memory for each access.
         """
-        compiled = self._kernel(name)
+        _ = self._kernel(name)
+        compiled = self._made(races or profile, profile)
         whole_grid = _extents(name, "grid", grid, _MOST_GRID)
         whole_block = _extents(name, "block", block, _MOST_BLOCK)
         most = compiled.code.most_threads(name)
-        if whole_block[0] * whole_block[1] * whole_block[2] > most:
+        if math.prod(whole_block) > most:
             raise SimulationError(f"{name}: a block of {whole_block} has more threads than the {most} that it may have")
         with _lock:
             self._put(compiled, name, arguments)
-            run = SimulatedLaunch(
+            launch = SimulatedLaunch(
                 name, compiled.code, compiled.kernels[name], compiled.constants, self.memory,
                 whole_grid, whole_block, shared_bytes, seed,
             )  # fmt: skip
-            if name in compiled.code.crossing:
-                run.blocks()
-            else:
-                run.sweep()
+            who = Who(name, compiled.code.sites, launch.describe)
+            blocks: list[Accesses] = []
+
+            def watch(clocks: Clocks) -> None:
+                blocks.append(notes.taken())
+                if races:
+                    within_block(who, blocks[-1], clocks)
+
+            launch.run(name in compiled.code.crossing, watch if races or profile else None)
             self.memory.check_guards(f"by {name}")
+            if races:
+                whole = notes.joined(blocks)
+                between_blocks(who, whole.chosen(~whole.shared))
+            if not profile:
+                return None
+            threads = math.prod(whole_grid) * math.prod(whole_block)
+            return counted(blocks, who.sites, threads, int(memory().launch.instructions))
 
     def _put(self, compiled: _Compiled, name: str, arguments: Sequence[bytes]) -> None:
         kernel = compiled.code.kernels[name]

@@ -24,7 +24,6 @@ _LAUNCH_SREGS: Final = {
     **{f"ntid.{axis}": ("block_dim", 4 * i) for i, axis in enumerate("xyz")},
     **{f"ctaid.{axis}": ("block_id", 4 * i) for i, axis in enumerate("xyz")},
     **{f"nctaid.{axis}": ("grid_dim", 4 * i) for i, axis in enumerate("xyz")},
-    "dynamic.smem.size": ("dynamic_shared", 0),
     "dynamic_smem_size": ("dynamic_shared", 0),
 }
 _LANE_MASKS: Final = {
@@ -34,9 +33,7 @@ _LANE_MASKS: Final = {
     "gt": "xor i32 %upto, -1",
     "ge": "xor i32 %below, -1",
 }
-_NOTHING: Final = re.compile(
-    r"membar\..*|fence\..*|griddepcontrol\..*|cp\.async\.mbarrier\.arrive\..*never|prefetch.*|setmaxnreg\..*"
-)
+_NOTHING: Final = re.compile(r"membar\..*|fence\..*|griddepcontrol\..*|prefetch.*|setmaxnreg\..*")
 _EVENT: Final = re.compile(
     r"barrier\.cta\..*|bar\.warp\.sync|shfl\.sync\..*|vote\..*\.sync|match\..*|redux\.sync\..*|activemask|elect\.sync"
     r"|ldmatrix\..*|stmatrix\..*|mma\.m\d+n\d+k\d+\..*|nanosleep"

@@ -174,6 +174,8 @@ def _error(where: str, site: AccessSite | None, place: str) -> SimulationError:
             return BoundsError(f"{where} {touched}, which are constants{line}")
         case native_text.TRAP:
             return TrapError(f"{where} stopped at a trap{line}")
+        case native_text.DIVISION:
+            return SimulationError(f"{where} divides by zero, or the least integer by -1{line}")
         case native_text.SPINNING:
             return DivergenceError(f"{where} goes on with atomic operations and waits in vain: {place}{line}")
         case native_text.TOO_MANY_COPIES:

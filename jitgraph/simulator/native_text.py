@@ -23,7 +23,7 @@ FIRST_RARE: Final = 16
 READ, WRITE, ATOMIC = 1, 2, 4
 """What an access does."""
 
-OUTSIDE, MISALIGNED, CONSTANT, TRAP, SPINNING, TOO_MANY_COPIES, LOG_FULL = 1, 2, 3, 4, 5, 6, 7
+OUTSIDE, MISALIGNED, CONSTANT, TRAP, SPINNING, TOO_MANY_COPIES, LOG_FULL, DIVISION = 1, 2, 3, 4, 5, 6, 7, 8
 """What can be wrong with an access or a thread."""
 
 GUARD_BYTES: Final = 256
@@ -46,6 +46,7 @@ FUNCTIONS: Final = (
     "check_noted",
     "check_many",
     "rows",
+    "divide",
 )
 
 # System V ABI: a function keeps these; its caller has saved the rest. Arguments are in rdi and rsi.
@@ -316,6 +317,24 @@ look:
   call void @access(i64 %address, i64 %size, i64 1, i64 %kind, i64 %site, i64 0)
   br label %done
 done:
+  ret void
+}
+
+; A division by zero, or one whose result does not fit, which would end the process; %least is 0 without signs.
+define hidden void @divide(i64 %left, i64 %right, i64 %least, i64 %site) nounwind {
+entry:
+  %zero = icmp eq i64 %right, 0
+  %signed = icmp ne i64 %least, 0
+  %lowest = icmp eq i64 %left, %least
+  %minus = icmp eq i64 %right, -1
+  %both = and i1 %lowest, %minus
+  %over = and i1 %both, %signed
+  %bad = or i1 %zero, %over
+  br i1 %bad, label %wrong, label %fine
+wrong:
+  call void @fault(i64 <N.DIVISION>, i64 0, i64 0, i64 0, i64 %site)
+  unreachable
+fine:
   ret void
 }
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jitgraph.simulator import fragments, matrices, warp_ops
-from jitgraph.simulator.barriers import NAME, Barriers, deadlock
+from jitgraph.simulator.barriers import Barriers, deadlock, form_of
 from jitgraph.simulator.host_text import HostText
 from jitgraph.simulator.lanes import LaneRecords, Lanes
 from jitgraph.simulator.native import native
@@ -19,6 +20,9 @@ from jitgraph.simulator.orders import Clocks
 from jitgraph.simulator.state import WARP, memory
 
 _OF_MATRICES: Final = ("mma.", "ldmatrix.", "stmatrix.")
+_ORDERS: Final = 64
+"""Orders of lanes to draw from."""
+
 _REDRAWN: Final = 0.1
 """How often warps get another order of preference."""
 
@@ -32,7 +36,7 @@ class ThreadBlock:
         self._code, self._records, self._threads, self._draw, self._fail = code, records, threads, draw, fail
         self._names = code.events
         self._barriers = Barriers(threads, records, code.sites)
-        self._waiting: dict[int, int] = {}  # the site of each thread that waits
+        self._waits = np.full(threads, -1, np.int32)  # the site of each thread that waits
         self._exited = 0
         warps = -(-threads // WARP)
         self._ready = [list(range(WARP * w, min(WARP * w + WARP, threads))) for w in range(warps)]
@@ -51,16 +55,16 @@ class ThreadBlock:
             if warp is not None:
                 self._step(warp)
             elif not self._release():
-                raise deadlock(self._threads, self._waiting, self._exited, self._names, self._code.sites)
+                raise deadlock(self._threads, self._waits, self._exited, self._code.sites)
 
     def _step(self, warp: int) -> None:
         """The lanes of a warp that may run do so, each until it waits or ends."""
-        lanes, self._ready[warp] = self._ready[warp], []
-        if self._draw:
-            self._draw.shuffle(lanes)
-        order = np.array(lanes, np.int32)
+        order = np.array(self._ready[warp], np.int32)
+        self._ready[warp] = []
+        if self._draw and len(order) > 1:
+            order = order[_shuffled(len(order), self._draw.randrange(_ORDERS))]
         order_at = order.ctypes.data
-        whole = np.arange(WARP * warp, WARP * warp + WARP) if len(lanes) == WARP else None
+        whole = np.arange(WARP * warp, WARP * warp + WARP) if len(order) == WARP else None
         launch = memory().launch
         while True:
             launch.clock = self.clocks.own(warp)
@@ -70,17 +74,27 @@ class ThreadBlock:
             if whole is None or not self._all_at_matrices(whole):
                 break
             self._together(int(self._records.kind[whole[0]]), whole, warp)
-        for lane in lanes:
-            kind = int(self._records.kind[lane])
+        self._sort(warp, order.astype(np.int64))
+
+    def _sort(self, warp: int, lanes: Lanes) -> None:
+        """Lanes have run: they have ended, wait at a barrier, or for others of the warp."""
+        kinds = self._records.kind[lanes]
+        meets = False
+        for kind in set(kinds.tolist()):
+            group = lanes[kinds == kind]
             if kind == DONE:
-                self._exited += 1
+                self._exited += len(group)
                 continue
-            name = self._names[kind]
-            if NAME.fullmatch(name) and not self._barriers.arrive(name, lane):
-                self._ready[warp].append(lane)
+            form = form_of(self._names[kind])
+            if form:
+                self._barriers.arrive(form, group)
+            if form and not form.waits:
+                self._ready[warp] += group.tolist()
             else:
-                self._waiting[lane] = int(self._records.site[lane])
-        self._meet(warp)
+                self._waits[group] = self._records.site[group]
+                meets |= form is None
+        if meets:
+            self._meet(warp)
 
     def _all_at_matrices(self, lanes: Lanes) -> bool:
         """Whether all lanes of a warp have come to one instruction for matrices; the most frequent meeting of all."""
@@ -90,19 +104,18 @@ class ThreadBlock:
     def _meet(self, warp: int) -> None:
         """Lanes that wait for each other, and are all there, get their results and may run."""
         groups: dict[tuple[int, int | None], list[int]] = {}
-        for lane in range(WARP * warp, min(WARP * warp + WARP, self._threads)):
-            if lane in self._waiting:
-                kind = int(self._records.kind[lane])
-                name = self._names[kind]
-                if not NAME.fullmatch(name):
-                    groups.setdefault((kind, warp_ops.mask_of(name, self._records, lane)), []).append(lane)
-        for (kind, mask), lanes in groups.items():
-            if mask is not None and sum(1 << lane % WARP for lane in lanes) != mask:
+        here = self._waits[WARP * warp : WARP * warp + WARP]
+        for lane in (np.flatnonzero(here >= 0) + WARP * warp).tolist():
+            kind = int(self._records.kind[lane])
+            if not form_of(name := self._names[kind]):
+                groups.setdefault((kind, warp_ops.mask_of(name, self._records, lane)), []).append(lane)
+        for (kind, mask), found in groups.items():
+            if mask is not None and sum(1 << lane % WARP for lane in found) != mask:
                 continue
-            self._together(kind, np.array(lanes, np.int64), warp)
-            for lane in lanes:
-                del self._waiting[lane]
-            self._ready[warp] += lanes
+            lanes = np.array(found, np.int64)
+            self._together(kind, lanes, warp)
+            self._waits[lanes] = -1
+            self._ready[warp] += found
 
     def _together(self, kind: int, lanes: Lanes, warp: int) -> None:
         name = self._names[kind]
@@ -128,10 +141,16 @@ class ThreadBlock:
 
     def _release(self) -> bool:
         """Open the barriers at which all are; whether there is one."""
-        done = self._barriers.complete(self._names)
-        for _, waiting, came in done:
-            self.clocks.meet(sorted({thread // WARP for thread in came}))
-            for lane in waiting.tolist():
-                del self._waiting[lane]
-                self._ready[lane // WARP].append(lane)
+        done = self._barriers.complete()
+        for waiting, warps in done:
+            self.clocks.meet(warps)
+            self._waits[waiting] = -1
+            for warp in warps:
+                self._ready[warp] += waiting[waiting // WARP == warp].tolist()
         return bool(done)
+
+
+@lru_cache(maxsize=WARP * _ORDERS)
+def _shuffled(count: int, number: int) -> NDArray[np.int64]:
+    """One of the orders of so many lanes."""
+    return np.random.default_rng(number).permutation(count)

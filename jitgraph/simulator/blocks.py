@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -38,6 +38,7 @@ class ThreadBlock:
         self._barriers = Barriers(threads, records, code.sites)
         self._waits = np.full(threads, -1, np.int32)  # the site of each thread that waits
         self._exited = 0
+        self._all_ready = True  # all threads may run, and none has ended
         warps = -(-threads // WARP)
         self._ready = [list(range(WARP * w, min(WARP * w + WARP, threads))) for w in range(warps)]
         self._preference = list(range(warps))
@@ -51,30 +52,65 @@ class ThreadBlock:
         while self._exited < self._threads:
             if self._draw and self._draw.random() < _REDRAWN:
                 self._draw.shuffle(self._preference)
+            if self._all_ready:
+                self._round()
+                continue
             warp = next((w for w in self._preference if self._ready[w]), None)
             if warp is not None:
                 self._step(warp)
             elif not self._release():
                 raise deadlock(self._threads, self._waits, self._exited, self._code.sites)
 
+    def _round(self) -> None:
+        """All threads may run: each warp does so once, natively, as long as all of them meet at one barrier."""
+        warps = len(self._preference)
+        orders = self._orders()
+        preference = np.array(self._preference, np.int32)
+        places = orders.ctypes.data, preference.ctypes.data
+        launch = memory().launch
+        match native().round(*places, warps, self._threads, self.clocks.now.ctypes.data):
+            case 0:
+                if launch.log:
+                    self.clocks.meet(range(warps))
+            case 1:
+                self._fail()
+            case 2:
+                self._all_ready = False
+                for warp in self._preference[: launch.warps_run]:
+                    self._ready[warp] = []
+                    self._sort(warp, np.arange(WARP * warp, min(WARP * warp + WARP, self._threads)))
+            case _:
+                self._exited = self._threads
+
+    def _orders(self) -> NDArray[np.int32]:
+        """The lanes of each warp, in the order in which they run."""
+        warps = len(self._preference)
+        numbers = [self._draw.randrange(_ORDERS) if self._draw else -1 for _ in range(warps)]
+        rows = _all_orders()[numbers] + WARP * np.arange(warps, dtype=np.int32)[:, None]
+        if last := self._threads % WARP:
+            rows[-1, :last] = rows[-1][rows[-1] < self._threads]
+        return rows
+
     def _step(self, warp: int) -> None:
         """The lanes of a warp that may run do so, each until it waits or ends."""
-        order = np.array(self._ready[warp], np.int32)
+        lanes = np.array(sorted(self._ready[warp]), np.int64)
         self._ready[warp] = []
-        if self._draw and len(order) > 1:
-            order = order[_shuffled(len(order), self._draw.randrange(_ORDERS))]
+        order = lanes.astype(np.int32)
+        if self._draw:
+            drawn = _all_orders()[self._draw.randrange(_ORDERS)]
+            order = order[drawn[drawn < len(order)]]
         order_at = order.ctypes.data
-        whole = np.arange(WARP * warp, WARP * warp + WARP) if len(order) == WARP else None
+        whole = len(lanes) == WARP
         launch = memory().launch
         while True:
-            launch.clock = self.clocks.own(warp)
+            launch.clock = self.clocks.now[warp]
             if native().run(order_at, len(order)):
                 self._fail()
-            self.clocks.set(warp, launch.clock)
-            if whole is None or not self._all_at_matrices(whole):
+            self.clocks.now[warp] = launch.clock
+            if not whole or not self._all_at_matrices(lanes):
                 break
-            self._together(int(self._records.kind[whole[0]]), whole, warp)
-        self._sort(warp, order.astype(np.int64))
+            self._together(int(self._records.kind[lanes[0]]), lanes, warp)
+        self._sort(warp, lanes)
 
     def _sort(self, warp: int, lanes: Lanes) -> None:
         """Lanes have run: they have ended, wait at a barrier, or for others of the warp."""
@@ -120,7 +156,7 @@ class ThreadBlock:
     def _together(self, kind: int, lanes: Lanes, warp: int) -> None:
         name = self._names[kind]
         if kind == WARP_BARRIER:
-            self.clocks.set(warp, self.clocks.own(warp) + 1)
+            self.clocks.now[warp] += 1
         elif name == "nanosleep":
             self._preference.remove(warp)
             self._preference.append(warp)
@@ -134,7 +170,7 @@ class ThreadBlock:
     def _rows(self, lanes: Lanes, addresses: NDArray[np.int64], rows: NDArray[np.uint8], kind: int) -> None:
         """Move rows between shared memory and ``rows`` for an instruction of a whole warp, each row by a lane."""
         site = int(self._records.site[lanes[0]])
-        memory().launch.clock = self.clocks.own(int(lanes[0]) // WARP)
+        memory().launch.clock = self.clocks.now[int(lanes[0]) // WARP]
         places = addresses.ctypes.data, lanes.ctypes.data
         if native().rows(*places, len(addresses), kind, site, rows.ctypes.data):
             self._fail()
@@ -147,10 +183,12 @@ class ThreadBlock:
             self._waits[waiting] = -1
             for warp in warps:
                 self._ready[warp] += waiting[waiting // WARP == warp].tolist()
+        self._all_ready = bool(done) and len(done[0][0]) == self._threads
         return bool(done)
 
 
-@lru_cache(maxsize=WARP * _ORDERS)
-def _shuffled(count: int, number: int) -> NDArray[np.int64]:
-    """One of the orders of so many lanes."""
-    return np.random.default_rng(number).permutation(count)
+@cache
+def _all_orders() -> NDArray[np.int32]:
+    """Orders of the lanes of a warp, a row each; the last one is as they are numbered."""
+    drawn = [np.random.default_rng(number).permutation(WARP) for number in range(_ORDERS)]
+    return np.array([*drawn, np.arange(WARP)], np.int32)

@@ -48,6 +48,8 @@ def kind_of(name: str) -> int | None:
         return native_text.FIRST_SHUFFLE + native_text.SHUFFLES.index(found[1])
     if found := re.fullmatch(r"vote\.(\w+)\.sync", short):
         return native_text.FIRST_VOTE + native_text.VOTES.index(found[1])
+    if short == "barrier.cta.sync.aligned.all":
+        return native_text.BLOCK_BARRIER
     return native_text.WARP_BARRIER if short == "bar.warp.sync" else None
 
 

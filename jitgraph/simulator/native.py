@@ -57,6 +57,7 @@ class Native:
         self.prepare = ctypes.PYFUNCTYPE(None, ctypes.c_int64)(self.addresses["prepare"])
         self.run = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(self.addresses["run"])
         self.rows = ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 6)(self.addresses["rows"])
+        self.round = ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)(self.addresses["round"])
         self.damaged = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(self.addresses["damaged"])
 
 

@@ -17,6 +17,7 @@ SHUFFLES: Final = ("idx", "up", "down", "bfly")
 WARP_BARRIER: Final = 5
 FIRST_VOTE: Final = 6
 VOTES: Final = ("ballot", "any", "all", "uni")
+BLOCK_BARRIER: Final = 10
 FIRST_RARE: Final = 16
 """Operations with this number and greater ones are Python's."""
 
@@ -46,6 +47,7 @@ FUNCTIONS: Final = (
     "check_noted",
     "check_many",
     "rows",
+    "round",
     "divide",
 )
 

@@ -198,6 +198,21 @@ def test_waiting_for_a_block_that_has_not_begun() -> None:
         bench.run("k", (2,), (1,), bench.put(np.zeros(1, np.int32)))
 
 
+def test_shared_memory_begins_poisoned() -> None:
+    """Each block finds what it did not write: a NaN, or with odd seeds a large number; never what another left."""
+    kernel = KernelText("ptr addrspace(1) %y", variables="@s = internal addrspace(3) global [4 x float] poison")
+    block = kernel.sreg("ctaid.x")
+    kernel.store("float", kernel.load("float", "@s", 0, 3), "%y", block)
+    kernel.barrier()
+    kernel.store("float", "1.0", "@s", 0, 3)
+    bench, y = Bench(kernel.text), np.zeros(5, np.float32)
+    for seed in SEEDS:
+        at = bench.put(y)
+        bench.run("k", (5,), (1,), at, seed=seed)
+        found = bench.get(at, y)
+        assert (found > 1e37).all() if seed and seed % 2 else np.isnan(found).all()
+
+
 def test_a_trap() -> None:
     text = "declare void @llvm.trap()\ndefine ptx_kernel void @k() {\n  call void @llvm.trap()\n  unreachable\n}\n"
     with pytest.raises(SimulationError, match=r"k, block \(0, 0, 0\), thread \(0, 0, 0\) stopped at a trap"):

@@ -135,6 +135,14 @@ def test_one_half_waits_for_the_other(seed: int | None) -> None:
     np.testing.assert_array_equal(bench.get(at, np.zeros(32, np.int32)), 3 * np.arange(32))
 
 
+def test_a_half_that_nobody_comes_to() -> None:
+    """One warp is missing of the two that the barrier is for."""
+    lines = [line for line in halves().splitlines() if "call void @llvm.nvvm.barrier.cta.arrive" not in line]
+    bench = Bench("\n".join(lines))
+    with pytest.raises(DivergenceError, match=r"waiting are threads 32, 33.* 32 of 64 threads have ended"):
+        bench.run("k", (1,), (64,), bench.put(np.zeros(32, np.int32)))
+
+
 def test_they_must_agree_on_how_many(tmp_path: Path) -> None:
     assembled(halves(), tmp_path)
     bench = Bench(halves(96))

@@ -88,6 +88,15 @@ def test_unordered_accesses_are_a_race(name: str, seed: int | None) -> None:
         run(text.replace(RACING[name], RACING[name].replace("%i", "%t") if name == "axpy" else ""), seed)
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_barriers_of_warps_do_not_order_warps(seed: int | None) -> None:
+    """Each of two warps has passed a barrier of its own when it reads what the other wrote."""
+    text = neighbours().replace("[32 x i32]", "[64 x i32]").replace(", 1\n", ", 32\n")
+    bench = Bench(text)
+    with pytest.raises(RaceError, match="nothing orders them within the block"):
+        bench.run("k", (1,), (64,), bench.put(np.zeros(64, np.int32)), seed=seed, races=True)
+
+
 def test_blocks_are_named() -> None:
     text = AXPY.replace(
         "getelementptr float, ptr addrspace(1) %y, i32 %i", "getelementptr float, ptr addrspace(1) %y, i32 %t"

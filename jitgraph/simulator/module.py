@@ -32,7 +32,7 @@ class _Compiled:
     def __init__(self, canonical: str, checked: bool, noted: bool, counted: bool) -> None:
         self.code: HostText = host_text(canonical, checked=checked, noted=noted, counted=counted)
         thunks = tuple(map(self.code.thunk, self.code.kernels))
-        self.image, addresses = mapped(self.code.text, thunks)
+        self.image, addresses = mapped(self.code.text, thunks, hot=False)
         self.kernels = {name: addresses[self.code.thunk(name)] for name in self.code.kernels}
         header = self.image.header
         self.constants = self.image.address + header.code_end, self.image.address + header.total

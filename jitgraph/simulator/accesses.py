@@ -24,6 +24,10 @@ _ARGUMENT: Final = re.compile(  # a pointer argument: its type, attributes, its 
 )
 
 
+_DIVISIONS: Final = frozenset(("udiv", "sdiv", "urem", "srem"))
+_DIVISION: Final = re.compile(r"\S+ = [us](?:div|rem) (?:exact )?i(8|16|32|64) (\S+), (\S+)")
+
+
 class AccessSite(NamedTuple):
     """An instruction that touches memory or waits: its text, its function, bytes and what it does."""
 
@@ -43,6 +47,8 @@ def checks(
     operation = words[2] if len(words) > 2 and words[1] == "=" else words[0]
     if operation in ("call", "tail", "musttail", "notail"):
         return _before_call(stripped, function, sites, bounds, checked)
+    if operation in _DIVISIONS and checked:
+        return _before_division(stripped, operation, function, sites)
     if operation not in _PARTS or not checked:
         return []
     kind, pointer, size = _PARTS[operation](stripped)
@@ -79,6 +85,25 @@ def _update(text: str) -> tuple[int, str, int]:
 
 
 _PARTS: Final = {"load": _load, "store": _store, "atomicrmw": _update, "cmpxchg": _update}
+
+
+def _before_division(text: str, operation: str, function: str, sites: list[AccessSite]) -> list[str]:
+    """A look at the operands of a scalar division; the processor stops the process at those that it cannot divide."""
+    found = _DIVISION.match(text)
+    if not found or (found[3].isdigit() and int(found[3])):
+        return []
+    bits, site = int(found[1]), len(sites)
+    sites.append(AccessSite(text, function, 0, 0, 0))
+    signed = operation[0] == "s"
+    wide, convert = [], "sext" if signed else "zext"
+    out = []
+    for i, operand in enumerate((found[2], found[3])):
+        wide.append(f"%sim.divide.{site}.{i}")
+        change = f"{convert} i{bits} {operand} to i64" if bits < 64 else f"add i64 {operand}, 0"
+        out.append(f"  {wide[-1]} = {change} ; sim.check")
+    least = -(1 << (bits - 1)) if signed else 0
+    given = f"i64 {wide[0]}, i64 {wide[1]}, i64 {least}, i64 {site}"
+    return [*out, f"  call void inttoptr (i64 {native().addresses['divide']} to ptr)({given}) ; sim.check"]
 
 
 def _before_call(

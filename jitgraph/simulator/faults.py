@@ -21,6 +21,10 @@ class DivergenceError(SimulationError):
     """Threads wait for others that do not come."""
 
 
+class TrapError(SimulationError):
+    """A thread came to a trap."""
+
+
 class RaceError(SimulationError):
     """Two threads touch the same memory with nothing that orders them, and one of them writes."""
 

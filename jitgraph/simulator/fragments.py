@@ -5,12 +5,13 @@ Source: PTX ISA 9.0, "ldmatrix" and "stmatrix". Lane ``8 i + r`` has the address
 
 from __future__ import annotations
 
-import ctypes
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jitgraph.errors import UnsupportedOp
 from jitgraph.simulator.lanes import LaneRecords, Lanes
@@ -19,30 +20,32 @@ from jitgraph.simulator.native_text import READ, WRITE
 _NAME: Final = re.compile(r"(ld|st)matrix\.sync\.aligned\.m8n8\.x([124])(\.trans)?\.b16\.?(?:p\d+)?")
 _ROW_BYTES: Final = 16
 
-Look = Callable[[int, int, int, int], None]
-"""thread, address, bytes, kind: what makes sure that a row may be touched."""
+MoveRows = Callable[[Lanes, NDArray[np.int64], NDArray[np.uint8], int], None]
+"""lanes, addresses, bytes, kind: makes sure that each lane may touch its row, and moves the bytes."""
 
 
-def move(name: str, records: LaneRecords, lanes: Lanes, look: Look) -> None:
-    """Load or store the matrices of a warp; UnsupportedOp where the intrinsic is of another kind."""
+@cache
+def shape_of(name: str) -> tuple[bool, int, bool]:
+    """Whether ``llvm.nvvm.<name>`` loads, how many matrices, and whether transposed; UnsupportedOp for another kind."""
     found = _NAME.fullmatch(name)
     if not found:
         raise UnsupportedOp(f"the simulator does not know the intrinsic llvm.nvvm.{name}")
-    count, transposed = int(found[2]), bool(found[3])
-    addresses = records.argument(lanes, 0, np.int64)
-    kind = READ if found[1] == "ld" else WRITE
-    for lane in range(8 * count):
-        look(int(lanes[lane]), int(addresses[lane]), _ROW_BYTES, kind)
-    if kind == READ:
-        out = np.empty((len(lanes), count, 2), np.uint16)
-        for i in range(count):
-            rows = [ctypes.string_at(int(address), _ROW_BYTES) for address in addresses[8 * i : 8 * i + 8]]
-            matrix = np.frombuffer(b"".join(rows), np.uint16).reshape(8, 8)
-            out[:, i] = (matrix.T if transposed else matrix).reshape(32, 2)
-        records.give(lanes, out)
+    return found[1] == "ld", int(found[2]), bool(found[3])
+
+
+def move(name: str, records: LaneRecords, lanes: Lanes, move_rows: MoveRows) -> None:
+    """Load or store the matrices of a warp."""
+    load, count, transposed = shape_of(name)
+    addresses = np.ascontiguousarray(records.argument(lanes, 0, np.int64)[: 8 * count])
+    rows = np.empty((8 * count, _ROW_BYTES), np.uint8)
+    if load:
+        move_rows(lanes, addresses, rows, READ)
+        matrices = rows.view(np.uint16).reshape(count, 8, 8)
+        if transposed:
+            matrices = matrices.transpose(0, 2, 1)
+        records.give(lanes, matrices.reshape(count, 32, 2).transpose(1, 0, 2))
         return
-    for i in range(count):
-        matrix = records.argument(lanes, 1 + i, np.uint16, 2).reshape(8, 8)
-        matrix = np.ascontiguousarray(matrix.T if transposed else matrix)
-        for address, row in zip(addresses[8 * i : 8 * i + 8], matrix, strict=True):
-            ctypes.memmove(int(address), row.tobytes(), _ROW_BYTES)
+    given = records.registers(lanes, 1, count, np.uint16, 2).reshape(32, count, 2).transpose(1, 0, 2)
+    matrices = given.reshape(count, 8, 8)
+    rows.view(np.uint16).reshape(count, 8, 8)[:] = matrices.transpose(0, 2, 1) if transposed else matrices
+    move_rows(lanes, addresses, rows, WRITE)

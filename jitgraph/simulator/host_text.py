@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Final, NamedTuple
 
@@ -14,7 +15,7 @@ from jitgraph.simulator import arithmetic, intrinsics, ir_text, native_text
 from jitgraph.simulator.accesses import SITE_WORDS, AccessSite, checks
 from jitgraph.simulator.ir_text import IrFunction
 from jitgraph.simulator.native import filled, native
-from jitgraph.simulator.state import ARGUMENT_BYTES, SHARED_BYTES, memory
+from jitgraph.simulator.state import ARGUMENT_BYTES, MOST_THREADS, SHARED_BYTES, STACK_BYTES, memory
 
 _SHARED: Final = re.compile(r"@([\w.$-]+) = (.*?)addrspace\(3\) global (.*)")
 _GLOBAL: Final = re.compile(r"@([\w.$-]+) = (?!.*addrspace\(3\))(?!.*\bconstant\b).*\bglobal\b")
@@ -25,10 +26,14 @@ _HOST_INTRINSICS: Final = re.compile(
     r"|[su](?:add|sub)\.sat|fpto[su]i\.sat|vector\.reduce\..*|memcpy|memmove|memset|lifetime\..*|assume|expect"
     r"|experimental\.noalias\.scope\.decl|invariant\..*|trap|debugtrap)\b.*"
 )
+_GROUP: Final = re.compile(r"^attributes #(\d+) = \{(.*)\}", re.MULTILINE)
+_MOST_THREADS: Final = re.compile(r'"nvvm\.(?:maxntid|reqntid)"="([\d,]+)"')
 _GAP: Final = 128
 """Bytes between variables of shared memory, in which nothing may be touched: as many as all banks have."""
 
 STATIC_SHARED_LIMIT: Final = 48 << 10
+_MOST_LOCAL: Final = STACK_BYTES // 2
+_ALLOCA: Final = re.compile(r"\s*\S+ = alloca (.*)")
 
 
 class SharedVariable(NamedTuple):
@@ -51,11 +56,16 @@ class HostText:
     dynamic_at: int
     sites: tuple[AccessSite, ...]
     bounds: NDArray[np.int64]  # a row a site, at the address that the code has
+    limits: dict[str, int]  # of threads in a block, where a kernel has one
     events: dict[int, str]  # names of intrinsics by the numbers under which fibers stop
 
     def thunk(self, kernel: str) -> str:
         """The function that calls a kernel with the arguments of the launch."""
         return f"simulator_kernel_{list(self.kernels).index(kernel)}"
+
+    def most_threads(self, kernel: str) -> int:
+        """The threads that a block may have: those that the kernel's attributes say, or 1024."""
+        return self.limits.get(kernel, MOST_THREADS)
 
     def offsets(self, kernel: str) -> list[int]:
         """Where each argument lies among those of the launch."""
@@ -72,6 +82,8 @@ def host_text(canonical: str, *, checked: bool, noted: bool, counted: bool) -> H
         raise UnsupportedOp("the simulator runs no inline assembly", hint="use the intrinsic of that instruction")
     if found := _GLOBAL.search(canonical):
         raise UnsupportedOp(f"the simulator has no device variables, such as @{found[1]}", hint="pass a buffer")
+    if (local := _local_bytes(functions)) > _MOST_LOCAL:
+        raise UnsupportedOp(f"{local} bytes of local arrays; the simulator gives a thread {_MOST_LOCAL}")
     shared, dynamic_at = _shared(canonical)
     places = {each.name: each.address for each in shared}
     sites: list[AccessSite] = []
@@ -99,7 +111,26 @@ def host_text(canonical: str, *, checked: bool, noted: bool, counted: bool) -> H
     if counted:
         text = _counted(text)
     crossing = frozenset(name for name in kernels if _crosses(name, {each.name: each for each in functions}))
-    return HostText(text + thunks, kernels, crossing, shared, dynamic_at, tuple(sites), bounds, events)
+    return HostText(
+        text + thunks, kernels, crossing, shared, dynamic_at, tuple(sites), bounds, _limits(canonical, kernels), events
+    )
+
+
+def _local_bytes(functions: list[IrFunction]) -> int:
+    """The bytes of all arrays that threads have for themselves."""
+    found = (_ALLOCA.match(line) for each in functions for line in each.body)
+    return sum(ir_text.layout(ir_text.type_at(match[1]))[0] for match in found if match)
+
+
+def _limits(canonical: str, kernels: dict[str, IrFunction]) -> dict[str, int]:
+    groups = dict(_GROUP.findall(canonical))
+    found = {}
+    for name, kernel in kernels.items():
+        number = re.search(r" #(\d+) ", kernel.head)
+        said = _MOST_THREADS.search(groups.get(number[1], "") if number else "")
+        if said:
+            found[name] = math.prod(int(extent) for extent in said[1].split(","))
+    return found
 
 
 def _plain(line: str) -> str:
@@ -151,6 +182,8 @@ def _declared(functions: list[IrFunction], events: dict[int, str]) -> str:
         if each.body:
             continue
         if each.name.startswith("llvm.nvvm."):
+            if not each.head.endswith(tuple("0123456789")):  # LLVM gives those that it knows attributes
+                raise UnsupportedOp(f"LLVM knows no intrinsic {each.name}", hint="ptxas would refuse the name")
             kind = intrinsics.kind_of(each.name)
             if kind is None and intrinsics.crosses_threads(each.name):
                 kind = native_text.FIRST_RARE + len(events)

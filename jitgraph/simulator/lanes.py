@@ -25,7 +25,8 @@ class LaneRecords:
         self.identity: NDArray[np.int32] = np.lib.stride_tricks.as_strided(
             fields["thread_id"][:, 0], (len(fields), 6), (fields.strides[0], 4)
         )
-        self._arguments: NDArray[np.uint8] = fields["arguments"].reshape(len(fields), 16 * ARGUMENTS)
+        self._slots: NDArray[np.uint8] = fields["arguments"]
+        self._arguments: NDArray[np.uint8] = self._slots.reshape(len(fields), 16 * ARGUMENTS)
         self._results: NDArray[np.uint8] = fields["result"]
 
     def argument(self, lanes: Lanes, number: int, dtype: Any, count: int = 1) -> NDArray[Any]:
@@ -34,6 +35,13 @@ class LaneRecords:
         raw = np.ascontiguousarray(self._arguments[lanes, 16 * number : 16 * number + size])
         found: NDArray[Any] = raw.view(dtype)
         return found[:, 0] if count == 1 else found
+
+    def registers(self, lanes: Lanes, first: int, count: int, dtype: Any, each: int) -> NDArray[Any]:
+        """``count`` arguments of ``each`` elements of every lane: (lanes, count * each)."""
+        size = np.dtype(dtype).itemsize * each
+        raw = np.ascontiguousarray(self._slots[lanes, first : first + count, :size])
+        found: NDArray[Any] = raw.reshape(len(lanes), count * size).view(dtype)
+        return found
 
     def scalar(self, thread: int, number: int) -> int:
         """Argument ``number`` of one thread, an unsigned integer of 32 bits."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import random
+from collections.abc import Callable
 from functools import cache, lru_cache
 
 import numpy as np
@@ -13,10 +14,11 @@ from jitgraph.simulator import native_text
 from jitgraph.simulator.accesses import AccessSite
 from jitgraph.simulator.blocks import ThreadBlock
 from jitgraph.simulator.device_memory import DeviceMemory
-from jitgraph.simulator.faults import AlignmentError, BoundsError, DivergenceError, SimulationError
+from jitgraph.simulator.faults import AlignmentError, BoundsError, DivergenceError, SimulationError, TrapError
 from jitgraph.simulator.host_text import HostText
 from jitgraph.simulator.lanes import LaneRecords
 from jitgraph.simulator.native import native
+from jitgraph.simulator.orders import Clocks
 from jitgraph.simulator.state import SHARED_BYTES, WARP, Live, memory
 
 Extents = tuple[int, int, int]
@@ -47,18 +49,40 @@ class SimulatedLaunch:
         self._blocks = _block_order(grid, seed)
         self._identities = _identities(block)
         launch = memory().launch
-        launch.kernel, launch.fault, launch.log = kernel, 0, 0
+        launch.kernel, launch.fault = kernel, 0
         launch.table, launch.table_length = self._table.ctypes.data, len(self._table)
         launch.block_dim[:], launch.grid_dim[:], launch.dynamic_shared = block, grid, shared_bytes
         code.bounds[:, :2] = 0
 
-    def sweep(self) -> None:
-        """Threads one after another on one stack: for kernels in which none waits."""
+    def run(self, crossing: bool, watch: Callable[[Clocks], None] | None) -> None:
+        """All blocks: ``crossing`` where threads wait for each other; ``watch`` is called after each block."""
+        launch = memory().launch
+        launch.log, launch.log_length = (memory().log_at if watch else 0), 0
+        launch.instructions, launch.clock = 0, 1
+        if crossing:
+            self._each_on_its_stack(watch)
+        elif watch:
+            for i in range(len(self._blocks)):
+                self._sweep(self._blocks[i : i + 1])
+                watch(Clocks(-(-self._threads // WARP)))
+        else:
+            self._sweep(self._blocks)
+
+    def describe(self, address: int) -> str:
+        """What lies at an address, in words."""
+        for each in self._code.shared:
+            size = self._shared_bytes if each.dynamic else each.size
+            if each.address - native_text.GUARD_BYTES <= address < each.address + size + native_text.GUARD_BYTES:
+                return f"it is byte {address - each.address} of shared memory @{each.name} ({size} bytes)"
+        return self._device.describe(address)
+
+    def _sweep(self, blocks: NDArray[np.int32]) -> None:
+        """Threads one after another on one stack: none waits."""
         here = memory()
         threads = self._identities
         if self._seed is not None:
             threads = np.random.default_rng(self._seed).permutation(threads)
-        here.launch.blocks, here.launch.block_count = self._blocks.ctypes.data, len(self._blocks)
+        here.launch.blocks, here.launch.block_count = blocks.ctypes.data, len(blocks)
         here.launch.threads, here.launch.thread_count = threads.ctypes.data, self._threads
         here.launch.begin = native().addresses["sweep"]
         self._poison()
@@ -67,18 +91,20 @@ class SimulatedLaunch:
         if native().run(first.ctypes.data, 1):
             self._fail()
 
-    def blocks(self) -> None:
-        """Each thread on a stack of its own."""
+    def _each_on_its_stack(self, watch: Callable[[Clocks], None] | None) -> None:
         launch = memory().launch
         launch.begin = launch.kernel
         self._records.identity[: self._threads] = self._identities
         for x, y, z, number in self._blocks.tolist():
             launch.block_id[:], launch.block = (x, y, z), number
             self._poison()
+            block = ThreadBlock(self._code, self._records, self._threads, self._draw, self._fail)
             try:
-                ThreadBlock(self._code, self._records, self._threads, self._draw, self._fail).run()
+                block.run()
             except DivergenceError as error:
                 raise DivergenceError(f"{self._name}, block {(x, y, z)}: {error.message}", hint=error.hint) from None
+            if watch:
+                watch(block.clocks)
 
     def _poison(self) -> None:
         poison = _POISONS[self._seed % 2 if self._seed else 0]
@@ -105,14 +131,7 @@ class SimulatedLaunch:
         place = tuple(self._identities[thread, :3].tolist())
         where = f"{self._name}, block {tuple(launch.block_id)}, thread {place}"
         site = self._code.sites[launch.fault_site] if launch.fault_site < len(self._code.sites) else None
-        raise _error(where, site, self._describe(launch.fault_address))
-
-    def _describe(self, address: int) -> str:
-        for each in self._code.shared:
-            size = self._shared_bytes if each.dynamic else each.size
-            if each.address - native_text.GUARD_BYTES <= address < each.address + size + native_text.GUARD_BYTES:
-                return f"it is byte {address - each.address} of shared memory @{each.name} ({size} bytes)"
-        return self._device.describe(address)
+        raise _error(where, site, self.describe(launch.fault_address))
 
 
 @cache
@@ -154,7 +173,9 @@ def _error(where: str, site: AccessSite | None, place: str) -> SimulationError:
         case native_text.CONSTANT:
             return BoundsError(f"{where} {touched}, which are constants{line}")
         case native_text.TRAP:
-            return SimulationError(f"{where} stopped at a trap{line}")
+            return TrapError(f"{where} stopped at a trap{line}")
+        case native_text.DIVISION:
+            return SimulationError(f"{where} divides by zero, or the least integer by -1{line}")
         case native_text.SPINNING:
             return DivergenceError(f"{where} goes on with atomic operations and waits in vain: {place}{line}")
         case native_text.TOO_MANY_COPIES:

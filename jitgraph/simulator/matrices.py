@@ -68,6 +68,7 @@ def shape_of(name: str) -> MmaShape:
     raise UnsupportedOp(f"the simulator does not know the product llvm.nvvm.{name}")
 
 
+@cache
 def left_places(m: int, k: int, each: int) -> tuple[Array, Array]:
     """Rows and columns of A, (lane, element), where a register has ``each`` elements side by side."""
     per_lane = m * k // WARP
@@ -78,6 +79,7 @@ def left_places(m: int, k: int, each: int) -> tuple[Array, Array]:
     return row, column
 
 
+@cache
 def right_places(k: int, n: int, each: int) -> tuple[Array, Array]:
     """Rows and columns of B, (lane, element)."""
     element = np.arange(k * n // WARP)
@@ -86,6 +88,7 @@ def right_places(k: int, n: int, each: int) -> tuple[Array, Array]:
     return row, np.broadcast_to(_GROUP[:, None], row.shape)
 
 
+@cache
 def accumulator_places(m: int, n: int) -> tuple[Array, Array]:
     """Rows and columns of C and D, (lane, element)."""
     element = np.arange(m * n // WARP)
@@ -101,13 +104,8 @@ def multiply(name: str, records: LaneRecords, lanes: Lanes) -> None:
     right = _operand(records, lanes, _registers(shape.left, m * k // WARP), shape.right, k * n // WARP)
     first = _registers(shape.left, m * k // WARP) + _registers(shape.right, k * n // WARP)
     count = m * n // WARP
-    packed = shape.accumulator == "f16"
-    dtype = _ACCUMULATORS[shape.accumulator]
-    if packed:
-        held = [records.argument(lanes, first + i, dtype, 2) for i in range(count // 2)]
-        start = np.concatenate(held, axis=1)
-    else:
-        start = np.stack([records.argument(lanes, first + i, dtype) for i in range(count)], axis=1)
+    each = 2 if shape.accumulator == "f16" else 1
+    start = records.registers(lanes, first, count // each, _ACCUMULATORS[shape.accumulator], each)
     wide: Any = np.int64 if shape.accumulator == "s32" else np.float64
     a, b, c = np.zeros((m, k), wide), np.zeros((k, n), wide), np.zeros((m, n), wide)
     a[left_places(m, k, _each(shape.left))] = left.astype(wide)
@@ -133,11 +131,7 @@ def _registers(kind: str, elements: int) -> int:
 def _operand(records: LaneRecords, lanes: Lanes, first: int, kind: str, elements: int) -> Array:
     each = _each(kind)
     dtype = _INTEGERS.get(kind) or _FLOATS[kind]
-    parts = []
-    for i in range(elements // each):
-        part = records.argument(lanes, first + i, dtype, each)
-        parts.append(part[:, None] if each == 1 else part)
-    whole = np.concatenate(parts, axis=1)
+    whole = records.registers(lanes, first, elements // each, dtype, each)
     if kind == "tf32":  # hardware reads 10 bits of the mantissa
-        whole = (np.ascontiguousarray(whole).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+        whole = (whole.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
     return whole

@@ -17,13 +17,14 @@ SHUFFLES: Final = ("idx", "up", "down", "bfly")
 WARP_BARRIER: Final = 5
 FIRST_VOTE: Final = 6
 VOTES: Final = ("ballot", "any", "all", "uni")
+BLOCK_BARRIER: Final = 10
 FIRST_RARE: Final = 16
 """Operations with this number and greater ones are Python's."""
 
 READ, WRITE, ATOMIC = 1, 2, 4
 """What an access does."""
 
-OUTSIDE, MISALIGNED, CONSTANT, TRAP, SPINNING, TOO_MANY_COPIES, LOG_FULL = 1, 2, 3, 4, 5, 6, 7
+OUTSIDE, MISALIGNED, CONSTANT, TRAP, SPINNING, TOO_MANY_COPIES, LOG_FULL, DIVISION = 1, 2, 3, 4, 5, 6, 7, 8
 """What can be wrong with an access or a thread."""
 
 GUARD_BYTES: Final = 256
@@ -45,7 +46,9 @@ FUNCTIONS: Final = (
     "check",
     "check_noted",
     "check_many",
-    "touch",
+    "rows",
+    "round",
+    "divide",
 )
 
 # System V ABI: a function keeps these; its caller has saved the rest. Arguments are in rdi and rsi.
@@ -319,20 +322,71 @@ done:
   ret void
 }
 
-; As @access, for the scheduler: 1 where the fault is noted.
-define hidden i64 @touch(i64 %address, i64 %size, i64 %kind, i64 %site) nounwind {
-  %what = call i64 @look(i64 %address, i64 %size, i64 %size, i64 %kind, i64 0)
+; A division by zero, or one whose result does not fit, which would end the process; %least is 0 without signs.
+define hidden void @divide(i64 %left, i64 %right, i64 %least, i64 %site) nounwind {
+entry:
+  %zero = icmp eq i64 %right, 0
+  %signed = icmp ne i64 %least, 0
+  %lowest = icmp eq i64 %left, %least
+  %minus = icmp eq i64 %right, -1
+  %both = and i1 %lowest, %minus
+  %over = and i1 %both, %signed
+  %bad = or i1 %zero, %over
+  br i1 %bad, label %wrong, label %fine
+wrong:
+  call void @fault(i64 <N.DIVISION>, i64 0, i64 0, i64 0, i64 %site)
+  unreachable
+fine:
+  ret void
+}
+
+; Rows of 16 bytes, one at each address, to or from a buffer, for the scheduler: 1 where the fault is noted.
+define hidden i64 @rows(i64 %addresses.at, i64 %threads.at, i64 %count, i64 %kind, i64 %site, i64 %buffer) nounwind {
+entry:
+  %addresses = inttoptr i64 %addresses.at to ptr
+  %threads = inttoptr i64 %threads.at to ptr
+  br label %row
+row:
+  %i = phi i64 [ 0, %entry ], [ %next, %moved ]
+  %address.at = getelementptr i64, ptr %addresses, i64 %i
+  %address = load i64, ptr %address.at
+  %thread.at = getelementptr i64, ptr %threads, i64 %i
+  %thread = load i64, ptr %thread.at
+  %place = mul i64 %thread, <F.size_of>
+  %fiber.at = add i64 %place, <N.fibers>
+  %fiber = inttoptr i64 %fiber.at to ptr
+  store ptr %fiber, ptr <L.current>
+  %what = call i64 @look(i64 %address, i64 16, i64 16, i64 %kind, i64 0)
   %bad = icmp ne i64 %what, 0
   br i1 %bad, label %wrong, label %note
 wrong:
   store i64 %what, ptr <L.fault>
   store i64 %address, ptr <L.fault_address>
-  store i64 %size, ptr <L.fault_size>
+  store i64 16, ptr <L.fault_size>
   store i64 %kind, ptr <L.fault_kind>
   store i64 %site, ptr <L.fault_site>
   ret i64 1
 note:
-  call void @note(i64 %address, i64 %size, i64 %kind, i64 %site)
+  call void @note(i64 %address, i64 16, i64 %kind, i64 %site)
+  %offset = mul i64 %i, 16
+  %held = add i64 %buffer, %offset
+  %held.at = inttoptr i64 %held to ptr
+  %memory.at = inttoptr i64 %address to ptr
+  %writes = icmp eq i64 %kind, <N.WRITE>
+  br i1 %writes, label %out, label %in
+in:
+  %got = load <2 x i64>, ptr %memory.at
+  store <2 x i64> %got, ptr %held.at, align 1
+  br label %moved
+out:
+  %put = load <2 x i64>, ptr %held.at, align 1
+  store <2 x i64> %put, ptr %memory.at
+  br label %moved
+moved:
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, %count
+  br i1 %more, label %row, label %done
+done:
   ret i64 0
 }
 

@@ -104,6 +104,8 @@ class LaunchState(ctypes.Structure):
         ("thread_count", ctypes.c_int64),
         ("ticks", ctypes.c_int64),
         ("instructions", ctypes.c_int64),
+        ("warps_run", ctypes.c_int64),  # in a round
+        ("barrier", ctypes.c_int32),  # at which the first of them waits
         ("clock", ctypes.c_int32),  # of the warp that runs: its intervals between barriers
         ("block_id", ctypes.c_int32 * 3),
         ("block", ctypes.c_int32),  # linear number

@@ -1,0 +1,108 @@
+"""DeviceBuffer: memory of a device that holds one value, and the order of the work that writes and reads it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jitgraph.runtime.cuda.blocks import Block
+from jitgraph.runtime.cuda.devices import Device
+
+
+class DeviceBuffer:
+    """``size`` bytes at ``address`` of a device, given back when nobody holds the buffer any more.
+
+    What lies there was written by work of ``stream``. Work of another stream that reads it has to come after that:
+    ``read_on`` sees to it, and to it that the memory serves nobody else before that work is done.
+    """
+
+    __slots__ = ("__weakref__", "_block", "_owner", "address", "device", "size", "stream")
+
+    def __init__(self, device: Device, address: int, size: int, stream: int, block: Block | None, owner: Any) -> None:
+        """``owner`` keeps memory alive that is somebody else's, and has no ``block``."""
+        self.device = device
+        self.address = address
+        self.size = size
+        self.stream = stream
+        self._block = block
+        self._owner = owner
+
+    def __del__(self) -> None:
+        if self._block is not None:
+            self.device.memory.give_back(self._block)
+
+    def read_on(self, stream: int) -> int:
+        """The address, for work of ``stream`` that reads what was written here."""
+        if stream != self.stream:
+            self.device.context.wait_for(stream, self.stream)
+            self._note(stream)
+        return self.address
+
+    def written_on(self, stream: int) -> int:
+        """The address, for work of ``stream`` that writes here; who reads it later comes after that work."""
+        address = self.read_on(stream)
+        self.stream = stream
+        return address
+
+    def to_host(self, address: int) -> None:
+        """Copy all bytes to the host's memory at ``address``, once the work that writes them is done."""
+        if self.size:
+            self.device.staging.to_host(address, self.address, self.size, self.stream)
+
+    def _note(self, stream: int) -> None:
+        if self._block is not None:
+            self.device.memory.note_use(self._block, stream)
+
+
+def allocate(device: Device, size: int) -> DeviceBuffer:
+    """Fresh memory for work of this thread's current stream; OutOfMemoryError."""
+    block = device.memory.allocate(size)
+    return DeviceBuffer(device, block.address, size, block.stream, block, None)
+
+
+def borrowed(device: Device, address: int, size: int, owner: Any) -> DeviceBuffer:
+    """Memory of somebody else's, which ``owner`` keeps; it was written by work of this thread's current stream."""
+    return DeviceBuffer(device, address, size, device.context.stream, None, owner)
+
+
+def of_host(device: Device, address: int, size: int) -> DeviceBuffer:
+    """A copy of ``size`` bytes of the host's memory, which may change as soon as this returns."""
+    made = allocate(device, size)
+    if size:
+        device.staging.to_device(made.address, address, size, made.stream)
+    return made
+
+
+def copied(source: DeviceBuffer, device: Device) -> DeviceBuffer:
+    """A copy on a device, the same or another, for work of this thread's current stream there."""
+    made = allocate(device, source.size)
+    if source.size:
+        if device is source.device:
+            device.context.enter().copy_on_device(made.address, source.read_on(made.stream), source.size, made.stream)
+        else:
+            _between(source, made)
+    return made
+
+
+def _between(source: DeviceBuffer, target: DeviceBuffer) -> None:
+    """Copy from one device to another, in the order of the source's stream; the target's waits for it.
+
+    An event is recorded on a stream of its own device, and any stream may wait for it.
+    """
+    there, here = source.device.context, target.device.context
+    ready = here.take_event()
+    here.enter().record_event(ready, target.stream)  # the memory may still be in use by that stream
+    there.enter().wait_event(source.stream, ready)
+    there.driver.copy_on_device(target.address, source.address, source.size, source.stream)
+    done = there.take_event()
+    there.driver.record_event(done, source.stream)
+    here.enter().wait_event(target.stream, done)
+    here.give_event(ready)
+    there.give_event(done)
+
+
+def zeros(device: Device, size: int) -> DeviceBuffer:
+    """Fresh memory of zero bytes."""
+    made = allocate(device, size)
+    if size:
+        device.context.enter().fill_bytes(made.address, 0, size, made.stream)
+    return made

@@ -146,7 +146,7 @@ class ValueHandle(_HandleWords):
             self._value = value
 
     def _concrete(self, what: str) -> NDArray[Any]:
-        """The array behind an eager tensor, a copy where that lies on a GPU; in a trace an error that names ``what``."""
+        """The array behind an eager tensor, a copy if it lies on a GPU; in a trace an error that names ``what``."""
         trace = context.current().trace
         if trace is not None:
             trace.concretise(self, what)

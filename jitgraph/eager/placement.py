@@ -136,6 +136,11 @@ def zeros(shape: tuple[int, ...], dtype: np.dtype[Any], device: str) -> DeviceVa
     return DeviceValue(_buffers().zeros(_device(device), math.prod(shape) * dtype.itemsize), TensorType(dtype, shape))
 
 
+def exchange() -> Any:
+    """What hands memory of GPUs to other libraries, and takes theirs."""
+    return forks.module("jitgraph.eager.exchange")
+
+
 def _device(name: str) -> Device:
     found: Device = forks.module("jitgraph.runtime.cuda.names").device_named(name)
     return found

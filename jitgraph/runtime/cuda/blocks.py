@@ -32,10 +32,10 @@ def is_worth_splitting(size: int, rest: int) -> bool:
     return rest >= ALIGNMENT if size <= _SMALL else rest > _SMALL
 
 
-class Block:
+class MemoryBlock:
     """A piece of a segment, between its neighbours there; ``stream`` is the one in whose order it is used again."""
 
-    __slots__ = ("address", "following", "free", "is_small", "preceding", "size", "stream", "used_on")
+    __slots__ = ("address", "following", "free", "is_shown", "is_small", "preceding", "size", "stream", "used_on")
 
     def __init__(self, address: int, size: int, stream: int, *, is_small: bool) -> None:
         self.address = address
@@ -43,18 +43,19 @@ class Block:
         self.stream = stream
         self.is_small = is_small
         self.free = False
-        self.preceding: Block | None = None
-        self.following: Block | None = None
+        self.preceding: MemoryBlock | None = None
+        self.following: MemoryBlock | None = None
         self.used_on: set[int] = set()  # other streams, whose work has to be done before it is used again
+        self.is_shown = False  # whether another library has seen it, whose streams nobody knows
 
     @property
     def is_whole(self) -> bool:
         """Whether it is all of its segment."""
         return self.preceding is None and self.following is None
 
-    def cut(self, size: int) -> Block:
+    def cut(self, size: int) -> MemoryBlock:
         """Keep ``size`` bytes; the rest as a block of its own."""
-        rest = Block(self.address + size, self.size - size, self.stream, is_small=self.is_small)
+        rest = MemoryBlock(self.address + size, self.size - size, self.stream, is_small=self.is_small)
         rest.preceding, rest.following = self, self.following
         if self.following is not None:
             self.following.preceding = rest
@@ -85,19 +86,19 @@ class FreeBlocks:
 
     def __init__(self) -> None:
         self._keys: list[tuple[int, int]] = []
-        self._blocks: dict[int, Block] = {}
+        self._blocks: dict[int, MemoryBlock] = {}
 
-    def add(self, block: Block) -> None:
+    def add(self, block: MemoryBlock) -> None:
         bisect.insort(self._keys, (block.size, block.address))
         self._blocks[block.address] = block
         block.free = True
 
-    def remove(self, block: Block) -> None:
+    def remove(self, block: MemoryBlock) -> None:
         block.free = False
         del self._keys[bisect.bisect_left(self._keys, (block.size, block.address))]
         del self._blocks[block.address]
 
-    def take(self, size: int) -> Block | None:
+    def take(self, size: int) -> MemoryBlock | None:
         """The smallest block of at least ``size`` bytes, taken out."""
         at = bisect.bisect_left(self._keys, (size, 0))
         if at == len(self._keys):
@@ -106,6 +107,6 @@ class FreeBlocks:
         self.remove(block)
         return block
 
-    def whole(self) -> list[Block]:
+    def whole(self) -> list[MemoryBlock]:
         """Those that are all of their segments."""
         return [block for block in self._blocks.values() if block.is_whole]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitgraph.runtime.cuda.blocks import Block
+from jitgraph.runtime.cuda.blocks import MemoryBlock
 from jitgraph.runtime.cuda.devices import Device
 
 
@@ -17,7 +17,9 @@ class DeviceBuffer:
 
     __slots__ = ("__weakref__", "_block", "_owner", "address", "device", "size", "stream")
 
-    def __init__(self, device: Device, address: int, size: int, stream: int, block: Block | None, owner: Any) -> None:
+    def __init__(
+        self, device: Device, address: int, size: int, stream: int, block: MemoryBlock | None, owner: Any
+    ) -> None:
         """``owner`` keeps memory alive that is somebody else's, and has no ``block``."""
         self.device = device
         self.address = address
@@ -42,6 +44,12 @@ class DeviceBuffer:
         address = self.read_on(stream)
         self.stream = stream
         return address
+
+    def shown_to(self, stream: int) -> None:
+        """Another library reads the memory from now on, first by work of ``stream``, and later in ways nobody knows."""
+        self.read_on(stream)
+        if self._block is not None:
+            self._block.is_shown = True
 
     def to_host(self, address: int) -> None:
         """Copy all bytes to the host's memory at ``address``, once the work that writes them is done."""

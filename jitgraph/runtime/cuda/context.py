@@ -1,4 +1,4 @@
-"""Context: the primary context of one device, with the streams and events that live as long as it does.
+"""DeviceContext: the primary context of one device, with the streams and events that live as long as it does.
 
 The primary context is the one that the CUDA runtime, PyTorch and pycuda use, so memory and streams can go from one
 library to another. It is made current once in each thread that asks for it. A child of a fork has no use of its
@@ -26,23 +26,23 @@ AFTER: Final = {
 _MOST_STREAMS: Final = 32  # of one device; then they are handed out again, in turn
 
 
-class _OfThread(threading.local):
+class _ThreadContext(threading.local):
     """Which context is current in this thread, as far as this package has made it so."""
 
-    context: Context | None = None
+    context: DeviceContext | None = None
 
 
-class _Streams(threading.local):
+class _ThreadStream(threading.local):
     """The current stream of this thread."""
 
     current: int = DEFAULT_STREAM
 
 
-_thread: Final = _OfThread()
+_thread: Final = _ThreadContext()
 _living: Final = forks.Living()
 
 
-class Context:
+class DeviceContext:
     """The primary context of the device of this number."""
 
     def __init__(self, driver: Driver, ordinal: int) -> None:
@@ -56,7 +56,7 @@ class Context:
         self._streams: list[int] = []
         self._next_stream = 0
         self._events: list[int] = []
-        self._current = _Streams()
+        self._current = _ThreadStream()
         _living.add(self)
 
     def enter(self) -> Driver:

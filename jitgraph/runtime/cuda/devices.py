@@ -12,9 +12,9 @@ from jitgraph.errors import DeviceError
 from jitgraph.runtime import forks
 from jitgraph.runtime.cuda import driver as libcuda
 from jitgraph.runtime.cuda import pycuda_driver
-from jitgraph.runtime.cuda.context import AFTER, FORKED, Context
+from jitgraph.runtime.cuda.context import AFTER, FORKED, DeviceContext
 from jitgraph.runtime.cuda.driver import Driver
-from jitgraph.runtime.cuda.memory import Allocator
+from jitgraph.runtime.cuda.memory import DeviceAllocator
 from jitgraph.runtime.cuda.modules import Modules
 from jitgraph.runtime.cuda.staging import Staging
 
@@ -27,8 +27,8 @@ class Device:
     def __init__(self, driver: Driver, ordinal: int) -> None:
         self.ordinal = ordinal
         self.name = f"{KIND}:{ordinal}"
-        self.context = Context(driver, ordinal)
-        self.memory = Allocator(self.context)
+        self.context = DeviceContext(driver, ordinal)
+        self.memory = DeviceAllocator(self.context)
         self.modules = Modules(self.context)
         self.staging = Staging(self.context)
 
@@ -45,7 +45,7 @@ class Device:
         self.context.close()
 
 
-class _OfThread(threading.local):
+class _ThreadDevice(threading.local):
     """The number of this thread's current device."""
 
     ordinal: int = 0
@@ -61,7 +61,7 @@ class Devices:
         self._driver: Driver | None = None
         self._count = 0
         self._devices: dict[int, Device] = {}
-        self._thread = _OfThread()
+        self._thread = _ThreadDevice()
         self._is_lost = False
 
     @property
@@ -109,6 +109,10 @@ class Devices:
                 if found is None:
                     found = self._devices[number] = Device(self.driver, number)
         return found
+
+    def used(self) -> list[Device]:
+        """Those that this process has used so far."""
+        return list(self._devices.values())
 
     def close(self) -> None:
         """Give everything back."""

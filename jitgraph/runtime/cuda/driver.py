@@ -16,6 +16,7 @@ from jitgraph.runtime.cuda.driver_table import DriverTable
 LIBRARY: Final = "libcuda.so.1"
 _NON_BLOCKING_STREAM: Final = 1
 _NO_TIMING: Final = 2
+_DEVICE_ORDINAL: Final = 9
 _BLOCKING_SYNC: Final = 1
 
 
@@ -152,6 +153,13 @@ class Driver(DriverTable):
         """Give memory of a device back."""
         self.call("cuMemFree_v2", address, asked="giving device memory back")
 
+    def device_at(self, address: int) -> int:
+        """The number of the device on which memory lies."""
+        found = ctypes.c_int()
+        asked = f"the device of the address {address:#x}"
+        self.call("cuPointerGetAttribute", ctypes.addressof(found), _DEVICE_ORDINAL, address, asked=asked)
+        return found.value
+
     def allocate_host(self, size: int) -> int:
         """The address of ``size`` bytes of the host's that devices reach by themselves (pinned memory)."""
         return self.made("cuMemHostAlloc", size, 0, asked=f"{size} bytes of pinned host memory")
@@ -203,7 +211,7 @@ def load() -> Driver:
         library = ctypes.CDLL(LIBRARY)
     except OSError as error:
         raise DeviceError(
-            f"this machine has no CUDA driver: {LIBRARY} was looked for, and {error}",
+            f"CUDA is not available: this machine has no driver ({LIBRARY} was looked for: {error})",
             hint='compute on device="cpu"; jg.cuda.is_available() tells whether there is a GPU',
         ) from None
     return of_library(library, LIBRARY)

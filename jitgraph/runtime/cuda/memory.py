@@ -2,7 +2,8 @@
 
 A block belongs to the stream that was current when it was allocated. Work of that stream runs in order, so a block that
 is given back while work on it is under way may be handed out on the same stream at once: what uses it next comes after.
-Where another stream has used a block (``Allocator.note_use``), an event on that stream is waited for first.
+Where another stream has used a block (``DeviceAllocator.note_use``), an event on that stream is waited for first, and where
+another library has seen it, the whole device.
 
 Whoever gives memory back may be a finaliser, which runs anywhere, also inside of this code: it only puts the block on a
 list, and the next allocation looks at that.
@@ -17,8 +18,8 @@ from jitgraph.errors import OutOfMemoryError
 from jitgraph.records import dataclass
 from jitgraph.runtime import forks
 from jitgraph.runtime.cuda import blocks
-from jitgraph.runtime.cuda.blocks import Block, FreeBlocks
-from jitgraph.runtime.cuda.context import Context
+from jitgraph.runtime.cuda.blocks import FreeBlocks, MemoryBlock
+from jitgraph.runtime.cuda.context import DeviceContext
 
 _UNITS: Final = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
@@ -37,20 +38,20 @@ class MemoryStatistics:
     retries: int
 
 
-class Allocator:
+class DeviceAllocator:
     """The memory of one device; safe from several threads."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: DeviceContext) -> None:
         self._context = context
         self._lock = forks.lock()
         self._free: dict[tuple[int, bool], FreeBlocks] = {}
-        self._returned: deque[Block] = deque()
-        self._waiting: deque[tuple[Block, list[int]]] = deque()  # with the events that have to be done
+        self._returned: deque[MemoryBlock] = deque()
+        self._waiting: deque[tuple[MemoryBlock, list[int]]] = deque()  # with the events that have to be done
         self._segments: dict[int, int] = {}  # bytes by address
         self._allocated = self._most_allocated = self._reserved = self._most_reserved = 0
         self._blocks = self._allocations = self._retries = 0
 
-    def allocate(self, size: int) -> Block:
+    def allocate(self, size: int) -> MemoryBlock:
         """A block of at least ``size`` bytes for work of this thread's current stream; OutOfMemoryError."""
         stream = self._context.stream
         wanted = blocks.rounded(size)
@@ -65,12 +66,12 @@ class Allocator:
             self._most_allocated = max(self._most_allocated, self._allocated)
             return block
 
-    def note_use(self, block: Block, stream: int) -> None:
+    def note_use(self, block: MemoryBlock, stream: int) -> None:
         """Work of another stream uses a block: it serves again when that is done."""
         if stream != block.stream:
             block.used_on.add(stream)
 
-    def give_back(self, block: Block) -> None:
+    def give_back(self, block: MemoryBlock) -> None:
         """Need a block no more. Callable at any time, from finalisers as well."""
         self._returned.append(block)
 
@@ -109,19 +110,19 @@ class Allocator:
 
     # --- with the lock held ------------------------------------------------------------------------------------------
 
-    def _list_of(self, block: Block) -> FreeBlocks:
+    def _list_of(self, block: MemoryBlock) -> FreeBlocks:
         key = (block.stream, block.is_small)
         found = self._free.get(key)
         if found is None:
             found = self._free[key] = FreeBlocks()
         return found
 
-    def _kept(self, size: int, stream: int) -> Block | None:
+    def _kept(self, size: int, stream: int) -> MemoryBlock | None:
         """A free block of the stream."""
         found = self._free.get((stream, blocks.is_small(size)))
         return found.take(size) if found is not None else None
 
-    def _fresh(self, size: int, stream: int) -> Block:
+    def _fresh(self, size: int, stream: int) -> MemoryBlock:
         """A block of a new segment."""
         whole = blocks.segment_size(size)
         driver = self._context.enter()
@@ -142,7 +143,7 @@ class Allocator:
         self._segments[address] = whole
         self._reserved += whole
         self._most_reserved = max(self._most_reserved, self._reserved)
-        return Block(address, whole, stream, is_small=blocks.is_small(size))
+        return MemoryBlock(address, whole, stream, is_small=blocks.is_small(size))
 
     def _exhausted(self, size: int, error: OutOfMemoryError) -> OutOfMemoryError:
         free, total = self._context.driver.memory_info()
@@ -159,6 +160,9 @@ class Allocator:
             block = self._returned.popleft()
             self._blocks -= 1
             self._allocated -= block.size
+            if block.is_shown:
+                block.is_shown, block.used_on = False, set()
+                self._context.enter().synchronize()
             if block.used_on:
                 self._waiting.append((block, [self._marked(stream) for stream in block.used_on]))
                 block.used_on = set()
@@ -178,7 +182,7 @@ class Allocator:
         self._context.enter().record_event(event, stream)
         return event
 
-    def _merge(self, block: Block) -> None:
+    def _merge(self, block: MemoryBlock) -> None:
         """Put a block among the free ones, as one with those beside it that are free."""
         if block.following is not None and block.following.free:
             self._list_of(block.following).remove(block.following)
@@ -210,7 +214,7 @@ def amount(size: int) -> str:
     return f"{size} bytes"
 
 
-def summary(context: Context, found: MemoryStatistics) -> str:
+def summary(context: DeviceContext, found: MemoryStatistics) -> str:
     """The state of a device's memory as a table."""
     free, total = context.enter().memory_info()
     rows = [

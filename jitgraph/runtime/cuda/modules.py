@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from jitgraph.errors import CudaError
 from jitgraph.runtime import forks
-from jitgraph.runtime.cuda.context import Context
+from jitgraph.runtime.cuda.context import DeviceContext
 
 _ERROR_LOG: Final = 5  # CUjit_option: the buffer, and after it its size
 _ERROR_LOG_BYTES: Final = 6
@@ -22,7 +22,7 @@ _DYNAMIC_SHARED: Final = 8
 class KernelFunction:
     """A kernel on a device."""
 
-    def __init__(self, context: Context, handle: int, name: str) -> None:
+    def __init__(self, context: DeviceContext, handle: int, name: str) -> None:
         self._context = context
         self.handle = handle
         """The driver's handle, for emitted host code."""
@@ -64,7 +64,7 @@ class KernelFunction:
 class LoadedModule:
     """A piece of PTX on a device; it stays there as long as the context."""
 
-    def __init__(self, context: Context, handle: int) -> None:
+    def __init__(self, context: DeviceContext, handle: int) -> None:
         self._context = context
         self.handle = handle
         self._functions: dict[str, KernelFunction] = {}
@@ -81,7 +81,7 @@ class LoadedModule:
 class Modules:
     """The PTX that was loaded to one device; safe from several threads."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: DeviceContext) -> None:
         self._context = context
         self._lock = forks.lock()
         self._loaded: dict[bytes, LoadedModule] = {}

@@ -86,7 +86,7 @@ def load() -> PycudaDriver:
         ) from None
     except ImportError as error:
         raise DeviceError(
-            f"pycuda finds no CUDA driver on this machine: {error}",
+            f"CUDA is not available: pycuda finds no driver on this machine ({error})",
             hint='compute on device="cpu"; jg.cuda.is_available() tells whether there is a GPU',
         ) from None
     return PycudaDriver(libcuda.load(), pycuda)

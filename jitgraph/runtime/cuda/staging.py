@@ -10,7 +10,7 @@ import ctypes
 from typing import Final
 
 from jitgraph.runtime import forks
-from jitgraph.runtime.cuda.context import Context
+from jitgraph.runtime.cuda.context import DeviceContext
 
 PIECE: Final = 4 << 20
 """Bytes of one piece of pinned memory; there are two."""
@@ -28,7 +28,7 @@ class _Piece:
 class Staging:
     """Copies to and from one device; safe from several threads, which take turns."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: DeviceContext) -> None:
         self._context = context
         self._lock = forks.lock()
         self._pieces: list[_Piece] = []

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Self
 
 from jitgraph.errors import DeviceError
-from jitgraph.runtime.cuda.context import Context
+from jitgraph.runtime.cuda.context import DeviceContext
 from jitgraph.runtime.cuda.devices import Device, devices
 from jitgraph.runtime.cuda.names import device_named
 
@@ -73,21 +73,21 @@ class Stream:
         return f"<jitgraph.cuda.Stream device={self.device} cuda_stream={self.cuda_stream:#x}>"
 
     @property
-    def _context(self) -> Context:
+    def _context(self) -> DeviceContext:
         return self._device.context
 
 
 class Event:
     """A point in the work of a stream: what comes before it is done when the event is.
 
-    ``enable_timing`` measures times, ``blocking`` lets a thread that waits sleep. It is of the device on whose stream it
-    is first recorded.
+    ``enable_timing`` measures times, ``blocking`` lets a thread that waits sleep. It is of the device on whose stream
+    it is first recorded.
     """
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False) -> None:
         self._timing = enable_timing
         self._blocking = blocking
-        self._context: Context | None = None
+        self._context: DeviceContext | None = None
         self._handle = 0
 
     def record(self, stream: Stream | None = None) -> None:
@@ -104,7 +104,7 @@ class Event:
         driver.record_event(self._handle, on.cuda_stream)
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Let later work of a stream, the current one unless given, come after the event, if recorded."""
+        """Let later work of a stream, the current one unless given, come after a recorded event."""
         on = current_stream() if stream is None else stream
         if self._context is not None:
             on._context.enter().wait_event(on.cuda_stream, self._handle)

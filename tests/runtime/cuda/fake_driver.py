@@ -138,6 +138,9 @@ class FakeDriver:
     def cuMemFree(self, address: int) -> int:
         return 0 if self.held.pop(address, None) is not None else 1
 
+    def cuPointerGetAttribute(self, place: int, number: int, address: int) -> None:
+        put(place, ctypes.c_int, 0)
+
     def cuMemHostAlloc(self, place: int, size: int, flags: int) -> None:
         block = (ctypes.c_uint8 * size)()
         self.pinned[ctypes.addressof(block)] = block

@@ -33,7 +33,7 @@ FLOORS: list[tuple[int, str]] = [  # the first pattern that fits a module's name
         r"|saved(\..*)?|opt|debug",
     ),
     (8, r"cache|cuda|nn(\..*)?|optim(\..*)?|data(\..*)?|random|special|amp"),
-    (9, r"__init__|__main__|standalone(\..*)?|public_names|onnx|cli"),
+    (9, r"__init__|__main__|standalone(\..*)?|public_names|onnx|cli|simulator(\..*)?"),
 ]
 HEAVY = {"llvmlite": r"$^", "networkx": r"$^", "numba": r"$^", "pycuda": r"runtime\.cuda\.pycuda_driver"}
 
@@ -124,6 +124,24 @@ def test_rooms_of_codegen(room: str) -> None:
                 other = imported.split(".")[2]
                 meets = path.name == "backend.py" and other in ("lower", "backend")
                 assert other == room or other in ROOMS[room] or meets, f"{path}:{line} imports {imported}"
+
+
+OF_THE_SIMULATOR = (
+    r"jitgraph\.(simulator(\..*)?|codegen\.llvm\.machine|codegen\.cpu(\.linker|\.elf)?|ir\.target|errors|records"
+    r"|runtime(\..*)?)"
+)
+
+
+def test_the_simulator_stands_apart() -> None:
+    """It takes text, makes host code of it and runs it: of the compiler it needs LLVM and the linker alone."""
+    for path in SOURCES:
+        inside = module_name(path).partition(".")[0] == "simulator"
+        for line, imported in imports(path):
+            if imported.startswith("jitgraph."):
+                if inside:
+                    assert re.fullmatch(OF_THE_SIMULATOR, imported), f"{path}:{line} imports {imported}"
+                else:
+                    assert not imported.startswith("jitgraph.simulator"), f"{path}:{line} imports {imported}"
 
 
 ROOMS_OF_FLOOR_7 = ("eager", "tensor", "autograd", "tracing", "saved", "debug", "opt")

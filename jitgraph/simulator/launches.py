@@ -1,0 +1,164 @@
+"""Runs one launch: blocks one after another in seeded order, with all that is checked before, in and after it."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+from functools import cache, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jitgraph.simulator import native_text
+from jitgraph.simulator.accesses import AccessSite
+from jitgraph.simulator.blocks import ThreadBlock
+from jitgraph.simulator.device_memory import DeviceMemory
+from jitgraph.simulator.faults import AlignmentError, BoundsError, DivergenceError, SimulationError, TrapError
+from jitgraph.simulator.host_text import HostText
+from jitgraph.simulator.lanes import LaneRecords
+from jitgraph.simulator.native import native
+from jitgraph.simulator.state import SHARED_BYTES, WARP, Live, memory
+
+Extents = tuple[int, int, int]
+_POISONS = (0xFF, 0x7E)  # NaN everywhere, or floats of about 8e37, by the parity of the seed
+
+
+class SimulatedLaunch:
+    """One launch of a kernel whose code is at ``kernel``; arguments are in place."""
+
+    def __init__(
+        self,
+        name: str,
+        code: HostText,
+        kernel: int,
+        constants: tuple[int, int],
+        device: DeviceMemory,
+        grid: Extents,
+        block: Extents,
+        shared_bytes: int,
+        seed: int | None,
+    ) -> None:
+        self._name, self._code, self._device = name, code, device
+        self._shared_bytes, self._seed = shared_bytes, seed
+        self._draw = random.Random(seed) if seed is not None else None
+        self._threads = block[0] * block[1] * block[2]
+        self._records = _records()
+        self._table = self._live(constants)
+        self._blocks = _block_order(grid, seed)
+        self._identities = _identities(block)
+        launch = memory().launch
+        launch.kernel, launch.fault, launch.log = kernel, 0, 0
+        launch.table, launch.table_length = self._table.ctypes.data, len(self._table)
+        launch.block_dim[:], launch.grid_dim[:], launch.dynamic_shared = block, grid, shared_bytes
+        code.bounds[:, :2] = 0
+
+    def sweep(self) -> None:
+        """Threads one after another on one stack: for kernels in which none waits."""
+        here = memory()
+        threads = self._identities
+        if self._seed is not None:
+            threads = np.random.default_rng(self._seed).permutation(threads)
+        here.launch.blocks, here.launch.block_count = self._blocks.ctypes.data, len(self._blocks)
+        here.launch.threads, here.launch.thread_count = threads.ctypes.data, self._threads
+        here.launch.begin = native().addresses["sweep"]
+        self._poison()
+        native().prepare(1)
+        first = np.zeros(1, np.int32)
+        if native().run(first.ctypes.data, 1):
+            self._fail()
+
+    def blocks(self) -> None:
+        """Each thread on a stack of its own."""
+        launch = memory().launch
+        launch.begin = launch.kernel
+        self._records.identity[: self._threads] = self._identities
+        for x, y, z, number in self._blocks.tolist():
+            launch.block_id[:], launch.block = (x, y, z), number
+            self._poison()
+            try:
+                ThreadBlock(self._code, self._records, self._threads, self._draw, self._fail).run()
+            except DivergenceError as error:
+                raise DivergenceError(f"{self._name}, block {(x, y, z)}: {error.message}", hint=error.hint) from None
+
+    def _poison(self) -> None:
+        poison = _POISONS[self._seed % 2 if self._seed else 0]
+        for each in self._code.shared:
+            ctypes.memset(each.address, poison, self._shared_bytes if each.dynamic else each.size)
+
+    def _live(self, constants: tuple[int, int]) -> NDArray[np.int64]:
+        pieces = self._device.live()
+        dynamic = False
+        for each in self._code.shared:
+            size = self._shared_bytes if each.dynamic else each.size
+            if size and not (each.dynamic and dynamic):
+                pieces.append((each.address, each.address + size, 1))
+            dynamic |= each.dynamic
+        if dynamic and self._code.dynamic_at + self._shared_bytes > memory().shared_at + SHARED_BYTES:
+            raise SimulationError(f"{self._name}: {self._shared_bytes} bytes of shared memory are more than there are")
+        pieces.append((*constants, 0))
+        return np.array(sorted(pieces), np.int64).reshape(len(pieces), ctypes.sizeof(Live) // 8)
+
+    def _fail(self) -> None:
+        here = memory()
+        launch = here.launch
+        thread = int(self._records.identity[(launch.current - here.fiber(0)) // (here.fiber(1) - here.fiber(0)), 3])
+        place = tuple(self._identities[thread, :3].tolist())
+        where = f"{self._name}, block {tuple(launch.block_id)}, thread {place}"
+        site = self._code.sites[launch.fault_site] if launch.fault_site < len(self._code.sites) else None
+        raise _error(where, site, self._describe(launch.fault_address))
+
+    def _describe(self, address: int) -> str:
+        for each in self._code.shared:
+            size = self._shared_bytes if each.dynamic else each.size
+            if each.address - native_text.GUARD_BYTES <= address < each.address + size + native_text.GUARD_BYTES:
+                return f"it is byte {address - each.address} of shared memory @{each.name} ({size} bytes)"
+        return self._device.describe(address)
+
+
+@cache
+def _records() -> LaneRecords:
+    return LaneRecords()
+
+
+def _block_order(grid: Extents, seed: int | None) -> NDArray[np.int32]:
+    """x, y, z and the number of each block, in the order in which they run: shuffled where there is a seed."""
+    blocks = _numbered(grid)
+    return blocks if seed is None or len(blocks) == 1 else np.random.default_rng(seed + 1).permutation(blocks)
+
+
+@lru_cache(maxsize=64)
+def _numbered(extents: Extents) -> NDArray[np.int32]:
+    number = np.arange(extents[0] * extents[1] * extents[2])
+    columns = number % extents[0], number // extents[0] % extents[1], number // (extents[0] * extents[1]), number
+    return np.ascontiguousarray(np.stack(columns, axis=1), np.int32)
+
+
+@lru_cache(maxsize=64)
+def _identities(block: Extents) -> NDArray[np.int32]:
+    """x, y, z, number, lane and warp of each thread."""
+    numbered = _numbered(block)
+    number = numbered[:, 3:]
+    return np.ascontiguousarray(np.concatenate([numbered, number % WARP, number // WARP], axis=1), np.int32)
+
+
+def _error(where: str, site: AccessSite | None, place: str) -> SimulationError:
+    launch = memory().launch
+    doing = {native_text.READ: "reads", native_text.WRITE: "writes"}.get(launch.fault_kind, "updates")
+    line = f" (`{site.line}` in {site.function})" if site else ""
+    touched = f"{doing} {launch.fault_size} bytes at {launch.fault_address:#x}"
+    match launch.fault:
+        case native_text.OUTSIDE:
+            return BoundsError(f"{where} {touched}, which are not its memory: {place}{line}")
+        case native_text.MISALIGNED:
+            return AlignmentError(f"{where} {touched}, which is not aligned as its instruction says: {place}{line}")
+        case native_text.CONSTANT:
+            return BoundsError(f"{where} {touched}, which are constants{line}")
+        case native_text.TRAP:
+            return TrapError(f"{where} stopped at a trap{line}")
+        case native_text.SPINNING:
+            return DivergenceError(f"{where} goes on with atomic operations and waits in vain: {place}{line}")
+        case native_text.TOO_MANY_COPIES:
+            return SimulationError(f"{where} has too many asynchronous copies in flight{line}")
+    return SimulationError(
+        f"{where}: more accesses than can be noted{line}", hint="launch fewer blocks, or ask for no counts and races"
+    )

@@ -1,0 +1,123 @@
+"""A module of kernels on the host."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Final
+
+from jitgraph.codegen.llvm import machine
+from jitgraph.runtime import forks
+from jitgraph.simulator.device_memory import DeviceMemory
+from jitgraph.simulator.faults import SimulationError
+from jitgraph.simulator.host_text import HostText, host_text
+from jitgraph.simulator.launches import Extents, SimulatedLaunch
+from jitgraph.simulator.native import host, mapped
+from jitgraph.simulator.state import memory
+
+_lock = forks.lock()
+_MOST_GRID: Final = (2**31 - 1, 65535, 65535)
+_MOST_BLOCK: Final = (1024, 1024, 64)
+
+
+class _Compiled:
+    """Host code of a module, in memory."""
+
+    def __init__(self, canonical: str, checked: bool, noted: bool, counted: bool) -> None:
+        self.code: HostText = host_text(canonical, checked=checked, noted=noted, counted=counted)
+        thunks = tuple(map(self.code.thunk, self.code.kernels))
+        self.image, addresses = mapped(self.code.text, thunks)
+        self.kernels = {name: addresses[self.code.thunk(name)] for name in self.code.kernels}
+        header = self.image.header
+        self.constants = self.image.address + header.code_end, self.image.address + header.total
+
+
+class SimulatedModule:
+    """Kernels from the LLVM IR that becomes PTX. ``memory`` is that of the device which they run on."""
+
+    def __init__(self, llvm_text: str, memory: DeviceMemory | None = None, *, checks: bool = True) -> None:
+        """Read ``llvm_text``; UnsupportedOp by name for what is not simulated. ``checks``: accesses are looked at."""
+        self.memory = memory or DeviceMemory()
+        self._canonical = machine.optimise(llvm_text, host())
+        self._checks = checks
+
+    @cached_property
+    def _compiled(self) -> _Compiled:
+        return _Compiled(self._canonical, self._checks, noted=False, counted=False)
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The names of the kernels."""
+        return tuple(self._compiled.code.kernels)
+
+    def argument_bytes(self, kernel: str) -> tuple[int, ...]:
+        """The sizes of a kernel's arguments."""
+        return tuple(parameter.size for parameter in self._kernel(kernel).code.kernels[kernel].parameters)
+
+    def most_threads(self, kernel: str) -> int:
+        """The threads that a block of a kernel may have."""
+        return self._kernel(kernel).code.most_threads(kernel)
+
+    @property
+    def static_shared_bytes(self) -> int:
+        """The bytes of the variables in shared memory."""
+        return sum(each.size for each in self._compiled.code.shared)
+
+    def _kernel(self, name: str) -> _Compiled:
+        if name not in self._compiled.kernels:
+            raise SimulationError(f"the module has no kernel {name!r}; it has {', '.join(self.kernels)}")
+        return self._compiled
+
+    def launch(
+        self,
+        name: str,
+        grid: Sequence[int],
+        block: Sequence[int],
+        shared_bytes: int,
+        arguments: Sequence[bytes],
+        seed: int | None = None,
+    ) -> None:
+        """SimulatedLaunch a kernel on all threads; a SimulationError says what one of them does wrong.
+
+        ``grid`` and ``block`` have up to three extents, ``shared_bytes`` is the dynamic shared memory, ``arguments``
+        are the bytes of each parameter. Without a seed threads run in order; each seed gives another order.
+        """
+        compiled = self._kernel(name)
+        whole_grid = _extents(name, "grid", grid, _MOST_GRID)
+        whole_block = _extents(name, "block", block, _MOST_BLOCK)
+        most = compiled.code.most_threads(name)
+        if whole_block[0] * whole_block[1] * whole_block[2] > most:
+            raise SimulationError(f"{name}: a block of {whole_block} has more threads than the {most} that it may have")
+        with _lock:
+            self._put(compiled, name, arguments)
+            run = SimulatedLaunch(
+                name, compiled.code, compiled.kernels[name], compiled.constants, self.memory,
+                whole_grid, whole_block, shared_bytes, seed,
+            )  # fmt: skip
+            if name in compiled.code.crossing:
+                run.blocks()
+            else:
+                run.sweep()
+            self.memory.check_guards(f"by {name}")
+
+    def _put(self, compiled: _Compiled, name: str, arguments: Sequence[bytes]) -> None:
+        kernel = compiled.code.kernels[name]
+        if len(arguments) != len(kernel.parameters):
+            raise SimulationError(f"{name} takes {len(kernel.parameters)} arguments, {len(arguments)} are given")
+        base = memory().of_launch("arguments")
+        for i, (given, parameter, offset) in enumerate(
+            zip(arguments, kernel.parameters, compiled.code.offsets(name), strict=True)
+        ):
+            if len(given) != parameter.size:
+                raise SimulationError(
+                    f"argument {i} of {name} is {parameter.type} of {parameter.size} bytes, {len(given)} are given"
+                )
+            ctypes.memmove(base + offset, given, len(given))
+
+
+def _extents(name: str, what: str, given: Sequence[int], most: Extents) -> Extents:
+    whole = (*given, 1, 1, 1)[:3]
+    if not 1 <= len(given) <= 3 or not all(1 <= extent <= limit for extent, limit in zip(whole, most, strict=True)):
+        raise SimulationError(f"{name}: the {what} {tuple(given)} is not 1 to 3 numbers from 1 to {most}")
+    return whole[0], whole[1], whole[2]

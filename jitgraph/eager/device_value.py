@@ -12,7 +12,7 @@ from jitgraph.ir.types import TensorType
 from jitgraph.runtime.buffer import Access, Array
 
 if TYPE_CHECKING:
-    from jitgraph.runtime.cuda.buffers import DeviceBuffer
+    from jitgraph.runtime.cuda.buffers import CudaBuffer
 
 
 class DeviceValue:
@@ -28,7 +28,7 @@ class DeviceValue:
 
     def __init__(
         self,
-        buffer: DeviceBuffer,
+        buffer: CudaBuffer,
         type: TensorType,
         record: Record | None = None,
         output: int = 0,

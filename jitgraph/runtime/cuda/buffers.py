@@ -1,4 +1,4 @@
-"""DeviceBuffer: memory of a device that holds one value, and the order of the work that writes and reads it."""
+"""CudaBuffer: memory of a device that holds one value, and the order of the work that writes and reads it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from jitgraph.runtime.cuda.blocks import MemoryBlock
 from jitgraph.runtime.cuda.devices import Device
 
 
-class DeviceBuffer:
+class CudaBuffer:
     """``size`` bytes at ``address`` of a device, given back when nobody holds the buffer any more.
 
     What lies there was written by work of ``stream``. Work of another stream that reads it has to come after that:
-    ``read_on`` sees to it, and to it that the memory serves nobody else before that work is done.
+    ``read_on`` sees to it, and to it that the memory serves nobody else before that work is done. What writes there has
+    to come after all that reads, too: ``written_on``.
     """
 
-    __slots__ = ("__weakref__", "_block", "_owner", "address", "device", "size", "stream")
+    __slots__ = ("__weakref__", "_block", "_owner", "_readers", "address", "device", "size", "stream")
 
     def __init__(
         self, device: Device, address: int, size: int, stream: int, block: MemoryBlock | None, owner: Any
@@ -27,6 +28,7 @@ class DeviceBuffer:
         self.stream = stream
         self._block = block
         self._owner = owner
+        self._readers: set[int] = set()  # other streams that have read what was written last
 
     def __del__(self) -> None:
         if self._block is not None:
@@ -36,12 +38,17 @@ class DeviceBuffer:
         """The address, for work of ``stream`` that reads what was written here."""
         if stream != self.stream:
             self.device.context.wait_for(stream, self.stream)
-            self._note(stream)
+            self._readers.add(stream)
+            if self._block is not None:
+                self.device.memory.note_use(self._block, stream)
         return self.address
 
     def written_on(self, stream: int) -> int:
         """The address, for work of ``stream`` that writes here; who reads it later comes after that work."""
         address = self.read_on(stream)
+        for reader in self._readers - {stream}:
+            self.device.context.wait_for(stream, reader)
+        self._readers.clear()
         self.stream = stream
         return address
 
@@ -56,23 +63,19 @@ class DeviceBuffer:
         if self.size:
             self.device.staging.to_host(address, self.address, self.size, self.stream)
 
-    def _note(self, stream: int) -> None:
-        if self._block is not None:
-            self.device.memory.note_use(self._block, stream)
 
-
-def allocate(device: Device, size: int) -> DeviceBuffer:
+def allocate(device: Device, size: int) -> CudaBuffer:
     """Fresh memory for work of this thread's current stream; OutOfMemoryError."""
     block = device.memory.allocate(size)
-    return DeviceBuffer(device, block.address, size, block.stream, block, None)
+    return CudaBuffer(device, block.address, size, block.stream, block, None)
 
 
-def borrowed(device: Device, address: int, size: int, owner: Any) -> DeviceBuffer:
+def borrowed(device: Device, address: int, size: int, owner: Any) -> CudaBuffer:
     """Memory of somebody else's, which ``owner`` keeps; it was written by work of this thread's current stream."""
-    return DeviceBuffer(device, address, size, device.context.stream, None, owner)
+    return CudaBuffer(device, address, size, device.context.stream, None, owner)
 
 
-def of_host(device: Device, address: int, size: int) -> DeviceBuffer:
+def of_host(device: Device, address: int, size: int) -> CudaBuffer:
     """A copy of ``size`` bytes of the host's memory, which may change as soon as this returns."""
     made = allocate(device, size)
     if size:
@@ -80,7 +83,7 @@ def of_host(device: Device, address: int, size: int) -> DeviceBuffer:
     return made
 
 
-def copied(source: DeviceBuffer, device: Device) -> DeviceBuffer:
+def copied(source: CudaBuffer, device: Device) -> CudaBuffer:
     """A copy on a device, the same or another, for work of this thread's current stream there."""
     made = allocate(device, source.size)
     if source.size:
@@ -91,7 +94,7 @@ def copied(source: DeviceBuffer, device: Device) -> DeviceBuffer:
     return made
 
 
-def _between(source: DeviceBuffer, target: DeviceBuffer) -> None:
+def _between(source: CudaBuffer, target: CudaBuffer) -> None:
     """Copy from one device to another, in the order of the source's stream; the target's waits for it.
 
     An event is recorded on a stream of its own device, and any stream may wait for it.
@@ -108,7 +111,7 @@ def _between(source: DeviceBuffer, target: DeviceBuffer) -> None:
     there.give_event(done)
 
 
-def zeros(device: Device, size: int) -> DeviceBuffer:
+def zeros(device: Device, size: int) -> CudaBuffer:
     """Fresh memory of zero bytes."""
     made = allocate(device, size)
     if size:

@@ -19,7 +19,7 @@ from jitgraph.dtypes import bfloat16
 from jitgraph.errors import DTypeError, SharingError
 from jitgraph.runtime import dlpack
 from jitgraph.runtime.cuda import buffers
-from jitgraph.runtime.cuda.buffers import DeviceBuffer
+from jitgraph.runtime.cuda.buffers import CudaBuffer
 from jitgraph.runtime.cuda.devices import Device
 from jitgraph.runtime.dlpack import BFLOAT16, Descriptor, descriptor
 
@@ -28,7 +28,7 @@ _CODES: Final = {"i": 0, "u": 1, "f": 2, "b": 6}
 _Deleter: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
-def capsule_of(buffer: DeviceBuffer, dtype: np.dtype[Any], shape: Sequence[int], *, read_only: bool) -> Any:
+def capsule_of(buffer: CudaBuffer, dtype: np.dtype[Any], shape: Sequence[int], *, read_only: bool) -> Any:
     """A capsule for dense memory, of version 1 where it is ``read_only``, which earlier ones cannot say."""
     array = np.asarray(_Memory(buffer, dtype.itemsize, shape, read_only))
     capsule = array.__dlpack__(max_version=(1, 0) if read_only else None)
@@ -41,7 +41,7 @@ def capsule_of(buffer: DeviceBuffer, dtype: np.dtype[Any], shape: Sequence[int],
 class _Memory:
     """What keeps a buffer under the array of a capsule."""
 
-    def __init__(self, buffer: DeviceBuffer, itemsize: int, shape: Sequence[int], read_only: bool) -> None:
+    def __init__(self, buffer: CudaBuffer, itemsize: int, shape: Sequence[int], read_only: bool) -> None:
         self._buffer = buffer
         self.__array_interface__ = {
             "shape": tuple(shape),
@@ -51,7 +51,7 @@ class _Memory:
         }
 
 
-def taken(capsule: Any, device: Device) -> tuple[DeviceBuffer, np.dtype[Any], tuple[int, ...]]:
+def taken(capsule: Any, device: Device) -> tuple[CudaBuffer, np.dtype[Any], tuple[int, ...]]:
     """The memory in a capsule, which is used up by this, with the dtype and shape of what lies there.
 
     SharingError for what is no dense memory of the device, DTypeError for elements that have no dtype here.
@@ -75,7 +75,7 @@ class _Taken:
             _Deleter(self._table.deleter)(ctypes.addressof(self._table))
 
 
-def _buffer_of(table: Any, device: Device) -> tuple[DeviceBuffer, np.dtype[Any], tuple[int, ...]]:
+def _buffer_of(table: Any, device: Device) -> tuple[CudaBuffer, np.dtype[Any], tuple[int, ...]]:
     owner, found = _Taken(table), table.tensor
     shape = tuple((ctypes.c_int64 * found.ndim).from_address(found.shape)) if found.ndim else ()
     dtype = _dtype_of(found)

@@ -56,6 +56,7 @@ class DeviceContext:
         self._streams: list[int] = []
         self._next_stream = 0
         self._events: list[int] = []
+        self._all_events: set[int] = set()
         self._current = _ThreadStream()
         _living.add(self)
 
@@ -104,12 +105,23 @@ class DeviceContext:
 
     # --- events ----------------------------------------------------------------------------------------------------
 
+    def create_event(self, *, timing: bool = False, blocking: bool = False) -> int:
+        """An event of the caller's own, who destroys it with ``destroy_event``."""
+        made = self.enter().create_event(timing=timing, blocking=blocking)
+        self._all_events.add(made)
+        return made
+
+    def destroy_event(self, event: int) -> None:
+        """Need an event of ``create_event`` no more."""
+        self._all_events.discard(event)
+        self.enter().destroy_event(event)
+
     def take_event(self) -> int:
         """An event that measures no times; ``give_event`` lets others have it."""
         try:
             return self._events.pop()
         except IndexError:
-            return self.enter().create_event()
+            return self.create_event()
 
     def give_event(self, event: int) -> None:
         """Need an event of ``take_event`` no more."""
@@ -120,15 +132,19 @@ class DeviceContext:
         if self.end:
             return
         driver = self.enter()
-        driver.synchronize()
-        while self._events:
-            driver.destroy_event(self._events.pop())
+        self._events.clear()
+        while self._all_events:
+            driver.destroy_event(self._all_events.pop())
         while self._streams:
             driver.destroy_stream(self._streams.pop())
-        self.end = CLOSED
-        _thread.context = None
+        self.abandon()
         driver.make_current(0)
         driver.release_context(self.ordinal)
+
+    def abandon(self) -> None:
+        """Be of no use from now on, and call the driver no more."""
+        self.end = CLOSED
+        _thread.context = None
 
 
 def _lose() -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from jitgraph import config
-from jitgraph.errors import DeviceError
+from jitgraph.errors import CudaError, DeviceError
 from jitgraph.runtime import forks
 from jitgraph.runtime.cuda import driver as libcuda
 from jitgraph.runtime.cuda import pycuda_driver
@@ -36,8 +36,13 @@ class Device:
         return f"<{self.name}>"
 
     def close(self) -> None:
-        """Give everything back, also what somebody still holds."""
+        """Give everything back, also what somebody still holds; a context where a kernel failed keeps what it has."""
         if self.context.end:
+            return
+        try:
+            self.context.synchronize()
+        except CudaError:
+            self.context.abandon()
             return
         self.modules.close()
         self.staging.close()

@@ -2,8 +2,8 @@
 
 A block belongs to the stream that was current when it was allocated. Work of that stream runs in order, so a block that
 is given back while work on it is under way may be handed out on the same stream at once: what uses it next comes after.
-Where another stream has used a block (``DeviceAllocator.note_use``), an event on that stream is waited for first, and where
-another library has seen it, the whole device.
+Where another stream has used a block (``DeviceAllocator.note_use``), an event on that stream is waited for first, and
+where another library has seen it, the whole device.
 
 Whoever gives memory back may be a finaliser, which runs anywhere, also inside of this code: it only puts the block on a
 list, and the next allocation looks at that.
@@ -77,6 +77,7 @@ class DeviceAllocator:
 
     def empty_cache(self) -> None:
         """Give the device back what nobody uses."""
+        self._context.enter()
         with self._lock:
             self._collect()
             self._release_free()
@@ -97,9 +98,8 @@ class DeviceAllocator:
             self._most_allocated, self._most_reserved = self._allocated, self._reserved
 
     def close(self) -> None:
-        """Give all memory back, also what somebody still holds."""
+        """Give all memory back, also what somebody still holds; the device has no work left."""
         driver = self._context.enter()
-        driver.synchronize()
         with self._lock:
             for _, events in self._waiting:
                 for event in events:

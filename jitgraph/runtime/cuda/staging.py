@@ -67,7 +67,7 @@ class Staging:
             while self._pieces:
                 piece = self._pieces.pop()
                 driver.free_host(piece.address)
-                driver.destroy_event(piece.event)
+                self._context.destroy_event(piece.event)
 
     def _land(self, target: int, piece: _Piece, start: int, length: int) -> None:
         self._wait(piece)
@@ -76,7 +76,7 @@ class Staging:
     def _free_piece(self, number: int) -> _Piece:
         if number >= len(self._pieces):
             driver = self._context.enter()
-            self._pieces.append(_Piece(driver.allocate_host(PIECE), driver.create_event()))
+            self._pieces.append(_Piece(driver.allocate_host(PIECE), self._context.create_event()))
         piece = self._pieces[number]
         self._wait(piece)
         return piece

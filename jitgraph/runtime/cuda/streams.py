@@ -95,7 +95,7 @@ class Event:
         on = current_stream() if stream is None else stream
         driver = on._context.enter()
         if self._context is None:
-            self._handle = driver.create_event(timing=self._timing, blocking=self._blocking)
+            self._handle = on._context.create_event(timing=self._timing, blocking=self._blocking)
             self._context = on._context
         elif self._context is not on._context:
             raise DeviceError(
@@ -132,7 +132,7 @@ class Event:
     def __del__(self) -> None:
         context = self._context
         if context is not None and not context.end:
-            context.enter().destroy_event(self._handle)
+            context.destroy_event(self._handle)
 
     def __repr__(self) -> str:
         return f"<jitgraph.cuda.Event of {self._context.name if self._context else 'no device yet'}>"

@@ -35,8 +35,8 @@ class EagerEmitter:
         now = context.current()
         try:
             rule = self._rules.rule(op, inputs, attrs) if is_ruled(op) and not regions else None
-        except HostAccessError:  # which costs nothing where all operands are the CPU's
-            return placement.emit(op, inputs, attrs, regions)
+        except HostAccessError:  # an operand on a GPU, for which those of the CPU pay nothing
+            rule = None
         if rule is None or (now.anomaly and op.decompose is not None):
             return self._emit_otherwise(op, inputs, attrs, regions)
         outputs = rule.run(inputs, attrs)

@@ -10,6 +10,7 @@ Streams are never destroyed before the context: their handles name them for good
 from __future__ import annotations
 
 import threading
+from collections import deque
 from typing import Final
 
 from jitgraph.errors import DeviceError
@@ -57,6 +58,7 @@ class DeviceContext:
         self._next_stream = 0
         self._events: list[int] = []
         self._all_events: set[int] = set()
+        self._dropped: deque[int] = deque()
         self._current = _ThreadStream()
         _living.add(self)
 
@@ -106,15 +108,19 @@ class DeviceContext:
     # --- events ----------------------------------------------------------------------------------------------------
 
     def create_event(self, *, timing: bool = False, blocking: bool = False) -> int:
-        """An event of the caller's own, who destroys it with ``destroy_event``."""
-        made = self.enter().create_event(timing=timing, blocking=blocking)
+        """An event of the caller's own, who says by ``drop_event`` that it is needed no more."""
+        driver = self.enter()
+        while self._dropped:
+            event = self._dropped.popleft()
+            self._all_events.discard(event)
+            driver.destroy_event(event)
+        made = driver.create_event(timing=timing, blocking=blocking)
         self._all_events.add(made)
         return made
 
-    def destroy_event(self, event: int) -> None:
-        """Need an event of ``create_event`` no more."""
-        self._all_events.discard(event)
-        self.enter().destroy_event(event)
+    def drop_event(self, event: int) -> None:
+        """Need an event of ``create_event`` no more. Callable at any time, from finalisers as well."""
+        self._dropped.append(event)
 
     def take_event(self) -> int:
         """An event that measures no times; ``give_event`` lets others have it."""
@@ -133,6 +139,7 @@ class DeviceContext:
             return
         driver = self.enter()
         self._events.clear()
+        self._dropped.clear()
         while self._all_events:
             driver.destroy_event(self._all_events.pop())
         while self._streams:

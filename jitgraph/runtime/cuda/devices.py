@@ -67,7 +67,7 @@ class Devices:
         self._count = 0
         self._devices: dict[int, Device] = {}
         self._thread = _ThreadDevice()
-        self._is_lost = False
+        self._has_begun = self._is_lost = False
 
     @property
     def driver(self) -> Driver:
@@ -79,11 +79,19 @@ class Devices:
             with self._lock:
                 found = self._driver
                 if found is None:
-                    found = self._load()
-                    found.initialise()
-                    self._count = found.device_count()
-                    self._driver = found
+                    found = self._begin(self._load())
         return found
+
+    def _begin(self, driver: Driver) -> Driver:
+        self._has_begun = True  # for children, also of a fork in the middle of this
+        try:
+            driver.initialise()
+            self._count = driver.device_count()
+        except DeviceError:
+            self._has_begun = False
+            raise
+        self._driver = driver
+        return driver
 
     @property
     def count(self) -> int:
@@ -128,7 +136,7 @@ class Devices:
 
     def lose(self) -> None:
         """Be of no use any more, in a child of the process that used them; those that had not begun may begin there."""
-        self._is_lost = self._driver is not None
+        self._is_lost = self._has_begun
 
     def _require(self, ordinal: int) -> None:
         driver = self.driver

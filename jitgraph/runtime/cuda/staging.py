@@ -67,7 +67,7 @@ class Staging:
             while self._pieces:
                 piece = self._pieces.pop()
                 driver.free_host(piece.address)
-                self._context.destroy_event(piece.event)
+                self._context.drop_event(piece.event)
 
     def _land(self, target: int, piece: _Piece, start: int, length: int) -> None:
         self._wait(piece)

@@ -130,9 +130,8 @@ class Event:
         return self._context.enter().elapsed(self._handle, end._handle)
 
     def __del__(self) -> None:
-        context = self._context
-        if context is not None and not context.end:
-            context.destroy_event(self._handle)
+        if self._context is not None:
+            self._context.drop_event(self._handle)
 
     def __repr__(self) -> str:
         return f"<jitgraph.cuda.Event of {self._context.name if self._context else 'no device yet'}>"

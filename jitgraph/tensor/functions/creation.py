@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from jitgraph.tensor import lifting, scalars
 from jitgraph.tensor.functions.method import array_function, method
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, settled, wrap
+
+_ON_CPU: Final = (np.ndarray, list, tuple)
 
 
 def _device(device: str | None) -> str:
@@ -76,7 +78,7 @@ def asarray(
         obj = wrap(lifting.value_of(obj, target))
     if isinstance(obj, Tensor):
         result = _of_tensor_on(obj, target, copy, place)
-    elif not isinstance(obj, np.ndarray | list | tuple) and foreign.is_on_cuda(obj):
+    elif not isinstance(obj, _ON_CPU) and foreign.is_on_cuda(obj):
         result = _of_tensor_on(wrap(placement.exchange().imported(obj, copy)), target, None, place)
     elif place is not None and place != CPU:
         if copy is False:

@@ -219,9 +219,10 @@ def test_threads_share_the_allocator() -> None:
         assert here.device.memory.statistics().allocated == 0
 
 
-def test_copies_in_pieces() -> None:
+@pytest.mark.parametrize("seed", [None, 3])
+def test_copies_in_pieces(seed: int | None) -> None:
     """More than both pieces of pinned memory hold; what was given may change as soon as the copy has returned."""
-    with machine(seed=3) as here:
+    with machine(seed=seed) as here:
         numbers = np.arange(3 * (4 << 20) // 4 + 77, dtype=np.int32)
         given = numbers.copy()
         buffer = up(given)
@@ -237,3 +238,20 @@ def test_nothing_at_all_is_copied() -> None:
     with machine():
         empty = np.empty((0, 3), np.float32)
         assert down(buffers.copied(up(empty), up(empty).device), empty).shape == (0, 3)
+
+
+def test_what_another_library_was_shown_waits_for_the_device() -> None:
+    """It reads on streams of which nobody knows here, also after it has given the memory back."""
+    with machine() as here:
+        context = here.device.context
+        source = up(3 * ONES)
+        unknown, target = context.take_stream(), buffers.allocate(here.device, N * 4)  # its work is done last
+        address = source.address
+        source.shown_to(0)
+        context.synchronize()
+        context.enter().copy_on_device(target.address, address, N * 4, unknown)
+        del source
+        other = up(8 * ONES)
+        assert other.address == address
+        context.synchronize()
+        np.testing.assert_array_equal(down(target, ONES), 3 * ONES)

@@ -98,6 +98,13 @@ def test_events_measure_times() -> None:
         jg.cuda.Event().synchronize()
 
 
+def test_events_that_nobody_holds_are_destroyed() -> None:
+    with machine() as here:
+        for _ in range(100):
+            jg.cuda.current_stream().record_event()
+        assert here.calls("cuEventCreate") == 100 and here.calls("cuEventDestroy_v2") == 99
+
+
 def test_there_are_32_streams_of_a_device() -> None:
     with machine() as here:
         made = [jg.cuda.Stream() for _ in range(70)]

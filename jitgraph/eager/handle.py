@@ -151,7 +151,7 @@ class ValueHandle(_HandleWords):
         if trace is not None:
             trace.concretise(self, what)
         value = self.value
-        if isinstance(value, DeviceValue):
+        if value.__class__ is DeviceValue:
             return value.fetched()
         assert isinstance(value, EagerValue)
         return value.array

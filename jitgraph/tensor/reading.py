@@ -111,7 +111,7 @@ class ReadableHandle(ValueHandle):
         SharingError where the tensor requires a gradient, and for what a tensor on its device cannot do.
         """
         value = self._value
-        if isinstance(value, DeviceValue) and context.current().trace is None:
+        if value.__class__ is DeviceValue and context.current().trace is None:
             if self.requires_grad:
                 raise SharingError("DLPack of a tensor that requires a gradient", hint="x.detach()")
             return placement.exchange().exported(value, stream, max_version, dl_device, copy)
@@ -120,10 +120,10 @@ class ReadableHandle(ValueHandle):
 
     def __dlpack_device__(self) -> tuple[int, int]:
         value = self._value
-        return placement.exchange().device_of(value) if isinstance(value, DeviceValue) else dlpack.CPU_DEVICE
+        return placement.exchange().device_of(value) if value.__class__ is DeviceValue else dlpack.CPU_DEVICE
 
     def _view(self, what: str, way_out: str) -> NDArray[Any]:
-        if isinstance(self._value, DeviceValue) and context.current().trace is None:
+        if self._value.__class__ is DeviceValue and context.current().trace is None:
             raise HostAccessError(f"{what} of a tensor on {self.device}", hint=way_out.replace("x", "x.cpu()"))
         self._concrete(what)
         if self.requires_grad:

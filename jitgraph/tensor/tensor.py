@@ -134,7 +134,7 @@ class Tensor(ReadableHandle):
 
     def cpu(self) -> Tensor:
         """This tensor on the CPU."""
-        return self.to("cpu")
+        return self if self.device == CPU else self._on(CPU)
 
     def _on(self, place: str) -> Tensor:
         """This tensor on another device."""

@@ -195,9 +195,10 @@ def _one_shape(name: str, shape: Any, more: tuple[Any, ...]) -> Any:
 
 
 def _filled(shape: Any, scalar: float | int | bool, dtype: Any, device: str | None) -> Tensor:
-    place = _device(device)
     target = dtypes.default_of(scalar) if dtype is None else dtypes.canonical(dtype)
-    sizes = shape_of(shape)
+    if device is None or device == CPU:
+        return wrap(lifting.constant(scalar, target, shape_of(shape)))
+    place, sizes = _device(device), shape_of(shape)
     if place != CPU and context.current().trace is None and scalar == 0:
         return wrap(placement.zeros(sizes, target, place))  # type: ignore[arg-type]  # no names outside of traces
     return _placed(wrap(lifting.constant(scalar, target, sizes)), place)
@@ -231,10 +232,9 @@ empty = zeros
 def _like(x: Tensor, scalar: float | int, dtype: Any, device: str | None) -> Tensor:
     value = lifting.value_of(x)
     target = value.type.dtype if dtype is None else dtypes.canonical(dtype)
-    place = _device(device or (value.device if isinstance(value, DeviceValue) else None))
-    if place != CPU:
-        return _filled(value.type.shape, scalar, target, place)
-    return wrap(lifting.constant(scalar, target, value.type.shape))
+    if device is None and not isinstance(value, DeviceValue):
+        return wrap(lifting.constant(scalar, target, value.type.shape))
+    return _filled(value.type.shape, scalar, target, device or value.device)
 
 
 @array_function

@@ -1,8 +1,9 @@
 """DeviceContext: the primary context of one device, with the streams and events that live as long as it does.
 
 The primary context is the one that the CUDA runtime, PyTorch and pycuda use, so memory and streams can go from one
-library to another. It is made current once in each thread that asks for it. A child of a fork has no use of its
-parent's contexts, which CUDA forbids; what it inherits is refused with an error, and given back to nobody.
+library to another. It is made current once in each thread that asks for it: who makes another one current there has to
+put it back. A child of a fork has no use of its parent's contexts, which CUDA forbids; what it inherits is refused with
+an error, and given back to nobody.
 
 Streams are never destroyed before the context: their handles name them for good, in the allocator's lists, too.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import sys
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tests.runtime.cuda.stub_library import build, symbols_wanted
 
 FOUND = importlib.util.find_spec("pycuda")
 needs_pycuda = pytest.mark.skipif(FOUND is None, reason="pycuda is not installed")
+needs_tools = pytest.mark.skipif(not (shutil.which("cc") and shutil.which("nm")), reason="no C compiler here")
 
 BEGIN = """
 import os, threading
@@ -77,6 +79,7 @@ print("done")
 
 
 @needs_pycuda
+@needs_tools
 def test_contexts_and_streams_are_pycudas(tmp_path: Path) -> None:
     assert FOUND is not None and FOUND.origin is not None
     (binary,) = Path(FOUND.origin).parent.glob("_driver*.so")

@@ -28,6 +28,7 @@ _SUBMODULES: Final = frozenset(
         "codegen",
         "compiler",
         "config",
+        "cuda",
         "data",
         "debug",
         "dtypes",
@@ -50,7 +51,8 @@ _SUBMODULES: Final = frozenset(
 )
 
 _PUBLIC_SUBMODULES: Final = (
-    *("autograd", "cache", "data", "debug", "errors", "ir", "nn", "optim", "random", "runtime", "special", "tree"),
+    *("autograd", "cache", "cuda", "data", "debug", "errors", "ir", "nn", "optim", "random", "runtime", "special"),
+    "tree",
 )
 _CONSTANTS: Final = ("e", "inf", "nan", "newaxis", "pi")
 
@@ -86,13 +88,16 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
             "AnomalyError",
             "ArgumentError",
             "CompileError",
+            "CudaError",
             "DTypeError",
             "DeviceError",
             "GraphError",
+            "HostAccessError",
             "IndexingError",
             "JitgraphError",
             "LoadError",
             "NumberError",
+            "OutOfMemoryError",
             "ScriptError",
             "ShapeError",
             "SharingError",

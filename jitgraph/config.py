@@ -58,8 +58,11 @@ CACHE_DIR: Final = Flag(
     "JITGRAPH_CACHE_DIR",
     "folder of the compile cache; default: jitgraph in XDG_CACHE_HOME or ~/.cache; off, or empty: no such cache",
 )
+PYCUDA: Final = Flag("JITGRAPH_PYCUDA", "1: contexts and streams of GPUs are pycuda's; default: the driver's own")
 
-FLAGS: Final[tuple[Flag, ...]] = (LOG, NUM_THREADS, TARGET_CPU, DISABLE_JIT, INTERPRET, VERIFY, DISPATCH, CACHE_DIR)
+FLAGS: Final[tuple[Flag, ...]] = (
+    *(LOG, NUM_THREADS, TARGET_CPU, DISABLE_JIT, INTERPRET, VERIFY, DISPATCH, CACHE_DIR, PYCUDA),
+)
 
 
 def cache_folder() -> str | None:

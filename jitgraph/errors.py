@@ -13,14 +13,17 @@ __all__ = [
     "AnomalyError",
     "ArgumentError",
     "CompileError",
+    "CudaError",
     "DTypeError",
     "DeviceError",
     "GraphError",
+    "HostAccessError",
     "IndexingError",
     "JitgraphError",
     "LoadError",
     "LocatedError",
     "NumberError",
+    "OutOfMemoryError",
     "ScriptError",
     "ShapeError",
     "SharingError",
@@ -148,6 +151,25 @@ class UnsupportedOp(CompileError):
 
 class DeviceError(LocatedError):
     """A device that is absent, or tensors on devices that do not fit."""
+
+
+class HostAccessError(DeviceError):
+    """Memory of a device where the CPU would read its own. Wrong: ``np.asarray(x)`` of a CUDA tensor.
+
+    Right: ``np.asarray(x.cpu())``.
+    """
+
+
+class CudaError(DeviceError):
+    """A call of the CUDA driver that failed: what was asked, and CUDA's name and text; ``code`` is the result."""
+
+    def __init__(self, message: str, *, code: int, location: Location | None = None, hint: str | None = None) -> None:
+        super().__init__(message, location=location, hint=hint)
+        self.code = code
+
+
+class OutOfMemoryError(CudaError, MemoryError):
+    """A device without the memory that was asked for, after what nobody uses had been given back to it."""
 
 
 class SharingError(LocatedError, BufferError, ValueError):

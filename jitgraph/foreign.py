@@ -19,6 +19,7 @@ from jitgraph.location import Location
 from jitgraph.runtime import dlpack
 
 PLAIN: Final = frozenset({np.ndarray, np.memmap})
+_CUDA: Final = 2  # of DLPack
 _PROTOCOLS: Final = ("__array__", "__dlpack__", "__array_interface__", "__cuda_array_interface__")
 
 
@@ -49,6 +50,15 @@ def is_array(x: Any) -> bool:
     return any(hasattr(kind, protocol) for protocol in _PROTOCOLS)
 
 
+def is_on_cuda(x: Any) -> bool:
+    """Whether x is an array of another library in the memory of a GPU of CUDA."""
+    if not is_array(x):
+        return False
+    if hasattr(type(x), "__dlpack_device__"):
+        return int(x.__dlpack_device__()[0]) == _CUDA
+    return hasattr(x, "__cuda_array_interface__")
+
+
 def array_of(x: Any, text: str = "the array", *, borrow: bool = False) -> np.ndarray[Any, Any]:
     """The elements of an array of another library, over its own memory where that allows it, and always if ``borrow``.
 
@@ -66,7 +76,7 @@ def array_of(x: Any, text: str = "the array", *, borrow: bool = False) -> np.nda
         except Exception as error:  # whatever the library raises where it does not hand the memory over
             refusal = error
     elif protocols == {"__cuda_array_interface__"}:
-        raise DeviceError(f"{text} is a {_kind(x)} on cuda; this build computes on the CPU", hint=_ways(x, text, "get"))
+        raise DeviceError(f"{text} is a {_kind(x)} on cuda, not on the CPU", hint=_ways(x, text, "get"))
     if protocols & {"__array__", "__array_interface__"}:
         try:
             return _numbers(np.array(x, copy=False if borrow else None, subok=True), x, text)

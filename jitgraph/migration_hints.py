@@ -8,7 +8,7 @@ from typing import Final
 _CLOSE: Final = "jg.all(jg.abs(x - y) <= tolerance), or np.allclose(x, y) outside of traces"
 _SELECT: Final = "jg.where(mask, x, 0) keeps the shape; x.numpy()[mask.numpy()] outside of traces"
 _COMPILE: Final = "jg.trace, or jg.script for Python loops and branches on tensors"
-_DEVICE: Final = 'device="cpu" by name; this build computes on the CPU alone'
+_DEVICE: Final = 'device="cpu" or device="cuda" by name, or x.to("cuda")'
 _LOOP: Final = "for i in range(n): in a @jg.script, or jg.scan"
 _SCATTER: Final = "jg.index_add, x[i] = v, or a product with jg.nn.functional.one_hot"
 _DTYPE: Final = "dtype= where a tensor is made; the defaults are float32 and int64"
@@ -32,7 +32,6 @@ MODULE: Final[Mapping[str, str]] = {
     "autocast": "x.astype(jg.bfloat16) where it pays",
     "compile": _COMPILE,
     "cross": "products of slices: x[..., 1] * y[..., 2] - x[..., 2] * y[..., 1] and so on",
-    "cuda": _DEVICE,
     "device": _DEVICE,
     "devices": _DEVICE,
     "diag": "x * jg.eye(n) to make one, jg.sum(x * jg.eye(n), axis=-1) to read one",
@@ -105,7 +104,7 @@ MODULE: Final[Mapping[str, str]] = {
 
 TENSOR: Final[Mapping[str, str]] = {
     "__array_interface__": "np.asarray(x) or np.from_dlpack(x); a handle, which can be rebound, keeps no memory alive",
-    "__cuda_array_interface__": "x.__dlpack__(); this tensor is on the CPU",
+    "__cuda_array_interface__": "x.__dlpack__(); this tensor is on the CPU, requires a gradient, or is bfloat16",
     "add_": "x += y",
     "addmm": "x + y @ z",
     "at": "x[i] = v; it changes this handle alone",

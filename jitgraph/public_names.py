@@ -2,6 +2,7 @@
 
 from jitgraph import autograd as autograd
 from jitgraph import cache as cache
+from jitgraph import cuda as cuda
 from jitgraph import data as data
 from jitgraph import debug as debug
 from jitgraph import errors as errors
@@ -38,13 +39,16 @@ from jitgraph.dtypes import uint64 as uint64
 from jitgraph.errors import AnomalyError as AnomalyError
 from jitgraph.errors import ArgumentError as ArgumentError
 from jitgraph.errors import CompileError as CompileError
+from jitgraph.errors import CudaError as CudaError
 from jitgraph.errors import DeviceError as DeviceError
 from jitgraph.errors import DTypeError as DTypeError
 from jitgraph.errors import GraphError as GraphError
+from jitgraph.errors import HostAccessError as HostAccessError
 from jitgraph.errors import IndexingError as IndexingError
 from jitgraph.errors import JitgraphError as JitgraphError
 from jitgraph.errors import LoadError as LoadError
 from jitgraph.errors import NumberError as NumberError
+from jitgraph.errors import OutOfMemoryError as OutOfMemoryError
 from jitgraph.errors import ScriptError as ScriptError
 from jitgraph.errors import ShapeError as ShapeError
 from jitgraph.errors import SharingError as SharingError

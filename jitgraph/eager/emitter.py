@@ -8,11 +8,12 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph.dtypes import is_float
+from jitgraph.eager import placement
 from jitgraph.eager.records import GraphRecord, OpRecord
 from jitgraph.eager.rules import Rules, evaluated, is_ruled, taped
 from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
-from jitgraph.errors import AnomalyError, UnsupportedOp
+from jitgraph.errors import AnomalyError, HostAccessError, UnsupportedOp
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.context import Context
@@ -32,7 +33,10 @@ class EagerEmitter:
     def emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """Evaluate ``op`` and record it on the tape where gradients are enabled and an input requires one."""
         now = context.current()
-        rule = self._rules.rule(op, inputs, attrs) if is_ruled(op) and not regions else None
+        try:
+            rule = self._rules.rule(op, inputs, attrs) if is_ruled(op) and not regions else None
+        except HostAccessError:  # an operand on a GPU, for which those of the CPU pay nothing
+            rule = None
         if rule is None or (now.anomaly and op.decompose is not None):
             return self._emit_otherwise(op, inputs, attrs, regions)
         outputs = rule.run(inputs, attrs)
@@ -47,6 +51,8 @@ class EagerEmitter:
 
     def _emit_otherwise(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """Composites op by op, control flow, and ops whose operands or results are no tensors."""
+        if placement.is_on_device(inputs):
+            return placement.emit(op, inputs, attrs, regions)
         if "nondifferentiable" not in op.traits and context.current().grad_enabled:
             for value in inputs:
                 if isinstance(value, EagerValue) and value.record is not None:

@@ -6,10 +6,11 @@ A tensor is a handle (``tensor/tensor.py``). What makes operands of whatever use
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, Self
 
 from jitgraph import dtypes, ops
 from jitgraph.dtypes import DType
+from jitgraph.eager.device_value import DeviceValue
 from jitgraph.eager.tape import LeafRecord
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError
@@ -19,6 +20,10 @@ from jitgraph.runtime.raw_words import attributes_of, class_with_words, keep_att
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+COMPUTED: Final = (EagerValue, DeviceValue)
+"""The values of tensors outside of traces."""
 
 
 class HandleStore(Protocol):
@@ -141,11 +146,13 @@ class ValueHandle(_HandleWords):
             self._value = value
 
     def _concrete(self, what: str) -> NDArray[Any]:
-        """The array behind an eager tensor; inside a trace an error that names ``what``."""
+        """The array behind an eager tensor, a copy if it lies on a GPU; in a trace an error that names ``what``."""
         trace = context.current().trace
         if trace is not None:
             trace.concretise(self, what)
         value = self.value
+        if value.__class__ is DeviceValue:
+            return value.fetched()
         assert isinstance(value, EagerValue)
         return value.array
 
@@ -202,7 +209,7 @@ class ValueHandle(_HandleWords):
             return self
         if not self._static.requires_grad or not flag:
             self._requires_grad = flag
-        if not flag and isinstance(self._value, EagerValue):
+        if not flag and isinstance(self._value, COMPUTED):
             self._value = self._value.recorded(None)
         return self
 
@@ -214,7 +221,7 @@ class ValueHandle(_HandleWords):
     @property
     def grad_fn(self) -> Any:
         """The tape's record of the op that made this tensor, or None for a leaf."""
-        record = self._value.record if isinstance(self._value, EagerValue) else None
+        record = self._value.record if isinstance(self._value, COMPUTED) else None
         return None if isinstance(record, LeafRecord) else record
 
 
@@ -223,6 +230,6 @@ keep_attributes_in(ValueHandle, 0)
 
 def stopped(value: Any) -> Any:
     """The value through which no gradient flows."""
-    if isinstance(value, EagerValue):
+    if isinstance(value, COMPUTED):
         return value.recorded(None)
     return ops.stop_gradient(value) if value.requires_grad else value

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from jitgraph.autograd import no_grad
 from jitgraph.dtypes import canonical, float32, float64, is_float
+from jitgraph.eager import placement
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
-from jitgraph.tensor import DEVICES, Tensor, lifting
+from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.creation import asarray
 from jitgraph.tensor.lifting import TensorLike
 
@@ -166,13 +167,13 @@ class Module:
 
     def state_dict(self) -> dict[str, NDArray[Any]]:
         """Parameters and persistent buffers by PyTorch's keys, as NumPy copies."""
-        return {name: np.array(tensor.detach().numpy()) for name, tensor in self._persistent()}
+        return {name: np.array(tensor.detach().cpu().numpy()) for name, tensor in self._persistent()}
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> Keys:
         """Set parameters and buffers from arrays or tensors by PyTorch's keys, all or none.
 
         With ``strict``, keys missing or left over are an error; else they are returned. Shapes must fit; dtypes are
-        cast to the module's.
+        cast to the module's, and tensors stay on their devices.
         """
         own = dict(self._persistent())
         keys = Keys(sorted(own.keys() - state.keys()), sorted(state.keys() - own.keys()))
@@ -190,7 +191,7 @@ class Module:
             values[name] = lifting.cast(value, own[name].dtype)
         with no_grad():
             for name, value in values.items():
-                own[name]._rebind(value)
+                own[name]._rebind(wrap(value).to(own[name].device).value)
         return keys
 
     # --- modes and dtypes --------------------------------------------------------------------------------------
@@ -224,13 +225,17 @@ class Module:
         return self
 
     def to(self: M, target: Any) -> M:
-        """Float parameters and buffers in another float dtype, or device "cpu"; returns the module.
+        """Float parameters and buffers in another float dtype, or all on another device; returns the module.
 
         DTypeError for a dtype that is no float, DeviceError for a device that is absent.
         """
-        if isinstance(target, str) and target.partition(":")[0] in DEVICES:
-            for tensor in (*self.parameters(), *self.buffers()):
-                tensor.to(target)
+        if placement.is_name(target):
+            with no_grad():
+                for tensor in (*self.parameters(), *self.buffers()):
+                    gradient = tensor.grad
+                    tensor.grad = None
+                    tensor._rebind(tensor.to(target).value)
+                    tensor.grad = None if gradient is None else gradient.to(target)
             return self
         dtype = canonical(target)
         if not is_float(dtype):
@@ -241,6 +246,14 @@ class Module:
                     tensor._rebind(lifting.cast(tensor.value, dtype))
                     tensor.grad = None
         return self
+
+    def cuda(self: M, device: str | int | None = None) -> M:
+        """Parameters, buffers and gradients on the current GPU, or the one given; returns the module."""
+        return self.to(f"cuda:{device}" if isinstance(device, int) else device or "cuda")
+
+    def cpu(self: M) -> M:
+        """Parameters, buffers and gradients on the CPU; returns the module."""
+        return self.to("cpu")
 
     def double(self: M) -> M:
         """Float parameters and buffers in float64; returns the module."""

@@ -14,7 +14,7 @@ import numpy as np
 from jitgraph.autograd import no_grad
 from jitgraph.errors import JitgraphError
 from jitgraph.nn.module import Parameter
-from jitgraph.tensor import Tensor, lifting
+from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.creation import zeros_like
 from jitgraph.tracing.host import host_float
 
@@ -109,7 +109,8 @@ class Optimizer:
         numbers = {id(p): i for i, p in enumerate(self._parameters())}
         return {
             "state": {
-                i: {k: np.array(v.detach().numpy()) for k, v in state.items()} for i, state in enumerate(self.state)
+                i: {k: np.array(v.detach().cpu().numpy()) for k, v in state.items()}
+                for i, state in enumerate(self.state)
             },
             "param_groups": [
                 {**group, "params": [numbers[id(p)] for p in group["params"]]} for group in self.param_groups
@@ -141,7 +142,7 @@ class Optimizer:
                     )
                 fresh.append((tensor, lifting.cast(lifting.value_of(array), tensor.dtype)))
         for tensor, value in fresh:
-            tensor._rebind(value)
+            tensor._rebind(wrap(value).to(tensor.device).value)
         for group, saved in zip(self.param_groups, groups, strict=True):
             group.update({k: v for k, v in saved.items() if k != "params"})
 

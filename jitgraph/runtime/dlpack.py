@@ -21,7 +21,7 @@ CPU_DEVICE: Final = (1, 0)
 _READABLE: Final = frozenset({1, 3, 11, 13})  # the CPU's memory; that which a GPU's driver lets the CPU read
 _DEVICES: Final = {2: "cuda", 4: "opencl", 7: "vulkan", 8: "metal", 10: "rocm", 14: "oneapi"}
 _UINT16: Final = (1, 16, 1)
-_BFLOAT16: Final = (4, 16, 1)
+BFLOAT16: Final = (4, 16, 1)
 _NUMPYS: Final = frozenset(  # the types that NumPy reads: integers, floats, complex numbers and bools
     (code, bits, 1)
     for code, widths in {0: (8, 16, 32, 64), 1: (8, 16, 32, 64), 2: (16, 32, 64), 5: (64, 128), 6: (8,)}.items()
@@ -29,7 +29,7 @@ _NUMPYS: Final = frozenset(  # the types that NumPy reads: integers, floats, com
 )
 
 
-class _Descriptor(ctypes.Structure):
+class Descriptor(ctypes.Structure):
     """``DLTensor``."""
 
     _fields_ = [
@@ -49,14 +49,14 @@ class _Descriptor(ctypes.Structure):
     lanes: int
 
 
-class _Managed(ctypes.Structure):
+class Managed(ctypes.Structure):
     """``DLManagedTensor``, before version 1."""
 
-    _fields_ = [("tensor", _Descriptor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
-    tensor: _Descriptor
+    _fields_ = [("tensor", Descriptor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+    tensor: Descriptor
 
 
-class _Versioned(ctypes.Structure):
+class Versioned(ctypes.Structure):
     """``DLManagedTensorVersioned``, of version 1."""
 
     _fields_ = [
@@ -64,14 +64,16 @@ class _Versioned(ctypes.Structure):
         ("context", ctypes.c_void_p),
         ("deleter", ctypes.c_void_p),
         ("flags", ctypes.c_uint64),
-        ("tensor", _Descriptor),
+        ("tensor", Descriptor),
     ]
-    tensor: _Descriptor
+    tensor: Descriptor
 
 
-_LAYOUTS: Final = ((b"dltensor_versioned", _Versioned), (b"dltensor", _Managed))
+LAYOUTS: Final = ((b"dltensor_versioned", Versioned), (b"dltensor", Managed))
 _IsValid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
 _GetPointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+_SetName = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
+_USED: Final = tuple(b"used_" + name for name, _ in LAYOUTS)
 
 
 def exported(array: Array, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
@@ -93,7 +95,7 @@ def exported(array: Array, stream: Any, max_version: Any, dl_device: Any, copy: 
     whole = array.view(np.uint16) if array.dtype == bfloat16 else array
     capsule = whole.__dlpack__(max_version=(1, 0) if versioned else None, copy=copy or not versioned)
     if whole is not array:
-        _set_type(_descriptor(capsule), _BFLOAT16)
+        _set_type(descriptor(capsule), BFLOAT16)
     return capsule
 
 
@@ -105,10 +107,10 @@ def imported(x: Any, text: str, borrow: bool = False) -> Array:
     """
     require_readable(x, text)
     capsule = _asked(x, borrow)
-    descriptor = _descriptor(capsule)
-    kind = (descriptor.code, descriptor.bits, descriptor.lanes)
-    if kind == _BFLOAT16:
-        _set_type(descriptor, _UINT16)
+    found = descriptor(capsule)
+    kind = (found.code, found.bits, found.lanes)
+    if kind == BFLOAT16:
+        _set_type(found, _UINT16)
         return np.from_dlpack(_Given(capsule)).view(bfloat16)
     try:
         return np.from_dlpack(_Given(capsule))
@@ -125,7 +127,7 @@ def require_readable(x: Any, text: str) -> None:
         where = f"{_DEVICES.get(int(kind), f'device type {int(kind)}')}:{number}"
         found = ways(x, "x" if " " in text else text, ("cpu", "get"))
         raise DeviceError(
-            f"{text} is a {type(x).__module__}.{type(x).__qualname__} on {where}; this build computes on the CPU",
+            f"{text} is a {type(x).__module__}.{type(x).__qualname__} on {where}, not on the CPU",
             hint=f"pass {' or '.join(found) or 'a copy of it on the CPU'}",
         )
 
@@ -159,14 +161,31 @@ def _asked(x: Any, borrow: bool) -> Any:
     return x.__dlpack__()
 
 
-def _descriptor(capsule: Any) -> _Descriptor:
+def descriptor(capsule: Any) -> Descriptor:
+    """The descriptor in a capsule that nobody has taken yet; SharingError for what is none."""
     is_valid = _IsValid(("PyCapsule_IsValid", ctypes.pythonapi))
     pointer = _GetPointer(("PyCapsule_GetPointer", ctypes.pythonapi))
-    for name, layout in _LAYOUTS:
+    for name, layout in LAYOUTS:
         if is_valid(capsule, name):
             return layout.from_address(pointer(capsule, name)).tensor
     raise SharingError("what __dlpack__ gives is no capsule of DLPack", hint="np.asarray(x), where x has __array__")
 
 
-def _set_type(descriptor: _Descriptor, kind: tuple[int, int, int]) -> None:
+def take(capsule: Any) -> Any:
+    """The table in a capsule, which is used up by this: whoever took it calls the table's deleter.
+
+    SharingError for what is no capsule, or was taken before.
+    """
+    is_valid = _IsValid(("PyCapsule_IsValid", ctypes.pythonapi))
+    pointer = _GetPointer(("PyCapsule_GetPointer", ctypes.pythonapi))
+    rename = _SetName(("PyCapsule_SetName", ctypes.pythonapi))
+    for (name, layout), used in zip(LAYOUTS, _USED, strict=True):
+        if is_valid(capsule, name):
+            table = layout.from_address(pointer(capsule, name))
+            rename(capsule, used)
+            return table
+    raise SharingError("what __dlpack__ gives is no capsule of DLPack", hint="another way to the same array")
+
+
+def _set_type(descriptor: Descriptor, kind: tuple[int, int, int]) -> None:
     descriptor.code, descriptor.bits, descriptor.lanes = kind

@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 from jitgraph.errors import JitgraphError
 from jitgraph.tensor.functions import FUNCTIONS
 from jitgraph.tensor.lifting import TensorLike
-from jitgraph.tensor.tensor import DEVICES, Tensor, compare, elementwise, settled, wrap
+from jitgraph.tensor.tensor import Tensor, compare, elementwise, settled, wrap
 
-__all__ = ["DEVICES", "FUNCTIONS", "Tensor", "TensorLike", "compare", "elementwise", "settled", "wrap"]
+__all__ = ["FUNCTIONS", "Tensor", "TensorLike", "compare", "elementwise", "settled", "wrap"]
 
 
 class _Module(types.ModuleType):

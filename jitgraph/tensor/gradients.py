@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitgraph.eager import tape
-from jitgraph.errors import ShapeError
+from jitgraph.eager import placement, tape
+from jitgraph.eager.handle import COMPUTED
+from jitgraph.errors import DeviceError, ShapeError
+from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import lifting
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.reading import ReadableHandle
@@ -22,8 +24,13 @@ def cotangent(tensor: ReadableHandle, gradient: TensorLike | None) -> Any:
                 f"a gradient without a cotangent needs a scalar; the shape is {tuple(tensor.shape)}",
                 hint="reduce first (loss.mean()) or pass gradient=",
             )
-        return lifting.constant(1.0, tensor.dtype, tensor.shape)
+        one = lifting.constant(1.0, tensor.dtype, tensor.shape)
+        return one if tensor.device == CPU else placement.copied(one, tensor.device)
     value = lifting.value_of(gradient, tensor.dtype)
+    if isinstance(value, COMPUTED) and value.device != tensor.device:
+        raise DeviceError(
+            f"the cotangent is on {value.device}, the tensor on {tensor.device}", hint="gradient.to(x.device)"
+        )
     if tuple(value.type.shape) != tuple(tensor.shape) or value.type.dtype != tensor.dtype:
         raise ShapeError(f"the cotangent is {value.type}, the tensor {tensor.value.type}")
     return value

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from jitgraph import dtypes
-from jitgraph.eager.handle import ValueHandle
+from jitgraph.eager import placement
+from jitgraph.eager.device_value import DeviceValue
+from jitgraph.eager.handle import COMPUTED, ValueHandle
 from jitgraph.eager.value import EagerValue
-from jitgraph.errors import JitgraphError, ShapeError, SharingError
+from jitgraph.errors import HostAccessError, JitgraphError, ShapeError, SharingError
 from jitgraph.ir import context
 from jitgraph.migration_hints import TENSOR
 from jitgraph.runtime import dlpack, loader
@@ -39,9 +41,9 @@ class ReadableHandle(ValueHandle):
 
     @property
     def device(self) -> str:
-        """Where the value lies: "cpu"; in a trace, where it will lie."""
+        """Where the value lies: "cpu", or a GPU such as "cuda:0"; in a trace, where it will lie."""
         value = self._value
-        return value.device if isinstance(value, Buffer) else CPU
+        return value.device if isinstance(value, COMPUTED) else CPU
 
     @property
     def size(self) -> Any:
@@ -78,7 +80,10 @@ class ReadableHandle(ValueHandle):
     # --- arrays ------------------------------------------------------------------------------------------------
 
     def numpy(self) -> NDArray[Any]:
-        """A read-only view of the value; SharingError where it requires a gradient, as in PyTorch."""
+        """A read-only view of the value; SharingError where it requires a gradient, as in PyTorch.
+
+        HostAccessError for a tensor on a GPU: ``x.cpu().numpy()``.
+        """
         return self._view("numpy()", "x.detach().numpy()")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
@@ -89,20 +94,37 @@ class ReadableHandle(ValueHandle):
             return view.astype(dtype)
         return view.copy() if copy else view
 
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """The memory of a tensor on a GPU, read-only, by version 3 of the protocol; AttributeError on the CPU."""
+        value = self._value
+        if not isinstance(value, DeviceValue) or self.requires_grad:
+            raise AttributeError("__cuda_array_interface__")  # __getattr__ goes on
+        found: dict[str, Any] = placement.exchange().interface_of(self, value)
+        return found
+
     def __dlpack__(
         self, stream: Any = None, *, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
     ) -> Any:
         """A DLPack capsule: the memory of the value, read-only, for callers of version 1; for older ones a copy.
 
-        SharingError where the tensor requires a gradient, and for what a tensor on the CPU cannot do.
+        SharingError where the tensor requires a gradient, and for what a tensor on its device cannot do.
         """
+        value = self._value
+        if value.__class__ is DeviceValue and context.current().trace is None:
+            if self.requires_grad:
+                raise SharingError("DLPack of a tensor that requires a gradient", hint="x.detach()")
+            return placement.exchange().exported(value, stream, max_version, dl_device, copy)
         view = self._view("DLPack", "x.detach()")
         return dlpack.exported(view, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return dlpack.CPU_DEVICE
+        value = self._value
+        return placement.exchange().device_of(value) if value.__class__ is DeviceValue else dlpack.CPU_DEVICE
 
     def _view(self, what: str, way_out: str) -> NDArray[Any]:
+        if self._value.__class__ is DeviceValue and context.current().trace is None:
+            raise HostAccessError(f"{what} of a tensor on {self.device}", hint=way_out.replace("x", "x.cpu()"))
         self._concrete(what)
         if self.requires_grad:
             raise SharingError(f"{what} of a tensor that requires a gradient", hint=way_out)
@@ -161,6 +183,9 @@ class ReadableHandle(ValueHandle):
         value, trace = self._value, context.current().trace
         if trace is not None:
             return str(trace.text_of(self, "r"))
+        if isinstance(value, DeviceValue):
+            text = loader.tensor_text(value.fetched(), self.dtype.name, self.requires_grad)
+            return f"{text[:-1]}, device='{value.device}')"
         if not isinstance(value, EagerValue):
             return f"<traced Tensor {value.type}>"
         return loader.tensor_text(value.array, self.dtype.name, self.requires_grad)
@@ -182,16 +207,22 @@ class ReadableHandle(ValueHandle):
     def __reduce_ex__(self, protocol: Any) -> Any:
         """For pickle: the value, ``.grad`` and attributes of a leaf; the tape is not kept.
 
-        Read-only, as protocol 5 may hand out the memory itself (``buffer_callback``).
+        Read-only, as protocol 5 may hand out the memory itself (``buffer_callback``). A tensor on a GPU goes with the
+        name of its device, and is on that device again where it is unpickled; DeviceError where that is absent there.
         """
-        self._concrete("pickling")
+        fetched = self._concrete("pickling")
         if not self.is_leaf:
             raise JitgraphError("pickling of a tensor that an op made on the tape\n  hint: x.detach()")
-        return _unpickled, (type(self),), (self._value.shown(), self._requires_grad, self._grad, vars(self))
+        value = self._value
+        held = (fetched, value.device) if isinstance(value, DeviceValue) else value.shown()
+        return _unpickled, (type(self),), (held, self._requires_grad, self._grad, vars(self))
 
     def __setstate__(self, state: tuple[Any, bool, Any, dict[str, Any]]) -> None:
-        array, requires_grad, self._grad, attributes = state
-        self._value = EagerValue(lifting.own(array))  # the memory may be that of whoever gave the pickle
+        held, requires_grad, self._grad, attributes = state
+        if isinstance(held, tuple):
+            self._value = placement.of_array(*held)
+        else:
+            self._value = EagerValue(lifting.own(held))  # the memory may be that of whoever gave the pickle
         self._requires_grad = requires_grad
         vars(self).update(attributes)
 

@@ -12,21 +12,21 @@ from copy import deepcopy
 from typing import Any
 
 from jitgraph import dtypes, ops
+from jitgraph.eager import placement
 from jitgraph.eager.handle import stopped
 from jitgraph.errors import DeviceError, JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.op import Op
 from jitgraph.migration_hints import TENSOR, advice
+from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import comparing, direct, gradients, indexing, lifting, numpy_calls, weak_ints
 from jitgraph.tensor.in_place import in_place
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.reading import ReadableHandle
 
-DEVICES = ("cpu", "cuda", "gpu", "mps")
-
 
 class Tensor(ReadableHandle):
-    """A tensor on the CPU. Made by ``jg.asarray`` and the functions of ``jg``, not by calling this class."""
+    """A tensor on the CPU or a GPU. Made by ``jg.asarray`` and the functions of ``jg``, not by calling this class."""
 
     __slots__ = ()
     __array_priority__ = 1000
@@ -57,6 +57,8 @@ class Tensor(ReadableHandle):
     def grad(self, grad: Tensor | None) -> None:
         if grad is not None and not isinstance(grad, Tensor):
             raise JitgraphError(f".grad is a tensor or None, not {type(grad).__name__}\n  hint: jg.asarray(...)")
+        if grad is not None and grad.device != self.device:
+            raise DeviceError(f"grad is on {grad.device}, the tensor on {self.device}", hint="grad.to(x.device)")
         if grad is not None and (tuple(grad.shape) != tuple(self.shape) or grad.dtype != self.dtype):
             raise ShapeError(f"grad is {grad._static.type}, the tensor {self._static.type}")
         trace = context.current().trace
@@ -105,23 +107,41 @@ class Tensor(ReadableHandle):
         return copied
 
     def to(self, *targets: Any, dtype: Any = None, device: str | None = None) -> Tensor:
-        """This tensor in another dtype, or on device "cpu"; DeviceError for devices that are absent."""
-        result = self
-        for target in (*targets, dtype, device):
-            if isinstance(target, str) and target.partition(":")[0] in DEVICES:
-                if target != "cpu":
-                    raise DeviceError(f"device {target!r} is not available", hint='this build computes on "cpu"')
-            elif target is not None:
-                result = result.astype(target.dtype if isinstance(target, Tensor) else target)
-        return result
+        """This tensor in another dtype, on another device ("cpu", "cuda", "cuda:1"), or in both of another tensor.
 
-    def cuda(self) -> Tensor:
-        """DeviceError: this build has no GPU."""
-        return self.to("cuda")
+        It is the tensor itself where nothing changes. Gradients flow back to the first device. DeviceError for devices
+        that are absent.
+        """
+        where, kind = device, dtype
+        for target in targets:
+            if isinstance(target, Tensor):
+                where, kind = target.device, target.dtype
+            elif placement.is_name(target):
+                where = target
+            elif target is not None:
+                kind = target
+        place = self.device if where is None else placement.canonical(where)
+        if place == self.device:
+            return self if kind is None else self.astype(kind)
+        if kind is None or place == CPU:
+            found = self._on(place)
+            return found if kind is None else found.astype(kind)
+        return wrap(lifting.cast(self.value, dtypes.canonical(kind)))._on(place)
+
+    def cuda(self, device: str | int | None = None) -> Tensor:
+        """This tensor on the current GPU, or the one given by name or number; DeviceError where there is none."""
+        return self.to(f"cuda:{device}" if isinstance(device, int) else device or "cuda")
 
     def cpu(self) -> Tensor:
-        """This tensor, which is on the CPU."""
-        return self.to("cpu")
+        """This tensor on the CPU."""
+        return self if self.device == CPU else self._on(CPU)
+
+    def _on(self, place: str) -> Tensor:
+        """This tensor on another device."""
+        trace = context.current().trace
+        if trace is not None:
+            placement.executor_of(place, "a traced function")
+        return wrap(placement.moved(self.value, place))
 
     # --- operators -----------------------------------------------------------------------------------------------
 

@@ -9,6 +9,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from jitgraph import dtypes, foreign, tree
+from jitgraph.eager import placement
+from jitgraph.eager.device_value import DeviceValue
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import ArgumentError, TraceError
 from jitgraph.ir.dims import DimLike
@@ -169,6 +171,8 @@ def _key(number: int, leaf: Any, first: dict[int, int]) -> LeafKey:
         if not isinstance(leaf._value, EagerValue):
             leaf.value  # noqa: B018 - raises the error for a tensor that has left its trace
         value = leaf._value
+        if isinstance(value, DeviceValue):
+            placement.executor_of(value.device, "a traced function")
         return LeafKey(
             "tensor",
             value.dtype,

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph.eager.native import readable
+from jitgraph.errors import HostAccessError
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.fixed import UNKNOWN, FixedSources
 from jitgraph.tracing.guard import Apart, Distinct, Guard, Layout, Same, Varies
@@ -37,7 +38,7 @@ CHECK_NAMES: Final[dict[str, Any]] = {
     **STEP_NAMES,
     "argument_array": argument_array,
     "array_operand": array_operand,
-    "errors": (ArithmeticError, *EXPECTED_ERRORS),
+    "errors": (ArithmeticError, HostAccessError, *EXPECTED_ERRORS),
     "is_absent": _is_absent,
     "math": math,
     "number_operand": number_operand,

@@ -23,7 +23,7 @@ class OfAnotherType(ByDLPack):
 
     def __dlpack__(self, **options: Any) -> Any:
         capsule = self.source.__dlpack__(**options)
-        dlpack._set_type(dlpack._descriptor(capsule), (2, 8, 1))
+        dlpack._set_type(dlpack.descriptor(capsule), (2, 8, 1))
         return capsule
 
 
@@ -32,7 +32,7 @@ class OnAnotherDevice(ByDLPack):
 
     def __dlpack__(self, **options: Any) -> Any:
         capsule = self.source.__dlpack__(**options)
-        dlpack._descriptor(capsule).device[0] = 2
+        dlpack.descriptor(capsule).device[0] = 2
         return capsule
 
 

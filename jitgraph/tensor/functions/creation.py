@@ -4,26 +4,38 @@ from __future__ import annotations
 
 import builtins
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from jitgraph import dtypes, foreign, ops
 from jitgraph.dtypes import DType
+from jitgraph.eager import placement
+from jitgraph.eager.device_value import DeviceValue
 from jitgraph.eager.value import EagerValue
-from jitgraph.errors import DeviceError, JitgraphError, NumberError, ShapeError, SharingError
+from jitgraph.errors import JitgraphError, NumberError, ShapeError, SharingError
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
 from jitgraph.ops import rules
+from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import lifting, scalars
 from jitgraph.tensor.functions.method import array_function, method
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, settled, wrap
 
+_ON_CPU: Final = (np.ndarray, list, tuple)
 
-def _device(device: str | None) -> None:
-    if device not in (None, "cpu"):
-        raise DeviceError(f"device {device!r} is not available", hint='this build computes on "cpu"')
+
+def _device(device: str | None) -> str:
+    """The full name of the device asked for; DeviceError where it is absent."""
+    if device is None or device == CPU:
+        return CPU
+    return placement.canonical(device)
+
+
+def _placed(x: Tensor, device: str) -> Tensor:
+    """A fresh tensor on a device."""
+    return x if device == CPU else x._on(device)
 
 
 def shape_of(shape: Any) -> tuple[DimLike, ...]:
@@ -57,15 +69,21 @@ def asarray(
     """A tensor of ``obj``: a tensor, an array of any library (DLPack, ``__array__``), a number, or lists of them.
 
     copy: True always copies; None copies what somebody could write to; False borrows the memory, to which then nobody
-    may write, or raises SharingError. Python floats give float32, ints int64. DeviceError for a device other than
-    "cpu", and for arrays that lie on one.
+    may write, or raises SharingError. Python floats give float32, ints int64. What lies on a GPU stays there unless
+    ``device`` is given. DeviceError for devices that are absent, and for arrays on others than GPUs of CUDA.
     """
-    _device(device)
+    place = None if device is None else _device(device)
     target = None if dtype is None else dtypes.canonical(dtype)
     if scalars.is_varying(obj):  # an int that varies from call to call, or a size that is a name
         obj = wrap(lifting.value_of(obj, target))
     if isinstance(obj, Tensor):
-        result = wrap(_of_tensor(obj, target, copy))
+        result = _of_tensor_on(obj, target, copy, place)
+    elif not isinstance(obj, _ON_CPU) and foreign.is_on_cuda(obj):
+        result = _of_tensor_on(wrap(placement.exchange().imported(obj, copy)), target, None, place)
+    elif place is not None and place != CPU:
+        if copy is False:
+            raise SharingError(f"copy=False: this array is on the CPU, not on {place}", hint="leave copy out")
+        result = wrap(lifting.value_of(_array_of(obj, target)))._on(place)
     elif copy is False:
         result = wrap(EagerValue(_borrowed(obj, target), access="borrowed"))
     else:
@@ -77,6 +95,15 @@ def asarray(
     return result.requires_grad_() if requires_grad else result
 
 
+def _of_tensor_on(x: Tensor, target: DType | None, copy: bool | None, place: str | None) -> Tensor:
+    """The same on a device, its own unless one is given; SharingError where that takes a copy that is not allowed."""
+    if place is None or place == x.device:
+        return wrap(_of_tensor(x, target, copy))
+    if copy is False:
+        raise SharingError(f"copy=False: the tensor is on {x.device}, not on {place}", hint="leave copy out")
+    return x.to(place, dtype=target)
+
+
 def _of_tensor(x: Tensor, target: DType | None, copy: bool | None) -> Any:
     """The value of x in ``target``, in memory of its own where ``copy``. A trace shows nobody where its values lie."""
     if copy is False and target is not None and target != x.dtype:
@@ -84,6 +111,8 @@ def _of_tensor(x: Tensor, target: DType | None, copy: bool | None) -> Any:
     value = settled(x).value if target is None else lifting.cast(x.value, target)
     if copy and isinstance(value, EagerValue):
         return EagerValue(np.array(value.array), value.record, value.output)
+    if copy and isinstance(value, DeviceValue):
+        return placement.copied(value, value.device).recorded(value.record)
     return value
 
 
@@ -166,9 +195,13 @@ def _one_shape(name: str, shape: Any, more: tuple[Any, ...]) -> Any:
 
 
 def _filled(shape: Any, scalar: float | int | bool, dtype: Any, device: str | None) -> Tensor:
-    _device(device)
     target = dtypes.default_of(scalar) if dtype is None else dtypes.canonical(dtype)
-    return wrap(lifting.constant(scalar, target, shape_of(shape)))
+    if device is None or device == CPU:
+        return wrap(lifting.constant(scalar, target, shape_of(shape)))
+    place, sizes = _device(device), shape_of(shape)
+    if place != CPU and context.current().trace is None and scalar == 0:
+        return wrap(placement.zeros(sizes, target, place))  # type: ignore[arg-type]  # no names outside of traces
+    return _placed(wrap(lifting.constant(scalar, target, sizes)), place)
 
 
 @array_function
@@ -189,38 +222,40 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None =
     if not scalars.is_scalar(fill_value):
         value = lifting.value_of(settled(fill_value) if dtype is None else fill_value)
         value = value if dtype is None else lifting.cast(value, dtypes.canonical(dtype))
-        return wrap(lifting.broadcast_to(value, shape_of(shape)))
+        return _placed(wrap(lifting.broadcast_to(value, shape_of(shape))), _device(device))
     return _filled(shape, fill_value, dtype, device)
 
 
 empty = zeros
 
 
-def _like(x: Tensor, scalar: float | int, dtype: Any) -> Tensor:
+def _like(x: Tensor, scalar: float | int, dtype: Any, device: str | None) -> Tensor:
     value = lifting.value_of(x)
     target = value.type.dtype if dtype is None else dtypes.canonical(dtype)
-    return wrap(lifting.constant(scalar, target, value.type.shape))
+    if device is None and not isinstance(value, DeviceValue):
+        return wrap(lifting.constant(scalar, target, value.type.shape))
+    return _filled(value.type.shape, scalar, target, device or value.device)
 
 
 @array_function
 def zeros_like(x: Tensor, *, dtype: Any = None, device: str | None = None) -> Tensor:
-    """Zeros of the shape and dtype of x."""
-    return _like(x, 0, dtype)
+    """Zeros of the shape, dtype and device of x."""
+    return _like(x, 0, dtype, device)
 
 
 @array_function
 def ones_like(x: Tensor, *, dtype: Any = None, device: str | None = None) -> Tensor:
-    """Ones of the shape and dtype of x."""
-    return _like(x, 1, dtype)
+    """Ones of the shape, dtype and device of x."""
+    return _like(x, 1, dtype, device)
 
 
 @array_function
 def full_like(x: Tensor, fill_value: float | int, *, dtype: Any = None, device: str | None = None) -> Tensor:
-    """``fill_value`` in the shape and dtype of x."""
+    """``fill_value`` in the shape, dtype and device of x."""
     if lifting.is_weak(fill_value) and not scalars.is_scalar(fill_value):
         value = lifting.value_of(x)
         return full(value.type.shape, fill_value, dtype=value.type.dtype if dtype is None else dtype)
-    return _like(x, fill_value, dtype)
+    return _like(x, fill_value, dtype, device)
 
 
 empty_like = zeros_like
@@ -229,7 +264,7 @@ empty_like = zeros_like
 @array_function
 def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: str | None = None) -> Tensor:
     """start, start + step, ... below ``stop``; int64 for ints, else float32. Sizes may be symbolic for step 1."""
-    _device(device)
+    place = _device(device)
     if stop is None:
         start, stop = 0, start
     trace = context.current().trace
@@ -240,7 +275,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, de
         size = trace.to_dim(stop)
         if dtypes.is_integer(target) and target.itemsize < 8:
             rules.at_least(f"arange({size}) in {target.name}", dtypes.LIMITS[target][1] + 1, size)
-        return wrap(ops.iota(shape=(size,), axis=0, dtype=target))
+        return _placed(wrap(ops.iota(shape=(size,), axis=0, dtype=target)), place)
     start, stop, step = (x.item() if isinstance(x, Tensor | np.generic) else x for x in (start, stop, step))
     if not builtins.all(isinstance(x, int | float) for x in (start, stop, step)):
         raise JitgraphError("arange takes numbers\n  hint: jg.arange(start, stop, step)")
@@ -254,7 +289,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, de
             scalars.require_representable(end, target)
     wide = dtypes.int64 if whole else dtypes.float64
     steps = wrap(ops.iota(shape=(count,), axis=0, dtype=wide))
-    return (steps * step + start).astype(target)  # type: ignore[no-any-return]
+    return _placed((steps * step + start).astype(target), place)
 
 
 def _is_plain_number(x: Any) -> bool:
@@ -262,24 +297,26 @@ def _is_plain_number(x: Any) -> bool:
 
 
 @array_function
-def linspace(start: float, stop: float, num: int, *, dtype: Any = None, endpoint: bool = True) -> Tensor:
+def linspace(
+    start: float, stop: float, num: int, *, dtype: Any = None, endpoint: bool = True, device: str | None = None
+) -> Tensor:
     """``num`` evenly spaced numbers from ``start`` to ``stop`` (included unless ``endpoint`` is False), float32."""
     array = np.linspace(start, stop, num, endpoint=endpoint)
     target = dtypes.float32 if dtype is None else dtypes.canonical(dtype)
     if dtypes.is_integer(target):
         for end in array[[0, -1]] if num else ():
             scalars.require_representable(int(end), target)
-    return asarray(_cast(array, target))
+    return asarray(_cast(array, target), device=device)
 
 
 @array_function
-def eye(n_rows: int, n_cols: int | None = None, *, k: int = 0, dtype: Any = None) -> Tensor:
+def eye(n_rows: int, n_cols: int | None = None, *, k: int = 0, dtype: Any = None, device: str | None = None) -> Tensor:
     """Ones on the k-th diagonal, zeros elsewhere."""
     target = dtypes.float32 if dtype is None else dtypes.canonical(dtype)
     shape = shape_of((n_rows, n_rows if n_cols is None else n_cols))
     rows = wrap(ops.iota(shape=shape, axis=0, dtype=dtypes.int64))
     columns = wrap(ops.iota(shape=shape, axis=1, dtype=dtypes.int64))
-    return (rows + k == columns).astype(target)  # type: ignore[no-any-return]
+    return _placed((rows + k == columns).astype(target), _device(device))
 
 
 @method

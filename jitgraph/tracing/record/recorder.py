@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from jitgraph import dtypes, ops
+from jitgraph.eager import placement
+from jitgraph.eager.device_value import DeviceValue
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import JitgraphError, TraceError
 from jitgraph.ir import context
@@ -146,6 +148,8 @@ class Recorder:
             raise value.leaked()
         if isinstance(value, EagerValue):
             return self.lift_eager(value)
+        if isinstance(value, DeviceValue):
+            placement.executor_of(value.device, "a traced function")
         raise JitgraphError(f"{type(value).__name__} is not an operand of an op")
 
     def outwards(self) -> Iterator[Recorder]:

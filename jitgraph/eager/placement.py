@@ -1,0 +1,169 @@
+"""Where values lie: which device an op's operands share, who computes there, and copies from device to device.
+
+This is the one place where execution on a device is looked up. ``EXECUTORS`` has none as long as there is no code for
+GPUs: then ops and traced functions on their tensors raise UnsupportedOp, and never compute on the CPU instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
+
+from jitgraph.eager.device_value import DeviceValue
+from jitgraph.eager.tape import Record
+from jitgraph.eager.value import EagerValue
+from jitgraph.errors import DeviceError, UnsupportedOp
+from jitgraph.ir import context
+from jitgraph.ir.graph import Attrs, Graph
+from jitgraph.ir.op import Op
+from jitgraph.ir.types import TensorType
+from jitgraph.runtime import forks
+from jitgraph.runtime.buffer import CPU
+
+if TYPE_CHECKING:
+    from jitgraph.runtime.cuda.devices import Device
+
+KINDS: Final = ("cpu", "cuda")
+_OTHERS: Final = ("gpu", "mps", "xpu", "tpu", "rocm")
+
+
+class DeviceExecutor(Protocol):
+    """What computes on the devices of one kind."""
+
+    def emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
+        """The outputs of an op, and its record on the tape where gradients are enabled and an input requires one.
+
+        All of ``inputs`` that lie on a device lie on the same one; those on the CPU are numbers (``is_number``).
+        """
+        ...
+
+
+EXECUTORS: Final[dict[str, DeviceExecutor]] = {}
+"""Who computes on devices of a kind, such as "cuda"."""
+
+
+def executor_of(device: str, what: str) -> DeviceExecutor:
+    """Who computes on the device of this name; UnsupportedOp where nobody does. ``what`` is to be computed."""
+    kind = device.partition(":")[0]
+    found = EXECUTORS.get(kind)
+    if found is None:
+        raise UnsupportedOp(
+            f"{what} with a tensor on {device}: this version has no code for {kind.upper()}",
+            hint='x.cpu() or x.to("cpu") first; copies from device to device work',
+        )
+    return found
+
+
+def emit(op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
+    """Apply an op to operands of which one lies on a GPU; DeviceError where others lie elsewhere."""
+    device = common_device(op.name, inputs)
+    return executor_of(device, op.name).emit(op, inputs, attrs, regions)
+
+
+def common_device(what: str, inputs: Sequence[Any]) -> str:
+    """The device of all operands but numbers; DeviceError, which names two that differ, where there is none."""
+    first = next(value for value in inputs if isinstance(value, DeviceValue))
+    for value in inputs:
+        if is_number(value) or not isinstance(value, EagerValue | DeviceValue) or value.device == first.device:
+            continue
+        pair = [x for x in inputs if x is first or x is value]
+        names = " and ".join(f"{x.type} on {x.device}" for x in pair)
+        raise DeviceError(
+            f"{what} of tensors on different devices: {names}", hint=f'x.to("{first.device}") brings x to the other'
+        )
+    return first.device
+
+
+def is_on_device(inputs: Sequence[Any]) -> bool:
+    """Whether one of an op's operands lies on a GPU."""
+    for value in inputs:  # noqa: SIM110 - a generator costs more than the rest
+        if value.__class__ is DeviceValue:
+            return True
+    return False
+
+
+def is_number(value: Any) -> bool:
+    """Whether an operand in the CPU's memory is one number, or one repeated, which goes with tensors of any device."""
+    return isinstance(value, EagerValue) and not any(value.array.strides)
+
+
+def canonical(name: Any) -> str:
+    """A device's name in full: "cpu", or such as "cuda:0". DeviceError for a device that is absent."""
+    if isinstance(name, str):
+        kind = name.partition(":")[0]
+        if name in (CPU, "cpu:0"):
+            return CPU
+        if kind == "cuda":
+            return _device(name).name
+        if kind in _OTHERS:
+            raise DeviceError(f"device {name!r} is not available", hint='devices are "cpu" and "cuda"')
+    raise DeviceError(f"{name!r} names no device", hint='"cpu", "cuda" or "cuda:0"')
+
+
+def is_name(target: Any) -> bool:
+    """Whether a text names a device, present or absent, and no dtype."""
+    return isinstance(target, str) and target.partition(":")[0] in (*KINDS, *_OTHERS)
+
+
+def moved(value: Any, device: str) -> Any:
+    """The value on the device of a full name: itself where it lies there, else a copy, with gradients on the tape."""
+    if value.device == device:
+        return value
+    made = copied(value, device)
+    if value.record is not None and context.current().grad_enabled:
+        made = made.recorded(CopyRecord(value))
+    return made
+
+
+def copied(value: Any, device: str) -> Any:
+    """A copy of a value on the device of a full name, without a record."""
+    if device == CPU:
+        return EagerValue(value.fetched() if isinstance(value, DeviceValue) else np.array(value.array))
+    if isinstance(value, DeviceValue):
+        return DeviceValue(_buffers().copied(value.buffer, _device(device)), value.type)
+    return of_array(value.array, device)
+
+
+def of_array(array: Any, device: str) -> DeviceValue:
+    """A copy of an array on a GPU."""
+    dense = np.ascontiguousarray(array).reshape(array.shape)  # the former gives an array of rank 0 an axis
+    made = _buffers().of_host(_device(device), dense.ctypes.data, dense.nbytes)
+    return DeviceValue(made, TensorType(dense.dtype, dense.shape))
+
+
+def zeros(shape: tuple[int, ...], dtype: np.dtype[Any], device: str) -> DeviceValue:
+    """A value of zeros on a GPU, made there."""
+    return DeviceValue(_buffers().zeros(_device(device), math.prod(shape) * dtype.itemsize), TensorType(dtype, shape))
+
+
+def exchange() -> Any:
+    """What hands memory of GPUs to other libraries, and takes theirs."""
+    return forks.module("jitgraph.eager.exchange")
+
+
+def _device(name: str) -> Device:
+    found: Device = forks.module("jitgraph.runtime.cuda.names").device_named(name)
+    return found
+
+
+def _buffers() -> Any:
+    """What makes memory of GPUs; it loads where that is first asked for."""
+    return forks.module("jitgraph.runtime.cuda.buffers")
+
+
+class CopyRecord(Record):
+    """A copy to another device; its gradient goes back to the first one."""
+
+    __slots__ = ()
+    name = "to"
+
+    def __init__(self, source: Any) -> None:
+        super().__init__((source,), (None,))
+
+    def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
+        (source,) = self.live_inputs()
+        (cotangent,) = cotangents
+        return [None if cotangent is None else moved(cotangent, source.device)]

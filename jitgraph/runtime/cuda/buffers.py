@@ -1,0 +1,119 @@
+"""CudaBuffer: memory of a device that holds one value, and the order of the work that writes and reads it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jitgraph.runtime.cuda.blocks import MemoryBlock
+from jitgraph.runtime.cuda.devices import Device
+
+
+class CudaBuffer:
+    """``size`` bytes at ``address`` of a device, given back when nobody holds the buffer any more.
+
+    What lies there was written by work of ``stream``. Work of another stream that reads it has to come after that:
+    ``read_on`` sees to it, and to it that the memory serves nobody else before that work is done. What writes there has
+    to come after all that reads, too: ``written_on``.
+    """
+
+    __slots__ = ("__weakref__", "_block", "_owner", "_readers", "address", "device", "size", "stream")
+
+    def __init__(
+        self, device: Device, address: int, size: int, stream: int, block: MemoryBlock | None, owner: Any
+    ) -> None:
+        """``owner`` keeps memory alive that is somebody else's, and has no ``block``."""
+        self.device = device
+        self.address = address
+        self.size = size
+        self.stream = stream
+        self._block = block
+        self._owner = owner
+        self._readers: set[int] = set()  # other streams that have read what was written last
+
+    def __del__(self) -> None:
+        if self._block is not None:
+            self.device.memory.give_back(self._block)
+
+    def read_on(self, stream: int) -> int:
+        """The address, for work of ``stream`` that reads what was written here."""
+        if stream != self.stream:
+            self.device.context.wait_for(stream, self.stream)
+            self._readers.add(stream)
+            if self._block is not None:
+                self.device.memory.note_use(self._block, stream)
+        return self.address
+
+    def written_on(self, stream: int) -> int:
+        """The address, for work of ``stream`` that writes here; who reads it later comes after that work."""
+        address = self.read_on(stream)
+        for reader in self._readers - {stream}:
+            self.device.context.wait_for(stream, reader)
+        self._readers.clear()
+        self.stream = stream
+        return address
+
+    def shown_to(self, stream: int) -> None:
+        """Another library reads the memory from now on, first by work of ``stream``, and later in ways nobody knows."""
+        self.read_on(stream)
+        if self._block is not None:
+            self._block.is_shown = True
+
+    def to_host(self, address: int) -> None:
+        """Copy all bytes to the host's memory at ``address``, once the work that writes them is done."""
+        if self.size:
+            self.device.staging.to_host(address, self.address, self.size, self.stream)
+
+
+def allocate(device: Device, size: int) -> CudaBuffer:
+    """Fresh memory for work of this thread's current stream; OutOfMemoryError."""
+    block = device.memory.allocate(size)
+    return CudaBuffer(device, block.address, size, block.stream, block, None)
+
+
+def borrowed(device: Device, address: int, size: int, owner: Any) -> CudaBuffer:
+    """Memory of somebody else's, which ``owner`` keeps; it was written by work of this thread's current stream."""
+    return CudaBuffer(device, address, size, device.context.stream, None, owner)
+
+
+def of_host(device: Device, address: int, size: int) -> CudaBuffer:
+    """A copy of ``size`` bytes of the host's memory, which may change as soon as this returns."""
+    made = allocate(device, size)
+    if size:
+        device.staging.to_device(made.address, address, size, made.stream)
+    return made
+
+
+def copied(source: CudaBuffer, device: Device) -> CudaBuffer:
+    """A copy on a device, the same or another, for work of this thread's current stream there."""
+    made = allocate(device, source.size)
+    if source.size:
+        if device is source.device:
+            device.context.enter().copy_on_device(made.address, source.read_on(made.stream), source.size, made.stream)
+        else:
+            _between(source, made)
+    return made
+
+
+def _between(source: CudaBuffer, target: CudaBuffer) -> None:
+    """Copy from one device to another, in the order of the source's stream; the target's waits for it.
+
+    An event is recorded on a stream of its own device, and any stream may wait for it.
+    """
+    there, here = source.device.context, target.device.context
+    ready = here.take_event()
+    here.enter().record_event(ready, target.stream)  # the memory may still be in use by that stream
+    there.enter().wait_event(source.stream, ready)
+    there.driver.copy_on_device(target.address, source.address, source.size, source.stream)
+    done = there.take_event()
+    there.driver.record_event(done, source.stream)
+    here.enter().wait_event(target.stream, done)
+    here.give_event(ready)
+    there.give_event(done)
+
+
+def zeros(device: Device, size: int) -> CudaBuffer:
+    """Fresh memory of zero bytes."""
+    made = allocate(device, size)
+    if size:
+        device.context.enter().fill_bytes(made.address, 0, size, made.stream)
+    return made

@@ -1,0 +1,180 @@
+"""The devices of this process: the driver, found when it is first needed, and what each device has."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from jitgraph import config
+from jitgraph.errors import CudaError, DeviceError
+from jitgraph.runtime import forks
+from jitgraph.runtime.cuda import driver as libcuda
+from jitgraph.runtime.cuda import pycuda_driver
+from jitgraph.runtime.cuda.context import AFTER, FORKED, DeviceContext
+from jitgraph.runtime.cuda.driver import Driver
+from jitgraph.runtime.cuda.memory import DeviceAllocator
+from jitgraph.runtime.cuda.modules import Modules
+from jitgraph.runtime.cuda.staging import Staging
+
+KIND: Final = "cuda"
+
+
+class Device:
+    """One device: its context, memory, code, and pinned memory for copies."""
+
+    def __init__(self, driver: Driver, ordinal: int) -> None:
+        self.ordinal = ordinal
+        self.name = f"{KIND}:{ordinal}"
+        self.context = DeviceContext(driver, ordinal)
+        self.memory = DeviceAllocator(self.context)
+        self.modules = Modules(self.context)
+        self.staging = Staging(self.context)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+    def close(self) -> None:
+        """Give everything back, also what somebody still holds; a context where a kernel failed keeps what it has."""
+        if self.context.end:
+            return
+        try:
+            self.context.synchronize()
+        except CudaError:
+            self.context.abandon()
+            return
+        self.modules.close()
+        self.staging.close()
+        self.memory.close()
+        self.context.close()
+
+
+class _ThreadDevice(threading.local):
+    """The number of this thread's current device."""
+
+    ordinal: int = 0
+
+
+class Devices:
+    """All devices of one driver; safe from several threads."""
+
+    def __init__(self, load: Callable[[], Driver]) -> None:
+        """``load`` finds the driver when it is first needed; DeviceError where there is none."""
+        self._load = load
+        self._lock = forks.lock()
+        self._driver: Driver | None = None
+        self._count = 0
+        self._devices: dict[int, Device] = {}
+        self._thread = _ThreadDevice()
+        self._has_begun = self._is_lost = False
+
+    @property
+    def driver(self) -> Driver:
+        """The driver, initialised; DeviceError where there is none, and in a child of a process that had begun."""
+        if self._is_lost:
+            raise DeviceError(f"the CUDA driver {FORKED}", hint=AFTER[FORKED])
+        found = self._driver
+        if found is None:
+            with self._lock:
+                found = self._driver
+                if found is None:
+                    found = self._begin(self._load())
+        return found
+
+    def _begin(self, driver: Driver) -> Driver:
+        self._has_begun = True  # for children, also of a fork in the middle of this
+        try:
+            driver.initialise()
+            self._count = driver.device_count()
+        except DeviceError:
+            self._has_begun = False
+            raise
+        self._driver = driver
+        return driver
+
+    @property
+    def count(self) -> int:
+        """The number of devices; 0 where there is no driver, or none that this process can use."""
+        try:
+            return self._count if self.driver else 0
+        except DeviceError:
+            return 0
+
+    @property
+    def current(self) -> int:
+        """The number of this thread's current device."""
+        return self._thread.ordinal
+
+    @current.setter
+    def current(self, ordinal: int) -> None:
+        self._require(ordinal)
+        self._thread.ordinal = ordinal
+
+    def device(self, ordinal: int | None = None) -> Device:
+        """The device of this number, else the current one; DeviceError where there is none."""
+        number = self._thread.ordinal if ordinal is None else ordinal
+        found = self._devices.get(number)
+        if found is None or self._is_lost:
+            self._require(number)
+            with self._lock:
+                found = self._devices.get(number)
+                if found is None:
+                    found = self._devices[number] = Device(self.driver, number)
+        return found
+
+    def used(self) -> list[Device]:
+        """Those that this process has used so far."""
+        return list(self._devices.values())
+
+    def close(self) -> None:
+        """Give everything back."""
+        with self._lock:
+            for found in self._devices.values():
+                found.close()
+            self._devices.clear()
+
+    def lose(self) -> None:
+        """Be of no use any more, in a child of the process that used them; those that had not begun may begin there."""
+        self._is_lost = self._has_begun
+
+    def _require(self, ordinal: int) -> None:
+        driver = self.driver
+        if not 0 <= ordinal < self._count:
+            found = ", ".join(f"{KIND}:{number}" for number in range(self._count)) or "none"
+            raise DeviceError(f"there is no {KIND}:{ordinal}; the devices of {driver.name} are: {found}")
+
+
+def _of_this_machine() -> Driver:
+    return pycuda_driver.load() if config.PYCUDA.is_on() else libcuda.load()
+
+
+_installed: list[Devices] = [Devices(_of_this_machine)]
+
+
+def devices() -> Devices:
+    """The devices in force: this machine's, unless a block has put others in their place."""
+    return _installed[-1]
+
+
+@contextmanager
+def replaced(driver: Driver) -> Iterator[Devices]:
+    """A block in which the devices of another driver, such as a simulator's, stand in for this machine's.
+
+    Everything that was made in it is given back at its end; nothing of it may be used after it.
+    """
+    found = Devices(lambda: driver)
+    _installed.append(found)
+    try:
+        yield found
+    finally:
+        _installed.remove(found)
+        found.close()
+
+
+def _lose() -> None:
+    for found in _installed:
+        found.lose()
+
+
+forks.in_child(_lose)

@@ -1,0 +1,230 @@
+"""Driver: what jitgraph asks of the CUDA driver, as methods.
+
+The functions behind it come from ``libcuda.so.1``, from pycuda (``pycuda_driver.py``), or from whoever stands in for a
+GPU. Emitted host code is given the same table (``table_address``): 8-byte addresses in the order of ``SLOTS``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Final
+
+from jitgraph.errors import DeviceError
+from jitgraph.runtime.cuda.driver_functions import FUNCTIONS
+from jitgraph.runtime.cuda.driver_table import DriverTable
+
+LIBRARY: Final = "libcuda.so.1"
+_NON_BLOCKING_STREAM: Final = 1
+_NO_TIMING: Final = 2
+_DEVICE_ORDINAL: Final = 9
+_BLOCKING_SYNC: Final = 1
+
+
+class Driver(DriverTable):
+    """The driver's functions. Handles (contexts, streams, events, modules) are integers; 0 is the default stream.
+
+    Every method raises CudaError where the driver refuses. What depends on a context uses the calling thread's current
+    one.
+    """
+
+    # --- devices and contexts ------------------------------------------------------------------------------------
+
+    def initialise(self) -> None:
+        """Let the driver begin, once a process."""
+        self.call("cuInit", 0, asked="the start of the CUDA driver")
+
+    def version(self) -> tuple[int, int]:
+        """The newest version of CUDA that the driver serves."""
+        found = ctypes.c_int()
+        self.call("cuDriverGetVersion", ctypes.addressof(found), asked="the version of the CUDA driver")
+        return found.value // 1000, found.value % 1000 // 10
+
+    def device_count(self) -> int:
+        """The number of devices."""
+        found = ctypes.c_int()
+        self.call("cuDeviceGetCount", ctypes.addressof(found), asked="the number of CUDA devices")
+        return found.value
+
+    def device(self, ordinal: int) -> int:
+        """The driver's own number of a device."""
+        found = ctypes.c_int()
+        self.call("cuDeviceGet", ctypes.addressof(found), ordinal, asked=f"the device cuda:{ordinal}")
+        return found.value
+
+    def device_name(self, ordinal: int) -> str:
+        """The name of a device."""
+        text = ctypes.create_string_buffer(256)
+        asked = f"the name of cuda:{ordinal}"
+        self.call("cuDeviceGetName", ctypes.addressof(text), len(text), self.device(ordinal), asked=asked)
+        return text.value.decode("utf-8", "replace")
+
+    def attribute(self, ordinal: int, number: int) -> int:
+        """An attribute of a device, by its number in CUdevice_attribute."""
+        found = ctypes.c_int()
+        asked = f"attribute {number} of cuda:{ordinal}"
+        self.call("cuDeviceGetAttribute", ctypes.addressof(found), number, self.device(ordinal), asked=asked)
+        return found.value
+
+    def total_memory(self, ordinal: int) -> int:
+        """Bytes of a device's memory."""
+        asked = f"the memory of cuda:{ordinal}"
+        return self.made("cuDeviceTotalMem_v2", self.device(ordinal), asked=asked)
+
+    def retain_context(self, ordinal: int) -> int:
+        """The primary context of a device, which other libraries share; ``release_context`` gives it back."""
+        asked = f"the primary context of cuda:{ordinal}"
+        return self.made("cuDevicePrimaryCtxRetain", self.device(ordinal), asked=asked)
+
+    def release_context(self, ordinal: int) -> None:
+        """Need the primary context no more."""
+        asked = f"the end of the primary context of cuda:{ordinal}"
+        self.call("cuDevicePrimaryCtxRelease_v2", self.device(ordinal), asked=asked)
+
+    def make_current(self, context: int) -> None:
+        """Make a context that of the calling thread."""
+        self.call("cuCtxSetCurrent", context, asked="a context for this thread")
+
+    def synchronize(self) -> None:
+        """Wait for all work of the current context."""
+        self.call("cuCtxSynchronize", asked="waiting for the device")
+
+    # --- streams and events --------------------------------------------------------------------------------------
+
+    def create_stream(self) -> int:
+        """A stream that does not wait for the default stream, nor it for this one."""
+        return self.made("cuStreamCreate", _NON_BLOCKING_STREAM, asked="a stream")
+
+    def destroy_stream(self, stream: int) -> None:
+        """Destroy a stream; its work is still done."""
+        self.call("cuStreamDestroy_v2", stream, asked="the end of a stream")
+
+    def synchronize_stream(self, stream: int) -> None:
+        """Wait for all work of a stream."""
+        self.call("cuStreamSynchronize", stream, asked="waiting for a stream")
+
+    def is_stream_done(self, stream: int) -> bool:
+        """Whether a stream has no work left."""
+        return self.query("cuStreamQuery", stream, asked="asking whether a stream is done")
+
+    def wait_event(self, stream: int, event: int) -> None:
+        """Let later work of a stream wait for an event."""
+        self.call("cuStreamWaitEvent", stream, event, 0, asked="letting a stream wait for an event")
+
+    def create_event(self, *, timing: bool = False, blocking: bool = False) -> int:
+        """An event; ``timing`` measures times, ``blocking`` lets threads that wait for it sleep."""
+        flags = (0 if timing else _NO_TIMING) | (_BLOCKING_SYNC if blocking else 0)
+        return self.made("cuEventCreate", flags, asked="an event")
+
+    def destroy_event(self, event: int) -> None:
+        """Destroy an event; streams that wait for it still do."""
+        self.call("cuEventDestroy_v2", event, asked="the end of an event")
+
+    def record_event(self, event: int, stream: int) -> None:
+        """Let an event stand for all work of a stream so far."""
+        self.call("cuEventRecord", event, stream, asked="recording an event")
+
+    def is_event_done(self, event: int) -> bool:
+        """Whether the work that an event stands for is done."""
+        return self.query("cuEventQuery", event, asked="asking whether an event is done")
+
+    def synchronize_event(self, event: int) -> None:
+        """Wait for the work that an event stands for."""
+        self.call("cuEventSynchronize", event, asked="waiting for an event")
+
+    def elapsed(self, start: int, end: int) -> float:
+        """Milliseconds from one event to another, which both measure times and are done."""
+        found = ctypes.c_float()
+        self.call("cuEventElapsedTime", ctypes.addressof(found), start, end, asked="the time between two events")
+        return found.value
+
+    # --- memory --------------------------------------------------------------------------------------------------
+
+    def memory_info(self) -> tuple[int, int]:
+        """Bytes of the current device that are free, and all of them."""
+        free, total = ctypes.c_uint64(), ctypes.c_uint64()
+        self.call("cuMemGetInfo_v2", ctypes.addressof(free), ctypes.addressof(total), asked="the free memory")
+        return free.value, total.value
+
+    def allocate(self, size: int) -> int:
+        """The address of ``size`` fresh bytes of the current device; OutOfMemoryError where it has no more."""
+        return self.made("cuMemAlloc_v2", size, asked=f"{size} bytes of device memory")
+
+    def free(self, address: int) -> None:
+        """Give memory of a device back."""
+        self.call("cuMemFree_v2", address, asked="giving device memory back")
+
+    def device_at(self, address: int) -> int:
+        """The number of the device on which memory lies."""
+        found = ctypes.c_int()
+        asked = f"the device of the address {address:#x}"
+        self.call("cuPointerGetAttribute", ctypes.addressof(found), _DEVICE_ORDINAL, address, asked=asked)
+        return found.value
+
+    def allocate_host(self, size: int) -> int:
+        """The address of ``size`` bytes of the host's that devices reach by themselves (pinned memory)."""
+        return self.made("cuMemHostAlloc", size, 0, asked=f"{size} bytes of pinned host memory")
+
+    def free_host(self, address: int) -> None:
+        """Give pinned memory back."""
+        self.call("cuMemFreeHost", address, asked="giving pinned host memory back")
+
+    def copy_to_device(self, target: int, source: int, size: int, stream: int) -> None:
+        """Copy from the host's memory, in a stream's order; pinned memory must stay as it is until then."""
+        self.call("cuMemcpyHtoDAsync_v2", target, source, size, stream, asked=f"a copy of {size} bytes to the device")
+
+    def copy_to_host(self, target: int, source: int, size: int, stream: int) -> None:
+        """Copy to the host's memory, in a stream's order."""
+        self.call("cuMemcpyDtoHAsync_v2", target, source, size, stream, asked=f"a copy of {size} bytes from the device")
+
+    def copy_on_device(self, target: int, source: int, size: int, stream: int) -> None:
+        """Copy within devices, in a stream's order."""
+        self.call("cuMemcpyDtoDAsync_v2", target, source, size, stream, asked=f"a copy of {size} bytes on the device")
+
+    def fill_bytes(self, target: int, byte: int, size: int, stream: int) -> None:
+        """Set each of ``size`` bytes, in a stream's order."""
+        self.call("cuMemsetD8Async", target, byte, size, stream, asked=f"filling {size} bytes of the device")
+
+    # --- code ----------------------------------------------------------------------------------------------------
+
+    def unload_module(self, module: int) -> None:
+        """Give the code of a module back."""
+        self.call("cuModuleUnload", module, asked="the end of a module")
+
+    def find_function(self, module: int, name: str) -> int:
+        """A kernel of a module by its name."""
+        return self.made("cuModuleGetFunction", module, name.encode(), asked=f"the kernel {name}")
+
+    def function_attribute(self, function: int, number: int, asked: str) -> int:
+        """An attribute of a kernel, by its number in CUfunction_attribute."""
+        found = ctypes.c_int()
+        self.call("cuFuncGetAttribute", ctypes.addressof(found), number, function, asked=asked)
+        return found.value
+
+    def set_function_attribute(self, function: int, number: int, value: int, asked: str) -> None:
+        """Set an attribute of a kernel."""
+        self.call("cuFuncSetAttribute", function, number, value, asked=asked)
+
+
+def load() -> Driver:
+    """The driver of this machine; DeviceError where it has none."""
+    try:
+        library = ctypes.CDLL(LIBRARY)
+    except OSError as error:
+        raise DeviceError(
+            f"CUDA is not available: this machine has no driver ({LIBRARY} was looked for: {error})",
+            hint='compute on device="cpu"; jg.cuda.is_available() tells whether there is a GPU',
+        ) from None
+    return of_library(library, LIBRARY)
+
+
+def of_library(library: ctypes.CDLL, name: str) -> Driver:
+    """The driver whose symbols a library has; DeviceError where it lacks some."""
+    addresses: dict[str, int] = {}
+    for symbol in FUNCTIONS:
+        try:
+            addresses[symbol] = ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value or 0
+        except AttributeError:
+            raise DeviceError(
+                f"{name} has no {symbol}: the CUDA driver is too old", hint="drivers of CUDA 12 and later have it"
+            ) from None
+    return Driver(addresses, name)

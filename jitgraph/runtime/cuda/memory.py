@@ -1,0 +1,232 @@
+"""The allocator of a device: memory that was given back serves again, in the order of its stream.
+
+A block belongs to the stream that was current when it was allocated. Work of that stream runs in order, so a block that
+is given back while work on it is under way may be handed out on the same stream at once: what uses it next comes after.
+Where another stream has used a block (``DeviceAllocator.note_use``), an event on that stream is waited for first, and
+where another library has seen it, the whole device.
+
+Whoever gives memory back may be a finaliser, which runs anywhere, also inside of this code: it only puts the block on a
+list, and the next allocation looks at that.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from jitgraph.errors import OutOfMemoryError
+from jitgraph.records import dataclass
+from jitgraph.runtime import forks
+from jitgraph.runtime.cuda import blocks
+from jitgraph.runtime.cuda.blocks import FreeBlocks, MemoryBlock
+from jitgraph.runtime.cuda.context import DeviceContext
+
+_UNITS: Final = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStatistics:
+    """Bytes in blocks that are in use and bytes taken from the device, now and at most; and what was done so far."""
+
+    allocated: int
+    most_allocated: int
+    reserved: int
+    most_reserved: int
+    blocks: int
+    segments: int
+    allocations: int
+    retries: int
+
+
+class DeviceAllocator:
+    """The memory of one device; safe from several threads."""
+
+    def __init__(self, context: DeviceContext) -> None:
+        self._context = context
+        self._lock = forks.lock()
+        self._free: dict[tuple[int, bool], FreeBlocks] = {}
+        self._returned: deque[MemoryBlock] = deque()
+        self._waiting: deque[tuple[MemoryBlock, list[int]]] = deque()  # with the events that have to be done
+        self._segments: dict[int, int] = {}  # bytes by address
+        self._allocated = self._most_allocated = self._reserved = self._most_reserved = 0
+        self._blocks = self._allocations = self._retries = 0
+
+    def allocate(self, size: int) -> MemoryBlock:
+        """A block of at least ``size`` bytes for work of this thread's current stream; OutOfMemoryError."""
+        stream = self._context.stream
+        wanted = blocks.rounded(size)
+        with self._lock:
+            self._collect()
+            block = self._kept(wanted, stream) or self._fresh(wanted, stream)
+            if blocks.is_worth_splitting(wanted, block.size - wanted):
+                self._list_of(block).add(block.cut(wanted))
+            self._blocks += 1
+            self._allocations += 1
+            self._allocated += block.size
+            self._most_allocated = max(self._most_allocated, self._allocated)
+            return block
+
+    def note_use(self, block: MemoryBlock, stream: int) -> None:
+        """Work of another stream uses a block: it serves again when that is done."""
+        if stream != block.stream:
+            block.used_on.add(stream)
+
+    def give_back(self, block: MemoryBlock) -> None:
+        """Need a block no more. Callable at any time, from finalisers as well."""
+        self._returned.append(block)
+
+    def empty_cache(self) -> None:
+        """Give the device back what nobody uses."""
+        self._context.enter()
+        with self._lock:
+            self._collect()
+            self._release_free()
+
+    def statistics(self) -> MemoryStatistics:
+        """What is in use just now."""
+        with self._lock:
+            self._collect()
+            return MemoryStatistics(
+                self._allocated, self._most_allocated, self._reserved, self._most_reserved,
+                self._blocks, len(self._segments), self._allocations, self._retries,
+            )  # fmt: skip
+
+    def reset_most(self) -> None:
+        """Let the greatest numbers be those of now."""
+        with self._lock:
+            self._collect()
+            self._most_allocated, self._most_reserved = self._allocated, self._reserved
+
+    def close(self) -> None:
+        """Give all memory back, also what somebody still holds; the device has no work left."""
+        driver = self._context.enter()
+        with self._lock:
+            for _, events in self._waiting:
+                for event in events:
+                    self._context.give_event(event)
+            for address in self._segments:
+                driver.free(address)
+            self.__init__(self._context)  # type: ignore[misc]  # as in the beginning
+
+    # --- with the lock held ------------------------------------------------------------------------------------------
+
+    def _list_of(self, block: MemoryBlock) -> FreeBlocks:
+        key = (block.stream, block.is_small)
+        found = self._free.get(key)
+        if found is None:
+            found = self._free[key] = FreeBlocks()
+        return found
+
+    def _kept(self, size: int, stream: int) -> MemoryBlock | None:
+        """A free block of the stream."""
+        found = self._free.get((stream, blocks.is_small(size)))
+        return found.take(size) if found is not None else None
+
+    def _fresh(self, size: int, stream: int) -> MemoryBlock:
+        """A block of a new segment."""
+        whole = blocks.segment_size(size)
+        driver = self._context.enter()
+        try:
+            address = driver.allocate(whole)
+        except OutOfMemoryError:
+            self._retries += 1
+            driver.synchronize()  # after which every block that waits for other streams is free
+            self._collect()
+            self._release_free()
+            found = self._kept(size, stream)
+            if found is not None:
+                return found
+            try:
+                address = driver.allocate(whole)
+            except OutOfMemoryError as error:
+                raise self._exhausted(size, error) from None
+        self._segments[address] = whole
+        self._reserved += whole
+        self._most_reserved = max(self._most_reserved, self._reserved)
+        return MemoryBlock(address, whole, stream, is_small=blocks.is_small(size))
+
+    def _exhausted(self, size: int, error: OutOfMemoryError) -> OutOfMemoryError:
+        free, total = self._context.driver.memory_info()
+        return OutOfMemoryError(
+            f"{self._context.name} has no {amount(size)} left: of {amount(total)} {amount(free)} are free, this "
+            f"process has {amount(self._allocated)} in tensors and keeps {amount(self._reserved - self._allocated)}",
+            code=error.code,
+            hint=error.hint,
+        )
+
+    def _collect(self) -> None:
+        """Look at what was given back, and at what other streams have done with since."""
+        while self._returned:
+            block = self._returned.popleft()
+            self._blocks -= 1
+            self._allocated -= block.size
+            if block.is_shown:
+                block.is_shown, block.used_on = False, set()
+                self._context.enter().synchronize()
+            if block.used_on:
+                self._waiting.append((block, [self._marked(stream) for stream in block.used_on]))
+                block.used_on = set()
+            else:
+                self._merge(block)
+        for _ in range(len(self._waiting)):
+            block, events = self._waiting.popleft()
+            if all(self._context.enter().is_event_done(event) for event in events):
+                for event in events:
+                    self._context.give_event(event)
+                self._merge(block)
+            else:
+                self._waiting.append((block, events))
+
+    def _marked(self, stream: int) -> int:
+        event = self._context.take_event()
+        self._context.enter().record_event(event, stream)
+        return event
+
+    def _merge(self, block: MemoryBlock) -> None:
+        """Put a block among the free ones, as one with those beside it that are free."""
+        if block.following is not None and block.following.free:
+            self._list_of(block.following).remove(block.following)
+            block.absorb()
+        if block.preceding is not None and block.preceding.free:
+            block = block.preceding
+            self._list_of(block).remove(block)
+            block.absorb()
+        self._list_of(block).add(block)
+
+    def _release_free(self) -> None:
+        """Give whole segments back; the device is waited for first, as work on them may be under way."""
+        whole = [block for listed in self._free.values() for block in listed.whole()]
+        if not whole:
+            return
+        driver = self._context.enter()
+        driver.synchronize()
+        for block in whole:
+            self._list_of(block).remove(block)
+            self._reserved -= self._segments.pop(block.address)
+            driver.free(block.address)
+
+
+def amount(size: int) -> str:
+    """Bytes in the greatest unit of which there is one."""
+    for unit, scale in _UNITS:
+        if size >= scale:
+            return f"{size / scale:.2f} {unit}"
+    return f"{size} bytes"
+
+
+def summary(context: DeviceContext, found: MemoryStatistics) -> str:
+    """The state of a device's memory as a table."""
+    free, total = context.enter().memory_info()
+    rows = [
+        ("in tensors", amount(found.allocated), amount(found.most_allocated)),
+        ("taken from the device", amount(found.reserved), amount(found.most_reserved)),
+        ("kept for later", amount(found.reserved - found.allocated), ""),
+    ]
+    lines = [f"memory of {context.name}", f"{'':<24}{'now':>14}{'at most':>14}"]
+    lines += [f"{name:<24}{now:>14}{most:>14}" for name, now, most in rows]
+    lines.append(
+        f"{found.blocks} blocks in {found.segments} segments; {found.allocations} allocations, "
+        f"{found.retries} of them had to wait for memory"
+    )
+    lines.append(f"of the device's {amount(total)}, {amount(free)} are free for all processes")
+    return "\n".join(line.rstrip() for line in lines)

@@ -1,0 +1,1 @@
+"""The driver, memory, streams and code of CUDA devices."""

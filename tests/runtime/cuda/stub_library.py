@@ -1,0 +1,60 @@
+"""A library ``libcuda.so.1`` whose functions are those of a table, for what is linked against the driver: pycuda."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from jitgraph.runtime.cuda.driver_functions import FUNCTIONS, SLOTS
+
+_C_TYPES = {"p": "void *", "i": "int ", "u": "unsigned ", "z": "unsigned long ", "s": "const char *"}
+_NOT_SUPPORTED = 801
+_STACK = """
+static __thread void *stack[64];
+static __thread int depth;
+
+int cuCtxPushCurrent_v2(void *context) {
+    int code = cuCtxGetCurrent(&stack[depth]);
+    if (code || depth == 63) return code ? code : 1;
+    depth++;
+    return cuCtxSetCurrent(context);
+}
+
+int cuCtxPopCurrent_v2(void **context) {
+    int code = cuCtxGetCurrent(context);
+    if (code || !depth) return code ? code : 201;
+    return cuCtxSetCurrent(stack[--depth]);
+}
+"""
+
+
+def symbols_wanted(library: Path) -> list[str]:
+    """The driver's functions that a library is linked against."""
+    found = subprocess.run(["nm", "-D", "--undefined-only", library], check=True, capture_output=True, text=True)
+    return [name for line in found.stdout.splitlines() if (name := line.split()[-1]).startswith("cu")]
+
+
+def build(folder: Path, wanted: Iterable[str]) -> Path:
+    """Compile the library, with functions that only refuse for all that is ``wanted`` beside the table."""
+    parts = [f"static void *table[{len(FUNCTIONS)}];", "void set_function(int slot, void *to) { table[slot] = to; }"]
+    for symbol, letters in FUNCTIONS.items():
+        taken = ", ".join(f"{_C_TYPES[letter]}a{i}" for i, letter in enumerate(letters)) or "void"
+        given = ", ".join(f"a{i}" for i in range(len(letters)))
+        parts.append(f"int {symbol}({taken}) {{ return ((int (*)({taken})) table[{SLOTS[symbol]}])({given}); }}")
+    parts.append(_STACK)
+    defined = {*FUNCTIONS, "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2"}
+    parts += [f"int {symbol}(void) {{ return {_NOT_SUPPORTED}; }}" for symbol in sorted(set(wanted) - defined)]
+    source, made = folder / "libcuda.c", folder / "libcuda.so.1"
+    source.write_text("\n".join(parts))
+    subprocess.run(["cc", "-shared", "-fPIC", "-w", "-Wl,-soname,libcuda.so.1", "-o", made, source], check=True)
+    return made
+
+
+def loaded(path: Path, addresses: Mapping[str, int]) -> ctypes.CDLL:
+    """Load the library into this process, where it then is ``libcuda.so.1``, over these functions."""
+    library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+    for symbol, slot in SLOTS.items():
+        library.set_function(slot, ctypes.c_void_p(addresses[symbol]))
+    return library

@@ -82,14 +82,17 @@ class EagerKernels:
         attrs: Attrs,
         half: Half | None = None,
         target: Target | None = None,
+        *,
+        is_wanted: bool = False,
     ) -> Prepared | None:
         """The code for ``op``, or for a half of its gradient, on operands of these types.
 
-        ``target`` is what the op itself ran on, whose gradient it is, whatever the flags say meanwhile.
+        ``target`` is what the op itself ran on, whose gradient it is, whatever the flags say meanwhile. ``is_wanted``:
+        also where the evaluation has the same bits.
         None where its evaluation shall serve. The op's rule is asked about the types where no kernel was made yet, and
         where this one does not take them: its errors are those of the op.
         """
-        if not is_compiled(op, dtypes, attrs) or any(0 in shape for shape in shapes):
+        if not (is_wanted or is_compiled(op, dtypes, attrs)) or any(0 in shape for shape in shapes):
             return None
         target = target or self._native_target(op)
         if target is None:

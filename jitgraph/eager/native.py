@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import loader
@@ -53,6 +52,12 @@ def placed(array: Any, type: TensorType, address: int) -> EagerValue:
     return value
 
 
+def fresh(type: TensorType, size: int) -> EagerValue:
+    """A value of ``size`` bytes, yet to be written to."""
+    array = loader.allocator.empty(type.shape, type.dtype, size)  # type: ignore[arg-type]
+    return placed(array, type, loader.address_of(array))
+
+
 def output_value(number: int, plan: loader.ShapePlan) -> EagerValue:
     """A value for the output of this number, yet to be written to."""
     shape, dtype, _ = plan.outputs[number]
@@ -89,11 +94,3 @@ class Recycled:
                     kept.append(oldest)
         kept.append(value)
         return value
-
-
-def same_memory(value: EagerValue, record: Record, output: int) -> EagerValue:
-    """A value of the memory of a fresh one, as an output of a record."""
-    made = EagerValue(value.array, record, output)
-    if value.native is not None:
-        made.address, made.native = value.address, value.native
-    return made

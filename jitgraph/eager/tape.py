@@ -1,7 +1,7 @@
 """The tape: records of eager ops, and the reverse sweep over them.
 
-A record holds its inputs and the arrays of its outputs, never its output values, so values and records form no cycle
-and a tape dies with the last value that needs it.
+A record holds its inputs and its outputs as values without a record, never those that lead to it, so values and records
+form no cycle and a tape dies with the last value that needs it.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ ORDER = itertools.count()
 class Record:
     """One step of the tape. ``order`` grows with time, so every record is newer than those it depends on."""
 
-    __slots__ = ("__weakref__", "_place", "arrays", "inputs", "order")
+    __slots__ = ("__weakref__", "_place", "inputs", "order", "outputs")
 
     name: str = "record"
     inputs: tuple[Any, ...] | None
 
-    def __init__(self, inputs: tuple[Any, ...], arrays: tuple[Any, ...]) -> None:
+    def __init__(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
+        """``outputs`` are values without a record, or of other kinds than tensors."""
         self.order = next(ORDER)
         self.inputs = inputs
-        self.arrays = arrays
+        self.outputs = outputs
         self._place = place_of_user()
 
     @property
@@ -61,7 +62,7 @@ class Record:
     def release(self) -> None:
         """Drop what backward needs."""
         self.inputs = None
-        self.arrays = ()
+        self.outputs = ()
 
 
 class LeafRecord(Record):
@@ -125,7 +126,7 @@ def sweep(
                         found[record, number] = cotangent
             if isinstance(record, LeafRecord) or record.order == oldest:
                 continue
-            given = [slots.get(number) for number in range(len(record.arrays))]
+            given = [slots.get(number) for number in range(len(record.outputs))]
             inputs = record.live_inputs()
             for value, cotangent in zip(inputs, record.backward(given), strict=True):
                 accumulate(value, cotangent)

@@ -12,6 +12,7 @@ from copy import deepcopy
 from typing import Any
 
 from jitgraph import dtypes, ops
+from jitgraph.eager.dispatch.start import make_handles_of
 from jitgraph.eager.handle import stopped
 from jitgraph.errors import DeviceError, JitgraphError, ShapeError
 from jitgraph.ir import context
@@ -266,6 +267,9 @@ class Tensor(ReadableHandle):
                 "x[i][j] = v writes to an unnamed result of indexing, which nobody sees\n  hint: write x[i, j] = v"
             )
         self._rebind(indexing.put(self.value, index, value))
+
+
+make_handles_of(Tensor)
 
 
 def wrap(value: Any) -> Tensor:

@@ -126,7 +126,7 @@ def _new_value(module: LlvmModule) -> None:
     code.store("i64", size, value, VALUE["block_bytes"])
     type = code.load("ptr", made, layout.MADE["type"])
     none, zero, own = code.word("None"), code.word("zero"), code.word("own")
-    slots = {"_array": none, "_type": type, "access": own, "native": type, "output": zero, "record": none}
+    slots = {"_array": none, "_type": type, "access": own, "base": none, "native": type, "output": zero, "record": none}
     _fill(code, value, layout.VALUE_SLOTS, slots)
     code.store("ptr", NULL, value, code.word("value_weak_references", "i64"))
     code.give("ptr", value)

@@ -84,7 +84,7 @@ def test_references_and_memory_stay_level(name: str) -> None:
 
 
 def _hits() -> int:
-    from jitgraph.tracing.native import start
+    from jitgraph.eager.dispatch import start
 
     return 0 if start._START.runtime is None else int(start._START.runtime.clock)
 

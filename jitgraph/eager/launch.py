@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextvars
+import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +21,8 @@ from jitgraph.ir.types import TensorType
 if TYPE_CHECKING:
     from jitgraph.eager.dispatch.table import NativeTable
 
+FEW: Final = 4
+"""Calls of one kind that Python serves before a table is worth while."""
 _MOST_BYTES: Final = 4096  # of a result whose memory is kept; above, allocating is not what counts
 
 
@@ -30,8 +32,8 @@ class KernelCall:
     ``run(*values)`` gives a tuple of values: by Python at first, and past it once such calls came back.
     """
 
-    __slots__ = ("_call", "_makes", "_multiplies", "_outputs", "_pack", "_plan", "_served", "checks", "entry", "given",
-                 "run")  # fmt: skip
+    __slots__ = ("_call", "_makes", "_multiplies", "_next", "_outputs", "_pack", "_plan", "_served", "checks", "entry",
+                 "given", "run")  # fmt: skip
 
     def __init__(
         self, prepared: Prepared, shapes: Sequence[tuple[int, ...]] | None = None, *, multiplies: bool = True,
@@ -54,11 +56,12 @@ class KernelCall:
         self.checks = bool(entry.signature.checks)
         self.given = prepared.kernel.given
         self._served = 0
+        self._next = FEW
         self.run = python or self._by_python
 
     def _by_python(self, *values: EagerValue) -> tuple[EagerValue, ...]:
         self._served += 1
-        if is_due(self._served):
+        if self._served >= self._next:
             self.go_native(values)
         operands = [value if value.native is not None else readable(value) for value in values]
         results = [make() for make in self._makes]
@@ -66,15 +69,21 @@ class KernelCall:
         return tuple(results)
 
     def go_native(self, values: Sequence[EagerValue]) -> None:
-        """Let later calls on values like these go past Python, where that can be."""
-        runtime, table = None, None
-        with suppress(Unsupported):
+        """Let later calls on values like these go past Python, where that can be; else ask again after as many calls.
+
+        While the dispatcher is being made, each call asks.
+        """
+        try:
             runtime = native_runtime()
-            table = None if runtime is None else self.table(values)
-        if runtime is not None and table is not None and not isinstance(self.run, NativeFunction):
-            run = NativeFunction(self.run, len(values))
-            run.add(None, table, runtime)
-            self.run = run
+            if runtime is None or isinstance(self.run, NativeFunction):
+                return
+            table = self.table(values)
+        except Unsupported:
+            self._next = 2 * self._served
+            return
+        run = NativeFunction(self.run, len(values))
+        run.add(None, table, runtime)
+        self.run, self._next = run, sys.maxsize
 
     def table(self, values: Sequence[EagerValue], *ambient: Any) -> NativeTable:
         """A table for calls like this one; ``ambient`` is what tables of tensors ask for. Unsupported says why not."""
@@ -83,11 +92,6 @@ class KernelCall:
         types = [native_type(value.dtype, value.shape) for value in values]
         require_short([*types, *[type for type, _ in self._outputs]], self._multiplies)
         return LaunchTable(self.entry, self._plan, types, self._outputs, *ambient)
-
-
-def is_due(served: int) -> bool:
-    """Whether Python has served so many calls of one kind that a table is worth while: 4, and then twice as many."""
-    return served >= 4 and served & (served - 1) == 0
 
 
 def _making(type: TensorType, size: int, *, recycles: bool) -> Callable[[], EagerValue]:

@@ -11,7 +11,7 @@ from jitgraph.dtypes import is_float
 from jitgraph.eager.dispatch.program import Unsupported
 from jitgraph.eager.dispatch.start import native_runtime
 from jitgraph.eager.kernels import EagerKernels, Half
-from jitgraph.eager.launch import KernelCall, is_due, silently
+from jitgraph.eager.launch import KernelCall, silently
 from jitgraph.eager.patterns import exact, is_pointwise
 from jitgraph.eager.records import KernelRecord, OpRecord
 from jitgraph.eager.value import EagerValue
@@ -75,7 +75,7 @@ class ByNumpy(EagerRule):
             arrays = [value.array for value in inputs]
             return tuple([EagerValue(x) for x in evaluated(self.op, self._evaluate, arrays, attrs)])
         self._served += 1
-        if self._served >= _OFTEN and is_due(self._served):
+        if self._served >= _OFTEN:
             self.look_for_kernel(inputs)
         return self._by_ufunc(*inputs)
 
@@ -86,14 +86,15 @@ class ByNumpy(EagerRule):
     def look_for_kernel(self, inputs: Sequence[EagerValue]) -> None:
         """Take a kernel from now on where native calls are there, and one can be had for operands of these types."""
         dtypes, shapes = types_of(inputs)
+        self._served = 0  # calls after which it is looked for again, if need be
         if self._ufunc is None or len(set(shapes)) != 1 or len(set(dtypes)) != 1 or not is_float(dtypes[0]):
             return
         try:
             if native_runtime() is None:
                 return
-            prepared = self._kernels.prepare(self.op, dtypes, shapes, {}, is_wanted=True)
         except Unsupported:
             return
+        prepared = self._kernels.prepare(self.op, dtypes, shapes, {}, is_wanted=True)
         if prepared is not None:
             launch = KernelCall(prepared, shapes[:1], multiplies=False, python=self._by_ufunc)
             launch.go_native(inputs)

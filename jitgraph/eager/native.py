@@ -8,21 +8,14 @@ that a caller can reach (borrowed, exported or views) could change under us and 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.value import EagerValue, native_type
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import loader
 from jitgraph.runtime.buffer import is_unique
-
-
-@lru_cache(maxsize=4096)
-def native_type(dtype: np.dtype[Any], shape: tuple[int, ...]) -> TensorType:
-    """The one object for a type without named sizes, so that types compare by identity."""
-    return TensorType(dtype, shape)
 
 
 def readable(value: EagerValue) -> EagerValue:

@@ -20,6 +20,7 @@ from jitgraph.ir import context
 from jitgraph.ir.graph import Attrs
 from jitgraph.ir.op import Op
 from jitgraph.ir.target import Target
+from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.ops.rules import HALF
 from jitgraph.runtime.loader import CHECK_KINDS
@@ -27,6 +28,7 @@ from jitgraph.runtime.loader import CHECK_KINDS
 _CHECKED_ONCE: Final = frozenset({"elementwise", "reduce", "movement", "contraction", "indexing"})
 _LOWERED_ALIKE: Final = frozenset({"cumulative", "full", "iota"})  # ops of other kinds
 _MOST: Final = 4096
+_SMALL_VIEW: Final = 1 << 16
 _OFTEN: Final = 64  # calls of an op that NumPy evaluates, after which a kernel is looked for
 
 
@@ -58,7 +60,7 @@ class EagerRule:
 class ByNumpy(EagerRule):
     """NumPy evaluates it. An op that is a ufunc runs a kernel of the same bits once it came back often."""
 
-    __slots__ = ("_evaluate", "_kernels", "_served", "_ufunc")
+    __slots__ = ("_evaluate", "_is_view", "_kernels", "_served", "_ufunc")
 
     def __init__(self, op: Op, dtype: np.dtype[Any] | None, kernels: EagerKernels) -> None:
         super().__init__(op)
@@ -67,13 +69,15 @@ class ByNumpy(EagerRule):
         self._ufunc: Any = op.ufunc if dtype not in HALF else None
         self._kernels = kernels
         self._served = 0
+        self._is_view = "view" in op.traits
 
     def run(self, inputs: Sequence[EagerValue], attrs: Attrs) -> tuple[EagerValue, ...]:
         if self.launch is not None:
             return self.launch.run(*inputs)
         if self._ufunc is None:
             arrays = [value.array for value in inputs]
-            return tuple([EagerValue(x) for x in evaluated(self.op, self._evaluate, arrays, attrs)])
+            made = tuple([EagerValue(x) for x in evaluated(self.op, self._evaluate, arrays, attrs)])
+            return made if not self._is_view or not inputs[0].is_steady() else tuple(map(_dense, made))
         self._served += 1
         if self._served >= _OFTEN:
             self.look_for_kernel(inputs)
@@ -99,6 +103,14 @@ class ByNumpy(EagerRule):
             launch = KernelCall(prepared, shapes[:1], multiplies=False, python=self._by_ufunc)
             launch.go_native(inputs)
             self.launch = launch
+
+
+def _dense(view: EagerValue) -> EagerValue:
+    """A small view as memory of its own: kernels, on the way back as well, would each make a copy of one with gaps."""
+    array = view.array
+    if array.flags.c_contiguous or array.nbytes > _SMALL_VIEW:
+        return view
+    return EagerValue(array.copy())
 
 
 class ByKernel(EagerRule):
@@ -193,18 +205,15 @@ class Rules:
     """The rules that were settled; no lock, as for the kernels. Flags are asked for when a rule is settled."""
 
     def __init__(self) -> None:
-        self._rules: dict[tuple[Any, ...], EagerRule | None] = {}
+        self._rules: dict[tuple[Any, ...], tuple[EagerRule | None, Sequence[TensorType]]] = {}
         self._kernels = EagerKernels()
 
     def rule(self, op: Op, inputs: Sequence[EagerValue], attrs: Attrs) -> EagerRule | None:
         """How ``op``, which has rules, runs on these operands; None for op by op. Errors of its rule."""
-        key: tuple[Any, ...]
-        if attrs:
-            key = (op, exact(attrs), *[(x.dtype, x.shape) for x in inputs])
-        else:
-            key = (op, *[(x.dtype, x.shape) for x in inputs])
+        types = [id(value.type) for value in inputs]  # one object for each type
+        key = (op, exact(attrs), *types) if attrs else (op, *types)
         try:
-            return self._rules[key]
+            return self._rules[key][0]
         except KeyError:
             return self._settled(key, op, inputs, attrs)
 
@@ -226,7 +235,7 @@ class Rules:
             made = ByNumpy(op, dtypes[0] if dtypes else None, self._kernels)
         if len(self._rules) >= _MOST:
             self._rules.clear()
-        self._rules[key] = made
+        self._rules[key] = made, [value.type for value in inputs]  # which are kept, and so are their ids
         return made
 
 

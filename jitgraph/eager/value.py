@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +12,12 @@ from jitgraph.ir.types import TensorType
 from jitgraph.runtime.buffer import Access, Array, Buffer
 
 _new: Final = object.__new__
+
+
+@lru_cache(maxsize=4096)
+def native_type(dtype: np.dtype[Any], shape: tuple[int, ...]) -> TensorType:
+    """The one object for a type without named sizes, so that types compare by identity."""
+    return TensorType(dtype, shape)
 
 
 class EagerValue(Buffer):
@@ -57,9 +64,11 @@ class EagerValue(Buffer):
 
     @property
     def type(self) -> TensorType:
-        if self._type is None:
-            self._type = TensorType(self.array.dtype, self.array.shape)
-        return self._type
+        type = self._type
+        if type is None:
+            array = self.array
+            type = self._type = native_type(array.dtype, array.shape)
+        return type
 
     @property
     def shape(self) -> tuple[int, ...]:

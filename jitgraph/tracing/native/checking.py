@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from jitgraph.eager.dispatch.program import Unsupported
 from jitgraph.eager.dispatch.runtime import NativeRuntime
-from jitgraph.eager.native import native_type
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.value import EagerValue, native_type
 from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.tensor import Tensor

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any, Final
 
 from jitgraph.eager.dispatch.table import Outcome, value_record
-from jitgraph.eager.native import native_type, output_value
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.native import output_value
+from jitgraph.eager.value import EagerValue, native_type
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime import loader
 from jitgraph.runtime.raw_words import slot_offset

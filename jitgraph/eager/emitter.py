@@ -9,7 +9,7 @@ import numpy as np
 
 from jitgraph.dtypes import is_float
 from jitgraph.eager.records import GraphRecord, OpRecord
-from jitgraph.eager.rules import Rules, evaluated, is_ruled, taped
+from jitgraph.eager.rules import ByNumpy, EagerRule, Rules, evaluated, is_ruled, taped
 from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import AnomalyError, UnsupportedOp
@@ -43,6 +43,13 @@ class EagerEmitter:
                 if value.record is not None:
                     return taped(rule.record(tuple(inputs), attrs, outputs), outputs)
         return outputs
+
+    def kernel_rule(self, op: Op, inputs: Sequence[Any], attrs: Attrs) -> EagerRule | None:
+        """How ``op`` runs on these operands, by a kernel wherever one has the same bits; None for op by op."""
+        rule = self._rules.rule(op, inputs, attrs) if is_ruled(op) else None
+        if isinstance(rule, ByNumpy) and rule.launch is None:
+            rule.look_for_kernel(inputs)
+        return rule
 
     def _emit_otherwise(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """Composites op by op, control flow, and ops whose operands or results are no tensors."""

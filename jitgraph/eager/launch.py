@@ -85,12 +85,17 @@ class KernelCall:
         run.add(None, table, runtime)
         self.run, self._next = run, sys.maxsize
 
+    @property
+    def results(self) -> list[TensorType]:
+        """The types of the results."""
+        return [type for type, _ in self._outputs]
+
     def table(self, values: Sequence[EagerValue], *ambient: Any) -> NativeTable:
         """A table for calls like this one; ``ambient`` is what tables of tensors ask for. Unsupported says why not."""
         from jitgraph.eager.dispatch.launches import LaunchTable, require_short  # here, as many calls never come back
 
         types = [native_type(value.dtype, value.shape) for value in values]
-        require_short([*types, *[type for type, _ in self._outputs]], self._multiplies)
+        require_short([*types, *self.results], self._multiplies)
         return LaunchTable(self.entry, self._plan, types, self._outputs, *ambient)
 
 

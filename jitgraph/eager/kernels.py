@@ -105,6 +105,14 @@ class EagerKernels:
             op.output_types(actual, attrs, ())  # what is wrong with the operands themselves
             return self._prepared(op, dtypes, pattern.known, half, target)
 
+    def computes(self, op: Op, dtypes: DTypes) -> bool:
+        """Whether the gradient of an elementwise op by its rule is more than the cotangent handed on."""
+        if op.vjp is None:
+            return False
+        shapes = ((2,),) * len(dtypes)
+        graph = _backward(op, dtypes, SizePattern(shapes, {}, shapes), Half(tuple(range(len(dtypes))), (0,)))
+        return any(value not in graph.inputs for value in graph.outputs)
+
     def _prepared(self, op: Op, dtypes: DTypes, pattern: SizePattern, half: Half | None, target: Target) -> Prepared:
         key = (op, half, dtypes, pattern.open, target.name, exact(pattern.attrs))
         kernel = self._made.get(key)

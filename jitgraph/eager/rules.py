@@ -60,7 +60,7 @@ class EagerRule:
 class ByNumpy(EagerRule):
     """NumPy evaluates it. An op that is a ufunc runs a kernel of the same bits once it came back often."""
 
-    __slots__ = ("_evaluate", "_is_view", "_kernels", "_served", "_ufunc")
+    __slots__ = ("_evaluate", "_gradient", "_is_view", "_kernels", "_served", "_ufunc")
 
     def __init__(self, op: Op, dtype: np.dtype[Any] | None, kernels: EagerKernels) -> None:
         super().__init__(op)
@@ -70,6 +70,7 @@ class ByNumpy(EagerRule):
         self._kernels = kernels
         self._served = 0
         self._is_view = "view" in op.traits
+        self._gradient: KernelGradient | None = None
 
     def run(self, inputs: Sequence[EagerValue], attrs: Attrs) -> tuple[EagerValue, ...]:
         if self.launch is not None:
@@ -103,6 +104,13 @@ class ByNumpy(EagerRule):
             launch = KernelCall(prepared, shapes[:1], multiplies=False, python=self._by_ufunc)
             launch.go_native(inputs)
             self.launch = launch
+            if self._kernels.computes(self.op, dtypes):
+                self._gradient = KernelGradient(self.op, self._kernels, prepared.target)
+
+    def record(self, inputs: tuple[EagerValue, ...], attrs: Attrs, outputs: tuple[EagerValue, ...]) -> OpRecord:
+        if self._gradient is None:
+            return OpRecord(self.op, inputs, attrs, outputs)
+        return KernelRecord(self.op, inputs, attrs, outputs, self._gradient)
 
 
 def _dense(view: EagerValue) -> EagerValue:
@@ -113,19 +121,50 @@ def _dense(view: EagerValue) -> EagerValue:
     return EagerValue(array.copy())
 
 
+class KernelGradient:
+    """The gradient of one op on operands of certain types by compiled code, a kernel for each half."""
+
+    __slots__ = ("_kernels", "_launches", "_op", "_target")
+
+    def __init__(self, op: Op, kernels: EagerKernels, target: Target) -> None:
+        self._op = op
+        self._kernels = kernels
+        self._target = target
+        self._launches: dict[Half, KernelCall] = {}
+
+    def __call__(self, record: OpRecord, inputs: Sequence[Any], cotangents: Sequence[Any]) -> Sequence[Any]:
+        wrt = tuple([i for i, value in enumerate(inputs) if value.record is not None])
+        half = Half(wrt, tuple([i for i, ct in enumerate(cotangents) if ct is not None]))
+        launch = self._launches.get(half) or self._first(half, record, inputs)
+        read = record.outputs if self._op.vjp is not None else ()
+        found = launch.run(*inputs, *read, *[ct for ct in cotangents if ct is not None])
+        if len(found) == len(inputs):
+            return found
+        results: list[Any] = [None] * len(inputs)
+        for number, value in zip(launch.given, found, strict=True):
+            results[number] = value
+        return results
+
+    def _first(self, half: Half, record: OpRecord, inputs: Sequence[Any]) -> KernelCall:
+        dtypes, shapes = types_of(inputs)
+        prepared = self._kernels.prepare(self._op, dtypes, shapes, record.attrs, half, self._target, is_wanted=True)
+        assert prepared is not None
+        wanted = [shapes[number] for number in prepared.kernel.given]
+        launch = self._launches[half] = KernelCall(prepared, wanted, multiplies=may_multiply(self._op))
+        return launch
+
+
 class ByKernel(EagerRule):
     """A kernel computes it, and another its gradient."""
 
-    __slots__ = ("_gradients", "_kernels", "_run", "_target")
+    __slots__ = ("_gradient",)
 
     launch: KernelCall
 
     def __init__(self, op: Op, launch: KernelCall, kernels: EagerKernels, target: Target) -> None:
         super().__init__(op)
         self.launch = launch
-        self._target = target
-        self._kernels = kernels
-        self._gradients: dict[Half, KernelCall] = {}
+        self._gradient = KernelGradient(op, kernels, target)
 
     def run(self, inputs: Sequence[EagerValue], attrs: Attrs) -> tuple[EagerValue, ...]:
         try:
@@ -140,27 +179,6 @@ class ByKernel(EagerRule):
         if self.op.reduction is not None:  # its gradient is its rule's: a sum's is a view
             return OpRecord(self.op, inputs, attrs, outputs)
         return KernelRecord(self.op, inputs, attrs, outputs, self._gradient)
-
-    def _gradient(self, record: OpRecord, inputs: Sequence[Any], cotangents: Sequence[Any]) -> Sequence[Any]:
-        wrt = tuple([i for i, value in enumerate(inputs) if value.record is not None])
-        half = Half(wrt, tuple([i for i, ct in enumerate(cotangents) if ct is not None]))
-        launch = self._gradients.get(half) or self._first(half, record, inputs)
-        read = record.outputs if self.op.vjp is not None else ()
-        found = launch.run(*inputs, *read, *[ct for ct in cotangents if ct is not None])
-        if len(found) == len(inputs):
-            return found
-        results: list[Any] = [None] * len(inputs)
-        for number, value in zip(launch.given, found, strict=True):
-            results[number] = value
-        return results
-
-    def _first(self, half: Half, record: OpRecord, inputs: Sequence[Any]) -> KernelCall:
-        dtypes, shapes = types_of(inputs)
-        prepared = self._kernels.prepare(self.op, dtypes, shapes, record.attrs, half, self._target)
-        assert prepared is not None
-        wanted = [shapes[number] for number in prepared.kernel.given]
-        launch = self._gradients[half] = KernelCall(prepared, wanted, multiplies=may_multiply(self.op))
-        return launch
 
 
 def may_multiply(op: Op) -> bool:

@@ -95,41 +95,39 @@ def sweep(
     pending: dict[Record, dict[int, Any]] = {}
     heap: list[tuple[int, Record]] = []
     found: dict[Any, Any] = {}
-
-    def accumulate(value: Any, cotangent: Any) -> None:
-        record = value.record
-        if record is None or cotangent is None or record.order < oldest:
-            return
-        slots = pending.get(record)
-        if slots is None:
-            pending[record] = {value.output: cotangent}
-            heapq.heappush(heap, (-record.order, record))
-        else:
-            known = slots.get(value.output)
-            slots[value.output] = cotangent if known is None else ops.add(known, cotangent)
-
     # a record older than every target neither is one nor leads to one
     oldest = -1 if targets is None else min((v.record.order for v in targets if v.record is not None), default=-1)
+
+    def accumulate(values: Sequence[Any], given: Sequence[Any]) -> None:
+        for value, cotangent in zip(values, given, strict=True):
+            record = value.record
+            if record is None or cotangent is None or record.order < oldest:
+                continue
+            slots = pending.get(record)
+            if slots is None:
+                pending[record] = {value.output: cotangent}
+                heapq.heappush(heap, (-record.order, record))
+            else:
+                known = slots.get(value.output)
+                slots[value.output] = cotangent if known is None else ops.add(known, cotangent)
+
     with context.using(grad_enabled=create_graph, sweeping=True):
-        for value, cotangent in zip(outputs, cotangents, strict=True):
-            accumulate(value, cotangent if create_graph else cotangent.recorded(None))
+        accumulate(outputs, cotangents if create_graph else [cotangent.recorded(None) for cotangent in cotangents])
         visited: list[Record] = []
         while heap:
             record = heapq.heappop(heap)[1]
             slots = pending.pop(record)
+            is_leaf = record.__class__ is LeafRecord
             if wanted is None:
-                if isinstance(record, LeafRecord):
+                if is_leaf:
                     found[record] = slots[0]
             else:
                 for number, cotangent in slots.items():
                     if (record, number) in wanted:
                         found[record, number] = cotangent
-            if isinstance(record, LeafRecord) or record.order == oldest:
+            if is_leaf or record.order == oldest:
                 continue
-            given = [slots.get(number) for number in range(len(record.outputs))]
-            inputs = record.live_inputs()
-            for value, cotangent in zip(inputs, record.backward(given), strict=True):
-                accumulate(value, cotangent)
+            accumulate(record.live_inputs(), record.backward([*map(slots.get, range(len(record.outputs)))]))
             visited.append(record)
         if not (create_graph or retain_graph):
             for record in visited:

@@ -53,6 +53,7 @@ class DirectCalls(dict[Any, NativeFunction]):
 
 
 _MOST_ATTRIBUTES: Final = 64
+_MOST_WAIT: Final = 256  # calls by Python before a table is tried again
 
 
 class _DirectCall:
@@ -79,7 +80,7 @@ class _DirectCall:
         now = context.current()
         if now.emitter is not EAGER or now.trace is not None or now.anomaly or now.sweeping or now.autocast is not None:
             return
-        self._next = 2 * self._served
+        self._next = self._served + min(self._served, _MOST_WAIT)
         try:
             runtime = native_runtime()
             if runtime is None:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from jitgraph.eager.dispatch.program import Program, Unsupported
-from jitgraph.eager.dispatch.table import NativeTable, Outcome, check_context, value_record
+from jitgraph.eager.dispatch.table import NativeTable, TableOutcome, check_context, value_record
 from jitgraph.eager.native import fresh
 from jitgraph.ir.context import Context
 from jitgraph.ir.types import TensorType
@@ -61,7 +61,9 @@ class LaunchTable(NativeTable):
                 a=program.refer(type), b=ctypes.addressof(sizes), offset=len(shape),
                 expected=program.refer(type.dtype),
             )  # fmt: skip
-        outcome = Outcome([value_record(program, type, size, partial(fresh, type, size)) for type, size in results])
+        outcome = TableOutcome(
+            [value_record(program, type, size, partial(fresh, type, size)) for type, size in results]
+        )
         outcome.finish = finish
         if finish is not None:
             outcome.held = range(len(operands))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jitgraph import config
 from jitgraph.eager.dispatch.program import Unsupported
-from jitgraph.runtime import cache_entry, cpython_api, disk_cache, forks, loader, prebuilt_file, sources
+from jitgraph.runtime import cpython_api, forks
 
 if TYPE_CHECKING:
     from jitgraph.eager.dispatch.runtime import NativeRuntime
@@ -37,15 +37,16 @@ class _Start:
         return self.runtime
 
     def _look(self) -> None:
+        from jitgraph.eager.dispatch.kept_image import KeptImage, is_prebuilt  # here, as few calls come back
         from jitgraph.eager.dispatch.support import lacking
 
         self.refused = lacking() or None
         if self.refused:
             return
         self._asked += 1
-        if self._asked == 1 and (found := _KeptImage().find()) is not None:
+        if self._asked == 1 and (found := KeptImage().find()) is not None:
             self._begin(found)
-        elif (config.DISPATCH.given() and config.DISPATCH.is_on()) or (self._asked == 1 and prebuilt_file.is_there()):
+        elif (config.DISPATCH.given() and config.DISPATCH.is_on()) or (self._asked == 1 and is_prebuilt()):
             self._make()
         elif self._asked >= _PATIENCE and (self._thread is None or not self._thread.is_alive()):  # or lost by a fork
             self._thread = threading.Thread(target=self._try, name="jitgraph-dispatcher")
@@ -58,7 +59,9 @@ class _Start:
             self.refused = f"its code could not be made: {error}"
 
     def _make(self) -> None:
-        entry = _KeptImage()
+        from jitgraph.eager.dispatch.kept_image import KeptImage
+
+        entry = KeptImage()
         with forks.whole():
             from jitgraph.codegen.dispatch.image import dispatcher_image
         image = dispatcher_image()
@@ -67,26 +70,12 @@ class _Start:
 
     def _begin(self, image: bytes) -> None:
         from jitgraph.eager.dispatch.runtime import made_from
+        from jitgraph.runtime.loader import LoadError
 
         try:
             self.runtime = made_from(image, self.handles)
-        except loader.LoadError as error:
+        except LoadError as error:
             self.refused = str(error)
-
-
-class _KeptImage:
-    """The image in the persistent cache."""
-
-    def __init__(self) -> None:
-        self._cache = disk_cache.current() if sources.OWN.digest is not None else None
-        self._key = cache_entry.key_of("dispatcher", str(sources.OWN.digest))
-
-    def find(self) -> bytes | None:
-        return None if self._cache is None else self._cache.find(self._key, "the dispatcher")
-
-    def keep(self, image: bytes) -> None:
-        if self._cache is not None and sources.OWN.unchanged():
-            self._cache.keep(self._key, image)
 
 
 def is_supported() -> bool:

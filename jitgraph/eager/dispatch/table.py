@@ -20,7 +20,7 @@ LARGEST_BLOCK: Final = 64 << layout.SIZE_CLASSES - 1
 
 
 @dataclass(slots=True)
-class Outcome:
+class TableOutcome:
     """What comes of a call: its values, new tensors, written slots and result as records, or what Python makes of it.
 
     ``held`` are the registers that are needed after the entry has run.
@@ -48,7 +48,7 @@ class NativeTable:
     """The records of one kind of call; they live as long as this does."""
 
     def __init__(
-        self, program: Program, entry: loader.Entry, plan: loader.ShapePlan, outcome: Outcome, inputs: int, *,
+        self, program: Program, entry: loader.Entry, plan: loader.ShapePlan, outcome: TableOutcome, inputs: int, *,
         unlocked: bool = False,
     ) -> None:  # fmt: skip
         """``inputs`` counts the operands; ``unlocked``: the interpreter's lock is released while the entry runs."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from jitgraph.eager.dispatch.table import Outcome, value_record
+from jitgraph.eager.dispatch.table import TableOutcome, value_record
 from jitgraph.eager.native import output_value
 from jitgraph.eager.value import EagerValue, native_type
 from jitgraph.runtime import dispatch_records as layout
@@ -23,7 +23,7 @@ from jitgraph.tracing.specialisation import Specialisation
 _SLOTS: Final = {"value": "_value", "grad": "_grad"}
 
 
-class CallOutcome(Outcome):
+class CallOutcome(TableOutcome):
     """The records of one table, as bytes; what they name by address is kept by the reader's program."""
 
     def __init__(self, reader: Reader, specialisation: Specialisation, plan: loader.ShapePlan) -> None:

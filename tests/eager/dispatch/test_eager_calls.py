@@ -16,7 +16,9 @@ import jitgraph as jg
 from jitgraph.eager.dispatch import start, support
 from jitgraph.eager.dispatch.function import MOST_TABLES
 from jitgraph.eager.emitter import EAGER
+from jitgraph.eager.launch import FEW
 from jitgraph.eager.rules import Rules
+from jitgraph.tensor import direct_calls
 from tests.graphs import needs_native
 
 pytestmark = [needs_native, pytest.mark.skipif(bool(support.lacking()), reason="no native calls here")]
@@ -26,9 +28,12 @@ OFTEN = 80  # calls after which everything that can be native is
 
 @pytest.fixture(autouse=True)
 def rules_of_their_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What was settled under other flags does not count."""
+    """What was settled and counted under other flags does not count."""
     monkeypatch.setenv("JITGRAPH_DISPATCH", "1")
     monkeypatch.setattr(EAGER, "_rules", Rules())
+    for held in gc.get_objects():
+        if type(held) is direct_calls._DirectCall:
+            held._served, held._next, held._written = 0, FEW, 0
     yield
 
 

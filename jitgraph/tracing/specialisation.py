@@ -130,10 +130,10 @@ class Specialisation:
 
     def record(self, handles: Sequence[Any], operands: Sequence[EagerValue], outputs: list[EagerValue]) -> None:
         """Put the outputs through which gradients flow on the tape."""
-        record = CallRecord(self, handles, arrays_of(operands), arrays_of(outputs))
+        record = CallRecord(self, handles, arrays_of(operands), outputs)
         for value in self.plan.computed:
             if value.kind == "output" and value.differentiable and outputs[value.number].record is not record:
-                outputs[value.number] = EagerValue(outputs[value.number].array, record, value.number)
+                outputs[value.number] = outputs[value.number].part_of(record, value.number)
 
 
 def _by_arrays(made: Runnable, handles: Sequence[Any], operands: Sequence[EagerValue]) -> list[EagerValue]:
@@ -147,7 +147,7 @@ class CallRecord(Record):
     name = "traced call"
 
     def __init__(
-        self, owner: Specialisation, handles: Sequence[Any], buffers: Sequence[Any], outputs: Sequence[Any]
+        self, owner: Specialisation, handles: Sequence[Any], buffers: Sequence[Any], outputs: Sequence[EagerValue]
     ) -> None:
         plan, vjp = owner.plan, owner.vjp
         values = tuple(handles[plan.inputs[i].at].value for i in vjp.wrt)
@@ -156,17 +156,17 @@ class CallRecord(Record):
         self.name = plan.name
         self.owner = owner
         self.buffers: Sequence[Any] = buffers
-        self.saved: Sequence[Any] = outputs[count:]
+        self.saved: Sequence[EagerValue] = outputs[count:]
 
     def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
         inputs = self.live_inputs()
         vjp = self.owner.vjp
         given = []
         for number in vjp.seeds:
-            cotangent, like = cotangents[number], self.arrays[number]
+            cotangent, like = cotangents[number], self.outputs[number]
             given.append(np.zeros(like.shape, like.dtype) if cotangent is None else cotangent.array)
-        kept = [self.buffers[i] for i in vjp.kept_inputs] + [self.arrays[i] for i in vjp.kept_outputs]
-        found = self.owner.backward.run([*kept, *self.saved, *given])
+        kept = [self.buffers[i] for i in vjp.kept_inputs] + [self.outputs[i].array for i in vjp.kept_outputs]
+        found = self.owner.backward.run([*kept, *arrays_of(self.saved), *given])
         if not context.current().grad_enabled:
             return [EagerValue(array) for array in found]
         seeds = [i for i in vjp.seeds if cotangents[i] is not None]

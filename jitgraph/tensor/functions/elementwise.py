@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final, Protocol
 
 from jitgraph import dtypes, ops
 from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.ir.op import Op
 from jitgraph.tensor import lifting, scalars
+from jitgraph.tensor.direct_calls import pointwise_call
 from jitgraph.tensor.functions.method import array_function, method
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, compare, elementwise, settled, wrap
@@ -22,8 +24,10 @@ class _Binary(Protocol):
 
 
 def _unary(name: str, op: Op, doc: str, *, floating: bool = True) -> _Unary:
+    run = pointwise_call(partial(elementwise, op, floating=floating), op, 1)
+
     def function(x: TensorLike) -> Tensor:
-        return elementwise(op, x, floating=floating)
+        return run(x)  # type: ignore[no-any-return]
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc + (" Integers and bools are computed in float32." if floating else "")
@@ -31,8 +35,10 @@ def _unary(name: str, op: Op, doc: str, *, floating: bool = True) -> _Unary:
 
 
 def _binary(name: str, op: Op, doc: str, *, floating: bool = False) -> _Binary:
+    run = pointwise_call(partial(elementwise, op, floating=floating), op, 2)
+
     def function(x1: TensorLike, x2: TensorLike) -> Tensor:
-        return elementwise(op, x1, x2, floating=floating)
+        return run(x1, x2)  # type: ignore[no-any-return]
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc

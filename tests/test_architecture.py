@@ -199,7 +199,7 @@ def compared_ops(path: Path) -> list[int]:
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("jitgraph.ops")
         for alias in node.names
-        if alias.name in vars(ops) and isinstance(vars(ops)[alias.name], Op)
+        if isinstance(getattr(ops, alias.name, None), Op)
     }
 
     def is_name(tree: ast.expr | None) -> bool:

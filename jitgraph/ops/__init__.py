@@ -86,87 +86,46 @@ if TYPE_CHECKING:
     )
     from jitgraph.ops.windows import concat, pad, slice
 
-_NAMES: Final[dict[str, tuple[str, ...]]] = {  # family -> what its module gives to those above, in the order of reading
-    "creation": ("constant", "full", "full_like", "iota", "zeros_like"),
-    "comparison": ("SWAPPED", "eq", "ge", "gt", "le", "lt", "ne", "select"),
-    "arithmetic": ("abs", "add", "div", "floor_divide", "maximum", "minimum", "mul", "neg", "remainder", "sign", "sub"),
-    "bits": ("bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "shift_left", "shift_right"),
-    "conversion": ("bitcast", "cast", "optimization_barrier", "stop_gradient"),
+_NAMES_OF: Final[dict[str, str]] = {  # family -> what its module gives to those above, in the order of reading
+    "creation": "constant full full_like iota zeros_like",
+    "comparison": "SWAPPED eq ge gt le lt ne select",
+    "arithmetic": "abs add div floor_divide maximum minimum mul neg remainder sign sub",
+    "bits": "bitwise_and bitwise_not bitwise_or bitwise_xor shift_left shift_right",
+    "conversion": "bitcast cast optimization_barrier stop_gradient",
     "transcendental": (
-        "acos",
-        "acosh",
-        "asin",
-        "asinh",
-        "atan",
-        "atan2",
-        "atanh",
-        "ceil",
-        "cos",
-        "cosh",
-        "erf",
-        "erfc",
-        "erfinv",
-        "exp",
-        "exp2",
-        "expm1",
-        "floor",
-        "hypot",
-        "log",
-        "log1p",
-        "pow",
-        "rint",
-        "rsqrt",
-        "sin",
-        "sinh",
-        "sqrt",
-        "tan",
-        "tanh",
-        "trunc",
+        "acos acosh asin asinh atan atan2 atanh ceil cos cosh erf erfc erfinv exp exp2 expm1 floor hypot log "
+        "log1p pow rint rsqrt sin sinh sqrt tan tanh trunc"
     ),
-    "gamma_functions": ("digamma", "lgamma", "polygamma"),
-    "movement": ("flip", "reshape", "transpose"),
-    "broadcasting": ("broadcast", "reduce_sum", "sum_to"),
-    "windows": ("concat", "pad", "slice"),
-    "reduction": ("argmax", "argmin", "reduce_max", "reduce_min", "reduce_prod"),
-    "contraction": ("dot",),
-    "convolution": ("conv",),
-    "gathering": ("dynamic_slice", "dynamic_update_slice", "gather", "scatter", "scatter_add"),
-    "cumulative": ("cummax", "cummin", "cumprod", "cumsum"),
-    "sorting": ("sort",),
-    "philox": ("random_bits",),
-    "control": ("call", "cond", "fused", "grad", "scan", "while_"),
-    "effects": ("check", "print_", "stack_new", "stack_pop", "stack_push", "token"),
-    "predicates": ("clamp", "isfinite", "isinf", "isnan", "logical_and", "logical_not", "logical_or", "logical_xor"),
-    "activation": (
-        "elu",
-        "gelu",
-        "leaky_relu",
-        "log2",
-        "log10",
-        "log_sigmoid",
-        "logaddexp",
-        "reciprocal",
-        "relu",
-        "sigmoid",
-        "silu",
-        "softplus",
-        "square",
-    ),
-    "statistics": ("log_softmax", "logsumexp", "masked_softmax", "mean", "softmax", "std", "var"),
-    "normalization": ("batch_norm", "batch_norm_train", "layer_norm"),
-    "optimisers": ("adam_step",),
-    "loss": ("cross_entropy", "l1_loss", "mse_loss", "nll_loss"),
-    "layers": ("conv_nd", "embedding", "linear"),
-    "pooling": ("avg_pool2d", "max_pool2d"),
-    "distributions": ("dropout", "normal", "uniform"),
+    "gamma_functions": "digamma lgamma polygamma",
+    "movement": "flip reshape transpose",
+    "broadcasting": "broadcast reduce_sum sum_to",
+    "windows": "concat pad slice",
+    "reduction": "argmax argmin reduce_max reduce_min reduce_prod",
+    "contraction": "dot",
+    "convolution": "conv",
+    "gathering": "dynamic_slice dynamic_update_slice gather scatter scatter_add",
+    "cumulative": "cummax cummin cumprod cumsum",
+    "sorting": "sort",
+    "philox": "random_bits",
+    "control": "call cond fused grad scan while_",
+    "effects": "check print_ stack_new stack_pop stack_push token",
+    "predicates": "clamp isfinite isinf isnan logical_and logical_not logical_or logical_xor",
+    "activation": ("elu gelu leaky_relu log2 log10 log_sigmoid logaddexp reciprocal relu sigmoid silu softplus square"),
+    "statistics": "log_softmax logsumexp masked_softmax mean softmax std var",
+    "normalization": "batch_norm batch_norm_train layer_norm",
+    "optimisers": "adam_step",
+    "loss": "cross_entropy l1_loss mse_loss nll_loss",
+    "layers": "conv_nd embedding linear",
+    "pooling": "avg_pool2d max_pool2d",
+    "distributions": "dropout normal uniform",
 }
-_FAMILY_OF: Final = {name: family for family, names in _NAMES.items() for name in names}
+_FAMILY_OF: Final = {name: family for family, names in _NAMES_OF.items() for name in names.split()}
 
 
 def _op_named(name: str) -> Op | None:
     for known in (name, f"{name}_"):  # those whose names mean something else in Python end in _
         if known in _FAMILY_OF:
-            found = _found(known)
+            found = _named(known)
             return found if isinstance(found, Op) else None
     return None
 
@@ -174,21 +133,20 @@ def _op_named(name: str) -> Op | None:
 def _every_op() -> dict[str, Op]:
     """The ops of all families by their names; GraphError for a name that two different ops share."""
     found: dict[str, Op] = {}
-    for family in _NAMES:
+    for family in _NAMES_OF:
         for op in vars(forks.module(f"{__name__}.{family}")).values():
             if isinstance(op, Op) and found.setdefault(op.name, op) is not op:
                 raise GraphError(f"two ops are named {op.name!r}")
     return found
 
 
+_named = forks.attributes(__name__, _FAMILY_OF)
+
+
 def _found(name: str) -> Any:
-    if name == "OPS":
-        found: Any = _every_op()
-    elif name in _FAMILY_OF:
-        found = getattr(forks.module(f"{__name__}.{_FAMILY_OF[name]}"), name)
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = found
+    if name != "OPS":
+        return _named(name)
+    globals()[name] = found = _every_op()
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from jitgraph import ops
 from jitgraph.dtypes import is_float
 from jitgraph.eager.dispatch.function import NativeFunction
 from jitgraph.eager.dispatch.program import Unsupported
@@ -28,12 +29,13 @@ def direct_call(python: Callable[..., Any], count: int, lower: Lower) -> NativeF
     return _DirectCall(python, count, lower).native
 
 
-def pointwise_call(python: Callable[..., Any], op: Op, count: int) -> NativeFunction:
-    """The same of an elementwise op of floats of one type."""
+def pointwise_call(python: Callable[..., Any], op: str, count: int) -> NativeFunction:
+    """The same of the elementwise op of this name, of floats of one type."""
 
     def lower(*values: EagerValue) -> tuple[Op, Attrs] | None:
         first = values[0].type
-        return (op, {}) if is_float(first.dtype) and all(value.type is first for value in values) else None
+        alike = is_float(first.dtype) and all(value.type is first for value in values)
+        return (getattr(ops, op), {}) if alike else None
 
     return direct_call(python, count, lower)
 

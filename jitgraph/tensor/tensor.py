@@ -326,11 +326,11 @@ def _operate(op: Any, x: Any, y: Any, *, floating: bool = False) -> Tensor:
     return elementwise(op, x, y, floating=floating)
 
 
-_add = pointwise_call(partial(_operate, ops.add), ops.add, 2)
-_sub = pointwise_call(partial(_operate, ops.sub), ops.sub, 2)
-_mul = pointwise_call(partial(_operate, ops.mul), ops.mul, 2)
-_truediv = pointwise_call(partial(_operate, ops.div, floating=True), ops.div, 2)
-_neg = pointwise_call(partial(elementwise, ops.neg), ops.neg, 1)
+_add = pointwise_call(partial(_operate, ops.add), "add", 2)
+_sub = pointwise_call(partial(_operate, ops.sub), "sub", 2)
+_mul = pointwise_call(partial(_operate, ops.mul), "mul", 2)
+_truediv = pointwise_call(partial(_operate, ops.div, floating=True), "div", 2)
+_neg = pointwise_call(partial(elementwise, ops.neg), "neg", 1)
 
 
 def _compared(op: Any, x: Tensor, y: Any) -> Tensor:

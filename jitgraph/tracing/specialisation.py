@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jitgraph import ops
-from jitgraph.eager.replay import GradientRecord, gradients_by_ops
 from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir import context
 from jitgraph.ir.context import Context
-from jitgraph.ir.fault import faults_reported
 from jitgraph.ir.graph import Graph
 from jitgraph.location import Location
 from jitgraph.once import cached_property
@@ -83,7 +81,8 @@ class Specialisation:
     def vjp(self) -> Vjp:
         """The forward graph with residuals and the backward graph, for a caller who may ask for gradients."""
         with forks.whole():
-            from jitgraph.passes.autodiff import vjp_halves  # here: compiled code found in the cache needs no pass
+            from jitgraph.ir.fault import faults_reported  # here: compiled code found in the cache needs no pass
+            from jitgraph.passes.autodiff import vjp_halves
         graph, plan = self.plan.graph, self.plan
         wrt = [
             i
@@ -169,6 +168,8 @@ class CallRecord(Record):
         found = self.owner.backward.run([*kept, *arrays_of(self.saved), *given])
         if not context.current().grad_enabled:
             return [EagerValue(array) for array in found]
+        with forks.whole():
+            from jitgraph.eager.replay import GradientRecord  # here: a gradient is seldom differentiated again
         seeds = [i for i in vjp.seeds if cotangents[i] is not None]
 
         def replay(inputs: Sequence[Any], values: Sequence[Any]) -> list[Any]:
@@ -182,6 +183,8 @@ class CallRecord(Record):
 
     def _by_ops(self, inputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         """Gradients that can be differentiated again: the graph runs once more, op by op, on a tape of its own."""
+        with forks.whole():
+            from jitgraph.eager.replay import gradients_by_ops
         vjp, graph = self.owner.vjp, self.owner.plan.graph
         variables = [ops.reshape(value, shape=value.shape) for value in inputs]
         operands: list[Any] = [EagerValue(np.asarray(buffer)) for buffer in self.buffers]

@@ -76,7 +76,7 @@ class _DirectCall:
         return result
 
     def _look(self, xs: Sequence[Any]) -> None:
-        """Write a table for calls like this one, where that can be. While the dispatcher is made, later calls ask again."""
+        """Write a table for calls like this one, where that can be; while the dispatcher is made, later calls ask."""
         now = context.current()
         if now.emitter is not EAGER or now.trace is not None or now.anomaly or now.sweeping or now.autocast is not None:
             return

@@ -71,11 +71,12 @@ class KernelCall:
     def go_native(self, values: Sequence[EagerValue]) -> None:
         """Let later calls on values like these go past Python, where that can be; else ask again after as many calls.
 
-        While the dispatcher is being made, each call asks.
+        While the dispatcher is being made, every few calls ask.
         """
         try:
             runtime = native_runtime()
             if runtime is None or isinstance(self.run, NativeFunction):
+                self._next = self._served + FEW
                 return
             table = self.table(values)
         except Unsupported:

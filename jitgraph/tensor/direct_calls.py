@@ -78,7 +78,7 @@ class _DirectCall:
         return result
 
     def _look(self, xs: Sequence[Any]) -> None:
-        """Write a table for calls like this one, where that can be. While the dispatcher is made, each call asks."""
+        """Write a table for calls like this one, where that can be; while the dispatcher is made, later calls ask."""
         now = context.current()
         if now.emitter is not EAGER or now.trace is not None or now.anomaly or now.sweeping or now.autocast is not None:
             return
@@ -86,7 +86,7 @@ class _DirectCall:
         try:
             runtime = native_runtime()
             if runtime is None:
-                self._next = self._served + 1
+                self._next = self._served + FEW
                 return
             if not all(isinstance(x, ValueHandle) and runtime.knows(type(x)) for x in xs):
                 return

@@ -31,6 +31,8 @@ class _Start:
     def get(self) -> NativeRuntime | None:
         """The runtime, or None while there is none."""
         if self.runtime is None and self.refused is None and self.handles is not None:
+            if self._thread is not None and self._thread.is_alive():  # which makes it
+                return None
             with self._lock:
                 if self.runtime is None and self.refused is None:
                     self._look()
@@ -48,7 +50,7 @@ class _Start:
             self._begin(found)
         elif (config.DISPATCH.given() and config.DISPATCH.is_on()) or (self._asked == 1 and is_prebuilt()):
             self._make()
-        elif self._asked >= _PATIENCE and (self._thread is None or not self._thread.is_alive()):  # or lost by a fork
+        elif self._asked >= _PATIENCE:  # of a thread that a fork lost, too
             self._thread = threading.Thread(target=self._try, name="jitgraph-dispatcher")
             self._thread.start()
 

@@ -2,4 +2,5 @@
 
 import os
 
-os.environ["JITGRAPH_CACHE_DIR"] = "off"  # what is measured is compiled; ``bench/cache.py`` measures the cache itself
+# What is measured is compiled, whatever the user has set; ``bench/cache.py`` measures the cache itself.
+os.environ["JITGRAPH_CACHE_DIR"] = os.environ.get("BENCH_CACHE_DIR", "off")

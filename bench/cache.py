@@ -3,11 +3,13 @@
 ``objects`` is a cache that has the units' objects and not the image, as after an edit that changes the graph; ``code``
 one that has the image and not the trace, as after an edit of a line above; ``traces`` one that has all. Times are those
 of the first call (recording or finding, compiling, running) of processes that take turns. With ``traces`` also from the
-end of ``import jitgraph`` on, and what the call imports.
+end of ``import jitgraph`` on, and what the call imports. At the end the same for the peers that keep compiled code on
+disk, in processes that take turns: jitgraph, JAX, torch.compile.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -19,10 +21,22 @@ from typing import NamedTuple
 import numpy as np
 
 import jitgraph as jg
+from bench.compile_time import in_a_process
 from bench.timing import ratio
 
 ROUNDS = int(os.environ.get("ROUNDS", "15"))
 STATES = ("off", "empty", "objects", "code", "traces")
+PEERS: dict[
+    str, Callable[[str], dict[str, str]]
+] = {  # the environment in which each keeps what it compiled in a folder
+    "jitgraph": lambda folder: {"BENCH_CACHE_DIR": folder},
+    "jax": lambda folder: {
+        "JAX_COMPILATION_CACHE_DIR": folder,
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    },
+    "torch": lambda folder: {"TORCHINDUCTOR_CACHE_DIR": folder},
+}
 First = tuple[Callable[..., object], tuple[object, ...]]
 
 
@@ -119,6 +133,24 @@ def main() -> None:
             shown = f"{_ms(elapsed)} ({_ms(used)} of processors; since the import {_ms(since)})"
             print(f"  {state:8} {shown}  {ratio(elapsed, first)} times that without the cache")
         print(f"  imported by the call with traces: {', '.join(times['traces'][-1].imports) or 'nothing'}")
+    for program in ("six ops", "training step"):
+        _beside_peers(program)
+
+
+def _beside_peers(program: str) -> None:
+    """The first call of a process after two others made it, in jitgraph and the peers that are installed."""
+    print(f"{program}, kept by an earlier process")
+    times: dict[str, list[tuple[float, float]]] = {peer: [] for peer in PEERS if importlib.util.find_spec(peer)}
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(2 + ROUNDS):
+            for peer in times:
+                found = in_a_process(peer, program, PEERS[peer](os.path.join(folder, peer)))
+                assert found is not None, f"{peer} has no {program}"
+                times[peer] += [found] if number >= 2 else []
+    ours = np.array(times["jitgraph"])[:, 0]
+    for peer, found_times in times.items():
+        elapsed, used = np.array(found_times).T
+        print(f"  {peer:8} {_ms(elapsed)} ({_ms(used)} of processors)  {ratio(elapsed, ours)} times jitgraph's")
 
 
 def _ms(seconds: np.ndarray) -> str:

@@ -28,6 +28,7 @@ AIMS = {  # milliseconds
     "5,000 ops": 3000.0,
 }
 PATIENCE = 300.0  # seconds
+WITHOUT_CACHES = {"TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"}
 
 
 def first_call(peer: str, program: str) -> None:
@@ -40,13 +41,13 @@ def first_call(peer: str, program: str) -> None:
         print("seconds", time.perf_counter() - started, time.process_time() - used)
 
 
-def _in_a_process(peer: str, program: str) -> tuple[float, float] | None:
+def in_a_process(peer: str, program: str, environment: dict[str, str]) -> tuple[float, float] | None:
+    """What ``first_call`` finds in a new process with these variables beside the usual ones; None where it fails."""
     code = f"from bench.compile_time import first_call; first_call({peer!r}, {program!r})"
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-    environment["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"
+    usual = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     try:
         done = subprocess.run(
-            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=PATIENCE
+            [sys.executable, "-c", code], env=usual | environment, capture_output=True, text=True, timeout=PATIENCE
         )
     except subprocess.TimeoutExpired:
         print(f"  {peer} took more than {PATIENCE:.0f} s")
@@ -77,7 +78,7 @@ def main() -> None:
         times: dict[str, list[tuple[float, float]]] = {peer: [] for peer in installed}
         for number in range(ROUNDS + 1):
             for peer in list(times):
-                found = _in_a_process(peer, program)
+                found = in_a_process(peer, program, WITHOUT_CACHES)
                 if found is None:
                     del times[peer]
                 elif number:  # the first writes Python's own files of bytecode

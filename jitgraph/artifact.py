@@ -31,6 +31,8 @@ from jitgraph import dtypes
 from jitgraph.errors import JitgraphError
 from jitgraph.records import dataclass
 from jitgraph.runtime import loader
+from jitgraph.runtime.loader.archive import MANIFEST, WEIGHTS
+from jitgraph.runtime.loader.artifact import FORMAT, FORMAT_VERSION, MAX_GRAPH_BYTES
 from jitgraph.runtime.loader.dtypes import SAFETENSORS_DTYPES
 from jitgraph.runtime.whole_file import replacing
 
@@ -77,8 +79,8 @@ def write_artifact(
         members.update((native[target], image) for target, image in entry.images.items())
         listed[name] = {"signature": entry.signature.to_json(), "graph": graph, "native": native}
     manifest = {
-        "format": loader.FORMAT,
-        "version": loader.FORMAT_VERSION,
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
         "opset": OPSET_VERSION,
         "entries": listed,
         "metadata": dict(metadata),
@@ -94,9 +96,9 @@ def _verify(entries: Mapping[str, SavedEntry], weights: Mapping[str, np.ndarray[
         for part in (name, *entry.images):
             if not re.fullmatch(r"[A-Za-z0-9_-]+", part):
                 raise JitgraphError(f"{part!r} cannot name an entry or target in a file; use letters, digits, _ and -")
-        if len(entry.graph_text.encode()) > loader.MAX_GRAPH_BYTES:
+        if len(entry.graph_text.encode()) > MAX_GRAPH_BYTES:
             raise JitgraphError(
-                f"the graph of {name!r} is longer than the {loader.MAX_GRAPH_BYTES} bytes that a file may hold\n"
+                f"the graph of {name!r} is longer than the {MAX_GRAPH_BYTES} bytes that a file may hold\n"
                 "  hint: keep Python loops out of it: jg.scan and jg.while_loop are one node each"
             )
         for image in entry.images.values():
@@ -119,9 +121,9 @@ def _write_zip(
             hashes[name] = _add(archive, file, name, len(data), (data,))
         if weights:
             size, chunks = _safetensors(weights)
-            hashes[loader.WEIGHTS] = _add(archive, file, loader.WEIGHTS, size, chunks)
+            hashes[WEIGHTS] = _add(archive, file, WEIGHTS, size, chunks)
         text = json.dumps({**manifest, "members": hashes}, indent=1, allow_nan=False).encode()
-        _add(archive, file, loader.MANIFEST, len(text), (text,))
+        _add(archive, file, MANIFEST, len(text), (text,))
 
 
 def _add(

@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 
 from jitgraph import config
 from jitgraph.graph_signature import Donation
+from jitgraph.ir import table
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.op import Op
-from jitgraph.ir.table import TABLE
 from jitgraph.ir.target import Target
 from jitgraph.runtime import cache_entry, disk_cache, loader, sources
 from jitgraph.runtime.loader.image import machine_here
@@ -96,7 +96,7 @@ def entry_of_op(op: Op, target: Target, parts: Sequence[str]) -> CodeEntry | Non
     The op is its name: no graph has to be made to look its code up.
     """
     cache = disk_cache.current()
-    if cache is None or _unfit_here() or op not in TABLE.values():
+    if cache is None or _unfit_here() or not table.has(op):
         return None
     key = cache_entry.key_of("op", str(sources.OWN.digest), target.text, *parts)
     return CodeEntry(cache, op.name, key, key)
@@ -115,7 +115,7 @@ def _unfit(graph: Graph) -> str:
     """Why no earlier code would do for a graph, or nothing."""
     if reason := _unfit_here():
         return reason
-    if not {node.op for node in graph.walk()}.issubset(TABLE.values()):
+    if not all(map(table.has, {node.op for node in graph.walk()})):
         return "as it applies an op that is not of the table, whose meaning no text tells"
     return ""
 

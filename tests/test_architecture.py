@@ -218,7 +218,7 @@ def compared_ops(path: Path) -> list[int]:
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("jitgraph.ops")
         for alias in node.names
-        if alias.name in vars(ops) and isinstance(vars(ops)[alias.name], Op)
+        if isinstance(getattr(ops, alias.name, None), Op)
     }
 
     def is_name(tree: ast.expr | None) -> bool:
@@ -283,6 +283,28 @@ def test_eager_calls_need_no_compiler() -> None:
     loaded = modules_after("import jitgraph as jg; ((jg.asarray([1., 2.]) + 1) * 2)[0].item()")
     assert not loaded & {"llvmlite", "networkx", "jitgraph.compiler", "jitgraph.nn", "jitgraph.tracing"}
     assert not loaded & {"jitgraph.ir.parser", "jitgraph.ir.interpreter", "json", "hashlib", "numpy.polynomial"}
+
+
+def test_a_decorated_function_has_loaded_no_op() -> None:
+    """Nor what reads files of models, runs graphs node by node, or is there for a type checker."""
+    loaded = modules_after("import jitgraph as jg; jg.trace(lambda x: x + 1); jg.asarray([1., 2.])")
+    assert {name for name in loaded if name.startswith("jitgraph.ops.")} == {"jitgraph.ops.rules"}
+    assert not loaded & {f"jitgraph.runtime.loader.{part}" for part in ("archive", "artifact", "model", "weights")}
+    assert not loaded & {"jitgraph.ir.interpreter", "jitgraph.ir.control", "jitgraph.ir.fault", "jitgraph.eager.replay"}
+    assert not loaded & {"numpy.typing", "fractions", "decimal", "string", "json", "base64"}
+    assert len([name for name in loaded if name.startswith("jitgraph")]) <= 132
+
+
+def test_an_op_loads_its_family_and_what_that_is_made_of() -> None:
+    loaded = modules_after("from jitgraph import ops; ops.add")
+    families = {name.removeprefix("jitgraph.ops.") for name in loaded if name.startswith("jitgraph.ops.")}
+    assert families == {"arithmetic", "comparison", "creation", "define", "numeric", "rules", "sampling"}
+
+
+def test_modules_and_optimizers_load_no_op_of_losses_or_loops() -> None:
+    loaded = modules_after("import jitgraph as jg; jg.nn.Linear; jg.optim.Adam")
+    assert "jitgraph.nn.functional.loss" in loaded and "numpy.typing" not in loaded
+    assert not loaded & {f"jitgraph.ops.{family}" for family in ("loss", "statistics", "cumulative", "control")}
 
 
 def test_a_compiled_call_loads_what_it_needs() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from jitgraph.dtypes import is_float
 from jitgraph.eager import placement
 from jitgraph.eager.records import GraphRecord, OpRecord
-from jitgraph.eager.rules import Rules, evaluated, is_ruled, taped
+from jitgraph.eager.rules import ByNumpy, EagerRule, Rules, evaluated, is_ruled, taped
 from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import AnomalyError, HostAccessError, UnsupportedOp
@@ -45,9 +45,15 @@ class EagerEmitter:
         if now.grad_enabled and rule.differentiable:
             for value in inputs:
                 if value.record is not None:
-                    record = rule.record(inputs, attrs, tuple([value.array for value in outputs]))
-                    return taped(record, outputs)
+                    return taped(rule.record(tuple(inputs), attrs, outputs), outputs)
         return outputs
+
+    def kernel_rule(self, op: Op, inputs: Sequence[Any], attrs: Attrs) -> EagerRule | None:
+        """How ``op`` runs on these operands, by a kernel wherever one has the same bits; None for op by op."""
+        rule = self._rules.rule(op, inputs, attrs) if is_ruled(op) else None
+        if isinstance(rule, ByNumpy) and rule.launch is None:
+            rule.look_for_kernel(inputs)
+        return rule
 
     def _emit_otherwise(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """Composites op by op, control flow, and ops whose operands or results are no tensors."""
@@ -57,7 +63,7 @@ class EagerEmitter:
             for value in inputs:
                 if isinstance(value, EagerValue) and value.record is not None:
                     return self._emit_taped(op, inputs, attrs, regions)
-        return tuple([EagerValue(x) if isinstance(x, np.ndarray) else x for x in self._run(op, inputs, attrs, regions)])
+        return _values(self._run(op, inputs, attrs, regions))
 
     def _emit_taped(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         if op.kind == "control" or (op.decompose is not None and regions):
@@ -65,8 +71,8 @@ class EagerEmitter:
         if op.decompose is not None and op.vjp is None:
             result = op.decompose(*inputs, **attrs)
             return tuple(result) if isinstance(result, tuple | list) else (result,)
-        arrays = self._run(op, inputs, attrs, regions)
-        return _taped(OpRecord(op, tuple(inputs), dict(attrs), arrays))
+        results = _values(self._run(op, inputs, attrs, regions))
+        return _taped(OpRecord(op, tuple(inputs), dict(attrs), results))
 
     def _emit_region(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """Control flow: run the forward graph that also gives residuals; the tape keeps the backward graph."""
@@ -80,8 +86,8 @@ class EagerEmitter:
         source = builder.graph(outputs, op.name)
         forward, backward = vjp_graph(source, wrt)
         results = interpret(forward, [_payload(value) for value in inputs])
-        arrays, residuals = _apart(tuple(results[: len(outputs)]), inputs), results[len(outputs) :]
-        return _taped(GraphRecord(op.name, tuple(inputs), wrt, backward, tuple(residuals), arrays, source))
+        found, residuals = _apart(tuple(results[: len(outputs)]), inputs), results[len(outputs) :]
+        return _taped(GraphRecord(op.name, tuple(inputs), wrt, backward, tuple(residuals), _values(found), source))
 
     def _run(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """The outputs of one op as arrays, without a tape; other kinds of value (tokens, stacks) pass through."""
@@ -107,11 +113,18 @@ def _apart(results: tuple[Any, ...], inputs: Sequence[Any]) -> tuple[Any, ...]:
     return tuple([x.view() if any(x is operand for operand in operands) else x for x in results])
 
 
+def _values(results: Sequence[Any]) -> tuple[Any, ...]:
+    """Arrays as values; other kinds of value (tokens, stacks) as they are."""
+    return tuple([EagerValue(x) if isinstance(x, np.ndarray) else x for x in results])
+
+
 def _taped(record: Record) -> tuple[Any, ...]:
     """The outputs of a record; gradients flow to floats alone."""
     return tuple(
-        EagerValue(array, record if is_float(array.dtype) else None, i) if isinstance(array, np.ndarray) else array
-        for i, array in enumerate(record.arrays)
+        [
+            x.part_of(record, i) if isinstance(x, EagerValue) and is_float(x.dtype) else x
+            for i, x in enumerate(record.outputs)
+        ]
     )
 
 

@@ -82,14 +82,17 @@ class EagerKernels:
         attrs: Attrs,
         half: Half | None = None,
         target: Target | None = None,
+        *,
+        is_wanted: bool = False,
     ) -> Prepared | None:
         """The code for ``op``, or for a half of its gradient, on operands of these types.
 
-        ``target`` is what the op itself ran on, whose gradient it is, whatever the flags say meanwhile.
+        ``target`` is what the op itself ran on, whose gradient it is, whatever the flags say meanwhile. ``is_wanted``:
+        also where the evaluation has the same bits.
         None where its evaluation shall serve. The op's rule is asked about the types where no kernel was made yet, and
         where this one does not take them: its errors are those of the op.
         """
-        if not is_compiled(op, dtypes, attrs) or any(0 in shape for shape in shapes):
+        if not (is_wanted or is_compiled(op, dtypes, attrs)) or any(0 in shape for shape in shapes):
             return None
         target = target or self._native_target(op)
         if target is None:
@@ -101,6 +104,14 @@ class EagerKernels:
             actual = [TensorType(dtype, shape) for dtype, shape in zip(dtypes, shapes, strict=True)]
             op.output_types(actual, attrs, ())  # what is wrong with the operands themselves
             return self._prepared(op, dtypes, pattern.known, half, target)
+
+    def computes(self, op: Op, dtypes: DTypes) -> bool:
+        """Whether the gradient of an elementwise op by its rule is more than the cotangent handed on."""
+        if op.vjp is None:
+            return False
+        shapes = ((2,),) * len(dtypes)
+        graph = _backward(op, dtypes, SizePattern(shapes, {}, shapes), Half(tuple(range(len(dtypes))), (0,)))
+        return any(value not in graph.inputs for value in graph.outputs)
 
     def _prepared(self, op: Op, dtypes: DTypes, pattern: SizePattern, half: Half | None, target: Target) -> Prepared:
         key = (op, half, dtypes, pattern.open, target.name, exact(pattern.attrs))

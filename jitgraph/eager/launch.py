@@ -3,56 +3,107 @@
 from __future__ import annotations
 
 import contextvars
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from jitgraph.eager.dispatch.function import NativeFunction
+from jitgraph.eager.dispatch.program import Unsupported
+from jitgraph.eager.dispatch.start import native_runtime
 from jitgraph.eager.kernels import Prepared
-from jitgraph.eager.native import Recycled, native_type, placed, readable
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.native import Recycled, fresh, readable
+from jitgraph.eager.value import EagerValue, native_type
 from jitgraph.ir.types import TensorType
-from jitgraph.runtime import loader
-from jitgraph.runtime.loader.memory import allocator
 
+if TYPE_CHECKING:
+    from jitgraph.eager.dispatch.table import NativeTable
+
+FEW: Final = 4
+"""Calls of one kind that Python serves before a table is worth while."""
 _MOST_BYTES: Final = 4096  # of a result whose memory is kept; above, allocating is not what counts
 
 
 class KernelCall:
-    """Calls a kernel on values of the types that it was prepared for."""
+    """Calls a kernel on values of the types that it was prepared for.
 
-    __slots__ = ("_call", "_makes", "_pack", "_plan", "checks", "given")
+    ``run(*values)`` gives a tuple of values: by Python at first, and past it once such calls came back.
+    """
 
-    def __init__(self, prepared: Prepared, shapes: Sequence[tuple[int, ...]] | None = None) -> None:
-        """``shapes`` are those of the results, where the kernel has them as rows."""
+    __slots__ = ("_call", "_makes", "_multiplies", "_next", "_outputs", "_pack", "_plan", "_served", "checks", "entry",
+                 "given", "run")  # fmt: skip
+
+    def __init__(
+        self, prepared: Prepared, shapes: Sequence[tuple[int, ...]] | None = None, *, multiplies: bool = True,
+        python: Callable[..., tuple[EagerValue, ...]] | None = None,
+    ) -> None:  # fmt: skip
+        """``shapes`` are those of the results, where the kernel has them as rows.
+
+        ``multiplies``: it may do as much work as a product of its operands. ``python`` does the same by Python.
+        """
         entry, self._plan = prepared.kernel.entry, prepared.plan
+        self.entry = entry
         self._call, self._pack = entry.call, entry.pack
+        self._multiplies = multiplies
         found = self._plan.outputs
         wanted = [shape for shape, _, _ in found] if shapes is None else shapes
-        self._makes = [
-            _making(native_type(dtype, shape), size, recycles=len(found) == 1)
-            for shape, (_, dtype, size) in zip(wanted, found, strict=True)
+        self._outputs = [
+            (native_type(dtype, shape), size) for shape, (_, dtype, size) in zip(wanted, found, strict=True)
         ]
+        self._makes = [_making(type, size, recycles=len(found) == 1) for type, size in self._outputs]
         self.checks = bool(entry.signature.checks)
         self.given = prepared.kernel.given
+        self._served = 0
+        self._next = FEW
+        self.run = python or self._by_python
 
-    def __call__(self, values: Sequence[EagerValue]) -> list[EagerValue]:
+    def _by_python(self, *values: EagerValue) -> tuple[EagerValue, ...]:
+        self._served += 1
+        if self._served >= self._next:
+            self.go_native(values)
         operands = [value if value.native is not None else readable(value) for value in values]
         results = [make() for make in self._makes]
         self._call(self._plan, self._pack(*[value.address for value in operands + results]))
-        return results
+        return tuple(results)
+
+    def go_native(self, values: Sequence[EagerValue]) -> None:
+        """Let later calls on values like these go past Python, where that can be; else ask again after as many calls.
+
+        While the dispatcher is being made, every few calls ask.
+        """
+        try:
+            runtime = native_runtime()
+            if runtime is None or isinstance(self.run, NativeFunction):
+                self._next = self._served + FEW
+                return
+            table = self.table(values)
+        except Unsupported:
+            self._next = 2 * self._served
+            return
+        run = NativeFunction(self.run, len(values))
+        run.add(None, table, runtime)
+        self.run, self._next = run, sys.maxsize
+
+    @property
+    def results(self) -> list[TensorType]:
+        """The types of the results."""
+        return [type for type, _ in self._outputs]
+
+    def table(self, values: Sequence[EagerValue], *ambient: Any) -> NativeTable:
+        """A table for calls like this one; ``ambient`` is what tables of tensors ask for. Unsupported says why not."""
+        from jitgraph.eager.dispatch.launches import LaunchTable, require_short  # here, as many calls never come back
+
+        types = [native_type(value.dtype, value.shape) for value in values]
+        require_short([*types, *self.results], self._multiplies)
+        return LaunchTable(self.entry, self._plan, types, self._outputs, *ambient)
 
 
 def _making(type: TensorType, size: int, *, recycles: bool) -> Callable[[], EagerValue]:
     """What makes the value that a result is written to."""
-    fresh = partial(_fresh, type, size)
-    return Recycled(fresh).take if recycles and size <= _MOST_BYTES else fresh
-
-
-def _fresh(type: TensorType, size: int) -> EagerValue:
-    array = allocator.empty(type.shape, type.dtype, size)  # type: ignore[arg-type]
-    return placed(array, type, loader.address_of(array))
+    make = partial(fresh, type, size)
+    return Recycled(make).take if recycles and size <= _MOST_BYTES else make
 
 
 def _silent_context() -> contextvars.Context:

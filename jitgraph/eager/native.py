@@ -8,22 +8,14 @@ that a caller can reach (borrowed, exported or views) could change under us and 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 
-from jitgraph.eager.tape import Record
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.value import EagerValue, native_type
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import loader
 from jitgraph.runtime.buffer import is_unique
-
-
-@lru_cache(maxsize=4096)
-def native_type(dtype: np.dtype[Any], shape: tuple[int, ...]) -> TensorType:
-    """The one object for a type without named sizes, so that types compare by identity."""
-    return TensorType(dtype, shape)
 
 
 def readable(value: EagerValue) -> EagerValue:
@@ -51,6 +43,12 @@ def placed(array: Any, type: TensorType, address: int) -> EagerValue:
     value.address = address
     value.native = type
     return value
+
+
+def fresh(type: TensorType, size: int) -> EagerValue:
+    """A value of ``size`` bytes, yet to be written to."""
+    array = loader.allocator.empty(type.shape, type.dtype, size)  # type: ignore[arg-type]
+    return placed(array, type, loader.address_of(array))
 
 
 def output_value(number: int, plan: loader.ShapePlan) -> EagerValue:
@@ -89,11 +87,3 @@ class Recycled:
                     kept.append(oldest)
         kept.append(value)
         return value
-
-
-def same_memory(value: EagerValue, record: Record, output: int) -> EagerValue:
-    """A value of the memory of a fresh one, as an output of a record."""
-    made = EagerValue(value.array, record, output)
-    if value.native is not None:
-        made.address, made.native = value.address, value.native
-    return made

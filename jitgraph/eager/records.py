@@ -22,10 +22,10 @@ class OpRecord(Record):
 
     __slots__ = ("attrs", "op")
 
-    def __init__(self, op: Op, inputs: tuple[Any, ...], attrs: Attrs, arrays: tuple[Any, ...]) -> None:
+    def __init__(self, op: Op, inputs: tuple[Any, ...], attrs: Attrs, outputs: tuple[Any, ...]) -> None:
         self.order = next(tape.ORDER)  # as in Record.__init__, without a call
         self.inputs = inputs
-        self.arrays = arrays
+        self.outputs = outputs
         self._place = place_of_user()
         self.op = op
         self.attrs = attrs
@@ -38,7 +38,9 @@ class OpRecord(Record):
         inputs = self.live_inputs()
         if self.op.vjp is None:
             raise UnsupportedOp(f"{self.name} has no gradient", location=self.location, hint="detach() its input")
-        outputs = tuple([EagerValue(array, self, i) for i, array in enumerate(self.arrays)])
+        outputs = self.outputs
+        if context.current().grad_enabled:
+            outputs = tuple([value.part_of(self, i) for i, value in enumerate(outputs)])
         if len(outputs) == 1:
             return self.op.vjp(cotangents[0], outputs[0], *inputs, **self.attrs)
         return self.op.vjp(tuple(cotangents), outputs, *inputs, **self.attrs)
@@ -57,10 +59,10 @@ class KernelRecord(OpRecord):
     __slots__ = ("_gradient",)
 
     def __init__(
-        self, op: Op, inputs: tuple[Any, ...], attrs: Attrs, arrays: tuple[Any, ...], gradient: Gradient
+        self, op: Op, inputs: tuple[Any, ...], attrs: Attrs, outputs: tuple[Any, ...], gradient: Gradient
     ) -> None:
         """``gradient(record, inputs, cotangents)`` gives the cotangents of the inputs by compiled code."""
-        super().__init__(op, inputs, attrs, arrays)
+        super().__init__(op, inputs, attrs, outputs)
         self._gradient = gradient
 
     def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
@@ -107,10 +109,10 @@ class GraphRecord(Record):
         wrt: tuple[int, ...],
         graph: Graph,
         residuals: tuple[Any, ...],
-        arrays: tuple[Any, ...],
+        outputs: tuple[Any, ...],
         source: Graph,
     ) -> None:
-        super().__init__(inputs, arrays)
+        super().__init__(inputs, outputs)
         self.name = name
         self.wrt = wrt
         self.graph = graph
@@ -120,21 +122,21 @@ class GraphRecord(Record):
     def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
         inputs = self.live_inputs()
         filled = [
-            _zeros(array) if cotangent is None else cotangent.recorded(None)
-            for array, cotangent in zip(self.arrays, cotangents, strict=True)
-            if is_float(array.dtype)
+            _zeros(output) if cotangent is None else cotangent.recorded(None)
+            for output, cotangent in zip(self.outputs, cotangents, strict=True)
+            if is_float(output.dtype)
         ]
         residuals = [EagerValue(value) if hasattr(value, "dtype") else value for value in self.residuals]
         results = ops.call(*residuals, *filled, regions=(self.graph,))
         results = results if isinstance(results, tuple) else (results,)
         if context.current().grad_enabled:
-            results = self._recorded(inputs, cotangents, [result.array for result in results])
+            results = self._recorded(inputs, cotangents, results)
         found: list[Any] = [None] * len(inputs)
         for number, result in zip(self.wrt, results, strict=True):
             found[number] = result
         return found
 
-    def _recorded(self, inputs: Sequence[Any], cotangents: Sequence[Any], arrays: Sequence[Any]) -> tuple[Any, ...]:
+    def _recorded(self, inputs: Sequence[Any], cotangents: Sequence[Any], found: Sequence[Any]) -> tuple[Any, ...]:
         """The gradients on the tape."""
         from jitgraph.eager.replay import GradientRecord, gradients_by_ops  # here: it loads differentiation of graphs
 
@@ -147,13 +149,13 @@ class GraphRecord(Record):
             return gradients_by_ops(self.source, operands, variables, dict(zip(seeds, weights, strict=True)))
 
         variables = [inputs[number] for number in self.wrt]
-        record = GradientRecord(variables, [cotangents[number] for number in seeds], arrays, replay)
-        return tuple(EagerValue(array, record, number) for number, array in enumerate(arrays))
+        record = GradientRecord(variables, [cotangents[number] for number in seeds], found, replay)
+        return tuple([value.part_of(record, number) for number, value in enumerate(found)])
 
     def release(self) -> None:
         super().release()
         self.residuals = ()
 
 
-def _zeros(array: Any) -> Any:
-    return ops.full(shape=tuple(array.shape), value=0.0, dtype=array.dtype)
+def _zeros(output: Any) -> Any:
+    return ops.full(shape=output.shape, value=0.0, dtype=output.dtype)

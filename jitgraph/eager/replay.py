@@ -30,10 +30,10 @@ class GradientRecord(Record):
     name = "gradient"
 
     def __init__(
-        self, inputs: Sequence[EagerValue], cotangents: Sequence[EagerValue], arrays: Sequence[Any], replay: Gradients
+        self, inputs: Sequence[EagerValue], cotangents: Sequence[EagerValue], outputs: Sequence[Any], replay: Gradients
     ) -> None:
         """``replay(inputs, cotangents)`` gives the same gradients by ops of the tape, None where none flows."""
-        super().__init__((*inputs, *cotangents), tuple(arrays))
+        super().__init__((*inputs, *cotangents), tuple(outputs))
         self.count = len(inputs)
         self.replay = replay
 

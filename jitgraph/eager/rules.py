@@ -8,9 +8,10 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph.dtypes import is_float
+from jitgraph.eager.dispatch.program import Unsupported
+from jitgraph.eager.dispatch.start import native_runtime
 from jitgraph.eager.kernels import EagerKernels, Half
 from jitgraph.eager.launch import KernelCall, silently
-from jitgraph.eager.native import same_memory
 from jitgraph.eager.patterns import exact, is_pointwise
 from jitgraph.eager.records import KernelRecord, OpRecord
 from jitgraph.eager.value import EagerValue
@@ -19,6 +20,7 @@ from jitgraph.ir import context
 from jitgraph.ir.graph import Attrs
 from jitgraph.ir.op import Op
 from jitgraph.ir.target import Target
+from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.ops.rules import HALF
 from jitgraph.runtime.loader import CHECK_KINDS
@@ -26,6 +28,8 @@ from jitgraph.runtime.loader import CHECK_KINDS
 _CHECKED_ONCE: Final = frozenset({"elementwise", "reduce", "movement", "contraction", "indexing"})
 _LOWERED_ALIKE: Final = frozenset({"cumulative", "full", "iota"})  # ops of other kinds
 _MOST: Final = 4096
+_SMALL_VIEW: Final = 1 << 16
+_OFTEN: Final = 64  # calls of an op that NumPy evaluates, after which a kernel is looked for
 
 
 def is_ruled(op: Op) -> bool:
@@ -36,72 +40,106 @@ def is_ruled(op: Op) -> bool:
 class EagerRule:
     """One op on operands of certain types; ``differentiable``: gradients may flow through it."""
 
-    __slots__ = ("differentiable", "op")
+    __slots__ = ("differentiable", "launch", "op")
 
     def __init__(self, op: Op) -> None:
         self.op = op
         self.differentiable = "nondifferentiable" not in op.traits
+        self.launch: KernelCall | None = None
+        """The kernel that computes it, where there is one."""
 
     def run(self, inputs: Sequence[EagerValue], attrs: Attrs) -> tuple[EagerValue, ...]:
         """The outputs, without a tape."""
         raise NotImplementedError
 
-    def record(self, inputs: Sequence[EagerValue], attrs: Attrs, arrays: tuple[Any, ...]) -> OpRecord:
+    def record(self, inputs: tuple[EagerValue, ...], attrs: Attrs, outputs: tuple[EagerValue, ...]) -> OpRecord:
         """What the tape keeps of a call."""
-        return OpRecord(self.op, tuple(inputs), attrs, arrays)
+        return OpRecord(self.op, inputs, attrs, outputs)
 
 
 class ByNumpy(EagerRule):
-    """NumPy evaluates it."""
+    """NumPy evaluates it. An op that is a ufunc runs a kernel of the same bits once it came back often."""
 
-    __slots__ = ("_evaluate", "_ufunc")
+    __slots__ = ("_evaluate", "_gradient", "_is_view", "_kernels", "_served", "_ufunc")
 
-    def __init__(self, op: Op, dtype: np.dtype[Any] | None) -> None:
+    def __init__(self, op: Op, dtype: np.dtype[Any] | None, kernels: EagerKernels) -> None:
         super().__init__(op)
         assert op.evaluate is not None
         self._evaluate = op.evaluate
-        self._ufunc = op.ufunc if dtype not in HALF else None
-
-    def run(self, inputs: Sequence[EagerValue], attrs: Attrs) -> tuple[EagerValue, ...]:
-        arrays = [value.array for value in inputs]
-        if self._ufunc is not None:
-            result = silently(self._ufunc, *arrays)
-            return (EagerValue(result if result.__class__ is np.ndarray else np.asarray(result)),)
-        return tuple([EagerValue(x) for x in evaluated(self.op, self._evaluate, arrays, attrs)])
-
-
-class ByKernel(EagerRule):
-    """A kernel computes it, and another its gradient."""
-
-    __slots__ = ("_gradients", "_kernels", "_launch", "_target")
-
-    def __init__(self, op: Op, launch: KernelCall, kernels: EagerKernels, target: Target) -> None:
-        super().__init__(op)
-        self._launch = launch
-        self._target = target
+        self._ufunc: Any = op.ufunc if dtype not in HALF else None
         self._kernels = kernels
-        self._gradients: dict[Half, KernelCall] = {}
+        self._served = 0
+        self._is_view = "view" in op.traits
+        self._gradient: KernelGradient | None = None
 
     def run(self, inputs: Sequence[EagerValue], attrs: Attrs) -> tuple[EagerValue, ...]:
+        if self.launch is not None:
+            return self.launch.run(*inputs)
+        if self._ufunc is None:
+            arrays = [value.array for value in inputs]
+            made = tuple([EagerValue(x) for x in evaluated(self.op, self._evaluate, arrays, attrs)])
+            return made if not self._is_view or not inputs[0].is_steady() else tuple(map(_dense, made))
+        self._served += 1
+        if self._served >= _OFTEN:
+            self.look_for_kernel(inputs)
+        return self._by_ufunc(*inputs)
+
+    def _by_ufunc(self, *inputs: EagerValue) -> tuple[EagerValue, ...]:
+        result = silently(self._ufunc, *[value.array for value in inputs])
+        return (EagerValue(result if result.__class__ is np.ndarray else np.asarray(result)),)
+
+    def look_for_kernel(self, inputs: Sequence[EagerValue]) -> None:
+        """Take a kernel from now on where native calls are there, and one can be had for operands of these types."""
+        dtypes, shapes = types_of(inputs)
+        self._served = 0  # calls after which it is looked for again, if need be
+        if self._ufunc is None or len(set(shapes)) != 1 or len(set(dtypes)) != 1 or not is_float(dtypes[0]):
+            return
         try:
-            return tuple(self._launch(inputs))
-        except JitgraphError:
-            if self._launch.checks and self.op.decompose is not None:
-                with context.using(grad_enabled=False):
-                    self.op.decompose(*inputs, **attrs)  # fails with the very sizes and the user's line
-            raise
+            if native_runtime() is None:
+                return
+        except Unsupported:
+            return
+        prepared = self._kernels.prepare(self.op, dtypes, shapes, {}, is_wanted=True)
+        if prepared is not None:
+            launch = KernelCall(prepared, shapes[:1], multiplies=False, python=self._by_ufunc)
+            launch.go_native(inputs)
+            self.launch = launch
+            if self._kernels.computes(self.op, dtypes):
+                self._gradient = KernelGradient(self.op, self._kernels, prepared.target)
 
-    def record(self, inputs: Sequence[EagerValue], attrs: Attrs, arrays: tuple[Any, ...]) -> OpRecord:
-        if self.op.reduction is not None:  # its gradient is its rule's: a sum's is a view
-            return OpRecord(self.op, tuple(inputs), attrs, arrays)
-        return KernelRecord(self.op, tuple(inputs), attrs, arrays, self._gradient)
+    def record(self, inputs: tuple[EagerValue, ...], attrs: Attrs, outputs: tuple[EagerValue, ...]) -> OpRecord:
+        if self._gradient is None:
+            return OpRecord(self.op, inputs, attrs, outputs)
+        return KernelRecord(self.op, inputs, attrs, outputs, self._gradient)
 
-    def _gradient(self, record: OpRecord, inputs: Sequence[Any], cotangents: Sequence[Any]) -> Sequence[Any]:
+
+def _dense(view: EagerValue) -> EagerValue:
+    """A small view as memory of its own: kernels, on the way back as well, would each make a copy of one with gaps."""
+    array = view.array
+    if array.flags.c_contiguous or array.nbytes > _SMALL_VIEW:
+        return view
+    return EagerValue(array.copy())
+
+
+class KernelGradient:
+    """The gradient of one op on operands of certain types by compiled code, a kernel for each half."""
+
+    __slots__ = ("_kernels", "_launches", "_op", "_target")
+
+    def __init__(self, op: Op, kernels: EagerKernels, target: Target) -> None:
+        self._op = op
+        self._kernels = kernels
+        self._target = target
+        self._launches: dict[Half, KernelCall] = {}
+
+    def __call__(self, record: OpRecord, inputs: Sequence[Any], cotangents: Sequence[Any]) -> Sequence[Any]:
         wrt = tuple([i for i, value in enumerate(inputs) if value.record is not None])
         half = Half(wrt, tuple([i for i, ct in enumerate(cotangents) if ct is not None]))
-        launch = self._gradients.get(half) or self._first(half, record, inputs)
-        read = [EagerValue(array) for array in record.arrays] if self.op.vjp is not None else ()
-        found = launch([*inputs, *read, *[ct for ct in cotangents if ct is not None]])
+        launch = self._launches.get(half) or self._first(half, record, inputs)
+        read = record.outputs if self._op.vjp is not None else ()
+        found = launch.run(*inputs, *read, *[ct for ct in cotangents if ct is not None])
+        if len(found) == len(inputs):
+            return found
         results: list[Any] = [None] * len(inputs)
         for number, value in zip(launch.given, found, strict=True):
             results[number] = value
@@ -109,17 +147,48 @@ class ByKernel(EagerRule):
 
     def _first(self, half: Half, record: OpRecord, inputs: Sequence[Any]) -> KernelCall:
         dtypes, shapes = types_of(inputs)
-        prepared = self._kernels.prepare(self.op, dtypes, shapes, record.attrs, half, self._target)
+        prepared = self._kernels.prepare(self._op, dtypes, shapes, record.attrs, half, self._target, is_wanted=True)
         assert prepared is not None
         wanted = [shapes[number] for number in prepared.kernel.given]
-        launch = self._gradients[half] = KernelCall(prepared, wanted)
+        launch = self._launches[half] = KernelCall(prepared, wanted, multiplies=may_multiply(self._op))
         return launch
+
+
+class ByKernel(EagerRule):
+    """A kernel computes it, and another its gradient."""
+
+    __slots__ = ("_gradient",)
+
+    launch: KernelCall
+
+    def __init__(self, op: Op, launch: KernelCall, kernels: EagerKernels, target: Target) -> None:
+        super().__init__(op)
+        self.launch = launch
+        self._gradient = KernelGradient(op, kernels, target)
+
+    def run(self, inputs: Sequence[EagerValue], attrs: Attrs) -> tuple[EagerValue, ...]:
+        try:
+            return self.launch.run(*inputs)
+        except JitgraphError:
+            if self.launch.checks and self.op.decompose is not None:
+                with context.using(grad_enabled=False):
+                    self.op.decompose(*inputs, **attrs)  # fails with the very sizes and the user's line
+            raise
+
+    def record(self, inputs: tuple[EagerValue, ...], attrs: Attrs, outputs: tuple[EagerValue, ...]) -> OpRecord:
+        if self.op.reduction is not None:  # its gradient is its rule's: a sum's is a view
+            return OpRecord(self.op, inputs, attrs, outputs)
+        return KernelRecord(self.op, inputs, attrs, outputs, self._gradient)
+
+
+def may_multiply(op: Op) -> bool:
+    """Whether an op may do as much work as a product of its operands."""
+    return op.kind == "contraction" or op.decompose is not None
 
 
 def types_of(values: Sequence[Any]) -> tuple[Any, tuple[tuple[int, ...], ...]]:
     """The dtypes and the shapes of values."""
-    arrays = [value.array for value in values]
-    return tuple([array.dtype for array in arrays]), tuple([array.shape for array in arrays])
+    return tuple([value.dtype for value in values]), tuple([value.shape for value in values])
 
 
 def evaluated(op: Op, evaluate: Callable[..., Any], arrays: Sequence[Any], attrs: Attrs) -> tuple[Any, ...]:
@@ -154,18 +223,15 @@ class Rules:
     """The rules that were settled; no lock, as for the kernels. Flags are asked for when a rule is settled."""
 
     def __init__(self) -> None:
-        self._rules: dict[tuple[Any, ...], EagerRule | None] = {}
+        self._rules: dict[tuple[Any, ...], tuple[EagerRule | None, Sequence[TensorType]]] = {}
         self._kernels = EagerKernels()
 
     def rule(self, op: Op, inputs: Sequence[EagerValue], attrs: Attrs) -> EagerRule | None:
         """How ``op``, which has rules, runs on these operands; None for op by op. Errors of its rule."""
-        key: tuple[Any, ...]
-        if attrs:
-            key = (op, exact(attrs), *[(x.array.dtype, x.array.shape) for x in inputs])
-        else:
-            key = (op, *[(x.array.dtype, x.array.shape) for x in inputs])
+        types = [id(value.type) for value in inputs]  # one object for each type
+        key = (op, exact(attrs), *types) if attrs else (op, *types)
         try:
-            return self._rules[key]
+            return self._rules[key][0]
         except KeyError:
             return self._settled(key, op, inputs, attrs)
 
@@ -180,23 +246,22 @@ class Rules:
         prepared = self._kernels.prepare(op, dtypes, shapes, attrs)
         made: EagerRule | None = None
         if prepared is not None:
-            made = ByKernel(op, KernelCall(prepared, outputs), self._kernels, prepared.target)
+            made = ByKernel(
+                op, KernelCall(prepared, outputs, multiplies=may_multiply(op)), self._kernels, prepared.target
+            )
         elif op.evaluate is not None:
-            made = ByNumpy(op, dtypes[0] if dtypes else None)
+            made = ByNumpy(op, dtypes[0] if dtypes else None, self._kernels)
         if len(self._rules) >= _MOST:
             self._rules.clear()
-        self._rules[key] = made
+        self._rules[key] = made, [value.type for value in inputs]  # which are kept, and so are their ids
         return made
 
 
 def taped(record: OpRecord, outputs: tuple[EagerValue, ...]) -> tuple[EagerValue, ...]:
     """The outputs of a call as those of its record; gradients flow to floats alone.
 
-    They are values of their own: a launch keeps its results, to write to them again, and must keep no tape.
+    They are values of their own: the record holds those of the call, and a launch may keep them to write to them again.
     """
-    made = []
-    for number, value in enumerate(outputs):
-        if is_float(value.dtype):
-            value = same_memory(value, record, number)
-        made.append(value)
-    return tuple(made)
+    return tuple(
+        [value.part_of(record, number) if is_float(value.dtype) else value for number, value in enumerate(outputs)]
+    )

@@ -1,7 +1,7 @@
 """The tape: records of eager ops, and the reverse sweep over them.
 
-A record holds its inputs and the arrays of its outputs, never its output values, so values and records form no cycle
-and a tape dies with the last value that needs it.
+A record holds its inputs and its outputs as values without a record, never those that lead to it, so values and records
+form no cycle and a tape dies with the last value that needs it.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ ORDER = itertools.count()
 class Record:
     """One step of the tape. ``order`` grows with time, so every record is newer than those it depends on."""
 
-    __slots__ = ("__weakref__", "_place", "arrays", "inputs", "order")
+    __slots__ = ("__weakref__", "_place", "inputs", "order", "outputs")
 
     name: str = "record"
     inputs: tuple[Any, ...] | None
 
-    def __init__(self, inputs: tuple[Any, ...], arrays: tuple[Any, ...]) -> None:
+    def __init__(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
+        """``outputs`` are values without a record, or of other kinds than tensors."""
         self.order = next(ORDER)
         self.inputs = inputs
-        self.arrays = arrays
+        self.outputs = outputs
         self._place = place_of_user()
 
     @property
@@ -61,7 +62,7 @@ class Record:
     def release(self) -> None:
         """Drop what backward needs."""
         self.inputs = None
-        self.arrays = ()
+        self.outputs = ()
 
 
 class LeafRecord(Record):
@@ -94,41 +95,39 @@ def sweep(
     pending: dict[Record, dict[int, Any]] = {}
     heap: list[tuple[int, Record]] = []
     found: dict[Any, Any] = {}
-
-    def accumulate(value: Any, cotangent: Any) -> None:
-        record = value.record
-        if record is None or cotangent is None or record.order < oldest:
-            return
-        slots = pending.get(record)
-        if slots is None:
-            pending[record] = {value.output: cotangent}
-            heapq.heappush(heap, (-record.order, record))
-        else:
-            known = slots.get(value.output)
-            slots[value.output] = cotangent if known is None else ops.add(known, cotangent)
-
     # a record older than every target neither is one nor leads to one
     oldest = -1 if targets is None else min((v.record.order for v in targets if v.record is not None), default=-1)
+
+    def accumulate(values: Sequence[Any], given: Sequence[Any]) -> None:
+        for value, cotangent in zip(values, given, strict=True):
+            record = value.record
+            if record is None or cotangent is None or record.order < oldest:
+                continue
+            slots = pending.get(record)
+            if slots is None:
+                pending[record] = {value.output: cotangent}
+                heapq.heappush(heap, (-record.order, record))
+            else:
+                known = slots.get(value.output)
+                slots[value.output] = cotangent if known is None else ops.add(known, cotangent)
+
     with context.using(grad_enabled=create_graph, sweeping=True):
-        for value, cotangent in zip(outputs, cotangents, strict=True):
-            accumulate(value, cotangent if create_graph else cotangent.recorded(None))
+        accumulate(outputs, cotangents if create_graph else [cotangent.recorded(None) for cotangent in cotangents])
         visited: list[Record] = []
         while heap:
             record = heapq.heappop(heap)[1]
             slots = pending.pop(record)
+            is_leaf = record.__class__ is LeafRecord
             if wanted is None:
-                if isinstance(record, LeafRecord):
+                if is_leaf:
                     found[record] = slots[0]
             else:
                 for number, cotangent in slots.items():
                     if (record, number) in wanted:
                         found[record, number] = cotangent
-            if isinstance(record, LeafRecord) or record.order == oldest:
+            if is_leaf or record.order == oldest:
                 continue
-            given = [slots.get(number) for number in range(len(record.arrays))]
-            inputs = record.live_inputs()
-            for value, cotangent in zip(inputs, record.backward(given), strict=True):
-                accumulate(value, cotangent)
+            accumulate(record.live_inputs(), record.backward([*map(slots.get, range(len(record.outputs)))]))
             visited.append(record)
         if not (create_graph or retain_graph):
             for record in visited:

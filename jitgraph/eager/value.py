@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
 import numpy as np
 
@@ -10,23 +11,52 @@ from jitgraph.eager.tape import Record
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime.buffer import Access, Array, Buffer
 
+_new: Final = object.__new__
+
+
+@lru_cache(maxsize=4096)
+def native_type(dtype: np.dtype[Any], shape: tuple[int, ...]) -> TensorType:
+    """The one object for a type without named sizes, so that types compare by identity."""
+    return TensorType(dtype, shape)
+
 
 class EagerValue(Buffer):
     """A computed tensor value: a buffer nobody writes to, and the tape's record of how it was made.
 
     ``record`` is None where no gradient flows; ``output`` tells which of the record's outputs this is. ``native`` is
-    what ``tracing/operands.py`` found out about the array, or None; where it is set, so is ``address``.
+    what ``eager/native.py`` found out about the array, or None; where it is set, so is ``address``. ``base`` is the
+    value whose memory this is, or None for memory of its own.
     """
 
-    __slots__ = ("__weakref__", "_type", "native", "output", "record")
+    __slots__ = ("__weakref__", "_type", "base", "native", "output", "record")
 
     def __init__(self, array: Array, record: Record | None = None, output: int = 0, access: Access = "own") -> None:
         self._array = array
         self.access = access
         self.record = record
         self.output = output
+        self.base: EagerValue | None = None
         self.native: TensorType | None = None
         self._type: TensorType | None = None
+
+    def part_of(self, record: Record, output: int) -> EagerValue:
+        """A value of this memory, which nobody else has seen yet, as an output of a record that holds this value."""
+        made: EagerValue = _new(EagerValue)
+        made._array = self._array
+        made.access = self.access
+        made.record = record
+        made.output = output
+        made.base = self
+        made.address = self.address
+        made.native = self.native
+        made._type = self._type if self._type is not None else self.native
+        return made
+
+    def _made_array(self) -> Array:
+        if self.base is None:
+            return super()._made_array()
+        array = self._array = self.base.array
+        return array
 
     def _layout(self) -> tuple[tuple[int, ...], np.dtype[Any]]:
         assert self._type is not None
@@ -34,9 +64,11 @@ class EagerValue(Buffer):
 
     @property
     def type(self) -> TensorType:
-        if self._type is None:
-            self._type = TensorType(self.array.dtype, self.array.shape)
-        return self._type
+        type = self._type
+        if type is None:
+            array = self.array
+            type = self._type = native_type(array.dtype, array.shape)
+        return type
 
     @property
     def shape(self) -> tuple[int, ...]:

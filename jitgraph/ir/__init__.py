@@ -7,7 +7,7 @@ need the types and ops alone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from jitgraph.runtime import forks
 
@@ -20,10 +20,5 @@ __all__ = ["interpret", "parse", "verify"]
 
 _MODULES: Final = {"interpret": "interpreter", "parse": "parser", "verify": "verifier"}
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'jitgraph.ir' has no attribute {name!r}")
-    found = getattr(forks.module(f"jitgraph.ir.{_MODULES[name]}"), name)
-    globals()[name] = found
-    return found
+if not TYPE_CHECKING:  # type checkers shall miss what is not there
+    __getattr__ = forks.attributes(__name__, _MODULES)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jitgraph.dtypes import SHORT_NAMES
 from jitgraph.errors import ArgumentError, DTypeError, GraphError
@@ -22,6 +21,9 @@ from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.running import deaths_of, run_graph
 from jitgraph.ir.sizes import bind_sizes
 from jitgraph.ir.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Held: TypeAlias = Any  # an array; for tokens and stacks what their ops' evaluations make of them
 

@@ -1,8 +1,9 @@
-"""The op table as the parser finds it: ops are made on a higher floor, which hands them down here when it loads."""
+"""The op table as the parser finds it: ops are made on a higher floor, which hands down how each is found."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from jitgraph.errors import GraphError
@@ -10,15 +11,29 @@ from jitgraph.errors import GraphError
 if TYPE_CHECKING:
     from jitgraph.ir.op import Op
 
-TABLE: Final[dict[str, Op]] = {}
+Find = Callable[[str], "Op | None"]
+Every = Callable[[], "Mapping[str, Op]"]
+
+_registered: Final[list[tuple[Find, Every]]] = []
 
 
-def register(ops: Mapping[str, Op]) -> None:
-    """Make ``ops`` known to the parser by name, and by the names that they have in older files.
+def register(find: Find, every: Every) -> None:
+    """Make ops known. Called once, by ``jitgraph.ops``: ``find`` gives an op by its name, ``every`` the whole table."""
+    _registered.append((find, every))
 
-    Called once, by ``jitgraph.ops``, with the whole table; GraphError for a name that two ops share.
-    """
-    for name, op in ops.items():
-        for known in (name, *op.formerly):
-            if TABLE.setdefault(known, op) is not op:
-                raise GraphError(f"two ops are, or were, named {known!r}")
+
+def has(op: Op) -> bool:
+    """Whether an op is of the table; only its own family is loaded."""
+    return any(find(op.name) is op for find, _ in _registered)
+
+
+@cache
+def whole() -> Mapping[str, Op]:
+    """Every op by its name and by those that it has in older files; GraphError for a name that two ops share."""
+    found: dict[str, Op] = {}
+    for _, every in _registered:
+        for name, op in every().items():
+            for known in (name, *op.formerly):
+                if found.setdefault(known, op) is not op:
+                    raise GraphError(f"two ops are, or were, named {known!r}")
+    return found

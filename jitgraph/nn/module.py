@@ -7,10 +7,9 @@ order in which they were first set; there is no registry beside them that could 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jitgraph.autograd import no_grad
 from jitgraph.dtypes import canonical, float32, float64, is_float
@@ -19,6 +18,9 @@ from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.creation import asarray
 from jitgraph.tensor.lifting import TensorLike
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 M = TypeVar("M", bound="Module")
 

@@ -1,150 +1,163 @@
-"""The op table: every primitive and composite, collected from the family modules into ``OPS`` by name."""
+"""The op table: every primitive and composite by its name, ``ops.add``, each in the module of its family.
+
+A family is loaded when one of its ops is first used, as most programs need few; ``OPS`` loads them all.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
+from jitgraph.errors import GraphError
 from jitgraph.ir import table
 from jitgraph.ir.op import Op
-from jitgraph.ops import (
-    activation,
-    arithmetic,
-    bits,
-    broadcasting,
-    comparison,
-    contraction,
-    control,
-    conversion,
-    convolution,
-    creation,
-    cumulative,
-    distributions,
-    effects,
-    gamma_functions,
-    gathering,
-    layers,
-    loss,
-    movement,
-    normalization,
-    optimisers,
-    philox,
-    pooling,
-    predicates,
-    reduction,
-    sorting,
-    statistics,
-    transcendental,
-    windows,
-)
-from jitgraph.ops.activation import (
-    elu,
-    gelu,
-    leaky_relu,
-    log2,
-    log10,
-    log_sigmoid,
-    logaddexp,
-    reciprocal,
-    relu,
-    sigmoid,
-    silu,
-    softplus,
-    square,
-)
-from jitgraph.ops.arithmetic import abs, add, div, floor_divide, maximum, minimum, mul, neg, remainder, sign, sub
-from jitgraph.ops.bits import bitwise_and, bitwise_not, bitwise_or, bitwise_xor, shift_left, shift_right
-from jitgraph.ops.broadcasting import broadcast, reduce_sum, sum_to
-from jitgraph.ops.comparison import SWAPPED, eq, ge, gt, le, lt, ne, select
-from jitgraph.ops.contraction import dot
-from jitgraph.ops.control import call, cond, fused, grad, scan, while_
-from jitgraph.ops.conversion import bitcast, cast, optimization_barrier, stop_gradient
-from jitgraph.ops.convolution import conv
-from jitgraph.ops.creation import constant, full, full_like, iota, zeros_like
-from jitgraph.ops.cumulative import cummax, cummin, cumprod, cumsum
-from jitgraph.ops.define import collect
-from jitgraph.ops.distributions import dropout, normal, uniform
-from jitgraph.ops.effects import check, print_, stack_new, stack_pop, stack_push, token
-from jitgraph.ops.gamma_functions import digamma, lgamma, polygamma
-from jitgraph.ops.gathering import dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add
-from jitgraph.ops.layers import conv_nd, embedding, linear
-from jitgraph.ops.loss import cross_entropy, l1_loss, mse_loss, nll_loss
-from jitgraph.ops.movement import flip, reshape, transpose
-from jitgraph.ops.normalization import batch_norm, batch_norm_train, layer_norm
-from jitgraph.ops.optimisers import adam_step
-from jitgraph.ops.philox import random_bits
-from jitgraph.ops.pooling import avg_pool2d, max_pool2d
-from jitgraph.ops.predicates import clamp, isfinite, isinf, isnan, logical_and, logical_not, logical_or, logical_xor
-from jitgraph.ops.reduction import argmax, argmin, reduce_max, reduce_min, reduce_prod
-from jitgraph.ops.sorting import sort
-from jitgraph.ops.statistics import log_softmax, logsumexp, masked_softmax, mean, softmax, std, var
-from jitgraph.ops.transcendental import (
-    acos,
-    acosh,
-    asin,
-    asinh,
-    atan,
-    atan2,
-    atanh,
-    ceil,
-    cos,
-    cosh,
-    erf,
-    erfc,
-    erfinv,
-    exp,
-    exp2,
-    expm1,
-    floor,
-    hypot,
-    log,
-    log1p,
-    pow,
-    rint,
-    rsqrt,
-    sin,
-    sinh,
-    sqrt,
-    tan,
-    tanh,
-    trunc,
-)
-from jitgraph.ops.windows import concat, pad, slice
+from jitgraph.runtime import forks
 
-FAMILIES: Final = (
-    creation,
-    comparison,
-    arithmetic,
-    bits,
-    conversion,
-    transcendental,
-    gamma_functions,
-    movement,
-    broadcasting,
-    windows,
-    reduction,
-    contraction,
-    convolution,
-    gathering,
-    cumulative,
-    sorting,
-    philox,
-    control,
-    effects,
-    predicates,
-    activation,
-    statistics,
-    normalization,
-    optimisers,
-    loss,
-    layers,
-    pooling,
-    distributions,
-)
-OPS: Final[dict[str, Op]] = collect(FAMILIES)
-table.register(OPS)
+if TYPE_CHECKING:
+    from jitgraph.ops.activation import (
+        elu,
+        gelu,
+        leaky_relu,
+        log2,
+        log10,
+        log_sigmoid,
+        logaddexp,
+        reciprocal,
+        relu,
+        sigmoid,
+        silu,
+        softplus,
+        square,
+    )
+    from jitgraph.ops.arithmetic import abs, add, div, floor_divide, maximum, minimum, mul, neg, remainder, sign, sub
+    from jitgraph.ops.bits import bitwise_and, bitwise_not, bitwise_or, bitwise_xor, shift_left, shift_right
+    from jitgraph.ops.broadcasting import broadcast, reduce_sum, sum_to
+    from jitgraph.ops.comparison import SWAPPED, eq, ge, gt, le, lt, ne, select
+    from jitgraph.ops.contraction import dot
+    from jitgraph.ops.control import call, cond, fused, grad, scan, while_
+    from jitgraph.ops.conversion import bitcast, cast, optimization_barrier, stop_gradient
+    from jitgraph.ops.convolution import conv
+    from jitgraph.ops.creation import constant, full, full_like, iota, zeros_like
+    from jitgraph.ops.cumulative import cummax, cummin, cumprod, cumsum
+    from jitgraph.ops.distributions import dropout, normal, uniform
+    from jitgraph.ops.effects import check, print_, stack_new, stack_pop, stack_push, token
+    from jitgraph.ops.gamma_functions import digamma, lgamma, polygamma
+    from jitgraph.ops.gathering import dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add
+    from jitgraph.ops.layers import conv_nd, embedding, linear
+    from jitgraph.ops.loss import cross_entropy, l1_loss, mse_loss, nll_loss
+    from jitgraph.ops.movement import flip, reshape, transpose
+    from jitgraph.ops.normalization import batch_norm, batch_norm_train, layer_norm
+    from jitgraph.ops.optimisers import adam_step
+    from jitgraph.ops.philox import random_bits
+    from jitgraph.ops.pooling import avg_pool2d, max_pool2d
+    from jitgraph.ops.predicates import clamp, isfinite, isinf, isnan, logical_and, logical_not, logical_or, logical_xor
+    from jitgraph.ops.reduction import argmax, argmin, reduce_max, reduce_min, reduce_prod
+    from jitgraph.ops.sorting import sort
+    from jitgraph.ops.statistics import log_softmax, logsumexp, masked_softmax, mean, softmax, std, var
+    from jitgraph.ops.transcendental import (
+        acos,
+        acosh,
+        asin,
+        asinh,
+        atan,
+        atan2,
+        atanh,
+        ceil,
+        cos,
+        cosh,
+        erf,
+        erfc,
+        erfinv,
+        exp,
+        exp2,
+        expm1,
+        floor,
+        hypot,
+        log,
+        log1p,
+        pow,
+        rint,
+        rsqrt,
+        sin,
+        sinh,
+        sqrt,
+        tan,
+        tanh,
+        trunc,
+    )
+    from jitgraph.ops.windows import concat, pad, slice
+
+_NAMES_OF: Final[dict[str, str]] = {  # family -> what its module gives to those above, in the order of reading
+    "creation": "constant full full_like iota zeros_like",
+    "comparison": "SWAPPED eq ge gt le lt ne select",
+    "arithmetic": "abs add div floor_divide maximum minimum mul neg remainder sign sub",
+    "bits": "bitwise_and bitwise_not bitwise_or bitwise_xor shift_left shift_right",
+    "conversion": "bitcast cast optimization_barrier stop_gradient",
+    "transcendental": (
+        "acos acosh asin asinh atan atan2 atanh ceil cos cosh erf erfc erfinv exp exp2 expm1 floor hypot log "
+        "log1p pow rint rsqrt sin sinh sqrt tan tanh trunc"
+    ),
+    "gamma_functions": "digamma lgamma polygamma",
+    "movement": "flip reshape transpose",
+    "broadcasting": "broadcast reduce_sum sum_to",
+    "windows": "concat pad slice",
+    "reduction": "argmax argmin reduce_max reduce_min reduce_prod",
+    "contraction": "dot",
+    "convolution": "conv",
+    "gathering": "dynamic_slice dynamic_update_slice gather scatter scatter_add",
+    "cumulative": "cummax cummin cumprod cumsum",
+    "sorting": "sort",
+    "philox": "random_bits",
+    "control": "call cond fused grad scan while_",
+    "effects": "check print_ stack_new stack_pop stack_push token",
+    "predicates": "clamp isfinite isinf isnan logical_and logical_not logical_or logical_xor",
+    "activation": ("elu gelu leaky_relu log2 log10 log_sigmoid logaddexp reciprocal relu sigmoid silu softplus square"),
+    "statistics": "log_softmax logsumexp masked_softmax mean softmax std var",
+    "normalization": "batch_norm batch_norm_train layer_norm",
+    "optimisers": "adam_step",
+    "loss": "cross_entropy l1_loss mse_loss nll_loss",
+    "layers": "conv_nd embedding linear",
+    "pooling": "avg_pool2d max_pool2d",
+    "distributions": "dropout normal uniform",
+}
+_FAMILY_OF: Final = {name: family for family, names in _NAMES_OF.items() for name in names.split()}
+
+
+def _op_named(name: str) -> Op | None:
+    for known in (name, f"{name}_"):  # those whose names mean something else in Python end in _
+        if known in _FAMILY_OF:
+            found = _named(known)
+            return found if isinstance(found, Op) else None
+    return None
+
+
+def _every_op() -> dict[str, Op]:
+    """The ops of all families by their names; GraphError for a name that two different ops share."""
+    found: dict[str, Op] = {}
+    for family in _NAMES_OF:
+        for op in vars(forks.module(f"{__name__}.{family}")).values():
+            if isinstance(op, Op) and found.setdefault(op.name, op) is not op:
+                raise GraphError(f"two ops are named {op.name!r}")
+    return found
+
+
+_named = forks.attributes(__name__, _FAMILY_OF)
+
+
+def _found(name: str) -> Any:
+    if name != "OPS":
+        return _named(name)
+    globals()[name] = found = _every_op()
+    return found
+
+
+table.register(_op_named, _every_op)
+
+if TYPE_CHECKING:
+    OPS: Final[dict[str, Op]] = _every_op()
+else:  # type checkers shall miss what is not there
+    __getattr__ = _found
 
 __all__ = [
-    "FAMILIES",
     "OPS",
     "SWAPPED",
     "abs",

@@ -1,4 +1,4 @@
-"""How ops are written down: constructors for the families, and the collection of modules into one table.
+"""How ops are written down: constructors for the families.
 
 Conventions that code generation relies on:
 
@@ -14,13 +14,11 @@ Conventions that code generation relies on:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from types import ModuleType
 from typing import Any, Final
 
 import numpy as np
 
 from jitgraph.dtypes import DType
-from jitgraph.errors import GraphError
 from jitgraph.ir.op import Op, Reduction, Trait
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops.numeric import Array, rounded, silent, widen
@@ -28,16 +26,6 @@ from jitgraph.ops.rules import require_axes, require_tensor, require_tensors, sa
 from jitgraph.ops.sampling import Domain, elementwise_samples, reduce_samples
 
 _NO_GRADIENT: Final[tuple[Trait, ...]] = ("nondifferentiable",)
-
-
-def collect(modules: Iterable[ModuleType]) -> dict[str, Op]:
-    """Every Op defined in ``modules`` by its name; GraphError for a name that two different ops share."""
-    found: dict[str, Op] = {}
-    for module in modules:
-        for op in vars(module).values():
-            if isinstance(op, Op) and found.setdefault(op.name, op) is not op:
-                raise GraphError(f"two ops are named {op.name!r}")
-    return found
 
 
 def elementwise(

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
 
 def two_sum(a: Array, b: Array) -> tuple[Array, Array]:

@@ -171,3 +171,8 @@ def _is_ints(values: object) -> TypeGuard[tuple[int, ...]]:
 def open_extent(extent: int, name: str) -> int | str:
     """``name`` for an extent that a kernel leaves open, or 1: a product with a vector is computed in another way."""
     return 1 if extent == 1 else name
+
+
+def extent_of(start: DimLike, stop: DimLike, stride: int) -> DimLike:
+    """How many of start, start + stride, ... lie below stop."""
+    return (stop - start + (stride - 1)) // stride

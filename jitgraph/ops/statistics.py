@@ -23,7 +23,7 @@ from jitgraph.ops.creation import full, full_like, zeros_like
 from jitgraph.ops.predicates import isfinite
 from jitgraph.ops.reduction import reduce_max
 from jitgraph.ops.sampling import edges, generator, values
-from jitgraph.ops.transcendental import exp, log, sqrt
+from jitgraph.ops.transcendental import exp, log, root
 
 Axes = tuple[int, ...]
 
@@ -88,15 +88,6 @@ var: Op = composite(
     in_float32=True,
     doc="The variance over axes: squared deviations from the mean, summed and divided by max(0, n - correction).",
 )
-
-
-def root(square: Any) -> Any:
-    """The square root of a sum of squares, whose derivatives where it is 0 count as 0 (PyTorch's choice for norms).
-
-    The root of 1 stands there behind the select, so that no derivative, of the first or a higher order, is infinite.
-    """
-    nothing = eq(square, zeros_like(square))
-    return select(nothing, zeros_like(square), sqrt(select(nothing, full_like(1.0, square), square)))
 
 
 std: Op = composite(

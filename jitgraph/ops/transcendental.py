@@ -252,3 +252,12 @@ floor: Op = _rounding("floor", np.floor, "Floor", "The largest integer not above
 ceil: Op = _rounding("ceil", np.ceil, "Ceil", "The smallest integer not below x.")
 rint: Op = _rounding("rint", np.rint, "Round", "The nearest integer, halves to even.")
 trunc: Op = _rounding("trunc", np.trunc, None, "x without its fraction.")
+
+
+def root(square: Any) -> Any:
+    """The square root of a sum of squares, whose derivatives where it is 0 count as 0 (PyTorch's choice for norms).
+
+    The root of 1 stands there behind the select, so that no derivative, of the first or a higher order, is infinite.
+    """
+    nothing = eq(square, zeros_like(square))
+    return select(nothing, zeros_like(square), sqrt(select(nothing, full_like(1.0, square), square)))

@@ -22,11 +22,6 @@ from jitgraph.ops.numeric import Array
 from jitgraph.ops.sampling import samples_for
 
 
-def extent_of(start: DimLike, stop: DimLike, stride: int) -> DimLike:
-    """How many of start, start + stride, ... lie below stop."""
-    return (stop - start + (stride - 1)) // stride
-
-
 def _slice_type(x: Type, *, starts: Shape, stops: Shape, strides: tuple[int, ...]) -> TensorType:
     type = rules.require_tensor("slice", x)
     what = f"slice of {type} with starts={starts}, stops={stops}, strides={strides}"
@@ -38,7 +33,7 @@ def _slice_type(x: Type, *, starts: Shape, stops: Shape, strides: tuple[int, ...
         rules.at_least(what, start, 0)
         rules.at_least(what, stop, start)
         rules.at_least(what, extent, stop)
-    return TensorType(type.dtype, tuple(map(extent_of, starts, stops, strides)))
+    return TensorType(type.dtype, tuple(map(rules.extent_of, starts, stops, strides)))
 
 
 def _cut(starts: Sequence[int], stops: Sequence[int], strides: Sequence[int]) -> tuple[Any, ...]:

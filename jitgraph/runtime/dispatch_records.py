@@ -1,7 +1,8 @@
-"""The records that drive the dispatcher, word by word: Python fills them in (``tracing/native/``), code reads them.
+"""The records that drive the dispatcher, word by word: Python fills them in, code reads them.
 
-All of it is plain memory: machine words of 8 bytes unless said otherwise, addresses of objects included. What an object
-is found under in CPython itself stands in ``cpython.py``.
+``eager/dispatch/`` and ``tracing/native/`` write them. All of it is plain memory: machine words of 8 bytes unless said
+otherwise, addresses of objects included. What an object is found under in CPython itself stands in
+``cpython_layout.py``.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ OP_BYTES: Final = 48
 OPS: Final = (
     "end", "tensor", "array", "float", "type", "version", "constant", "field", "field_or_none", "attribute",
     "unset_attribute", "shared_keys", "dictionary", "entry", "absent", "length", "keys", "item", "elements", "equal",
-    "float_bits", "same", "distinct", "is_tensor", "context", "given", "number", "operand",
+    "float_bits", "same", "distinct", "is_tensor", "context", "given", "number", "operand", "value",
 )  # fmt: skip
 
 MADE: Final = _words("donor", "donor_handle", "size_class", "bytes", "type", "make")
@@ -114,7 +115,7 @@ RUNTIME_FUNCTIONS: Final = (
     "free",
 )  # fmt: skip
 HANDLE_SLOTS: Final = {"_grad": 24, "_indexed": 32, "_requires_grad": 40, "_value": 48, "_weak": 56}
-VALUE_SLOTS: Final = {"_array": 40, "access": 48, "_type": 56, "native": 64, "output": 72, "record": 80}
+VALUE_SLOTS: Final = {"_array": 40, "access": 48, "_type": 56, "base": 64, "native": 72, "output": 80, "record": 88}
 """Where CPython puts the slots of tensors (``eager/handle.py``) and of their values (``eager/value.py``)."""
 RUNTIME: Final = _words(
     *RUNTIME_FUNCTIONS, "None", "False", "True", "zero", "own", "Tensor", "Parameter", "EagerValue", "ndarray", "float",

@@ -26,6 +26,8 @@ from jitgraph.ir.literals import parse_constraint, parse_size
 from jitgraph.ir.resize import resize
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import loader
+from jitgraph.runtime.loader.artifact import MAX_GRAPH_BYTES, Artifact
+from jitgraph.runtime.loader.model import verify_state
 from jitgraph.saved.entry import CONSTANT
 from jitgraph.tensor import Tensor, lifting, scalars, wrap
 from jitgraph.tracing.function import TracedFunction, trace
@@ -193,14 +195,14 @@ def load(path: str | os.PathLike[str], *, entry: str = "forward") -> SavedModel:
     differentiated and saved again. ``entry`` names another entry of the file.
     """
     try:
-        return _load(loader.Artifact(path), entry)
+        return _load(Artifact(path), entry)
     except LoadError as error:
         raise LoadError(f"{os.fspath(path)}: {error}") from error.__cause__
     except JitgraphError as error:  # whatever a part of the file offends against
         raise LoadError(f"{os.fspath(path)}: {getattr(error, 'message', error)}") from error
 
 
-def _load(artifact: loader.Artifact, entry: str) -> SavedModel:
+def _load(artifact: Artifact, entry: str) -> SavedModel:
     signatures = artifact.signatures()
     if entry not in signatures:
         raise LoadError(f"no entry {entry!r}; there are {', '.join(signatures)}")
@@ -209,13 +211,13 @@ def _load(artifact: loader.Artifact, entry: str) -> SavedModel:
         raise LoadError(f"the manifest names no graph for {entry!r}")
     signature, weights = signatures[entry], artifact.weights()
     for state in signature.state:
-        loader.verify_state(state, weights)
+        verify_state(state, weights)
     constants = {
         key.removeprefix(CONSTANT): Constant(array) for key, array in weights.items() if key.startswith(CONSTANT)
     }
     text = artifact.read(member)
-    if len(text) > loader.MAX_GRAPH_BYTES:
-        raise LoadError(f"the graph of {entry!r} has {len(text)} bytes, more than the {loader.MAX_GRAPH_BYTES} allowed")
+    if len(text) > MAX_GRAPH_BYTES:
+        raise LoadError(f"the graph of {entry!r} has {len(text)} bytes, more than the {MAX_GRAPH_BYTES} allowed")
     try:
         graph = parse(bytes(text).decode(), constants=constants, elided=False)
         verify(graph)

@@ -91,7 +91,8 @@ def binary(op: Op, x: Any, y: Any) -> EagerValue | None:
             return EAGER.emit(op, (x.value, y.value), {}, ())[0]  # type: ignore[no-any-return]
         result = silently(ufunc, left, right)
         result = result if result.__class__ is np.ndarray else np.asarray(result)
-        return EagerValue(result, OpRecord(op, (x.value, y.value), {}, (result,)))
+        made = EagerValue(result)
+        return made.part_of(OpRecord(op, (x.value, y.value), {}, (made,)), 0)
     if ufunc is None:
         return None
     try:

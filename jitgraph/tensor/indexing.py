@@ -18,7 +18,7 @@ from jitgraph.eager.value import EagerValue
 from jitgraph.errors import IndexingError, ShapeError, UndecidedError, UnsupportedOp
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
-from jitgraph.ops.windows import extent_of
+from jitgraph.ops.rules import extent_of
 from jitgraph.records import dataclass
 from jitgraph.tensor import direct, lifting, scalars
 from jitgraph.tensor.lifting import TensorLike

@@ -9,10 +9,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 from jitgraph import dtypes, ops
 from jitgraph.eager import placement
+from jitgraph.eager.dispatch.start import make_handles_of
 from jitgraph.eager.handle import stopped
 from jitgraph.errors import DeviceError, JitgraphError, ShapeError
 from jitgraph.ir import context
@@ -20,6 +22,7 @@ from jitgraph.ir.op import Op
 from jitgraph.migration_hints import TENSOR, advice
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import comparing, direct, gradients, indexing, lifting, numpy_calls, weak_ints
+from jitgraph.tensor.direct_calls import pointwise_call
 from jitgraph.tensor.in_place import in_place
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.reading import ReadableHandle
@@ -146,25 +149,25 @@ class Tensor(ReadableHandle):
     # --- operators -----------------------------------------------------------------------------------------------
 
     def __add__(self, other: TensorLike) -> Tensor:
-        return _operate(ops.add, self, other)
+        return _add(self, other)  # type: ignore[no-any-return]
 
     def __radd__(self, other: TensorLike) -> Tensor:
         return _operate(ops.add, other, self)
 
     def __sub__(self, other: TensorLike) -> Tensor:
-        return _operate(ops.sub, self, other)
+        return _sub(self, other)  # type: ignore[no-any-return]
 
     def __rsub__(self, other: TensorLike) -> Tensor:
         return _operate(ops.sub, other, self)
 
     def __mul__(self, other: TensorLike) -> Tensor:
-        return _operate(ops.mul, self, other)
+        return _mul(self, other)  # type: ignore[no-any-return]
 
     def __rmul__(self, other: TensorLike) -> Tensor:
         return _operate(ops.mul, other, self)
 
     def __truediv__(self, other: TensorLike) -> Tensor:
-        return _operate(ops.div, self, other, floating=True)
+        return _truediv(self, other)  # type: ignore[no-any-return]
 
     def __rtruediv__(self, other: TensorLike) -> Tensor:
         return _operate(ops.div, other, self, floating=True)
@@ -218,7 +221,7 @@ class Tensor(ReadableHandle):
         return elementwise(ops.bitwise_not, self)
 
     def __neg__(self) -> Tensor:
-        return elementwise(ops.neg, self)
+        return _neg(self)  # type: ignore[no-any-return]
 
     def __pos__(self) -> Tensor:
         return wrap(self.value)
@@ -288,6 +291,9 @@ class Tensor(ReadableHandle):
         self._rebind(indexing.put(self.value, index, value))
 
 
+make_handles_of(Tensor)
+
+
 def wrap(value: Any) -> Tensor:
     """A new tensor on ``value``."""
     return Tensor._of(value)
@@ -338,6 +344,13 @@ def _operate(op: Any, x: Any, y: Any, *, floating: bool = False) -> Tensor:
     if not (isinstance(x, Tensor) and isinstance(y, Tensor)) and not (lifting.is_operand(x) and lifting.is_operand(y)):
         return NotImplemented  # type: ignore[no-any-return]
     return elementwise(op, x, y, floating=floating)
+
+
+_add = pointwise_call(partial(_operate, ops.add), "add", 2)
+_sub = pointwise_call(partial(_operate, ops.sub), "sub", 2)
+_mul = pointwise_call(partial(_operate, ops.mul), "mul", 2)
+_truediv = pointwise_call(partial(_operate, ops.div, floating=True), "div", 2)
+_neg = pointwise_call(partial(elementwise, ops.neg), "neg", 1)
 
 
 def _compared(op: Any, x: Tensor, y: Any) -> Tensor:

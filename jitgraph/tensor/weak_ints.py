@@ -7,7 +7,8 @@ number of a step, and what is computed from it and constants) nothing is checked
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -20,11 +21,6 @@ from jitgraph.ir.op import Op
 Ends: TypeAlias = "tuple[int, int]"
 _LEAST, _GREATEST = dtypes.LIMITS[dtypes.int64]
 _APART: Final = 2.0**62  # what wraps differs by 2**64 from the true result, which float64 gives within 2**12
-_PYTHON: Final[dict[Op, Callable[[int, int], int]]] = {
-    ops.add: lambda a, b: a + b,
-    ops.sub: lambda a, b: a - b,
-    ops.mul: lambda a, b: a * b,
-}
 
 
 def note_ends(value: Any, least: int, greatest: int) -> None:
@@ -52,8 +48,9 @@ def require_no_overflow(op: Op, xs: Sequence[Any], values: Sequence[Any], result
     if result.dtype != dtypes.int64 or op not in (ops.add, ops.sub, ops.mul, ops.pow):
         return
     ends = [(x, x) if type(x) is int else _ends_of(value) for x, value in zip(xs, values, strict=True)]
-    if op in _PYTHON and None not in ends:
-        found = [_PYTHON[op](a, b) for a in ends[0] or () for b in ends[1] or ()]
+    python = {ops.add: operator.add, ops.sub: operator.sub, ops.mul: operator.mul}.get(op)
+    if python is not None and None not in ends:
+        found = [python(a, b) for a in ends[0] or () for b in ends[1] or ()]
         if min(found) >= _LEAST and max(found) <= _GREATEST:
             note_ends(result, min(found), max(found))
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from jitgraph.runtime import forks
 
@@ -28,8 +28,4 @@ __all__ = [
     "while_loop",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _NAMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(forks.module(f"{__name__}.{_NAMES[name]}"), name)
+__getattr__ = forks.attributes(__name__, _NAMES)

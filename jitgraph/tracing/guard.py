@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from jitgraph import foreign
-from jitgraph.eager.native import native_type
+from jitgraph.eager.value import native_type
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.location import Location

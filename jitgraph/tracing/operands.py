@@ -10,8 +10,8 @@ import numpy as np
 from jitgraph import foreign
 from jitgraph.dtypes import is_float
 from jitgraph.eager.handle import ValueHandle
-from jitgraph.eager.native import native_type, placed, readable, readable_as
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.native import placed, readable, readable_as
+from jitgraph.eager.value import EagerValue, native_type
 from jitgraph.errors import JitgraphError
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import loader

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jitgraph import ops
-from jitgraph.eager.replay import GradientRecord, gradients_by_ops
 from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir import context
 from jitgraph.ir.context import Context
-from jitgraph.ir.fault import faults_reported
 from jitgraph.ir.graph import Graph
 from jitgraph.location import Location
 from jitgraph.once import cached_property
@@ -83,7 +81,8 @@ class Specialisation:
     def vjp(self) -> Vjp:
         """The forward graph with residuals and the backward graph, for a caller who may ask for gradients."""
         with forks.whole():
-            from jitgraph.passes.autodiff import vjp_halves  # here: compiled code found in the cache needs no pass
+            from jitgraph.ir.fault import faults_reported  # here: compiled code found in the cache needs no pass
+            from jitgraph.passes.autodiff import vjp_halves
         graph, plan = self.plan.graph, self.plan
         wrt = [
             i
@@ -130,10 +129,10 @@ class Specialisation:
 
     def record(self, handles: Sequence[Any], operands: Sequence[EagerValue], outputs: list[EagerValue]) -> None:
         """Put the outputs through which gradients flow on the tape."""
-        record = CallRecord(self, handles, arrays_of(operands), arrays_of(outputs))
+        record = CallRecord(self, handles, arrays_of(operands), outputs)
         for value in self.plan.computed:
             if value.kind == "output" and value.differentiable and outputs[value.number].record is not record:
-                outputs[value.number] = EagerValue(outputs[value.number].array, record, value.number)
+                outputs[value.number] = outputs[value.number].part_of(record, value.number)
 
 
 def _by_arrays(made: Runnable, handles: Sequence[Any], operands: Sequence[EagerValue]) -> list[EagerValue]:
@@ -147,7 +146,7 @@ class CallRecord(Record):
     name = "traced call"
 
     def __init__(
-        self, owner: Specialisation, handles: Sequence[Any], buffers: Sequence[Any], outputs: Sequence[Any]
+        self, owner: Specialisation, handles: Sequence[Any], buffers: Sequence[Any], outputs: Sequence[EagerValue]
     ) -> None:
         plan, vjp = owner.plan, owner.vjp
         values = tuple(handles[plan.inputs[i].at].value for i in vjp.wrt)
@@ -156,19 +155,21 @@ class CallRecord(Record):
         self.name = plan.name
         self.owner = owner
         self.buffers: Sequence[Any] = buffers
-        self.saved: Sequence[Any] = outputs[count:]
+        self.saved: Sequence[EagerValue] = outputs[count:]
 
     def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
         inputs = self.live_inputs()
         vjp = self.owner.vjp
         given = []
         for number in vjp.seeds:
-            cotangent, like = cotangents[number], self.arrays[number]
+            cotangent, like = cotangents[number], self.outputs[number]
             given.append(np.zeros(like.shape, like.dtype) if cotangent is None else cotangent.array)
-        kept = [self.buffers[i] for i in vjp.kept_inputs] + [self.arrays[i] for i in vjp.kept_outputs]
-        found = self.owner.backward.run([*kept, *self.saved, *given])
+        kept = [self.buffers[i] for i in vjp.kept_inputs] + [self.outputs[i].array for i in vjp.kept_outputs]
+        found = self.owner.backward.run([*kept, *arrays_of(self.saved), *given])
         if not context.current().grad_enabled:
             return [EagerValue(array) for array in found]
+        with forks.whole():
+            from jitgraph.eager.replay import GradientRecord  # here: a gradient is seldom differentiated again
         seeds = [i for i in vjp.seeds if cotangents[i] is not None]
 
         def replay(inputs: Sequence[Any], values: Sequence[Any]) -> list[Any]:
@@ -182,6 +183,8 @@ class CallRecord(Record):
 
     def _by_ops(self, inputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         """Gradients that can be differentiated again: the graph runs once more, op by op, on a tape of its own."""
+        with forks.whole():
+            from jitgraph.eager.replay import gradients_by_ops
         vjp, graph = self.owner.vjp, self.owner.plan.graph
         variables = [ops.reshape(value, shape=value.shape) for value in inputs]
         operands: list[Any] = [EagerValue(np.asarray(buffer)) for buffer in self.buffers]

@@ -28,7 +28,7 @@ def draw(*shape: int, dtype: Any = np.float32) -> Any:
 def run(kernels: EagerKernels, op: Op, arrays: Any, attrs: Any) -> Any:
     """What a kernel makes of arrays; None where the evaluation shall serve."""
     prepared = kernels.prepare(op, tuple(x.dtype for x in arrays), tuple(x.shape for x in arrays), attrs)
-    return None if prepared is None else KernelCall(prepared)([EagerValue(x) for x in arrays])[0].array
+    return None if prepared is None else KernelCall(prepared).run(*[EagerValue(x) for x in arrays])[0].array
 
 
 PLAIN = {"batch": ((), ()), "contract": ((1,), (0,))}

@@ -9,18 +9,18 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from jitgraph import dtypes
+from jitgraph import dtypes, ops
 from jitgraph.codegen.kernels.scalar_numpy import NumpyScalars
 from jitgraph.codegen.lower import families
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.errors import DTypeError, ShapeError
-from jitgraph.ir import context, dims
+from jitgraph.ir import context, dims, table
 from jitgraph.ir.builder import GraphBuilder, build
 from jitgraph.ir.constraints import Constraints
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.interpreter import interpret
-from jitgraph.ir.op import AtIndex, Nest, ScheduleStep, Trait
+from jitgraph.ir.op import AtIndex, Nest, Op, ScheduleStep, Trait
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import OPS
 from jitgraph.ops.effects import Stack, Token
@@ -55,6 +55,22 @@ def test_table_is_whole():
         assert (op.scalar is not None) == (op.kind == "elementwise" or name == "random_bits"), name
         assert (op.index_map is not None) == (op.kind == "movement"), name
         assert op.reduction or op.kind != "reduce", name
+
+
+def test_every_op_is_found_by_its_name() -> None:
+    """An op of the table, and none that only shares a name with one, whatever family has been loaded."""
+    assert set(OPS) <= set(table.whole())
+    for op in OPS.values():
+        assert table.has(op), op.name
+        assert not table.has(replace(op)), op.name
+
+
+def test_names_of_ops_are_those_for_type_checkers() -> None:
+    found = {name for name in ops.__all__ if isinstance(getattr(ops, name), Op)}
+    assert {getattr(ops, name).name for name in found} == set(OPS)
+    assert set(ops.__all__) == {"OPS", *ops._FAMILY_OF}
+    with pytest.raises(AttributeError, match=r"module 'jitgraph\.ops' has no attribute 'no_such_op'"):
+        ops.no_such_op  # noqa: B018
 
 
 def test_traits_and_lowerings_are_those_that_ops_have():

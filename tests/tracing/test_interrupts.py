@@ -152,6 +152,7 @@ stopped(endless, one)
 """,
     "handlers that return": ENDLESS
     + """
+endless(jg.asarray(-1.0))
 ticks = []
 def tick(*_):
     ticks.append(1)

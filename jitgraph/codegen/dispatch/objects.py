@@ -126,7 +126,7 @@ def _new_value(module: LlvmModule) -> None:
     code.store("i64", size, value, VALUE["block_bytes"])
     type = code.load("ptr", made, layout.MADE["type"])
     none, zero, own = code.word("None"), code.word("zero"), code.word("own")
-    slots = {"_array": none, "_type": type, "access": own, "native": type, "output": zero, "record": none}
+    slots = {"_array": none, "_type": type, "access": own, "base": none, "native": type, "output": zero, "record": none}
     _fill(code, value, layout.VALUE_SLOTS, slots)
     code.store("ptr", NULL, value, code.word("value_weak_references", "i64"))
     code.give("ptr", value)
@@ -215,8 +215,8 @@ def _free_handle(module: LlvmModule) -> None:
     code.need(code.compare("slt", "i64", depth, layout.MOST_DEPTH), "wait")
     code.store("i64", code.add(depth, 1), code.runtime, RUNTIME["depth"])
     code.run("end_handle", "void", f"ptr {code.runtime}", f"ptr {handle}")
-    code.mark("others")
-    code.need(code.compare("eq", "i64", depth, 0), "done")
+    code.mark("others")  # threads may have taken turns meanwhile, so the depth is counted and not put back
+    code.need(code.compare("eq", "i64", code.word("depth", "i64"), 1), "done")
     pending = code.word("pending")
     code.need(code.differs(pending), "done")
     code.store("ptr", code.load("ptr", pending, cpython.COLLECTOR_PREVIOUS), code.runtime, RUNTIME["pending"])
@@ -224,7 +224,7 @@ def _free_handle(module: LlvmModule) -> None:
     code.run("end_handle", "void", f"ptr {code.runtime}", f"ptr {pending}")
     code.jump("others")
     code.start_block("done")
-    code.store("i64", depth, code.runtime, RUNTIME["depth"])
+    code.store("i64", code.add(code.word("depth", "i64"), -1), code.runtime, RUNTIME["depth"])
     code.give("void", "")
     code.mark("wait")  # in a list through words of the collector, which no longer tracks it
     with code.when(code.differs(code.load("ptr", handle, cpython.COLLECTOR_NEXT))):

@@ -15,7 +15,7 @@ class Operands(OpParts):
         self.code.give("i1", "true")
 
     def op_tensor(self) -> None:
-        """A tensor of the type ``a``; flags: it requires a gradient. Its value's array is looked at where need be."""
+        """A tensor of the type ``a``; flags: it requires a gradient."""
         code, handle = self.code, self._source()
         kind = code.load("ptr", handle, cpython.TYPE)
         known = code.either(code.is_same(kind, code.word("Tensor")), code.is_same(kind, code.word("Parameter")))
@@ -27,10 +27,21 @@ class Operands(OpParts):
         recorded = code.differs(code.load("ptr", value, layout.VALUE_SLOTS["record"]), code.word("None"))
         wanted = code.compare("ne", "i8", self._flags(), 0)
         code.need(code.compare("eq", "i1", code.either(asked, recorded), wanted), "fail")
+        self._memory(value)
+
+    def op_value(self) -> None:
+        """An eager value of the type ``a``, as itself."""
+        value = self._source()
+        self._of_type(value, self.code.word("EagerValue"))
+        self._memory(value)
+
+    def _memory(self, value: str) -> None:
+        """The memory of a value of the type ``a``; its array is looked at where need be."""
+        code, look = self.code, self.code.label("look")
         native = code.load("ptr", value, layout.VALUE_SLOTS["native"])
-        code.need(code.is_same(native, self._word("a")), "look")
+        code.need(code.is_same(native, self._word("a")), look)
         self._operand(code.load("ptr", value, VALUE["address"]), value)
-        code.mark("look")  # an array that nobody has looked at yet, or that a caller may have changed
+        code.mark(look)  # an array that nobody has looked at yet, or that a caller may have changed
         array = code.load("ptr", value, layout.VALUE_SLOTS["_array"])
         code.need(code.differs(array), "fail")
         self._dense(array, "expected")

@@ -65,7 +65,7 @@ class Unit(NamedTuple):
 
 def start(name: str) -> None:
     """Let LLVM load and initialise itself for a target in a thread, beside what Python has to do; once a process."""
-    if loader.processors() > 1 and _started.acquire(blocking=False):
+    if _started.acquire(blocking=False) and loader.processors() > 1:
         threading.Thread(target=_start, args=(Target.named(name),), name="jitgraph-llvm-start").start()
 
 

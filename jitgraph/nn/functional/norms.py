@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from jitgraph.errors import JitgraphError
-from jitgraph.ops.statistics import root
+from jitgraph.ops.transcendental import root
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.elementwise import where
 

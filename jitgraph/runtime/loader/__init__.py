@@ -6,6 +6,11 @@ trust; what is checked (hashes, sizes, offsets, shapes, dtypes) guards against d
 written to attack you.
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
 from jitgraph.runtime.loader.abi import (
     ABI_VERSION,
     ALIGNMENT,
@@ -25,9 +30,7 @@ from jitgraph.runtime.loader.abi import (
     function_address,
     libc,
 )
-from jitgraph.runtime.loader.archive import MANIFEST, WEIGHTS
 from jitgraph.runtime.loader.arguments import address_of, is_dense
-from jitgraph.runtime.loader.artifact import FORMAT, FORMAT_VERSION, MAX_GRAPH_BYTES, Artifact
 from jitgraph.runtime.loader.calls import MOST_ARENA, CallState, ShapePlan
 from jitgraph.runtime.loader.cpu import cpu_flags, cpu_levels, lacking
 from jitgraph.runtime.loader.dtypes import Array, dtype_named
@@ -37,13 +40,17 @@ from jitgraph.runtime.loader.guarded import CallbackFunction
 from jitgraph.runtime.loader.host import Runtime, process_runtime
 from jitgraph.runtime.loader.image import EXPORTS, HEADER_BYTES, MACHINE_X86_64, Image, ImageHeader, lacking_system
 from jitgraph.runtime.loader.memory import allocator
-from jitgraph.runtime.loader.model import Model, load, verify_state
 from jitgraph.runtime.loader.pool import processors, thread_count
 from jitgraph.runtime.loader.prints import PRINT_STYLES, Print, PrintOperand, print_text, tensor_text
 from jitgraph.runtime.loader.signatures import Check, Signature
 from jitgraph.runtime.loader.sizes import Constraint, Expression
 from jitgraph.runtime.loader.specs import StateSpec, ValueSpec, default_of
-from jitgraph.runtime.loader.weights import read_safetensors
+
+if TYPE_CHECKING:
+    from jitgraph.runtime.loader.archive import MANIFEST, WEIGHTS
+    from jitgraph.runtime.loader.artifact import FORMAT, FORMAT_VERSION, MAX_GRAPH_BYTES, Artifact
+    from jitgraph.runtime.loader.model import Model, load, verify_state
+    from jitgraph.runtime.loader.weights import read_safetensors
 
 __all__ = [
     "ABI_VERSION",
@@ -113,3 +120,27 @@ __all__ = [
     "thread_count",
     "verify_state",
 ]
+
+_OF_FILES: Final = {  # name -> part; a process that reads no file of a model does not load these
+    "MANIFEST": "archive",
+    "WEIGHTS": "archive",
+    "FORMAT": "artifact",
+    "FORMAT_VERSION": "artifact",
+    "MAX_GRAPH_BYTES": "artifact",
+    "Artifact": "artifact",
+    "Model": "model",
+    "load": "model",
+    "verify_state": "model",
+    "read_safetensors": "weights",
+}
+
+
+def _found(name: str) -> Any:
+    if name not in _OF_FILES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found = getattr(importlib.import_module(f"{__name__}.{_OF_FILES[name]}"), name)
+    return found
+
+
+if not TYPE_CHECKING:  # type checkers shall miss what is not there
+    __getattr__ = _found

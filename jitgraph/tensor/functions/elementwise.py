@@ -6,11 +6,13 @@ from typing import Any, Final, Protocol
 
 from jitgraph import dtypes, ops
 from jitgraph.errors import DTypeError, JitgraphError
-from jitgraph.ir.op import Op
 from jitgraph.tensor import lifting, scalars
+from jitgraph.tensor.direct_calls import pointwise_call
 from jitgraph.tensor.functions.method import array_function, method
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, compare, elementwise, settled, wrap
+
+# Below ``op`` is an op by its name in ``ops``, which is loaded when the function is first called.
 
 
 class _Unary(Protocol):
@@ -21,101 +23,105 @@ class _Binary(Protocol):
     def __call__(self, x1: TensorLike, x2: TensorLike) -> Tensor: ...
 
 
-def _unary(name: str, op: Op, doc: str, *, floating: bool = True) -> _Unary:
+def _unary(name: str, op: str, doc: str, *, floating: bool = True) -> _Unary:
+    run = pointwise_call(lambda x: elementwise(getattr(ops, op), x, floating=floating), op, 1)
+
     def function(x: TensorLike) -> Tensor:
-        return elementwise(op, x, floating=floating)
+        return run(x)  # type: ignore[no-any-return]
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc + (" Integers and bools are computed in float32." if floating else "")
     return method(function)
 
 
-def _binary(name: str, op: Op, doc: str, *, floating: bool = False) -> _Binary:
+def _binary(name: str, op: str, doc: str, *, floating: bool = False) -> _Binary:
+    run = pointwise_call(lambda x1, x2: elementwise(getattr(ops, op), x1, x2, floating=floating), op, 2)
+
     def function(x1: TensorLike, x2: TensorLike) -> Tensor:
-        return elementwise(op, x1, x2, floating=floating)
+        return run(x1, x2)  # type: ignore[no-any-return]
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     return method(function)
 
 
-def _comparison(name: str, op: Op, doc: str) -> _Binary:
+def _comparison(name: str, op: str, doc: str) -> _Binary:
     def function(x1: TensorLike, x2: TensorLike) -> Tensor:
-        return compare(op, x1, x2)
+        return compare(getattr(ops, op), x1, x2)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc + " Integers of any two dtypes are compared exactly."
     return method(function)
 
 
-exp = _unary("exp", ops.exp, "e to the power x.")
-exp2 = _unary("exp2", ops.exp2, "2 to the power x.")
-expm1 = _unary("expm1", ops.expm1, "exp(x) - 1, exact near 0.")
-log = _unary("log", ops.log, "Natural logarithm; NaN below 0, -inf at 0.")
-log1p = _unary("log1p", ops.log1p, "log(1 + x), exact near 0.")
-log2 = _unary("log2", ops.log2, "Logarithm to base 2.")
-log10 = _unary("log10", ops.log10, "Logarithm to base 10.")
-sin = _unary("sin", ops.sin, "Sine of x in radians.")
-cos = _unary("cos", ops.cos, "Cosine of x in radians.")
-tan = _unary("tan", ops.tan, "Tangent of x in radians.")
-asin = _unary("asin", ops.asin, "Inverse sine in radians.")
-acos = _unary("acos", ops.acos, "Inverse cosine in radians.")
-atan = _unary("atan", ops.atan, "Inverse tangent in radians.")
-sinh = _unary("sinh", ops.sinh, "Hyperbolic sine.")
-cosh = _unary("cosh", ops.cosh, "Hyperbolic cosine.")
-tanh = _unary("tanh", ops.tanh, "Hyperbolic tangent.")
-asinh = _unary("asinh", ops.asinh, "Inverse hyperbolic sine.")
-acosh = _unary("acosh", ops.acosh, "Inverse hyperbolic cosine; NaN below 1.")
-atanh = _unary("atanh", ops.atanh, "Inverse hyperbolic tangent; infinite at -1 and 1, NaN beyond.")
-erf = _unary("erf", ops.erf, "The error function.")
-reciprocal = _unary("reciprocal", ops.reciprocal, "1 / x.")
-sqrt = _unary("sqrt", ops.sqrt, "Square root; NaN below 0.")
-rsqrt = _unary("rsqrt", ops.rsqrt, "1 / sqrt(x).")
-sigmoid = _unary("sigmoid", ops.sigmoid, "1 / (1 + exp(-x)), without overflow.")
-relu = _unary("relu", ops.relu, "max(x, 0).", floating=False)
-square = _unary("square", ops.square, "x * x.", floating=False)
-negative = _unary("negative", ops.neg, "-x; integers wrap.", floating=False)
-sign = _unary("sign", ops.sign, "-1, 0 or 1; NaN for NaN.", floating=False)
-bitwise_invert = _unary("bitwise_invert", ops.bitwise_not, "Every bit flipped.", floating=False)
+exp = _unary("exp", "exp", "e to the power x.")
+exp2 = _unary("exp2", "exp2", "2 to the power x.")
+expm1 = _unary("expm1", "expm1", "exp(x) - 1, exact near 0.")
+log = _unary("log", "log", "Natural logarithm; NaN below 0, -inf at 0.")
+log1p = _unary("log1p", "log1p", "log(1 + x), exact near 0.")
+log2 = _unary("log2", "log2", "Logarithm to base 2.")
+log10 = _unary("log10", "log10", "Logarithm to base 10.")
+sin = _unary("sin", "sin", "Sine of x in radians.")
+cos = _unary("cos", "cos", "Cosine of x in radians.")
+tan = _unary("tan", "tan", "Tangent of x in radians.")
+asin = _unary("asin", "asin", "Inverse sine in radians.")
+acos = _unary("acos", "acos", "Inverse cosine in radians.")
+atan = _unary("atan", "atan", "Inverse tangent in radians.")
+sinh = _unary("sinh", "sinh", "Hyperbolic sine.")
+cosh = _unary("cosh", "cosh", "Hyperbolic cosine.")
+tanh = _unary("tanh", "tanh", "Hyperbolic tangent.")
+asinh = _unary("asinh", "asinh", "Inverse hyperbolic sine.")
+acosh = _unary("acosh", "acosh", "Inverse hyperbolic cosine; NaN below 1.")
+atanh = _unary("atanh", "atanh", "Inverse hyperbolic tangent; infinite at -1 and 1, NaN beyond.")
+erf = _unary("erf", "erf", "The error function.")
+reciprocal = _unary("reciprocal", "reciprocal", "1 / x.")
+sqrt = _unary("sqrt", "sqrt", "Square root; NaN below 0.")
+rsqrt = _unary("rsqrt", "rsqrt", "1 / sqrt(x).")
+sigmoid = _unary("sigmoid", "sigmoid", "1 / (1 + exp(-x)), without overflow.")
+relu = _unary("relu", "relu", "max(x, 0).", floating=False)
+square = _unary("square", "square", "x * x.", floating=False)
+negative = _unary("negative", "neg", "-x; integers wrap.", floating=False)
+sign = _unary("sign", "sign", "-1, 0 or 1; NaN for NaN.", floating=False)
+bitwise_invert = _unary("bitwise_invert", "bitwise_not", "Every bit flipped.", floating=False)
 
-divide = _binary("divide", ops.div, "x1 / x2 in floats; integers are computed in float32.", floating=True)
-add = _binary("add", ops.add, "x1 + x2; integers wrap.")
-subtract = _binary("subtract", ops.sub, "x1 - x2; integers wrap.")
-multiply = _binary("multiply", ops.mul, "x1 * x2; integers wrap.")
-maximum = _binary("maximum", ops.maximum, "The larger one; NaN where either is NaN.")
-minimum = _binary("minimum", ops.minimum, "The smaller one; NaN where either is NaN.")
-floor_divide = _binary("floor_divide", ops.floor_divide, "floor(x1 / x2); an integer divided by 0 gives 0.")
-remainder = _binary("remainder", ops.remainder, "x1 - x2 * floor(x1 / x2); sign of x2; an integer modulo 0 gives 0.")
-atan2 = _binary("atan2", ops.atan2, "Angle in radians of the point (x2, x1).", floating=True)
-hypot = _binary("hypot", ops.hypot, "sqrt(x1^2 + x2^2) without overflow; integers in float32.", floating=True)
-bitwise_and = _binary("bitwise_and", ops.bitwise_and, "Bits set in both.")
-bitwise_or = _binary("bitwise_or", ops.bitwise_or, "Bits set in either.")
-bitwise_xor = _binary("bitwise_xor", ops.bitwise_xor, "Bits set in one of both.")
-bitwise_left_shift = _binary("bitwise_left_shift", ops.shift_left, "x1 << x2; 0 past the width.")
-bitwise_right_shift = _binary("bitwise_right_shift", ops.shift_right, "x1 >> x2, with the sign for signed integers.")
-equal = _comparison("equal", ops.eq, "x1 == x2.")
-not_equal = _comparison("not_equal", ops.ne, "x1 != x2; true for NaN.")
-less = _comparison("less", ops.lt, "x1 < x2.")
-less_equal = _comparison("less_equal", ops.le, "x1 <= x2.")
-greater = _comparison("greater", ops.gt, "x1 > x2.")
-greater_equal = _comparison("greater_equal", ops.ge, "x1 >= x2.")
+divide = _binary("divide", "div", "x1 / x2 in floats; integers are computed in float32.", floating=True)
+add = _binary("add", "add", "x1 + x2; integers wrap.")
+subtract = _binary("subtract", "sub", "x1 - x2; integers wrap.")
+multiply = _binary("multiply", "mul", "x1 * x2; integers wrap.")
+maximum = _binary("maximum", "maximum", "The larger one; NaN where either is NaN.")
+minimum = _binary("minimum", "minimum", "The smaller one; NaN where either is NaN.")
+floor_divide = _binary("floor_divide", "floor_divide", "floor(x1 / x2); an integer divided by 0 gives 0.")
+remainder = _binary("remainder", "remainder", "x1 - x2 * floor(x1 / x2); sign of x2; an integer modulo 0 gives 0.")
+atan2 = _binary("atan2", "atan2", "Angle in radians of the point (x2, x1).", floating=True)
+hypot = _binary("hypot", "hypot", "sqrt(x1^2 + x2^2) without overflow; integers in float32.", floating=True)
+bitwise_and = _binary("bitwise_and", "bitwise_and", "Bits set in both.")
+bitwise_or = _binary("bitwise_or", "bitwise_or", "Bits set in either.")
+bitwise_xor = _binary("bitwise_xor", "bitwise_xor", "Bits set in one of both.")
+bitwise_left_shift = _binary("bitwise_left_shift", "shift_left", "x1 << x2; 0 past the width.")
+bitwise_right_shift = _binary("bitwise_right_shift", "shift_right", "x1 >> x2, with the sign for signed integers.")
+equal = _comparison("equal", "eq", "x1 == x2.")
+not_equal = _comparison("not_equal", "ne", "x1 != x2; true for NaN.")
+less = _comparison("less", "lt", "x1 < x2.")
+less_equal = _comparison("less_equal", "le", "x1 <= x2.")
+greater = _comparison("greater", "gt", "x1 > x2.")
+greater_equal = _comparison("greater_equal", "ge", "x1 >= x2.")
 
 
-def _rounding(name: str, op: Op, doc: str) -> Any:
+def _rounding(name: str, op: str, doc: str) -> Any:
     def function(x: TensorLike) -> Tensor:
         if not dtypes.is_float(lifting.dtype_of(x)):
             return wrap(lifting.value_of(x))
-        return elementwise(op, x)
+        return elementwise(getattr(ops, op), x)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc + " Integers are returned as they are."
     return method(function)
 
 
-floor = _rounding("floor", ops.floor, "The largest whole number not above x.")
-ceil = _rounding("ceil", ops.ceil, "The smallest whole number not below x.")
-round = _rounding("round", ops.rint, "The nearest whole number, halves to even.")
-trunc = _rounding("trunc", ops.trunc, "The whole part.")
+floor = _rounding("floor", "floor", "The largest whole number not above x.")
+ceil = _rounding("ceil", "ceil", "The smallest whole number not below x.")
+round = _rounding("round", "rint", "The nearest whole number, halves to even.")
+trunc = _rounding("trunc", "trunc", "The whole part.")
 
 
 @method
@@ -223,20 +229,20 @@ def nextafter(x1: TensorLike, x2: TensorLike) -> Tensor:
     return wrap(ops.stop_gradient(result))
 
 
-def _logical(name: str, op: Op, doc: str) -> Any:
+def _logical(name: str, op: str, doc: str) -> Any:
     def function(x1: TensorLike, x2: TensorLike) -> Tensor:
         values = [lifting.value_of(x) for x in (x1, x2)]
         shape = lifting.broadcast_shapes(*(value.type.shape for value in values))
-        return wrap(op(*(lifting.broadcast_to(value, shape) for value in values)))
+        return wrap(getattr(ops, op)(*(lifting.broadcast_to(value, shape) for value in values)))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     return method(function)
 
 
-logical_and = _logical("logical_and", ops.logical_and, "True where both are nonzero.")
-logical_or = _logical("logical_or", ops.logical_or, "True where either is nonzero.")
-logical_xor = _logical("logical_xor", ops.logical_xor, "True where one of both is nonzero.")
+logical_and = _logical("logical_and", "logical_and", "True where both are nonzero.")
+logical_or = _logical("logical_or", "logical_or", "True where either is nonzero.")
+logical_xor = _logical("logical_xor", "logical_xor", "True where one of both is nonzero.")
 
 
 @method
@@ -245,11 +251,11 @@ def logical_not(x: TensorLike) -> Tensor:
     return wrap(ops.logical_not(lifting.value_of(x)))
 
 
-def _question(name: str, op: Op, doc: str, *, of_integers: bool) -> Any:
+def _question(name: str, op: str, doc: str, *, of_integers: bool) -> Any:
     def function(x: TensorLike) -> Tensor:
         value = lifting.value_of(x)
         if dtypes.is_float(value.type.dtype):
-            return wrap(op(value))
+            return wrap(getattr(ops, op)(value))
         return wrap(lifting.constant(of_integers, dtypes.bool_, value.type.shape))
 
     function.__name__ = function.__qualname__ = name
@@ -257,9 +263,9 @@ def _question(name: str, op: Op, doc: str, *, of_integers: bool) -> Any:
     return method(function)
 
 
-isnan = _question("isnan", ops.isnan, "True where x is NaN.", of_integers=False)
-isinf = _question("isinf", ops.isinf, "True where x is infinite.", of_integers=False)
-isfinite = _question("isfinite", ops.isfinite, "True where x is neither infinite nor NaN.", of_integers=True)
+isnan = _question("isnan", "isnan", "True where x is NaN.", of_integers=False)
+isinf = _question("isinf", "isinf", "True where x is infinite.", of_integers=False)
+isfinite = _question("isfinite", "isfinite", "True where x is neither infinite nor NaN.", of_integers=True)
 
 
 @method

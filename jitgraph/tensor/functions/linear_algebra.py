@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from jitgraph import ops
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import ShapeError
 from jitgraph.ir import context
+from jitgraph.ir.graph import Attrs
+from jitgraph.ir.op import Op
 from jitgraph.tensor import lifting
+from jitgraph.tensor.direct_calls import direct_call
 from jitgraph.tensor.functions.method import array_function, axis_of, method
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, elementwise, wrap
@@ -16,6 +20,10 @@ from jitgraph.tensor.tensor import Tensor, elementwise, wrap
 @method
 def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Matrix product over the last axis of x1 and the last but one of x2; leading axes broadcast; 1-d are vectors."""
+    return _matmul(x1, x2)  # type: ignore[no-any-return]
+
+
+def _product(x1: TensorLike, x2: TensorLike) -> Tensor:
     values = lifting.alike(x1, x2)
     if values is None:
         dtype = lifting.common_dtype(x1, x2)
@@ -33,13 +41,26 @@ def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
         )
     batch_a, batch_b = left[: -2 if rows else -1], right[: -2 if columns else -1]
     if not batch_b and columns:
-        return wrap(ops.dot(a, b, batch=((), ()), contract=((len(left) - 1,), (0,))))
+        return wrap(ops.dot(a, b, **_of_matrices(left)))
     batch = lifting.broadcast_shapes(batch_a, batch_b)
     a = lifting.broadcast_to(a, (*batch, *a.type.shape[len(batch_a) :]))
     b = lifting.broadcast_to(b, (*batch, *b.type.shape[len(batch_b) :]))
     shared = tuple(range(len(batch)))
     contract = ((a.type.ndim - 1,), (len(batch),))
     return wrap(ops.dot(a, b, batch=(shared, shared), contract=contract))
+
+
+def _of_matrices(left: tuple[Any, ...]) -> dict[str, Any]:
+    return {"batch": ((), ()), "contract": ((len(left) - 1,), (0,))}
+
+
+def _as_dot(a: EagerValue, b: EagerValue) -> tuple[Op, Attrs] | None:
+    """The op of a product with a matrix on the right, of which its kernel's shapes may be asked."""
+    known = a.shape and len(b.shape) == 2 and a.shape[-1] == b.shape[0] and a.dtype is b.dtype
+    return (ops.dot, _of_matrices(a.shape)) if known else None
+
+
+_matmul = direct_call(_product, 2, _as_dot)
 
 
 @array_function

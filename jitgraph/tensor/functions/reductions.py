@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from jitgraph import dtypes, ops
+from jitgraph.eager.dispatch.function import NativeFunction
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import ShapeError
+from jitgraph.ir.graph import Attrs
 from jitgraph.ir.op import Op
 from jitgraph.ops import rules
 from jitgraph.tensor import lifting
+from jitgraph.tensor.direct_calls import DirectCalls, direct_call
 from jitgraph.tensor.functions.method import axes_of, axis_of, method
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, wrap
@@ -34,12 +39,37 @@ def _accumulator(value: Any) -> Any:
     return lifting.cast(value, dtypes.uint64 if dtype.kind == "u" else dtypes.int64)
 
 
+def _calls(op: Op, general: Callable[..., Tensor]) -> DirectCalls:
+    """A reduction of all axes or of one of them, by the axis; ``general(x, axis, keepdims)`` is all of its meaning."""
+
+    def make(axis: int | None) -> NativeFunction:
+        def lower(value: EagerValue) -> tuple[Op, Attrs] | None:
+            rank = len(value.shape)
+            if not dtypes.is_float(value.dtype) or not rank or not (axis is None or -rank <= axis < rank):
+                return None
+            return op, {"axes": axes_of(axis, rank, op.name)}
+
+        return direct_call(lambda x: general(x, axis, False), 1, lower)
+
+    return DirectCalls(make)
+
+
+def _sum(x: TensorLike, axis: Axis, keepdims: bool) -> Tensor:
+    return _reduce(ops.reduce_sum, _accumulator(lifting.value_of(x)), axis, keepdims, "sum")
+
+
+_sums = _calls(ops.reduce_sum, _sum)
+
+
 @method
 def sum(x: TensorLike, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Sum; bools and narrow integers in 64 bits, 16-bit floats accumulated in float32; 0 for no elements."""
+    if dtype is None:
+        if not keepdims and (axis is None or axis.__class__ is int):
+            return _sums[axis](x)  # type: ignore[no-any-return]
+        return _sum(x, axis, keepdims)
     value = lifting.value_of(x)
-    value = _accumulator(value) if dtype is None else lifting.cast(value, dtypes.canonical(dtype))
-    return _reduce(ops.reduce_sum, value, axis, keepdims, "sum")
+    return _reduce(ops.reduce_sum, lifting.cast(value, dtypes.canonical(dtype)), axis, keepdims, "sum")
 
 
 @method
@@ -63,15 +93,23 @@ def _extremum(op: Op, x: TensorLike, axis: Axis, keepdims: bool, name: str) -> T
     return _reduce(op, value, axis, keepdims, name)
 
 
+_maxima = _calls(ops.reduce_max, lambda x, axis, keepdims: _extremum(ops.reduce_max, x, axis, keepdims, "max"))
+_minima = _calls(ops.reduce_min, lambda x, axis, keepdims: _extremum(ops.reduce_min, x, axis, keepdims, "min"))
+
+
 @method
 def max(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Largest element; NaN where there is one. ShapeError for no elements."""
+    if not keepdims and (axis is None or axis.__class__ is int):
+        return _maxima[axis](x)  # type: ignore[no-any-return]
     return _extremum(ops.reduce_max, x, axis, keepdims, "max")
 
 
 @method
 def min(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Smallest element; NaN where there is one. ShapeError for no elements."""
+    if not keepdims and (axis is None or axis.__class__ is int):
+        return _minima[axis](x)  # type: ignore[no-any-return]
     return _extremum(ops.reduce_min, x, axis, keepdims, "min")
 
 
@@ -193,18 +231,39 @@ def cummin(x: TensorLike, axis: int) -> tuple[Tensor, Tensor]:
     return _running_extreme(ops.cummin, x, axis, "cummin")
 
 
+def _along(op: Op, name: str) -> Callable[[TensorLike, int], Tensor]:
+    """A composite of floats along one axis."""
+
+    def general(x: TensorLike, axis: int) -> Tensor:
+        value = _floats(x)
+        return wrap(op(value, axis=axis_of(axis, value.type.ndim, name)))
+
+    def make(axis: int) -> NativeFunction:
+        def lower(value: EagerValue) -> tuple[Op, Attrs] | None:
+            rank = len(value.shape)
+            known = dtypes.is_float(value.dtype) and -rank <= axis < rank
+            return (op, {"axis": axis % rank}) if known else None
+
+        return direct_call(lambda x: general(x, axis), 1, lower)
+
+    calls = DirectCalls(make)
+    return lambda x, axis: calls[axis](x) if axis.__class__ is int else general(x, axis)
+
+
+_softmax = _along(ops.softmax, "softmax")
+_log_softmax = _along(ops.log_softmax, "log_softmax")
+
+
 @method
 def softmax(x: TensorLike, axis: int = -1) -> Tensor:
     """exp(x) / sum(exp(x)) along ``axis``, without overflow."""
-    value = _floats(x)
-    return wrap(ops.softmax(value, axis=axis_of(axis, value.type.ndim, "softmax")))
+    return _softmax(x, axis)
 
 
 @method
 def log_softmax(x: TensorLike, axis: int = -1) -> Tensor:
     """log(softmax(x)) along ``axis``, without overflow."""
-    value = _floats(x)
-    return wrap(ops.log_softmax(value, axis=axis_of(axis, value.type.ndim, "log_softmax")))
+    return _log_softmax(x, axis)
 
 
 def _sorted(x: TensorLike, axis: int, descending: bool, name: str) -> tuple[Any, Any]:

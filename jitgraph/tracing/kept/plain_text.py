@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import base64
+import binascii
 from typing import Any, Final
 
 import numpy as np
@@ -23,13 +23,13 @@ class NotStorableError(Exception):
 
 def write_bytes(data: bytes) -> str:
     """Bytes as text."""
-    return base64.b64encode(data).decode("ascii")
+    return binascii.b2a_base64(data, newline=False).decode("ascii")
 
 
 def read_bytes(text: Any) -> bytes:
     """The bytes of a text; LoadError where it is none."""
     try:
-        return base64.b64decode(text, validate=True)
+        return binascii.a2b_base64(text, strict_mode=True)
     except (TypeError, ValueError):
         raise LoadError("a text of bytes is malformed") from None
 

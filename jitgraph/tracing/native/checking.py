@@ -9,15 +9,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from jitgraph.eager.native import native_type
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.dispatch.program import Unsupported
+from jitgraph.eager.dispatch.runtime import NativeRuntime
+from jitgraph.eager.value import EagerValue, native_type
 from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.guard import Apart, Distinct, Guard, Layout, Relation, Same, Varies, size_name
-from jitgraph.tracing.native.program import Unsupported
 from jitgraph.tracing.native.reading import Reader
-from jitgraph.tracing.native.runtime import NativeRuntime
 from jitgraph.tracing.operands import number_operand, scalar
 from jitgraph.tracing.plain import Plain
 from jitgraph.tracing.plan import CallPlan, Input

@@ -17,12 +17,12 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from jitgraph import config
+from jitgraph.eager.dispatch.memory import put_word
+from jitgraph.eager.dispatch.program import Unsupported
+from jitgraph.eager.dispatch.runtime import NativeRuntime
 from jitgraph.runtime import collector, forks
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.tracing.arguments import Binder
-from jitgraph.tracing.native.memory import put_word
-from jitgraph.tracing.native.program import Unsupported
-from jitgraph.tracing.native.runtime import NativeRuntime
 from jitgraph.tracing.native.table import CallTable
 from jitgraph.tracing.specialisation import Specialisation
 

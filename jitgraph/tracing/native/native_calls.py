@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from jitgraph.eager.dispatch.program import Unsupported
+from jitgraph.eager.dispatch.start import native_runtime
 from jitgraph.runtime import forks
-from jitgraph.tracing.native.program import Unsupported
-from jitgraph.tracing.native.start import dispatcher_for
 
 if TYPE_CHECKING:
     from jitgraph.tracing.native.dispatcher import Dispatcher
@@ -71,3 +71,16 @@ class NativeCalls:
         """Forget everything."""
         if self.dispatcher is not None:
             self.dispatcher.clear()
+
+
+def dispatcher_for(function: Any, binder: Any) -> Dispatcher | None:
+    """What makes native calls for a traced function; None where that cannot be yet.
+
+    Unsupported says why there will never be any for this function.
+    """
+    runtime = native_runtime()
+    if runtime is None:
+        return None
+    from jitgraph.tracing.native.dispatcher import Dispatcher  # here, as most functions are called a few times
+
+    return Dispatcher(function, binder, runtime)

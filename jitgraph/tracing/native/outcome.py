@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from jitgraph.eager.native import native_type, output_value
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.dispatch.table import TableOutcome, value_record
+from jitgraph.eager.native import output_value
+from jitgraph.eager.value import EagerValue, native_type
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime import loader
 from jitgraph.runtime.raw_words import slot_offset
@@ -19,11 +20,10 @@ from jitgraph.tracing.native.reading import Reader
 from jitgraph.tracing.plan import Computed, Leaf, Template
 from jitgraph.tracing.specialisation import Specialisation
 
-_SMALL: Final = 64 << layout.SIZE_CLASSES - 1
 _SLOTS: Final = {"value": "_value", "grad": "_grad"}
 
 
-class CallOutcome:
+class CallOutcome(TableOutcome):
     """The records of one table, as bytes; what they name by address is kept by the reader's program."""
 
     def __init__(self, reader: Reader, specialisation: Specialisation, plan: loader.ShapePlan) -> None:
@@ -56,15 +56,12 @@ class CallOutcome:
         return [self._value(number, output, donors.get(number)) for number, output in enumerate(self._shapes.outputs)]
 
     def _value(self, number: int, output: tuple[tuple[int, ...], Any, int], donor: Alias | None) -> bytes:
-        refer = self._reader.program.refer
         shape, dtype, size = output
-        type = native_type(dtype, shape)
-        size_class = max(0, (max(size, 1) - 1).bit_length() - 6)
-        make = refer(partial(output_value, number, self._shapes)) if size > _SMALL else 0
         source, handle = -1, 0
         if donor is not None:
             source, handle = donor.input, self._reader.find(self._plan.handles[donor.slot].source)
-        return struct.pack("<6q", source, handle, min(size_class, layout.SIZE_CLASSES - 1), size, refer(type), make)
+        make = partial(output_value, number, self._shapes)
+        return value_record(self._reader.program, native_type(dtype, shape), size, make, source, handle)
 
     # --- natively -----------------------------------------------------------------------------------------------------
 

@@ -7,13 +7,13 @@ import types
 from collections.abc import Sequence
 from typing import Any, Final
 
+from jitgraph.eager.dispatch.memory import byte, half_word, word
+from jitgraph.eager.dispatch.program import Program, Unsupported
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.runtime.cpython_api import address_of
 from jitgraph.runtime.raw_words import is_object_slot, slot_offset
 from jitgraph.tracing.fixed import UNKNOWN, FixedSources
-from jitgraph.tracing.native.memory import byte, half_word, word
-from jitgraph.tracing.native.program import Program, Unsupported
 from jitgraph.tracing.source import Source, Step, World
 from jitgraph.tracing.storage import EXPECTED_ERRORS, MISSING, attributes_of, class_entry, entries_of
 

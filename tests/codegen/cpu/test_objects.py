@@ -214,7 +214,8 @@ def test_each_part_of_a_key_tells_objects_apart() -> None:
 
 def test_llvm_is_started_once_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "_started", threading.Lock())
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    asked: list[int] = []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: asked.append(process) or {0, 1})
     made: list[machine.Unit] = []
     assemble = machine.assemble_unit
     monkeypatch.setattr(machine, "assemble_unit", lambda unit, target: made.append(unit) or assemble(unit, target))
@@ -224,6 +225,7 @@ def test_llvm_is_started_once_a_process(monkeypatch: pytest.MonkeyPatch) -> None
         if thread.name == "jitgraph-llvm-start":
             thread.join()
     assert [unit.hot for unit in made] == [True, False]
+    assert len(asked) == 1, "later compilations need not know how many processors there are to start LLVM"
     monkeypatch.setattr(machine, "_started", threading.Lock())
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
     machine.start("x86-64-v3")

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
+from jitgraph.eager.dispatch.support import lacking
 from jitgraph.tracing.native import native_calls
-from jitgraph.tracing.native.support import lacking
 from tests.graphs import needs_native
 
 pytestmark = [needs_native, pytest.mark.skipif(bool(lacking()), reason="no native calls here")]

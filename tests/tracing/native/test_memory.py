@@ -84,7 +84,7 @@ def test_references_and_memory_stay_level(name: str) -> None:
 
 
 def _hits() -> int:
-    from jitgraph.tracing.native import start
+    from jitgraph.eager.dispatch import start
 
     return 0 if start._START.runtime is None else int(start._START.runtime.clock)
 
@@ -161,6 +161,38 @@ def test_a_long_chain_of_gradients_ends() -> None:
         chain = link
     del link, chain
     assert first() is None
+
+
+def test_handles_that_end_in_several_threads_at_once() -> None:
+    """The depth at which handles end is right afterwards: else those further in would wait for ever."""
+    double: Any = jg.trace(lambda x: x * 2)
+    x = jg.ones(3)
+    for _ in range(5):
+        double(x)
+
+    class Slow:
+        def __init__(self) -> None:
+            self.entered, self.left = threading.Event(), threading.Event()
+
+        def __del__(self) -> None:
+            self.entered.set()
+            self.left.wait(10)
+
+    def end(slow: list[Slow]) -> None:
+        handle = double(x)
+        handle.slow = slow.pop()
+
+    events, threads = [], []
+    for _ in range(2):
+        slow = [Slow()]
+        events.append((slow[0].entered, slow[0].left))
+        threads.append(threading.Thread(target=end, args=(slow,)))
+        threads[-1].start()
+        assert events[-1][0].wait(10)
+    for (_, left), thread in zip(events, threads, strict=True):  # the first to come is the first to go
+        left.set()
+        thread.join()
+    test_a_long_chain_of_gradients_ends()
 
 
 def test_threads_call_one_state_and_lose_nothing() -> None:

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from jitgraph.eager.dispatch.memory import put_word
+from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.value import EagerValue
 from jitgraph.runtime import cpython_api, loader
 from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.runtime import dispatch_records as layout
-from jitgraph.tensor import Tensor
-from jitgraph.tracing.native.memory import put_word
 
 _MARK: Final = struct.pack("<Q", layout.RUNTIME_MARK)
 
@@ -23,8 +23,8 @@ _MARK: Final = struct.pack("<Q", layout.RUNTIME_MARK)
 class NativeRuntime:
     """One image with its words. It stays for as long as the process does: objects end by it after modules have gone."""
 
-    def __init__(self, image: bytes) -> None:
-        """LoadError for an image that is none of the dispatcher's."""
+    def __init__(self, image: bytes, handles: type[ValueHandle]) -> None:
+        """``handles`` is the class of the tensors that calls make. LoadError for another kind of image."""
         if image.count(_MARK) != 1:
             raise loader.LoadError("the image of the dispatcher has no place for its runtime")
         self._words = (ctypes.c_uint64 * (max(layout.RUNTIME.values()) // layout.WORD + 1))()
@@ -34,25 +34,26 @@ class NativeRuntime:
         for name in layout.RUNTIME_FUNCTIONS:
             self._put(name, cpython_api.address_of(name) or loader.function_address(getattr(loader.libc, name)))
         self._objects: dict[str, Any] = {
-            "None": None, "False": False, "True": True, "zero": 0, "own": _own(), "Tensor": Tensor,
-            "Parameter": Tensor, "EagerValue": EagerValue, "ndarray": np.ndarray, "float": float,
+            "None": None, "False": False, "True": True, "zero": 0, "own": _own(), "Tensor": handles,
+            "Parameter": handles, "EagerValue": EagerValue, "ndarray": np.ndarray, "float": float,
         }  # fmt: skip
         for name, held in self._objects.items():
             self._put(name, id(held))
         self._put("attributes", sys.version_info[1])
-        self._put("handle_weak_references", _unsigned(Tensor.__weakrefoffset__))
+        self._put("handle_weak_references", _unsigned(handles.__weakrefoffset__))
         self._put("value_weak_references", _unsigned(EagerValue.__weakrefoffset__))
         self.vectorcall = self._address("vectorcall")
         _immortal.append(self)
         put_word(id(EagerValue) + cpython.TYPE_DEALLOC, self._address("free_value"))
-        put_word(id(Tensor) + cpython.TYPE_DEALLOC, self._address("free_handle"))
+        put_word(id(handles) + cpython.TYPE_DEALLOC, self._address("free_handle"))
 
     def knows(self, kind: type) -> bool:
         """Whether handles of a class are read natively: tensors, and the parameters of modules."""
-        if kind is not Tensor and (kind.__module__, kind.__qualname__) == ("jitgraph.nn.module", "Parameter"):
+        plain = self._objects["Tensor"]
+        if kind is not plain and (kind.__module__, kind.__qualname__) == ("jitgraph.nn.module", "Parameter"):
             self._objects["Parameter"] = kind  # which stands above this, and is the one other class
             self._put("Parameter", id(kind))
-        return kind is Tensor or kind is self._objects["Parameter"]
+        return kind is plain or kind is self._objects["Parameter"]
 
     @property
     def clock(self) -> int:
@@ -80,6 +81,6 @@ cpython_api.never_free(_immortal)
 
 
 @cache
-def made_from(image: bytes) -> NativeRuntime:
+def made_from(image: bytes, handles: type[Any]) -> NativeRuntime:
     """The runtime of an image, made once."""
-    return NativeRuntime(image)
+    return NativeRuntime(image, handles)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from jitgraph import config
-from jitgraph.runtime import cache_entry, cpython_api, disk_cache, forks, loader, prebuilt_file, sources
-from jitgraph.tracing.native.program import Unsupported
+from jitgraph.eager.dispatch.program import Unsupported
+from jitgraph.runtime import cpython_api, forks
+
+if TYPE_CHECKING:
+    from jitgraph.eager.dispatch.runtime import NativeRuntime
+    from jitgraph.eager.handle import ValueHandle
 
 _PATIENCE: Final = 200
 """Calls after which an image that no earlier process has made is made in a thread."""
@@ -17,32 +21,36 @@ class _Start:
     """The image of this process, or the way to it."""
 
     def __init__(self) -> None:
-        self.runtime: Any = None
+        self.runtime: NativeRuntime | None = None
+        self.handles: Any = None  # the class of tensors
         self.refused: str | None = None  # why there will never be one
         self._asked = 0
         self._lock = forks.lock()
         self._thread: threading.Thread | None = None
 
-    def get(self) -> Any:
+    def get(self) -> NativeRuntime | None:
         """The runtime, or None while there is none."""
-        if self.runtime is None and self.refused is None:
+        if self.runtime is None and self.refused is None and self.handles is not None:
+            if self._thread is not None and self._thread.is_alive():  # which makes it
+                return None
             with self._lock:
                 if self.runtime is None and self.refused is None:
                     self._look()
         return self.runtime
 
     def _look(self) -> None:
-        from jitgraph.tracing.native.support import lacking
+        from jitgraph.eager.dispatch.kept_image import KeptImage, is_prebuilt  # here, as few calls come back
+        from jitgraph.eager.dispatch.support import lacking
 
         self.refused = lacking() or None
         if self.refused:
             return
         self._asked += 1
-        if self._asked == 1 and (found := _KeptImage().find()) is not None:
+        if self._asked == 1 and (found := KeptImage().find()) is not None:
             self._begin(found)
-        elif (config.DISPATCH.given() and config.DISPATCH.is_on()) or (self._asked == 1 and prebuilt_file.is_there()):
+        elif (config.DISPATCH.given() and config.DISPATCH.is_on()) or (self._asked == 1 and is_prebuilt()):
             self._make()
-        elif self._asked >= _PATIENCE and (self._thread is None or not self._thread.is_alive()):  # or lost by a fork
+        elif self._asked >= _PATIENCE:  # of a thread that a fork lost, too
             self._thread = threading.Thread(target=self._try, name="jitgraph-dispatcher")
             self._thread.start()
 
@@ -53,7 +61,9 @@ class _Start:
             self.refused = f"its code could not be made: {error}"
 
     def _make(self) -> None:
-        entry = _KeptImage()
+        from jitgraph.eager.dispatch.kept_image import KeptImage
+
+        entry = KeptImage()
         with forks.whole():
             from jitgraph.codegen.dispatch.image import dispatcher_image
         image = dispatcher_image()
@@ -61,27 +71,13 @@ class _Start:
         self._begin(image)
 
     def _begin(self, image: bytes) -> None:
-        from jitgraph.tracing.native.runtime import made_from
+        from jitgraph.eager.dispatch.runtime import made_from
+        from jitgraph.runtime.loader import LoadError
 
         try:
-            self.runtime = made_from(image)
-        except loader.LoadError as error:
+            self.runtime = made_from(image, self.handles)
+        except LoadError as error:
             self.refused = str(error)
-
-
-class _KeptImage:
-    """The image in the persistent cache."""
-
-    def __init__(self) -> None:
-        self._cache = disk_cache.current() if sources.OWN.digest is not None else None
-        self._key = cache_entry.key_of("dispatcher", str(sources.OWN.digest))
-
-    def find(self) -> bytes | None:
-        return None if self._cache is None else self._cache.find(self._key, "the dispatcher")
-
-    def keep(self, image: bytes) -> None:
-        if self._cache is not None and sources.OWN.unchanged():
-            self._cache.keep(self._key, image)
 
 
 def is_supported() -> bool:
@@ -93,18 +89,21 @@ _START: Final = _Start()
 _TURNED_OFF: Final = "it is turned off"
 
 
-def dispatcher_for(function: Any, binder: Any) -> Any:
-    """What makes native calls for a traced function; None where that cannot be, or not yet.
+def make_handles_of(kind: type[ValueHandle]) -> None:
+    """Say of which class the tensors are that native calls make: the one that stands above this."""
+    _START.handles = kind
 
-    Unsupported says why there will never be any for this function.
-    """
+
+def handles_class() -> Any:
+    """The class of the tensors that native calls make."""
+    return _START.handles
+
+
+def native_runtime() -> NativeRuntime | None:
+    """What native calls go by; None while it is not there yet. Unsupported says why it will never be."""
     if config.DISPATCH.given() and not config.DISPATCH.is_on():
         raise Unsupported(_TURNED_OFF)
     runtime = _START.get()
     if _START.refused is not None:
         raise Unsupported(_START.refused)
-    if runtime is None:
-        return None
-    from jitgraph.tracing.native.dispatcher import Dispatcher
-
-    return Dispatcher(function, binder, runtime)
+    return runtime

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
+from jitgraph.eager.dispatch import start, support
 from jitgraph.runtime import cpython_api
 from jitgraph.runtime import cpython_layout as cpython
-from jitgraph.tracing.native import start, support
 from tests.graphs import needs_native
 
 
@@ -69,7 +69,9 @@ def test_what_lies_elsewhere_is_seen(asked_anew: None, monkeypatch: pytest.Monke
 @needs_native
 def test_a_refusal_is_told_and_calls_go_on(asked_anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JITGRAPH_DISPATCH", "1")
-    monkeypatch.setattr(start, "_START", start._Start())
+    anew = start._Start()
+    anew.handles = jg.Tensor
+    monkeypatch.setattr(start, "_START", anew)
     monkeypatch.setattr(support, "lacking", lambda: "no reason at all")
     double: Any = jg.trace(lambda x: x * 2)
     x = jg.asarray(np.arange(4.0))

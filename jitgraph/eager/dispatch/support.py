@@ -9,13 +9,13 @@ from functools import cache
 
 import numpy as np
 
+from jitgraph.eager.dispatch.memory import byte, half_word, word
+from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.value import EagerValue
 from jitgraph.runtime import cpython_api, loader
 from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime.raw_words import slot_offset
-from jitgraph.tensor import Tensor
-from jitgraph.tracing.native.memory import byte, half_word, word
 
 
 @cache
@@ -77,7 +77,7 @@ def _unlike() -> str:
         "class flags": (word(id(_Probe) + cpython.TYPE_FLAGS), _Probe.__flags__),
         "basic size": (word(id(_Probe) + cpython.TYPE_BASIC_SIZE), _Probe.__basicsize__),
         "shared keys": (word(word(_values(instance)) + cpython.TYPE), id(object)),
-        "tensors": (_slots(Tensor, layout.HANDLE_SLOTS), layout.HANDLE_SLOTS),
+        "tensors": (_slots(ValueHandle, layout.HANDLE_SLOTS), layout.HANDLE_SLOTS),
         "values": (_slots(EagerValue, layout.VALUE_SLOTS), layout.VALUE_SLOTS),
         "collector": (bool(word(id(items) + cpython.COLLECTOR_NEXT)), True),
         "count of shared keys": (word(shared + cpython.KEYS_COUNT), 1),

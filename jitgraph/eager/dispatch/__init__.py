@@ -1,0 +1,1 @@
+"""What takes warm calls past Python: the dispatcher in this process, and its tables of eager ops."""

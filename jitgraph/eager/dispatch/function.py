@@ -1,0 +1,83 @@
+"""NativeFunction: a Python function with tables, so that calls of kinds that came back go past it."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from jitgraph.eager.dispatch.memory import put_word
+from jitgraph.eager.dispatch.words import take_words
+from jitgraph.runtime import collector, cpython_api, forks
+from jitgraph.runtime import dispatch_records as layout
+from jitgraph.runtime.raw_words import class_with_words
+
+MOST_TABLES: Final = 16
+
+if TYPE_CHECKING:
+    from jitgraph.eager.dispatch.runtime import NativeRuntime
+    from jitgraph.eager.dispatch.table import NativeTable
+
+    class _NativeWords:
+        pass
+else:
+    _NativeWords = class_with_words("NativeWords", *[""] * len(layout.FUNCTION_WORDS))
+
+
+class NativeFunction(_NativeWords):
+    """Calls ``python`` with positional arguments, or, once it has tables, the code of the first one that fits."""
+
+    __slots__ = ("_lock", "_signature", "_tables", "python")
+
+    def __init__(self, python: Callable[..., Any], count: int) -> None:
+        """Tables serve calls with ``count`` positional arguments."""
+        self.python = python
+        self._tables: list[tuple[Any, NativeTable]] = []
+        self._lock = forks.lock()
+        self._signature = _signature(count)
+
+    def __call__(self, *args: Any) -> Any:
+        return self.python(*args)
+
+    def add(self, key: Any, table: NativeTable, runtime: NativeRuntime) -> None:
+        """Let a table serve calls of the kind that ``key`` names; the one used longest ago may go for it."""
+        with self._lock, collector.PAUSED.inside():  # no code of the user's runs, which might want other locks
+            before = self._tables
+            rest = [known for known in before if known[0] != key]
+            rest.sort(key=lambda known: -known[1].used)
+            self._tables = [(key, table), *rest[: MOST_TABLES - 1]]
+            for (_, one), following in itertools.zip_longest(self._tables, self._tables[1:]):
+                one.follow_with(None if following is None else following[1])
+            words = {"signature": ctypes.addressof(self._signature), "fallback": id(self.python),
+                     "table": table.address, "vectorcall": runtime.vectorcall}  # fmt: skip
+            for name, value in words.items():
+                put_word(id(self) + layout.FUNCTION[name], value)
+        del before, rest  # what was replaced goes here
+
+    def has(self, key: Any) -> bool:
+        """Whether there is a table of this key."""
+        return any(known == key for known, _ in self._tables)
+
+    @property
+    def hits(self) -> int:
+        """How many calls its tables have served."""
+        return sum(table.hits for _, table in self._tables)
+
+
+take_words(NativeFunction)
+
+_kept: Final[list[Any]] = []
+cpython_api.never_free(_kept)
+
+
+@cache
+def _signature(count: int) -> Any:
+    """The words of so many positional parameters without names or defaults; they stay for good."""
+    nothing = (ctypes.c_uint64 * max(1, count))()
+    words = {"count": count, "positional": count, "names": ctypes.addressof(nothing)}
+    words["defaults"] = words["names"]
+    made = (ctypes.c_uint64 * len(layout.SIGNATURE))(*(words.get(name, 0) for name in layout.SIGNATURE))
+    _kept.append((nothing, made))
+    return made

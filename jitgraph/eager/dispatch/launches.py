@@ -1,0 +1,78 @@
+"""Tables of compiled kernels: on values, with values as results, or on tensors, with a new tensor as the result."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+from jitgraph.eager.dispatch.program import Program, Unsupported
+from jitgraph.eager.dispatch.table import NativeTable, TableOutcome, check_context, value_record
+from jitgraph.eager.native import fresh
+from jitgraph.ir.context import Context
+from jitgraph.ir.types import TensorType
+from jitgraph.runtime import dispatch_records as layout
+from jitgraph.runtime import loader
+
+_MOST_BYTES: Final = 1 << 20
+_MOST_WORK: Final = 4_000_000
+"""Of operations, beside which Python's part counts for nothing; the interpreter's lock is kept meanwhile."""
+
+
+def require_short(types: Sequence[TensorType], multiplies: bool) -> None:
+    """Unsupported unless a call on operands and results of these types is short; ``multiplies``: as products are."""
+    sizes: list[Any] = [type.size for type in types]
+    total = sum(size * type.dtype.itemsize for size, type in zip(sizes, types, strict=True))
+    elements = sum(sizes)
+    work = elements * elements**0.5 if multiplies else elements
+    if total > _MOST_BYTES or work > _MOST_WORK:
+        raise Unsupported("it takes so long that Python's part counts for nothing")
+
+
+class LaunchTable(NativeTable):
+    """A kernel on operands of known types, given by position."""
+
+    def __init__(
+        self, entry: loader.Entry, plan: loader.ShapePlan, operands: Sequence[TensorType],
+        results: Sequence[tuple[TensorType, int]], ambient: Context | None = None, required: Sequence[bool] = (),
+        finish: Callable[..., Any] | None = None,
+    ) -> None:  # fmt: skip
+        """``results`` are their types and bytes.
+
+        Operands are values, and the result is a tuple of values, unless ``ambient`` is given: then operands are
+        tensors under that context, of which those ``required`` require a gradient, and the result is a new tensor, or
+        what ``finish(operands, values, results)`` makes.
+        """
+        if not entry.is_plain:
+            raise Unsupported("its code prints, or calls Python")
+        if plan.arena_bytes > loader.MOST_ARENA:
+            raise Unsupported("its temporaries are large")
+        program = Program(len(operands))
+        if ambient is not None:
+            check_context(program, ambient)
+        for number, type in enumerate(operands):
+            shape: tuple[Any, ...] = type.shape
+            sizes = (ctypes.c_int64 * max(1, len(shape)))(*shape)
+            program.keep.append(sizes)
+            program.op(
+                "value" if ambient is None else "tensor", number, number, flags=int(any(required[number : number + 1])),
+                a=program.refer(type), b=ctypes.addressof(sizes), offset=len(shape),
+                expected=program.refer(type.dtype),
+            )  # fmt: skip
+        outcome = TableOutcome(
+            [value_record(program, type, size, partial(fresh, type, size)) for type, size in results]
+        )
+        outcome.finish = finish
+        if finish is not None:
+            outcome.held = range(len(operands))
+        elif ambient is not None:
+            false = program.refer(False)
+            outcome.handles = [struct.pack("<3q", 0, false, false)]
+            outcome.results = [struct.pack("<2q", layout.FROM_HANDLE, 0)]
+            outcome.kind = layout.RESULT_ONE
+        else:
+            outcome.results = [struct.pack("<2q", layout.FROM_VALUE, number) for number in range(len(results))]
+            outcome.kind = layout.RESULT_TUPLE
+        super().__init__(program, entry, plan, outcome, len(operands))

@@ -35,11 +35,13 @@ class EagerEmitter:
         now = context.current()
         try:
             rule = self._rules.rule(op, inputs, attrs) if is_ruled(op) and not regions else None
+            if rule is None or (now.anomaly and op.decompose is not None):
+                return self._emit_otherwise(op, inputs, attrs, regions)
+            outputs = rule.run(inputs, attrs)
         except HostAccessError:  # an operand on a GPU, for which those of the CPU pay nothing
-            rule = None
-        if rule is None or (now.anomaly and op.decompose is not None):
-            return self._emit_otherwise(op, inputs, attrs, regions)
-        outputs = rule.run(inputs, attrs)
+            if not placement.is_on_device(inputs):
+                raise
+            return placement.emit(op, inputs, attrs, regions)
         if now.anomaly:
             _check_finite(op, inputs, [value.array for value in outputs])
         if now.grad_enabled and rule.differentiable:

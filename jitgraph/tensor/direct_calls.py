@@ -91,6 +91,8 @@ class _DirectCall:
             if not all(isinstance(x, ValueHandle) and runtime.knows(type(x)) for x in xs):
                 return
             values = [x.value for x in xs]
+            if not all(isinstance(value, EagerValue) for value in values):
+                return  # on a GPU
             required = [value.record is not None for value in values]
             key = (id(now), *[id(value.type) for value in values], *required)
             table = None if self.native.has(key) else self._table(values, required, now)

@@ -33,7 +33,7 @@ class EagerEmitter:
     def emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """Evaluate ``op`` and record it on the tape where gradients are enabled and an input requires one."""
         now = context.current()
-        outputs: tuple[Any, ...] | None = None
+        rule = outputs = None
         try:
             rule = self._rules.rule(op, inputs, attrs) if is_ruled(op) and not regions else None
             if rule is None or (now.anomaly and op.decompose is not None):
@@ -42,7 +42,7 @@ class EagerEmitter:
         except HostAccessError:  # an operand on a GPU, for which those of the CPU pay nothing
             if not placement.is_on_device(inputs):
                 raise
-        if outputs is None:
+        if rule is None or outputs is None:
             return placement.emit(op, inputs, attrs, regions)
         if now.anomaly:
             _check_finite(op, inputs, [value.array for value in outputs])

@@ -206,6 +206,25 @@ def test_waiting_for_a_block_that_has_not_begun() -> None:
         bench.run("k", (2,), (1,), bench.put(np.zeros(1, np.int32)))
 
 
+def test_kernels_of_a_module_have_their_own_shared_memory() -> None:
+    """Together more than one may have; each is told of its own, and may touch no other's."""
+    variables = "\n".join(f"@s{i} = internal addrspace(3) global [9000 x i32] poison, align 1024" for i in (0, 1))
+    kernels = []
+    for i in (0, 1):
+        kernel = KernelText("ptr addrspace(1) %y, i32 %at", name=f"k{i}")
+        kernel.store("i32", "%at", f"@s{i}", "%at", 3)
+        kernel.store("i32", kernel.load("i32", f"@s{i}", "%at", 3), "%y")
+        kernels.append(kernel.text)
+    bench, y = Bench(variables + "".join(kernels)), np.zeros(1, np.int32)
+    at = bench.put(y)
+    for i in (0, 1):
+        assert bench.module.static_shared_bytes(f"k{i}") == 36000
+        bench.run(f"k{i}", (1,), (1,), at, i32(8999))
+        assert bench.get(at, y)[0] == 8999
+        with pytest.raises(BoundsError, match=f"byte 36000 of shared memory @s{i}"):
+            bench.run(f"k{i}", (1,), (1,), at, i32(9000))
+
+
 def test_shared_memory_begins_poisoned() -> None:
     """Each block finds what it did not write: a NaN, or with odd seeds a large number; never what another left."""
     kernel = KernelText("ptr addrspace(1) %y", variables="@s = internal addrspace(3) global [4 x float] poison")

@@ -162,7 +162,8 @@ def _identities(block: Extents) -> NDArray[np.int32]:
 
 def _error(where: str, site: AccessSite | None, place: str) -> SimulationError:
     launch = memory().launch
-    doing = {native_text.READ: "reads", native_text.WRITE: "writes"}.get(launch.fault_kind, "updates")
+    done = launch.fault_kind & (native_text.READ | native_text.WRITE)
+    doing = {native_text.READ: "reads", native_text.WRITE: "writes"}.get(done, "updates")
     line = f" (`{site.line}` in {site.function})" if site else ""
     touched = f"{doing} {launch.fault_size} bytes at {launch.fault_address:#x}"
     match launch.fault:
@@ -177,7 +178,9 @@ def _error(where: str, site: AccessSite | None, place: str) -> SimulationError:
         case native_text.DIVISION:
             return SimulationError(f"{where} divides by zero, or the least integer by -1{line}")
         case native_text.SPINNING:
-            return DivergenceError(f"{where} goes on with atomic operations and waits in vain: {place}{line}")
+            return DivergenceError(
+                f"{where} waits for another one by atomic or volatile operations, in vain: {place}{line}"
+            )
         case native_text.TOO_MANY_COPIES:
             return SimulationError(f"{where} has too many asynchronous copies in flight{line}")
     return SimulationError(

@@ -95,8 +95,8 @@ wrong:
   unreachable
 note:
   call void @note(i64 %address, i64 %size, i64 %kind, i64 %site)
-  %atomic = and i64 %kind, <N.ATOMIC>
-  %plain = icmp eq i64 %atomic, 0
+  %patient = and i64 %kind, <N.PATIENT>
+  %plain = icmp eq i64 %patient, 0
   br i1 %plain, label %done, label %again
 again:
   %patience = load i64, ptr <L.patience>

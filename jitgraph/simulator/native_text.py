@@ -23,8 +23,11 @@ BLOCK_BARRIER: Final = 10
 FIRST_RARE: Final = 16
 """Operations with this number and greater ones are Python's."""
 
-READ, WRITE, ATOMIC = 1, 2, 4
+READ, WRITE, ATOMIC, VOLATILE = 1, 2, 4, 8
 """What an access does."""
+
+PATIENT: Final = ATOMIC | VOLATILE
+"""Accesses by which a thread may wait for another one, and so are counted."""
 
 OUTSIDE, MISALIGNED, CONSTANT, TRAP, SPINNING, TOO_MANY_COPIES, LOG_FULL, DIVISION = 1, 2, 3, 4, 5, 6, 7, 8
 """What can be wrong with an access or a thread."""

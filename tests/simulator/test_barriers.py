@@ -193,16 +193,23 @@ def test_the_last_block_of_a_launch(tmp_path: Path) -> None:
     assembled(kernel.text, tmp_path)
 
 
-def test_waiting_for_a_block_that_has_not_begun() -> None:
+@pytest.mark.parametrize(
+    "how",
+    ["cmpxchg", "load atomic i32, ptr addrspace(1) %flag monotonic", "load volatile i32, ptr addrspace(1) %flag"],
+)
+def test_waiting_for_a_block_that_has_not_begun(how: str) -> None:
     kernel = KernelText("ptr addrspace(1) %flag")
     kernel.do("br label %loop")
     kernel.label("loop")
-    found = kernel.let("cmpxchg ptr addrspace(1) %flag, i32 1, i32 2 monotonic monotonic")
-    done = kernel.let(f"extractvalue {{ i32, i1 }} {found}, 1")
+    if how == "cmpxchg":
+        found = kernel.let("cmpxchg ptr addrspace(1) %flag, i32 1, i32 2 monotonic monotonic")
+        done = kernel.let(f"extractvalue {{ i32, i1 }} {found}, 1")
+    else:
+        done = kernel.let(f"icmp ne i32 {kernel.let(f'{how}, align 4')}, 0")
     kernel.do(f"br i1 {done}, label %end, label %loop")
     kernel.label("end")
     bench = Bench(kernel.text)
-    with pytest.raises(DivergenceError, match="goes on with atomic operations and waits in vain"):
+    with pytest.raises(DivergenceError, match="waits for another one by atomic or volatile operations, in vain"):
         bench.run("k", (2,), (1,), bench.put(np.zeros(1, np.int32)))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from jitgraph.simulator.calls.codes import INVALID_VALUE, OUT_OF_MEMORY, DriverFault
 from jitgraph.simulator.calls.pointers import put_handle, put_int
 from jitgraph.simulator.calls.state import DriverState, FakeDevice
-from jitgraph.simulator.calls.works import Stream
+from jitgraph.simulator.calls.works import FakeStream
 from jitgraph.simulator.device_memory import DeviceMemory
 from jitgraph.simulator.faults import SimulationError
 
@@ -91,7 +91,7 @@ def _is_pinned(state: DriverState, address: int, size: int) -> bool:
     return any(begin <= address and address + size <= begin + len(held) for begin, held in state.pinned.items())
 
 
-def _to_device(state: DriverState, stream: Stream, to: int, source: int, size: int) -> None:
+def _to_device(state: DriverState, stream: FakeStream, to: int, source: int, size: int) -> None:
     if not size:
         return
     _at(state, to, size)
@@ -104,7 +104,7 @@ def _to_device(state: DriverState, stream: Stream, to: int, source: int, size: i
     state.submit(stream, f"copy of {size} bytes to the device", copy)
 
 
-def _from_device(state: DriverState, stream: Stream, to: int, source: int, size: int) -> None:
+def _from_device(state: DriverState, stream: FakeStream, to: int, source: int, size: int) -> None:
     if not size:
         return
     _at(state, source, size)

@@ -22,7 +22,7 @@ from jitgraph.simulator.calls.codes import (
     NOT_INITIALIZED,
     DriverFault,
 )
-from jitgraph.simulator.calls.works import RecordedWork, Scheduler, Stream, Work
+from jitgraph.simulator.calls.works import FakeStream, RecordedWork, Scheduler, Work
 from jitgraph.simulator.device_memory import DeviceMemory
 from jitgraph.simulator.faults import AlignmentError, BoundsError, DamageError, SimulationError, TrapError
 from jitgraph.simulator.module import SimulatedModule
@@ -143,24 +143,24 @@ class DriverState:
             raise DriverFault(self.error, "an earlier launch or copy failed")
         return self.get(self.current, FakeDevice, INVALID_CONTEXT)
 
-    def stream(self, handle: int | None) -> Stream:
+    def stream(self, handle: int | None) -> FakeStream:
         """The stream of a handle in the current context: the legacy one, the thread's own, or one that was made."""
         self.device()
         if (handle or 0) in LEGACY or handle == PER_THREAD:
             key = self.current if handle != PER_THREAD else self.current + 1 + (threading.get_ident() << 64)
             if key not in self.scheduler.streams:
-                self.scheduler.streams[key] = Stream(0 if handle != PER_THREAD else 2, self.current, True)
+                self.scheduler.streams[key] = FakeStream(0 if handle != PER_THREAD else 2, self.current, True)
             return self.scheduler.streams[key]
-        stream = self.get(handle, Stream)
+        stream = self.get(handle, FakeStream)
         if stream.context != self.current:
             raise DriverFault(INVALID_HANDLE, "the stream belongs to another context")
         return stream
 
-    def streams(self) -> list[Stream]:
+    def streams(self) -> list[FakeStream]:
         """Those of the current context."""
         return [each for each in self.scheduler.streams.values() if each.context == self.current]
 
-    def submit(self, stream: Stream, what: str, do: Callable[[], None]) -> None:
+    def submit(self, stream: FakeStream, what: str, do: Callable[[], None]) -> None:
         """Queue work, or record it where the stream captures."""
         if stream.capture:
             if stream.capture.invalid:
@@ -169,7 +169,7 @@ class DriverState:
             return
         self.scheduler.submit(stream, what, self.watched(do), self.before(stream))
 
-    def before(self, stream: Stream) -> list[Work]:
+    def before(self, stream: FakeStream) -> list[Work]:
         """What the legacy stream's rules put before the next work of a stream."""
         if not stream.blocking:
             return []
@@ -195,7 +195,7 @@ class DriverState:
 
         return work
 
-    def wait(self, streams: list[Stream]) -> None:
+    def wait(self, streams: list[FakeStream]) -> None:
         """Do all of the work of streams; DriverFault where it failed, or one of them captures."""
         for stream in streams:
             if stream.capture:
@@ -205,7 +205,7 @@ class DriverState:
         if self.error:
             raise DriverFault(self.error)
 
-    def asked(self, stream: Stream) -> None:
+    def asked(self, stream: FakeStream) -> None:
         """Somebody asks whether a stream is done, and will ask again: one piece of its work is done meanwhile."""
         if stream.queue:
             self.scheduler.finish(stream.queue[0])

@@ -15,7 +15,7 @@ from jitgraph.simulator.calls.codes import (
 )
 from jitgraph.simulator.calls.pointers import put_float, put_handle
 from jitgraph.simulator.calls.state import DriverState, FakeEvent
-from jitgraph.simulator.calls.works import Stream, StreamCapture
+from jitgraph.simulator.calls.works import FakeStream, StreamCapture
 
 _NON_BLOCKING: Final = 1  # of CUstream_flags
 _DISABLE_TIMING: Final = 2  # of CUevent_flags
@@ -25,19 +25,19 @@ def _create(state: DriverState, to: int, flags: int) -> None:
     state.device()
     if flags & ~_NON_BLOCKING:
         raise DriverFault(INVALID_VALUE, f"the flags {flags} of a stream")
-    stream = Stream(0, state.current, flags != _NON_BLOCKING)
+    stream = FakeStream(0, state.current, flags != _NON_BLOCKING)
     stream.handle = state.new(stream)
     state.scheduler.streams[stream.handle] = stream
     put_handle(to, stream.handle)
 
 
 def _destroy(state: DriverState, handle: int) -> None:
-    stream = state.get(handle, Stream)
+    stream = state.get(handle, FakeStream)
     if stream.capture:
         stream.capture.invalid = True
         raise DriverFault(CAPTURE_UNSUPPORTED, "a stream that captures is destroyed")
     state.scheduler.drain([stream])  # its work is done all the same
-    state.drop(handle, Stream)
+    state.drop(handle, FakeStream)
     del state.scheduler.streams[handle]
 
 

@@ -16,14 +16,14 @@ class Work:
 
     what: str
     do: Callable[[], None]
-    stream: Stream
+    stream: FakeStream
     waits: tuple[Work, ...] = ()
     done: bool = False
     time: float = 0.0  # when it ended, in seconds of the made-up clock
 
 
 @dataclass(slots=True, eq=False)
-class Stream:
+class FakeStream:
     """A stream of a context; one that does not block runs beside the legacy default stream."""
 
     handle: int
@@ -47,20 +47,20 @@ class RecordedWork:
 class StreamCapture:
     """What streams record instead of doing it: nodes, and those that the next one of each stream comes after."""
 
-    origin: Stream
+    origin: FakeStream
     mode: int
     thread: int
     nodes: list[RecordedWork] = field(default_factory=list)
     ends: dict[int, frozenset[int]] = field(default_factory=dict)  # by the stream's handle
-    members: list[Stream] = field(default_factory=list)
+    members: list[FakeStream] = field(default_factory=list)
     invalid: bool = False
 
-    def add(self, stream: Stream, what: str, do: Callable[[], None]) -> None:
+    def add(self, stream: FakeStream, what: str, do: Callable[[], None]) -> None:
         """The next piece of work of a stream."""
         self.nodes.append(RecordedWork(what, do, self.ends[stream.handle]))
         self.ends[stream.handle] = frozenset([len(self.nodes) - 1])
 
-    def join(self, stream: Stream, after: frozenset[int]) -> None:
+    def join(self, stream: FakeStream, after: frozenset[int]) -> None:
         """What ``stream`` records next comes after these nodes; it captures from now on."""
         self.ends[stream.handle] = self.ends.get(stream.handle, frozenset()) | after
         if stream.capture is None:
@@ -85,9 +85,9 @@ class Scheduler:
     def __init__(self, seed: int | None) -> None:
         self._draw = random.Random(seed) if seed is not None else None
         self.clock = 0.0
-        self.streams: dict[int, Stream] = {}
+        self.streams: dict[int, FakeStream] = {}
 
-    def submit(self, stream: Stream, what: str, do: Callable[[], None], waits: Iterable[Work] = ()) -> Work:
+    def submit(self, stream: FakeStream, what: str, do: Callable[[], None], waits: Iterable[Work] = ()) -> Work:
         """Queue work on a stream."""
         work = Work(what, do, stream, tuple(each for each in waits if not each.done))
         stream.queue.append(work)
@@ -140,7 +140,7 @@ class Scheduler:
             first.time = self.clock
             open_works.pop()
 
-    def drain(self, streams: Iterable[Stream]) -> None:
+    def drain(self, streams: Iterable[FakeStream]) -> None:
         """Do all work of some streams."""
         for stream in streams:
             while stream.queue:

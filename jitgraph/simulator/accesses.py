@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from jitgraph.simulator import intrinsics, ir_text
 from jitgraph.simulator.native import native
-from jitgraph.simulator.native_text import ATOMIC, READ, WRITE
+from jitgraph.simulator.native_text import ATOMIC, PATIENT, READ, VOLATILE, WRITE
 from jitgraph.simulator.state import memory
 
 SITE_WORDS: Final = 6
@@ -61,21 +61,26 @@ def checks(
     row = len(sites)
     bounds[row] = (0, 0, size, (int(aligned[1]) if aligned else 1) - 1, kind, row)
     sites.append(AccessSite(stripped, function, size, kind, space))
-    look = native().addresses["check_noted" if noted or kind & ATOMIC else "check"]
+    look = native().addresses["check_noted" if noted or kind & PATIENT else "check"]
     record = bounds.ctypes.data + 8 * SITE_WORDS * row
     return [f"  call void inttoptr (i64 {look} to ptr)({found[0]}{operand}, i64 {record}) ; sim.check"]
+
+
+def _manner(text: str) -> int:
+    head = text.split(",", 1)[0].split()
+    return (ATOMIC if "atomic" in head else 0) | (VOLATILE if "volatile" in head else 0)
 
 
 def _load(text: str) -> tuple[int, str, int]:
     body = re.sub(r"^.*? = load (?:atomic )?(?:volatile )?", "", text)
     kind = ir_text.type_at(body)
-    return READ, ir_text.split(body)[1], ir_text.layout(kind)[0]
+    return READ | _manner(text), ir_text.split(body)[1], ir_text.layout(kind)[0]
 
 
 def _store(text: str) -> tuple[int, str, int]:
     body = re.sub(r"^store (?:atomic )?(?:volatile )?", "", text)
     kind = ir_text.type_at(body)
-    return WRITE, ir_text.split(body)[1], ir_text.layout(kind)[0]
+    return WRITE | _manner(text), ir_text.split(body)[1], ir_text.layout(kind)[0]
 
 
 def _update(text: str) -> tuple[int, str, int]:

@@ -55,7 +55,7 @@ def kind_of(name: str) -> int | None:
 
 def crosses_threads(name: str) -> bool:
     """Whether a thread waits for others at an intrinsic."""
-    return _EVENT.fullmatch(name.removeprefix(_PREFIX)) is not None
+    return name.startswith(_PREFIX) and _EVENT.fullmatch(name.removeprefix(_PREFIX)) is not None
 
 
 def is_located(name: str) -> bool:

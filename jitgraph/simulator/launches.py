@@ -19,7 +19,7 @@ from jitgraph.simulator.host_text import HostText
 from jitgraph.simulator.lanes import LaneRecords
 from jitgraph.simulator.native import native
 from jitgraph.simulator.orders import Clocks
-from jitgraph.simulator.state import SHARED_BYTES, WARP, Live, memory
+from jitgraph.simulator.state import MOST_SHARED, WARP, Live, memory
 
 Extents = tuple[int, int, int]
 _POISONS = (0xFF, 0x7E)  # NaN everywhere, or floats of about 8e37, by the parity of the seed
@@ -41,7 +41,9 @@ class SimulatedLaunch:
         seed: int | None,
     ) -> None:
         self._name, self._code, self._device = name, code, device
-        self._shared_bytes, self._seed = shared_bytes, seed
+        self._shared, self._shared_bytes, self._seed = code.shared[name], shared_bytes, seed
+        if (total := shared_bytes + sum(each.size for each in self._shared)) > MOST_SHARED:
+            raise SimulationError(f"{name}: {total} bytes of shared memory; a block has {MOST_SHARED}")
         self._draw = random.Random(seed) if seed is not None else None
         self._threads = block[0] * block[1] * block[2]
         self._records = _records()
@@ -70,7 +72,7 @@ class SimulatedLaunch:
 
     def describe(self, address: int) -> str:
         """What lies at an address, in words."""
-        for each in self._code.shared:
+        for each in self._shared:
             size = self._shared_bytes if each.dynamic else each.size
             if each.address - native_text.GUARD_BYTES <= address < each.address + size + native_text.GUARD_BYTES:
                 return f"it is byte {address - each.address} of shared memory @{each.name} ({size} bytes)"
@@ -108,19 +110,17 @@ class SimulatedLaunch:
 
     def _poison(self) -> None:
         poison = _POISONS[self._seed % 2 if self._seed else 0]
-        for each in self._code.shared:
+        for each in self._shared:
             ctypes.memset(each.address, poison, self._shared_bytes if each.dynamic else each.size)
 
     def _live(self, constants: tuple[int, int]) -> NDArray[np.int64]:
         pieces = self._device.live()
         dynamic = False
-        for each in self._code.shared:
+        for each in self._shared:
             size = self._shared_bytes if each.dynamic else each.size
             if size and not (each.dynamic and dynamic):
                 pieces.append((each.address, each.address + size, 1))
             dynamic |= each.dynamic
-        if dynamic and self._code.dynamic_at + self._shared_bytes > memory().shared_at + SHARED_BYTES:
-            raise SimulationError(f"{self._name}: {self._shared_bytes} bytes of shared memory are more than there are")
         pieces.append((*constants, 0))
         return np.array(sorted(pieces), np.int64).reshape(len(pieces), ctypes.sizeof(Live) // 8)
 
@@ -162,7 +162,8 @@ def _identities(block: Extents) -> NDArray[np.int32]:
 
 def _error(where: str, site: AccessSite | None, place: str) -> SimulationError:
     launch = memory().launch
-    doing = {native_text.READ: "reads", native_text.WRITE: "writes"}.get(launch.fault_kind, "updates")
+    done = launch.fault_kind & (native_text.READ | native_text.WRITE)
+    doing = {native_text.READ: "reads", native_text.WRITE: "writes"}.get(done, "updates")
     line = f" (`{site.line}` in {site.function})" if site else ""
     touched = f"{doing} {launch.fault_size} bytes at {launch.fault_address:#x}"
     match launch.fault:
@@ -177,7 +178,9 @@ def _error(where: str, site: AccessSite | None, place: str) -> SimulationError:
         case native_text.DIVISION:
             return SimulationError(f"{where} divides by zero, or the least integer by -1{line}")
         case native_text.SPINNING:
-            return DivergenceError(f"{where} goes on with atomic operations and waits in vain: {place}{line}")
+            return DivergenceError(
+                f"{where} waits for another one by atomic or volatile operations, in vain: {place}{line}"
+            )
         case native_text.TOO_MANY_COPIES:
             return SimulationError(f"{where} has too many asynchronous copies in flight{line}")
     return SimulationError(

@@ -71,10 +71,9 @@ class SimulatedModule:
         """The threads that a block of a kernel may have."""
         return self._kernel(kernel).code.most_threads(kernel)
 
-    @property
-    def static_shared_bytes(self) -> int:
-        """The bytes of the variables in shared memory."""
-        return sum(each.size for each in self._compiled.code.shared)
+    def static_shared_bytes(self, kernel: str) -> int:
+        """The bytes of a kernel's variables in shared memory."""
+        return sum(each.size for each in self._kernel(kernel).code.shared[kernel])
 
     def _kernel(self, name: str) -> _Compiled:
         if name not in self._compiled.kernels:

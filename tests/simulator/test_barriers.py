@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -106,6 +107,39 @@ def test_two_barriers_for_one_warp() -> None:
         sums(text, None)
 
 
+def reversed_by(threads: int) -> str:
+    """Threads exchange their numbers through shared memory."""
+    kernel = KernelText("ptr addrspace(1) %y", variables=f"@s = internal addrspace(3) global [{threads} x i32] poison")
+    thread = kernel.sreg("tid.x")
+    kernel.store("i32", thread, "@s", thread, 3)
+    kernel.barrier()
+    kernel.store("i32", kernel.load("i32", "@s", kernel.i32("sub", threads - 1, thread), 3), "%y", thread)
+    return kernel.text
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("threads", [1, 31, 33, 95, 1024])
+def test_blocks_of_any_size(threads: int, seed: int | None) -> None:
+    bench, y = Bench(reversed_by(threads)), np.zeros(threads, np.int32)
+    at = bench.put(y)
+    bench.run("k", (1,), (threads,), at, seed=seed, races=True)
+    np.testing.assert_array_equal(bench.get(at, y), np.arange(threads)[::-1])
+
+
+def test_launches_of_several_threads_take_turns() -> None:
+    bench, y = Bench(reversed_by(64)), np.zeros(64, np.int32)
+
+    def launch(seed: int) -> np.ndarray:
+        at = bench.put(y)
+        for _ in range(5):
+            bench.run("k", (3,), (64,), at, seed=seed)
+        return bench.get(at, y)
+
+    with ThreadPoolExecutor(3) as pool:
+        for found in pool.map(launch, range(6)):
+            np.testing.assert_array_equal(found, np.arange(64)[::-1])
+
+
 def halves(count: int = 64) -> str:
     """The first half of a block gives numbers to the second, by a barrier at which it does not wait."""
     kernel = KernelText(
@@ -193,17 +227,43 @@ def test_the_last_block_of_a_launch(tmp_path: Path) -> None:
     assembled(kernel.text, tmp_path)
 
 
-def test_waiting_for_a_block_that_has_not_begun() -> None:
+@pytest.mark.parametrize(
+    "how",
+    ["cmpxchg", "load atomic i32, ptr addrspace(1) %flag monotonic", "load volatile i32, ptr addrspace(1) %flag"],
+)
+def test_waiting_for_a_block_that_has_not_begun(how: str) -> None:
     kernel = KernelText("ptr addrspace(1) %flag")
     kernel.do("br label %loop")
     kernel.label("loop")
-    found = kernel.let("cmpxchg ptr addrspace(1) %flag, i32 1, i32 2 monotonic monotonic")
-    done = kernel.let(f"extractvalue {{ i32, i1 }} {found}, 1")
+    if how == "cmpxchg":
+        found = kernel.let("cmpxchg ptr addrspace(1) %flag, i32 1, i32 2 monotonic monotonic")
+        done = kernel.let(f"extractvalue {{ i32, i1 }} {found}, 1")
+    else:
+        done = kernel.let(f"icmp ne i32 {kernel.let(f'{how}, align 4')}, 0")
     kernel.do(f"br i1 {done}, label %end, label %loop")
     kernel.label("end")
     bench = Bench(kernel.text)
-    with pytest.raises(DivergenceError, match="goes on with atomic operations and waits in vain"):
+    with pytest.raises(DivergenceError, match="waits for another one by atomic or volatile operations, in vain"):
         bench.run("k", (2,), (1,), bench.put(np.zeros(1, np.int32)))
+
+
+def test_kernels_of_a_module_have_their_own_shared_memory() -> None:
+    """Together more than one may have; each is told of its own, and may touch no other's."""
+    variables = "\n".join(f"@s{i} = internal addrspace(3) global [9000 x i32] poison, align 1024" for i in (0, 1))
+    kernels = []
+    for i in (0, 1):
+        kernel = KernelText("ptr addrspace(1) %y, i32 %at", name=f"k{i}")
+        kernel.store("i32", "%at", f"@s{i}", "%at", 3)
+        kernel.store("i32", kernel.load("i32", f"@s{i}", "%at", 3), "%y")
+        kernels.append(kernel.text)
+    bench, y = Bench(variables + "".join(kernels)), np.zeros(1, np.int32)
+    at = bench.put(y)
+    for i in (0, 1):
+        assert bench.module.static_shared_bytes(f"k{i}") == 36000
+        bench.run(f"k{i}", (1,), (1,), at, i32(8999))
+        assert bench.get(at, y)[0] == 8999
+        with pytest.raises(BoundsError, match=f"byte 36000 of shared memory @s{i}"):
+            bench.run(f"k{i}", (1,), (1,), at, i32(9000))
 
 
 def test_shared_memory_begins_poisoned() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from jitgraph.simulator.counts import SharedUse
+from tests.simulator.assembling import assembled
 from tests.simulator.running import Bench, f32, i32
 from tests.simulator.test_pipelines import TEXT, A, B, K, M, N
 from tests.simulator.test_pointwise import AXPY
@@ -49,7 +52,8 @@ def transposed(width: int) -> str:
 
 
 @pytest.mark.parametrize(("width", "turns"), [(32, 32), (33, 1), (34, 2), (40, 8)])
-def test_columns_of_shared_memory_take_turns(width: int, turns: int) -> None:
+def test_columns_of_shared_memory_take_turns(width: int, turns: int, tmp_path: Path) -> None:
+    assembled(transposed(width), tmp_path)
     bench, x = Bench(transposed(width)), np.arange(1024, dtype=np.float32).reshape(32, 32)
     at = bench.put(x)
     found = bench.counts("k", (1,), (32, 32), bench.put(x), at)

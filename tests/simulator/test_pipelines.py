@@ -167,24 +167,30 @@ def test_copies_are_held_to_memory() -> None:
         run(TEXT, None, A[:-1])
 
 
-def test_fewer_bytes_and_zeros(tmp_path: Path) -> None:
-    """A copy of 16 bytes that reads 0 to 16 of them and fills the rest with zeros."""
+@pytest.mark.parametrize(("level", "size"), [("cg", 16), ("ca", 16), ("ca", 8), ("ca", 4)])
+def test_fewer_bytes_and_zeros(level: str, size: int, tmp_path: Path) -> None:
+    """A copy that reads some of its bytes and fills the rest with zeros, and one of all."""
+    element = f"<{size} x i8>"
     kernel = KernelText(
-        "ptr addrspace(1) %x, ptr addrspace(1) %y",
-        variables="@s = internal addrspace(3) global [512 x i8] poison, align 16",
+        "ptr addrspace(1) %x, ptr addrspace(1) %y, ptr addrspace(1) %z",
+        variables="@s = internal addrspace(3) global [512 x i8] poison, align 16\n"
+        "@r = internal addrspace(3) global [512 x i8] poison, align 16",
         threads=32,
     )
     lane = kernel.sreg("tid.x")
-    size = kernel.i32("and", lane, 15)
-    to, source = kernel.at("<4 x i32>", "@s", lane, 3), kernel.at("<4 x i32>", "%x", lane)
-    pointers = f"ptr addrspace(3) {to}", f"ptr addrspace(1) {source}"
-    kernel.nvvm("void", "cp.async.cg.shared.global.16.s", *pointers, f"i32 {size}")
+    read = kernel.i32("and", lane, size - 1)
+    source = f"ptr addrspace(1) {kernel.at(element, '%x', lane)}"
+    name = f"cp.async.{level}.shared.global.{size}"
+    kernel.nvvm("void", f"{name}.s", f"ptr addrspace(3) {kernel.at(element, '@s', lane, 3)}", source, f"i32 {read}")
+    kernel.nvvm("void", name, f"ptr addrspace(3) {kernel.at(element, '@r', lane, 3)}", source)
     kernel.nvvm("void", "cp.async.wait.all")
-    kernel.store("<4 x i32>", kernel.load("<4 x i32>", "@s", lane, 3), "%y", lane)
-    x = np.arange(1, 513, dtype=np.uint16).astype(np.uint8).reshape(32, 16)
+    for variable, out in (("@s", "%y"), ("@r", "%z")):
+        kernel.store(element, kernel.load(element, variable, lane, 3), out, lane)
+    x = np.arange(1, 32 * size + 1, dtype=np.uint16).astype(np.uint8).reshape(32, size)
     bench = Bench(kernel.text)
-    at = bench.put(x)
-    bench.run("k", (1,), (32,), bench.put(x), at)
-    keep = np.arange(16)[None, :] < (np.arange(32) % 16)[:, None]
-    np.testing.assert_array_equal(bench.get(at, x), np.where(keep, x, 0))
+    at_y, at_z = bench.put(x), bench.put(x)
+    bench.run("k", (1,), (32,), bench.put(x), at_y, at_z)
+    keep = np.arange(size)[None, :] < (np.arange(32) % size)[:, None]
+    np.testing.assert_array_equal(bench.get(at_y, x), np.where(keep, x, 0))
+    np.testing.assert_array_equal(bench.get(at_z, x), x)
     assembled(kernel.text, tmp_path)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from jitgraph.simulator.faults import RaceError
 from tests.simulator import test_barriers, test_pipelines
+from tests.simulator.assembling import assembled
 from tests.simulator.running import SEEDS, Bench, f32, i32
 from tests.simulator.test_barriers import BARRIER, BLOCKS, THREADS, block_sum, halves
 from tests.simulator.test_matrices import moved
@@ -77,6 +80,11 @@ RACING = {  # each without something that orders accesses, or with accesses to a
 def test_ordered_accesses_are_no_race(name: str, seed: int | None) -> None:
     run, text = SOUND[name]
     run(text, seed)
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_they_assemble(name: str, tmp_path: Path) -> None:
+    assembled(SOUND[name][1], tmp_path)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

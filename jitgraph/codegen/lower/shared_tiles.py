@@ -46,10 +46,12 @@ def tile_shared(body: Body, tiles: SharedTiles, new_axis: Callable[[], str], new
 
 
 def _transposed(loop: Loop, tiles: SharedTiles) -> _Transposed | None:
+    if not _is_free(loop):
+        return None
     levels, before = [loop], []
-    while True:
+    while levels[-1].body:
         *outside, inner = levels[-1].body
-        if not (isinstance(inner, Loop) and inner.kind in ("parallel", "vector") and inner.is_whole):
+        if not isinstance(inner, Loop) or not _is_free(inner):
             break
         if not all(isinstance(statement, Let | IndexValue | Load) for statement in outside):
             return None
@@ -58,7 +60,7 @@ def _transposed(loop: Loop, tiles: SharedTiles) -> _Transposed | None:
     *outer, last = levels
     body = (*before, *last.body)
     plain = all(isinstance(statement, Let | IndexValue | Load | Store) for statement in body)
-    if last.kind != "vector" or not loop.is_whole or not plain or not _is_long(last, tiles):
+    if last.kind != "vector" or not plain or not _is_long(last, tiles):
         return None
     stored = {statement.buffer for statement in body if isinstance(statement, Store)}
     for across in outer:
@@ -75,6 +77,10 @@ def _transposed(loop: Loop, tiles: SharedTiles) -> _Transposed | None:
         if reads and len(reads) <= tiles.most and _is_long(across, tiles):
             return _Transposed(tuple(levels), body, across, last, reads)
     return None
+
+
+def _is_free(loop: Loop) -> bool:
+    return loop.kind in ("parallel", "vector") and loop.is_whole
 
 
 def _is_long(loop: Loop, tiles: SharedTiles) -> bool:

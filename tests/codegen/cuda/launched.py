@@ -59,8 +59,13 @@ def sizes_of(schedule: Schedule, arguments: Sequence[Array]) -> dict[str, int]:
     return found
 
 
-def run(schedule: Schedule, code: CudaCode, arguments: Sequence[Array], seed: int | None = None) -> list[Array]:
-    """The outputs of a schedule for ``arguments``; DeviceCheckError where a check fails."""
+def run(
+    schedule: Schedule, code: CudaCode, arguments: Sequence[Array], seed: int | None = None, *, races: bool = False
+) -> list[Array]:
+    """The outputs of a schedule for ``arguments``; DeviceCheckError where a check fails.
+
+    With ``races`` two accesses that no barrier orders are an error.
+    """
     sizes = sizes_of(schedule, arguments)
     module = SimulatedModule(code.texts["llvm"])
     memory = module.memory
@@ -91,7 +96,7 @@ def run(schedule: Schedule, code: CudaCode, arguments: Sequence[Array], seed: in
         if launch.reports:
             values += [record, number << LAUNCH_SHIFT]
         arguments_bytes = [struct.pack("<q", value) for value in values]
-        module.launch(launch.function, grid, launch.block, 0, arguments_bytes, seed=seed)
+        module.launch(launch.function, grid, launch.block, 0, arguments_bytes, seed=seed, races=races)
     _, order, value, bound, check = memory.bytes_at(record, 40).view(np.int64)
     if order != -1:
         raise DeviceCheckError(int(check), int(value), int(bound))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from jitgraph.simulator import intrinsics, ir_text
 from jitgraph.simulator.native import native
-from jitgraph.simulator.native_text import ATOMIC, READ, WRITE
+from jitgraph.simulator.native_text import ATOMIC, PATIENT, READ, VOLATILE, WRITE
 from jitgraph.simulator.state import memory
 
 SITE_WORDS: Final = 6
@@ -22,6 +22,10 @@ _BYTES_MOVED: Final = re.compile(r"llvm\.(memcpy|memmove|memset)\..*")
 _ARGUMENT: Final = re.compile(  # a pointer argument: its type, attributes, its value
     r"(ptr(?: addrspace\(\d+\))?) (?:(?!inttoptr|getelementptr|addrspacecast|null)[a-z_]+(?:\([^)]*\)| \d+)? )*(.*)"
 )
+
+
+_DIVISIONS: Final = frozenset(("udiv", "sdiv", "urem", "srem"))
+_DIVISION: Final = re.compile(r"\S+ = [us](?:div|rem) (?:exact )?i(8|16|32|64) (\S+), (\S+)")
 
 
 class AccessSite(NamedTuple):
@@ -43,6 +47,8 @@ def checks(
     operation = words[2] if len(words) > 2 and words[1] == "=" else words[0]
     if operation in ("call", "tail", "musttail", "notail"):
         return _before_call(stripped, function, sites, bounds, checked)
+    if operation in _DIVISIONS and checked:
+        return _before_division(stripped, operation, function, sites)
     if operation not in _PARTS or not checked:
         return []
     kind, pointer, size = _PARTS[operation](stripped)
@@ -55,21 +61,26 @@ def checks(
     row = len(sites)
     bounds[row] = (0, 0, size, (int(aligned[1]) if aligned else 1) - 1, kind, row)
     sites.append(AccessSite(stripped, function, size, kind, space))
-    look = native().addresses["check_noted" if noted or kind & ATOMIC else "check"]
+    look = native().addresses["check_noted" if noted or kind & PATIENT else "check"]
     record = bounds.ctypes.data + 8 * SITE_WORDS * row
     return [f"  call void inttoptr (i64 {look} to ptr)({found[0]}{operand}, i64 {record}) ; sim.check"]
+
+
+def _manner(text: str) -> int:
+    head = text.split(",", 1)[0].split()
+    return (ATOMIC if "atomic" in head else 0) | (VOLATILE if "volatile" in head else 0)
 
 
 def _load(text: str) -> tuple[int, str, int]:
     body = re.sub(r"^.*? = load (?:atomic )?(?:volatile )?", "", text)
     kind = ir_text.type_at(body)
-    return READ, ir_text.split(body)[1], ir_text.layout(kind)[0]
+    return READ | _manner(text), ir_text.split(body)[1], ir_text.layout(kind)[0]
 
 
 def _store(text: str) -> tuple[int, str, int]:
     body = re.sub(r"^store (?:atomic )?(?:volatile )?", "", text)
     kind = ir_text.type_at(body)
-    return WRITE, ir_text.split(body)[1], ir_text.layout(kind)[0]
+    return WRITE | _manner(text), ir_text.split(body)[1], ir_text.layout(kind)[0]
 
 
 def _update(text: str) -> tuple[int, str, int]:
@@ -79,6 +90,25 @@ def _update(text: str) -> tuple[int, str, int]:
 
 
 _PARTS: Final = {"load": _load, "store": _store, "atomicrmw": _update, "cmpxchg": _update}
+
+
+def _before_division(text: str, operation: str, function: str, sites: list[AccessSite]) -> list[str]:
+    """A look at the operands of a scalar division; the processor stops the process at those that it cannot divide."""
+    found = _DIVISION.match(text)
+    if not found or (found[3].isdigit() and int(found[3])):
+        return []
+    bits, site = int(found[1]), len(sites)
+    sites.append(AccessSite(text, function, 0, 0, 0))
+    signed = operation[0] == "s"
+    wide, convert = [], "sext" if signed else "zext"
+    out = []
+    for i, operand in enumerate((found[2], found[3])):
+        wide.append(f"%sim.divide.{site}.{i}")
+        change = f"{convert} i{bits} {operand} to i64" if bits < 64 else f"add i64 {operand}, 0"
+        out.append(f"  {wide[-1]} = {change} ; sim.check")
+    least = -(1 << (bits - 1)) if signed else 0
+    given = f"i64 {wide[0]}, i64 {wide[1]}, i64 {least}, i64 {site}"
+    return [*out, f"  call void inttoptr (i64 {native().addresses['divide']} to ptr)({given}) ; sim.check"]
 
 
 def _before_call(

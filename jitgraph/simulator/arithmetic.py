@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_LIBM: Final = {"ex2": "exp2", "lg2": "log2", "sin": "sin", "cos": "cos", "tanh": "tanh", "sqrt": "sqrt"}
+_LIBM: Final = {"ex2": "exp2", "lg2": "log2", "sin": "sin", "cos": "cos", "sqrt": "sqrt"}
 _TYPES: Final = {"f": ("float", "f32"), "d": ("double", "f64")}
-_APPROXIMATE: Final = re.compile(r"(ex2|lg2|sin|cos|tanh|sqrt|rsqrt|rcp)\.(?:approx|rn)(?:\.ftz)?(?:\.(f|d|f32))?")
+_APPROXIMATE: Final = re.compile(r"(ex2|lg2|sin|cos|sqrt|rsqrt|rcp)\.(?:approx|rn)(?:\.ftz)?\.(?:f|d|f32|f64)")
 _DIVIDE: Final = re.compile(r"div\.(?:approx|full|rn|rz)(?:\.ftz)?(?:\.(f|d))?")
 _TWO: Final = re.compile(r"(add|mul)\.rn(?:\.ftz)?\.(f|d)")
 _FMA: Final = re.compile(r"fma\.rn(?:\.ftz)?\.(f|d)")
 _EXTREME: Final = re.compile(r"f(min|max)(?:\.ftz)?(\.nan)?(?:\.ftz)?(?:\.nan)?\.(f|d)")
-_HIGH: Final = re.compile(r"mulhi\.(i|ui|ll|ull)")
+_HIGH: Final = re.compile(r"mulhi\.(s|us|i|ui|ll|ull)")
 
 # Bits of a float rounded to the nearest of the higher half, ties to even; a NaN stays one.
 _TO_BFLOAT: Final = """
@@ -97,14 +97,29 @@ _HALVES: Final = (
     "  ret <2 x half> %r\n"
 )
 
+# Each of the four lower hex digits of the selector chooses a byte of the eight; its upper bit spreads the sign.
+_PERMUTE: Final = (
+    "  %l = zext i32 %a0 to i64\n  %h = zext i32 %a1 to i64\n  %s = shl i64 %h, 32\n  %b = or i64 %s, %l\n"
+    "  %w.0 = add i32 0, 0\n"
+    + "".join(
+        f"  %d.{i} = lshr i32 %a2, {4 * i}\n  %n.{i} = and i32 %d.{i}, 7\n  %m.{i} = zext i32 %n.{i} to i64\n"
+        f"  %p.{i} = mul i64 %m.{i}, 8\n  %q.{i} = lshr i64 %b, %p.{i}\n  %c.{i} = trunc i64 %q.{i} to i8\n"
+        f"  %e.{i} = ashr i8 %c.{i}, 7\n  %f.{i} = and i32 %d.{i}, 8\n  %g.{i} = icmp ne i32 %f.{i}, 0\n"
+        f"  %k.{i} = select i1 %g.{i}, i8 %e.{i}, i8 %c.{i}\n  %x.{i} = zext i8 %k.{i} to i32\n"
+        f"  %y.{i} = shl i32 %x.{i}, {8 * i}\n  %w.{i + 1} = or i32 %w.{i}, %y.{i}\n"
+        for i in range(4)
+    )
+    + "  ret i32 %w.4\n"
+)
+
 _FIXED: Final = {
+    "prmt": _PERMUTE,
     "f2bf16.rn": _bfloats(("a0",)),
     "ff2bf16x2.rn": _bfloats(("a0", "a1")),
     "ff2f16x2.rn": _HALVES,
     "f2tf32.rna": _TF32,
-    "fabs.f": "  %r = call float @llvm.fabs.f32(float %a0)\n  ret float %r\n",
     "fabs.f32": "  %r = call float @llvm.fabs.f32(float %a0)\n  ret float %r\n",
-    "fabs.d": "  %r = call double @llvm.fabs.f64(double %a0)\n  ret double %r\n",
+    "fabs.f64": "  %r = call double @llvm.fabs.f64(double %a0)\n  ret double %r\n",
     "d2i.lo": "  %b = bitcast double %a0 to i64\n  %r = trunc i64 %b to i32\n  ret i32 %r\n",
     "d2i.hi": "  %b = bitcast double %a0 to i64\n  %s = lshr i64 %b, 32\n  %r = trunc i64 %s to i32\n  ret i32 %r\n",
     "lohi.i2d": (
@@ -117,7 +132,7 @@ DECLARATIONS: Final = "".join(
     f"declare {kind} @llvm.{name}.{suffix}({', '.join([kind] * count)})\n"
     for kind, suffix in _TYPES.values()
     for name, count in (
-        ("exp2", 1), ("log2", 1), ("sin", 1), ("cos", 1), ("tanh", 1), ("sqrt", 1), ("fabs", 1), ("fma", 3),
+        ("exp2", 1), ("log2", 1), ("sin", 1), ("cos", 1), ("sqrt", 1), ("fabs", 1), ("fma", 3),
         ("minnum", 2), ("maxnum", 2), ("minimum", 2), ("maximum", 2),
     )
 )  # fmt: skip

@@ -7,27 +7,58 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from jitgraph.records import dataclass
+from jitgraph.records import NamedTuple, dataclass
 from jitgraph.simulator.accesses import AccessSite
 from jitgraph.simulator.faults import DivergenceError
 from jitgraph.simulator.lanes import LaneRecords, Lanes
 from jitgraph.simulator.state import WARP
 
-NAME: Final = re.compile(r"barrier\.cta\.(sync|arrive|red\.(?:and|or|popc))\.(aligned\.)?(all|count)")
+_NAME: Final = re.compile(r"barrier\.cta\.(sync|arrive|red\.(?:and|or|popc))\.(aligned\.)?(all|count)")
 _SHOWN: Final = 8
+
+
+class BarrierForm(NamedTuple):
+    """What the name of a barrier's intrinsic says."""
+
+    waits: bool
+    reduces: str  # "and", "or", "popc"; empty where it does not
+    aligned: bool
+    counts: bool
+
+
+@cache
+def form_of(name: str) -> BarrierForm | None:
+    """The form of the barrier ``llvm.nvvm.<name>``; None where it is none of a block."""
+    found = _NAME.fullmatch(name)
+    if not found:
+        return None
+    return BarrierForm(
+        found[1] != "arrive",
+        found[1].removeprefix("red.") if "red." in found[1] else "",
+        bool(found[2]),
+        found[3] == "count",
+    )
 
 
 @dataclass(slots=True)
 class Arrived:
-    """Those who came to one barrier: threads that wait, and threads that went on."""
+    """Those who came to one barrier: threads that wait, threads that went on, and the form of the last that waits."""
 
     expected: int
-    waiting: list[int]
-    gone_on: list[int]
+    waiting: list[Lanes]
+    gone_on: list[Lanes]
+    form: BarrierForm
+
+    @property
+    def count(self) -> int:
+        """How many have come."""
+        return sum(len(lanes) for lanes in (*self.waiting, *self.gone_on))
 
 
 class Barriers:
@@ -37,74 +68,70 @@ class Barriers:
         self._threads, self._records, self._sites = threads, records, sites
         self._open: dict[int, Arrived] = {}
 
-    def arrive(self, name: str, thread: int) -> bool:
-        """A thread comes to a barrier; whether it waits there. DivergenceError where two disagree on the number."""
-        found = NAME.fullmatch(name)
-        assert found
-        number = self._records.scalar(thread, 0)
-        reduces = found[1].startswith("red")
-        expected = self._records.scalar(thread, 1) if found[3] == "count" else self._threads
-        arrived = self._open.setdefault(number, Arrived(expected, [], []))
+    def arrive(self, form: BarrierForm, lanes: Lanes) -> None:
+        """Lanes of a warp come to barriers. DivergenceError where threads disagree on how many a barrier is for."""
+        numbers = self._records.argument(lanes, 0, np.uint32)
+        counts = self._records.argument(lanes, 1, np.uint32) if form.counts else np.full(len(lanes), self._threads)
+        for number, expected in sorted(set(zip(numbers.tolist(), counts.tolist(), strict=True))):
+            self._arrive(form, lanes[(numbers == number) & (counts == expected)], number, expected)
+
+    def _arrive(self, form: BarrierForm, lanes: Lanes, number: int, expected: int) -> None:
         if number > 15:
             raise DivergenceError(f"barrier {number}: a block has those from 0 to 15")
+        if form.counts and (expected % WARP or not expected):
+            raise DivergenceError(f"barrier {number} is for {expected} threads, which are no whole warps of {WARP}")
+        arrived = self._open.setdefault(number, Arrived(expected, [], [], form))
         if arrived.expected != expected:
             raise DivergenceError(
-                f"thread {thread} waits for {expected} threads at barrier {number}, others for {arrived.expected}"
+                f"thread {lanes[0]} waits for {expected} threads at barrier {number}, others for {arrived.expected}"
             )
-        if found[3] == "count" and (expected % WARP or not expected):
-            raise DivergenceError(f"barrier {number} is for {expected} threads, which are no whole warps of {WARP}")
-        goes_on = found[1] == "arrive"
-        (arrived.gone_on if goes_on else arrived.waiting).append(thread)
-        if reduces:
-            arrived.expected = expected
-        return not goes_on
+        if form.waits:
+            arrived.waiting.append(lanes)
+            arrived.form = form
+        else:
+            arrived.gone_on.append(lanes)
 
-    def complete(self, names: dict[int, str]) -> list[tuple[int, Lanes, list[int]]]:
-        """Barriers at which all have arrived: number, threads to be let go, all who came. They are open no more."""
+    def complete(self) -> list[tuple[Lanes, list[int]]]:
+        """Barriers at which all have come, which are open no more: the threads that waited, the warps that came."""
         done = []
         for number, arrived in list(self._open.items()):
-            if len(arrived.waiting) + len(arrived.gone_on) < arrived.expected:
+            if arrived.count < arrived.expected:
                 continue
-            waiting = np.sort(np.array(arrived.waiting, np.int64))
-            if len(waiting) + len(arrived.gone_on) > arrived.expected:
-                raise DivergenceError(
-                    f"{len(waiting) + len(arrived.gone_on)} threads came to barrier {number} of {arrived.expected}"
-                )
-            self._same_instruction(number, waiting, names)
-            self._reduce(waiting, names)
-            done.append((number, waiting, arrived.waiting + arrived.gone_on))
+            if arrived.count > arrived.expected:
+                raise DivergenceError(f"{arrived.count} threads came to barrier {number} of {arrived.expected}")
+            everybody = np.concatenate([*arrived.waiting, *arrived.gone_on])
+            waiting = np.sort(np.concatenate(arrived.waiting)) if arrived.waiting else everybody[:0]
+            if arrived.form.aligned:
+                self._same_instruction(number, waiting)
+            if arrived.form.reduces:
+                self._reduce(arrived.form, waiting)
+            done.append((waiting, sorted(set((everybody // WARP).tolist()))))
             del self._open[number]
         return done
 
-    def _same_instruction(self, number: int, waiting: Lanes, names: dict[int, str]) -> None:
+    def _same_instruction(self, number: int, waiting: Lanes) -> None:
+        sites = self._records.site[waiting]
+        if (sites == sites[:1]).all():
+            return
         for warp in np.unique(waiting // WARP):
-            lanes = waiting[waiting // WARP == warp]
-            sites = np.unique(self._records.site[lanes])
-            if len(sites) > 1 and any("aligned" in names[int(self._records.kind[lane])] for lane in lanes):
-                where = "; ".join(self._sites[int(site)].line for site in sites)
+            found = np.unique(sites[waiting // WARP == warp])
+            if len(found) > 1:
+                where = "; ".join(self._sites[int(site)].line for site in found)
                 raise DivergenceError(
                     f"threads of warp {warp} wait at barrier {number} at different instructions: {where}",
                     hint="all threads of a warp have to reach the same barrier instruction",
                 )
 
-    def _reduce(self, waiting: Lanes, names: dict[int, str]) -> None:
-        name = names[int(self._records.kind[waiting[0]])] if len(waiting) else ""
-        found = NAME.fullmatch(name)
-        if not found or not found[1].startswith("red"):
-            return
-        said = self._records.argument(waiting, 2 if found[3] == "count" else 1, np.uint8) & 1 != 0
-        answer = {"red.and": said.all(), "red.or": said.any(), "red.popc": said.sum()}[found[1]]
+    def _reduce(self, form: BarrierForm, waiting: Lanes) -> None:
+        said = self._records.argument(waiting, 2 if form.counts else 1, np.uint8) & 1 != 0
+        answer = {"and": said.all(), "or": said.any(), "popc": said.sum()}[form.reduces]
         self._records.give(waiting, np.full(len(waiting), answer, np.uint32))
 
 
-def deadlock(
-    threads: int, waiting: dict[int, int], exited: int, names: dict[int, str], sites: Sequence[AccessSite]
-) -> DivergenceError:
-    """The error for a block in which no thread can go on; ``waiting``: the site of each thread that waits."""
-    by_site: dict[int, list[int]] = {}
-    for thread, site in sorted(waiting.items()):
-        by_site.setdefault(site, []).append(thread)
-    parts = [f"{_named(lanes)} at `{sites[site].line}`" for site, lanes in by_site.items()]
+def deadlock(threads: int, waits: NDArray[np.int32], exited: int, sites: Sequence[AccessSite]) -> DivergenceError:
+    """The error for a block in which no thread can go on; ``waits``: the site of each thread that waits, or -1."""
+    found = np.unique(waits[waits >= 0])
+    parts = [f"{_named(np.flatnonzero(waits == site).tolist())} at `{sites[site].line}`" for site in found]
     gone = f"; {exited} of {threads} threads have ended" if exited else ""
     return DivergenceError(
         f"no thread of the block can go on: waiting are {', '.join(parts)}{gone}",

@@ -39,13 +39,13 @@ class DeviceMemory:
     """The buffers of one device. Freed ones stay for a while, poisoned, so that a late use is seen."""
 
     def __init__(self) -> None:
-        self.version = 0
         self.used = 0
         self._addresses: list[int] = []
         self._buffers: dict[int, DeviceBuffer] = {}
         self._freed: deque[DeviceBuffer] = deque()
         self._freed_bytes = 0
         self._count = 0
+        self._of_host: dict[int, int] = {}  # ends of memory that kernels may touch as well, by its begin
 
     def allocate(self, size: int, name: str = "") -> int:
         """The address of ``size`` new bytes, which hold no numbers; SimulationError where ``size`` is not positive."""
@@ -62,7 +62,6 @@ class DeviceMemory:
         bisect.insort(self._addresses, begin)
         self._buffers[begin] = buffer
         self.used += size
-        self.version += 1
         return begin
 
     def free(self, address: int) -> None:
@@ -72,7 +71,6 @@ class DeviceMemory:
             raise SimulationError(f"no buffer of device memory begins at {address:#x}{self._near(address)}")
         self._addresses.remove(address)
         self.used -= buffer.size
-        self.version += 1
         self._check(buffer, "before it was freed")
         buffer.view()[:] = _POISON
         buffer.free = True
@@ -97,8 +95,19 @@ class DeviceMemory:
         begin = address - buffer.address
         return buffer.view()[begin : begin + size]
 
+    def admit(self, address: int, size: int) -> None:
+        """Let kernels touch memory of the host, until it is ``withdraw``n."""
+        self._of_host[address] = address + size
+
+    def withdraw(self, address: int) -> None:
+        """Kernels may no longer touch what was admitted at ``address``."""
+        del self._of_host[address]
+
     def live(self) -> list[tuple[int, int, int]]:
-        """Begin, end and 1 (may be written) of each buffer, sorted."""
+        """Begin, end and 1 (may be written) of all that kernels may touch."""
+        return [*self._own(), *((begin, end, 1) for begin, end in self._of_host.items())]
+
+    def _own(self) -> list[tuple[int, int, int]]:
         return [(address, address + self._buffers[address].size, 1) for address in self._addresses]
 
     def describe(self, address: int) -> str:
@@ -109,7 +118,7 @@ class DeviceMemory:
         """DamageError where bytes around a buffer are not as they were."""
         if not self._addresses:
             return
-        table = np.array(self.live(), np.int64)
+        table = np.array(self._own(), np.int64)
         found = native().damaged(table.ctypes.data, len(table))
         if found >= 0:
             self._check(self._buffers[self._addresses[found]], when)

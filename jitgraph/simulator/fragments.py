@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -23,15 +24,21 @@ MoveRows = Callable[[Lanes, NDArray[np.int64], NDArray[np.uint8], int], None]
 """lanes, addresses, bytes, kind: makes sure that each lane may touch its row, and moves the bytes."""
 
 
-def move(name: str, records: LaneRecords, lanes: Lanes, move_rows: MoveRows) -> None:
-    """Load or store the matrices of a warp; UnsupportedOp where the intrinsic is of another kind."""
+@cache
+def shape_of(name: str) -> tuple[bool, int, bool]:
+    """Whether ``llvm.nvvm.<name>`` loads, how many matrices, and whether transposed; UnsupportedOp for another kind."""
     found = _NAME.fullmatch(name)
     if not found:
         raise UnsupportedOp(f"the simulator does not know the intrinsic llvm.nvvm.{name}")
-    count, transposed = int(found[2]), bool(found[3])
+    return found[1] == "ld", int(found[2]), bool(found[3])
+
+
+def move(name: str, records: LaneRecords, lanes: Lanes, move_rows: MoveRows) -> None:
+    """Load or store the matrices of a warp."""
+    load, count, transposed = shape_of(name)
     addresses = np.ascontiguousarray(records.argument(lanes, 0, np.int64)[: 8 * count])
     rows = np.empty((8 * count, _ROW_BYTES), np.uint8)
-    if found[1] == "ld":
+    if load:
         move_rows(lanes, addresses, rows, READ)
         matrices = rows.view(np.uint16).reshape(count, 8, 8)
         if transposed:

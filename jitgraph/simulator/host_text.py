@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,12 @@ from jitgraph.errors import UnsupportedOp
 from jitgraph.records import dataclass
 from jitgraph.simulator import arithmetic, intrinsics, ir_text, native_text
 from jitgraph.simulator.accesses import SITE_WORDS, AccessSite, checks
+from jitgraph.simulator.counters import counting
 from jitgraph.simulator.ir_text import IrFunction
 from jitgraph.simulator.native import filled, native
-from jitgraph.simulator.state import ARGUMENT_BYTES, MOST_THREADS, SHARED_BYTES, memory
+from jitgraph.simulator.shared_variables import SharedVariable, is_variable, laid_out, of_kernel, placed
+from jitgraph.simulator.state import ARGUMENT_BYTES, MOST_THREADS, STACK_BYTES, memory
 
-_SHARED: Final = re.compile(r"@([\w.$-]+) = (.*?)addrspace\(3\) global (.*)")
 _GLOBAL: Final = re.compile(r"@([\w.$-]+) = (?!.*addrspace\(3\))(?!.*\bconstant\b).*\bglobal\b")
 _HOST_INTRINSICS: Final = re.compile(
     r"llvm\.(?:fma|fmuladd|sqrt|floor|ceil|trunc|rint|nearbyint|round|roundeven|minnum|maxnum|minimum|maximum"
@@ -28,19 +29,9 @@ _HOST_INTRINSICS: Final = re.compile(
 )
 _GROUP: Final = re.compile(r"^attributes #(\d+) = \{(.*)\}", re.MULTILINE)
 _MOST_THREADS: Final = re.compile(r'"nvvm\.(?:maxntid|reqntid)"="([\d,]+)"')
-_GAP: Final = 128
-"""Bytes between variables of shared memory, in which nothing may be touched: as many as all banks have."""
 
-STATIC_SHARED_LIMIT: Final = 48 << 10
-
-
-class SharedVariable(NamedTuple):
-    """A variable in shared memory: where it lies, and its bytes; those of a dynamic one are said by the launch."""
-
-    name: str
-    address: int
-    size: int
-    dynamic: bool
+_MOST_LOCAL: Final = STACK_BYTES // 2
+_ALLOCA: Final = re.compile(r"\s*\S+ = alloca (.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +41,7 @@ class HostText:
     text: str
     kernels: dict[str, IrFunction]
     crossing: frozenset[str]  # kernels in which threads wait for each other
-    shared: tuple[SharedVariable, ...]
-    dynamic_at: int
+    shared: dict[str, tuple[SharedVariable, ...]]  # of each kernel
     sites: tuple[AccessSite, ...]
     bounds: NDArray[np.int64]  # a row a site, at the address that the code has
     limits: dict[str, int]  # of threads in a block, where a kernel has one
@@ -80,8 +70,10 @@ def host_text(canonical: str, *, checked: bool, noted: bool, counted: bool) -> H
         raise UnsupportedOp("the simulator runs no inline assembly", hint="use the intrinsic of that instruction")
     if found := _GLOBAL.search(canonical):
         raise UnsupportedOp(f"the simulator has no device variables, such as @{found[1]}", hint="pass a buffer")
-    shared, dynamic_at = _shared(canonical)
-    places = {each.name: each.address for each in shared}
+    if (local := _local_bytes(functions)) > _MOST_LOCAL:
+        raise UnsupportedOp(f"{local} bytes of local arrays; the simulator gives a thread {_MOST_LOCAL}")
+    variables = laid_out(canonical)
+    places = {each.name: each.address for each in variables}
     sites: list[AccessSite] = []
     lines = canonical.splitlines()
     bounds = np.zeros((len(lines) + 1, SITE_WORDS), np.int64)
@@ -91,7 +83,7 @@ def host_text(canonical: str, *, checked: bool, noted: bool, counted: bool) -> H
             inside = ir_text.called_name(line)
             out.append(_plain(line))
             continue
-        if line.startswith(("declare ", "target ", "source_filename")) or _SHARED.match(line):
+        if line.startswith(("declare ", "target ", "source_filename")) or is_variable(line):
             continue
         line = _plain(line) if inside else line
         if inside and line == "}":
@@ -101,15 +93,26 @@ def host_text(canonical: str, *, checked: bool, noted: bool, counted: bool) -> H
             line = _rewritten(line)
         out.append(line)
     events: dict[int, str] = {}
-    text = _placed("\n".join(out), places) + "\n" + _declared(functions, events)
+    text = placed("\n".join(out), places) + "\n" + _declared(functions, events)
     kernels = {each.name: each for each in functions if each.is_kernel and each.body}
     thunks = "".join(_thunk(i, each) for i, each in enumerate(kernels.values()))
     if counted:
-        text = _counted(text)
-    crossing = frozenset(name for name in kernels if _crosses(name, {each.name: each for each in functions}))
-    return HostText(
-        text + thunks, kernels, crossing, shared, dynamic_at, tuple(sites), bounds, _limits(canonical, kernels), events
-    )
+        text = counting(text)
+    by_name = {each.name: each for each in functions}
+    reached = {name: ir_text.reached(name, by_name) for name in kernels}
+    crossing = frozenset(name for name in kernels if any(map(intrinsics.crosses_threads, reached[name])))
+    shared = {
+        name: of_kernel(name, variables, "\n".join(line for each in reached[name] for line in by_name[each].body))
+        for name in kernels
+    }
+    limits = _limits(canonical, kernels)
+    return HostText(text + thunks, kernels, crossing, shared, tuple(sites), bounds, limits, events)
+
+
+def _local_bytes(functions: list[IrFunction]) -> int:
+    """The bytes of all arrays that threads have for themselves."""
+    found = (_ALLOCA.match(line) for each in functions for line in each.body)
+    return sum(ir_text.layout(ir_text.type_at(match[1]))[0] for match in found if match)
 
 
 def _limits(canonical: str, kernels: dict[str, IrFunction]) -> dict[str, int]:
@@ -133,38 +136,6 @@ def _rewritten(line: str) -> str:
     return line.replace("@llvm.nvvm.", "@sim.").replace("@llvm.trap(", "@sim.trap(")
 
 
-def _placed(text: str, places: dict[str, int]) -> str:
-    if not places:
-        return text
-    names = "|".join(re.escape(name) for name in sorted(places, key=len, reverse=True))
-    pattern = re.compile(rf"@({names})(?![\w.$-])")
-    return pattern.sub(lambda found: f"inttoptr (i64 {places[found[1]]} to ptr addrspace(3))", text)
-
-
-def _shared(canonical: str) -> tuple[tuple[SharedVariable, ...], int]:
-    """The variables laid out one behind another, apart; dynamic ones share the place behind them."""
-    found, place, total = [], memory().shared_at, 0
-    dynamic: list[str] = []
-    for line in canonical.splitlines():
-        if not (match := _SHARED.match(line)):
-            continue
-        kind = ir_text.type_at(match[3])
-        if "external" in match[2]:
-            dynamic.append(match[1])
-            continue
-        size, _ = ir_text.layout(kind)
-        found.append(SharedVariable(match[1], place, size, False))
-        total += size
-        place = -(-(place + size) // _GAP) * _GAP + _GAP
-    if total > STATIC_SHARED_LIMIT:
-        raise UnsupportedOp(f"{total} bytes of static shared memory; PTX allows {STATIC_SHARED_LIMIT}")
-    if place + 2 * _GAP > memory().shared_at + SHARED_BYTES:
-        raise UnsupportedOp(f"{total} bytes of static shared memory do not fit")
-    place = -(-place // 1024) * 1024  # swizzles go by the bits of an address
-    found += [SharedVariable(name, place, 0, True) for name in dynamic]
-    return tuple(found), place
-
-
 def _declared(functions: list[IrFunction], events: dict[int, str]) -> str:
     """Declarations of what the host has, definitions of what it has not."""
     text, known = "", set()
@@ -172,6 +143,8 @@ def _declared(functions: list[IrFunction], events: dict[int, str]) -> str:
         if each.body:
             continue
         if each.name.startswith("llvm.nvvm."):
+            if not each.head.endswith(tuple("0123456789")):  # LLVM gives those that it knows attributes
+                raise UnsupportedOp(f"LLVM knows no intrinsic {each.name}", hint="ptxas would refuse the name")
             kind = intrinsics.kind_of(each.name)
             if kind is None and intrinsics.crosses_threads(each.name):
                 kind = native_text.FIRST_RARE + len(events)
@@ -228,46 +201,3 @@ def _thunk(number: int, kernel: IrFunction) -> str:
         passed.append(f"{parameter.text} %a{i}")
     call = f"  call void @{kernel.name}({', '.join(passed)})\n"
     return f"define hidden void @simulator_kernel_{number}() {{\n{text}{call}  ret void\n}}\n"
-
-
-def _crosses(name: str, functions: dict[str, IrFunction]) -> bool:
-    """Whether a function, or one that it calls, waits for other threads."""
-    seen, open_names = set(), [name]
-    while open_names:
-        each = open_names.pop()
-        if each in seen or each not in functions:
-            continue
-        seen.add(each)
-        if each.startswith("llvm.nvvm.") and intrinsics.crosses_threads(each):
-            return True
-        open_names += functions[each].called
-    return False
-
-
-def _counted(text: str) -> str:
-    """Each block adds the number of its own instructions to that of the launch."""
-    out: list[str] = []
-    place, count, inside = 0, 0, False
-    at = f"inttoptr (i64 {memory().of_launch('instructions')} to ptr)"
-
-    def close() -> None:
-        name = f"%sim.count.{place}"
-        if count:
-            out[place:place] = [
-                f"  {name} = load i64, ptr {at}", f"  {name}.n = add i64 {name}, {count}",
-                f"  store i64 {name}.n, ptr {at}",
-            ]  # fmt: skip
-
-    for line in text.splitlines():
-        stripped = line.strip()
-        if line.startswith("define ") and "@sim." not in line:
-            inside, place, count = True, len(out) + 1, 0
-        elif inside and (line == "}" or re.match(r'[\w.$"-]+:', line)):
-            close()
-            inside, place, count = line != "}", len(out) + 1, 0
-        elif inside and " phi " in line:
-            place = len(out) + 1
-        elif inside and stripped and not stripped.startswith((";", "]")) and "sim.check" not in line:
-            count += 1
-        out.append(line)
-    return "\n".join(out) + "\n"

@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from jitgraph.errors import UnsupportedOp
-from jitgraph.simulator import native_text
+from jitgraph.simulator import fragments, matrices, native_text
 from jitgraph.simulator.arithmetic import formula
 from jitgraph.simulator.native import filled, native
 
@@ -24,7 +24,6 @@ _LAUNCH_SREGS: Final = {
     **{f"ntid.{axis}": ("block_dim", 4 * i) for i, axis in enumerate("xyz")},
     **{f"ctaid.{axis}": ("block_id", 4 * i) for i, axis in enumerate("xyz")},
     **{f"nctaid.{axis}": ("grid_dim", 4 * i) for i, axis in enumerate("xyz")},
-    "dynamic.smem.size": ("dynamic_shared", 0),
     "dynamic_smem_size": ("dynamic_shared", 0),
 }
 _LANE_MASKS: Final = {
@@ -34,9 +33,7 @@ _LANE_MASKS: Final = {
     "gt": "xor i32 %upto, -1",
     "ge": "xor i32 %below, -1",
 }
-_NOTHING: Final = re.compile(
-    r"membar\..*|fence\..*|griddepcontrol\..*|cp\.async\.mbarrier\.arrive\..*never|prefetch.*|setmaxnreg\..*"
-)
+_NOTHING: Final = re.compile(r"membar\..*|fence\..*|griddepcontrol\..*|prefetch.*|setmaxnreg\..*")
 _EVENT: Final = re.compile(
     r"barrier\.cta\..*|bar\.warp\.sync|shfl\.sync\..*|vote\..*\.sync|match\..*|redux\.sync\..*|activemask|elect\.sync"
     r"|ldmatrix\..*|stmatrix\..*|mma\.m\d+n\d+k\d+\..*|nanosleep"
@@ -51,12 +48,14 @@ def kind_of(name: str) -> int | None:
         return native_text.FIRST_SHUFFLE + native_text.SHUFFLES.index(found[1])
     if found := re.fullmatch(r"vote\.(\w+)\.sync", short):
         return native_text.FIRST_VOTE + native_text.VOTES.index(found[1])
+    if short == "barrier.cta.sync.aligned.all":
+        return native_text.BLOCK_BARRIER
     return native_text.WARP_BARRIER if short == "bar.warp.sync" else None
 
 
 def crosses_threads(name: str) -> bool:
     """Whether a thread waits for others at an intrinsic."""
-    return _EVENT.fullmatch(name.removeprefix(_PREFIX)) is not None
+    return name.startswith(_PREFIX) and _EVENT.fullmatch(name.removeprefix(_PREFIX)) is not None
 
 
 def is_located(name: str) -> bool:
@@ -77,6 +76,10 @@ def _body(short: str, result: str, types: tuple[str, ...], kind: int) -> str:
     if short.startswith("read.ptx.sreg."):
         return _special_register(short.removeprefix("read.ptx.sreg."), result)
     if _EVENT.fullmatch(short):
+        if short.startswith("mma."):
+            matrices.shape_of(short)
+        elif short.startswith(("ldmatrix.", "stmatrix.")):
+            fragments.shape_of(short)
         return _event(result, types, kind)
     if found := _COPY.fullmatch(short):
         return _copy(int(found[1]), types, bool(found[2]))

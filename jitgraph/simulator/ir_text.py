@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from jitgraph.errors import UnsupportedOp
@@ -156,3 +156,15 @@ def called_name(line: str) -> str:
     """The name of the function that a line defines or declares."""
     found = _DEFINE.match(line)
     return found[3] if found else ""
+
+
+def reached(name: str, functions: Mapping[str, IrFunction]) -> frozenset[str]:
+    """A function and those that it calls, directly or not."""
+    seen: set[str] = set()
+    open_names = [name]
+    while open_names:
+        each = open_names.pop()
+        if each not in seen and each in functions:
+            seen.add(each)
+            open_names += functions[each].called
+    return frozenset(seen)

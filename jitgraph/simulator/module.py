@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Final
 
 from jitgraph.codegen.llvm import machine
 from jitgraph.runtime import forks
+from jitgraph.simulator import notes
+from jitgraph.simulator.counts import LaunchCounts, counted
 from jitgraph.simulator.device_memory import DeviceMemory
 from jitgraph.simulator.faults import SimulationError
 from jitgraph.simulator.host_text import HostText, host_text
 from jitgraph.simulator.launches import Extents, SimulatedLaunch
 from jitgraph.simulator.native import host, mapped
+from jitgraph.simulator.notes import Accesses
+from jitgraph.simulator.orders import Clocks
+from jitgraph.simulator.races import Who, between_blocks, within_block
 from jitgraph.simulator.state import memory
 
 _lock = forks.lock()
@@ -27,7 +32,7 @@ class _Compiled:
     def __init__(self, canonical: str, checked: bool, noted: bool, counted: bool) -> None:
         self.code: HostText = host_text(canonical, checked=checked, noted=noted, counted=counted)
         thunks = tuple(map(self.code.thunk, self.code.kernels))
-        self.image, addresses = mapped(self.code.text, thunks)
+        self.image, addresses = mapped(self.code.text, thunks, hot=False)
         self.kernels = {name: addresses[self.code.thunk(name)] for name in self.code.kernels}
         header = self.image.header
         self.constants = self.image.address + header.code_end, self.image.address + header.total
@@ -41,10 +46,17 @@ class SimulatedModule:
         self.memory = memory or DeviceMemory()
         self._canonical = machine.optimise(llvm_text, host())
         self._checks = checks
+        self._kinds: dict[tuple[bool, bool], _Compiled] = {}
 
-    @cached_property
+    @property
     def _compiled(self) -> _Compiled:
-        return _Compiled(self._canonical, self._checks, noted=False, counted=False)
+        return self._made(False, False)
+
+    def _made(self, noted: bool, counted: bool) -> _Compiled:
+        """The host code that notes accesses, counts instructions, or neither."""
+        if (noted, counted) not in self._kinds:
+            self._kinds[noted, counted] = _Compiled(self._canonical, self._checks or noted, noted, counted)
+        return self._kinds[noted, counted]
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -59,10 +71,9 @@ class SimulatedModule:
         """The threads that a block of a kernel may have."""
         return self._kernel(kernel).code.most_threads(kernel)
 
-    @property
-    def static_shared_bytes(self) -> int:
-        """The bytes of the variables in shared memory."""
-        return sum(each.size for each in self._compiled.code.shared)
+    def static_shared_bytes(self, kernel: str) -> int:
+        """The bytes of a kernel's variables in shared memory."""
+        return sum(each.size for each in self._kernel(kernel).code.shared[kernel])
 
     def _kernel(self, name: str) -> _Compiled:
         if name not in self._compiled.kernels:
@@ -77,29 +88,47 @@ class SimulatedModule:
         shared_bytes: int,
         arguments: Sequence[bytes],
         seed: int | None = None,
-    ) -> None:
-        """SimulatedLaunch a kernel on all threads; a SimulationError says what one of them does wrong.
+        *,
+        races: bool = False,
+        profile: bool = False,
+    ) -> LaunchCounts | None:
+        """Run a kernel on all threads; a SimulationError says what one of them does wrong.
 
         ``grid`` and ``block`` have up to three extents, ``shared_bytes`` is the dynamic shared memory, ``arguments``
-        are the bytes of each parameter. Without a seed threads run in order; each seed gives another order.
+        are the bytes of each parameter. Without a seed threads run in order; each seed gives another order. ``races``
+        looks for accesses that nothing orders (RaceError); ``profile`` counts what the launch does. Both take time
+        and memory for each access.
         """
-        compiled = self._kernel(name)
+        _ = self._kernel(name)
+        compiled = self._made(races or profile, profile)
         whole_grid = _extents(name, "grid", grid, _MOST_GRID)
         whole_block = _extents(name, "block", block, _MOST_BLOCK)
         most = compiled.code.most_threads(name)
-        if whole_block[0] * whole_block[1] * whole_block[2] > most:
+        if math.prod(whole_block) > most:
             raise SimulationError(f"{name}: a block of {whole_block} has more threads than the {most} that it may have")
         with _lock:
             self._put(compiled, name, arguments)
-            run = SimulatedLaunch(
+            launch = SimulatedLaunch(
                 name, compiled.code, compiled.kernels[name], compiled.constants, self.memory,
                 whole_grid, whole_block, shared_bytes, seed,
             )  # fmt: skip
-            if name in compiled.code.crossing:
-                run.blocks()
-            else:
-                run.sweep()
+            who = Who(name, compiled.code.sites, launch.describe)
+            blocks: list[Accesses] = []
+
+            def watch(clocks: Clocks) -> None:
+                blocks.append(notes.taken())
+                if races:
+                    within_block(who, blocks[-1], clocks)
+
+            launch.run(name in compiled.code.crossing, watch if races or profile else None)
             self.memory.check_guards(f"by {name}")
+            if races:
+                whole = notes.joined(blocks)
+                between_blocks(who, whole.chosen(~whole.shared))
+            if not profile:
+                return None
+            threads = math.prod(whole_grid) * math.prod(whole_block)
+            return counted(blocks, who.sites, threads, int(memory().launch.instructions))
 
     def _put(self, compiled: _Compiled, name: str, arguments: Sequence[bytes]) -> None:
         kernel = compiled.code.kernels[name]

@@ -53,10 +53,11 @@ class Native:
 
     def __init__(self) -> None:
         text = filled(native_text.TEXT)
-        self.image, self.addresses = mapped(text, native_text.FUNCTIONS)
+        self.image, self.addresses = mapped(text, native_text.FUNCTIONS, hot=True)
         self.prepare = ctypes.PYFUNCTYPE(None, ctypes.c_int64)(self.addresses["prepare"])
         self.run = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(self.addresses["run"])
         self.rows = ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 6)(self.addresses["rows"])
+        self.round = ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)(self.addresses["round"])
         self.damaged = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(self.addresses["damaged"])
 
 
@@ -72,14 +73,17 @@ def host() -> Target:
     return Target.host()
 
 
-def mapped(text: str, functions: tuple[str, ...]) -> tuple[loader.Image, Mapping[str, int]]:
-    """Code in memory, and the addresses of some of its functions, which must not be internal."""
+def mapped(text: str, functions: tuple[str, ...], *, hot: bool) -> tuple[loader.Image, Mapping[str, int]]:
+    """Code in memory, and the addresses of some of its functions, which must not be internal.
+
+    Code that is not ``hot`` is made in half the time, and runs at two thirds of the speed: kernels run seldom.
+    """
     stores = "\n".join(
         f"  %at.{i} = getelementptr ptr, ptr %table, i64 {i}\n  store ptr @{name}, ptr %at.{i}"
         for i, name in enumerate(functions)
     )
     text += f"\ndefine hidden i32 @simulator_table(ptr %table) {{\n{stores}\n  ret i32 0\n}}\n"
-    made = machine.assemble(text, host())
+    made = machine.assemble_unit(machine.Unit(text, hot), host())
     image = loader.Image(linker.link([made, *libm.objects(made, host())], {"entry": "simulator_table"}))
     table = (ctypes.c_int64 * len(functions))()
     fill: Any = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(image.export("entry"))

@@ -13,26 +13,21 @@ class Clocks:
     """Vector clocks of warps. A warp's own clock moves on at each barrier, so accesses of one value are unordered."""
 
     def __init__(self, warps: int) -> None:
-        self._known = np.zeros((warps, warps), np.int32)
-        np.fill_diagonal(self._known, 1)
+        self.now = np.ones(warps, np.int32)
+        """The interval that each warp is in."""
+        self._known = np.eye(warps, dtype=np.int32)
         self._history: list[list[tuple[int, NDArray[np.int32]]]] = [[(1, row.copy())] for row in self._known]
-
-    def own(self, warp: int) -> int:
-        """The interval that a warp is in."""
-        return int(self._known[warp, warp])
-
-    def set(self, warp: int, clock: int) -> None:
-        """A warp passed barriers of its own."""
-        self._known[warp, warp] = clock
 
     def meet(self, warps: Sequence[int]) -> None:
         """Warps pass a barrier together: each knows what all of them did before it."""
-        joined = self._known[list(warps)].max(axis=0)
-        for warp in warps:
-            clock = self.own(warp) + 1
-            self._known[warp] = joined
-            self._known[warp, warp] = clock
-            self._history[warp].append((clock, self._known[warp].copy()))
+        which = list(warps)
+        self._known[which, which] = self.now[which]
+        joined = self._known[which].max(axis=0)
+        self.now[which] += 1
+        self._known[which] = joined
+        self._known[which, which] = self.now[which]
+        for warp in which:
+            self._history[warp].append((int(self.now[warp]), self._known[warp].copy()))
 
     def ordered(self, before: tuple[int, int], after: tuple[int, int]) -> bool:
         """Whether what one warp did at a clock is ordered before what a warp did at one: (warp, clock) of each."""

@@ -18,7 +18,12 @@ WARP: Final = 32
 MOST_THREADS: Final = 1024
 STACK_BYTES: Final = (1 << 18) + 1088
 """No power of two, or the tops of all stacks would want the same lines of the cache."""
-SHARED_BYTES: Final = 256 << 10
+SHARED_BYTES: Final = 8 << 20
+"""Room for the variables of all kernels of a module, which lie apart."""
+
+MOST_SHARED: Final = 227 << 10
+"""Shared memory that a block may have."""
+
 ARGUMENT_BYTES: Final = 4 << 10
 MOST_COPIES: Final = 1024
 """Asynchronous copies that one thread may have in flight."""
@@ -104,6 +109,8 @@ class LaunchState(ctypes.Structure):
         ("thread_count", ctypes.c_int64),
         ("ticks", ctypes.c_int64),
         ("instructions", ctypes.c_int64),
+        ("warps_run", ctypes.c_int64),  # in a round
+        ("barrier", ctypes.c_int32),  # at which the first of them waits
         ("clock", ctypes.c_int32),  # of the warp that runs: its intervals between barriers
         ("block_id", ctypes.c_int32 * 3),
         ("block", ctypes.c_int32),  # linear number

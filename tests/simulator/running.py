@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from jitgraph.simulator.counts import LaunchCounts
 from jitgraph.simulator.module import SimulatedModule
 
 SEEDS = (None, 1, 2, 3)
@@ -39,8 +40,14 @@ class Bench:
         *arguments: bytes,
         shared: int = 0,
         seed: int | None = None,
+        races: bool = False,
     ) -> None:
-        self.module.launch(kernel, grid, block, shared, arguments, seed=seed)
+        self.module.launch(kernel, grid, block, shared, arguments, seed=seed, races=races)
+
+    def counts(self, kernel: str, grid: Sequence[int], block: Sequence[int], *arguments: bytes) -> LaunchCounts:
+        found = self.module.launch(kernel, grid, block, 0, arguments, profile=True)
+        assert found is not None
+        return found
 
 
 def i32(value: int) -> bytes:

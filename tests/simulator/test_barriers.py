@@ -135,6 +135,14 @@ def test_one_half_waits_for_the_other(seed: int | None) -> None:
     np.testing.assert_array_equal(bench.get(at, np.zeros(32, np.int32)), 3 * np.arange(32))
 
 
+def test_a_half_that_nobody_comes_to() -> None:
+    """One warp is missing of the two that the barrier is for."""
+    lines = [line for line in halves().splitlines() if "call void @llvm.nvvm.barrier.cta.arrive" not in line]
+    bench = Bench("\n".join(lines))
+    with pytest.raises(DivergenceError, match=r"waiting are threads 32, 33.* 32 of 64 threads have ended"):
+        bench.run("k", (1,), (64,), bench.put(np.zeros(32, np.int32)))
+
+
 def test_they_must_agree_on_how_many(tmp_path: Path) -> None:
     assembled(halves(), tmp_path)
     bench = Bench(halves(96))
@@ -185,17 +193,58 @@ def test_the_last_block_of_a_launch(tmp_path: Path) -> None:
     assembled(kernel.text, tmp_path)
 
 
-def test_waiting_for_a_block_that_has_not_begun() -> None:
+@pytest.mark.parametrize(
+    "how",
+    ["cmpxchg", "load atomic i32, ptr addrspace(1) %flag monotonic", "load volatile i32, ptr addrspace(1) %flag"],
+)
+def test_waiting_for_a_block_that_has_not_begun(how: str) -> None:
     kernel = KernelText("ptr addrspace(1) %flag")
     kernel.do("br label %loop")
     kernel.label("loop")
-    found = kernel.let("cmpxchg ptr addrspace(1) %flag, i32 1, i32 2 monotonic monotonic")
-    done = kernel.let(f"extractvalue {{ i32, i1 }} {found}, 1")
+    if how == "cmpxchg":
+        found = kernel.let("cmpxchg ptr addrspace(1) %flag, i32 1, i32 2 monotonic monotonic")
+        done = kernel.let(f"extractvalue {{ i32, i1 }} {found}, 1")
+    else:
+        done = kernel.let(f"icmp ne i32 {kernel.let(f'{how}, align 4')}, 0")
     kernel.do(f"br i1 {done}, label %end, label %loop")
     kernel.label("end")
     bench = Bench(kernel.text)
-    with pytest.raises(DivergenceError, match="goes on with atomic operations and waits in vain"):
+    with pytest.raises(DivergenceError, match="waits for another one by atomic or volatile operations, in vain"):
         bench.run("k", (2,), (1,), bench.put(np.zeros(1, np.int32)))
+
+
+def test_kernels_of_a_module_have_their_own_shared_memory() -> None:
+    """Together more than one may have; each is told of its own, and may touch no other's."""
+    variables = "\n".join(f"@s{i} = internal addrspace(3) global [9000 x i32] poison, align 1024" for i in (0, 1))
+    kernels = []
+    for i in (0, 1):
+        kernel = KernelText("ptr addrspace(1) %y, i32 %at", name=f"k{i}")
+        kernel.store("i32", "%at", f"@s{i}", "%at", 3)
+        kernel.store("i32", kernel.load("i32", f"@s{i}", "%at", 3), "%y")
+        kernels.append(kernel.text)
+    bench, y = Bench(variables + "".join(kernels)), np.zeros(1, np.int32)
+    at = bench.put(y)
+    for i in (0, 1):
+        assert bench.module.static_shared_bytes(f"k{i}") == 36000
+        bench.run(f"k{i}", (1,), (1,), at, i32(8999))
+        assert bench.get(at, y)[0] == 8999
+        with pytest.raises(BoundsError, match=f"byte 36000 of shared memory @s{i}"):
+            bench.run(f"k{i}", (1,), (1,), at, i32(9000))
+
+
+def test_shared_memory_begins_poisoned() -> None:
+    """Each block finds what it did not write: a NaN, or with odd seeds a large number; never what another left."""
+    kernel = KernelText("ptr addrspace(1) %y", variables="@s = internal addrspace(3) global [4 x float] poison")
+    block = kernel.sreg("ctaid.x")
+    kernel.store("float", kernel.load("float", "@s", 0, 3), "%y", block)
+    kernel.barrier()
+    kernel.store("float", "1.0", "@s", 0, 3)
+    bench, y = Bench(kernel.text), np.zeros(5, np.float32)
+    for seed in SEEDS:
+        at = bench.put(y)
+        bench.run("k", (5,), (1,), at, seed=seed)
+        found = bench.get(at, y)
+        assert (found > 1e37).all() if seed and seed % 2 else np.isnan(found).all()
 
 
 def test_a_trap() -> None:

@@ -185,6 +185,42 @@ def test_pinned_memory_is_read_when_the_copy_runs(caller: Caller) -> None:
         np.testing.assert_array_equal(caller.get(at, ONES), expected * ONES)
 
 
+def test_kernels_see_pinned_memory(caller: Caller) -> None:
+    function, at = caller.kernel(AXPY, "axpy"), caller.put(ONES)
+    pinned = caller.made("cuMemHostAlloc", ONES.nbytes, 0)
+    host = np.ctypeslib.as_array((ctypes.c_float * N).from_address(pinned))
+    host[:] = 5
+    axpy(caller, function, at, pinned, 2.0)
+    caller.call("cuCtxSynchronize")
+    np.testing.assert_array_equal(host, 7 * ONES)
+    caller.call("cuMemFreeHost", pinned)
+    axpy(caller, function, at, pinned, 2.0)
+    assert caller.code("cuCtxSynchronize") == codes.ILLEGAL_ADDRESS
+
+
+def test_a_graph_without_an_edge_is_seen() -> None:
+    """Branches of a graph run in orders that are drawn; one that should have waited gives another result."""
+    found = set()
+    for seed in range(8):
+        caller = Caller(FakeDriver(seed=seed))
+        function = caller.kernel(AXPY, "axpy")
+        first, second, graph = caller.made("cuStreamCreate", 1), caller.made("cuStreamCreate", 1), ctypes.c_uint64()
+        fork, join = caller.made("cuEventCreate", 2), caller.made("cuEventCreate", 2)
+        x, y, z = caller.put(ONES), caller.put(ONES), caller.put(ONES)
+        caller.call("cuStreamBeginCapture_v2", first, 1)
+        caller.call("cuEventRecord", fork, first)
+        caller.call("cuStreamWaitEvent", second, fork, 0)
+        axpy(caller, function, x, y, 1.0, first)
+        axpy(caller, function, y, z, 1.0, second)  # reads what the other branch writes
+        caller.call("cuEventRecord", join, second)
+        caller.call("cuStreamWaitEvent", first, join, 0)
+        caller.call("cuStreamEndCapture", first, ctypes.addressof(graph))
+        caller.call("cuGraphLaunch", caller.made("cuGraphInstantiateWithFlags", graph.value, 0), first)
+        caller.call("cuStreamSynchronize", first)
+        found.add(float(caller.get(z, ONES)[0]))
+    assert found == {2.0, 3.0}
+
+
 def test_query_says_not_ready_until_it_is(caller: Caller) -> None:
     stream, at = caller.made("cuStreamCreate", 1), caller.put(ONES)
     caller.call("cuMemsetD32Async", at, 5, N, stream)

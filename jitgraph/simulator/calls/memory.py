@@ -59,6 +59,8 @@ def _host_allocate(state: DriverState, to: int, size: int, flags: int) -> None:
     address = -(-ctypes.addressof(held) // 256) * 256
     ctypes.memset(address, 0xFF, size)
     state.pinned[address] = held
+    for device in state.devices:
+        device.memory.admit(address, size)
     put_handle(to, address)
 
 
@@ -68,6 +70,8 @@ def _host_free(state: DriverState, address: int) -> None:
         raise DriverFault(INVALID_VALUE, f"no pinned memory begins at {address or 0:#x}")
     state.wait(state.streams())
     del state.pinned[address]
+    for device in state.devices:
+        device.memory.withdraw(address)
 
 
 def _owner(state: DriverState, address: int) -> FakeDevice | None:

@@ -73,7 +73,7 @@ def _function(state: DriverState, to: int, handle: int, name: bytes) -> None:
 def _set_attribute(state: DriverState, handle: int, attribute: int, value: int) -> None:
     function = state.get(handle, FakeFunction)
     if attribute == _MOST_DYNAMIC:
-        most = _MOST_SHARED - function.module.simulated.static_shared_bytes
+        most = _MOST_SHARED - function.module.simulated.static_shared_bytes(function.name)
         if not 0 <= value <= most:
             raise DriverFault(INVALID_VALUE, f"{value} bytes of dynamic shared memory; {most} are left")
         function.most_dynamic_shared = value
@@ -87,7 +87,7 @@ def _get_attribute(state: DriverState, to: int, attribute: int, handle: int) -> 
     found = {
         **_PLAIN_ATTRIBUTES,
         _MAX_THREADS: simulated.most_threads(function.name),
-        _SHARED_SIZE: simulated.static_shared_bytes,
+        _SHARED_SIZE: simulated.static_shared_bytes(function.name),
         _MOST_DYNAMIC: function.most_dynamic_shared,
     }
     if attribute not in found:

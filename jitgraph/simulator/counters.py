@@ -1,0 +1,36 @@
+"""Counts the instructions that threads execute."""
+
+from __future__ import annotations
+
+import re
+
+from jitgraph.simulator.state import memory
+
+
+def counting(text: str) -> str:
+    """Host code whose blocks count: each block adds the number of its own instructions to that of the launch."""
+    out: list[str] = []
+    place, count, inside = 0, 0, False
+    at = f"inttoptr (i64 {memory().of_launch('instructions')} to ptr)"
+
+    def close() -> None:
+        name = f"%sim.count.{place}"
+        if count:
+            out[place:place] = [
+                f"  {name} = load i64, ptr {at}", f"  {name}.n = add i64 {name}, {count}",
+                f"  store i64 {name}.n, ptr {at}",
+            ]  # fmt: skip
+
+    for line in text.splitlines():
+        stripped = line.strip()
+        if line.startswith("define ") and "@sim." not in line:
+            inside, place, count = True, len(out) + 1, 0
+        elif inside and (line == "}" or re.match(r'[\w.$"-]+:', line)):
+            close()
+            inside, place, count = line != "}", len(out) + 1, 0
+        elif inside and " phi " in line:
+            place = len(out) + 1
+        elif inside and stripped and not stripped.startswith((";", "]")) and "sim.check" not in line:
+            count += 1
+        out.append(line)
+    return "\n".join(out) + "\n"

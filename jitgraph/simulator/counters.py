@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from jitgraph.simulator.state import memory
+
+_NO_INSTRUCTION: Final = re.compile(r";|\]|i\d+ ")  # comments, and the cases of a switch
 
 
 def counting(text: str) -> str:
@@ -30,7 +33,7 @@ def counting(text: str) -> str:
             inside, place, count = line != "}", len(out) + 1, 0
         elif inside and " phi " in line:
             place = len(out) + 1
-        elif inside and stripped and not stripped.startswith((";", "]")) and "sim.check" not in line:
+        elif inside and stripped and not _NO_INSTRUCTION.match(stripped) and "sim.check" not in line:
             count += 1
         out.append(line)
     return "\n".join(out) + "\n"

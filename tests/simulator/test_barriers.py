@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -104,6 +105,39 @@ def test_two_barriers_for_one_warp() -> None:
     text = text.replace(f"phi i32 [ {THREADS // 2}, %entry ]", "phi i32 [ 20, %entry ]")
     with pytest.raises(DivergenceError, match="wait at barrier 0 at different instructions"):
         sums(text, None)
+
+
+def reversed_by(threads: int) -> str:
+    """Threads exchange their numbers through shared memory."""
+    kernel = KernelText("ptr addrspace(1) %y", variables=f"@s = internal addrspace(3) global [{threads} x i32] poison")
+    thread = kernel.sreg("tid.x")
+    kernel.store("i32", thread, "@s", thread, 3)
+    kernel.barrier()
+    kernel.store("i32", kernel.load("i32", "@s", kernel.i32("sub", threads - 1, thread), 3), "%y", thread)
+    return kernel.text
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("threads", [1, 31, 33, 95, 1024])
+def test_blocks_of_any_size(threads: int, seed: int | None) -> None:
+    bench, y = Bench(reversed_by(threads)), np.zeros(threads, np.int32)
+    at = bench.put(y)
+    bench.run("k", (1,), (threads,), at, seed=seed, races=True)
+    np.testing.assert_array_equal(bench.get(at, y), np.arange(threads)[::-1])
+
+
+def test_launches_of_several_threads_take_turns() -> None:
+    bench, y = Bench(reversed_by(64)), np.zeros(64, np.int32)
+
+    def launch(seed: int) -> np.ndarray:
+        at = bench.put(y)
+        for _ in range(5):
+            bench.run("k", (3,), (64,), at, seed=seed)
+        return bench.get(at, y)
+
+    with ThreadPoolExecutor(3) as pool:
+        for found in pool.map(launch, range(6)):
+            np.testing.assert_array_equal(found, np.arange(64)[::-1])
 
 
 def halves(count: int = 64) -> str:

@@ -139,6 +139,11 @@ def zeros(shape: tuple[int, ...], dtype: np.dtype[Any], device: str) -> DeviceVa
     return DeviceValue(_buffers().zeros(_device(device), math.prod(shape) * dtype.itemsize), TensorType(dtype, shape))
 
 
+def has_gpu() -> bool:
+    """Whether this process can use a GPU."""
+    return bool(forks.module("jitgraph.runtime.cuda.devices").devices().count)
+
+
 def exchange() -> Any:
     """What hands memory of GPUs to other libraries, and takes theirs."""
     return forks.module("jitgraph.eager.exchange")

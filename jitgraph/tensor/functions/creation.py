@@ -78,7 +78,7 @@ def asarray(
         obj = wrap(lifting.value_of(obj, target))
     if isinstance(obj, Tensor):
         result = _of_tensor_on(obj, target, copy, place)
-    elif not isinstance(obj, _ON_CPU) and foreign.is_on_cuda(obj):
+    elif not isinstance(obj, _ON_CPU) and foreign.is_on_cuda(obj) and placement.has_gpu():
         result = _of_tensor_on(wrap(placement.exchange().imported(obj, copy)), target, None, place)
     elif place is not None and place != CPU:
         if copy is False:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from copy import deepcopy
-from functools import partial
 from typing import Any
 
 from jitgraph import dtypes, ops
@@ -346,11 +345,11 @@ def _operate(op: Any, x: Any, y: Any, *, floating: bool = False) -> Tensor:
     return elementwise(op, x, y, floating=floating)
 
 
-_add = pointwise_call(partial(_operate, ops.add), "add", 2)
-_sub = pointwise_call(partial(_operate, ops.sub), "sub", 2)
-_mul = pointwise_call(partial(_operate, ops.mul), "mul", 2)
-_truediv = pointwise_call(partial(_operate, ops.div, floating=True), "div", 2)
-_neg = pointwise_call(partial(elementwise, ops.neg), "neg", 1)
+_add = pointwise_call(lambda x, y: _operate(ops.add, x, y), "add", 2)
+_sub = pointwise_call(lambda x, y: _operate(ops.sub, x, y), "sub", 2)
+_mul = pointwise_call(lambda x, y: _operate(ops.mul, x, y), "mul", 2)
+_truediv = pointwise_call(lambda x, y: _operate(ops.div, x, y, floating=True), "div", 2)
+_neg = pointwise_call(lambda x: elementwise(ops.neg, x), "neg", 1)
 
 
 def _compared(op: Any, x: Tensor, y: Any) -> Tensor:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
+from jitgraph import artifact
 from jitgraph.ir import dims
 from jitgraph.ir.constraints import Constraints, SizeConstraint
 from jitgraph.ir.dims import Dim
@@ -168,7 +169,7 @@ def test_a_huge_graph_is_refused_before_it_is_read(path: Path) -> None:
 
 
 def test_a_huge_graph_is_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loader, "MAX_GRAPH_BYTES", 100)
+    monkeypatch.setattr(artifact, "MAX_GRAPH_BYTES", 100)
     with pytest.raises(jg.JitgraphError, match=r"jg\.scan"):
         jg.save(lambda x: x + 1, tmp_path / "model.jg", example_inputs=(np.ones(2, np.float32),))
 

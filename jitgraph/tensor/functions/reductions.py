@@ -39,15 +39,15 @@ def _accumulator(value: Any) -> Any:
     return lifting.cast(value, dtypes.uint64 if dtype.kind == "u" else dtypes.int64)
 
 
-def _calls(op: Op, general: Callable[..., Tensor]) -> DirectCalls:
-    """A reduction of all axes or of one of them, by the axis; ``general(x, axis, keepdims)`` is all of its meaning."""
+def _calls(op: str, general: Callable[..., Tensor]) -> DirectCalls:
+    """The reduction of this name, of all axes or of one, by the axis; ``general(x, axis, keepdims)`` is its meaning."""
 
     def make(axis: int | None) -> NativeFunction:
         def lower(value: EagerValue) -> tuple[Op, Attrs] | None:
             rank = len(value.shape)
             if not dtypes.is_float(value.dtype) or not rank or not (axis is None or -rank <= axis < rank):
                 return None
-            return op, {"axes": axes_of(axis, rank, op.name)}
+            return getattr(ops, op), {"axes": axes_of(axis, rank, op)}
 
         return direct_call(lambda x: general(x, axis, False), 1, lower)
 
@@ -58,7 +58,7 @@ def _sum(x: TensorLike, axis: Axis, keepdims: bool) -> Tensor:
     return _reduce(ops.reduce_sum, _accumulator(lifting.value_of(x)), axis, keepdims, "sum")
 
 
-_sums = _calls(ops.reduce_sum, _sum)
+_sums = _calls("reduce_sum", _sum)
 
 
 @method
@@ -93,8 +93,8 @@ def _extremum(op: Op, x: TensorLike, axis: Axis, keepdims: bool, name: str) -> T
     return _reduce(op, value, axis, keepdims, name)
 
 
-_maxima = _calls(ops.reduce_max, lambda x, axis, keepdims: _extremum(ops.reduce_max, x, axis, keepdims, "max"))
-_minima = _calls(ops.reduce_min, lambda x, axis, keepdims: _extremum(ops.reduce_min, x, axis, keepdims, "min"))
+_maxima = _calls("reduce_max", lambda x, axis, keepdims: _extremum(ops.reduce_max, x, axis, keepdims, "max"))
+_minima = _calls("reduce_min", lambda x, axis, keepdims: _extremum(ops.reduce_min, x, axis, keepdims, "min"))
 
 
 @method
@@ -231,18 +231,18 @@ def cummin(x: TensorLike, axis: int) -> tuple[Tensor, Tensor]:
     return _running_extreme(ops.cummin, x, axis, "cummin")
 
 
-def _along(op: Op, name: str) -> Callable[[TensorLike, int], Tensor]:
-    """A composite of floats along one axis."""
+def _along(name: str) -> Callable[[TensorLike, int], Tensor]:
+    """The composite of this name, of floats along one axis."""
 
     def general(x: TensorLike, axis: int) -> Tensor:
         value = _floats(x)
-        return wrap(op(value, axis=axis_of(axis, value.type.ndim, name)))
+        return wrap(getattr(ops, name)(value, axis=axis_of(axis, value.type.ndim, name)))
 
     def make(axis: int) -> NativeFunction:
         def lower(value: EagerValue) -> tuple[Op, Attrs] | None:
             rank = len(value.shape)
             known = dtypes.is_float(value.dtype) and -rank <= axis < rank
-            return (op, {"axis": axis % rank}) if known else None
+            return (getattr(ops, name), {"axis": axis % rank}) if known else None
 
         return direct_call(lambda x: general(x, axis), 1, lower)
 
@@ -250,8 +250,8 @@ def _along(op: Op, name: str) -> Callable[[TensorLike, int], Tensor]:
     return lambda x, axis: calls[axis](x) if axis.__class__ is int else general(x, axis)
 
 
-_softmax = _along(ops.softmax, "softmax")
-_log_softmax = _along(ops.log_softmax, "log_softmax")
+_softmax = _along("softmax")
+_log_softmax = _along("log_softmax")
 
 
 @method

@@ -90,6 +90,12 @@ def is_number(value: Any) -> bool:
     return isinstance(value, EagerValue) and not any(value.array.strides)
 
 
+def with_numbers(values: Sequence[Any]) -> list[Any]:
+    """The values of which one lies on a GPU, with numbers of the CPU, of rank 0, copied to it."""
+    device = next(value for value in values if isinstance(value, DeviceValue)).device
+    return [moved(x, device) if isinstance(x, EagerValue) and not x.shape else x for x in values]
+
+
 def canonical(name: Any) -> str:
     """A device's name in full: "cpu", or such as "cuda:0". DeviceError for a device that is absent."""
     if isinstance(name, str):

@@ -11,6 +11,7 @@ import numpy as np
 
 from jitgraph import dtypes, foreign, ops
 from jitgraph.dtypes import DType
+from jitgraph.eager import placement
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.value import EagerValue
@@ -149,6 +150,8 @@ def operands(*xs: TensorLike, dtype: DType | None = None) -> list[Any]:
     values = [None if is_scalar(x) else value_of(x) for x in xs]
     if dtype is None and _alike(values):
         return values
+    if placement.is_on_device(values):
+        values = placement.with_numbers(values)
     target = dtype or _promoted(xs, values)
     if any(map(_stands_for_int, xs)) and not all(map(is_weak, xs)):
         for x, value in zip(xs, values, strict=True):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from jitgraph.runtime import forks
+from jitgraph.runtime import imports
 
 if TYPE_CHECKING:
     from jitgraph.public_names import *  # noqa: F403  (what ``__getattr__`` finds, for type checkers)
@@ -113,20 +113,20 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
 def _found(name: str) -> Any:
     if name in _SUBMODULES:
         if name == "ir":
-            forks.module("jitgraph.ops")  # hands the op table down, so that jg.ir.parse knows every op
-        return forks.module(f"jitgraph.{name}")
+            imports.module("jitgraph.ops")  # hands the op table down, so that jg.ir.parse knows every op
+        return imports.module(f"jitgraph.{name}")
     if name == "__all__":
         return _public()
     if name.startswith("__"):
         raise AttributeError(name)
-    functions = forks.module("jitgraph.tensor").FUNCTIONS
+    functions = imports.module("jitgraph.tensor").FUNCTIONS
     if name in _NAMES:
         module, _, attribute = _NAMES[name].partition(":")
-        found = getattr(forks.module(module), attribute or name)
+        found = getattr(imports.module(module), attribute or name)
     elif name in functions:
         found = functions[name]
     else:
-        migration_hints = forks.module("jitgraph.migration_hints")
+        migration_hints = imports.module("jitgraph.migration_hints")
         hint = migration_hints.advice(name, migration_hints.MODULE, migration_hints.PLANNED)
         raise AttributeError(f"module 'jitgraph' has no attribute {name!r}{hint}")
     globals()[name] = found
@@ -135,7 +135,7 @@ def _found(name: str) -> Any:
 
 def _public() -> list[str]:
     """The names that docs/api.md lists; what else can be reached may change at any time."""
-    functions = forks.module("jitgraph.tensor").FUNCTIONS
+    functions = imports.module("jitgraph.tensor").FUNCTIONS
     return sorted({*_CONSTANTS, *_PUBLIC_SUBMODULES, *_NAMES, *functions})
 
 

@@ -16,7 +16,7 @@ from jitgraph import code_cache, config, ir
 from jitgraph.graph_signature import Donation, signature_of
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.target import Target
-from jitgraph.runtime import forks, loader
+from jitgraph.runtime import forks, imports, loader
 from jitgraph.runtime.executable import Executable
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _compiled(graph: Graph, target: Target, donate: Sequence[Donation], backend:
     if found is not None:
         return _restored(found, lambda: graph, target, donate)
     if backend is None:
-        forks.module("jitgraph.codegen.llvm.machine").start(target.name)  # while the pipeline is imported
+        imports.module("jitgraph.codegen.llvm.machine").start(target.name)  # while the pipeline is imported
     made: Executable = _pipeline().compiled(graph, target, donate, backend)
     if entry is not None:
         entry.keep(made.image, made.signature)
@@ -154,6 +154,6 @@ def _restored(
 
 def _pipeline() -> Any:
     """The pipeline with its passes and code generators, which most processes never need again."""
-    with forks.whole():
+    with imports.importing():
         from jitgraph import compilation
     return compilation

@@ -26,7 +26,7 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.op import Op
 from jitgraph.ir.parser import parse
 from jitgraph.ir.target import Target
-from jitgraph.runtime import disk_cache, forks, loader, sources
+from jitgraph.runtime import disk_cache, imports, loader, sources
 from jitgraph.runtime.executable import Executable
 from jitgraph.tracing import backend
 from tests import ROOT
@@ -467,7 +467,7 @@ def test_an_edited_source_is_another_compiler(tmp_path: Path) -> None:
 
 def test_eight_processes_at_once(folder: Path) -> None:
     texts = [TEXT.replace("tanh", op) for op in ("tanh", "exp", "sin", "sqrt")]
-    forks.module("jitgraph.codegen.cpu.objects")
+    imports.module("jitgraph.codegen.cpu.objects")
     os.environ["JITGRAPH_CACHE_DIR"] = "off"
     wanted = [[array.tobytes() for array in compiled(text).run([abs(X), INDICES])] for text in texts]
     os.environ["JITGRAPH_CACHE_DIR"] = str(folder)

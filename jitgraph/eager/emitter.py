@@ -19,6 +19,7 @@ from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.context import Context
 from jitgraph.ir.graph import Attrs, Graph
 from jitgraph.ir.op import Op
+from jitgraph.runtime import collector
 
 
 class EagerEmitter:
@@ -88,7 +89,8 @@ class EagerEmitter:
         outputs = builder.emit(op, operands, attrs, regions)
         wrt = tuple(i for i, value in enumerate(inputs) if getattr(value, "record", None) is not None)
         source = builder.graph(outputs, op.name)
-        forward, backward = vjp_graph(source, wrt)
+        with collector.PAUSED.inside():  # finalisers may run ops
+            forward, backward = vjp_graph(source, wrt)
         results = interpret(forward, [_payload(value) for value in inputs])
         found, residuals = _apart(tuple(results[: len(outputs)]), inputs), results[len(outputs) :]
         return _taped(GraphRecord(op.name, tuple(inputs), wrt, backward, tuple(residuals), _values(found), source))

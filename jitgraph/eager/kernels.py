@@ -23,7 +23,7 @@ from jitgraph.ir.op import Op, OpenShape
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from jitgraph.records import NamedTuple
-from jitgraph.runtime import forks, loader
+from jitgraph.runtime import collector, imports, loader
 
 if TYPE_CHECKING:
     import numpy as np
@@ -158,9 +158,10 @@ def _kernel(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half | None, tar
     place = entry_of_op(op, target, parts)
     found = place.find() if place is not None else None
     if found is None:
-        with forks.whole():
+        with imports.importing():
             from jitgraph import compilation  # here, as most kernels are found
-        graph = _forward(op, dtypes, pattern) if half is None else _backward(op, dtypes, pattern, half)
+        with collector.PAUSED.inside():  # a finaliser would have its ops recorded into the graph
+            graph = _forward(op, dtypes, pattern) if half is None else _backward(op, dtypes, pattern, half)
         made = compilation.compiled(graph, target, (), None)
         found = Cached(made.image, made.signature)
         if place is not None:

@@ -20,7 +20,7 @@ from jitgraph.ir import context
 from jitgraph.ir.graph import Attrs, Graph
 from jitgraph.ir.op import Op
 from jitgraph.ir.types import TensorType
-from jitgraph.runtime import forks
+from jitgraph.runtime import imports
 from jitgraph.runtime.buffer import CPU
 
 if TYPE_CHECKING:
@@ -147,22 +147,22 @@ def zeros(shape: tuple[int, ...], dtype: np.dtype[Any], device: str) -> DeviceVa
 
 def has_gpu() -> bool:
     """Whether this process can use a GPU."""
-    return bool(forks.module("jitgraph.runtime.cuda.devices").devices().count)
+    return bool(imports.module("jitgraph.runtime.cuda.devices").devices().count)
 
 
 def exchange() -> Any:
     """What hands memory of GPUs to other libraries, and takes theirs."""
-    return forks.module("jitgraph.eager.exchange")
+    return imports.module("jitgraph.eager.exchange")
 
 
 def _device(name: str) -> Device:
-    found: Device = forks.module("jitgraph.runtime.cuda.names").device_named(name)
+    found: Device = imports.module("jitgraph.runtime.cuda.names").device_named(name)
     return found
 
 
 def _buffers() -> Any:
     """What makes memory of GPUs; it loads where that is first asked for."""
-    return forks.module("jitgraph.runtime.cuda.buffers")
+    return imports.module("jitgraph.runtime.cuda.buffers")
 
 
 class CopyRecord(Record):

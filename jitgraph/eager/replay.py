@@ -19,7 +19,7 @@ from jitgraph.ir.graph import Graph, Node
 from jitgraph.ir.interpreter import Interpreter
 from jitgraph.ir.sizes import bind_sizes
 from jitgraph.ir.types import StackType, TensorType, Type
-from jitgraph.runtime import forks
+from jitgraph.runtime import imports
 
 Gradients = Callable[[Sequence[EagerValue], Sequence[EagerValue]], list[Any]]
 
@@ -76,7 +76,7 @@ def _sweep(pairs: Sequence[tuple[Any, Any]], variables: Sequence[EagerValue], *,
 
 def evaluate(graph: Graph, operands: Sequence[EagerValue]) -> list[Any]:
     """The outputs of a graph for eager values, each op applied through the current emitter."""
-    with forks.whole():
+    with imports.importing():
         from jitgraph.passes.autodiff import expand_grads  # here: a call seldom has its gradient replayed
         from jitgraph.passes.silence import silence
     expanded = silence(expand_grads(graph))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from jitgraph.runtime import forks
+from jitgraph.runtime import imports
 
 if TYPE_CHECKING:
     from jitgraph.ir.interpreter import interpret
@@ -21,4 +21,4 @@ __all__ = ["interpret", "parse", "verify"]
 _MODULES: Final = {"interpret": "interpreter", "parse": "parser", "verify": "verifier"}
 
 if not TYPE_CHECKING:  # type checkers shall miss what is not there
-    __getattr__ = forks.attributes(__name__, _MODULES)
+    __getattr__ = imports.attributes(__name__, _MODULES)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from jitgraph.errors import GraphError
 from jitgraph.ir import table
 from jitgraph.ir.op import Op
-from jitgraph.runtime import forks
+from jitgraph.runtime import imports
 
 if TYPE_CHECKING:
     from jitgraph.ops.activation import (
@@ -134,13 +134,13 @@ def _every_op() -> dict[str, Op]:
     """The ops of all families by their names; GraphError for a name that two different ops share."""
     found: dict[str, Op] = {}
     for family in _NAMES_OF:
-        for op in vars(forks.module(f"{__name__}.{family}")).values():
+        for op in vars(imports.module(f"{__name__}.{family}")).values():
             if isinstance(op, Op) and found.setdefault(op.name, op) is not op:
                 raise GraphError(f"two ops are named {op.name!r}")
     return found
 
 
-_named = forks.attributes(__name__, _FAMILY_OF)
+_named = imports.attributes(__name__, _FAMILY_OF)
 
 
 def _found(name: str) -> Any:

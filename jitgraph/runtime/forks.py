@@ -13,14 +13,11 @@ Locks may be entered again by their own thread, since a signal handler or a fina
 
 from __future__ import annotations
 
-import importlib
-import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import ModuleType
 from typing import Any, Final
 
 from jitgraph.runtime import system
@@ -93,29 +90,6 @@ def whole() -> Iterator[None]:
         pass
     with own:
         yield
-
-
-def module(name: str) -> ModuleType:
-    """A module, which no fork finds half imported."""
-    with whole():
-        return importlib.import_module(name)
-
-
-def attributes(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """``__getattr__`` of a package whose names load their modules when first used.
-
-    ``homes`` says which of the package's modules has a name; where that is the name itself, the module is meant.
-    """
-
-    def found(name: str) -> Any:
-        if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        home = module(f"{package}.{homes[name]}")
-        value = home if homes[name] == name else getattr(home, name)
-        setattr(sys.modules[package], name, value)
-        return value
-
-    return found
 
 
 class _Own(threading.local):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from jitgraph.runtime import forks
+from jitgraph.runtime import imports
 
 _NAMES: Final[dict[str, str]] = {
     "TensorSpec": "arguments",
@@ -28,4 +28,4 @@ __all__ = [
     "while_loop",
 ]
 
-__getattr__ = forks.attributes(__name__, _NAMES)
+__getattr__ = imports.attributes(__name__, _NAMES)

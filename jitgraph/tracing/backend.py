@@ -11,7 +11,7 @@ from jitgraph.ir import dims
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
-from jitgraph.runtime import disk_cache, forks
+from jitgraph.runtime import disk_cache, imports
 from jitgraph.runtime.executable import Executable
 
 if TYPE_CHECKING:
@@ -46,13 +46,13 @@ class Bounded(Executable):
 
 def _compiler() -> Any:
     """The compiler, which loads on the first compilation."""
-    with forks.whole():
+    with imports.importing():
         from jitgraph import compiler
     return compiler
 
 
 def _code_cache() -> Any:
-    with forks.whole():
+    with imports.importing():
         from jitgraph import code_cache
     return code_cache
 

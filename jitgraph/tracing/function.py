@@ -22,7 +22,7 @@ from jitgraph.ir.sizes import bind_sizes
 from jitgraph.location import Location
 from jitgraph.once import cached_property
 from jitgraph.runtime import dispatch_records as layout
-from jitgraph.runtime import forks, recursion
+from jitgraph.runtime import forks, imports, recursion
 from jitgraph.runtime.raw_words import class_with_words
 from jitgraph.tensor import lifting, wrap
 from jitgraph.tracing import backend, native
@@ -163,7 +163,7 @@ class TracedFunction(_FunctionWords):
 
     def _eager(self, values: Sequence[Any]) -> Any:
         """Plain eager Python; NumPy arguments become tensors as they do in a trace."""
-        with forks.whole():
+        with imports.importing():
             from jitgraph.tracing.record.argument_mutation import changes, containers_of, keep  # here: seldom needed
             from jitgraph.tracing.record.recording import rebuilt
         arguments = self._binder.describe(values)
@@ -251,7 +251,7 @@ class TracedFunction(_FunctionWords):
     @cached_property
     def recording(self) -> Recording:
         """Makes plans of this function."""
-        with forks.whole():
+        with imports.importing():
             from jitgraph.tracing.record.recording import Recording  # here: a process that finds all traces has none
         options = self.options
         return Recording(self.__wrapped__, self.__name__, self._binder, options.dynamic_shapes, options.strict)

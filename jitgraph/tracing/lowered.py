@@ -13,7 +13,7 @@ from jitgraph.ir import context, dims
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph
 from jitgraph.once import cached_property
-from jitgraph.runtime import forks
+from jitgraph.runtime import imports
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing import backend, donation
 from jitgraph.tracing.arguments import Arguments, LeafKey, TensorSpec
@@ -168,7 +168,7 @@ class Compiled:
 
 def _autodiff() -> Any:
     """The transform, which calls do not need where the cache has their code."""
-    with forks.whole():
+    with imports.importing():
         from jitgraph.passes import autodiff
     return autodiff
 

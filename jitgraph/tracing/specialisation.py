@@ -17,7 +17,7 @@ from jitgraph.ir.graph import Graph
 from jitgraph.location import Location
 from jitgraph.once import cached_property
 from jitgraph.records import dataclass
-from jitgraph.runtime import forks
+from jitgraph.runtime import collector, imports
 from jitgraph.runtime.executable import Executable
 from jitgraph.tracing import backend, donation
 from jitgraph.tracing.arguments import LeafKey
@@ -80,7 +80,7 @@ class Specialisation:
     @cached_property
     def vjp(self) -> Vjp:
         """The forward graph with residuals and the backward graph, for a caller who may ask for gradients."""
-        with forks.whole():
+        with imports.importing():
             from jitgraph.ir.fault import faults_reported  # here: compiled code found in the cache needs no pass
             from jitgraph.passes.autodiff import vjp_halves
         graph, plan = self.plan.graph, self.plan
@@ -91,7 +91,7 @@ class Specialisation:
             and plan.handles[given.at].requires_grad
             and graph.inputs[i].dtype.kind not in "biu"
         ]
-        with faults_reported(graph, "gradient"):
+        with faults_reported(graph, "gradient"), collector.PAUSED.inside():  # finalisers may run ops
             return vjp_halves(graph, wrt)
 
     @cached_property
@@ -168,7 +168,7 @@ class CallRecord(Record):
         found = self.owner.backward.run([*kept, *arrays_of(self.saved), *given])
         if not context.current().grad_enabled:
             return [EagerValue(array) for array in found]
-        with forks.whole():
+        with imports.importing():
             from jitgraph.eager.replay import GradientRecord  # here: a gradient is seldom differentiated again
         seeds = [i for i in vjp.seeds if cotangents[i] is not None]
 
@@ -183,7 +183,7 @@ class CallRecord(Record):
 
     def _by_ops(self, inputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         """Gradients that can be differentiated again: the graph runs once more, op by op, on a tape of its own."""
-        with forks.whole():
+        with imports.importing():
             from jitgraph.eager.replay import gradients_by_ops
         vjp, graph = self.owner.vjp, self.owner.plan.graph
         variables = [ops.reshape(value, shape=value.shape) for value in inputs]

@@ -23,7 +23,7 @@ from jitgraph.ir.op import Op
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.records import NamedTuple
-from jitgraph.runtime import forks
+from jitgraph.runtime import imports
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.capture.capture import Capture
 from jitgraph.tracing.plan import CallPlan
@@ -110,7 +110,7 @@ def run_verified(
 
 
 def _compare_ops(plan: CallPlan, arrays: Sequence[Any], applied: Sequence[Applied]) -> None:
-    with forks.whole():
+    with imports.importing():
         from jitgraph.passes.autodiff import expand_grads  # here: most traced functions are never verified
         from jitgraph.passes.silence import silence
     graph, numbers = plan.graph, _python_numbers(plan)

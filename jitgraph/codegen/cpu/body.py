@@ -23,7 +23,7 @@ from jitgraph.codegen.llvm.index import index_value
 from jitgraph.codegen.llvm.let import emit_let
 from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.errors import CompileError
-from jitgraph.runtime import forks
+from jitgraph.runtime import imports
 
 MAX_LOCAL_BYTES: Final = 256 << 10
 
@@ -57,7 +57,7 @@ def emit_statement(statement: Statement, env: Environment) -> None:
 
 def _part(name: str) -> Any:
     """A module of this room that most kernels do not need, and that takes a while to import."""
-    return forks.module(f"jitgraph.codegen.cpu.{name}")
+    return imports.module(f"jitgraph.codegen.cpu.{name}")
 
 
 def emit_check(check: CheckStatement, env: Environment) -> None:

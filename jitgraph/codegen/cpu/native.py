@@ -7,12 +7,12 @@ from jitgraph.codegen.cpu.linker import link
 from jitgraph.codegen.kernels.schedule import Schedule
 from jitgraph.codegen.llvm.builder import LlvmModule
 from jitgraph.ir.target import Target
-from jitgraph.runtime import forks
+from jitgraph.runtime import imports
 
 
 def emit_module(schedule: Schedule, target: Target) -> LlvmModule:
     """The LLVM module of ``schedule`` as emitted, before any pass."""
-    with forks.whole():
+    with imports.importing():
         from jitgraph.codegen.cpu import entry
 
     return entry.emit_module(schedule, target)
@@ -20,7 +20,7 @@ def emit_module(schedule: Schedule, target: Target) -> LlvmModule:
 
 def image_of(module: LlvmModule, target: Target) -> bytes:
     """The flat image of a module that ``emit_module`` gave."""
-    with forks.whole():
+    with imports.importing():
         from jitgraph.codegen.cpu import objects, pool
         from jitgraph.codegen.llvm import entry
 
@@ -36,7 +36,7 @@ def image_of(module: LlvmModule, target: Target) -> bytes:
 
 def assembly_of(llvm_ir: str, target: Target) -> str:
     """The assembly of a module, from its text."""
-    with forks.whole():
+    with imports.importing():
         from jitgraph.codegen.llvm import machine
 
     return machine.asm(llvm_ir, target)

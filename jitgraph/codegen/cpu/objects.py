@@ -16,7 +16,7 @@ from jitgraph.codegen.cpu.units import units
 from jitgraph.codegen.llvm.builder import LlvmModule
 from jitgraph.codegen.llvm.machine import Unit
 from jitgraph.ir.target import Target
-from jitgraph.runtime import forks, loader
+from jitgraph.runtime import imports, loader
 
 Task = Callable[[], bytes]
 
@@ -41,7 +41,7 @@ class Library:
 
     def __init__(self, target: Target, library: str, *details: Any) -> None:
         place, name = LIBRARIES[library]
-        module: LlvmModule = getattr(forks.module(place), name)(target, *details)
+        module: LlvmModule = getattr(imports.module(place), name)(target, *details)
         self.unit = Unit(module.text(), hot=True)
         self.required = tuple(module.required)
         self._kind = library

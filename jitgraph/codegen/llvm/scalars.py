@@ -21,7 +21,7 @@ from jitgraph.codegen.llvm.division import float_remainder, floor_divide
 from jitgraph.codegen.llvm.operand import LlvmScalar, element_type, lanes_of
 from jitgraph.dtypes import SHORT_NAMES, DType, is_float
 from jitgraph.ir.target import Target
-from jitgraph.runtime import forks
+from jitgraph.runtime import imports
 
 LIBRARY_LINES: Final = 100
 """Length from which on a math function of single numbers is compiled once a process, and called."""
@@ -75,7 +75,7 @@ def _defined(name: str, function: str, dtypes: tuple[DType, ...], lanes: int, *,
     args = [
         LlvmScalar(writer.argument(type).name, type, dtype, lanes) for type, dtype in zip(types, dtypes, strict=True)
     ]
-    functions = forks.module("jitgraph.codegen.kernels.math.functions").FUNCTIONS  # here: most kernels call none
+    functions = imports.module("jitgraph.codegen.kernels.math.functions").FUNCTIONS  # here: most kernels call none
     value = ops.splat(cast("LlvmScalar", functions[function](ops, *args)), lanes)
     assert value.type == types[0], (function, value)
     writer.ret(LlvmValue(value.name, value.type))

@@ -47,6 +47,8 @@ class NativeFunction(_NativeWords):
             before = self._tables
             rest = [known for known in before if known[0] != key]
             rest.sort(key=lambda known: -known[1].used)
+            # other threads and signal handlers call meanwhile: half made, the chain may be a circle
+            put_word(id(self) + layout.FUNCTION["vectorcall"], 0)
             self._tables = [(key, table), *rest[: MOST_TABLES - 1]]
             for (_, one), following in itertools.zip_longest(self._tables, self._tables[1:]):
                 one.follow_with(None if following is None else following[1])

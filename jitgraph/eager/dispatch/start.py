@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jitgraph import config
 from jitgraph.eager.dispatch.program import Unsupported
-from jitgraph.runtime import cpython_api, forks
+from jitgraph.runtime import cpython_api, forks, imports
 
 if TYPE_CHECKING:
     from jitgraph.eager.dispatch.runtime import NativeRuntime
@@ -64,7 +64,7 @@ class _Start:
         from jitgraph.eager.dispatch.kept_image import KeptImage
 
         entry = KeptImage()
-        with forks.whole():
+        with imports.importing():
             from jitgraph.codegen.dispatch.image import dispatcher_image
         image = dispatcher_image()
         entry.keep(image)

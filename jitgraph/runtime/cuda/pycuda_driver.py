@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from jitgraph.errors import DeviceError
-from jitgraph.runtime import forks
+from jitgraph.runtime import imports
 from jitgraph.runtime.cuda import driver as libcuda
 from jitgraph.runtime.cuda.driver import Driver
 
@@ -78,7 +78,7 @@ class PycudaDriver(Driver):
 def load() -> PycudaDriver:
     """The driver by pycuda; DeviceError where pycuda is not installed, or finds no driver."""
     try:
-        pycuda = forks.module("pycuda.driver")
+        pycuda = imports.module("pycuda.driver")
     except ModuleNotFoundError as error:
         raise DeviceError(
             f"JITGRAPH_PYCUDA asks for pycuda, which is not installed: {error}",

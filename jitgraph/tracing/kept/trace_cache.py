@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jitgraph.ir.context import Context
-from jitgraph.runtime import disk_cache, forks
+from jitgraph.runtime import disk_cache, imports
 from jitgraph.tracing.arguments import Arguments
 from jitgraph.tracing.options import Options
 from jitgraph.tracing.specialisation import Specialisation
@@ -27,13 +27,13 @@ def entry_of(
     cache = disk_cache.current()
     if cache is None:
         return None
-    with forks.whole():
+    with imports.importing():
         from jitgraph.tracing.kept import traces  # here: without a cache nothing is looked up
     return traces.place_of(cache, traces.NewCall(function, name, options, arguments, values, ambient))
 
 
 def keep(entry: TraceEntry, made: Specialisation) -> None:
     """Keep a trace that was recorded for the call for later processes, if they may take it."""
-    with forks.whole():
+    with imports.importing():
         from jitgraph.tracing.kept import keeping  # here: a process that finds all traces keeps none
     keeping.keep(entry, made)

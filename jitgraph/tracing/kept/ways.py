@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from jitgraph.runtime import forks
+from jitgraph.runtime import imports
 from jitgraph.runtime.loader import LoadError
 from jitgraph.tracing.kept.description import PARTS, by_name, is_fixed, name_of
 from jitgraph.tracing.kept.plain_text import (
@@ -211,7 +211,7 @@ class Finding:
                 return _held(owner, data[1], data[2])
             case "known":
                 module, name = _KNOWN[data[0]]
-                forks.module(module)
+                imports.module(module)
                 return by_name(module, name)
             case "plain":
                 return read_plain(data[0]).value

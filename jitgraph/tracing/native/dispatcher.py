@@ -137,6 +137,7 @@ class Dispatcher:
         """Let the dispatcher ask these tables, the first one first; gives those that it asked before."""
         before = self._tables
         self._led_to = [*before, *tables]  # by words that are not written yet, should this be interrupted
+        self._put("table", 0)  # other threads call meanwhile: half made, the chain may be a circle
         self._tables = tables
         self._past_hits += sum(table.hits for table in before if table not in tables)
         for table, following in itertools.zip_longest(tables, tables[1:]):

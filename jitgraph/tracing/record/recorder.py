@@ -23,7 +23,7 @@ from jitgraph.ir.op import Op
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.records import dataclass
-from jitgraph.runtime import forks
+from jitgraph.runtime import imports
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.record.gradients import Gradients
 from jitgraph.tracing.record.values import TracedValue
@@ -116,7 +116,7 @@ class Recorder:
         self.producers.update(dict.fromkeys(outputs, node))
         flags = [needed and _is_float(output) for output in outputs]
         if needed and op.kind == "control":
-            with forks.whole():
+            with imports.importing():
                 from jitgraph.passes.activity import active_outputs  # here: few recordings differentiate a loop
             active = active_outputs(node, tuple(value in self.gradients.differentiable for value in inputs))
             flags = [a and b for a, b in zip(flags, active, strict=True)]

@@ -15,10 +15,13 @@ import pytest
 import jitgraph as jg
 from jitgraph.eager.dispatch import start, support
 from jitgraph.eager.dispatch.function import MOST_TABLES
+from jitgraph.eager.dispatch.memory import word
+from jitgraph.eager.dispatch.table import NativeTable
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.launch import FEW
 from jitgraph.eager.rules import Rules
-from jitgraph.tensor import direct_calls
+from jitgraph.runtime import dispatch_records as layout
+from jitgraph.tensor import direct_calls, tensor
 from tests.graphs import needs_native
 
 pytestmark = [needs_native, pytest.mark.skipif(bool(support.lacking()), reason="no native calls here")]
@@ -227,6 +230,39 @@ def test_turned_off_everything_goes_by_python(monkeypatch: pytest.MonkeyPatch) -
     for call in (lambda: jg.sinh(z), lambda: z @ z.T, lambda: z - z):
         _, count = natively(call)
         assert count == 0
+
+
+def test_no_call_goes_by_a_chain_that_is_half_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chain that is a circle for a moment would hold a thread that calls then, and the interpreter, for good."""
+    adding, follow, changes = tensor._add, NativeTable.follow_with, []
+
+    def checked(table: NativeTable, following: NativeTable | None) -> None:
+        follow(table, following)
+        changes.append(table)
+        seen: list[int] = []
+        if word(id(adding) + layout.FUNCTION["vectorcall"]):
+            at = word(id(adding) + layout.FUNCTION["table"])
+            while at:
+                assert at not in seen
+                seen.append(at)
+                at = word(at + layout.TABLE["next"])
+
+    monkeypatch.setattr(NativeTable, "follow_with", checked)
+    operands = [jg.asarray(draw(n, 11)) for n in range(1, 9)]
+    for _ in range(2):
+        for number, x in enumerate(operands):
+            for _ in range(OFTEN):
+                assert np.array_equal((x + x).numpy(), x.numpy() * 2)
+            for known in operands[:number]:  # so that the order of use is another one
+                assert np.array_equal((known + known).numpy(), known.numpy() * 2)
+    assert len(changes) > len(operands)
+
+
+def test_flags_that_are_no_bools() -> None:
+    x = jg.asarray(draw(5, 7))
+    for flag in (1, 0, np.bool_(True), np.bool_(False)):
+        x.requires_grad = flag
+        assert natively(lambda: x * x)[0].requires_grad is bool(flag)
 
 
 def test_threads_and_calls_inside_calls() -> None:

@@ -13,6 +13,9 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
+from jitgraph.eager.dispatch.memory import word
+from jitgraph.eager.dispatch.table import NativeTable
+from jitgraph.runtime import dispatch_records as layout
 from tests.graphs import needs_native
 
 pytestmark = needs_native
@@ -210,3 +213,28 @@ def test_threads_call_one_state_and_lose_nothing() -> None:
     for thread in threads:
         thread.join()
     assert counter.total.numpy().tolist() == [8005.0] * 16
+
+
+def test_no_call_goes_by_a_chain_of_tables_that_is_half_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chain that is a circle for a moment would hold a thread that calls then, and the interpreter, for good."""
+    double: Any = jg.trace(lambda x: x + x)
+    follow, changes = NativeTable.follow_with, []
+
+    def checked(table: NativeTable, following: NativeTable | None) -> None:
+        follow(table, following)
+        changes.append(table)
+        seen: list[int] = []
+        at = word(id(double) + layout.FUNCTION["table"])
+        while at:
+            assert at not in seen
+            seen.append(at)
+            at = word(at + layout.TABLE["next"])
+
+    monkeypatch.setattr(NativeTable, "follow_with", checked)
+    operands = [jg.ones((n, 3), dtype=dtype) for n in (2, 3) for dtype in (np.float32, np.float64, np.int32)]
+    for number, x in enumerate(operands):
+        for _ in range(20):
+            assert np.array_equal(double(x).numpy(), x.numpy() * 2)
+        for known in operands[:number]:  # so that the order of use is another one
+            assert np.array_equal(double(known).numpy(), known.numpy() * 2)
+    assert len(changes) > len(operands)

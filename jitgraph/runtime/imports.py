@@ -1,0 +1,46 @@
+"""Modules that load when they are first needed.
+
+No fork finds one half imported (``forks.py``), and no finaliser that the cyclic collector runs meanwhile, in the same
+thread, finds one without its names.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+from jitgraph.runtime import collector, forks
+
+
+@contextmanager
+def importing() -> Iterator[None]:
+    """A block that imports modules."""
+    with forks.whole(), collector.PAUSED.inside():
+        yield
+
+
+def module(name: str) -> ModuleType:
+    """The module of this name, imported where it is not there yet."""
+    with importing():
+        return importlib.import_module(name)
+
+
+def attributes(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """``__getattr__`` of a package whose names load their modules when first used.
+
+    ``homes`` says which of the package's modules has a name; where that is the name itself, the module is meant.
+    """
+
+    def found(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        home = module(f"{package}.{homes[name]}")
+        value = home if homes[name] == name else getattr(home, name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return found

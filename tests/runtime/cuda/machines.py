@@ -15,6 +15,7 @@ from jitgraph.runtime.cuda.devices import Device, Devices, devices, replaced
 from jitgraph.runtime.cuda.driver import LIBRARY, Driver
 from jitgraph.runtime.cuda.driver_functions import FUNCTIONS
 from jitgraph.simulator.driver import FakeDriver
+from jitgraph.simulator.simulated_driver import SimulatedDriver
 from tests.simulator.test_pointwise import AXPY
 
 PTX = b".version 8.0 // axpy"
@@ -124,7 +125,7 @@ def machine(
     """Simulated devices in place of this machine's; at the end nothing of them may be left, unless told otherwise."""
     fake = FakeDriver(devices, memory_bytes=memory, seed=seed)
     fake.register(PTX, AXPY)
-    with replaced(HidingDriver(fake) if hides else Driver(fake.addresses, "the simulator")) as found:
+    with replaced(HidingDriver(fake) if hides else SimulatedDriver(fake)) as found:
         yield Machine(fake, found)
     if must_end_clean:
         assert leaks(fake) == {}

@@ -37,6 +37,9 @@ class Device:
         self.loaded: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
         """What executables have on this device, for as long as they live (``executable.py``)."""
 
+        self.emitter: Any = None
+        """Who applies ops at once on this device, once one was."""
+
     def __repr__(self) -> str:
         return f"<{self.name}>"
 
@@ -59,6 +62,7 @@ class Device:
             self.context.abandon()
             return
         self.loaded.clear()
+        self.emitter = None
         self.reports.close(self.context.driver)
         self.modules.close()
         self.staging.close()

@@ -54,9 +54,7 @@ class CudaExecutable(Executable):
     """
 
     def __init__(self, image: bytes, signature: loader.Signature, parts: DeviceParts, target: Any) -> None:
-        super().__init__(
-            image, signature, llvm_ir=parts.llvm_ir, asm=lambda: parts.ptx.decode(), target=target
-        )
+        super().__init__(image, signature, llvm_ir=parts.llvm_ir, asm=lambda: parts.ptx.decode(), target=target)
         self.parts = parts
         self.code_bytes += len(parts.ptx) + sum(array.nbytes for array in parts.constants)
         self._function = ENTRY_TYPE(self.entry.address)

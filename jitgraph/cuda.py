@@ -131,7 +131,7 @@ def get_device_properties(device: DeviceName = None) -> DeviceProperties:
 
 
 def synchronize(device: DeviceName = None) -> None:
-    """Wait for all work of a device; CudaError where some of it failed, and the errors of checks in it, as IndexError."""
+    """Wait for all work of a device; CudaError where some of it failed, and errors of checks in it, as IndexError."""
     device_named(device).synchronize()
 
 

@@ -1,4 +1,4 @@
-"""SimulatedDriver: the simulator in place of the driver of this machine, for programs that are to be tested without one.
+"""SimulatedDriver: the simulator in place of this machine's driver, for programs that are to be tested without a GPU.
 
 ``JITGRAPH_CUDA=simulated`` puts it there. It runs the LLVM IR that PTX was made of, thread by thread: right, and slow.
 """

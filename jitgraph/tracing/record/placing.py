@@ -34,7 +34,9 @@ def require_one_place(place: str, graph: Graph, inputs: Sequence[Input], handles
     for given, value in zip(inputs, graph.inputs, strict=True):
         handle = handles[given.at] if given.kind == "handle" else None
         found = CPU if handle is None else handle.device
-        if found == place or (found == CPU and (not value.type.shape or (handle and value.type == _GENERATOR))):
+        is_number = isinstance(value.type, TensorType) and not value.type.shape
+        is_state = handle is not None and value.type == _GENERATOR
+        if found == place or (found == CPU and (is_number or is_state)):
             continue
         text = handle.text if handle is not None else value.hint or "an array"
         raise DeviceError(

@@ -13,6 +13,7 @@ from jitgraph.eager.value import native_type
 from jitgraph.errors import DeviceError, UnsupportedOp
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.target import Target
+from jitgraph.location import Location
 from jitgraph.runtime.cuda.devices import Device, devices
 from jitgraph.runtime.cuda.executable import CudaExecutable
 
@@ -46,10 +47,16 @@ class DeviceProgram:
         """The stages that the graph went through."""
         return self.executable.stages
 
-    def run(self, values: Sequence[DeviceValue], donate: Iterable[int] = ()) -> list[Any]:
-        """The outputs for values on the device; nothing is donated."""
+    def run(self, values: Sequence[DeviceValue], donate: Iterable[int] = (), *, tells_line: bool = False) -> list[Any]:
+        """The outputs for values on the device; nothing is donated.
+
+        ``tells_line``: errors of checks name the user's line of this call, as for a graph that has none.
+        """
         shapes = tuple([value.shape for value in values])
-        found = self.executable.launch(self.device, [value.buffer for value in values], shapes)
+        location = Location.of_user() if tells_line and self.executable.parts.reports else None
+        found = self.executable.launch(
+            self.device, [value.buffer for value in values], shapes, "" if location is None else str(location)
+        )
         types = self.executable.outputs_of(shapes)
         return [
             DeviceValue(buffer, native_type(dtype, shape))

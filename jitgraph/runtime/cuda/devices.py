@@ -166,6 +166,13 @@ class Devices:
 
 
 def _of_this_machine() -> Driver:
+    """The driver that the flags ask for."""
+    asked = config.CUDA.text()
+    if asked == "simulated":  # by its name, as it stands above everything, and is for tests
+        made: Driver = forks.module("jitgraph.simulator.simulated_driver").SimulatedDriver()
+        return made
+    if asked:
+        raise DeviceError(f"JITGRAPH_CUDA={asked!r} is no kind of GPU", hint="simulated, or leave it out")
     return pycuda_driver.load() if config.PYCUDA.is_on() else libcuda.load()
 
 

@@ -60,17 +60,20 @@ class CudaExecutable(Executable):
         self._function = ENTRY_TYPE(self.entry.address)
         self._lock = forks.lock()
 
-    def launch(self, device: Device, given: Sequence[CudaBuffer], shapes: Shapes) -> list[CudaBuffer]:
+    def launch(
+        self, device: Device, given: Sequence[CudaBuffer], shapes: Shapes, location: str = ""
+    ) -> list[CudaBuffer]:
         """The outputs for inputs on ``device``, asked for on its current stream of this thread; nothing is waited for.
 
         What a check in a kernel finds is raised by whoever waits for the device, or by a later call. ArgumentError
-        where the shapes do not fit; CudaError where the driver refuses.
+        where the shapes do not fit; CudaError where the driver refuses. ``location`` is the user's line, where the
+        graph itself tells none.
         """
         plan = self.entry.plan(shapes)
         loaded = self._on(device)
         context = device.context
         driver, stream = context.enter(), context.stream
-        record = device.reports.take(driver, stream, self._failed_check) if self.parts.reports else None
+        record = device.reports.take(driver, stream, self._failed_check(location)) if self.parts.reports else None
         try:
             outputs = [memory.allocate(device, size) for _, _, size in plan.outputs]
             inputs = [_aligned(buffer, device) for buffer in given]
@@ -130,10 +133,14 @@ class CudaExecutable(Executable):
                     found = device.loaded[self] = _OnDevice(device, self.parts)
         return found
 
-    @property
-    def _failed_check(self) -> Callable[[int, int, int], BaseException]:
+    def _failed_check(self, location: str) -> Callable[[int, int, int], BaseException]:
         checks = self.signature.checks  # and not the code, which may go before its error is seen
-        return lambda check, index, bound: check_error(checks[check], index, bound)
+
+        def describe(number: int, index: int, bound: int) -> BaseException:
+            check = checks[number]
+            return check_error(check if check.location else check.but_with(location=location), index, bound)
+
+        return describe
 
 
 def _uploaded(device: Device, array: Any) -> CudaBuffer:

@@ -1,4 +1,4 @@
-"""Every op of the table at once on a simulated GPU: what the CPU gives, and the gradients that it gives."""
+"""Every op of the table at once on a simulated GPU: what the CPU gives."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from jitgraph import dtypes
 from jitgraph.eager import placement
+from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir import context
 from jitgraph.ir.op import Sample
@@ -40,8 +41,8 @@ def test_ops_give_what_the_cpu_gives(here: Machine, case: tuple[str, dtypes.DTyp
     for sample in samples(case):
         arrays = [np.asarray(x) for x in sample.inputs]
         with context.using(grad_enabled=False):
-            expected = context.emitter().emit(op, [EagerValue(x) for x in arrays], sample.attrs, sample.regions)
+            expected = EAGER.emit(op, [EagerValue(x) for x in arrays], sample.attrs, sample.regions)
             inputs = [placement.of_array(x, "cuda:0") for x in arrays]
-            found = context.emitter().emit(op, inputs, sample.attrs, sample.regions)
-        assert {value.device for value in found} == {"cuda:0"}
+            found = EAGER.emit(op, inputs, sample.attrs, sample.regions)
+        assert all(value.device == "cuda:0" for value in found)
         require_same([value.array for value in expected], [value.fetched() for value in found], ulps=8)

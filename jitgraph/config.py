@@ -59,9 +59,12 @@ CACHE_DIR: Final = Flag(
     "folder of the compile cache; default: jitgraph in XDG_CACHE_HOME or ~/.cache; off, or empty: no such cache",
 )
 PYCUDA: Final = Flag("JITGRAPH_PYCUDA", "1: contexts and streams of GPUs are pycuda's; default: the driver's own")
+CUDA: Final = Flag(
+    "JITGRAPH_CUDA", "simulated: two simulated GPUs, slow, for tests of code; default: this machine's own"
+)
 
 FLAGS: Final[tuple[Flag, ...]] = (
-    *(LOG, NUM_THREADS, TARGET_CPU, DISABLE_JIT, INTERPRET, VERIFY, DISPATCH, CACHE_DIR, PYCUDA),
+    *(LOG, NUM_THREADS, TARGET_CPU, DISABLE_JIT, INTERPRET, VERIFY, DISPATCH, CACHE_DIR, PYCUDA, CUDA),
 )
 
 

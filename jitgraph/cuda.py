@@ -131,8 +131,8 @@ def get_device_properties(device: DeviceName = None) -> DeviceProperties:
 
 
 def synchronize(device: DeviceName = None) -> None:
-    """Wait for all work of a device; CudaError where some of it failed."""
-    device_named(device).context.synchronize()
+    """Wait for all work of a device; CudaError where some of it failed, and errors of checks in it, as IndexError."""
+    device_named(device).synchronize()
 
 
 def memory_allocated(device: DeviceName = None) -> int:

@@ -76,6 +76,10 @@ class DeviceValue:
         """The same memory as a value with another record."""
         return DeviceValue(self.buffer, self.type, record, 0, self.access)
 
+    def part_of(self, record: Record, output: int) -> DeviceValue:
+        """The same memory as an output of a record."""
+        return DeviceValue(self.buffer, self.type, record, output, self.access)
+
     def fetched(self) -> Array:
         """A copy of the elements in the host's memory, once the work that computes them is done."""
         made = np.empty(self.shape, self.dtype)

@@ -1,21 +1,20 @@
 """Where values lie: which device an op's operands share, who computes there, and copies from device to device.
 
-This is the one place where execution on a device is looked up. ``EXECUTORS`` has none as long as there is no code for
-GPUs: then ops and traced functions on their tensors raise UnsupportedOp, and never compute on the CPU instead.
+What computes on GPUs (``device_emitter.py``) is loaded where an op first has an operand there.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from jitgraph.eager.device_value import DeviceValue
 from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
-from jitgraph.errors import DeviceError, UnsupportedOp
+from jitgraph.errors import DeviceError
 from jitgraph.ir import context
 from jitgraph.ir.graph import Attrs, Graph
 from jitgraph.ir.op import Op
@@ -30,37 +29,11 @@ KINDS: Final = ("cpu", "cuda")
 _OTHERS: Final = ("gpu", "mps", "xpu", "tpu", "rocm")
 
 
-class DeviceExecutor(Protocol):
-    """What computes on the devices of one kind."""
-
-    def emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
-        """The outputs of an op, and its record on the tape where gradients are enabled and an input requires one.
-
-        All of ``inputs`` that lie on a device lie on the same one; those on the CPU are numbers (``is_number``).
-        """
-        ...
-
-
-EXECUTORS: Final[dict[str, DeviceExecutor]] = {}
-"""Who computes on devices of a kind, such as "cuda"."""
-
-
-def executor_of(device: str, what: str) -> DeviceExecutor:
-    """Who computes on the device of this name; UnsupportedOp where nobody does. ``what`` is to be computed."""
-    kind = device.partition(":")[0]
-    found = EXECUTORS.get(kind)
-    if found is None:
-        raise UnsupportedOp(
-            f"{what} with a tensor on {device}: this version has no code for {kind.upper()}",
-            hint='x.cpu() or x.to("cpu") first; copies from device to device work',
-        )
-    return found
-
-
 def emit(op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
     """Apply an op to operands of which one lies on a GPU; DeviceError where others lie elsewhere."""
     device = common_device(op.name, inputs)
-    return executor_of(device, op.name).emit(op, inputs, attrs, regions)
+    found: tuple[Any, ...] = _emitters().emitter_of(device).emit(op, inputs, attrs, regions)
+    return found
 
 
 def common_device(what: str, inputs: Sequence[Any]) -> str:
@@ -88,12 +61,6 @@ def is_on_device(inputs: Sequence[Any]) -> bool:
 def is_number(value: Any) -> bool:
     """Whether an operand in the CPU's memory is one number, or one repeated, which goes with tensors of any device."""
     return isinstance(value, EagerValue) and not any(value.array.strides)
-
-
-def with_numbers(values: Sequence[Any]) -> list[Any]:
-    """The values of which one lies on a GPU, with numbers of the CPU, of rank 0, copied to it."""
-    device = next(value for value in values if isinstance(value, DeviceValue)).device
-    return [moved(x, device) if isinstance(x, EagerValue) and not x.shape else x for x in values]
 
 
 def canonical(name: Any) -> str:
@@ -158,6 +125,11 @@ def exchange() -> Any:
 def _device(name: str) -> Device:
     found: Device = imports.module("jitgraph.runtime.cuda.names").device_named(name)
     return found
+
+
+def _emitters() -> Any:
+    """Who applies ops on GPUs."""
+    return imports.module("jitgraph.eager.device_emitter")
 
 
 def _buffers() -> Any:

@@ -15,7 +15,7 @@ from jitgraph.eager.launch import KernelCall, silently
 from jitgraph.eager.patterns import exact, is_pointwise
 from jitgraph.eager.records import KernelRecord, OpRecord
 from jitgraph.eager.value import EagerValue
-from jitgraph.errors import JitgraphError
+from jitgraph.errors import HostAccessError, JitgraphError
 from jitgraph.ir import context
 from jitgraph.ir.graph import Attrs
 from jitgraph.ir.op import Op
@@ -169,6 +169,8 @@ class ByKernel(EagerRule):
     def run(self, inputs: Sequence[EagerValue], attrs: Attrs) -> tuple[EagerValue, ...]:
         try:
             return self.launch.run(*inputs)
+        except HostAccessError:  # on a GPU, where the whole op runs
+            raise
         except JitgraphError:
             if self.launch.checks and self.op.decompose is not None:
                 with context.using(grad_enabled=False):

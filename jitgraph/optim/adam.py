@@ -42,7 +42,11 @@ class Adam(Optimizer):
         """Zero moments and the step count, a 0-d float (float32, or float64 for float64 parameters)."""
         count = dtypes.float64 if parameter.dtype == dtypes.float64 else dtypes.float32
         like = parameter.detach()
-        return {"exp_avg": zeros_like(like), "exp_avg_sq": zeros_like(like), "step": zeros((), dtype=count)}
+        return {
+            "exp_avg": zeros_like(like),
+            "exp_avg_sq": zeros_like(like),
+            "step": zeros((), dtype=count, device=parameter.device),
+        }
 
     def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Tensor], setting: Setting) -> None:
         """One step for one parameter."""

@@ -43,7 +43,10 @@ class SGD(Optimizer):
         """A momentum buffer of zeros and the number of steps; nothing without momentum."""
         if group["momentum"] == 0:
             return {}
-        return {"momentum_buffer": zeros_like(parameter.detach()), "step": zeros((), dtype=parameter.dtype)}
+        return {
+            "momentum_buffer": zeros_like(parameter.detach()),
+            "step": zeros((), dtype=parameter.dtype, device=parameter.device),
+        }
 
     def update(self, parameter: Parameter, grad: Tensor, state: dict[str, Tensor], setting: Setting) -> None:
         """One step for one parameter."""

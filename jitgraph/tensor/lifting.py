@@ -12,6 +12,7 @@ import numpy as np
 from jitgraph import dtypes, foreign, ops
 from jitgraph.dtypes import DType
 from jitgraph.eager import placement
+from jitgraph.eager.device_value import DeviceValue
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.value import EagerValue
@@ -145,13 +146,22 @@ def dtype_of(x: Any) -> DType:
     return dtypes.canonical(x.dtype)
 
 
+def _numbers_moved(values: list[Any]) -> list[Any]:
+    """The values, whose 0-d ones on the CPU lie on a GPU where another value lies there."""
+    there = next((value for value in values if value.__class__ is DeviceValue), None)
+    if there is None:
+        return values
+    return [
+        placement.moved(value, there.device) if isinstance(value, EagerValue) and not value.shape else value
+        for value in values
+    ]
+
+
 def operands(*xs: TensorLike, dtype: DType | None = None) -> list[Any]:
     """Values of one dtype (the promoted one, unless given) and one shape (the broadcast one)."""
     values = [None if is_scalar(x) else value_of(x) for x in xs]
     if dtype is None and _alike(values):
         return values
-    if placement.is_on_device(values):
-        values = placement.with_numbers(values)
     target = dtype or _promoted(xs, values)
     if any(map(_stands_for_int, xs)) and not all(map(is_weak, xs)):
         for x, value in zip(xs, values, strict=True):
@@ -162,6 +172,7 @@ def operands(*xs: TensorLike, dtype: DType | None = None) -> list[Any]:
     for other in shapes:
         if other != shape:
             shape = broadcast_shapes(*shapes)
+            values = _numbers_moved(values)
             break
     return [
         _repeated(x, target, shape) if value is None else broadcast_to(cast(value, target), shape)

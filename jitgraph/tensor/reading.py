@@ -10,13 +10,13 @@ import numpy as np
 from jitgraph import dtypes
 from jitgraph.eager import placement
 from jitgraph.eager.device_value import DeviceValue
-from jitgraph.eager.handle import COMPUTED, ValueHandle
+from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import HostAccessError, JitgraphError, ShapeError, SharingError
 from jitgraph.ir import context
 from jitgraph.migration_hints import TENSOR
 from jitgraph.runtime import dlpack, loader
-from jitgraph.runtime.buffer import CPU, Buffer
+from jitgraph.runtime.buffer import Buffer
 from jitgraph.tensor import lifting
 from jitgraph.tensor.scalars import Count
 
@@ -43,7 +43,7 @@ class ReadableHandle(ValueHandle):
     def device(self) -> str:
         """Where the value lies: "cpu", or a GPU such as "cuda:0"; in a trace, where it will lie."""
         value = self._value
-        return value.device if isinstance(value, COMPUTED) else CPU
+        return value.device  # type: ignore[no-any-return]
 
     @property
     def size(self) -> Any:

@@ -142,7 +142,8 @@ class Tensor(ReadableHandle):
         """This tensor on another device."""
         trace = context.current().trace
         if trace is not None:
-            placement.executor_of(place, "a traced function")
+            trace.require_place(place)
+            return self
         return wrap(placement.moved(self.value, place))
 
     # --- operators -----------------------------------------------------------------------------------------------

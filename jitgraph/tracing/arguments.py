@@ -9,12 +9,12 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from jitgraph import dtypes, foreign, tree
-from jitgraph.eager import placement
 from jitgraph.eager.device_value import DeviceValue
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import ArgumentError, TraceError
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import NamedTuple, dataclass
+from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.binding import Binding, called
 from jitgraph.tracing.guard import Guard, Layout, Same, Varies
@@ -69,6 +69,7 @@ class LeafKey(NamedTuple):
     requires_grad: bool = False
     first: int = 0
     value: Any = None
+    device: str = CPU
 
 
 class Arguments(NamedTuple):
@@ -168,17 +169,16 @@ def _leaf(leaf: Any, text: str) -> Any:
 
 def _key(number: int, leaf: Any, first: dict[int, int]) -> LeafKey:
     if isinstance(leaf, Tensor):
-        if not isinstance(leaf._value, EagerValue):
+        if not isinstance(leaf._value, EagerValue | DeviceValue):
             leaf.value  # noqa: B018 - raises the error for a tensor that has left its trace
         value = leaf._value
-        if isinstance(value, DeviceValue):
-            placement.executor_of(value.device, "a traced function")
         return LeafKey(
             "tensor",
             value.dtype,
             value.shape,
             leaf._requires_grad or value.requires_grad,
             first.setdefault(id(leaf), number),
+            device=value.device,
         )
     if isinstance(leaf, TensorSpec):
         return LeafKey("tensor", leaf.dtype, leaf.shape, False, number)  # type: ignore[arg-type]
@@ -246,7 +246,7 @@ def guards_of(sources: Sources, keys: Sequence[LeafKey], numbers: Mapping[int, i
             case "tensor" if key.first != number:
                 predicate: Any = Same(sources.leaves[key.first])
             case "tensor" | "array":
-                predicate = Layout(key.kind, key.dtype, tuple(key.shape), key.requires_grad)
+                predicate = Layout(key.kind, key.dtype, tuple(key.shape), key.requires_grad, key.device)
             case "float":
                 predicate = Varies("float", numbers[number]) if number in numbers else objects.kind(float)
             case "number":

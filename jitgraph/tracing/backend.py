@@ -73,6 +73,15 @@ def compile_graph(
     return made
 
 
+def device_program(graph: Graph, device: str, *, fastmath: bool = False) -> Runnable:
+    """Code for the GPU of this name."""
+    with imports.importing():
+        from jitgraph.eager.device_program import program_for  # here: most processes have no GPU
+        from jitgraph.runtime.cuda.names import device_named
+    found: Runnable = program_for(graph, device_named(device), fastmath=fastmath)
+    return found
+
+
 def find_code(
     keys: tuple[str, str],
     graph: KeptGraph,

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from jitgraph.eager.device_value import DeviceValue
 from jitgraph.eager.native import readable
 from jitgraph.errors import HostAccessError
 from jitgraph.tensor import Tensor
@@ -36,6 +37,7 @@ def _is_absent(owner: Any, kind: Any, key: Any) -> bool:
 CHECK_NAMES: Final[dict[str, Any]] = {
     **NAMES,
     **STEP_NAMES,
+    "DeviceValue": DeviceValue,
     "argument_array": argument_array,
     "array_operand": array_operand,
     "errors": (ArithmeticError, HostAccessError, *EXPECTED_ERRORS),

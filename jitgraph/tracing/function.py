@@ -23,6 +23,7 @@ from jitgraph.location import Location
 from jitgraph.once import cached_property
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime import forks, imports, recursion
+from jitgraph.runtime.buffer import CPU
 from jitgraph.runtime.raw_words import class_with_words
 from jitgraph.tensor import lifting, wrap
 from jitgraph.tracing import backend, native
@@ -272,9 +273,11 @@ class TracedFunction(_FunctionWords):
                 stacklevel=5,
             )
 
-    def compile(self, graph: Graph, donate: Sequence[tuple[int, int]] = ()) -> backend.Runnable:
+    def compile(self, graph: Graph, donate: Sequence[tuple[int, int]] = (), device: str = CPU) -> backend.Runnable:
         """Code for a graph under this function's options."""
         options = self.options
+        if device != CPU:
+            return backend.device_program(graph, device, fastmath=options.fastmath)
         return backend.compile_graph(graph, donate=donate, fastmath=options.fastmath, threads=options.threads)
 
     def _check_contract(self, specialisation: Specialisation, operands: Sequence[EagerValue]) -> None:

@@ -17,6 +17,7 @@ from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.location import Location
 from jitgraph.records import NamedTuple, dataclass
+from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.predicate import Absent, Predicate, Writer, brief
 from jitgraph.tracing.source import Place, Source
@@ -35,9 +36,11 @@ class Layout(Predicate):
     dtype: np.dtype[Any]
     shape: tuple[DimLike, ...]
     requires_grad: bool = False
+    device: str = CPU
 
     def __str__(self) -> str:
-        return f"is {_KINDS[self.kind]} of {self.dtype} {list(self.shape)}"
+        place = "" if self.device == CPU else f" on {self.device}"
+        return f"is {_KINDS[self.kind]} of {self.dtype} {list(self.shape)}{place}"
 
     def mismatch(self, found: Any) -> str:
         if self.kind == "array" and not isinstance(found, Tensor):
@@ -45,6 +48,9 @@ class Layout(Predicate):
         if not isinstance(found, Tensor if self.kind == "tensor" else np.ndarray):
             return f"is {brief(found)}, not {_KINDS[self.kind]}"
         value: Any = found._value if isinstance(found, Tensor) else found
+        place = getattr(value, "device", CPU)
+        if place != self.device:
+            return f"is on {place}, not on {self.device}"
         if value.dtype != self.dtype:
             return f"has dtype {value.dtype}, not {self.dtype}"
         if len(value.shape) != len(self.shape):
@@ -72,6 +78,11 @@ class Layout(Predicate):
         writer.line(f"{value} = {x}._value")
         negation = "" if self.requires_grad else "not "
         writer.require(f"{negation}({x}._requires_grad or {value}.record is not None)")
+        if self.device != CPU:
+            writer.require(f"type({value}) is DeviceValue and {value}.device == {self.device!r}")
+            writer.require(f"{value}.type.dtype == {writer.constant(self.dtype)}")
+            self._emit_sizes(writer, value)
+            return
         fixed = tuple(size for size in self.shape if isinstance(size, int))
         if len(fixed) == len(self.shape):
             known = writer.constant(native_type(self.dtype, fixed))

@@ -14,6 +14,7 @@ from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph
 from jitgraph.once import cached_property
 from jitgraph.runtime import imports
+from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing import backend, donation
 from jitgraph.tracing.arguments import Arguments, LeafKey, TensorSpec
@@ -63,7 +64,8 @@ class Lowered:
     @cached_property
     def runnable(self) -> Any:
         """The compiled graph."""
-        return self.function.compile(self.graph, donation.candidates(self.plan))
+        device = self.plan.device
+        return self.function.compile(self.graph, donation.candidates(self.plan) if device == CPU else (), device)
 
     @property
     def stages(self) -> Any:

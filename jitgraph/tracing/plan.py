@@ -15,6 +15,7 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.records import NamedTuple, dataclass
+from jitgraph.runtime.buffer import CPU
 from jitgraph.tracing.guard import Guard, Relation
 from jitgraph.tracing.plain import Plain
 from jitgraph.tracing.source import Source
@@ -32,6 +33,7 @@ class Handle:
     text: str
     type: TensorType | None
     requires_grad: bool
+    device: str = CPU
 
 
 class Input(NamedTuple):
@@ -138,6 +140,7 @@ class CallPlan:
     ``objects`` is the one part that is no plain data: what Refs and numbers stand for. ``arguments`` are the leaves of
     the arguments. ``guards`` hold in this order, the arguments' first. ``unguarded`` says what no guard can see,
     ``bound`` what another process may answer otherwise though all guards hold there,
+    ``device`` is where the graph runs,
     ``sizes`` what the names of sizes stood for, ``held`` which numbers could not vary. ``copied`` is the number of the
     table's ``Copied``, where there is one. ``made`` are containers that stand at several places and are made once.
     """
@@ -157,6 +160,7 @@ class CallPlan:
     made: tuple[Template, ...] = ()
     sizes: dict[str, int] = field(default_factory=dict)
     objects: tuple[Any, ...] = ()
+    device: str = CPU
 
     @property
     def name(self) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jitgraph import ops
+from jitgraph.eager import placement
 from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir import context
@@ -18,11 +19,13 @@ from jitgraph.location import Location
 from jitgraph.once import cached_property
 from jitgraph.records import dataclass
 from jitgraph.runtime import collector, imports
+from jitgraph.runtime.buffer import CPU
 from jitgraph.runtime.executable import Executable
 from jitgraph.tracing import backend, donation
 from jitgraph.tracing.arguments import LeafKey
 from jitgraph.tracing.backend import Runnable
 from jitgraph.tracing.call_code import Match, call_code
+from jitgraph.tracing.device_invocation import DeviceInvocation
 from jitgraph.tracing.invocation import Alias, Invocation
 from jitgraph.tracing.operands import arrays_of
 from jitgraph.tracing.plan import CallPlan
@@ -32,7 +35,8 @@ from jitgraph.tree import TreeDef
 if TYPE_CHECKING:
     from jitgraph.passes.autodiff import Vjp
 
-Compile = Callable[[Graph, Sequence[tuple[int, int]]], Runnable]
+Compile = Callable[..., Runnable]
+"""From a graph, pairs that may share memory, and for a GPU its name."""
 Invoke = Callable[[Sequence[Any], list[EagerValue]], list[EagerValue]]
 
 
@@ -98,13 +102,19 @@ class Specialisation:
     def forward(self) -> Runnable:
         """What a call runs. State is updated in place only where no gradient may need its old value."""
         if self.taped:
-            return self.adopt(self.compile(self.vjp.forward, ()))
-        return self.adopt(self.compile(self.plan.graph, donation.candidates(self.plan)))
+            return self.adopt(self._compiled(self.vjp.forward, ()))
+        return self.adopt(self._compiled(self.plan.graph, donation.candidates(self.plan)))
+
+    def _compiled(self, graph: Graph, donate: Sequence[tuple[int, int]]) -> Runnable:
+        device = self.plan.device
+        return self.compile(graph, donate) if device == CPU else self.compile(graph, (), device)
 
     def adopt(self, made: Runnable) -> Runnable:
         """Take code that was compiled for the plan's graph with its donations."""
         self.in_place = tuple(Alias(o, i, self.plan.inputs[i].at) for o, i in backend.aliases(made))
-        if isinstance(made, Executable):
+        if self.plan.device != CPU:
+            self._invoke = DeviceInvocation(made, self.plan)
+        elif isinstance(made, Executable):
             self._invoke = Invocation(made.entry, self.in_place, recycle=not self.taped)
         else:
             self._invoke = partial(_by_arrays, made)
@@ -114,7 +124,7 @@ class Specialisation:
     @cached_property
     def backward(self) -> Runnable:
         """What gradients through a call run."""
-        return self.compile(self.vjp.backward, ())
+        return self._compiled(self.vjp.backward, ())
 
     def run(self, match: Match) -> Any:
         """Run the graph and then, after success, write back and build the result."""
@@ -129,7 +139,11 @@ class Specialisation:
 
     def record(self, handles: Sequence[Any], operands: Sequence[EagerValue], outputs: list[EagerValue]) -> None:
         """Put the outputs through which gradients flow on the tape."""
-        record = CallRecord(self, handles, arrays_of(operands), outputs)
+        if self.plan.device == CPU:
+            record = CallRecord(self, handles, arrays_of(operands), outputs)
+        else:
+            moved = [placement.moved(value, self.plan.device) for value in operands]
+            record = DeviceCallRecord(self, handles, moved, outputs)
         for value in self.plan.computed:
             if value.kind == "output" and value.differentiable and outputs[value.number].record is not record:
                 outputs[value.number] = outputs[value.number].part_of(record, value.number)
@@ -157,17 +171,29 @@ class CallRecord(Record):
         self.buffers: Sequence[Any] = buffers
         self.saved: Sequence[EagerValue] = outputs[count:]
 
+    def payload(self, value: Any) -> Any:
+        """What the compiled code takes for a value."""
+        return value.array
+
+    def zeros(self, like: Any) -> Any:
+        """Zeros for the compiled code."""
+        return np.zeros(like.shape, like.dtype)
+
+    def values(self, found: Sequence[Any]) -> list[Any]:
+        """What the compiled code gave, as values."""
+        return [EagerValue(array) for array in found]
+
     def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
         inputs = self.live_inputs()
         vjp = self.owner.vjp
         given = []
         for number in vjp.seeds:
             cotangent, like = cotangents[number], self.outputs[number]
-            given.append(np.zeros(like.shape, like.dtype) if cotangent is None else cotangent.array)
-        kept = [self.buffers[i] for i in vjp.kept_inputs] + [self.outputs[i].array for i in vjp.kept_outputs]
-        found = self.owner.backward.run([*kept, *arrays_of(self.saved), *given])
+            given.append(self.zeros(like) if cotangent is None else self.payload(cotangent))
+        kept = [self.buffers[i] for i in vjp.kept_inputs] + [self.payload(self.outputs[i]) for i in vjp.kept_outputs]
+        found = self.owner.backward.run([*kept, *map(self.payload, self.saved), *given])
         if not context.current().grad_enabled:
-            return [EagerValue(array) for array in found]
+            return self.values(found)
         with imports.importing():
             from jitgraph.eager.replay import GradientRecord  # here: a gradient is seldom differentiated again
         seeds = [i for i in vjp.seeds if cotangents[i] is not None]
@@ -179,7 +205,7 @@ class CallRecord(Record):
             return self._by_ops(inputs, weights)
 
         record = GradientRecord(inputs, [cotangents[i] for i in seeds], found, replay)
-        return [EagerValue(array, record, number) for number, array in enumerate(found)]
+        return [value.part_of(record, number) for number, value in enumerate(self.values(found))]
 
     def _by_ops(self, inputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         """Gradients that can be differentiated again: the graph runs once more, op by op, on a tape of its own."""
@@ -187,7 +213,7 @@ class CallRecord(Record):
             from jitgraph.eager.replay import gradients_by_ops
         vjp, graph = self.owner.vjp, self.owner.plan.graph
         variables = [ops.reshape(value, shape=value.shape) for value in inputs]
-        operands: list[Any] = [EagerValue(np.asarray(buffer)) for buffer in self.buffers]
+        operands: list[Any] = self.values(self.buffers)
         for number, variable in zip(vjp.wrt, variables, strict=True):
             operands[number] = variable
         weights = {i: cotangents[i] for i in vjp.seeds if cotangents[i] is not None}
@@ -197,3 +223,16 @@ class CallRecord(Record):
         super().release()
         self.buffers = ()
         self.saved = ()
+
+
+class DeviceCallRecord(CallRecord):
+    """A compiled call on a GPU, where its backward runs as well."""
+
+    def payload(self, value: Any) -> Any:
+        return placement.copied(value, self.owner.plan.device) if isinstance(value, EagerValue) else value
+
+    def zeros(self, like: Any) -> Any:
+        return placement.zeros(like.shape, like.dtype, self.owner.plan.device)
+
+    def values(self, found: Sequence[Any]) -> list[Any]:
+        return list(found)

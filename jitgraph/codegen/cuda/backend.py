@@ -11,13 +11,12 @@ from jitgraph.codegen.cuda.launches import KernelLaunch
 from jitgraph.codegen.kernels.schedule import Schedule
 from jitgraph.codegen.lower.schedules.gpu import GPU
 from jitgraph.codegen.lower.select import select
-from jitgraph.errors import DeviceError
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.target import Target
 from jitgraph.records import dataclass
 from jitgraph.runtime import loader
-from jitgraph.runtime.executable import Executable
+from jitgraph.runtime.cuda.executable import CudaExecutable, DeviceParts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +66,14 @@ class CudaBackend:
             reports=any(launch.reports for launch in launches),
         )
 
-    def load(self, code: Code, signature: loader.Signature, target: Target) -> Executable:
-        """DeviceError: no device is at hand yet."""
-        raise DeviceError(f"code for {target.name} cannot be loaded here", hint="its PTX is among the code's texts")
+    def load(self, code: Code, signature: loader.Signature, target: Target) -> CudaExecutable:
+        """The code, ready for any device of the target: each loads it when it is first used there."""
+        assert isinstance(code, CudaCode)
+        parts = DeviceParts(
+            ptx=code.texts["ptx"].encode(),
+            llvm_ir=code.texts["llvm"],
+            functions=code.functions,
+            constants=tuple(value.value for _, value in code.constants),
+            reports=code.reports,
+        )
+        return CudaExecutable(code.image, signature, parts, target)

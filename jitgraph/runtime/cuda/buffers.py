@@ -59,9 +59,13 @@ class CudaBuffer:
             self._block.is_shown = True
 
     def to_host(self, address: int) -> None:
-        """Copy all bytes to the host's memory at ``address``, once the work that writes them is done."""
+        """Copy all bytes to the host's memory at ``address``, once the work that writes them is done.
+
+        Raises what a check in that work has found.
+        """
         if self.size:
             self.device.staging.to_host(address, self.address, self.size, self.stream)
+            self.device.look()
 
 
 def allocate(device: Device, size: int) -> CudaBuffer:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from jitgraph import config
 from jitgraph.errors import CudaError, DeviceError
-from jitgraph.runtime import forks
+from jitgraph.runtime import forks, imports
 from jitgraph.runtime.cuda import driver as libcuda
 from jitgraph.runtime.cuda import pycuda_driver
 from jitgraph.runtime.cuda.context import AFTER, FORKED, DeviceContext
 from jitgraph.runtime.cuda.driver import Driver
 from jitgraph.runtime.cuda.memory import DeviceAllocator
 from jitgraph.runtime.cuda.modules import Modules
+from jitgraph.runtime.cuda.reports import ErrorReports
 from jitgraph.runtime.cuda.staging import Staging
 
 KIND: Final = "cuda"
@@ -31,9 +33,24 @@ class Device:
         self.memory = DeviceAllocator(self.context)
         self.modules = Modules(self.context)
         self.staging = Staging(self.context)
+        self.reports = ErrorReports()
+        self.loaded: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+        """What executables have on this device, for as long as they live (``executable.py``)."""
+
+        self.emitter: Any = None
+        """Who applies ops at once on this device, once one was."""
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
+
+    def synchronize(self) -> None:
+        """Wait for all work of the device, and raise what a check in it has found."""
+        self.context.synchronize()
+        self.look()
+
+    def look(self) -> None:
+        """Raise what a check has found in work that is done by now."""
+        self.reports.look(self.context.enter())
 
     def close(self) -> None:
         """Give everything back, also what somebody still holds; a context where a kernel failed keeps what it has."""
@@ -44,6 +61,9 @@ class Device:
         except CudaError:
             self.context.abandon()
             return
+        self.loaded.clear()
+        self.emitter = None
+        self.reports.close(self.context.driver)
         self.modules.close()
         self.staging.close()
         self.memory.close()
@@ -146,6 +166,13 @@ class Devices:
 
 
 def _of_this_machine() -> Driver:
+    """The driver that the flags ask for."""
+    asked = config.CUDA.text()
+    if asked == "simulated":  # by its name, as it stands above everything, and is for tests
+        made: Driver = imports.module("jitgraph.simulator.simulated_driver").SimulatedDriver()
+        return made
+    if asked:
+        raise DeviceError(f"JITGRAPH_CUDA={asked!r} is no kind of GPU", hint="simulated, or leave it out")
     return pycuda_driver.load() if config.PYCUDA.is_on() else libcuda.load()
 
 

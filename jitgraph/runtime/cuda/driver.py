@@ -186,6 +186,9 @@ class Driver(DriverTable):
 
     # --- code ----------------------------------------------------------------------------------------------------
 
+    def describe(self, ptx: bytes, llvm_ir: str) -> None:
+        """Say which LLVM IR some PTX was made of: a GPU runs the PTX, a simulator the IR."""
+
     def unload_module(self, module: int) -> None:
         """Give the code of a module back."""
         self.call("cuModuleUnload", module, asked="the end of a module")

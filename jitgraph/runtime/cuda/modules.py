@@ -86,12 +86,16 @@ class Modules:
         self._lock = forks.lock()
         self._loaded: dict[bytes, LoadedModule] = {}
 
-    def load(self, ptx: bytes) -> LoadedModule:
-        """The module of a text, loaded when it is first asked for; CudaError with what the driver's compiler says."""
+    def load(self, ptx: bytes, llvm_ir: str = "") -> LoadedModule:
+        """The module of a text, loaded when it is first asked for; CudaError with what the driver's compiler says.
+
+        ``llvm_ir`` is what the PTX was made of, which a simulator runs in its place.
+        """
         key = hashlib.sha256(ptx).digest()
         with self._lock:
             found = self._loaded.get(key)
             if found is None:
+                self._context.driver.describe(ptx, llvm_ir)
                 found = self._loaded[key] = LoadedModule(self._context, self._handle(ptx))
             return found
 

@@ -42,6 +42,7 @@ class Stream:
     def synchronize(self) -> None:
         """Wait until all work of the stream so far is done."""
         self._context.enter().synchronize_stream(self.cuda_stream)
+        self._device.look()
 
     def query(self) -> bool:
         """Whether all work of the stream so far is done."""
@@ -88,6 +89,7 @@ class Event:
         self._timing = enable_timing
         self._blocking = blocking
         self._context: DeviceContext | None = None
+        self._device: Device | None = None
         self._handle = 0
 
     def record(self, stream: Stream | None = None) -> None:
@@ -96,7 +98,7 @@ class Event:
         driver = on._context.enter()
         if self._context is None:
             self._handle = on._context.create_event(timing=self._timing, blocking=self._blocking)
-            self._context = on._context
+            self._context, self._device = on._context, on._device
         elif self._context is not on._context:
             raise DeviceError(
                 f"an event of {self._context.name} cannot be recorded on {on.device}", hint="one event for each device"
@@ -115,8 +117,9 @@ class Event:
 
     def synchronize(self) -> None:
         """Wait until the work for which it stands is done."""
-        if self._context is not None:
+        if self._context is not None and self._device is not None:
             self._context.enter().synchronize_event(self._handle)
+            self._device.look()
 
     def elapsed_time(self, end: Event) -> float:
         """Milliseconds from this event to another; both were made with ``enable_timing``, recorded, and are done."""

@@ -43,7 +43,7 @@ from jitgraph.runtime.loader.guarded import CallbackFunction, guarded_callback
 from jitgraph.runtime.loader.host import Runtime, process_runtime
 from jitgraph.runtime.loader.image import Image
 from jitgraph.runtime.loader.memory import allocator
-from jitgraph.runtime.loader.signatures import Signature, rebuild
+from jitgraph.runtime.loader.signatures import Check, Signature, rebuild
 from jitgraph.runtime.loader.sizes import Constraint
 from jitgraph.runtime.loader.specs import ValueSpec, default_of
 
@@ -310,11 +310,15 @@ class Entry:
             broken = conditions[error.check_id] if known else f"condition {error.check_id} of the compiled code"
             raise ArgumentError(f"{name}: the sizes must satisfy {broken}")
         if code == CHECK_FAILED and 0 <= error.check_id < len(self.signature.checks):
-            check = self.signature.checks[error.check_id]
-            message = check.message.replace("{index}", str(error.index)).replace("{bound}", str(error.bound))
-            raise CHECK_KINDS[check.kind](message + (f"\n  at {check.location}" if check.location else ""))
+            raise check_error(self.signature.checks[error.check_id], error.index, error.bound)
         meaning = CODE_NAMES[code] if 0 <= code < len(CODE_NAMES) else "no known meaning"
         raise JitgraphError(f"{name}: the compiled code returned {code} ({meaning}), check {error.check_id}")
+
+
+def check_error(check: Check, index: int, bound: int) -> BaseException:
+    """The error of a check that failed, with the value and the bound that the code reported."""
+    message = check.message.replace("{index}", str(index)).replace("{bound}", str(bound))
+    return CHECK_KINDS[check.kind](message + (f"\n  at {check.location}" if check.location else ""))
 
 
 def _listed(specs: Sequence[ValueSpec]) -> str:

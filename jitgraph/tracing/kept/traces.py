@@ -19,6 +19,7 @@ from jitgraph.errors import JitgraphError
 from jitgraph.ir.context import Context
 from jitgraph.records import NamedTuple
 from jitgraph.runtime import cache_entry, disk_cache, sources
+from jitgraph.runtime.buffer import CPU
 from jitgraph.runtime.loader import LoadError
 from jitgraph.runtime.loader.json_objects import parse_json
 from jitgraph.tracing import backend
@@ -156,6 +157,8 @@ def place_of(cache: disk_cache.DiskCache, call: NewCall) -> TraceEntry | None:
 def _unfit(call: NewCall) -> str:
     if config.VERIFY.is_on() or any(map(config.logs, _SHOW_STAGES)):
         return "as its stages are to be shown or verified"
+    if any(key.device != CPU for key in call.arguments.keys):
+        return "as a tensor lies on a GPU, for which no code is kept"
     if call.options.verify:
         return "as it is to be compared with eager"
     if call.ambient.random is not None:

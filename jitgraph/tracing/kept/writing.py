@@ -8,6 +8,7 @@ from typing import Any
 from jitgraph import tree
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
+from jitgraph.runtime.buffer import CPU
 from jitgraph.tracing.guard import Apart, Distinct, Guard, Layout, Relation, Same, Varies
 from jitgraph.tracing.kept.plain_text import NotStorableError, write_bytes, write_dtype, write_plain
 from jitgraph.tracing.kept.ways import ways_of
@@ -124,7 +125,9 @@ class PlanWriter:
                 return [type(predicate).__name__]
             case HasContents(dtype=dtype, shape=shape, bytes=content):
                 return ["HasContents", write_dtype(dtype), list(shape), write_bytes(content)]
-            case Layout(kind=kind, dtype=dtype, shape=shape, requires_grad=flag):
+            case Layout(kind=kind, dtype=dtype, shape=shape, requires_grad=flag, device=device):
+                if device != CPU:
+                    raise NotStorableError(f"a tensor on {device}")
                 return ["Layout", kind, write_dtype(dtype), write_shape(shape), flag]
             case Varies(kind=kind, number=number):
                 return ["Varies", kind, number]

@@ -14,6 +14,7 @@ from jitgraph.eager.dispatch.runtime import NativeRuntime
 from jitgraph.eager.value import EagerValue, native_type
 from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.runtime import dispatch_records as layout
+from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.guard import Apart, Distinct, Guard, Layout, Relation, Same, Varies, size_name
 from jitgraph.tracing.native.reading import Reader
@@ -179,6 +180,8 @@ class Checker:
         self._written.add(source)
         number = self._operands.get(source, _UNUSED_OPERAND)
         found: Any = self.reader.now(source)
+        if predicate.device != CPU:
+            raise Unsupported(f"{source.text} is on a GPU")
         if predicate.kind == "tensor":
             register = self._handle(source)
             if not isinstance(found._value, EagerValue):

@@ -19,6 +19,7 @@ from jitgraph.tracing.predicate import IsTensor
 from jitgraph.tracing.provenance import Provenance
 from jitgraph.tracing.record.aliasing import Aliasing
 from jitgraph.tracing.record.argument_mutation import ArgumentContainer, changes, moved
+from jitgraph.tracing.record.placing import place_of, require_one_place
 from jitgraph.tracing.record.results import Results
 from jitgraph.tracing.source import Place, Source
 from jitgraph.tracing.storage import MISSING
@@ -108,8 +109,10 @@ class Planning:
         copied = self.results.copied()
         trace.ended = True
         unguarded = capture.unguarded if capture is not None else {}
+        graph = trace.graph()
+        require_one_place(trace.place, graph, inputs, handles)
         return CallPlan(
-            graph=trace.graph(),
+            graph=graph,
             arguments=self.sources.leaves,
             guards=tuple(dict.fromkeys(guards)),
             handles=tuple(handles),
@@ -126,6 +129,7 @@ class Planning:
             held=tuple(Held(self._origin(h.origin), h.what, h.location) for h in trace.numbers.held.values()),
             sizes=dict(trace.constraints.sizes or {}),
             objects=tuple(self.objects.values),
+            device=trace.place,
         )
 
     def _changed_handles(
@@ -163,7 +167,7 @@ class Planning:
                 source, text = self.provenance.at(place), place.text
             else:
                 source = Source("object", self.objects.number(slot.handle), text)
-            found.append(Handle(source, text, slot.type, slot.requires_grad))
+            found.append(Handle(source, text, slot.type, slot.requires_grad, place_of(slot.handle._value)))
         return found
 
     def _is_moved(self, place: Place, handle: Tensor) -> bool:
@@ -244,7 +248,9 @@ class Planning:
                     yield Guard(handle.source, IsTensor())
             else:
                 shape = tuple(handle.type.shape)
-                yield Guard(handle.source, Layout("tensor", handle.type.dtype, shape, handle.requires_grad))
+                yield Guard(
+                    handle.source, Layout("tensor", handle.type.dtype, shape, handle.requires_grad, handle.device)
+                )
 
     def _ties(self, sources: Sequence[Source]) -> dict[Source, Source]:
         """Further places where handles stood, each with the source of the handle."""

@@ -11,10 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from jitgraph import dtypes, ops
-from jitgraph.eager import placement
 from jitgraph.eager.device_value import DeviceValue
 from jitgraph.eager.value import EagerValue
-from jitgraph.errors import JitgraphError, TraceError
+from jitgraph.errors import DeviceError, JitgraphError, TraceError
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.dims import Dim, DimLike
@@ -24,6 +23,7 @@ from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.records import dataclass
 from jitgraph.runtime import imports
+from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.record.gradients import Gradients
 from jitgraph.tracing.record.values import TracedValue
@@ -79,6 +79,8 @@ class Recorder:
         self.text: PrintText | None = None  # of the print that is being recorded
         self.streams: tuple[Any, Any] = (sys.stdout, sys.stderr) if parent is None else parent.streams
         self._order: Tensor | None = None
+        self._place = CPU
+        self._held: list[Tensor] = []
         self._stopped: dict[Value, TracedValue] = {}
 
     # --- the emitter ------------------------------------------------------------------------------------------------
@@ -149,7 +151,7 @@ class Recorder:
         if isinstance(value, EagerValue):
             return self.lift_eager(value)
         if isinstance(value, DeviceValue):
-            placement.executor_of(value.device, "a traced function")
+            return self.lift_device(value)
         raise JitgraphError(f"{type(value).__name__} is not an operand of an op")
 
     def outwards(self) -> Iterator[Recorder]:
@@ -169,6 +171,31 @@ class Recorder:
     def lift_eager(self, value: EagerValue) -> TracedValue:
         """A computed value that no handle names."""
         raise NotImplementedError
+
+    def lift_device(self, value: DeviceValue) -> TracedValue:
+        """A computed value on a GPU that no handle names: an input."""
+        held = wrap(value)
+        self._held.append(held)
+        return self.read(held)
+
+    # --- the device -------------------------------------------------------------------------------------------------
+
+    @property
+    def place(self) -> str:
+        """The device on which the graph will run, as far as it is known: the CPU unless something lies on a GPU."""
+        return self._place if self.parent is None else self.parent.place
+
+    def require_place(self, device: str) -> None:
+        """Let the graph run on a device; DeviceError where it is to run on another GPU, or a copy would be needed."""
+        if self.parent is not None:
+            self.parent.require_place(device)
+        elif self._place == CPU:
+            self._place = device
+        elif self._place != device:
+            raise DeviceError(
+                f"{self.name} of tensors on different devices: on {self._place} and on {device}",
+                hint="a traced function runs on one device: copy what it takes or gives outside of it",
+            )
 
     def lift(self, array: Any) -> TracedValue:
         """A NumPy array used inside the trace."""

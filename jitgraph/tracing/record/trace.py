@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 
 from jitgraph import dtypes, ops
-from jitgraph.eager import placement
 from jitgraph.eager.device_value import DeviceValue
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import TraceError
@@ -166,7 +165,7 @@ class Trace(Recorder):
         if isinstance(value, TracedValue):
             raise value.leaked()
         if isinstance(value, DeviceValue):
-            placement.executor_of(value.device, "a traced function")
+            self.require_place(value.device)
         slot = self.slot_of(handle)
         known = self._arguments.get(id(handle))
         type = known[2] if known is not None else value.type

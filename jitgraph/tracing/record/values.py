@@ -37,6 +37,11 @@ class TracedValue:
         return self.ir.dtype
 
     @property
+    def device(self) -> str:
+        """Where the graph will run, as far as it is known."""
+        return self.trace.place
+
+    @property
     def record(self) -> None:
         """No record of the eager tape made this value."""
         return

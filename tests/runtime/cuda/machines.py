@@ -15,6 +15,7 @@ from jitgraph.runtime.cuda.devices import Device, Devices, devices, replaced
 from jitgraph.runtime.cuda.driver import LIBRARY, Driver
 from jitgraph.runtime.cuda.driver_functions import FUNCTIONS
 from jitgraph.simulator.driver import FakeDriver
+from jitgraph.simulator.simulated_driver import SimulatedDriver
 from tests.simulator.test_pointwise import AXPY
 
 PTX = b".version 8.0 // axpy"
@@ -22,7 +23,7 @@ N = 256
 
 
 HIDDEN = 1 << 62
-"""Added to addresses of device memory where kernels are not launched: whoever reads there ends the process."""
+"""Added to addresses of device memory that is hidden: whoever but a kernel reads there ends the process."""
 
 _TAKE_ADDRESSES = {  # which parameters of a function are addresses of device memory
     "cuMemFree_v2": (0,),
@@ -38,12 +39,13 @@ _TAKE_ADDRESSES = {  # which parameters of a function are addresses of device me
 _TYPES = {"p": ctypes.c_void_p, "i": ctypes.c_int, "u": ctypes.c_uint, "z": ctypes.c_size_t, "s": ctypes.c_char_p}
 
 
-class HidingDriver(Driver):
+class HidingDriver(SimulatedDriver):
     """The driver of a simulator whose device memory seems to lie where no process has any."""
 
     def __init__(self, fake: FakeDriver) -> None:
         self.kept: list[Any] = []
-        super().__init__({**fake.addresses, **dict(self._wrapped(fake))}, "the simulator")
+        super().__init__(fake)
+        Driver.__init__(self, {**fake.addresses, **dict(self._wrapped(fake))}, "the simulator")
 
     def _wrapped(self, fake: FakeDriver) -> Iterator[tuple[str, int]]:
         for symbol in ("cuMemAlloc_v2", *_TAKE_ADDRESSES):
@@ -51,6 +53,30 @@ class HidingDriver(Driver):
             made = kind(self._hiding(symbol, kind(fake.addresses[symbol])))
             self.kept.append(made)
             yield symbol, ctypes.cast(made, ctypes.c_void_p).value or 0
+
+        kind = ctypes.CFUNCTYPE(ctypes.c_int, *[_TYPES[letter] for letter in FUNCTIONS["cuLaunchKernel"]])
+        made = kind(self._launching(fake, kind(fake.addresses["cuLaunchKernel"])))
+        self.kept.append(made)
+        yield "cuLaunchKernel", ctypes.cast(made, ctypes.c_void_p).value or 0
+
+    def _launching(self, fake: FakeDriver, function: Any) -> Any:
+        """Launches whose arguments are addresses where they seem to lie."""
+
+        def launch(handle: int, *rest: Any) -> int:
+            found: Any = fake._state._objects[handle]
+            sizes = found.module.simulated.argument_bytes(found.name)
+            given = (ctypes.c_void_p * len(sizes)).from_address(rest[8])
+            values = (ctypes.c_uint64 * len(sizes))()
+            for number, (size, address) in enumerate(zip(sizes, given, strict=True)):
+                ctypes.memmove(ctypes.addressof(values) + 8 * number, address, size)
+                if size == 8 and HIDDEN <= values[number] < 2 * HIDDEN:
+                    values[number] -= HIDDEN
+            start = ctypes.addressof(values)
+            places = (ctypes.c_void_p * len(sizes))(*[start + 8 * number for number in range(len(sizes))])
+            code: int = function(handle, *rest[:8], ctypes.addressof(places), *rest[9:])
+            return code
+
+        return launch
 
     def _hiding(self, symbol: str, function: Any) -> Any:
         places = _TAKE_ADDRESSES.get(symbol)
@@ -124,7 +150,7 @@ def machine(
     """Simulated devices in place of this machine's; at the end nothing of them may be left, unless told otherwise."""
     fake = FakeDriver(devices, memory_bytes=memory, seed=seed)
     fake.register(PTX, AXPY)
-    with replaced(HidingDriver(fake) if hides else Driver(fake.addresses, "the simulator")) as found:
+    with replaced(HidingDriver(fake) if hides else SimulatedDriver(fake)) as found:
         yield Machine(fake, found)
     if must_end_clean:
         assert leaks(fake) == {}

@@ -1,0 +1,95 @@
+"""Ops that run at once on a GPU: each is a graph of one op, compiled for the types of its operands and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from jitgraph.dtypes import is_float
+from jitgraph.eager import placement
+from jitgraph.eager.device_program import DeviceProgram, program_for
+from jitgraph.eager.device_value import DeviceValue
+from jitgraph.eager.patterns import exact
+from jitgraph.eager.records import OpRecord
+from jitgraph.errors import UnsupportedOp
+from jitgraph.ir import context
+from jitgraph.ir.builder import GraphBuilder
+from jitgraph.ir.graph import Attrs, Graph
+from jitgraph.ir.op import Op
+from jitgraph.runtime.cuda.devices import Device
+from jitgraph.runtime.cuda.names import device_named
+
+_MOST: Final = 4096
+
+
+class DeviceEmitter:
+    """Applies ops on one device; what has no operands lands there as well, and numbers of the CPU are copied there."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self._programs: dict[tuple[Any, ...], DeviceProgram] = {}
+
+    def emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
+        """The outputs of ``op``, on the tape where gradients are enabled and an input requires one."""
+        operands = [self._operand(op, value) for value in inputs]
+        grad = context.current().grad_enabled and "nondifferentiable" not in op.traits
+        taped = grad and any(value.record is not None for value in operands)
+        if taped and op.vjp is None:
+            if op.decompose is None or regions:
+                raise UnsupportedOp(
+                    f"the gradient of {op.name}, which runs at once on {self.device.name}",
+                    hint="call it inside a function under @jg.trace",
+                )
+            with context.using(emitter=self):
+                result = op.decompose(*operands, **attrs)
+            return tuple(result) if isinstance(result, tuple | list) else (result,)
+        outputs = tuple(self._program(op, operands, attrs, regions).run(operands, tells_line=True))
+        if not taped:
+            return outputs
+        record = DeviceRecord(op, tuple(operands), dict(attrs), outputs, self)
+        return tuple([x.part_of(record, number) if is_float(x.dtype) else x for number, x in enumerate(outputs)])
+
+    def _operand(self, op: Op, value: Any) -> DeviceValue:
+        moved = placement.moved(value, self.device.name) if hasattr(value, "device") else value
+        if not isinstance(moved, DeviceValue):
+            raise UnsupportedOp(f"{op.name} with a {type(value).__name__} on {self.device.name}")
+        return moved
+
+    def _program(
+        self, op: Op, operands: Sequence[DeviceValue], attrs: Attrs, regions: Sequence[Graph]
+    ) -> DeviceProgram:
+        key = (op, exact(attrs), *[value.type for value in operands], *[region.canonical for region in regions])
+        found = self._programs.get(key)
+        if found is None:
+            builder = GraphBuilder()
+            with context.using(emitter=builder, constraints=builder.constraints):
+                outputs = builder.emit(op, [builder.input(value.type) for value in operands], attrs, regions)
+            if len(self._programs) >= _MOST:
+                self._programs.clear()
+            found = self._programs[key] = program_for(builder.graph(outputs, op.name), self.device)
+        return found
+
+
+class DeviceRecord(OpRecord):
+    """An op that ran on a device, where its gradient runs as well."""
+
+    __slots__ = ("_emitter",)
+
+    def __init__(
+        self, op: Op, inputs: tuple[Any, ...], attrs: Attrs, outputs: tuple[Any, ...], emitter: DeviceEmitter
+    ) -> None:
+        super().__init__(op, inputs, attrs, outputs)
+        self._emitter = emitter
+
+    def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
+        with context.using(emitter=self._emitter):
+            return super().backward(cotangents)
+
+
+def emitter_of(name: str) -> DeviceEmitter:
+    """Who applies ops on the device of this name, as long as that is in use."""
+    device = device_named(name)
+    found: DeviceEmitter | None = device.emitter
+    if found is None:
+        found = device.emitter = DeviceEmitter(device)
+    return found

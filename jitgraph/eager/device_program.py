@@ -1,0 +1,90 @@
+"""Graphs compiled for a GPU, as functions of values there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from jitgraph.codegen.cuda.backend import CudaBackend
+from jitgraph.compiler import Cache, compile
+from jitgraph.eager.device_value import DeviceValue
+from jitgraph.eager.value import native_type
+from jitgraph.errors import DeviceError, UnsupportedOp
+from jitgraph.ir.graph import Graph
+from jitgraph.ir.target import Target
+from jitgraph.location import Location
+from jitgraph.runtime.cuda.devices import Device, devices
+from jitgraph.runtime.cuda.executable import CudaExecutable
+
+_MAJOR: Final = 75  # of CUdevice_attribute
+_MINOR: Final = 76
+_GENERATIONS: Final = (120, 100, 90, 89, 86, 80)
+_BACKEND: Final = CudaBackend()
+
+
+class DeviceProgram:
+    """A compiled graph on one device: values in, values out, without waiting for them."""
+
+    def __init__(self, executable: CudaExecutable, device: Device) -> None:
+        self.executable = executable
+        self.device = device
+        self.signature = executable.signature
+        self.is_found = executable.is_found
+
+    @property
+    def llvm_ir(self) -> str:
+        """The LLVM IR of the kernels."""
+        return self.executable.llvm_ir
+
+    @property
+    def asm(self) -> str:
+        """The PTX of the kernels."""
+        return self.executable.asm
+
+    @property
+    def stages(self) -> Any:
+        """The stages that the graph went through."""
+        return self.executable.stages
+
+    def run(self, values: Sequence[DeviceValue], donate: Iterable[int] = (), *, tells_line: bool = False) -> list[Any]:
+        """The outputs for values on the device; nothing is donated.
+
+        ``tells_line``: errors of checks name the user's line of this call, as for a graph that has none.
+        """
+        shapes = tuple([value.shape for value in values])
+        location = Location.of_user() if tells_line and self.executable.parts.reports else None
+        found = self.executable.launch(
+            self.device, [value.buffer for value in values], shapes, "" if location is None else str(location)
+        )
+        types = self.executable.outputs_of(shapes)
+        return [
+            DeviceValue(buffer, native_type(dtype, shape))
+            for buffer, (shape, dtype, _) in zip(found, types, strict=True)
+        ]
+
+
+def program_for(graph: Graph, device: Device, *, fastmath: bool = False) -> DeviceProgram:
+    """The code of a graph for a device; equal graphs share it, also on other devices of the same generation."""
+    made: Any = compile(graph, target_of(device), fastmath=fastmath, cache=_process_cache(), backend=_BACKEND)
+    if not isinstance(made, CudaExecutable):
+        raise UnsupportedOp(f"{graph.name} on {device.name} under JITGRAPH_INTERPRET", hint="x.cpu() first")
+    return DeviceProgram(made, device)
+
+
+def target_of(device: Device) -> Target:
+    """The generation that code for a device is made for; DeviceError where it is older than all that are known."""
+    driver = devices().driver
+    sm = 10 * driver.attribute(device.ordinal, _MAJOR) + driver.attribute(device.ordinal, _MINOR)
+    known = next((number for number in _GENERATIONS if number <= sm), None)
+    if known is None:
+        raise DeviceError(
+            f"{device.name} has compute capability {sm // 10}.{sm % 10}, and code is made for 8.0 and later",
+            hint='compute on device="cpu"',
+        )
+    return Target.named(f"sm_{known}")
+
+
+@lru_cache(maxsize=1)
+def _process_cache() -> Cache:
+    return Cache()

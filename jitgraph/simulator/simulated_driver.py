@@ -1,0 +1,22 @@
+"""SimulatedDriver: the simulator in place of this machine's driver, for programs that are to be tested without a GPU.
+
+``JITGRAPH_CUDA=simulated`` puts it there. It runs the LLVM IR that PTX was made of, thread by thread: right, and slow.
+"""
+
+from __future__ import annotations
+
+from jitgraph.runtime.cuda.driver import Driver
+from jitgraph.simulator.driver import FakeDriver
+
+
+class SimulatedDriver(Driver):
+    """The driver of simulated devices, which is told of every piece of PTX what it was made of."""
+
+    def __init__(self, fake: FakeDriver | None = None) -> None:
+        self.fake = fake or FakeDriver(2)
+        super().__init__(self.fake.addresses, "the simulator")
+
+    def describe(self, ptx: bytes, llvm_ir: str) -> None:
+        """Let the simulator run the IR where the PTX is launched."""
+        if llvm_ir:
+            self.fake.register(ptx, llvm_ir)

@@ -1,0 +1,48 @@
+"""Every op of the table at once on a simulated GPU: what the CPU gives."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from jitgraph import dtypes
+from jitgraph.eager import placement
+from jitgraph.eager.emitter import EAGER
+from jitgraph.eager.value import EagerValue
+from jitgraph.ir import context
+from jitgraph.ir.op import Sample
+from jitgraph.ops import OPS
+from tests.codegen.cuda.test_op_loop import CASES
+from tests.op_loop import label, require_same
+from tests.runtime.cuda.machines import Machine, machine
+
+MOST_SAMPLES = 2
+
+
+@pytest.fixture(scope="module")
+def here() -> Iterator[Machine]:
+    with machine(hides=True, must_end_clean=False) as found:
+        yield found
+
+
+def samples(case: tuple[str, dtypes.DType]) -> list[Sample]:
+    op = OPS[case[0]]
+    assert op.samples is not None
+    found = [sample for sample in op.samples(case[1]) if sample.inputs]
+    return random.Random(label(case)).sample(found, min(MOST_SAMPLES, len(found)))
+
+
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_ops_give_what_the_cpu_gives(here: Machine, case: tuple[str, dtypes.DType]) -> None:
+    op = OPS[case[0]]
+    for sample in samples(case):
+        arrays = [np.asarray(x) for x in sample.inputs]
+        with context.using(grad_enabled=False):
+            expected = EAGER.emit(op, [EagerValue(x) for x in arrays], sample.attrs, sample.regions)
+            inputs = [placement.of_array(x, "cuda:0") for x in arrays]
+            found = EAGER.emit(op, inputs, sample.attrs, sample.regions)
+        assert all(value.device == "cuda:0" for value in found)
+        require_same([value.array for value in expected], [value.fetched() for value in found], ulps=8)

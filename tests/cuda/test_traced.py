@@ -1,0 +1,164 @@
+"""Traced functions on simulated GPUs: devices in the key, state, gradients, whole steps, errors, streams, threads."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitgraph as jg
+from jitgraph.errors import DeviceError
+from tests.graphs import needs_native
+from tests.runtime.cuda.machines import Machine, machine
+
+A = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
+B = np.random.default_rng(1).normal(size=(3, 2)).astype(np.float32)
+
+pytestmark = needs_native
+
+
+@pytest.fixture
+def here() -> Iterator[Machine]:
+    with machine(hides=True) as found:
+        yield found
+        gc.collect()
+
+
+def on(place: str, *arrays: Any) -> list[Any]:
+    return [jg.asarray(array, device=place) for array in arrays]
+
+
+def same(x: Any, y: Any) -> None:
+    np.testing.assert_allclose(x.detach().cpu().numpy(), y.detach().cpu().numpy(), rtol=2e-6, atol=1e-6)
+
+
+def test_the_device_is_part_of_the_key(here: Machine) -> None:
+    function = jg.trace(lambda a, b: jg.tanh(a @ b) + 1)
+    expected = function(*on("cpu", A, B))
+    for place in ("cuda:0", "cuda:1", "cpu", "cuda:0"):
+        found = function(*on(place, A, B))
+        assert found.device == place
+        same(found, expected)
+    assert function.cache_info()[:2] == (2, 3)
+
+
+def test_mixed_devices_are_named(here: Machine) -> None:
+    function = jg.trace(lambda a, b: a @ b)
+    (a,), (b,), (c,) = on("cpu", A), on("cuda:0", B), on("cuda:1", A)
+    with pytest.raises(DeviceError, match=r"b \(f32\[3, 2\]\) on cuda:0 and a \(f32\[4, 3\]\) on cpu"):
+        function(a, b)
+    with pytest.raises(DeviceError, match="on cuda:1 and on cuda:0"):
+        function(c, b)
+
+
+def test_numbers_go_with_tensors_of_a_gpu(here: Machine) -> None:
+    function = jg.trace(lambda a, s, t: a * s + t)
+    (a,) = on("cuda", A)
+    for s in (2.5, -1.5):
+        np.testing.assert_allclose(function(a, s, jg.asarray(0.5)).cpu().numpy(), A * np.float32(s) + 0.5, rtol=1e-6)
+    assert function.cache_info()[:2] == (1, 1)
+
+
+@pytest.mark.parametrize("eager", [False, True])
+def test_a_failed_check_tells_the_line_when_it_is_waited_for(here: Machine, eager: bool) -> None:
+    def take(x: Any, i: Any) -> Any:
+        return jg.take(x, i, axis=1)
+
+    function = take if eager else jg.trace(take)
+    a, good, bad = on("cuda", A, np.array([2, 0]), np.array([0, 7]))
+    for wait in (lambda y: y.cpu(), lambda y: jg.cuda.synchronize(), lambda y: jg.cuda.current_stream().synchronize()):
+        failed = function(a, bad)
+        with pytest.raises(IndexError, match=r"index 7 is out of range[\s\S]*at .*test_traced\.py:\d+"):
+            wait(failed)
+        np.testing.assert_array_equal(function(a, good).cpu().numpy(), A[:, [2, 0]])
+
+
+def test_gradients_go_through_calls(here: Machine) -> None:
+    function = jg.trace(lambda a, b: jg.softmax(a @ b, axis=1)[:, 0])
+    found = []
+    for place in ("cpu", "cuda"):
+        a, b = on(place, A, B)
+        b.requires_grad = True
+        function(a * 2, b).sum().backward()
+        assert b.grad.device == b.device
+        found.append(b.grad)
+    same(*found)
+
+
+def steps(place: str, kind: Any, is_traced: bool, count: int = 5, **settings: Any) -> list[Any]:
+    jg.random.seed(3)
+    model = jg.nn.Sequential(jg.nn.Linear(3, 8), jg.nn.ReLU(), jg.nn.Linear(8, 4)).to(place)
+    optimizer = kind(model.parameters(), **settings)
+    x, y = on(place, A, np.array([0, 3, 1, 2]))
+
+    def step(x: Any, y: Any) -> Any:
+        optimizer.zero_grad()
+        loss = jg.nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    run = jg.trace(step) if is_traced else step
+    return [*(run(x, y) for _ in range(count)), *model.parameters()]
+
+
+@pytest.mark.parametrize("is_traced", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "settings"), [(jg.optim.SGD, {"lr": 0.1, "momentum": 0.9}), (jg.optim.Adam, {"lr": 0.01})]
+)
+def test_training_steps(here: Machine, kind: Any, settings: Any, is_traced: bool) -> None:
+    found = steps("cuda", kind, is_traced, **settings)
+    assert {x.device for x in found} == {"cuda:0"}
+    for x, y in zip(steps("cpu", kind, is_traced, **settings), found, strict=True):
+        same(x, y)
+
+
+def test_random_numbers_are_those_of_the_cpu_and_their_state_stays_there(here: Machine) -> None:
+    draw = jg.trace(lambda x: x * jg.random.uniform((4, 3)))
+    found = []
+    for place in ("cpu", "cuda"):
+        jg.random.seed(1)
+        found.append((draw(*on(place, A)), jg.random.uniform((2,))))
+        assert found[-1][1].device == "cpu"
+    for x, y in zip(*found, strict=True):
+        same(x, y)
+
+
+def test_calls_run_on_the_current_stream(here: Machine) -> None:
+    function, stream = jg.trace(lambda a: jg.exp(a) * 2), jg.cuda.Stream()
+    (a,) = on("cuda", A)
+    with jg.cuda.stream(stream):
+        found = function(a)
+    assert found._value.buffer.stream == stream.cuda_stream
+    np.testing.assert_allclose((found + 1).cpu().numpy(), np.exp(A) * 2 + 1, rtol=2e-6)
+
+
+def test_threads_share_code(here: Machine) -> None:
+    function, found = jg.trace(lambda a: a * 3 + 1), []
+
+    def work() -> None:
+        (a,) = on("cuda", A)
+        found.append([function(a).cpu().numpy() for _ in range(5)])
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 3
+    for result in found:
+        np.testing.assert_array_equal(result, np.stack([A * 3 + 1] * 5))
+
+
+def test_memory_is_given_back(here: Machine) -> None:
+    function = jg.trace(lambda a, b: jg.exp(a @ b).sum(axis=1))
+    a, b = on("cuda", A, B)
+    function(a, b)
+    before = jg.cuda.memory_allocated()
+    for _ in range(5):
+        function(a, b)
+    assert jg.cuda.memory_allocated() == before

@@ -7,6 +7,7 @@ from typing import Any
 
 from jitgraph.ir.graph import Graph
 from jitgraph.records import NamedTuple
+from jitgraph.runtime.buffer import CPU
 from jitgraph.tracing.kept.graphs import KeptGraph
 from jitgraph.tracing.plan import CallPlan
 
@@ -18,8 +19,9 @@ class KeptPlan(CallPlan):
     _kept: KeptGraph | Graph
 
     def __init__(self, graph: KeptGraph | Graph, **parts: Any) -> None:
-        """``parts`` are the other fields."""
+        """``parts`` are the other fields but the device: traces of calls on GPUs are not kept."""
         object.__setattr__(self, "_kept", graph)
+        object.__setattr__(self, "device", CPU)
         for name, value in parts.items():
             object.__setattr__(self, name, value)
 

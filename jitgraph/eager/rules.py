@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph.dtypes import is_float
+from jitgraph.eager import placement
 from jitgraph.eager.dispatch.program import Unsupported
 from jitgraph.eager.dispatch.start import native_runtime
 from jitgraph.eager.kernels import EagerKernels, Half
@@ -238,6 +239,8 @@ class Rules:
             return self._settled(key, op, inputs, attrs)
 
     def _settled(self, key: tuple[Any, ...], op: Op, inputs: Sequence[EagerValue], attrs: Attrs) -> EagerRule | None:
+        if placement.is_on_device(inputs):  # where it runs as a whole; a kernel of the CPU would be made for nothing
+            return None
         dtypes, shapes = types_of(inputs)
         outputs: list[tuple[int, ...]] | None = None
         if op.decompose is None:

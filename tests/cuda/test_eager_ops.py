@@ -8,9 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+import jitgraph as jg
 from jitgraph import dtypes
 from jitgraph.eager import placement
 from jitgraph.eager.emitter import EAGER
+from jitgraph.eager.rules import Rules
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir import context
 from jitgraph.ir.op import Sample
@@ -46,3 +48,14 @@ def test_ops_give_what_the_cpu_gives(here: Machine, case: tuple[str, dtypes.DTyp
             found = EAGER.emit(op, inputs, sample.attrs, sample.regions)
         assert all(value.device == "cuda:0" for value in found)
         require_same([value.array for value in expected], [value.fetched() for value in found], ulps=8)
+
+
+def test_no_kernel_of_the_cpu_is_made_for_an_op_on_a_gpu(here: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = Rules()
+    monkeypatch.setattr(EAGER, "_rules", rules)
+    x = jg.ones((5, 7), device="cuda")
+    for result in (jg.exp(x), x + x, jg.sum(x), jg.softmax(x)):
+        assert result.device == "cuda:0"
+    assert not [op for op, *_ in rules._rules if op.name in ("exp", "add", "reduce_sum", "softmax")]
+    jg.exp(jg.ones((5, 7)))
+    assert [op.name for op, *_ in rules._rules if op.name == "exp"] == ["exp"]

@@ -64,8 +64,6 @@ class DeviceProperties:
 
 
 _ATTRIBUTES = {  # of CUdevice_attribute
-    "major": 75,
-    "minor": 76,
     "multi_processor_count": 16,
     "warp_size": 10,
     "max_threads_per_block": 1,
@@ -119,15 +117,15 @@ def get_device_name(device: DeviceName = None) -> str:
 
 def get_device_capability(device: DeviceName = None) -> tuple[int, int]:
     """The compute capability of a device, such as (9, 0)."""
-    found = get_device_properties(device)
-    return found.major, found.minor
+    return devices().driver.capability(device_named(device).ordinal)
 
 
 def get_device_properties(device: DeviceName = None) -> DeviceProperties:
     """What a device is: its name, its capability, its memories and processors."""
     number, driver = device_named(device).ordinal, devices().driver
     found = {name: driver.attribute(number, attribute) for name, attribute in _ATTRIBUTES.items()}
-    return DeviceProperties(name=driver.device_name(number), total_memory=driver.total_memory(number), **found)
+    major, minor = driver.capability(number)
+    return DeviceProperties(driver.device_name(number), major, minor, total_memory=driver.total_memory(number), **found)
 
 
 def synchronize(device: DeviceName = None) -> None:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from jitgraph.codegen.cuda.backend import CudaBackend
+from jitgraph.codegen.cuda.machine import GENERATIONS
 from jitgraph.compiler import Cache, compile
 from jitgraph.eager.device_value import DeviceValue
 from jitgraph.eager.value import native_type
@@ -17,9 +18,6 @@ from jitgraph.location import Location
 from jitgraph.runtime.cuda.devices import Device, devices
 from jitgraph.runtime.cuda.executable import CudaExecutable
 
-_MAJOR: Final = 75  # of CUdevice_attribute
-_MINOR: Final = 76
-_GENERATIONS: Final = (120, 100, 90, 89, 86, 80)
 _BACKEND: Final = CudaBackend()
 
 
@@ -74,12 +72,11 @@ def program_for(graph: Graph, device: Device, *, fastmath: bool = False) -> Devi
 
 def target_of(device: Device) -> Target:
     """The generation that code for a device is made for; DeviceError where it is older than all that are known."""
-    driver = devices().driver
-    sm = 10 * driver.attribute(device.ordinal, _MAJOR) + driver.attribute(device.ordinal, _MINOR)
-    known = next((number for number in _GENERATIONS if number <= sm), None)
+    major, minor = devices().driver.capability(device.ordinal)
+    known = max((sm for sm in GENERATIONS if sm <= 10 * major + minor), default=None)
     if known is None:
         raise DeviceError(
-            f"{device.name} has compute capability {sm // 10}.{sm % 10}, and code is made for 8.0 and later",
+            f"{device.name} has compute capability {major}.{minor}, and code is made for 8.0 and later",
             hint='compute on device="cpu"',
         )
     return Target.named(f"sm_{known}")

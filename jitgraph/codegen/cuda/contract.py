@@ -128,11 +128,7 @@ class _TileWriter:
         places = self._places()
         for (row, column), total in zip(places, totals, strict=True):
             m, n = add(env, self.first_row, row), add(env, self.first_column, column)
-            scope = env.at({contract.m: m, contract.n: n})
-            scope.bind(contract.acc.name, total)
-            inside = s.and_(s.cmp("lt", m, self.extents[0]), s.cmp("lt", n, self.extents[1]))
-            with loops.only_if(env, inside):
-                scope.emit(contract.epilogue)
+            emit_result(contract, env, self.extents, (m, n), total)
 
     def _along(self, offset: LlvmScalar, side: int) -> list[LlvmScalar]:
         """A thread's places along a side of the tile: neighbouring threads have neighbouring ones."""
@@ -204,6 +200,21 @@ class _TileWriter:
             raw = env.ops.make(f"load {type}, {address}, align {dtype.itemsize}", dtype, 1, type)
             found.append(from_memory(env, raw, dtype))
         return found
+
+
+def emit_result(
+    contract: Contract,
+    env: Environment,
+    extents: list[LlvmScalar],
+    place: tuple[LlvmScalar, LlvmScalar],
+    total: LlvmScalar,
+) -> None:
+    """Emit the epilogue of one element of a tile, where it lies inside of the result."""
+    s, (m, n) = env.ops, place
+    scope = env.at({contract.m: m, contract.n: n})
+    scope.bind(contract.acc.name, total)
+    with loops.only_if(env, s.and_(s.cmp("lt", m, extents[0]), s.cmp("lt", n, extents[1]))):
+        scope.emit(contract.epilogue)
 
 
 def runs_along(operand: Operand, k: str, axis: str) -> bool:

@@ -18,7 +18,6 @@ from jitgraph.codegen.llvm.environment import Environment, integer
 from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import bool_
 
-RECORD_BYTES: Final = 40
 LAUNCH_SHIFT: Final = 40
 """The bit from which on an order holds the number of the launch."""
 

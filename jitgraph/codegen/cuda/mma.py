@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from jitgraph.codegen.cuda.contract import Tiles, runs_along
+from jitgraph.codegen.cuda.contract import Tiles, emit_result, runs_along
 from jitgraph.codegen.cuda.memory import SharedMemory
 from jitgraph.codegen.cuda.unravel import ceil_div
 from jitgraph.codegen.cuda.warp import special_register, wait_for_block
@@ -114,11 +114,7 @@ class _MmaWriter:
             row = add(env, add(env, self.row, self.group), integer(_ROWS * down + 8 * (element // 2)))
             column = add(env, add(env, self.column, self.pair), integer(_COLUMNS * across + element % 2))
             m, n = add(env, self.first[0], row), add(env, self.first[1], column)
-            scope = env.at({contract.m: m, contract.n: n})
-            scope.bind(contract.acc.name, total)
-            inside = s.and_(s.cmp("lt", m, self.extents[0]), s.cmp("lt", n, self.extents[1]))
-            with loops.only_if(env, inside):
-                scope.emit(contract.epilogue)
+            emit_result(contract, env, self.extents, (m, n), total)
 
     def _start(self, memory: LlvmScalar, side: LlvmScalar) -> str:
         """Where a lane's first register of a fragment lies."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from jitgraph.codegen.cuda.failures import LAUNCH_SHIFT, RECORD_BYTES
+from jitgraph.codegen.cuda.failures import LAUNCH_SHIFT
 from jitgraph.codegen.cuda.launches import KernelLaunch
 from jitgraph.codegen.kernels.schedule import MemoryPlan, Schedule, aligned
 from jitgraph.codegen.llvm import machine
@@ -25,6 +25,7 @@ from jitgraph.errors import CompileError
 from jitgraph.ir.dims import DimLike
 from jitgraph.runtime import loader
 from jitgraph.runtime.cuda.driver_functions import SLOTS
+from jitgraph.runtime.cuda.reports import RECORD_BYTES
 from jitgraph.runtime.loader import offsets
 
 _ALIGNMENT: Final = 256

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from jitgraph.eager.dispatch.program import Program, Unsupported
-from jitgraph.eager.dispatch.table import NativeTable, TableOutcome, check_context, value_record
+from jitgraph.eager.dispatch.table import NativeTable, TableOutcome, check_context, require_plain, value_record
 from jitgraph.eager.native import fresh
 from jitgraph.ir.context import Context
 from jitgraph.ir.types import TensorType
@@ -45,10 +45,7 @@ class LaunchTable(NativeTable):
         tensors under that context, of which those ``required`` require a gradient, and the result is a new tensor, or
         what ``finish(operands, values, results)`` makes.
         """
-        if not entry.is_plain:
-            raise Unsupported("its code prints, or calls Python")
-        if plan.arena_bytes > loader.MOST_ARENA:
-            raise Unsupported("its temporaries are large")
+        require_plain(entry, plan)
         program = Program(len(operands))
         if ambient is not None:
             check_context(program, ambient)

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from jitgraph.eager.dispatch.program import Program
+from jitgraph.eager.dispatch.program import Program, Unsupported
 from jitgraph.ir import context
 from jitgraph.ir.context import Context
 from jitgraph.ir.types import TensorType
@@ -116,6 +116,14 @@ class NativeTable:
         buffer = ctypes.create_string_buffer(data, len(data) + 1)
         self._keep(buffer)
         return ctypes.addressof(buffer)
+
+
+def require_plain(entry: loader.Entry, plan: loader.ShapePlan) -> None:
+    """Unsupported for code that calls Python, or needs more memory than a table may keep."""
+    if not entry.is_plain:
+        raise Unsupported("its code prints, or calls Python")
+    if plan.arena_bytes > loader.MOST_ARENA:
+        raise Unsupported("its temporaries are large")
 
 
 def check_context(program: Program, ambient: Context) -> None:

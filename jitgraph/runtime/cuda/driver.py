@@ -14,6 +14,8 @@ from jitgraph.runtime.cuda.driver_functions import FUNCTIONS
 from jitgraph.runtime.cuda.driver_table import DriverTable
 
 LIBRARY: Final = "libcuda.so.1"
+_MAJOR: Final = 75  # of CUdevice_attribute
+_MINOR: Final = 76
 _NON_BLOCKING_STREAM: Final = 1
 _NO_TIMING: Final = 2
 _DEVICE_ORDINAL: Final = 9
@@ -64,6 +66,10 @@ class Driver(DriverTable):
         asked = f"attribute {number} of cuda:{ordinal}"
         self.call("cuDeviceGetAttribute", ctypes.addressof(found), number, self.device(ordinal), asked=asked)
         return found.value
+
+    def capability(self, ordinal: int) -> tuple[int, int]:
+        """The compute capability of a device, such as (9, 0)."""
+        return self.attribute(ordinal, _MAJOR), self.attribute(ordinal, _MINOR)
 
     def total_memory(self, ordinal: int) -> int:
         """Bytes of a device's memory."""

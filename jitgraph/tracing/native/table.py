@@ -7,11 +7,10 @@ from typing import Any, Final
 
 from jitgraph.eager.dispatch.program import Program, Unsupported
 from jitgraph.eager.dispatch.runtime import NativeRuntime
-from jitgraph.eager.dispatch.table import NativeTable, check_context
+from jitgraph.eager.dispatch.table import NativeTable, check_context, require_plain
 from jitgraph.ir.control import CarriedLoop, structure_of
 from jitgraph.ir.graph import Graph
 from jitgraph.runtime import dispatch_records as layout
-from jitgraph.runtime import loader
 from jitgraph.runtime.executable import Executable
 from jitgraph.tracing.cost import cost
 from jitgraph.tracing.fixed import FixedSources
@@ -35,12 +34,9 @@ class CallTable(NativeTable):
         made = specialisation.forward
         if not isinstance(made, Executable):
             raise Unsupported("it is not native code")
-        if not made.entry.is_plain:
-            raise Unsupported("its code prints, or calls Python")
         entry = made.entry
         plan = entry.plan(tuple(shapes))
-        if plan.arena_bytes > loader.MOST_ARENA:
-            raise Unsupported("its temporaries are large")
+        require_plain(entry, plan)
         self.specialisation = specialisation
         self.key = (id(specialisation), tuple(shapes))
         self.hits_seen = 0  # by who asks which tables were used of late

@@ -22,6 +22,7 @@ from jitgraph.eager.launch import FEW
 from jitgraph.eager.rules import Rules
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.tensor import direct_calls, tensor
+from tests.eager.dispatch.chains import tables_of
 from tests.graphs import needs_native
 
 pytestmark = [needs_native, pytest.mark.skipif(bool(support.lacking()), reason="no native calls here")]
@@ -239,13 +240,8 @@ def test_no_call_goes_by_a_chain_that_is_half_made(monkeypatch: pytest.MonkeyPat
     def checked(table: NativeTable, following: NativeTable | None) -> None:
         follow(table, following)
         changes.append(table)
-        seen: list[int] = []
         if word(id(adding) + layout.FUNCTION["vectorcall"]):
-            at = word(id(adding) + layout.FUNCTION["table"])
-            while at:
-                assert at not in seen
-                seen.append(at)
-                at = word(at + layout.TABLE["next"])
+            tables_of(adding)
 
     monkeypatch.setattr(NativeTable, "follow_with", checked)
     operands = [jg.asarray(draw(n, 11)) for n in range(1, 9)]

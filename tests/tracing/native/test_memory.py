@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.eager.dispatch.memory import word
 from jitgraph.eager.dispatch.table import NativeTable
-from jitgraph.runtime import dispatch_records as layout
+from tests.eager.dispatch.chains import tables_of
 from tests.graphs import needs_native
 
 pytestmark = needs_native
@@ -223,12 +222,7 @@ def test_no_call_goes_by_a_chain_of_tables_that_is_half_made(monkeypatch: pytest
     def checked(table: NativeTable, following: NativeTable | None) -> None:
         follow(table, following)
         changes.append(table)
-        seen: list[int] = []
-        at = word(id(double) + layout.FUNCTION["table"])
-        while at:
-            assert at not in seen
-            seen.append(at)
-            at = word(at + layout.TABLE["next"])
+        tables_of(double)
 
     monkeypatch.setattr(NativeTable, "follow_with", checked)
     operands = [jg.ones((n, 3), dtype=dtype) for n in (2, 3) for dtype in (np.float32, np.float64, np.int32)]

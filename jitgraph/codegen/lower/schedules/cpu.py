@@ -5,16 +5,10 @@ They are the same for every level of x86-64.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
-from jitgraph.codegen.kernels.kernel import LoopKind
-from jitgraph.codegen.lower.contraction import lower_conv, lower_dot
-from jitgraph.codegen.lower.cumulative import lower_cumulative
-from jitgraph.codegen.lower.gathering import lower_check
 from jitgraph.codegen.lower.pointwise import lower_pointwise
 from jitgraph.codegen.lower.rows import lower_rows
-from jitgraph.codegen.lower.scattering import lower_scatter
 from jitgraph.codegen.lower.schedules.decisions import (
     ColumnBlocks,
     Decisions,
@@ -24,25 +18,10 @@ from jitgraph.codegen.lower.schedules.decisions import (
     TransposedTiles,
 )
 from jitgraph.codegen.lower.schedules.nests import Nests
-from jitgraph.codegen.lower.sorting import lower_sort
-from jitgraph.ir.dims import DimLike
-
-
-def innermost_in_lanes(extents: Sequence[DimLike]) -> list[LoopKind]:
-    """Outer axes are parallel, the innermost a vector."""
-    outer: list[LoopKind] = ["parallel"] * (len(extents) - 1)
-    return [*outer, "vector"] if extents else []
-
+from jitgraph.codegen.lower.schedules.roots import ROOTS, innermost_in_lanes
 
 CPU: Final = Nests(
-    roots={
-        "dot": lower_dot,
-        "conv": lower_conv,
-        "scatter": lower_scatter,
-        "cumulative": lower_cumulative,
-        "sort": lower_sort,
-        "check": lower_check,
-    },
+    roots=ROOTS,
     rows=lower_rows,
     pointwise=lower_pointwise,
     decisions=Decisions(

@@ -7,26 +7,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from jitgraph.codegen.lower.contraction import lower_conv, lower_dot
-from jitgraph.codegen.lower.cumulative import lower_cumulative
-from jitgraph.codegen.lower.gathering import lower_check
 from jitgraph.codegen.lower.pointwise import lower_pointwise
 from jitgraph.codegen.lower.rows import lower_rows
-from jitgraph.codegen.lower.scattering import lower_scatter
-from jitgraph.codegen.lower.schedules.cpu import innermost_in_lanes
 from jitgraph.codegen.lower.schedules.decisions import Decisions, Keeping, PartSizes, SharedTiles, SortSizes
 from jitgraph.codegen.lower.schedules.nests import Nests
-from jitgraph.codegen.lower.sorting import lower_sort
+from jitgraph.codegen.lower.schedules.roots import ROOTS, innermost_in_lanes
 
 GPU: Final = Nests(
-    roots={
-        "dot": lower_dot,
-        "conv": lower_conv,
-        "scatter": lower_scatter,
-        "cumulative": lower_cumulative,
-        "sort": lower_sort,
-        "check": lower_check,
-    },
+    roots=ROOTS,
     rows=lower_rows,
     pointwise=lower_pointwise,
     decisions=Decisions(

@@ -77,6 +77,9 @@ class HandleStore(Protocol):
     def size_value(self, size: Any) -> Any:
         """The int64 value of a size, known or named."""
 
+    def require_place(self, device: str) -> None:
+        """Let the graph of the trace run on a device; DeviceError where it is to run on another one."""
+
     def text_of(self, handle: ValueHandle, conversion: str, form: str = "") -> str:
         """The text of the handle by ``repr`` ("r"), ``str`` ("s") or ``format`` ("") inside the trace."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jitgraph.codegen.cuda import machine
+from jitgraph.codegen.cuda.block_loops import emit_block
 from jitgraph.codegen.cuda.grid import emit_kernel
 from jitgraph.codegen.cuda.launches import KernelLaunch, Launches, Shape
 from jitgraph.codegen.cuda.nests import nests_of
@@ -38,10 +39,14 @@ class _ModuleWriter:
             match step:
                 case Launch():
                     self._launch(step, number)
-                case Branch(_, then, otherwise):
-                    self.write((*then, *otherwise), number)
-                case While(condition, _, body):
-                    self.write((*condition, *body), number)
+                case Branch() | While():
+                    whole = emit_block(step, self.module, self.target, number, reports=self.reports)
+                    if whole is not None:
+                        self.launches[id(step)] = (whole,)
+                    elif isinstance(step, Branch):
+                        self.write((*step.then, *step.otherwise), number)
+                    else:
+                        self.write((*(step.condition if step.count is None else ()), *step.body), number)
 
     def _launch(self, step: Launch, number: int) -> None:
         kernel = step.kernel

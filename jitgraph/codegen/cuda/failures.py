@@ -77,6 +77,12 @@ class Failures:
         mine = function.emit("i1", f"icmp ult {other}, {1 << LAUNCH_SHIFT}")
         leave_if(function, function.emit("i1", f"xor i1 {function.emit('i1', f'or {none}, {mine.name}').name}, true"))
 
+    def has_failed(self) -> LlvmValue:
+        """Whether a check of any launch so far has failed, this one included."""
+        place = self.function.emit("ptr addrspace(1)", f"getelementptr i64, {self.record}, i64 1")
+        order = self.function.emit("i64", f"load volatile i64, {place}, align 8")
+        return self.function.emit("i1", f"icmp ne {order}, -1")
+
     def stay(self) -> None:
         """Let threads whose check fails go on, touching nothing, since others wait for them at barriers."""
         self._alive = self.function.alloca("i1", 1, 1)

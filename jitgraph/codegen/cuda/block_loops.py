@@ -17,7 +17,7 @@ from jitgraph.codegen.cuda.launches import KernelLaunch
 from jitgraph.codegen.cuda.memory import PrivateMemory, SharedMemory
 from jitgraph.codegen.cuda.nests import Nest, nests_of
 from jitgraph.codegen.cuda.serial_contract import emit_element
-from jitgraph.codegen.cuda.small_loops import MOST_NESTS, nests_of_turn
+from jitgraph.codegen.cuda.small_loops import turns_of_launch
 from jitgraph.codegen.cuda.team import Team, TeamStatements, exchanged_buffers
 from jitgraph.codegen.cuda.thread import ThreadStatements
 from jitgraph.codegen.cuda.unravel import unravelled
@@ -43,10 +43,8 @@ def emit_block(
     step: Branch | While, module: LlvmModule, target: Target, number: int, *, reports: bool
 ) -> KernelLaunch | None:
     """The function that runs a branch or a loop as one block, and its launch; None where it is not small."""
-    nests = nests_of_turn(step)
-    if nests is None:
-        return None
-    return _BlockWriter(step, module, target, reports=reports).emit(number, max(1, MOST_NESTS // max(1, nests)))
+    turns = turns_of_launch(step)
+    return None if turns is None else _BlockWriter(step, module, target, reports=reports).emit(number, turns)
 
 
 class _BlockWriter:

@@ -31,8 +31,16 @@ _CALL: Final = 20
 """Statements that a math function stands for."""
 
 
-def nests_of_turn(step: Branch | While) -> int | None:
-    """The nests that a branch, or one turn of a loop, runs at most; None where it is not for one block."""
+def turns_of_launch(step: Branch | While) -> int | None:
+    """The turns of a loop that one launch of one block may run, 1 for a branch; None where it is not for one block."""
+    nests = _nests_of_turn(step)
+    if nests is None or isinstance(step, Branch):
+        return None if nests is None else 1
+    return max(1, MOST_NESTS // max(1, nests))
+
+
+def _nests_of_turn(step: Branch | While) -> int | None:
+    """The nests that a branch, or one turn of a loop, runs at most; None where one is not for one block."""
     if isinstance(step, Branch):
         return _nests((*step.then, *step.otherwise))
     return _nests(step.body if step.count is not None else (*step.condition, *step.body))
@@ -46,9 +54,9 @@ def _nests(steps: Sequence[Step]) -> int | None:
             case Launch(kernel):
                 found = len(nests_of(kernel)) if _is_small(kernel) else None
             case Branch():
-                found = nests_of_turn(step)
+                found = _nests_of_turn(step)
             case While(_, _, _, int(count)):
-                turn = nests_of_turn(step)
+                turn = _nests_of_turn(step)
                 found = None if turn is None else turn * count
             case _:
                 found = None

@@ -30,6 +30,7 @@ from jitgraph.codegen.llvm.environment import Environment, Names, integer
 from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import int64
 from jitgraph.ir import dims
+from jitgraph.ir.dims import DimLike
 from jitgraph.ir.target import Target
 
 MOST_THREADS: Final = 512
@@ -186,13 +187,13 @@ class _BlockWriter:
                 emit_element(contract, here, (indices[-2], indices[-1]))
             return []
 
-        loops.counted(env, self.thread, _known(extents), self.threads, [], step)
+        loops.counted(env, self.thread, integer(_count(extents)), self.threads, [], step)
 
     def _rows(self, env: Environment, nest: Nest, statements: ThreadStatements) -> None:
         """Rows that threads share: a warp's each, or one after another of the whole block."""
         extents = [level.extent for level in nest.levels]
         warps = self.threads // WARP
-        if self.threads > WARP * MOST_WARPS or dims.product(extents) >= warps:
+        if self.threads > WARP * MOST_WARPS or _count(extents) >= warps:
             teams, shared = warps, SharedMemory(self.function, self.target, warps)
             team = Team(self.function, 1, shared)
         else:
@@ -211,7 +212,7 @@ class _BlockWriter:
             team.barrier()  # the next row has the same shared memory
             return []
 
-        loops.counted(env, team.number, _known(extents), teams, [], step)
+        loops.counted(env, team.number, integer(_count(extents)), teams, [], step)
         self.shared_bytes += shared.bytes
 
 
@@ -230,10 +231,10 @@ def _asks(step: Step) -> bool:
     return isinstance(step, While) and step.count is None
 
 
-def _known(extents: Sequence[dims.DimLike]) -> LlvmScalar:
+def _count(extents: Sequence[DimLike]) -> int:
     total = dims.product(extents)
-    assert isinstance(total, int)
-    return integer(total)
+    assert isinstance(total, int)  # or the nest would not be small
+    return total
 
 
 def _threads(nests: Sequence[Nest], target: Target) -> int:
@@ -243,8 +244,7 @@ def _threads(nests: Sequence[Nest], target: Target) -> int:
         extents = [level.extent for level in nest.levels]
         if nest.body and isinstance(nest.body[-1], Contract):
             extents += nest.body[-1].extents[:2]
-        total = dims.product(extents)
-        assert isinstance(total, int)
+        total = _count(extents)
         if wants_team(nest) and not isinstance(nest.body[-1], Contract):
             total *= WARP * warps_of_team(nest, free_order=target.free_order)
         most = max(most, min(total, MOST_THREADS))

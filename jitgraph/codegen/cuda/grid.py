@@ -71,7 +71,7 @@ class _Function:
     """One function of PTX being written."""
 
     def __init__(self, kernel: Kernel, nest: Nest, module: LlvmModule, target: Target, *, reports: bool) -> None:
-        self.kernel, self.nest, self.target = kernel, _with_vector(nest), target
+        self.kernel, self.nest, self.target = kernel, with_vector(nest), target
         name = module.unique(f"k_{kernel.name}")
         self.function = LlvmFunction(module, name, "void", linkage="ptx_kernel")
         self.statements = ThreadStatements(Indices(kernel), None)
@@ -99,7 +99,7 @@ class _Function:
         kinds = {type(s) for s in statements_of(self.nest.body)}
         if Contract in kinds:
             shape = self._tiles()
-        elif _wants_team(self.nest):
+        elif wants_team(self.nest):
             shape = self._teams()
         else:
             shape = self._flat()
@@ -140,7 +140,7 @@ class _Function:
         env, nest = self.env, self.nest
         extents = [level.extent for level in nest.levels]
         total = dims.product(extents)
-        warps = _warps(nest, free_order=self.target.free_order)
+        warps = warps_of_team(nest, free_order=self.target.free_order)
         teams = _teams_of_block(nest, total, self.target) if warps == 1 else 1
         shared = SharedMemory(self.function, self.target, teams)
         team = Team(self.function, warps, shared)
@@ -180,7 +180,7 @@ class _Function:
         return self._shape((dims.product(tiles.counts), 1, 1), (tiles.threads, 1, 1), shared.bytes)
 
 
-def _with_vector(nest: Nest) -> Nest:
+def with_vector(nest: Nest) -> Nest:
     """The nest with the vector loop that is all of its body as one more level."""
     if not nest.body:
         return nest
@@ -211,7 +211,7 @@ def _elements_of_thread(nest: Nest) -> int:
     return min(several, _MOST_ELEMENTS)
 
 
-def _wants_team(nest: Nest) -> bool:
+def wants_team(nest: Nest) -> bool:
     """Whether there are loops to share that are too long for one thread."""
     shared = [s for s in statements_of(nest.body) if isinstance(s, Loop) and is_shared(s)]
     in_vector = any(level.kind == "vector" for level in nest.levels)
@@ -224,7 +224,7 @@ def _is_short(loop: Loop) -> bool:
     return loop.is_whole and isinstance(loop.extent, int) and loop.extent <= FEW and loop.slots is None
 
 
-def _warps(nest: Nest, *, free_order: bool) -> int:
+def warps_of_team(nest: Nest, *, free_order: bool) -> int:
     """Warps of a team: as many as the longest loop that it shares gives steps, or chunks, to."""
     most = 1
     for loop in statements_of(nest.body):

@@ -100,8 +100,8 @@ def _steps(steps: Iterable[Step], kernels: list[Kernel]) -> Iterator[str]:
                 yield "} else {"
                 yield from (_INDENT + line for line in _steps(otherwise, kernels))
                 yield "}"
-            case While(condition, predicate, body):
-                yield "while {"
+            case While(condition, predicate, body, count):
+                yield "while {" if count is None else f"while {count} times {{"
                 yield from (_INDENT + line for line in _steps(condition, kernels))
                 yield f"}} {predicate} {{"
                 yield from (_INDENT + line for line in _steps(body, kernels))

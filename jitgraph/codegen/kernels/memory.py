@@ -316,10 +316,10 @@ def _with_aliases(
                 number[0] += 1
                 first = _with_aliases(then, pairs, number)
                 result.append(Branch(predicate, first, _with_aliases(otherwise, pairs, number)))
-            case While(condition, predicate, body):
+            case While(condition, _, body):
                 asking = _with_aliases(condition, pairs, number)
                 number[0] += 1
-                result.append(While(asking, predicate, _with_aliases(body, pairs, number)))
+                result.append(replace(step, condition=asking, body=_with_aliases(body, pairs, number)))
             case _:
                 number[0] += 1
                 result.append(step)

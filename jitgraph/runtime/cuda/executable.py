@@ -1,4 +1,7 @@
-"""Code for GPUs in this process: loaded once a device, and called on the current stream without waiting for it."""
+"""Code for GPUs in this process: loaded once a device, and called on the current stream.
+
+Calls wait for the device only where their code has to: for branches, loops and prints (``codegen/cuda/steps.py``).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from jitgraph.runtime.cuda.devices import Device
 from jitgraph.runtime.cuda.names import device_named
 from jitgraph.runtime.executable import Executable
 from jitgraph.runtime.loader.abi import ENTRY_TYPE
-from jitgraph.runtime.loader.calls import CallState, ShapePlan
+from jitgraph.runtime.loader.calls import CallState, Printer, ShapePlan, parsed_sizes
 from jitgraph.runtime.loader.entry import check_error
 
 _ALIGNMENT: Final = 16  # of device addresses that kernels are given
@@ -27,13 +30,15 @@ Shapes = tuple[tuple[int, ...], ...]
 
 class DeviceParts(NamedTuple):
     """What a call needs beside the host's image: the PTX, the IR that it was made of, the names of the functions whose
-    handles the entry is given, the constants, and whether kernels may fail."""
+    handles the entry is given, the constants, whether kernels may fail, and the sizes of pinned memory of which the
+    entry is given the greatest: none where it never waits."""
 
     ptx: bytes
     llvm_ir: str
     functions: tuple[str, ...]
     constants: tuple[Any, ...]
     reports: bool
+    host_sizes: tuple[int | str, ...]
 
 
 class _OnDevice:
@@ -44,7 +49,6 @@ class _OnDevice:
         self.handles = [module.function(name).handle for name in parts.functions]
         self.constants = [_uploaded(device, array) for array in parts.constants]
         self.host = loader.Host(abi_version=loader.ABI_VERSION, driver=device.context.driver.table_address)
-        self.host_address = ctypes.addressof(self.host)
 
 
 class CudaExecutable(Executable):
@@ -58,12 +62,13 @@ class CudaExecutable(Executable):
         self.parts = parts
         self.code_bytes += len(parts.ptx) + sum(array.nbytes for array in parts.constants)
         self._function = ENTRY_TYPE(self.entry.address)
+        self._host_sizes = parsed_sizes(parts.host_sizes)
         self._lock = forks.lock()
 
     def launch(
         self, device: Device, given: Sequence[CudaBuffer], shapes: Shapes, location: str = ""
     ) -> list[CudaBuffer]:
-        """The outputs for inputs on ``device``, asked for on its current stream of this thread; nothing is waited for.
+        """The outputs for inputs on ``device``, asked for on its current stream of this thread, and not waited for.
 
         What a check in a kernel finds is raised by whoever waits for the device, or by a later call. ArgumentError
         where the shapes do not fit; CudaError where the driver refuses. ``location`` is the user's line, where the
@@ -81,9 +86,13 @@ class CudaExecutable(Executable):
             addresses += [buffer.address for buffer in outputs]
             addresses += [buffer.read_on(stream) for buffer in loaded.constants]
             addresses += [] if record is None else [record]
-            addresses += loaded.handles
             arena = memory.allocate(device, plan.arena_bytes) if plan.arena_bytes else None
-            self._enter(driver, loaded, plan, addresses, stream, arena)
+            if not self._host_sizes:
+                self._enter(driver, loaded, plan, [*addresses, *loaded.handles], stream, arena)
+            else:
+                pinned = device.pinned.take(self._pinned_bytes(plan))
+                self._enter(driver, loaded, plan, [*addresses, pinned, *loaded.handles], stream, arena)
+                device.pinned.give_back(pinned)
         except BaseException:
             if record is not None:
                 device.reports.forget(record)
@@ -118,11 +127,25 @@ class CudaExecutable(Executable):
         call.record.stream = stream
         call.record.arena = None if arena is None else arena.address
         packed = struct.pack(f"{len(addresses)}P", *addresses)
-        code = self._function(loaded.host_address, call.address, packed, plan.dims_address)
+        host = self._asking_host(loaded, call, plan) if self._host_sizes else loaded.host
+        code = self._function(ctypes.addressof(host), call.address, packed, plan.dims_address)
         if code < 0:
             raise driver.error(-code, f"{self.signature.name}: launch {call.error.check_id}")
         if code != loader.OK:
             self.entry.fail(code, call)
+
+    def _asking_host(self, loaded: _OnDevice, call: CallState, plan: ShapePlan) -> loader.Host:
+        """The host of a call that asks whether to stop, and prints."""
+        host = loader.Host.from_buffer_copy(self.entry.runtime.host)
+        host.driver = loaded.host.driver
+        if self.signature.prints:
+            call.printer = Printer(call.record, self.signature)
+            host = call.printer.host(host, plan.dims)
+        return host
+
+    def _pinned_bytes(self, plan: ShapePlan) -> int:
+        dims = dict(zip(self.signature.dims, plan.dims, strict=False))
+        return max(size if isinstance(size, int) else size.evaluate(dims) for size in self._host_sizes)
 
     def _on(self, device: Device) -> _OnDevice:
         found: _OnDevice | None = device.loaded.get(self)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
-from jitgraph.codegen.cuda.backend import CudaBackend
+from jitgraph.codegen.cuda.backend import BACKEND
 from jitgraph.codegen.cuda.machine import GENERATIONS
 from jitgraph.compiler import Cache, compile
 from jitgraph.eager.device_value import DeviceValue
@@ -17,8 +17,6 @@ from jitgraph.ir.target import Target
 from jitgraph.location import Location
 from jitgraph.runtime.cuda.devices import Device, devices
 from jitgraph.runtime.cuda.executable import CudaExecutable
-
-_BACKEND: Final = CudaBackend()
 
 
 class DeviceProgram:
@@ -64,7 +62,7 @@ class DeviceProgram:
 
 def program_for(graph: Graph, device: Device, *, fastmath: bool = False) -> DeviceProgram:
     """The code of a graph for a device; equal graphs share it, also on other devices of the same generation."""
-    made: Any = compile(graph, target_of(device), fastmath=fastmath, cache=_process_cache(), backend=_BACKEND)
+    made: Any = compile(graph, target_of(device), fastmath=fastmath, cache=_process_cache(), backend=BACKEND)
     if not isinstance(made, CudaExecutable):
         raise UnsupportedOp(f"{graph.name} on {device.name} under JITGRAPH_INTERPRET", hint="x.cpu() first")
     return DeviceProgram(made, device)

@@ -30,6 +30,7 @@ class CudaCode(Code):
     launches: tuple[KernelLaunch, ...]
     constants: tuple[tuple[str, Constant], ...]
     functions: tuple[str, ...]
+    driver: tuple[str, ...]
     reports: bool
 
 
@@ -55,7 +56,7 @@ class CudaBackend:
         with stage("ptx"):
             ptx = machine.ptx_of(text, target)
         with stage("host"):
-            host = plan.emit_plan(schedule, launches)
+            host, called = plan.emit_plan(schedule, launches)
             image = image_of(host, _HOST)
         return CudaCode(
             image,
@@ -63,6 +64,7 @@ class CudaBackend:
             launches=launches,
             constants=tuple((b.name, b.value) for b in schedule.buffers if b.value is not None),
             functions=plan.function_names(launches),
+            driver=called,
             reports=any(launch.reports for launch in launches),
         )
 
@@ -73,7 +75,12 @@ class CudaBackend:
             ptx=code.texts["ptx"].encode(),
             llvm_ir=code.texts["llvm"],
             functions=code.functions,
+            driver=code.driver,
             constants=tuple(value.value for _, value in code.constants),
             reports=code.reports,
         )
         return CudaExecutable(code.image, signature, parts, target)
+
+
+BACKEND: Final = CudaBackend()
+"""The one of this process: it keeps nothing between calls."""

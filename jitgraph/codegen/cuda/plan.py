@@ -42,15 +42,16 @@ def constant_names(schedule: Schedule) -> tuple[str, ...]:
     return tuple(buffer.name for buffer in schedule.buffers if buffer.role == "constant")
 
 
-def emit_plan(schedule: Schedule, launches: Sequence[KernelLaunch]) -> LlvmModule:
-    """The module of the entry, before any pass."""
+def emit_plan(schedule: Schedule, launches: Sequence[KernelLaunch]) -> tuple[LlvmModule, tuple[str, ...]]:
+    """The module of the entry, before any pass, and the driver's functions that it calls."""
     module = LlvmModule(machine.TRIPLE)
     plan = schedule.plan or apart(schedule)
     reports = any(launch.reports for launch in launches)
     record_at = aligned(plan.arena_bytes, _ALIGNMENT)
-    _PlanWriter(module, schedule, plan, record_at if reports else None).write(launches)
+    writer = _PlanWriter(module, schedule, plan, record_at if reports else None)
+    writer.write(launches)
     emit_arena_bytes(module, schedule, record_at + _ALIGNMENT if reports else plan.arena_bytes)
-    return module
+    return module, tuple(writer.called)
 
 
 class _PlanWriter(EntryWriter):
@@ -61,6 +62,7 @@ class _PlanWriter(EntryWriter):
         self.record_at = record_at
         self.record, self.kept = "0", "null"
         self.handles: dict[str, str] = {}
+        self.called: dict[str, None] = {}  # functions of the driver, in the order of first calls
 
     def write(self, launches: Sequence[KernelLaunch]) -> None:
         """Emit the function."""
@@ -145,6 +147,7 @@ class _PlanWriter(EntryWriter):
     def _call(self, symbol: str, arguments: str, number: int) -> None:
         """A function of the driver; where it does not succeed the entry ends with its result negated."""
         function = self.function
+        self.called[symbol] = None
         slot = function.emit("ptr", f"getelementptr ptr, ptr {self.driver}, i64 {SLOTS[symbol]}")
         address = function.emit("ptr", f"load ptr, {slot}, align 8")
         result = function.emit("i32", f"call i32 {address.name}({arguments})")

@@ -27,11 +27,13 @@ Shapes = tuple[tuple[int, ...], ...]
 
 class DeviceParts(NamedTuple):
     """What a call needs beside the host's image: the PTX, the IR that it was made of, the names of the functions whose
-    handles the entry is given, the constants, and whether kernels may fail."""
+    handles the entry is given, those of the driver's functions that it calls, the constants, and whether kernels may
+    fail."""
 
     ptx: bytes
     llvm_ir: str
     functions: tuple[str, ...]
+    driver: tuple[str, ...]
     constants: tuple[Any, ...]
     reports: bool
 

@@ -6,8 +6,11 @@ The library goes by another name, so that nothing else in the process takes it f
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 import jitgraph as jg
 from jitgraph import compiler
@@ -19,7 +22,25 @@ from jitgraph.simulator.driver import FakeDriver
 from tests.runtime.cuda import stub_library
 
 NAME = "libjgstub.so"
-LEFT_BEHIND = ("live_bytes", "pinned", "retained", "handles")
+BOTH = ("x86-64-v3", "cuda")
+
+
+_known: dict[bytes, str] = {}
+_saved: dict[tuple[Any, ...], tuple[bytes, Any]] = {}
+
+
+def saved_once(save: Callable[..., Any]) -> Callable[..., Any]:
+    """``save(path, targets=...)`` that compiles once for each choice of targets."""
+
+    def again(path: Path, *, targets: Any = None) -> Any:
+        key = save.__name__, targets
+        if key not in _saved:
+            given = save(path, targets=targets)
+            _saved[key] = path.read_bytes(), given
+        path.write_bytes(_saved[key][0])
+        return _saved[key][1]
+
+    return again
 
 
 class Stub:
@@ -40,10 +61,12 @@ def driver_for(*paths: Path, devices: int = 2) -> FakeDriver:
     for path in paths:
         artifact = Artifact(path)
         for code in artifact.device_codes("forward", artifact.weights()):
-            made: Any = compiler.compile(jg.load(path).graph, Target.named(code.generation), backend=BACKEND)
             ptx = bytes(artifact.read(code.ptx))
-            assert made.parts.ptx == ptx
-            fake.register(ptx, made.llvm_ir)
+            if ptx not in _known:
+                made: Any = compiler.compile(jg.load(path).graph, Target.named(code.generation), backend=BACKEND)
+                assert made.parts.ptx == ptx
+                _known[ptx] = made.llvm_ir
+            fake.register(ptx, _known[ptx])
     return fake
 
 
@@ -51,3 +74,49 @@ def set_capability(monkeypatch: Any, major: int, minor: int) -> None:
     """Let simulated devices be of another generation."""
     monkeypatch.setitem(ATTRIBUTES, 75, major)
     monkeypatch.setitem(ATTRIBUTES, 76, minor)
+
+
+def normal(*shape: int, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+@saved_once
+def mlp(path: Path, **options: Any) -> None:
+    jg.random.seed(0)
+    model = jg.nn.Sequential(jg.nn.Linear(4, 8), jg.nn.ReLU(), jg.nn.LayerNorm(8), jg.nn.Linear(8, 3))
+    f = jg.trace(lambda x: {"p": jg.softmax(model(x)), "n": 3}, dynamic_shapes={"x": {0: "batch"}})
+    jg.save(f, path, example_inputs=(normal(5, 4),), **options)
+
+
+@saved_once
+def step(path: Path, **options: Any) -> tuple[Any, Any]:
+    """A training step with its optimiser's state; arguments for it."""
+    weight = jg.nn.Parameter(jg.asarray(normal(4, 3)))
+    optimizer = jg.optim.Adam([weight], lr=0.05)
+
+    @jg.trace(dynamic_shapes={"x": {0: "n"}, "y": {0: "n"}})
+    def step(x: Any, y: Any) -> Any:
+        loss = ((x @ weight - y) ** 2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    x, y = normal(8, 4, seed=1), normal(8, 3, seed=2)
+    jg.save(step, path, example_inputs=(x, y), **options)
+    return x, y
+
+
+@saved_once
+def counting_rows(path: Path, **options: Any) -> Any:
+    """Rows of a table, which is given, and how many calls there were: a check that may fail, and state."""
+    table, count = jg.asarray(normal(5, 2)), jg.zeros(())
+
+    @jg.trace(dynamic_shapes={"i": {0: "n"}})
+    def f(i: Any) -> Any:
+        nonlocal count
+        count += 1
+        return jg.take(table, i, axis=0), count + 0
+
+    jg.save(f, path, example_inputs=(np.arange(3),), **options)
+    return table.numpy()

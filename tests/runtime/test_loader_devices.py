@@ -15,14 +15,9 @@ import jitgraph as jg
 from tests.bits import bits_of
 from tests.graphs import needs_native
 from tests.runtime.cuda.machines import leaks
-from tests.runtime.device_files import Stub, driver_for, set_capability
+from tests.runtime.device_files import BOTH, Stub, counting_rows, driver_for, mlp, normal, set_capability, step
 
 pytestmark = [needs_native, pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")]
-BOTH = ("x86-64-v3", "cuda")
-
-
-def normal(*shape: int, seed: int = 0) -> Any:
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
 @pytest.fixture(scope="module")
@@ -49,13 +44,6 @@ def serve(stub: Stub, written_loader: Any, monkeypatch: pytest.MonkeyPatch) -> I
     yield begin
     gc.collect()
     assert [leaks(fake) for fake in made] == [{}] * len(made)
-
-
-def mlp(path: Path, **options: Any) -> None:
-    jg.random.seed(0)
-    model = jg.nn.Sequential(jg.nn.Linear(4, 8), jg.nn.ReLU(), jg.nn.LayerNorm(8), jg.nn.Linear(8, 3))
-    f = jg.trace(lambda x: {"p": jg.softmax(model(x)), "n": 3}, dynamic_shapes={"x": {0: "batch"}})
-    jg.save(f, path, example_inputs=(normal(5, 4),), **options)
 
 
 def test_results_have_the_bits_of_the_cpu_at_any_size(path: Path, serve: Any, written_loader: Any) -> None:
@@ -89,19 +77,7 @@ def test_a_file_may_have_code_for_gpus_alone(path: Path, serve: Any, written_loa
 
 
 def test_a_training_step_goes_on_there(path: Path, serve: Any, written_loader: Any) -> None:
-    weight = jg.nn.Parameter(jg.asarray(normal(4, 3)))
-    optimizer = jg.optim.Adam([weight], lr=0.05)
-
-    @jg.trace(dynamic_shapes={"x": {0: "n"}, "y": {0: "n"}})
-    def step(x: Any, y: Any) -> Any:
-        loss = ((x @ weight - y) ** 2).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    x, y = normal(8, 4, seed=1), normal(8, 3, seed=2)
-    jg.save(step, path, example_inputs=(x, y), targets=BOTH)
+    x, y = step(path, targets=BOTH)
     serve(path)
     host, there = written_loader.load(path), written_loader.load(path, device="cuda")
     before = there.state
@@ -112,20 +88,12 @@ def test_a_training_step_goes_on_there(path: Path, serve: Any, written_loader: A
 
 
 def test_a_failed_check_tells_its_line_and_leaves_the_state(path: Path, serve: Any, written_loader: Any) -> None:
-    table, count = jg.asarray(normal(5, 2)), jg.zeros(())
-
-    @jg.trace(dynamic_shapes={"i": {0: "n"}})
-    def f(i: Any) -> Any:
-        nonlocal count
-        count += 1
-        return jg.take(table, i, axis=0), count + 0
-
-    jg.save(f, path, example_inputs=(np.arange(3),), targets=BOTH)
+    table = counting_rows(path, targets=BOTH)
     serve(path)
     there = written_loader.load(path, device="cuda")
     rows, found = there(np.array([4, 0]))
-    assert np.array_equal(rows, table.numpy()[[4, 0]]) and found == 1
-    with pytest.raises(IndexError, match=r"index 7 is out of range[\s\S]*at .*test_loader_devices\.py:\d+"):
+    assert np.array_equal(rows, table[[4, 0]]) and found == 1
+    with pytest.raises(IndexError, match=r"index 7 is out of range[\s\S]*at .*device_files\.py:\d+"):
         there(np.array([1, 7]))
     assert there(np.array([1]))[1] == 2
 

@@ -12,7 +12,7 @@ from jitgraph.artifact import SavedEntry, write_artifact
 from jitgraph.errors import JitgraphError
 from jitgraph.ir.printer import large_constants, print_graph
 from jitgraph.ir.target import Target
-from jitgraph.runtime import imports, loader
+from jitgraph.runtime import loader
 from jitgraph.runtime.buffer import CPU
 from jitgraph.saved.devices import device_image
 from jitgraph.saved.entry import CONSTANT, FileEntry, entry_of
@@ -114,10 +114,7 @@ def _as_tuple(example_inputs: Any) -> tuple[Any, ...]:
 def _compile(entry: FileEntry, target: Target) -> Any:
     from jitgraph import compiler  # the code generator loads on the first compilation
 
-    if target.sm is None:
-        made = compiler.compile(entry.graph, target, donate=_donations(entry))
-    else:
-        made = compiler.compile(entry.graph, target, backend=imports.module("jitgraph.codegen.cuda.backend").BACKEND)
+    made = compiler.compile(entry.graph, target, donate=_donations(entry) if target.sm is None else ())
     if isinstance(made, compiler.Interpreted):
         raise JitgraphError(
             f"{entry.graph.name} cannot be saved: JITGRAPH_INTERPRET is set\n  hint: a file holds native code alone"

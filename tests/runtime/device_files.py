@@ -14,7 +14,6 @@ import numpy as np
 
 import jitgraph as jg
 from jitgraph import compiler
-from jitgraph.codegen.cuda.backend import BACKEND
 from jitgraph.ir.target import Target
 from jitgraph.runtime.loader.artifact import Artifact
 from jitgraph.simulator.calls.devices import ATTRIBUTES
@@ -63,7 +62,7 @@ def driver_for(*paths: Path, devices: int = 2) -> FakeDriver:
         for code in artifact.device_codes("forward", artifact.weights()):
             ptx = bytes(artifact.read(code.ptx))
             if ptx not in _known:
-                made: Any = compiler.compile(jg.load(path).graph, Target.named(code.generation), backend=BACKEND)
+                made: Any = compiler.compile(jg.load(path).graph, Target.named(code.generation))
                 assert made.parts.ptx == ptx
                 _known[ptx] = made.llvm_ir
             fake.register(ptx, _known[ptx])

@@ -16,7 +16,8 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.target import Target
 from jitgraph.records import dataclass
 from jitgraph.runtime import loader
-from jitgraph.runtime.cuda.executable import CudaExecutable, DeviceParts
+from jitgraph.runtime.cuda.executable import CudaExecutable
+from jitgraph.runtime.device_parts import DeviceParts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,5 +83,5 @@ class CudaBackend:
         return CudaExecutable(code.image, signature, parts, target)
 
 
-BACKEND: Final = CudaBackend()
+CUDA: Final = CudaBackend()
 """The one of this process: it keeps nothing between calls."""

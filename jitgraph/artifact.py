@@ -8,6 +8,8 @@ member                       content
 ``graph.jgir``               text of the main entry's graph; ``graph.<entry>.jgir`` of each other entry
 ``weights.safetensors``      the state of all entries, 64-byte aligned in the file
 ``native/<target>``          flat image of the main entry; ``native/<target>.<entry>`` of each other entry
+``cuda/<generation>.host``   the host's image of the main entry for GPUs such as sm_80; ``.<entry>.host`` of another one
+``cuda/<generation>.ptx``    the PTX that goes with it
 ===========================  ==========================================================================================
 
 The zip is a strict one, so that a reader stays small: no compression, no comment, names once and in ASCII, zip64
@@ -33,6 +35,7 @@ from jitgraph.records import dataclass
 from jitgraph.runtime import loader
 from jitgraph.runtime.loader.archive import MANIFEST, WEIGHTS
 from jitgraph.runtime.loader.artifact import FORMAT, FORMAT_VERSION, MAX_GRAPH_BYTES
+from jitgraph.runtime.loader.device_code import DeviceCode
 from jitgraph.runtime.loader.dtypes import SAFETENSORS_DTYPES
 from jitgraph.runtime.whole_file import replacing
 
@@ -48,12 +51,22 @@ _SAFETENSORS: Final[dict[np.dtype[Any], str]] = {
 
 
 @dataclass(frozen=True)
+class DeviceImage:
+    """Code of an entry for one generation of GPUs: the host's image, the PTX, and what the manifest says of both."""
+
+    host: bytes
+    ptx: bytes
+    code: DeviceCode
+
+
+@dataclass(frozen=True)
 class SavedEntry:
-    """One entry point to save: its contract, its graph's text, its flat images by target name."""
+    """One entry point to save: its contract, its graph's text, its flat images by target name, its code for GPUs."""
 
     signature: loader.Signature
     graph_text: str
     images: Mapping[str, bytes]
+    devices: tuple[DeviceImage, ...] = ()
 
 
 def write_artifact(
@@ -78,6 +91,11 @@ def write_artifact(
         members[graph] = entry.graph_text.encode()
         members.update((native[target], image) for target, image in entry.images.items())
         listed[name] = {"signature": entry.signature.to_json(), "graph": graph, "native": native}
+        for image in entry.devices:
+            stem = image.code.generation if name == main else f"{image.code.generation}.{name}"
+            code = image.code.but_with(host=f"cuda/{stem}.host", ptx=f"cuda/{stem}.ptx")
+            members |= {code.host: image.host, code.ptx: image.ptx}
+            listed[name].setdefault("cuda", {})[code.generation] = code.to_json()
     manifest = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
@@ -101,7 +119,7 @@ def _verify(entries: Mapping[str, SavedEntry], weights: Mapping[str, np.ndarray[
                 f"the graph of {name!r} is longer than the {MAX_GRAPH_BYTES} bytes that a file may hold\n"
                 "  hint: keep Python loops out of it: jg.scan and jg.while_loop are one node each"
             )
-        for image in entry.images.values():
+        for image in (*entry.images.values(), *(device.host for device in entry.devices)):
             loader.ImageHeader.parse(image)
         if missing := {spec.key for spec in entry.signature.state} - set(weights):
             raise JitgraphError(f"the state {sorted(missing)} of the entry {name!r} is not among the weights")

@@ -3,35 +3,41 @@
 A key has all that the code or its signature follows from: the graph's canonical text (constants by content), names,
 donations, the target with its options, and the digest of jitgraph's sources and libraries. Source lines as errors show
 them are in the key of code that tells any, and of no other, so that a function may move in its file. An entry is the
-flat image behind the signature in JSON.
+flat image behind the signature in JSON; of code for GPUs also the PTX, the IR that it was made of, and constants.
 """
 
 from __future__ import annotations
 
 import json
 import struct
+import zlib
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from jitgraph import config
+import numpy as np
+
+from jitgraph import config, dtypes
 from jitgraph.graph_signature import Donation
 from jitgraph.ir import table
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.op import Op
 from jitgraph.ir.target import Target
 from jitgraph.runtime import cache_entry, disk_cache, loader, sources
+from jitgraph.runtime.device_parts import DeviceParts
 from jitgraph.runtime.loader.image import machine_here
 from jitgraph.runtime.loader.json_objects import parse_json
 
 _LENGTH: Final = struct.Struct("<Q")
+_DEVICE: Final = b"JGDEVICE"  # where an image begins, of code for GPUs
 _SHOW_STAGES: Final = tuple(sorted(config.LOG_TOPICS - {"cache"}))
 
 
 class Cached(NamedTuple):
-    """A compiled graph as an entry holds it."""
+    """A compiled graph as an entry holds it; ``parts`` of code for GPUs."""
 
     image: bytes
     signature: loader.Signature
+    parts: DeviceParts | None = None
 
 
 class CodeEntry:
@@ -54,14 +60,17 @@ class CodeEntry:
                     self._cache.remove(key, str(error))
         return None
 
-    def keep(self, image: bytes, signature: loader.Signature) -> None:
+    def keep(self, made: Cached) -> None:
         """Remember code that was just made, unless the sources changed meanwhile."""
         if not sources.OWN.unchanged():
             return
+        signature = made.signature
         text = json.dumps(signature.to_json()).encode()
-        content = _LENGTH.pack(len(text)) + text + image
+        code = made.image if made.parts is None else _packed(made.image, made.parts)
+        content = _LENGTH.pack(len(text)) + text + code
         try:
-            if _decoded(content) != (image, signature):
+            found = _decoded(content)
+            if found[:2] != made[:2] or not _same(found.parts, made.parts):
                 return
         except loader.LoadError:  # a signature that JSON cannot hold
             return
@@ -139,7 +148,65 @@ def _decoded(content: bytes) -> Cached:
     if end > len(content):
         raise loader.LoadError("the signature is cut")
     signature = loader.Signature.from_json(parse_json(content[_LENGTH.size : end], "the signature"))
-    image = content[end:]
+    image, parts = content[end:], None
+    if image.startswith(_DEVICE):
+        try:
+            image, parts = _unpacked(image)
+        except (KeyError, TypeError, ValueError, struct.error, zlib.error) as error:
+            raise loader.LoadError(f"the code for a GPU is malformed: {error!r:.80}") from None
     if loader.ImageHeader.parse(image).machine != machine_here():
         raise loader.LoadError("the image is for another machine")
-    return Cached(image, signature)
+    return Cached(image, signature, parts)
+
+
+def _packed(image: bytes, parts: DeviceParts) -> bytes:
+    """The image of the host with what goes with it, behind a header in JSON that tells their lengths."""
+    arrays = [np.ascontiguousarray(array) for array in parts.constants]
+    pieces = [image, parts.ptx, zlib.compress(parts.llvm_ir.encode(), 1), *(array.tobytes() for array in arrays)]
+    header = {
+        "functions": parts.functions,
+        "driver": parts.driver,
+        "reports": parts.reports,
+        "host_sizes": parts.host_sizes,
+        "constants": [[array.dtype.name, list(array.shape)] for array in parts.constants],
+        "bytes": [len(piece) for piece in pieces],
+    }
+    text = json.dumps(header).encode()
+    return _DEVICE + _LENGTH.pack(len(text)) + text + b"".join(pieces)
+
+
+def _unpacked(content: bytes) -> tuple[bytes, DeviceParts]:
+    """What ``_packed`` took; any error of Python's where it is malformed."""
+    start = len(_DEVICE) + _LENGTH.size
+    (length,) = _LENGTH.unpack_from(content, len(_DEVICE))
+    header = parse_json(content[start : start + length], "the header of code for a GPU")
+    pieces, at = [], start + length
+    for size in header["bytes"]:
+        pieces.append(content[at : at + size])
+        at += size
+    if at != len(content):
+        raise ValueError("it is cut")
+    image, ptx, llvm_ir, *data = pieces
+    constants = tuple(
+        np.frombuffer(each, dtypes.canonical(name)).reshape(shape)
+        for (name, shape), each in zip(header["constants"], data, strict=True)
+    )
+    parts = DeviceParts(
+        ptx=ptx,
+        llvm_ir=zlib.decompress(llvm_ir).decode(),
+        functions=tuple(header["functions"]),
+        driver=tuple(header["driver"]),
+        constants=constants,
+        reports=header["reports"],
+        host_sizes=tuple(header["host_sizes"]),
+    )
+    return image, parts
+
+
+def _same(a: DeviceParts | None, b: DeviceParts | None) -> bool:
+    """Whether an entry holds what it was made of, constants by their bits."""
+    if a is None or b is None:
+        return a is b
+    pairs = zip(a.constants, b.constants, strict=True)
+    plain = [[getattr(parts, name) for name in parts._fields if name != "constants"] for parts in (a, b)]
+    return plain[0] == plain[1] and all(x.dtype == y.dtype and x.tobytes() == y.tobytes() for x, y in pairs)

@@ -27,7 +27,7 @@ from jitgraph.passes import pipeline
 from jitgraph.passes.autodiff import expand_grads
 from jitgraph.passes.fuse import MissedFusion, fuse, fuse_with_reasons
 from jitgraph.records import dataclass
-from jitgraph.runtime import collector
+from jitgraph.runtime import collector, imports
 from jitgraph.runtime.executable import Executable
 
 _BEFORE_FUSION: Final = tuple(step for step in pipeline.PIPELINE if step is not fuse)  # whose reasons are kept, too
@@ -58,15 +58,23 @@ def without_gradients(graph: Graph) -> Graph:
 
 
 def compiled(graph: Graph, target: Target, donate: Sequence[Donation], backend: Backend | None) -> Executable:
-    """Native code for ``graph``, by default by the backend of the processor; errors as of ``compiler.compile``."""
+    """Native code for ``graph``, by default by the backend of the target; errors as of ``compiler.compile``."""
     with collector.PAUSED.inside():
-        return _compiled(graph, target, donate, backend or _CPU)
+        return _compiled(graph, target, donate, backend or _backend_of(target))
 
 
 def staged(graph: Graph, target: Target, donate: Sequence[Donation]) -> Stages:
     """The stages of ``graph`` up to the memory plan, for those who ask about code that came from the cache."""
     with collector.PAUSED.inside():
-        return _staged(_Clock(graph), target, donate, _CPU)
+        return _staged(_Clock(graph), target, donate, _backend_of(target))
+
+
+def _backend_of(target: Target) -> Backend:
+    """Who makes code for a target."""
+    if target.sm is None:
+        return _CPU
+    found: Backend = imports.module("jitgraph.codegen.cuda.backend").CUDA  # here: most processes have no GPU
+    return found
 
 
 def _compiled(graph: Graph, target: Target, donate: Sequence[Donation], backend: Backend) -> Executable:

@@ -96,7 +96,7 @@ def compile(
     cache: Cache | None = None,
     backend: Backend | None = None,
 ) -> Executable | Interpreted:
-    """Native code for ``graph``, by default for this machine and by the backend of its processor.
+    """Native code for ``graph``, by default for this machine, and by the backend of the target.
 
     ``donate`` lists inputs whose memory outputs may take over, where the memory plan finds that safe. ``fastmath``
     allows contraction and reassociation. CompileError or UnsupportedOp where code cannot be had. Under
@@ -114,16 +114,16 @@ def compile(
 
 
 def _compiled(graph: Graph, target: Target, donate: Sequence[Donation], backend: Backend | None) -> Executable:
-    """What the persistent cache has, or else the pipeline makes; another backend's code is not kept."""
+    """What the persistent cache has, or else the pipeline makes; code of other backends is not kept."""
     entry = code_cache.entry_of(graph, target, donate) if backend is None else None
     found = entry.find() if entry is not None else None
     if found is not None:
         return _restored(found, lambda: graph, target, donate)
-    if backend is None:
+    if backend is None and target.sm is None:
         imports.module("jitgraph.codegen.llvm.machine").start(target.name)  # while the pipeline is imported
     made: Executable = _pipeline().compiled(graph, target, donate, backend)
     if entry is not None:
-        entry.keep(made.image, made.signature)
+        entry.keep(code_cache.Cached(made.image, made.signature, getattr(made, "parts", None)))
     return made
 
 
@@ -140,14 +140,22 @@ def _restored(
     found: code_cache.Cached, graph: Callable[[], Graph], target: Target, donate: Sequence[Donation]
 ) -> Executable:
     """Code of an earlier process; its stages and texts are made where somebody asks for them."""
-    made = Executable(
-        found.image,
-        found.signature,
-        llvm_ir=lambda: _pipeline().compiled(graph(), target, donate, None).llvm_ir,
-        asm=lambda: _pipeline().compiled(graph(), target, donate, None).asm,
-        stages=lambda: _pipeline().staged(graph(), target, donate),
-        target=target,
-    )
+
+    def stages() -> Any:
+        return _pipeline().staged(graph(), target, donate)
+
+    if found.parts is not None:
+        kind = imports.module("jitgraph.runtime.cuda.executable").CudaExecutable
+        made: Executable = kind(found.image, found.signature, found.parts, target, stages)
+    else:
+        made = Executable(
+            found.image,
+            found.signature,
+            llvm_ir=lambda: _pipeline().compiled(graph(), target, donate, None).llvm_ir,
+            asm=lambda: _pipeline().compiled(graph(), target, donate, None).asm,
+            stages=stages,
+            target=target,
+        )
     made.is_found = True
     return made
 

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
-from jitgraph.codegen.cuda.backend import CudaBackend
-from jitgraph.codegen.cuda.machine import GENERATIONS
 from jitgraph.compiler import Cache, compile
 from jitgraph.eager.device_value import DeviceValue
 from jitgraph.eager.value import native_type
 from jitgraph.errors import DeviceError, UnsupportedOp
 from jitgraph.ir.graph import Graph
-from jitgraph.ir.target import Target
+from jitgraph.ir.target import GENERATIONS, Target
 from jitgraph.location import Location
 from jitgraph.runtime.cuda.devices import Device, devices
 from jitgraph.runtime.cuda.executable import CudaExecutable
-
-_BACKEND: Final = CudaBackend()
 
 
 class DeviceProgram:
@@ -28,6 +24,7 @@ class DeviceProgram:
         self.executable = executable
         self.device = device
         self.signature = executable.signature
+        self.target = executable.target
         self.is_found = executable.is_found
 
     @property
@@ -64,7 +61,7 @@ class DeviceProgram:
 
 def program_for(graph: Graph, device: Device, *, fastmath: bool = False) -> DeviceProgram:
     """The code of a graph for a device; equal graphs share it, also on other devices of the same generation."""
-    made: Any = compile(graph, target_of(device), fastmath=fastmath, cache=_process_cache(), backend=_BACKEND)
+    made: Any = compile(graph, target_of(device), fastmath=fastmath, cache=_process_cache())
     if not isinstance(made, CudaExecutable):
         raise UnsupportedOp(f"{graph.name} on {device.name} under JITGRAPH_INTERPRET", hint="x.cpu() first")
     return DeviceProgram(made, device)

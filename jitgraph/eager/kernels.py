@@ -165,7 +165,7 @@ def _kernel(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half | None, tar
         made = compilation.compiled(graph, target, (), None)
         found = Cached(made.image, made.signature)
         if place is not None:
-            place.keep(*found)
+            place.keep(found)
     _, _, numbers = found.signature.name.partition(_GRADIENT)
     given = tuple(map(int, numbers.split("_"))) if numbers else ()
     return OpKernel(loader.Entry(loader.Image(found.image), found.signature), given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from typing import Final
 
 from jitgraph import config
 from jitgraph.errors import CompileError, DeviceError
@@ -95,3 +96,6 @@ _TARGETS: dict[str, Target] = {
         ),
     )
 }
+
+GENERATIONS: Final = tuple(target.sm for target in _TARGETS.values() if target.sm is not None)
+"""The compute capabilities, ten times their numbers, that code is made for."""

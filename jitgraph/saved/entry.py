@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jitgraph import dtypes
-from jitgraph.eager.value import EagerValue
+from jitgraph.eager.device_value import DeviceValue
 from jitgraph.errors import JitgraphError
 from jitgraph.ir.graph import Graph, Value
 from jitgraph.ir.types import TensorType
@@ -161,8 +161,7 @@ class _Assembly:
 
     def _array(self, handle: Handle) -> NDArray[Any]:
         value = self.world.find(handle.source)._value
-        assert isinstance(value, EagerValue)
-        return value.array
+        return value.fetched() if isinstance(value, DeviceValue) else value.array
 
     # --- results ---
 

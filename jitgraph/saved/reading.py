@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from jitgraph import ops
+from jitgraph.eager import placement
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import ArgumentError, GraphError, JitgraphError, LoadError, ShapeError
 from jitgraph.ir import context, dims, parse, verify
@@ -26,10 +27,12 @@ from jitgraph.ir.literals import parse_constraint, parse_size
 from jitgraph.ir.resize import resize
 from jitgraph.ir.types import TensorType
 from jitgraph.runtime import loader
+from jitgraph.runtime.buffer import CPU
 from jitgraph.runtime.loader.artifact import MAX_GRAPH_BYTES, Artifact
 from jitgraph.runtime.loader.model import verify_state
 from jitgraph.saved.entry import CONSTANT
 from jitgraph.tensor import Tensor, lifting, scalars, wrap
+from jitgraph.tensor.functions.creation import asarray
 from jitgraph.tracing.function import TracedFunction, trace
 from jitgraph.tracing.symbolic.sizes import TraceConstraints
 
@@ -37,11 +40,14 @@ from jitgraph.tracing.symbolic.sizes import TraceConstraints
 class SavedModel:
     """A function from a file. ``state`` holds its weights by key: tensors whose gradients may be asked for."""
 
-    def __init__(self, graph: Graph, signature: loader.Signature, weights: Mapping[str, Any], metadata: Any) -> None:
+    def __init__(
+        self, graph: Graph, signature: loader.Signature, weights: Mapping[str, Any], metadata: Any, device: str = CPU
+    ) -> None:
         self.graph = graph
         self.signature = signature
         self.metadata = metadata
-        self.state = {spec.key: wrap(EagerValue(np.array(weights[spec.key]))) for spec in signature.state}
+        self.device = device
+        self.state = {spec.key: wrap(self._placed(np.array(weights[spec.key]))) for spec in signature.state}
         names = [spec.name for spec in signature.inputs]
         dynamic = {
             spec.name: {
@@ -87,7 +93,21 @@ class SavedModel:
             if isinstance(given, list | tuple | dict | str):
                 what = f"{self.signature.name} takes {', '.join(map(str, self.inputs))}, not a {type(given).__name__}"
                 raise ArgumentError(f"{what}\n  hint: jg.asarray(data)")
+        if self.device != CPU:
+            args = tuple(map(self._there, args))
+            named = {name: self._there(value) for name, value in named.items()}
         return self.function(*args, **named)
+
+    def _placed(self, array: Any) -> Any:
+        """The value of an array where the model lies; that of a generator stays on the CPU, which draws from it."""
+        if self.device == CPU or (array.dtype == np.uint64 and array.shape == (2,)):
+            return EagerValue(array)
+        return placement.of_array(array, self.device)
+
+    def _there(self, given: Any) -> Any:
+        """An argument for a model on a GPU: what lies in the host's memory is copied there, numbers stay."""
+        is_host = isinstance(given, np.ndarray) or (isinstance(given, Tensor) and given.device == CPU)
+        return asarray(given, device=self.device) if is_host and given.ndim else given
 
     def _traced(self) -> TracedFunction:
         """What runs."""
@@ -188,21 +208,23 @@ def _rebuilt(structure: Any, results: Sequence[Tensor]) -> Any:
     return (tuple if kind == "tuple" else list)(_rebuilt(child, results) for child in content)
 
 
-def load(path: str | os.PathLike[str], *, entry: str = "forward") -> SavedModel:
+def load(path: str | os.PathLike[str], *, entry: str = "forward", device: str = CPU) -> SavedModel:
     """The function saved at ``path``; LoadError for a file that is damaged, hostile or from another version.
 
     It is called with tensors or arrays of the saved dtypes and sizes, is compiled for this machine, and may be traced,
-    differentiated and saved again. ``entry`` names another entry of the file.
+    differentiated and saved again. ``entry`` names another entry of the file. With a GPU such as "cuda:0" as ``device``
+    its state lies there, where it runs, and arguments are copied there; DeviceError for a device that is absent.
     """
+    place = placement.canonical(device)
     try:
-        return _load(Artifact(path), entry)
+        return _load(Artifact(path), entry, place)
     except LoadError as error:
         raise LoadError(f"{os.fspath(path)}: {error}") from error.__cause__
     except JitgraphError as error:  # whatever a part of the file offends against
         raise LoadError(f"{os.fspath(path)}: {getattr(error, 'message', error)}") from error
 
 
-def _load(artifact: Artifact, entry: str) -> SavedModel:
+def _load(artifact: Artifact, entry: str, device: str) -> SavedModel:
     signatures = artifact.signatures()
     if entry not in signatures:
         raise LoadError(f"no entry {entry!r}; there are {', '.join(signatures)}")
@@ -224,7 +246,7 @@ def _load(artifact: Artifact, entry: str) -> SavedModel:
     except (GraphError, ShapeError, UnicodeDecodeError) as error:
         raise LoadError(f"the graph of {entry!r} is not valid: {error}") from error
     _compare(graph, signature)
-    return SavedModel(graph, signature, weights, artifact.metadata())
+    return SavedModel(graph, signature, weights, artifact.metadata(), device)
 
 
 def _compare(graph: Graph, signature: loader.Signature) -> None:

@@ -13,12 +13,17 @@ from jitgraph.errors import JitgraphError
 from jitgraph.ir.printer import large_constants, print_graph
 from jitgraph.ir.target import Target
 from jitgraph.runtime import loader
+from jitgraph.runtime.buffer import CPU
+from jitgraph.saved.devices import device_image
 from jitgraph.saved.entry import CONSTANT, FileEntry, entry_of
 from jitgraph.saved.reading import SavedModel
 from jitgraph.tracing.function import traced
 
 PORTABLE: Final = "x86-64-v3"
 """The level that a file holds beside the host's own, for other machines."""
+
+GENERATIONS: Final = ("sm_80", "sm_90")
+"""What "cuda" among targets stands for: the driver compiles PTX of one of them for every later GPU."""
 
 
 def save(
@@ -35,23 +40,39 @@ def save(
     ``dynamic_shapes`` stay free, and ``jg.TensorSpec`` may stand for an example. Tensors that the function reaches
     become the file's weights; those that it rebinds are written back by whoever runs the file. Floats that have a
     default keep it; each tensor in a container is an argument of its own, ``batch["x"]`` as ``batch_x``. ``targets``
-    are levels such as "x86-64-v3" (default: this machine's and x86-64-v3), or one. JitgraphError for what a file cannot
-    hold, FileNotFoundError for a folder that is not there; the file is written whole or not at all.
+    are levels such as "x86-64-v3", generations of GPUs such as "sm_80", and "cuda" for sm_80 and sm_90, or one of these
+    (default: this machine's level and x86-64-v3, and "cuda" for a function that runs on a GPU). JitgraphError for what
+    a file cannot hold, UnsupportedOp for what a GPU cannot run, FileNotFoundError for a folder that is not there; the
+    file is written whole or not at all.
     """
     described = _json(metadata or {})
     lowered = _traced(function).lower(*_as_tuple(example_inputs))
     entry = entry_of(lowered, function.state if isinstance(function, SavedModel) else {})
-    targets = (targets,) if isinstance(targets, str) else targets
-    names = list(dict.fromkeys(targets or (Target.host().name, PORTABLE)))
+    names = _names(targets, lowered.plan.device)
     compiled = {name: _compile(entry, Target.named(name)) for name in names}
-    signature = _signature(entry, compiled[names[0]].signature)
-    images = {name: made.image for name, made in compiled.items()}
+    first = compiled[names[0]]
+    signature = _signature(entry, first.signature)
+    images = {name: made.image for name, made in compiled.items() if made.target.sm is None}
     weights = {state.key: state.array for state in entry.state}
     weights |= {CONSTANT + digest: constant.value for digest, constant in large_constants(entry.graph).items()}
-    assumed = compiled[names[0]].stages.schedule.constraints  # what the passes assumed beyond the recorded graph, too
+    devices = []
+    for name, made in compiled.items():
+        if made.target.sm is not None:
+            image, constants = device_image(name, made, first.signature)
+            devices.append(image)
+            weights |= constants
+    assumed = first.stages.schedule.constraints  # what the passes assumed beyond the recorded graph, too
     text = print_graph(replace(entry.graph, constraints=assumed), full=True)  # whatever later versions decompose
-    saved = SavedEntry(signature, text, images)
+    saved = SavedEntry(signature, text, images, tuple(devices))
     write_artifact(path, entries={"forward": saved}, weights=weights, metadata=described)
+
+
+def _names(targets: Sequence[str] | None, device: str) -> list[str]:
+    """The targets by name, each once, "cuda" as what it stands for."""
+    given = (targets,) if isinstance(targets, str) else targets
+    if not given:
+        given = (Target.host().name, PORTABLE) + (() if device == CPU else ("cuda",))
+    return list(dict.fromkeys(name for each in given for name in (GENERATIONS if each == "cuda" else (each,))))
 
 
 def _json(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,7 +114,7 @@ def _as_tuple(example_inputs: Any) -> tuple[Any, ...]:
 def _compile(entry: FileEntry, target: Target) -> Any:
     from jitgraph import compiler  # the code generator loads on the first compilation
 
-    made = compiler.compile(entry.graph, target, donate=_donations(entry))
+    made = compiler.compile(entry.graph, target, donate=_donations(entry) if target.sm is None else ())
     if isinstance(made, compiler.Interpreted):
         raise JitgraphError(
             f"{entry.graph.name} cannot be saved: JITGRAPH_INTERPRET is set\n  hint: a file holds native code alone"

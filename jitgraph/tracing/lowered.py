@@ -157,9 +157,11 @@ class Compiled:
         return Text(self.lowered.runnable.asm)
 
     @property
-    def ptx(self) -> str:
-        """DeviceError: this code is for the CPU."""
-        raise DeviceError("there is no PTX: this was compiled for the CPU", hint="asm has the assembly")
+    def ptx(self) -> Text:
+        """The PTX; DeviceError for code for the CPU."""
+        if self.lowered.plan.device == CPU:
+            raise DeviceError("there is no PTX: this was compiled for the CPU", hint="asm has the assembly")
+        return self.asm
 
     @property
     def cost(self) -> Cost:
@@ -217,5 +219,6 @@ def memory(lowered: Lowered) -> Iterator[str]:
     sizes = sizes_of(lowered.plan)
     with_plan, without = backend.arena_bytes(lowered.runnable, sizes)
     yield f"temporaries: {with_plan} bytes with the plan, {without} without"
-    yield f"scratch memory of a thread: {backend.workspace_bytes(lowered.runnable, sizes) - with_plan} bytes"
+    if lowered.plan.device == CPU:
+        yield f"scratch memory of a thread: {backend.workspace_bytes(lowered.runnable, sizes) - with_plan} bytes"
     yield f"outputs: {backend.output_bytes(lowered.graph, sizes)} bytes"

@@ -16,7 +16,7 @@ from jitgraph.standalone import write_loaders
 
 from .models import save_all
 from .mutations import mutant
-from .readers import HERE, Answer, Reader, compiled, python
+from .readers import HERE, Answer, Reader, compiled, driver, python
 
 READERS: Final = ("jg.load", "loader.py", "loader.c")
 _SIZES: Final = (0, 1, 2, 3, 4, 5, 8, 11)
@@ -61,12 +61,13 @@ def campaign(
         sound = [str(folder / f"{model}.jg") for model in models]
         alone = folder / "alone"
         write_loaders(alone)
+        library = driver(folder)
         commands = {
             "jg.load": python(str(HERE / "graph_reader.py")),
-            "loader.py": python("-I", str(HERE / "reader.py"), str(alone), *sound),
+            "loader.py": python("-I", str(HERE / "reader.py"), str(alone), library, *sound),
         }
         if "loader.c" in readers:
-            commands["loader.c"] = [compiled(alone)]
+            commands["loader.c"] = [compiled(alone, library)]
         made = {reader: Reader(reader, commands[reader]) for reader in (*readers, *{"loader.py"} - {*readers})}
         path = folder / "mutant.jg"
         for number in range(first, first + files):

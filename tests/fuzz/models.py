@@ -30,7 +30,7 @@ def _layers(path: Path) -> None:
     jg.random.seed(0)
     model = jg.nn.Sequential(jg.nn.Linear(4, 8), jg.nn.ReLU(), jg.nn.LayerNorm(8), jg.nn.Linear(8, 3))
     f = jg.trace(lambda x: jg.softmax(model(x)), dynamic_shapes={"x": {0: "batch"}})
-    jg.save(f, path, example_inputs=(_normal(5, 4),), targets=["x86-64-v3"])
+    jg.save(f, path, example_inputs=(_normal(5, 4),), targets=["x86-64-v3", "sm_80"])
 
 
 def _pictures(path: Path) -> None:
@@ -52,7 +52,7 @@ def _training(path: Path) -> None:
         optimizer.step()
         return loss
 
-    jg.save(step, path, example_inputs=(_normal(6, 4), _normal(6, 3)), targets=["x86-64-v3"])
+    jg.save(step, path, example_inputs=(_normal(6, 4), _normal(6, 3)), targets=["x86-64-v3", "sm_80"])
 
 
 def _lookups(path: Path) -> None:
@@ -64,7 +64,7 @@ def _lookups(path: Path) -> None:
         return rows.sum(axis=1), jg.where(flag, rows.max(), 0.0), jg.sort(rows, axis=0), jg.argmax(rows, axis=1)
 
     example = (np.arange(5), np.array(True))
-    jg.save(f, path, example_inputs=example, targets=["x86-64-v3"])
+    jg.save(f, path, example_inputs=example, targets=["x86-64-v3", "sm_90"])
 
 
 def _loops(path: Path) -> None:

@@ -268,6 +268,28 @@ def weights_data(rng: random.Random, data: bytes) -> bytes:
     return rebuilt({**members, WEIGHTS: bytes(weights)})
 
 
+def device_code(rng: random.Random, data: bytes) -> bytes:
+    """What the manifest says of the code for GPUs, or the code itself, with every hash right."""
+    members = members_of(data)
+    tree = json.loads(members[MANIFEST])
+    codes = tree["entries"]["forward"].get("cuda")
+    if codes is None:
+        return manifest_field(rng, data)
+    code = rng.choice(list(codes.values()))
+    kind = rng.randrange(4)
+    if kind == 0:
+        ptx = members[code["ptx"]]
+        at = rng.randrange(len(ptx))
+        odd = rng.choice((ptx[:at], b"", b"\0" + ptx, ptx[:at] + b"\xff" + ptx[at:], ptx + b"\0"))
+        return rebuilt({**members, code["ptx"]: odd})
+    if kind == 1:
+        host = bytearray(members[code["host"]])
+        struct.pack_into("<Q", host, 8 * rng.randrange(8), rng.choice(NUMBERS) % 2**64)
+        return rebuilt({**members, code["host"]: bytes(host)})
+    change_tree(rng, tree, places(codes) + [(codes, key) for key in codes])
+    return rebuilt(members, tree)
+
+
 def other_members(rng: random.Random, data: bytes) -> bytes:
     """Members that are missing, strange, or in another's place."""
     members = members_of(data)
@@ -341,7 +363,7 @@ def zip_fields(rng: random.Random, data: bytes) -> bytes:
 
 def image_header(rng: random.Random, data: bytes) -> bytes:
     """A field of a native image's header; its hash stays as it was, since what gets past that is the author's code."""
-    at = data.find(b"JGIMAGE1")
+    at = rng.choice([found.start() for found in re.finditer(b"JGIMAGE1", data)])
     found = bytearray(data)
     if rng.random() < 0.3:
         struct.pack_into("<I", found, at + rng.choice((8, 12)), rng.choice(NUMBERS) % 2**32)
@@ -352,9 +374,8 @@ def image_header(rng: random.Random, data: bytes) -> bytes:
 
 MUTATIONS: Final[tuple[Callable[[random.Random, bytes], bytes], ...]] = (
     manifest_field, manifest_field, manifest_members, manifest_text, graph_token, graph_token, graph_line, graph_node,
-    graph_node, graph_node,
-    constraints, constraints, sizes, weights_header, weights_data, other_members, truncation, bit_flips, splices,
-    zip_fields, image_header,
+    graph_node, graph_node, constraints, constraints, sizes, device_code, device_code, weights_header, weights_data,
+    other_members, truncation, bit_flips, splices, zip_fields, image_header,
 )  # fmt: skip
 
 

@@ -40,9 +40,9 @@ static const char *run(jg_model *model, const char *entry, int64_t size) {
     return word;
 }
 
-static const char *read_file(const char *path, bool call, char *sizes) {
+static const char *read_file(const char *path, const char *device, bool call, char *sizes) {
     jg_error error;
-    jg_model *model = jg_load(path, &error);
+    jg_model *model = jg_load_on(path, device, &error);
     if (!model) return error.status == JG_BAD_FILE || error.status == JG_OUT_OF_MEMORY ? "refused" : "FAILED at load";
     const char *word = "loaded";
     for (size_t e = 0; e < jg_entry_count(model); e++) {
@@ -70,7 +70,9 @@ int main(void) {
         char *call = strchr(line, ' ');
         if (!call) return 2;
         *call++ = '\0';
-        puts(read_file(line, *call == '1', call + 1));
+        const char *word = read_file(line, NULL, *call == '1', call + 1);
+        const char *there = read_file(line, "cuda", *call == '1', call + 1); /* of which only failures are told */
+        puts(strncmp(there, "FAILED", 6) == 0 ? there : word);
         fflush(stdout);
     }
     return 0;

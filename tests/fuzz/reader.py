@@ -1,7 +1,8 @@
 """A process that reads files: a line ``{"path", "sizes"}`` in, a line ``{"outcome", "detail", "called"}`` out.
 
-``python -I reader.py FOLDER MODEL...`` reads with the standalone ``loader.py`` in FOLDER, where nothing of jitgraph is,
-and calls files whose code and signature are those of one of the models. ``graph_reader.py`` reads with ``jg.load``.
+``python -I reader.py FOLDER DRIVER MODEL...`` reads with the standalone ``loader.py`` in FOLDER, where nothing of
+jitgraph is, for the CPU and for the GPU of a library in the place of CUDA's driver, and calls files whose code and
+signature are those of one of the models. ``graph_reader.py`` reads with ``jg.load``.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ def contracts(loader: Any, path: str) -> list[Any]:
     for name, signature in artifact.signatures().items():
         types = [(spec.dtype, spec.shape) for spec in (*signature.parameters, *signature.outputs)]
         order = (len(signature.inputs), len(signature.state), signature.dims, signature.writes)
-        found.append((types, order, bytes(artifact.image(name, loader.cpu_levels())[1])))
+        codes = artifact.device_codes(name, artifact.weights())
+        there = [(code.to_json(), bytes(artifact.read(code.host))) for code in codes]
+        found.append((types, order, bytes(artifact.image(name, loader.cpu_levels())[1]), there))
     return found
 
 
@@ -76,11 +79,16 @@ def called(loader: Any, model: Any, rounds: Sequence[Mapping[str, int]], compare
 
 
 def outcome(
-    loader: Any, read: Callable[[str], Any], compared: Compared, task: Mapping[str, Any], models: Sequence[Any] | None
+    loader: Any,
+    read: Callable[..., Any],
+    compared: Compared,
+    task: Mapping[str, Any],
+    models: Sequence[Any] | None,
+    **options: Any,
 ) -> dict[str, Any]:
     """What the reader made of the file; None for models lets any be called."""
     try:
-        model = read(task["path"])
+        model = read(task["path"], **options)
         may_call = models is None or all(contract in models for contract in contracts(loader, task["path"]))
     except loader.LoadError:
         return {"outcome": "refused", "detail": "", "called": False}
@@ -98,12 +106,19 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (now + MOST_MEMORY, now + MOST_MEMORY))
 
 
-def serve(loader: Any, read: Callable[[str], Any], compared: Compared, models: Sequence[Any] | None) -> None:
-    """Answer line by line."""
+def serve(
+    loader: Any, read: Callable[..., Any], compared: Compared, models: Sequence[Any] | None, devices: Sequence[str] = ()
+) -> None:
+    """Answer line by line. Files are read for these devices as well, of which only failures are told."""
     limit_memory()
     print("ready", flush=True)
     for line in sys.stdin:
-        answer = outcome(loader, read, compared, json.loads(line), models)
+        task = json.loads(line)
+        answer = outcome(loader, read, compared, task, models)
+        for device in devices:
+            there = outcome(loader, read, compared, task, models, device=device)
+            if there["outcome"].startswith("FAILED"):
+                answer = {**there, "outcome": f"{there['outcome']} on {device}"}
         print(json.dumps({**answer, "detail": answer["detail"][-4000:]}), flush=True)
 
 
@@ -115,11 +130,14 @@ def only_called(model: Any, given: Sequence[Any], run: Callable[[], Any]) -> str
 
 def main() -> None:
     warnings.simplefilter("error")
-    sys.path.insert(0, sys.argv[1])
+    folder, driver, *paths = sys.argv[1:]
+    sys.path.insert(0, folder)
     import loader
 
     assert "jitgraph" not in sys.modules
-    serve(loader, loader.load, only_called, [each for path in sys.argv[2:] for each in contracts(loader, path)])
+    loader.CUDA_LIBRARY = driver
+    known = [each for path in paths for each in contracts(loader, path)]
+    serve(loader, loader.load, only_called, known, ["cuda"])
 
 
 if __name__ == "__main__":

@@ -149,10 +149,19 @@ class Reader:
         return self.complaints
 
 
-def compiled(folder: Path) -> str:
+def driver(folder: Path) -> str:
+    """The library that stands in for CUDA's driver, compiled in ``folder``."""
+    made = folder / "libfuzzdriver.so"
+    command = ["gcc", "-std=c11", "-O1", "-shared", "-fPIC", str(HERE / "driver.c"), "-o", str(made)]
+    subprocess.run(command, check=True)
+    return str(made)
+
+
+def compiled(folder: Path, library: str) -> str:
     """The reader in C, with the written loader of ``folder`` and sanitizers of addresses and undefined behaviour."""
     program = folder / "reader"
     flags = ["-std=c11", "-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-I{folder}"]
+    flags.append(f'-DJG_CUDA_LIBRARY="{library}"')
     sources = [str(HERE / "reader.c"), str(folder / "loader.c")]
     subprocess.run(["gcc", *flags, *sources, "-lpthread", "-o", str(program)], check=True)
     return str(program)

@@ -35,27 +35,45 @@ class _Tensor(ctypes.Structure):
 class Library:
     """The written loader.c, compiled in ``folder``."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *flags: str) -> None:
         made = folder / "loader.so"
         write_loaders(folder)
         source = str(folder / "loader.c")
-        subprocess.run(["gcc", "-std=c11", "-O1", "-shared", "-fPIC", source, "-lpthread", "-o", str(made)], check=True)
+        command = ["gcc", "-std=c11", "-O1", *flags, "-shared", "-fPIC", source, "-lpthread", "-o", str(made)]
+        subprocess.run(command, check=True)
         self.c = ctypes.CDLL(str(made))
-        self.c.jg_load.restype = ctypes.c_void_p
+        self.c.jg_load_on.restype = ctypes.c_void_p
         self.c.jg_output_count.restype = ctypes.c_size_t
+        self.c.jg_device.restype = self.c.jg_target.restype = ctypes.c_char_p
 
-    def load(self, path: Path) -> Model:
-        return Model(self, path)
+    def load(self, path: Path, device: str | None = None) -> Model:
+        return Model(self, path, device)
 
 
 class Model:
     """A model in C; runs its main entry."""
 
-    def __init__(self, library: Library, path: Path) -> None:
+    def __init__(self, library: Library, path: Path, device: str | None) -> None:
         self.c = library.c
         self.error = _Error()
-        self.model = ctypes.c_void_p(self.c.jg_load(str(path).encode(), ctypes.byref(self.error)))
+        name = None if device is None else device.encode()
+        self.model = ctypes.c_void_p(self.c.jg_load_on(str(path).encode(), name, ctypes.byref(self.error)))
         self.check(self.error.status)
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The device, and whose code runs."""
+        return self.c.jg_device(self.model).decode(), self.c.jg_target(self.model).decode()
+
+    def state(self, key: str) -> Any:
+        """A copy of the state of that key."""
+        value = _Tensor()
+        self.check(self.c.jg_state_get(self.model, key.encode(), ctypes.byref(value), ctypes.byref(self.error)))
+        return self._taken(value)
+
+    def set_state(self, key: str, array: Any) -> None:
+        value = _given(array)
+        self.check(self.c.jg_state_set(self.model, key.encode(), ctypes.byref(value), ctypes.byref(self.error)))
 
     def check(self, status: int) -> None:
         if status:

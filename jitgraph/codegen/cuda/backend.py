@@ -17,7 +17,8 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.target import Target
 from jitgraph.records import dataclass
 from jitgraph.runtime import loader
-from jitgraph.runtime.cuda.executable import CudaExecutable, DeviceParts
+from jitgraph.runtime.cuda.executable import CudaExecutable
+from jitgraph.runtime.device_parts import DeviceParts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,7 @@ class CudaCode(Code):
     launches: tuple[KernelLaunch, ...]
     constants: tuple[tuple[str, Constant], ...]
     functions: tuple[str, ...]
+    driver: tuple[str, ...]
     reports: bool
     host_sizes: tuple[int | str, ...]
 
@@ -63,7 +65,7 @@ class CudaBackend:
         with stage("ptx"):
             ptx = machine.ptx_of(text, target)
         with stage("host"):
-            host = plan.emit_plan(schedule, launches)
+            host, called = plan.emit_plan(schedule, launches)
             image = image_of(host, _HOST)
         in_order = tuple(chain.from_iterable(launches.values()))
         return CudaCode(
@@ -72,6 +74,7 @@ class CudaBackend:
             launches=in_order,
             constants=tuple((b.name, b.value) for b in schedule.buffers if b.value is not None),
             functions=host_entry.function_names(in_order),
+            driver=called,
             reports=any(launch.reports for launch in in_order),
             host_sizes=tuple(n if isinstance(n, int) else str(n) for n in steps.host_sizes(schedule, launches)),
         )
@@ -83,8 +86,13 @@ class CudaBackend:
             ptx=code.texts["ptx"].encode(),
             llvm_ir=code.texts["llvm"],
             functions=code.functions,
+            driver=code.driver,
             constants=tuple(value.value for _, value in code.constants),
             reports=code.reports,
             host_sizes=code.host_sizes,
         )
         return CudaExecutable(code.image, signature, parts, target)
+
+
+CUDA: Final = CudaBackend()
+"""The one of this process: it keeps nothing between calls."""

@@ -56,6 +56,7 @@ class HostEntry(EntryWriter):
         self.record_at = record_at
         self.record, self.kept, self.pinned = "0", "null", "null"
         self.handles: dict[str, str] = {}
+        self.called: dict[str, None] = {}  # functions of the driver, in the order of first calls
         self.stacks = DeviceStacks(self)
 
     def begin(self) -> None:
@@ -170,6 +171,7 @@ class HostEntry(EntryWriter):
     def ask(self, symbol: str, arguments: str, number: int) -> None:
         """A function of the driver; where it does not succeed the entry ends with its result negated."""
         function = self.function
+        self.called[symbol] = None
         slot = function.emit("ptr", f"getelementptr ptr, ptr {self.driver}, i64 {SLOTS[symbol]}")
         address = function.emit("ptr", f"load ptr, {slot}, align 8")
         result = function.emit("i32", f"call i32 {address.name}({arguments})")

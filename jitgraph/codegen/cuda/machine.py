@@ -18,9 +18,6 @@ TRIPLE: Final = "nvptx64-nvidia-cuda"
 _VERSIONS: Final = {80: 78, 86: 78, 89: 78, 90: 78, 100: 86, 120: 87}
 """The version of PTX, ten times its number, by compute capability: the oldest, from 7.8 on, that has it."""
 
-GENERATIONS: Final = tuple(_VERSIONS)
-"""The compute capabilities, ten times their numbers, that code is made for."""
-
 _FLOATS: Final = ("f32", "f64")
 _SELECTED: Final = frozenset(
     [f"{name}.{type}" for name in ("ceil", "copysign", "fabs", "floor", "fma", "roundeven", "sqrt", "trunc")

@@ -29,8 +29,8 @@ from jitgraph.codegen.llvm.entry import apart, emit_arena_bytes
 _ALIGNMENT: Final = 256
 
 
-def emit_plan(schedule: Schedule, launches: Launches) -> LlvmModule:
-    """The module of the entry, before any pass."""
+def emit_plan(schedule: Schedule, launches: Launches) -> tuple[LlvmModule, tuple[str, ...]]:
+    """The module of the entry, before any pass, and the driver's functions that it calls."""
     module = LlvmModule(machine.TRIPLE)
     plan = schedule.plan or apart(schedule)
     reports = any(launch.reports for launch in chain.from_iterable(launches.values()))
@@ -43,4 +43,4 @@ def emit_plan(schedule: Schedule, launches: Launches) -> LlvmModule:
     steps.write(schedule.steps)
     entry.end()
     emit_arena_bytes(module, schedule, record_at + _ALIGNMENT if reports else plan.arena_bytes)
-    return module
+    return module, tuple(entry.called)

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from jitgraph.records import NamedTuple
 from jitgraph.runtime import forks, loader
 from jitgraph.runtime.cuda import buffers as memory
 from jitgraph.runtime.cuda.buffers import CudaBuffer
 from jitgraph.runtime.cuda.devices import Device
 from jitgraph.runtime.cuda.names import device_named
+from jitgraph.runtime.device_parts import DeviceParts
 from jitgraph.runtime.executable import Executable
 from jitgraph.runtime.loader.abi import ENTRY_TYPE
 from jitgraph.runtime.loader.calls import CallState, Printer, ShapePlan, parsed_sizes
@@ -26,19 +26,6 @@ from jitgraph.runtime.loader.entry import check_error
 _ALIGNMENT: Final = 16  # of device addresses that kernels are given
 
 Shapes = tuple[tuple[int, ...], ...]
-
-
-class DeviceParts(NamedTuple):
-    """What a call needs beside the host's image: the PTX, the IR that it was made of, the names of the functions whose
-    handles the entry is given, the constants, whether kernels may fail, and the sizes of pinned memory of which the
-    entry is given the greatest: none where it never waits."""
-
-    ptx: bytes
-    llvm_ir: str
-    functions: tuple[str, ...]
-    constants: tuple[Any, ...]
-    reports: bool
-    host_sizes: tuple[int | str, ...]
 
 
 class _OnDevice:
@@ -57,8 +44,17 @@ class CudaExecutable(Executable):
     ``llvm_ir`` is the IR of its kernels and ``asm`` their PTX.
     """
 
-    def __init__(self, image: bytes, signature: loader.Signature, parts: DeviceParts, target: Any) -> None:
-        super().__init__(image, signature, llvm_ir=parts.llvm_ir, asm=lambda: parts.ptx.decode(), target=target)
+    def __init__(
+        self,
+        image: bytes,
+        signature: loader.Signature,
+        parts: DeviceParts,
+        target: Any,
+        stages: Callable[[], Any] | None = None,
+    ) -> None:
+        super().__init__(
+            image, signature, llvm_ir=parts.llvm_ir, asm=lambda: parts.ptx.decode(), stages=stages, target=target
+        )
         self.parts = parts
         self.code_bytes += len(parts.ptx) + sum(array.nbytes for array in parts.constants)
         self._function = ENTRY_TYPE(self.entry.address)

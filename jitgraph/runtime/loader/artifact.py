@@ -6,13 +6,15 @@ import mmap
 import os
 import stat
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from jitgraph.runtime.loader.archive import AGAIN, MANIFEST, WEIGHTS, read_members
 from jitgraph.runtime.loader.cpu import lacking
+from jitgraph.runtime.loader.device_code import DeviceCode, verify_ptx
 from jitgraph.runtime.loader.dtypes import Array
 from jitgraph.runtime.loader.errors import LoadError
+from jitgraph.runtime.loader.image import ImageHeader
 from jitgraph.runtime.loader.json_objects import MAX_JSON_BYTES, Json, get_typed, parse_json
 from jitgraph.runtime.loader.signatures import Signature
 from jitgraph.runtime.loader.weights import read_safetensors
@@ -123,6 +125,19 @@ class Artifact:
             f"{entry!r} has native code for {', '.join(sorted(native)) or 'no target'}, but this machine runs "
             + (f"{', '.join(levels)}; save the model again for one of these" if levels else f"none: {lacking()}")
         )
+
+    def device_codes(self, entry: str, weights: Mapping[str, Array]) -> tuple[DeviceCode, ...]:
+        """The code of an entry for GPUs, each generation checked with its members and constants."""
+        listed = get_typed(self.manifest["entries"][entry], "cuda", dict, f"{MANIFEST}, entry {entry!r}", default={})
+        found = tuple(DeviceCode.from_json(name, code, f"entry {entry!r}") for name, code in listed.items())
+        for code in found:
+            where = f"entry {entry!r}, {code.generation!r}"
+            ImageHeader.parse(self.read(code.host))
+            verify_ptx(self.read(code.ptx), where)
+            for key, size in code.constants:
+                if key not in weights or weights[key].nbytes != size:
+                    raise LoadError(f"{where}: {WEIGHTS} has no constant {key[:80]!r} of {size} bytes; {AGAIN}")
+        return found
 
     def weights(self) -> dict[str, Array]:
         """The tensors of the weights by key: read-only views of the file in memory."""

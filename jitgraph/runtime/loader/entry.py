@@ -172,7 +172,7 @@ class Entry:
         """The result for the user's arguments, in the signature's structure; only for entries without state."""
         return self.result(self.run(self.arguments(args, named)))
 
-    def result(self, outputs: Sequence[Array]) -> Any:
+    def result(self, outputs: Sequence[Any]) -> Any:
         """The outputs in the structure that the function returned when it was saved."""
         structure = self._structure
         return outputs[structure] if type(structure) is int else rebuild(structure, outputs)
@@ -262,7 +262,7 @@ class Entry:
         try:
             call.prepare(plan.arena_bytes)
             if self._special:
-                table = self._own_host(call, plan)
+                table = self.own_host(call, plan)
                 host = ctypes.addressof(table)
             code = self._function(host, call.address, buffers, plan.dims_address)
             if code != OK:
@@ -277,8 +277,8 @@ class Entry:
         """Whether the code calls nothing of Python's."""
         return not self._special
 
-    def _own_host(self, call: CallState, plan: ShapePlan) -> Host:
-        """The host of a call of code with callbacks or prints, which are its own."""
+    def own_host(self, call: CallState, plan: ShapePlan) -> Host:
+        """The host of a call: one of its own for code with callbacks or prints."""
         table = self._host
         if self._callback is not None:
             table = Host.from_buffer_copy(table)

@@ -24,6 +24,8 @@ from jitgraph.runtime.loader.specs import StateSpec, ValueSpec
 class Model:
     """A saved model: callable, with its state. Calls may overlap; calls that write the state take turns."""
 
+    device = "cpu"
+
     def __init__(self, artifact: Artifact, *, runtime: Runtime | None = None, level: str | None = None) -> None:
         """Load every entry of ``artifact`` for this machine's best level, or for ``level``."""
         levels = cpu_levels()
@@ -38,6 +40,7 @@ class Model:
         for name, signature in artifact.signatures().items():
             self.target, data = artifact.image(name, levels)
             self._entries[name] = Entry(Image(data), signature, runtime=runtime)
+            artifact.device_codes(name, weights)
             for spec in signature.state:
                 verify_state(spec, weights)
         self._state: Mapping[str, Array] = MappingProxyType(weights)
@@ -46,7 +49,11 @@ class Model:
         ] = {}  # by entry, of which snapshot of the state
         self._lock = threading.RLock()
         _models.add(self)
-        self._default = "forward" if "forward" in self._entries else next(iter(self._entries))
+        self._default = self.main_entry()
+
+    def main_entry(self) -> str:
+        """The name of the entry that a call runs."""
+        return "forward" if "forward" in self._entries else next(iter(self._entries))
 
     @property
     def inputs(self) -> tuple[ValueSpec, ...]:
@@ -78,10 +85,15 @@ class Model:
         """Run the entry of that name. Where it writes state, the state changes wholly, and after success only."""
         return self._run(entry, args, named)
 
-    def _run(self, entry: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def entry_named(self, entry: str) -> Entry:
+        """The entry of that name; ArgumentError where there is none."""
         native = self._entries.get(entry)
         if native is None:
             raise ArgumentError(f"no entry {entry!r}; the model has {', '.join(self._entries)}")
+        return native
+
+    def _run(self, entry: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        native = self.entry_named(entry)
         values = native.arguments(args, named) if named or len(args) != len(native.signature.inputs) else args
         if not native.signature.writes:
             return native.result(native.run(values, held=self._state_for(entry, native)))
@@ -131,15 +143,3 @@ def verify_state(spec: StateSpec, weights: Mapping[str, Array]) -> None:
     )
     if array.dtype != dtype_named(spec.dtype) or not fits:
         raise LoadError(f"the state {spec} is {array.dtype.name}{list(array.shape)} in {WEIGHTS}; {AGAIN}")
-
-
-def load(path: str | os.PathLike[str], *, level: str | None = None) -> Model:
-    """The model in the file ``path``. It runs the file's native code; LoadError where the file is not sound.
-
-    ``level`` (or JITGRAPH_TARGET_CPU) picks a level below this machine's best. The model takes arrays (or lists and
-    numbers) of the dtypes and sizes that ``inputs`` lists, else ArgumentError, and gives arrays.
-    """
-    try:
-        return Model(Artifact(path), level=level or os.environ.get("JITGRAPH_TARGET_CPU") or None)
-    except LoadError as error:
-        raise LoadError(f"{os.fspath(path)}: {error}") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
-from jitgraph.runtime.loader.dtypes import Array, dtype_named
+from jitgraph.runtime.loader.dtypes import dtype_named
 from jitgraph.runtime.loader.errors import CHECK_KINDS, LoadError
 from jitgraph.runtime.loader.json_objects import Json, get_typed
 from jitgraph.runtime.loader.prints import Print
@@ -206,7 +206,7 @@ def verify_template(template: Template, outputs: int, where: str, depth: int = 0
     raise LoadError(f"{where}: {template!r:.60} is no structure of a result")
 
 
-def rebuild(template: Template, outputs: Sequence[Array]) -> Any:
+def rebuild(template: Template, outputs: Sequence[Any]) -> Any:
     """The outputs in the structure that ``template`` describes."""
     match template:
         case None:

@@ -6,6 +6,7 @@
 
 #include "loader.h"
 #include "abi.c"
+#include "memory.c"
 #include "dtypes.c"
 #include "sizes.c"
 
@@ -44,6 +45,33 @@ static const char *const CHECK_KINDS[] = {
     "RuntimeError", "TypeError", "UnboundLocalError", "ValueError", "ZeroDivisionError",
 };
 
+typedef struct DeviceBlock { /* memory of a GPU; address 0: none */
+    uint64_t address;
+    size_t bytes;
+} DeviceBlock;
+
+enum { DRIVER_SLOTS = 256 };
+
+typedef struct DriverSlot { /* a function of the driver, and its place in the table that emitted code is given */
+    const char *symbol;
+    size_t place;
+} DriverSlot;
+
+typedef struct DeviceCode { /* of one generation of GPUs */
+    const char *generation; /* "sm_80" */
+    int capability;
+    Bytes host, ptx;
+    const char **functions;
+    size_t function_count;
+    size_t *constants; /* places among the model's tensors */
+    size_t constant_count;
+    DriverSlot *driver;
+    size_t driver_count;
+    Check *checks;
+    size_t check_count;
+    bool reports;
+} DeviceCode;
+
 typedef struct Tensor { /* of the weights */
     const char *key;
     jg_dtype dtype;
@@ -52,6 +80,7 @@ typedef struct Tensor { /* of the weights */
     size_t bytes;
     const void *data; /* in the file, or one of own */
     void *own[2]; /* a run that writes the state fills the one that is not in use */
+    DeviceBlock there; /* of a model on a GPU, what data was at first */
 } Tensor;
 
 typedef struct Record Record;
@@ -77,6 +106,14 @@ typedef struct Entry {
     EntryFunction *run;
     ArenaFunction *arena_bytes;
     WorkerFunction *worker;
+    DeviceCode *codes;
+    size_t code_count;
+    const DeviceCode *code; /* what runs on the model's GPU */
+    void *module;
+    void **rest; /* what the host's entry is given behind parameters and outputs */
+    size_t rest_count;
+    int64_t *failure; /* pinned memory for the record of a failed check */
+    void *table[DRIVER_SLOTS];
     Record *free_records;
 } Entry;
 

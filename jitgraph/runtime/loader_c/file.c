@@ -24,8 +24,10 @@
 #include "zip.c"
 #include "weights.c"
 #include "image.c"
+#include "device_code.c"
 #include "processor.c"
 #include "model.c"
+#include "device_model.c"
 #include "prints.c"
 
 /* Reads the file, or maps it; a reason where that cannot be done, else NULL. What is read cannot be cut or changed
@@ -67,7 +69,8 @@ static void read_entry(Loading *l, const Json *source, const Index *members, jg_
     entry->name = keep_text(l, source->key, source->key_size, where);
     const Json *signature = get(l, source, "signature", AN_OBJECT, where);
     read_signature(l, signature, entry, model->tensors, &model->tensor_index, where);
-    map_image(l, choose_image(l, source, members, where, &model->target), entry);
+    read_device_codes(l, source, members, model->tensors, &model->tensor_index, entry, where);
+    if (!l->device) map_image(l, choose_image(l, source, members, where, &model->target), entry);
 }
 
 static void read_model(Loading *l, jg_model *model) {
@@ -98,13 +101,17 @@ __attribute__((cold)) static bool loaded(Loading *l, const char *path, jg_model 
     if (setjmp(l->out) != 0) return false;
     open_file(l, path, model);
     read_model(l, model);
+    if (l->device) place_model(l, l->device, model);
     start_pool(l, model);
     return true;
 }
 
-jg_model *jg_load(const char *path, jg_error *error) {
+jg_model *jg_load(const char *path, jg_error *error) { return jg_load_on(path, NULL, error); }
+
+jg_model *jg_load_on(const char *path, const char *device, jg_error *error) {
     jg_error unused;
     Loading l = {.error = cleared(error ? error : &unused)};
+    if (device && strcmp(device, "cpu") != 0) l.device = device;
     if (!path) no_pointer(l.error, "path");
     if (!path) return NULL;
     jg_model *model = calloc(1, sizeof *model);
@@ -113,7 +120,8 @@ jg_model *jg_load(const char *path, jg_error *error) {
         out_of_memory(l.error, sizeof *model);
         return NULL;
     }
-    pthread_mutex_init(&model->records_lock, NULL); /* of the default kind it cannot fail */
+    pthread_mutex_init(&model->records_lock, NULL); /* of the default kind they cannot fail */
+    pthread_mutex_init(&model->device_lock, NULL);
     model->serial = (jg_host){.abi_version = ABI_VERSION, .alloc = malloc, .free = free, .syscall = syscall,
                               .print = print_site};
     model->host = model->serial;

@@ -1,6 +1,6 @@
 /* Runs saved jitgraph models (.jg files) from C, with libc and pthreads alone.
 
-       cc -std=c11 -O2 program.c loader.c -lpthread
+       cc -std=c11 -O2 program.c loader.c -lpthread        (before glibc 2.34 -ldl as well)
 
    It EXECUTES THE NATIVE CODE IN THE FILE, so load only files whose origin you trust; what is checked (hashes, sizes,
    offsets, shapes, dtypes) guards against damage and mistakes, not against a file written to attack you. A file that
@@ -90,11 +90,16 @@ typedef struct jg_model jg_model;
    machine's best. error may be NULL, here and below; any other pointer that is NULL where it is needed is an argument
    that does not fit. */
 jg_model *jg_load(const char *path, jg_error *error);
+
+/* The same for a device: "cpu" (or NULL), or a GPU such as "cuda:0" for a file with code for it, through libcuda.so.1.
+   The state then lies there; tensors that are given and taken lie in the host's memory, and runs take turns. */
+jg_model *jg_load_on(const char *path, const char *device, jg_error *error);
 void jg_close(jg_model *model);
 
 /* What is inside. Texts and specs live until jg_close. An entry that is NULL stands for the main one. Unknown names and
    indices, and no model, give NULL or 0. */
-const char *jg_target(const jg_model *model); /* "x86-64-v3": the level whose code runs */
+const char *jg_target(const jg_model *model); /* "x86-64-v3" or "sm_90": whose code runs */
+const char *jg_device(const jg_model *model); /* "cpu" or "cuda:0" */
 const char *jg_metadata(const jg_model *model); /* a JSON object */
 size_t jg_entry_count(const jg_model *model);
 const char *jg_entry_name(const jg_model *model, size_t index);

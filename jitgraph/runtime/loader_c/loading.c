@@ -18,6 +18,7 @@ typedef struct Loading {
     Store scratch; /* freed after loading */
     Store *kept; /* the model's */
     struct SizeParser *sizes;
+    const char *device; /* the GPU to load for; NULL: the CPU */
 } Loading;
 
 __attribute__((noreturn, format(printf, 2, 3))) static void refuse(Loading *l, const char *format, ...) {

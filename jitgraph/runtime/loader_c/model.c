@@ -15,6 +15,7 @@
 #include "memory.c"
 #include "loading.c"
 #include "entries.c"
+#include "driver.c"
 #include "quota.c"
 
 struct jg_model {
@@ -36,6 +37,9 @@ struct jg_model {
     pid_t owner; /* the process that has the threads */
     pthread_rwlock_t state_lock; /* tensors' data and own */
     pthread_mutex_t records_lock; /* entries' free_records */
+    Device *device; /* NULL: the CPU */
+    pthread_mutex_t device_lock; /* its stream, and memory of the model there */
+    void *before; /* the context that was the calling thread's while the model is loaded to a device */
 };
 
 /* How many processors' time the process may use: those it may run on, or less where a quota says so. */

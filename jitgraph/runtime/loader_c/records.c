@@ -38,6 +38,7 @@ struct Record {
     void **buffers;
     View *views;
     Result *results;
+    DeviceBlock *blocks; /* of parameters and outputs, and the arena, on a GPU */
 };
 
 static void free_record(Record *record) {
@@ -58,10 +59,12 @@ static Record *check_out(jg_model *model, Entry *entry, jg_error *error) {
     }
     record->entry = entry;
     record->dims = take(&record->store, entry->dim_count, sizeof *record->dims);
-    record->buffers = take(&record->store, entry->parameter_count + entry->output_count, sizeof(void *));
+    size_t count = entry->parameter_count + entry->output_count;
+    record->buffers = take(&record->store, count + entry->rest_count, sizeof(void *));
+    record->blocks = take(&record->store, count + 1, sizeof *record->blocks);
     record->views = take(&record->store, entry->parameter_count, sizeof *record->views);
     record->results = take(&record->store, entry->output_count, sizeof *record->results);
-    if (record->dims && record->buffers && record->views && record->results) return record;
+    if (record->dims && record->buffers && record->blocks && record->views && record->results) return record;
     free_record(record);
     out_of_memory(error, entry->output_count * sizeof *record->results);
     return NULL;

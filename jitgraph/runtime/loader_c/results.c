@@ -14,7 +14,7 @@
 #include "model.c"
 #include "records.c"
 
-/* The shapes of the outputs and the workspace, for the sizes that bind found. */
+/* The shapes of the outputs and the bytes of the workspace, for the sizes that bind found. */
 static bool plan(const Entry *entry, Record *record, jg_error *error) {
     for (size_t i = 0; i < entry->output_count; i++) {
         const Spec *spec = &entry->outputs[i];
@@ -34,14 +34,33 @@ static bool plan(const Entry *entry, Record *record, jg_error *error) {
     int64_t arena = entry->arena_bytes ? entry->arena_bytes(record->dims) : 0;
     if (arena < 0)
         return fail(error, JG_BAD_ARGUMENT, "%.40s: the workspace for these sizes leaves 64 bits", entry->title);
-    if ((size_t)arena > record->arena_size) {
+    record->call = (jg_call){.arena_bytes = arena};
+    return true;
+}
+
+/* Finds memory for the workspace. */
+static bool prepare(Record *record, jg_error *error) {
+    size_t wanted = (size_t)record->call.arena_bytes;
+    if (wanted > record->arena_size) {
         free(record->arena);
         record->arena_size = 0;
-        if (!(record->arena = aligned_memory((size_t)arena))) return out_of_memory(error, (size_t)arena);
-        record->arena_size = (size_t)arena;
+        if (!(record->arena = aligned_memory(wanted))) return out_of_memory(error, wanted);
+        record->arena_size = wanted;
     }
-    record->call = (jg_call){.arena = record->arena, .arena_bytes = arena};
+    record->call.arena = record->arena;
     return true;
+}
+
+/* Memory for an output that the caller gets: the caller's where that is usable, else fresh. */
+static bool place_shown(const Entry *entry, size_t shown, const jg_tensor *given, Result *result, bool usable,
+                        jg_error *error) {
+    if (given->data && given->bytes < result->bytes)
+        return fail(error, JG_BAD_ARGUMENT, "%.40s, output %zu (%.60s) needs %zu bytes, but has room for %zu",
+                    entry->title, shown, entry->outputs[entry->shown[shown]].shown.name, result->bytes, given->bytes);
+    result->memory = given->data;
+    if (given->data && usable) return true;
+    if (!(result->memory = aligned_memory(result->bytes))) return out_of_memory(error, result->bytes);
+    return result->fresh = true;
 }
 
 static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes) {
@@ -82,15 +101,8 @@ static bool place(jg_model *model, const Entry *entry, const jg_tensor *outputs,
             const Spec *state = &entry->parameters[entry->input_count + (size_t)entry->written[i]];
             if (!(result->memory = spare_memory(&model->tensors[state->tensor], error))) return false;
         } else {
-            const jg_tensor *given = &outputs[shown++];
-            if (given->data && given->bytes < result->bytes)
-                return fail(error, JG_BAD_ARGUMENT, "%.40s, output %zu (%.60s) needs %zu bytes, but has room for %zu",
-                            entry->title, shown - 1, entry->outputs[i].shown.name, result->bytes, given->bytes);
-            result->memory = given->data;
-            if (!given->data || !usable(entry, record, i, given->data)) {
-                if (!(result->memory = aligned_memory(result->bytes))) return out_of_memory(error, result->bytes);
-                result->fresh = true;
-            }
+            const jg_tensor *given = &outputs[shown];
+            if (!place_shown(entry, shown++, given, result, usable(entry, record, i, given->data), error)) return false;
         }
         record->buffers[entry->parameter_count + i] = result->memory;
     }

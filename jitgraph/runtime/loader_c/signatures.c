@@ -12,11 +12,11 @@
 #include "entries.c"
 #include "specs.c"
 
-static void read_checks(Loading *l, const Json *source, Entry *entry, const char *where) {
+static Check *read_checks(Loading *l, const Json *source, size_t *count, const char *where) {
     const Json *list = get(l, source, "checks", A_LIST, where);
-    entry->checks = make(l, l->kept, list->count, sizeof *entry->checks);
+    Check *checks = make(l, l->kept, list->count, sizeof *checks);
     for (const Json *child = list->first; child; child = child->next) {
-        Check *check = &entry->checks[entry->check_count++];
+        Check *check = &checks[(*count)++];
         const char *kind = get_text(l, child, "kind", where);
         check->message = get_text(l, child, "message", where);
         check->location = get_text(l, child, "location", where);
@@ -24,6 +24,7 @@ static void read_checks(Loading *l, const Json *source, Entry *entry, const char
             if (strcmp(kind, CHECK_KINDS[i]) == 0) check->kind = CHECK_KINDS[i];
         if (!check->kind) refuse(l, "%s: a check raises '%.40s'", where, kind);
     }
+    return checks;
 }
 
 enum { MAX_FORM = 64 };
@@ -125,7 +126,7 @@ static void read_signature(Loading *l, const Json *source, Entry *entry, const T
     entry->constraints = make(l, l->kept, entry->constraint_count, sizeof(Expression));
     for (size_t i = 0; i < entry->constraint_count; i++)
         entry->constraints[i] = compile_expression(l, texts[i], true, &dims, entry->dims, where);
-    read_checks(l, source, entry, where);
+    entry->checks = read_checks(l, source, &entry->check_count, where);
     read_prints(l, source, entry, &dims, where);
     const Spec *state = entry->parameters + entry->input_count;
     entry->written = read_pairs(l, source, "writes", entry, state, entry->state_count, where);

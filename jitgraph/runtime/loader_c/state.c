@@ -15,6 +15,7 @@
 #include "model.c"
 #include "records.c"
 #include "results.c"
+#include "device_model.c"
 #include "run.c"
 
 /* The state of that key; NULL where there is none, or an argument is NULL. */
@@ -28,6 +29,19 @@ __attribute__((noinline)) static Tensor *state_named(const jg_model *model, cons
     return found;
 }
 
+/* Copies a state on the model's GPU to the host, or from there. */
+static void copy_state(jg_model *model, const Tensor *tensor, void *to, const void *from, jg_error *error) {
+    void *before;
+    pthread_mutex_lock(&model->device_lock);
+    if (enter_device(model->device, &before, error)) {
+        bool asked = to ? download(model->device, to, &tensor->there, tensor->bytes, error)
+                        : upload(model->device, &tensor->there, from, tensor->bytes, error);
+        if (asked) wait_for(model->device, error);
+        leave_device(model->device, before);
+    }
+    pthread_mutex_unlock(&model->device_lock);
+}
+
 jg_status jg_state_get(jg_model *model, const char *key, jg_tensor *value, jg_error *error) {
     jg_error unused;
     error = cleared(error ? error : &unused);
@@ -38,7 +52,8 @@ jg_status jg_state_get(jg_model *model, const char *key, jg_tensor *value, jg_er
              value->bytes);
         return error->status;
     }
-    if (!value->data) {
+    bool own = !value->data;
+    if (own) {
         value->bytes = tensor->bytes;
         if (!(value->data = aligned_memory(tensor->bytes))) out_of_memory(error, tensor->bytes);
         if (!value->data) return error->status;
@@ -47,9 +62,11 @@ jg_status jg_state_get(jg_model *model, const char *key, jg_tensor *value, jg_er
     value->rank = tensor->rank;
     memcpy(value->shape, tensor->shape, (size_t)tensor->rank * sizeof *tensor->shape);
     pthread_rwlock_rdlock(&model->state_lock);
-    memcpy(value->data, tensor->data, tensor->bytes);
+    if (tensor->there.address) copy_state(model, tensor, value->data, NULL, error);
+    else memcpy(value->data, tensor->data, tensor->bytes);
     pthread_rwlock_unlock(&model->state_lock);
-    return JG_OK;
+    if (error->status != JG_OK && own) jg_tensor_free(value);
+    return error->status;
 }
 
 jg_status jg_state_set(jg_model *model, const char *key, const jg_tensor *value, jg_error *error) {
@@ -67,7 +84,8 @@ jg_status jg_state_set(jg_model *model, const char *key, const jg_tensor *value,
         fail(error, JG_BAD_ARGUMENT, "the state '%.60s': a bool that is neither 0 nor 1", key);
     } else {
         pthread_rwlock_wrlock(&model->state_lock);
-        void *memory = spare_memory(tensor, error);
+        void *memory = tensor->there.address ? NULL : spare_memory(tensor, error);
+        if (tensor->there.address) copy_state(model, tensor, NULL, value->data, error);
         if (memory && tensor->bytes) memcpy(memory, value->data, tensor->bytes);
         if (memory) tensor->data = memory;
         pthread_rwlock_unlock(&model->state_lock);
@@ -78,6 +96,7 @@ jg_status jg_state_set(jg_model *model, const char *key, const jg_tensor *value,
 __attribute__((cold)) void jg_close(jg_model *model) {
     if (!model) return;
     stop_pool(model);
+    if (model->device) leave_place(model);
     for (size_t i = 0; i < model->entry_count; i++) {
         Entry *entry = &model->entries[i];
         while (entry->free_records) {
@@ -98,11 +117,13 @@ __attribute__((cold)) void jg_close(jg_model *model) {
 #endif
     pthread_rwlock_destroy(&model->state_lock);
     pthread_mutex_destroy(&model->records_lock);
+    pthread_mutex_destroy(&model->device_lock);
     release(&model->store);
     free(model);
 }
 
 const char *jg_target(const jg_model *model) { return model ? model->target : NULL; }
+const char *jg_device(const jg_model *model) { return !model ? NULL : model->device ? model->device->name : "cpu"; }
 const char *jg_metadata(const jg_model *model) { return model ? model->metadata : NULL; }
 size_t jg_entry_count(const jg_model *model) { return model ? model->entry_count : 0; }
 

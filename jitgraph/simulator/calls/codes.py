@@ -11,6 +11,7 @@ SUCCESS: Final = 0
 INVALID_VALUE: Final = 1
 OUT_OF_MEMORY: Final = 2
 NOT_INITIALIZED: Final = 3
+NO_DEVICE: Final = 100
 INVALID_DEVICE: Final = 101
 INVALID_CONTEXT: Final = 201
 INVALID_PTX: Final = 218
@@ -38,6 +39,7 @@ TEXTS: Final[dict[int, tuple[str, str]]] = {
     INVALID_VALUE: ("CUDA_ERROR_INVALID_VALUE", "invalid argument"),
     OUT_OF_MEMORY: ("CUDA_ERROR_OUT_OF_MEMORY", "out of memory"),
     NOT_INITIALIZED: ("CUDA_ERROR_NOT_INITIALIZED", "initialization error"),
+    NO_DEVICE: ("CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"),
     INVALID_DEVICE: ("CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"),
     INVALID_CONTEXT: ("CUDA_ERROR_INVALID_CONTEXT", "invalid device context"),
     INVALID_PTX: ("CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"),

@@ -36,8 +36,11 @@ def symbols_wanted(library: Path) -> list[str]:
     return [name for line in found.stdout.splitlines() if (name := line.split()[-1]).startswith("cu")]
 
 
-def build(folder: Path, wanted: Iterable[str]) -> Path:
-    """Compile the library, with functions that only refuse for all that is ``wanted`` beside the table."""
+def build(folder: Path, wanted: Iterable[str], name: str = "libcuda.so.1") -> Path:
+    """Compile the library, with functions that only refuse for all that is ``wanted`` beside the table.
+
+    Once it is loaded under its ``name``, that is found in the whole process.
+    """
     parts = [f"static void *table[{len(FUNCTIONS)}];", "void set_function(int slot, void *to) { table[slot] = to; }"]
     for symbol, letters in FUNCTIONS.items():
         taken = ", ".join(f"{_C_TYPES[letter]}a{i}" for i, letter in enumerate(letters)) or "void"
@@ -46,9 +49,9 @@ def build(folder: Path, wanted: Iterable[str]) -> Path:
     parts.append(_STACK)
     defined = {*FUNCTIONS, "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2"}
     parts += [f"int {symbol}(void) {{ return {_NOT_SUPPORTED}; }}" for symbol in sorted(set(wanted) - defined)]
-    source, made = folder / "libcuda.c", folder / "libcuda.so.1"
+    source, made = folder / "libcuda.c", folder / name
     source.write_text("\n".join(parts))
-    subprocess.run(["cc", "-shared", "-fPIC", "-w", "-Wl,-soname,libcuda.so.1", "-o", made, source], check=True)
+    subprocess.run(["cc", "-shared", "-fPIC", "-w", f"-Wl,-soname,{name}", "-o", made, source], check=True)
     return made
 
 

@@ -1,0 +1,236 @@
+"""The CUDA driver, by ctypes: ``libcuda.so.1`` alone, in the primary context of a device."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from jitgraph.runtime.loader.device_code import MAX_DRIVER_SLOTS
+from jitgraph.runtime.loader.errors import JitgraphError, LoadError
+
+CUDA_LIBRARY: Final = "libcuda.so.1"
+_DEVICE_NAME: Final = re.compile(r"cuda(?::([0-9]{1,3}))?")
+_CUDA_OUT_OF_MEMORY: Final = 2
+_NO_DEVICE: Final = 100
+_MAJOR_CAPABILITY: Final = 75  # CUdevice_attribute
+_MINOR_CAPABILITY: Final = 76
+_ORDINAL_OF_POINTER: Final = 9  # CUpointer_attribute
+_ERROR_LOG: Final = 5  # CUjit_option, and after it its size
+_LOG_BYTES: Final = 8192
+_NON_BLOCKING: Final = 1
+
+_PARAMETERS: Final = {  # p: pointer or handle, i: int, u: unsigned, z: size or address on a device, s: text
+    "cuInit": "u", "cuGetErrorName": "ip", "cuGetErrorString": "ip", "cuDeviceGetCount": "p", "cuDeviceGet": "pi",
+    "cuDeviceGetName": "pii", "cuDeviceGetAttribute": "pii", "cuDevicePrimaryCtxRetain": "pi",
+    "cuDevicePrimaryCtxRelease_v2": "i", "cuCtxSetCurrent": "p", "cuCtxGetCurrent": "p", "cuModuleLoadDataEx": "ppupp",
+    "cuModuleUnload": "p", "cuModuleGetFunction": "pps", "cuMemAlloc_v2": "pz", "cuMemFree_v2": "z",
+    "cuMemHostAlloc": "pzu", "cuMemFreeHost": "p", "cuMemcpyHtoDAsync_v2": "zpzp", "cuMemcpyDtoHAsync_v2": "pzzp",
+    "cuMemcpyDtoDAsync_v2": "zzzp", "cuPointerGetAttribute": "piz", "cuStreamCreate": "pu", "cuStreamDestroy_v2": "p",
+    "cuStreamSynchronize": "p",
+}  # fmt: skip
+_C_TYPES: Final = {
+    "p": ctypes.c_void_p, "i": ctypes.c_int, "u": ctypes.c_uint, "z": ctypes.c_size_t, "s": ctypes.c_char_p
+}  # fmt: skip
+
+
+class CudaDriver:
+    """The driver's functions, of which each that is refused raises with CUDA's own words."""
+
+    def __init__(self) -> None:
+        """LoadError where this machine has no driver, or one that is too old."""
+        try:
+            self._library = ctypes.CDLL(CUDA_LIBRARY)
+        except OSError as error:
+            raise LoadError(f"this machine has no CUDA driver ({error}); load the model for the CPU") from None
+        self._functions = {}
+        for symbol, letters in _PARAMETERS.items():
+            kind = ctypes.CFUNCTYPE(ctypes.c_int, *[_C_TYPES[letter] for letter in letters])
+            self._functions[symbol] = kind(self._address(symbol))
+        code = self._functions["cuInit"](0)
+        if code == _NO_DEVICE:
+            raise LoadError("the CUDA driver finds no device; load the model for the CPU")
+        if code:
+            raise LoadError(f"the CUDA driver does not start: {self.words(code)}; load the model for the CPU")
+
+    def _address(self, symbol: str) -> int:
+        try:
+            return ctypes.cast(getattr(self._library, symbol), ctypes.c_void_p).value or 0
+        except AttributeError:
+            raise LoadError(f"the CUDA driver is too old: {CUDA_LIBRARY} has no {symbol}") from None
+
+    def table(self, places: Sequence[tuple[str, int]]) -> Any:
+        """A table for emitted code with the addresses of these functions at their places."""
+        made = (ctypes.c_void_p * MAX_DRIVER_SLOTS)()
+        for symbol, slot in places:
+            made[slot] = self._address(symbol)
+        return made
+
+    def call(self, symbol: str, *arguments: Any, asked: str) -> None:
+        """Call a function; MemoryError or JitgraphError, which say what was ``asked``, where it does not succeed."""
+        code = self._functions[symbol](*arguments)
+        if code:
+            raise self.error(code, asked)
+
+    def made(self, symbol: str, *arguments: Any, asked: str) -> int:
+        """The handle, number or address that a function writes to its first parameter."""
+        found = ctypes.c_uint64()
+        self.call(symbol, ctypes.addressof(found), *arguments, asked=asked)
+        return found.value
+
+    def error(self, code: int, asked: str) -> Exception:
+        """The error of a result that is no success."""
+        text = f"{asked}: {self.words(code)}"
+        return MemoryError(text) if code == _CUDA_OUT_OF_MEMORY else JitgraphError(text)
+
+    def words(self, code: int) -> str:
+        """CUDA's name of a result and its text."""
+        found = []
+        for symbol in ("cuGetErrorName", "cuGetErrorString"):
+            text = ctypes.c_char_p()
+            self._functions[symbol](code, ctypes.addressof(text))
+            found.append((text.value or b"").decode("utf-8", "replace"))
+        return f"{found[0] or f'CUresult {code}'}{f' ({found[1]})' if found[1] else ''}"
+
+
+class CudaDevice:
+    """A device: its primary context, which other libraries of the process share, and a stream in it."""
+
+    def __init__(self, name: str) -> None:
+        """``name`` is "cuda" or such as "cuda:1"; LoadError where there is no such device."""
+        parts = _DEVICE_NAME.fullmatch(name) if isinstance(name, str) else None
+        if parts is None:
+            raise LoadError(f"{name!r:.60} names no device; 'cpu', 'cuda' or 'cuda:0'")
+        self.ordinal = int(parts[1] or 0)
+        self.name = f"cuda:{self.ordinal}"
+        self.driver = driver = CudaDriver()
+        count = driver.made("cuDeviceGetCount", asked="the number of CUDA devices")
+        if self.ordinal >= count:
+            there = ", ".join(f"cuda:{number}" for number in range(count)) or "none"
+            raise LoadError(f"there is no {self.name}; the devices are: {there}")
+        self._process = os.getpid()
+        self._number = driver.made("cuDeviceGet", self.ordinal, asked=self.name)
+        self.capability = 10 * self._attribute(_MAJOR_CAPABILITY) + self._attribute(_MINOR_CAPABILITY)
+        self._context = driver.made("cuDevicePrimaryCtxRetain", self._number, asked=f"the context of {self.name}")
+        self.stream = 0
+        try:
+            with self.current():
+                self.stream = driver.made("cuStreamCreate", _NON_BLOCKING, asked=f"a stream of {self.name}")
+        except BaseException:
+            self.release()
+            raise
+
+    @property
+    def title(self) -> str:
+        """The device's name and what it is."""
+        text = ctypes.create_string_buffer(256)
+        self.driver.call("cuDeviceGetName", ctypes.addressof(text), len(text), self._number, asked=self.name)
+        return f"{self.name} ({text.value.decode('utf-8', 'replace')})"
+
+    def _attribute(self, number: int) -> int:
+        return self.driver.made("cuDeviceGetAttribute", number, self._number, asked=f"an attribute of {self.name}")
+
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        """A block in which the device's context is that of this thread; the one that was before comes back."""
+        if os.getpid() != self._process:
+            raise JitgraphError(
+                f"{self.name} was in use before this process was forked, and CUDA cannot be used in such a child; "
+                'start it by multiprocessing.get_context("spawn")'
+            )
+        driver = self.driver
+        before = driver.made("cuCtxGetCurrent", asked="the current context")
+        if before != self._context:
+            driver.call("cuCtxSetCurrent", self._context, asked=f"the context of {self.name}")
+        try:
+            yield
+        finally:
+            if before != self._context:
+                driver.call("cuCtxSetCurrent", before or None, asked="the context of before")
+
+    def wait(self) -> None:
+        """Wait for all work of the stream."""
+        self.driver.call("cuStreamSynchronize", self.stream, asked=f"waiting for {self.name}")
+
+    def load(self, ptx: bytes) -> int:
+        """The handle of a module with this PTX; LoadError with what the driver's compiler says."""
+        log = ctypes.create_string_buffer(_LOG_BYTES)
+        options = (ctypes.c_int * 2)(_ERROR_LOG, _ERROR_LOG + 1)
+        values = (ctypes.c_void_p * 2)(ctypes.addressof(log), _LOG_BYTES)
+        image = ctypes.create_string_buffer(ptx)
+        address = ctypes.addressof
+        try:
+            return self.driver.made(
+                "cuModuleLoadDataEx", address(image), 2, address(options), address(values), asked="loading its PTX"
+            )
+        except JitgraphError as error:
+            said = log.value.decode("utf-8", "replace").strip()
+            raise LoadError(f"{error}{f': {said}' if said else ''}") from None
+
+    def kernel(self, module: int, name: str) -> int:
+        """The handle of a kernel; LoadError where the module has none of this name."""
+        try:
+            return self.driver.made("cuModuleGetFunction", module, name.encode(), asked=f"the kernel {name}")
+        except JitgraphError as error:
+            raise LoadError(str(error)) from None
+
+    def unload(self, module: int) -> None:
+        """Give a module back."""
+        self.driver.call("cuModuleUnload", module, asked="the end of a module")
+
+    def allocate(self, size: int) -> int:
+        """The address of fresh memory of the device; MemoryError where it has no more."""
+        return self.driver.made("cuMemAlloc_v2", max(1, size), asked=f"{size} bytes of {self.name}")
+
+    def free(self, address: int) -> None:
+        """Give memory of the device back."""
+        self.driver.call("cuMemFree_v2", address, asked="giving memory back")
+
+    def pinned(self, size: int) -> int:
+        """The address of memory of the host that the device writes to by itself."""
+        return self.driver.made("cuMemHostAlloc", size, 0, asked=f"{size} bytes of pinned memory")
+
+    def free_pinned(self, address: int) -> None:
+        """Give pinned memory back."""
+        self.driver.call("cuMemFreeHost", address, asked="giving pinned memory back")
+
+    def upload(self, target: int, source: int, size: int) -> None:
+        """Copy from the host's memory, in the stream's order."""
+        if size:
+            asked = f"a copy of {size} bytes to {self.name}"
+            self.driver.call("cuMemcpyHtoDAsync_v2", target, source, size, self.stream, asked=asked)
+
+    def download(self, target: int, source: int, size: int) -> None:
+        """Copy to the host's memory, in the stream's order."""
+        if size:
+            asked = f"a copy of {size} bytes from {self.name}"
+            self.driver.call("cuMemcpyDtoHAsync_v2", target, source, size, self.stream, asked=asked)
+
+    def copy(self, target: int, source: int, size: int) -> None:
+        """Copy within the device, in the stream's order."""
+        self.driver.call("cuMemcpyDtoDAsync_v2", target, source, size, self.stream, asked=f"a copy on {self.name}")
+
+    def ordinal_at(self, address: int) -> int:
+        """The number of the device whose memory lies at an address."""
+        found = ctypes.c_int()
+        asked = f"the device of the address {address:#x}"
+        self.driver.call("cuPointerGetAttribute", ctypes.addressof(found), _ORDINAL_OF_POINTER, address, asked=asked)
+        return found.value
+
+    def settle(self, stream: int) -> None:
+        """Wait for all work of another stream, by its handle."""
+        self.driver.call("cuStreamSynchronize", stream, asked="waiting for the stream of an argument")
+
+    def release(self) -> None:
+        """Need the stream and the context no more."""
+        if os.getpid() != self._process:
+            return
+        try:
+            with self.current():
+                if self.stream:
+                    self.driver.call("cuStreamDestroy_v2", self.stream, asked="the end of a stream")
+        finally:
+            self.driver.call("cuDevicePrimaryCtxRelease_v2", self._number, asked=f"the end of {self.name}")

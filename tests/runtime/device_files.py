@@ -1,0 +1,121 @@
+"""Simulated GPUs for the standalone loaders: a library in the place of ``libcuda.so.1`` whose launches are simulated.
+
+The library goes by another name, so that nothing else in the process takes it for a driver of this machine.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import jitgraph as jg
+from jitgraph import compiler
+from jitgraph.ir.target import Target
+from jitgraph.runtime.loader.artifact import Artifact
+from jitgraph.simulator.calls.devices import ATTRIBUTES
+from jitgraph.simulator.driver import FakeDriver
+from tests.runtime.cuda import stub_library
+
+NAME = "libjgstub.so"
+BOTH = ("x86-64-v3", "cuda")
+
+
+_known: dict[bytes, str] = {}
+_saved: dict[tuple[Any, ...], tuple[bytes, Any]] = {}
+
+
+def saved_once(save: Callable[..., Any]) -> Callable[..., Any]:
+    """``save(path, targets=...)`` that compiles once for each choice of targets."""
+
+    def again(path: Path, *, targets: Any = None) -> Any:
+        key = save.__name__, targets
+        if key not in _saved:
+            given = save(path, targets=targets)
+            _saved[key] = path.read_bytes(), given
+        path.write_bytes(_saved[key][0])
+        return _saved[key][1]
+
+    return again
+
+
+class Stub:
+    """The library, with a driver behind it that tests replace."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = stub_library.build(folder, (), NAME)
+        self._library: ctypes.CDLL | None = None
+
+    def serve(self, fake: FakeDriver) -> None:
+        """Let the library's functions be those of this driver."""
+        self._library = stub_library.loaded(self.path, fake.addresses)
+
+
+def driver_for(*paths: Path, devices: int = 2) -> FakeDriver:
+    """A simulated driver that knows what the PTX in these files was made of, which is what is made of their graphs."""
+    fake = FakeDriver(devices)
+    for path in paths:
+        artifact = Artifact(path)
+        for code in artifact.device_codes("forward", artifact.weights()):
+            ptx = bytes(artifact.read(code.ptx))
+            if ptx not in _known:
+                made: Any = compiler.compile(jg.load(path).graph, Target.named(code.generation))
+                assert made.parts.ptx == ptx
+                _known[ptx] = made.llvm_ir
+            fake.register(ptx, _known[ptx])
+    return fake
+
+
+def set_capability(monkeypatch: Any, major: int, minor: int) -> None:
+    """Let simulated devices be of another generation."""
+    monkeypatch.setitem(ATTRIBUTES, 75, major)
+    monkeypatch.setitem(ATTRIBUTES, 76, minor)
+
+
+def normal(*shape: int, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+@saved_once
+def mlp(path: Path, **options: Any) -> None:
+    jg.random.seed(0)
+    model = jg.nn.Sequential(jg.nn.Linear(4, 8), jg.nn.ReLU(), jg.nn.LayerNorm(8), jg.nn.Linear(8, 3))
+    f = jg.trace(lambda x: {"p": jg.softmax(model(x)), "n": 3}, dynamic_shapes={"x": {0: "batch"}})
+    jg.save(f, path, example_inputs=(normal(5, 4),), **options)
+
+
+@saved_once
+def step(path: Path, **options: Any) -> tuple[Any, Any]:
+    """A training step with its optimiser's state; arguments for it."""
+    weight = jg.nn.Parameter(jg.asarray(normal(4, 3)))
+    optimizer = jg.optim.Adam([weight], lr=0.05)
+
+    @jg.trace(dynamic_shapes={"x": {0: "n"}, "y": {0: "n"}})
+    def step(x: Any, y: Any) -> Any:
+        loss = ((x @ weight - y) ** 2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    x, y = normal(8, 4, seed=1), normal(8, 3, seed=2)
+    jg.save(step, path, example_inputs=(x, y), **options)
+    return x, y
+
+
+@saved_once
+def counting_rows(path: Path, **options: Any) -> Any:
+    """Rows of a table, which is given, and how many calls there were: a check that may fail, and state."""
+    table, count = jg.asarray(normal(5, 2)), jg.zeros(())
+
+    @jg.trace(dynamic_shapes={"i": {0: "n"}})
+    def f(i: Any) -> Any:
+        nonlocal count
+        count += 1
+        return jg.take(table, i, axis=0), count + 0
+
+    jg.save(f, path, example_inputs=(np.arange(3),), **options)
+    return table.numpy()

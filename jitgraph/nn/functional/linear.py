@@ -10,8 +10,8 @@ from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.nn.functional.activation import dropout
 from jitgraph.nn.functional.arguments import floats, repeated
+from jitgraph.ops.dot_product_attention import attention_weights
 from jitgraph.tensor import Tensor, lifting, wrap
-from jitgraph.tensor.functions.creation import ones, tril
 from jitgraph.tensor.functions.elementwise import where
 from jitgraph.tensor.functions.linear_algebra import matmul
 from jitgraph.tensor.lifting import TensorLike
@@ -153,15 +153,31 @@ def scaled_dot_product_attention(
     """
     if is_causal and attn_mask is not None:
         raise JitgraphError("scaled_dot_product_attention: is_causal and attn_mask exclude each other")
-    factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
-    scores = matmul(query, key.mT) * factor
-    if is_causal:
-        attn_mask = tril(ones((query.shape[-2], key.shape[-2]), dtype=dtypes.bool_))
-    if attn_mask is not None:
-        seen = dtypes.is_bool(attn_mask.dtype)
-        scores = where(attn_mask, scores, -math.inf) if seen else scores + attn_mask
-    if attn_mask is None:
-        weights = scores.softmax(-1)
-    else:
-        weights = wrap(ops.masked_softmax(lifting.value_of(scores), axis=scores.ndim - 1))
-    return matmul(dropout(weights, dropout_p, dropout_p > 0.0), value)
+    seen = attn_mask is not None and dtypes.is_bool(attn_mask.dtype)
+    q, k, v, bias = floats(query, key, value, None if seen else attn_mask)
+    mask = lifting.value_of(attn_mask) if seen else bias
+    q, k, v, mask = _of_one_batch(q, k, v, mask)
+    attrs = {"scale": 1.0 / math.sqrt(query.shape[-1]) if scale is None else float(scale), "causal": is_causal}
+    if dropout_p > 0.0:
+        weights = attention_weights(q, k, mask, **attrs)
+        return matmul(dropout(wrap(weights), dropout_p), wrap(v))
+    return wrap(ops.attention(q, k, v, *(() if mask is None else (mask,)), **attrs)[0])
+
+
+def _of_one_batch(q: Any, k: Any, v: Any, mask: Any) -> tuple[Any, Any, Any, Any]:
+    """The operands of attention, leading axes broadcast; ShapeError where sizes do not fit."""
+    same = context.constraints().same
+    if min(len(x.shape) for x in (q, k, v)) < 2 or not (
+        same(q.shape[-1], k.shape[-1]) and same(k.shape[-2], v.shape[-2])
+    ):
+        raise ShapeError(
+            f"scaled_dot_product_attention takes query[..., L, E], key[..., S, E] and value[..., S, V], "
+            f"not {q.type}, {k.type} and {v.type}"
+        )
+    batch = lifting.broadcast_shapes(*(x.shape[:-2] for x in (q, k, v)))
+    if mask is not None:
+        rows, columns = q.shape[-2], k.shape[-2]
+        batch = lifting.broadcast_shapes(batch, mask.shape[:-2])
+        mask = lifting.broadcast_to(mask, (*batch, rows, columns))
+    q, k, v = (lifting.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (q, k, v))
+    return q, k, v, mask

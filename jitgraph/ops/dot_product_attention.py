@@ -88,7 +88,7 @@ def _attention_vjp(
     ct: Any, out: Any, q: Any, k: Any, v: Any, mask: Any = None, *, scale: float, causal: bool
 ) -> tuple[Any, ...]:
     """With ``across``, the row sums of ct * out, which are those of the weights and their cotangents."""
-    attrs = {"scale": scale, "causal": causal}
+    attrs: dict[str, Any] = {"scale": scale, "causal": causal}
     if ct[1] is not None or ct[0] is None:
         *found, scores = _gradients(ct[0], ct[1], q, k, v, mask, **attrs)
     else:
@@ -153,7 +153,7 @@ def _is_whole(q: TensorType, v: TensorType) -> bool:
     return known and q.dtype in (bfloat16, float16, float32)
 
 
-_SHAPES: Final = (  # of q, k, v and the mask
+_SHAPES: Final[tuple[tuple[Any, ...], ...]] = (  # of q, k, v and the mask
     ((2, 3), (4, 3), (4, 2), None, False),
     ((2, 3, 4), (2, 5, 4), (2, 5, 3), (2, 3, 5), False),
     ((1, 5, 3), (1, 3, 3), (1, 3, 3), None, True),

@@ -157,7 +157,8 @@ def scaled_dot_product_attention(
     q, k, v, bias = floats(query, key, value, None if seen else attn_mask)
     mask = lifting.value_of(attn_mask) if seen else bias
     q, k, v, mask = _of_one_batch(q, k, v, mask)
-    attrs = {"scale": 1.0 / math.sqrt(query.shape[-1]) if scale is None else float(scale), "causal": is_causal}
+    factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
+    attrs: dict[str, Any] = {"scale": factor, "causal": bool(is_causal)}
     if dropout_p > 0.0:
         weights = attention_weights(q, k, mask, **attrs)
         return matmul(dropout(wrap(weights), dropout_p), wrap(v))

@@ -24,19 +24,13 @@ from jitgraph.ops.composite import composite
 from jitgraph.ops.contraction import dot
 from jitgraph.ops.conversion import cast
 from jitgraph.ops.creation import full_like, iota, zeros_like
+from jitgraph.ops.distributions import dropout as drop
 from jitgraph.ops.sampling import generator, values
 from jitgraph.ops.statistics import masked_softmax, shifted_powers, softmax
 from jitgraph.ops.transcendental import log
 
 MOST_FEATURES: Final = 128
 """Columns of q and k, and of v, up to which a GPU's kernel has a block's rows of the result in registers."""
-
-
-def attention_weights(q: Any, k: Any, mask: Any, *, scale: float, causal: bool) -> Any:
-    """The softmax of each row of scores; 0 for a row in which nothing may be seen."""
-    seen = _seen(q, k, mask, causal=causal)
-    scores = _scores(q, k, seen, scale)
-    return _softmax_of(seen)(scores, axis=len(scores.shape) - 1)
 
 
 def _seen(q: Any, k: Any, mask: Any, *, causal: bool) -> Any:
@@ -71,11 +65,19 @@ def _widened(x: Any) -> Any:
     return cast(x, dtype=float32) if x.dtype in rules.HALF else x
 
 
-def _attention(q: Any, k: Any, v: Any, mask: Any = None, *, scale: float, causal: bool) -> tuple[Any, Any]:
+def _mask_and_key(rest: tuple[Any, ...], dropout: float) -> tuple[Any, Any]:
+    """The operands behind q, k and v: a mask or None, and with dropout the key of its random numbers."""
+    *masks, key = rest if dropout else (*rest, None)
+    return (masks[0] if masks else None), key
+
+
+def _attention(q: Any, k: Any, v: Any, *rest: Any, scale: float, causal: bool, dropout: float) -> tuple[Any, Any]:
+    mask, key = _mask_and_key(rest, dropout)
     _require("attention", q, k, v, mask, causal=causal)
     seen, last = _seen(q, k, mask, causal=causal), len(q.shape) - 1
     scores = _scores(q, k, seen, scale)
-    out = dot(_softmax_of(seen)(scores, axis=last), v, batch=_batch(q), contract=((last,), (last - 1,)))
+    weights = _dropped(_softmax_of(seen)(scores, axis=last), key, dropout)
+    out = dot(weights, v, batch=_batch(q), contract=((last,), (last - 1,)))
     powers, top = shifted_powers(_widened(scores), last, masked=seen is not None)
     total = reduce_sum(powers, axes=(last,))
     spread = add(top, log(total))
@@ -84,34 +86,39 @@ def _attention(q: Any, k: Any, v: Any, mask: Any = None, *, scale: float, causal
     return out, spread
 
 
+def _dropped(x: Any, key: Any, p: float) -> Any:
+    """``x`` as dropout leaves it; that is also the gradient of dropout."""
+    return drop(x, key, p=p) if p else x
+
+
 def _attention_vjp(
-    ct: Any, out: Any, q: Any, k: Any, v: Any, mask: Any = None, *, scale: float, causal: bool
+    ct: Any, out: Any, q: Any, k: Any, v: Any, *rest: Any, scale: float, causal: bool, dropout: float
 ) -> tuple[Any, ...]:
     """With ``across``, the row sums of ct * out, which are those of the weights and their cotangents."""
-    attrs: dict[str, Any] = {"scale": scale, "causal": causal}
+    attrs: dict[str, Any] = {"scale": scale, "causal": causal, "dropout": dropout}
+    mask, _ = _mask_and_key(rest, dropout)
+    numbers = mask is not None and not is_bool(mask.dtype)
     if ct[1] is not None or ct[0] is None:
-        *found, scores = _gradients(ct[0], ct[1], q, k, v, mask, **attrs)
+        *found, scores = _gradients(ct[0], ct[1], q, k, v, *rest, **attrs)
     else:
         across = reduce_sum(mul(_widened(ct[0]), _widened(out[0])), axes=(len(q.shape) - 1,))
-        masks = () if mask is None else (mask,)
-        found = attention_gradient(ct[0], q, k, v, out[1], across, *masks, **attrs)
-        numbers = mask is not None and not is_bool(mask.dtype)
-        scores = _gradients(ct[0], None, q, k, v, mask, **attrs)[3] if numbers else None
-    if mask is None:
-        return tuple(found)
-    return (*found, None if is_bool(mask.dtype) else scores)
+        found = attention_gradient(ct[0], q, k, v, out[1], across, *rest, **attrs)
+        scores = _gradients(ct[0], None, q, k, v, *rest, **attrs)[3] if numbers else None
+    return (*found, scores if numbers else None, None)[: 3 + len(rest)]
 
 
 def _gradients(
-    ct: Any, ct_spread: Any, q: Any, k: Any, v: Any, mask: Any, *, scale: float, causal: bool
+    ct: Any, ct_spread: Any, q: Any, k: Any, v: Any, *rest: Any, scale: float, causal: bool, dropout: float
 ) -> tuple[Any, Any, Any, Any]:
     """The cotangents of q, k and v, and of the scores as the mask has left them."""
+    mask, key = _mask_and_key(rest, dropout)
     seen, last = _seen(q, k, mask, causal=causal), len(q.shape) - 1
     batch, rule = _batch(q), _softmax_of(seen)
     scores = _scores(q, k, seen, scale)
     weights = rule(scores, axis=last)
-    ct = zeros_like(dot(weights, v, batch=batch, contract=((last,), (last - 1,)))) if ct is None else ct
-    of_weights = dot(ct, v, batch=batch, contract=((last,), (last,)))
+    dropped = _dropped(weights, key, dropout)
+    ct = zeros_like(dot(dropped, v, batch=batch, contract=((last,), (last - 1,)))) if ct is None else ct
+    of_weights = _dropped(dot(ct, v, batch=batch, contract=((last,), (last,))), key, dropout)
     assert rule.vjp is not None
     (of_scores,) = rule.vjp(of_weights, weights, scores, axis=last)
     if ct_spread is not None:
@@ -123,16 +130,16 @@ def _gradients(
     of_raw = mul(of_raw, full_like(scale, of_raw))
     dq = dot(of_raw, k, batch=batch, contract=((last,), (last - 1,)))
     dk = dot(of_raw, q, batch=batch, contract=((last - 1,), (last - 1,)))
-    dv = dot(weights, ct, batch=batch, contract=((last - 1,), (last - 1,)))
+    dv = dot(dropped, ct, batch=batch, contract=((last - 1,), (last - 1,)))
     return dq, dk, dv, of_scores
 
 
 def _attention_gradient(
-    ct: Any, q: Any, k: Any, v: Any, spread: Any, across: Any, mask: Any = None, *, scale: float, causal: bool
+    ct: Any, q: Any, k: Any, v: Any, spread: Any, across: Any, *rest: Any, scale: float, causal: bool, dropout: float
 ) -> tuple[Any, Any, Any]:
     """``spread`` and ``across`` say nothing that does not follow from the others."""
-    _require("attention_gradient", q, k, v, mask, causal=causal)
-    dq, dk, dv, _ = _gradients(ct, None, q, k, v, mask, scale=scale, causal=causal)
+    _require("attention_gradient", q, k, v, _mask_and_key(rest, dropout)[0], causal=causal)
+    dq, dk, dv, _ = _gradients(ct, None, q, k, v, *rest, scale=scale, causal=causal, dropout=dropout)
     return dq, dk, dv
 
 
@@ -148,17 +155,17 @@ def _require(name: str, q: Any, k: Any, v: Any, mask: Any, *, causal: bool) -> N
         raise DTypeError(f"{name}: expected a mask of bool or {q.dtype.name}, not {mask.type}")
 
 
-def _is_whole(q: TensorType, v: TensorType) -> bool:
+def _is_whole(q: TensorType, v: TensorType, dropout: float) -> bool:
     known = all(isinstance(count, int) and 0 < count <= MOST_FEATURES for count in (q.shape[-1], v.shape[-1]))
-    return known and q.dtype in (bfloat16, float16, float32)
+    return known and q.dtype in (bfloat16, float16, float32) and dropout < 1.0
 
 
-_SHAPES: Final[tuple[tuple[Any, ...], ...]] = (  # of q, k, v and the mask
-    ((2, 3), (4, 3), (4, 2), None, False),
-    ((2, 3, 4), (2, 5, 4), (2, 5, 3), (2, 3, 5), False),
-    ((1, 5, 3), (1, 3, 3), (1, 3, 3), None, True),
-    ((2, 4), (3, 4), (3, 1), "bool", False),
-    ((0, 2), (3, 2), (3, 2), None, False),
+_CASES: Final[tuple[tuple[Any, ...], ...]] = (  # shapes of q, k, v and the mask, whether causal, dropout
+    ((2, 3), (4, 3), (4, 2), None, False, 0.25),
+    ((2, 3, 4), (2, 5, 4), (2, 5, 3), (2, 3, 5), False, 0.0),
+    ((1, 5, 3), (1, 3, 3), (1, 3, 3), None, True, 0.0),
+    ((2, 4), (3, 4), (3, 1), "bool", False, 0.5),
+    ((0, 2), (3, 2), (3, 2), None, False, 0.0),
 )
 
 
@@ -167,17 +174,19 @@ def _samples(gradient: bool) -> Any:
         if dtype not in rules.FLOATS:
             return ()
         rng, found = generator("attention", dtype), []
-        for q, k, v, mask, causal in _SHAPES:
-            scale = 0.5 if causal else 0.25
+        wide = float32 if dtype in rules.HALF else dtype
+        for q, k, v, mask, causal, dropout in _CASES:
             arrays = [values(rng, dtype, shape) for shape in (q, k, v)]
             if gradient:
-                wide = float32 if dtype in rules.HALF else dtype
                 arrays = [values(rng, dtype, (*q[:-1], v[-1])), *arrays, *(values(rng, wide, q[:-1]) for _ in range(2))]
-            if mask == "bool":
+            if mask == "bool":  # of the first row nothing is seen
                 arrays.append(np.array([[False] * k[0], *[[True] + [False] * (k[0] - 1)] * (q[0] - 1)]))
             elif mask is not None:
                 arrays.append(values(rng, dtype, mask))
-            found.append(Sample(tuple(arrays), {"scale": scale, "causal": causal}, differentiable=mask != "bool"))
+            if dropout:
+                arrays.append(np.array([7, 3], np.uint64))
+            attrs = {"scale": 0.25, "causal": causal, "dropout": dropout}
+            found.append(Sample(tuple(arrays), attrs, differentiable=mask != "bool"))
         return found
 
     return samples
@@ -189,7 +198,7 @@ attention: Op = composite(
     vjp=_attention_vjp,
     samples=_samples(False),
     lowering="attention",
-    is_whole=lambda q, k, v, mask=None, **attrs: _is_whole(q, v),
+    is_whole=lambda q, k, v, *rest, dropout, **attrs: _is_whole(q, v, dropout),
     doc="softmax(q[..., L, E] k[..., S, E]' scale + mask[..., L, S]) v[..., S, V], and the logs of the rows' sums.",
 )
 attention_gradient: Op = composite(
@@ -197,6 +206,6 @@ attention_gradient: Op = composite(
     _attention_gradient,
     samples=_samples(True),
     lowering="attention_gradient",
-    is_whole=lambda ct, q, k, v, *rest, **attrs: _is_whole(q, v),
+    is_whole=lambda ct, q, k, v, *rest, dropout, **attrs: _is_whole(q, v, dropout),
     doc="The cotangents of q, k and v for one of attention's result, with the logs and the row sums of ct * out.",
 )

@@ -17,9 +17,10 @@ from jitgraph.codegen.lower.building import Group, ScheduleBuilder, is_empty
 from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.values import Evaluator, Index
-from jitgraph.dtypes import float32, is_bool
+from jitgraph.dtypes import float32, is_bool, uint32
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Node, Value
+from jitgraph.ops.philox import random_bits
 
 _PARALLEL: Final[LoopKind] = "parallel"
 
@@ -31,8 +32,8 @@ def lower_attention(builder: ScheduleBuilder, group: Group, node: Node) -> None:
 
 def lower_attention_gradient(builder: ScheduleBuilder, group: Group, node: Node) -> None:
     """The cotangents of queries in one kernel, and those of keys and values in another."""
-    ct, q, k, v, spread, across, *masks = node.inputs
-    attention = _Attention(builder, group, node, (q, k, v, *masks))
+    ct, q, k, v, spread, across, *rest = node.inputs
+    attention = _Attention(builder, group, node, (q, k, v, *rest))
     attention.of_queries(ct, spread, across, node.outputs[0])
     attention.of_keys(ct, spread, across, *node.outputs[1:])
 
@@ -42,10 +43,13 @@ class _Attention:
 
     def __init__(self, builder: ScheduleBuilder, group: Group, node: Node, operands: tuple[Value, ...]) -> None:
         self.builder, self.group = builder, group
-        self.q, self.k, self.v, *masks = operands
-        self.mask = masks[0] if masks else None
+        dropout: Any = node.attrs["dropout"]
         scale: Any = node.attrs["scale"]
+        self.dropout: float = dropout
         self.scale: float = scale
+        self.q, self.k, self.v, *rest = operands
+        self.key = rest.pop() if self.dropout else None
+        self.mask = rest[0] if rest else None
         self.causal = bool(node.attrs["causal"])
         self.rows, self.keys = self.q.shape[-2], self.k.shape[-2]
 
@@ -76,7 +80,7 @@ class _Attention:
                 [self._factor(values, self.q, at)],
                 [self._factor(values, self.k, at), self._factor(values, self.v, at)],
                 lambda m, n, products: self._score(values, at, (m, n), products[0]),
-                lambda m, n, products, weight: (weight,),
+                lambda m, n, products, weight: (self._dropped(values, (*at, m, n), weight),),
                 [(1, epilogue)],
                 row,
             )
@@ -94,7 +98,7 @@ class _Attention:
                 [self._factor(values, self.q, at), self._factor(values, ct, at)],
                 [self._factor(values, self.k, at), self._factor(values, self.v, at)],
                 lambda m, n, products: self._exponent(values, at, (m, n), products[0], spread),
-                lambda m, n, products, weight: (self._of_score(values, (*at, m), products[1], weight, across),),
+                lambda m, n, products, weight: (self._of_score(values, (*at, m, n), products[1], weight, across),),
                 [(0, lambda m, c, acc, _: self._store(recorder, dq, (*at, m, c), acc))],
             )
 
@@ -112,8 +116,8 @@ class _Attention:
                 [self._factor(values, self.q, at), self._factor(values, ct, at)],
                 lambda n, m, products: self._exponent(values, at, (m, n), products[0], spread),
                 lambda n, m, products, weight: (
-                    self._of_score(values, (*at, m), products[1], weight, across),
-                    weight,
+                    self._of_score(values, (*at, m, n), products[1], weight, across),
+                    self._dropped(values, (*at, m, n), weight),
                 ),
                 [
                     (0, lambda n, c, acc, _: self._store(recorder, dk, (*at, n, c), acc)),
@@ -152,11 +156,27 @@ class _Attention:
         score = self._score(values, at, place, product)
         return ScalarOps(values.recorder, float32).sub(score, values.at(spread, (*at, place[0])))
 
-    def _of_score(self, values: Evaluator, row: Index, of_weight: Var, weight: Var, across: Value) -> Var:
+    def _of_score(self, values: Evaluator, index: Index, of_weight: Var, weight: Var, across: Value) -> Var:
         """The cotangent of the product: that of the softmax, scaled."""
         ops = ScalarOps(values.recorder, float32)
-        centred = ops.sub(of_weight, values.at(across, row))
+        centred = ops.sub(self._dropped(values, index, of_weight), values.at(across, index[:-1]))
         return ops.mul(ops.mul(weight, centred), ops.const(self.scale))
+
+    def _dropped(self, values: Evaluator, index: Index, x: Var) -> Var:
+        """``x`` as dropout leaves it: by the words of the stream that ``ops.dropout`` takes for these scores."""
+        if self.key is None:
+            return x
+        recorder, ops = values.recorder, ScalarOps(values.recorder, float32)
+        shape = (*self.q.shape[:-1], self.keys)
+        seed, counter = values.at(self.key, (0,)), values.at(self.key, (1,))
+        assert random_bits.scalar is not None
+        words = ScalarOps(recorder, uint32)
+        word: Any = random_bits.scalar(
+            ScalarOps(recorder, seed.dtype), seed, counter, recorder.index_value(offset(index, shape))
+        )
+        drawn = ops.mul(ops.cast(words.shr(word, words.const(8)), float32), ops.const(2.0**-24))
+        scaled = ops.mul(x, ops.const(1.0 / (1.0 - self.dropout)))
+        return ops.select(ops.cmp("ge", drawn, ops.const(self.dropout)), scaled, ops.const(0.0))
 
     def _store(self, recorder: KernelRecorder, value: Value, index: Index, x: Var) -> None:
         """Store a number wherever the value is wanted, rounded to its dtype."""

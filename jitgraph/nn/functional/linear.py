@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jitgraph import dtypes, ops
+from jitgraph import dtypes, ops, random
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.ir import context
-from jitgraph.nn.functional.activation import dropout
 from jitgraph.nn.functional.arguments import floats, repeated
-from jitgraph.ops.dot_product_attention import attention_weights
 from jitgraph.tensor import Tensor, lifting, wrap
 from jitgraph.tensor.functions.elementwise import where
-from jitgraph.tensor.functions.linear_algebra import matmul
 from jitgraph.tensor.lifting import TensorLike
 
 
@@ -151,6 +148,8 @@ def scaled_dot_product_attention(
     where a key may be seen; ``is_causal`` lets place i see the keys 0 to i. A place that may see no key (a row of
     false, or of -inf) gives 0 and gets no gradient, as in PyTorch.
     """
+    if not 0.0 <= dropout_p <= 1.0:
+        raise JitgraphError(f"scaled_dot_product_attention: dropout_p={dropout_p} is not a probability")
     if is_causal and attn_mask is not None:
         raise JitgraphError("scaled_dot_product_attention: is_causal and attn_mask exclude each other")
     seen = attn_mask is not None and dtypes.is_bool(attn_mask.dtype)
@@ -158,11 +157,10 @@ def scaled_dot_product_attention(
     mask = lifting.value_of(attn_mask) if seen else bias
     q, k, v, mask = _of_one_batch(q, k, v, mask)
     factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
-    attrs: dict[str, Any] = {"scale": factor, "causal": bool(is_causal)}
-    if dropout_p > 0.0:
-        weights = attention_weights(q, k, mask, **attrs)
-        return matmul(dropout(wrap(weights), dropout_p), wrap(v))
-    return wrap(ops.attention(q, k, v, *(() if mask is None else (mask,)), **attrs)[0])
+    random_key = () if dropout_p == 0.0 else (random.next_key((*q.shape[:-1], k.shape[-2]), dtypes.float32),)
+    rest = (*(() if mask is None else (mask,)), *random_key)
+    out, _ = ops.attention(q, k, v, *rest, scale=factor, causal=bool(is_causal), dropout=float(dropout_p))
+    return wrap(out)
 
 
 def _of_one_batch(q: Any, k: Any, v: Any, mask: Any) -> tuple[Any, Any, Any, Any]:

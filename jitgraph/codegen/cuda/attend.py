@@ -35,6 +35,7 @@ from jitgraph.codegen.cuda.attend_products import (
     Products,
     TensorCoreProducts,
     layout_of,
+    weights_pitch,
 )
 from jitgraph.codegen.cuda.attend_staging import Side, stage
 from jitgraph.codegen.cuda.memory import SharedMemory
@@ -73,7 +74,7 @@ class AttendTiles:
 
 
 _TILES: Final = tuple(
-    AttendTiles(warps, inner) for warps, inner in ((4, 64), (4, 32), (4, 16), (2, 32), (2, 16), (2, 8), (1, 8))
+    AttendTiles(warps, inner) for warps in (4, 2, 1) for inner in (64, 32, 16, 8) if (warps, inner) != (4, 8)
 )
 """The best first: more rows for each column that is read, then more columns for each barrier."""
 
@@ -82,18 +83,19 @@ _MOST_NUMBERS: Final = 160
 
 
 def tiles_of(attend: Attend, target: Target) -> tuple[AttendTiles, DimLike]:
-    """The best tiles for which there is shared memory and registers, and how many of them there are."""
-    layout, itemsize = layout_of(_dtype(attend)), _dtype(attend).itemsize
+    """The best tiles for which there are shared memory, registers and rows, and how many of them there are."""
+    layout, itemsize, rows = layout_of(_dtype(attend)), _dtype(attend).itemsize, attend.extents[0]
     for tiles in _TILES:
-        if tiles.inner % layout.step:
+        short = isinstance(rows, int) and rows <= tiles.rows - ROWS
+        if tiles.inner % layout.step or short:
             continue
         elements = sum(tiles.rows * layout.pitch(one.extent) for one in attend.rows)
         elements += sum(tiles.inner * layout.pitch(one.extent) for one in attend.columns)
-        elements += tiles.rows * layout.pitch(tiles.inner) if _dtype(attend) == float32 else 0
+        elements += tiles.rows * weights_pitch(tiles.inner) if _dtype(attend) == float32 else 0
         numbers = sum(layout.filled(attend.columns[one.factor].extent) // 2 for one in attend.sums)
         numbers += len(attend.products) * tiles.inner // 2
         if elements * itemsize <= target.l1_bytes and numbers <= _MOST_NUMBERS:
-            return tiles, ceil_div(attend.extents[0], tiles.rows)
+            return tiles, ceil_div(rows, tiles.rows)
     raise CompileError("a block has too little shared memory for rows of this many columns")
 
 
@@ -135,7 +137,9 @@ class _AttendWriter:
         self.columns = [self._panel(shared, one.extent, tiles.inner) for one in attend.columns]
         self.products: Products
         if self.dtype == float32:
-            self.products = FloatProducts(env, self.lane, self._panel(shared, tiles.inner, tiles.rows))
+            pitch = weights_pitch(tiles.inner)
+            weights = shared.take(env, float32, tiles.rows * pitch, integer(0))
+            self.products = FloatProducts(env, self.lane, Panel(weights, tiles.inner, pitch))
         else:
             self.products = TensorCoreProducts(env, self.lane, self.dtype)
         start = add(env, self.first, self.lane.row)

@@ -64,6 +64,11 @@ def layout_of(dtype: DType) -> PanelLayout:
     return PanelLayout(8, 4) if dtype == float32 else PanelLayout(16, 8)
 
 
+def weights_pitch(inner: int) -> int:
+    """That of float32 weights: half a warp stores pairs of four rows at once, eight words of each."""
+    return inner if inner == TILE else inner + TILE
+
+
 class Products(Protocol):
     """The products of a warp."""
 
@@ -183,11 +188,13 @@ class FloatProducts:
         env, function = self.env, self.env.function
         own = [self._at(self.weights, add(env, self.place.row, integer(more))) for more in (0, TILE)]
         wait_for_warp(function)
-        for number_of, weight in enumerate(weights):
-            tile, element = divmod(number_of, 4)
-            column = add(env, self.place.column, integer(tile * TILE + element % 2))
+        for first in range(0, len(weights), 2):
+            tile, element = divmod(first, 4)
+            column = add(env, self.place.column, integer(tile * TILE))
             address = function.emit("ptr", f"getelementptr float, {own[element // 2]}, {column}")
-            function.do(f"store {weight}, {address}, align 4")
+            line = function.emit("<2 x float>", f"insertelement <2 x float> poison, {weights[first]}, i32 0")
+            line = function.emit("<2 x float>", f"insertelement {line}, {weights[first + 1]}, i32 1")
+            function.do(f"store {line}, {address}, align 8")
         wait_for_warp(function)
         right = self._at(columns, integer(0))
         tiles = self.layout.filled(columns.columns) // TILE

@@ -48,6 +48,7 @@ from jitgraph.codegen.llvm.builder import LlvmFunction
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, least, multiply, names, subtract
 from jitgraph.codegen.llvm.operand import LlvmScalar
+from jitgraph.codegen.llvm.structure import length
 from jitgraph.dtypes import DType, float32, int64
 from jitgraph.errors import CompileError
 from jitgraph.ir.dims import DimLike
@@ -81,13 +82,18 @@ _TILES: Final = tuple(
 _MOST_NUMBERS: Final = 160
 """Of sums and products in a thread, so that they stay in registers."""
 
+_MOST_INSTRUCTIONS: Final = 1024
+"""That weigh the products of a tile in a thread, one by one: random numbers take many."""
+
 
 def tiles_of(attend: Attend, target: Target) -> tuple[AttendTiles, DimLike]:
     """The best tiles for which there are shared memory, registers and rows, and how many of them there are."""
     layout, itemsize, rows = layout_of(_dtype(attend)), _dtype(attend).itemsize, attend.extents[0]
+    weighing = length(attend.score.body) + length(attend.derived)
     for tiles in _TILES:
         short = isinstance(rows, int) and rows <= tiles.rows - ROWS
-        if tiles.inner % layout.step or short:
+        long = tiles.inner > layout.step and tiles.inner // 2 * weighing > _MOST_INSTRUCTIONS
+        if tiles.inner % layout.step or short or long:
             continue
         elements = sum(tiles.rows * layout.pitch(one.extent) for one in attend.rows)
         elements += sum(tiles.inner * layout.pitch(one.extent) for one in attend.columns)

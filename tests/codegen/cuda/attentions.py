@@ -84,12 +84,8 @@ def cotangent(given: Problem) -> Array:
 
 def is_whole(schedule: Schedule) -> bool:
     """Whether a kernel of a schedule has the scores in no memory."""
-    return any(
-        isinstance(s, Attend)
-        for step in schedule.steps
-        if isinstance(step, Launch)
-        for s in statements_of(step.kernel.body)
-    )
+    kernels = [step.kernel for step in schedule.steps if isinstance(step, Launch)]
+    return any(isinstance(s, Attend) for kernel in kernels for s in statements_of(kernel.body))
 
 
 def simulated(given: Problem, seed: int | None = None, *, races: bool = False) -> list[Array]:

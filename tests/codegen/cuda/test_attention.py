@@ -66,13 +66,13 @@ def require_near(given: Problem, found: list[Array], wanted: list[Array]) -> Non
 
 
 SHAPES = {
-    "one of each": ((1, 1), (16, 16), {}),
-    "no multiples": ((21, 37), (24, 9), {}),
-    "causal, fewer queries": ((19, 40), (16, 16), {"causal": True}),
-    "causal, more queries": ((70, 33), (16, 16), {"causal": True}),
-    "no keys": ((5, 0), (16, 16), {}),
-    "large scores": ((20, 40), (16, 16), {"large": 60.0}),
-    "one feature": ((3, 18), (1, 1), {}),
+    "one_of_each": ((1, 1), (16, 16), {}),
+    "no_multiples": ((21, 37), (24, 9), {}),
+    "causal_fewer_queries": ((19, 40), (16, 16), {"causal": True}),
+    "causal_more_queries": ((70, 33), (16, 16), {"causal": True}),
+    "no_keys": ((5, 0), (16, 16), {}),
+    "large_scores": ((20, 40), (16, 16), {"large": 60.0}),
+    "one_feature": ((3, 18), (1, 1), {}),
 }
 
 
@@ -83,7 +83,7 @@ def test_it_is_near_float64(name: str, dtype: DType) -> None:
     given = problem(dtype, lengths, features, **more)
     with np.errstate(invalid="ignore"):
         wanted = in_float64(given)
-    if name == "no keys":  # of nothing the mean is NaN, here as in the definition
+    if name == "no_keys":  # of nothing the mean is NaN, here as in the definition
         wanted = [np.full(wanted[0].shape, np.nan), np.full(wanted[1].shape, -np.inf), *wanted[2:]]
     require_near(given, simulated(given, 1), wanted)
 
@@ -192,7 +192,7 @@ def test_memory_is_linear_in_the_length() -> None:
         (problem(float32, (8, 8)), SM_90),
         (problem(float32, (8, 8)), Target.named("x86-64-v3").in_any_order()),
     ],
-    ids=["many features", "float64", "in order", "a processor"],
+    ids=["many_features", "float64", "in_order", "a_processor"],
 )
 def test_what_has_no_such_kernel_goes_by_the_definition(given: Problem, target: Any) -> None:
     assert not is_whole(schedule_of(graph_of(given), target))

@@ -46,8 +46,12 @@ class Target:
         return ", ".join(f"{name}={sorted(v) if isinstance(v, frozenset) else v!r}" for name, v in values)
 
     def in_any_order(self) -> Target:
-        """This target, whose sums need not keep to the order that they have everywhere."""
-        return replace(self, free_order=True)
+        """This target, whose sums need not keep to the order that they have everywhere.
+
+        A GPU then takes attention whole, whose sums are rescaled as they go on.
+        """
+        whole = _WHOLE_IN_ANY_ORDER if self.sm is not None else frozenset[str]()
+        return replace(self, free_order=True, kept_composites=self.kept_composites | whole)
 
     def keep(self, *ops: str) -> Target:
         """This target with more composites that codegen takes whole."""
@@ -81,6 +85,8 @@ class Target:
             return target
         return _TARGETS[levels[0]]
 
+
+_WHOLE_IN_ANY_ORDER: Final = frozenset({"attention", "attention_gradient"})
 
 _TARGETS: dict[str, Target] = {
     target.name: target

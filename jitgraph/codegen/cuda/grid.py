@@ -11,6 +11,7 @@ from typing import Final
 
 from jitgraph.codegen.cuda import contract as simt
 from jitgraph.codegen.cuda import mma
+from jitgraph.codegen.cuda.attend import emit_attend, tiles_of
 from jitgraph.codegen.cuda.failures import Failures, leave_if
 from jitgraph.codegen.cuda.indices import Indices
 from jitgraph.codegen.cuda.launches import Grid, Shape
@@ -22,7 +23,7 @@ from jitgraph.codegen.cuda.thread import VECTOR_BYTES, ThreadStatements
 from jitgraph.codegen.cuda.unravel import ceil_div, unravelled
 from jitgraph.codegen.cuda.warp import WARP, special_register
 from jitgraph.codegen.kernels.index import coefficient
-from jitgraph.codegen.kernels.kernel import CheckStatement, Contract, Kernel, Load, Local, Loop, Store
+from jitgraph.codegen.kernels.kernel import Attend, CheckStatement, Contract, Kernel, Load, Local, Loop, Store
 from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule
 from jitgraph.codegen.llvm.environment import Environment, Names, integer
@@ -99,6 +100,8 @@ class _Function:
         kinds = {type(s) for s in statements_of(self.nest.body)}
         if Contract in kinds:
             shape = self._tiles()
+        elif Attend in kinds:
+            shape = self._attend()
         elif wants_team(self.nest):
             shape = self._teams()
         else:
@@ -178,6 +181,23 @@ class _Function:
         here.emit((*nest.before, *before))
         way.emit_tiles(contract, here, tiles, (place[0], place[1]), shared)
         return self._shape((dims.product(tiles.counts), 1, 1), (tiles.threads, 1, 1), shared.bytes)
+
+    def _attend(self) -> Shape:
+        env, nest = self.env, self.nest
+        *before, attend = nest.body
+        if not isinstance(attend, Attend) or not all(map(is_pure, before)):
+            raise UnsupportedOp(f"kernel {self.kernel.name}: sums by weights beside other loops")
+        extents = [level.extent for level in nest.levels]
+        batch = dims.product(extents)
+        tiles, count = tiles_of(attend, self.target)
+        shared = SharedMemory(self.function, self.target, 1)
+        block = special_register(self.function, "ctaid.x")
+        env.bind("$order", block)
+        each, place = unravelled(env, block, (batch, count))
+        here = env.at(dict(zip((level.axis for level in nest.levels), unravelled(env, each, extents), strict=True)))
+        here.emit((*nest.before, *before))
+        emit_attend(attend, here, tiles, place, shared, self.statements)
+        return self._shape((batch * count, 1, 1), (tiles.threads, 1, 1), shared.bytes)
 
 
 def with_vector(nest: Nest) -> Nest:

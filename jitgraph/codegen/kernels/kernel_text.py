@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from jitgraph.codegen.kernels.kernel import (
+    Attend,
     Body,
     Carry,
     CheckStatement,
@@ -170,6 +171,8 @@ def _statement(statement: Statement) -> Iterator[Marked]:
             yield from _loop(statement)
         case Contract():
             yield from _contract(statement)
+        case Attend():
+            yield from _attend(statement)
 
 
 def _carry(carry: Carry) -> str:
@@ -211,4 +214,25 @@ def _contract(contract: Contract) -> Iterator[Marked]:
     yield None, f"{_INDENT}epilogue {{"
     yield from _indented(_indented(_body(contract.epilogue)))
     yield None, f"{_INDENT}}}"
+    yield None, "}"
+
+
+def _attend(attend: Attend) -> Iterator[Marked]:
+    (m, n), (begin, end) = attend.extents, attend.window
+    softmax = f" softmax({_definitions(attend.softmax)})" if attend.softmax is not None else ""
+    yield attend, f"attend {attend.m} < {m}, {attend.n} < {n} from {begin} to {end}{softmax} {{"
+    inner: list[tuple[str, Body, tuple[Var, ...]]] = []
+    for side, factors in (("rows", attend.rows), ("columns", attend.columns)):
+        inner += [(f"{side} {one.axis} < {one.extent}", one.operand.body, (one.operand.value,)) for one in factors]
+    inner.append((f"score({_definitions(attend.products)})", attend.score.body, (attend.score.value,)))
+    weights = tuple(one.weight for one in attend.sums)
+    inner.append((f"weights({_define(attend.weight)})", attend.derived, weights))
+    inner.append(("row", attend.row, ()))
+    inner += [(f"sum {one.factor}({_define(one.acc)})", one.epilogue, ()) for one in attend.sums]
+    for heading, body, given in inner:
+        yield None, f"{_INDENT}{heading} {{"
+        yield from _indented(_indented(_body(body)))
+        if given:
+            yield None, f"{_INDENT}{_INDENT}next {_list(given)}"
+        yield None, f"{_INDENT}}}"
     yield None, "}"

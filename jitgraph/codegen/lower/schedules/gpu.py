@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from jitgraph.codegen.lower.attention import lower_attention, lower_attention_gradient
 from jitgraph.codegen.lower.pointwise import lower_pointwise
 from jitgraph.codegen.lower.rows import lower_rows
 from jitgraph.codegen.lower.schedules.decisions import Decisions, Keeping, PartSizes, SharedTiles, SortSizes
@@ -14,7 +15,7 @@ from jitgraph.codegen.lower.schedules.nests import Nests
 from jitgraph.codegen.lower.schedules.roots import ROOTS, innermost_in_lanes
 
 GPU: Final = Nests(
-    roots=ROOTS,
+    roots={**ROOTS, "attention": lower_attention, "attention_gradient": lower_attention_gradient},
     rows=lower_rows,
     pointwise=lower_pointwise,
     decisions=Decisions(

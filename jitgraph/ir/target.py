@@ -28,6 +28,7 @@ class Target:
     fastmath: bool = False  # may reassociate, contract and assume that there is no NaN, infinity or -0.0
     sm: int | None = None  # a GPU's compute capability, ten times its number: 90 is 9.0; None: no GPU
     free_order: bool = False  # sums may go in any order: the bits are then those of this target alone
+    tf32: bool = False  # products of float32 may round their operands to 11 bits; only where sums are free, too
 
     @property
     def vector_bytes(self) -> int:
@@ -47,6 +48,10 @@ class Target:
     def in_any_order(self) -> Target:
         """This target, whose sums need not keep to the order that they have everywhere."""
         return replace(self, free_order=True)
+
+    def in_tf32(self) -> Target:
+        """This target, whose products of float32 round operands to tf32 and sum in any order."""
+        return replace(self, free_order=True, tf32=True)
 
     def keep(self, *ops: str) -> Target:
         """This target with more composites that codegen takes whole."""

@@ -13,8 +13,8 @@ from jitgraph.codegen.cuda import tree
 from jitgraph.codegen.cuda.memory import SharedMemory
 from jitgraph.codegen.cuda.unravel import ceil_div
 from jitgraph.codegen.cuda.warp import special_register, wait_for_block
-from jitgraph.codegen.kernels.index import coefficient
-from jitgraph.codegen.kernels.kernel import Contract, Load, Operand
+from jitgraph.codegen.cuda.panels import runs_along
+from jitgraph.codegen.kernels.kernel import Contract, Operand
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.access import element_address, from_memory, memory_type, to_memory
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
@@ -49,6 +49,11 @@ class Tiles:
     @property
     def threads(self) -> int:
         return self.across * (self.rows // self.of_thread)
+
+    @property
+    def together(self) -> int:
+        """Blocks that a processor is to have room for, so that one multiplies while another stages."""
+        return 2
 
 
 _SIDES: Final = ((128, 8), (64, 4))
@@ -215,10 +220,3 @@ def emit_result(
     scope.bind(contract.acc.name, total)
     with loops.only_if(env, s.and_(s.cmp("lt", m, extents[0]), s.cmp("lt", n, extents[1]))):
         scope.emit(contract.epilogue)
-
-
-def runs_along(operand: Operand, k: str, axis: str) -> bool:
-    """Whether most loads of an operand lie closer together along k than along the other axis."""
-
-    loads = [s for s in operand.body if isinstance(s, Load)]
-    return sum(coefficient(s.index, k) == 1 for s in loads) > sum(coefficient(s.index, axis) == 1 for s in loads)

@@ -1,0 +1,239 @@
+"""Panels of operands on their way into shared memory: copied asynchronously as they lie, or computed.
+
+Where an operand is a plain load of dense memory, pieces of 16, 8 or 4 bytes are copied past registers, and what lies
+outside of the operand becomes zero. Any other operand is computed into registers, whatever stands in its body, and
+stored from there; its loads are asked for a panel ahead.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jitgraph.codegen.cuda.indices import Indices, alignment
+from jitgraph.codegen.cuda.panel_layout import CHUNK, PanelLayout
+from jitgraph.codegen.cuda.words import Words, word
+from jitgraph.codegen.kernels.index import coefficient
+from jitgraph.codegen.kernels.kernel import Load, Operand, Var
+from jitgraph.codegen.llvm import loops
+from jitgraph.codegen.llvm.access import element_address, memory_type, to_memory
+from jitgraph.codegen.llvm.builder import LlvmValue
+from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
+from jitgraph.codegen.llvm.index import add, index_value, least, multiply, names, subtract
+from jitgraph.codegen.llvm.operand import LlvmScalar
+from jitgraph.dtypes import int64
+from jitgraph.records import dataclass
+
+_PIECES: Final = {16: "cg.shared.global.16.s", 8: "ca.shared.global.8.s", 4: "ca.shared.global.4.s"}
+"""Bytes that one instruction copies, the most first; fewer than 16 go by the nearest cache."""
+
+INTRINSICS: Final = (
+    *(f"nvvm.cp.async.{name}" for name in _PIECES.values()),
+    "nvvm.cp.async.commit.group",
+    "nvvm.cp.async.wait.group",
+)
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a tile: the operand, its value as it is multiplied, its axis, where the tile begins on it, and k."""
+
+    operand: Operand
+    value: Var
+    axis: str
+    k: str
+    first: LlvmScalar
+    extent: LlvmScalar
+    depth: LlvmScalar
+
+    def is_whole(self, layout: PanelLayout) -> bool:
+        """Whether every row of every tile is one of the operand's."""
+        known = constant_of(self.extent)
+        return known is not None and known % layout.side == 0
+
+    def ends_whole(self, layout: PanelLayout) -> bool:
+        """Whether the last panel is as deep as the others, and there is one."""
+        known = constant_of(self.depth)
+        return bool(known) and known % layout.depth == 0
+
+
+def plain_load(operand: Operand, value: Var) -> Load | None:
+    """The load that an operand is, without a mask and by an index that no loaded value has a part in."""
+    load, *rest = operand.body or (None,)
+    if not isinstance(load, Load) or load.mask is not None or load.var != value or len(rest) > (value != operand.value):
+        return None
+    return None if any(name.startswith("_v") for name in names(load.index)) else load
+
+
+def runs_along(operand: Operand, k: str, axis: str) -> bool:
+    """Whether most loads of an operand lie closer together along k than along the other axis."""
+    loads = [s for s in operand.body if isinstance(s, Load)]
+    return sum(coefficient(s.index, k) == 1 for s in loads) > sum(coefficient(s.index, axis) == 1 for s in loads)
+
+
+def piece_bytes(side: Side, layout: PanelLayout) -> int | None:
+    """The bytes that can be copied at once; None where the operand has to be computed."""
+    load = plain_load(side.operand, side.value)
+    inner, outer = (side.k, side.axis) if layout.along_k else (side.axis, side.k)
+    if load is None or coefficient(load.index, inner) != 1 or coefficient(load.index, outer) is None:
+        return None
+    for piece in _PIECES:
+        elements = piece // layout.itemsize
+        if elements and alignment(load.index, inner, elements) % elements == 0:
+            return piece
+    return None
+
+
+class CopiedPanels:
+    """Panels of a plain load, of which each thread copies its pieces."""
+
+    def __init__(
+        self, env: Environment, side: Side, layout: PanelLayout, piece: int, thread: LlvmScalar, threads: int
+    ) -> None:
+        load = plain_load(side.operand, side.value)
+        assert load is not None
+        self.env, self.side, self.layout, self.piece = env, side, layout, piece
+        self.words = words = Words(env.function)
+        self.elements = piece // layout.itemsize
+        of_line = layout.pitch // piece
+        pieces = layout.bytes // piece
+        self.within = env.ops.cmp("lt", thread, word(pieces)) if pieces % threads else None
+        line, place = words.divided(thread, of_line), words.rest(thread, of_line)
+        inside = words.times(words.rest(place, CHUNK // piece), piece)
+        chunk = words.divided(place, CHUNK // piece)
+        step = coefficient(load.index, side.k)
+        assert step is not None and threads % of_line == 0
+        self.step = multiply(env, index_value(env, step), integer(layout.itemsize))
+        self.targets, self.sources, self.bounds = [], [], []
+        for number in range(-(-pieces // threads)):
+            more = number * (threads // of_line)
+            start, offset = layout.offset(words, line, more, chunk)
+            self.targets.append((words.add(start, inside), offset))
+            outer = wide(env, words.add(line, more))
+            inner = wide(env, words.times(place, self.elements))
+            row, k = (outer, inner) if layout.along_k else (inner, outer)
+            here = env.at({side.axis: add(env, side.first, row), side.k: k})
+            index = Indices(env.kernel).element(here, load.index)
+            self.sources.append(element_address(env, env["&" + load.buffer], index))
+            self.bounds.append((here[side.axis], k))
+
+    def start(self, memory: str, stage: LlvmScalar, k: LlvmScalar) -> None:
+        """Ask for the panel at step ``k``, into the memory that begins ``stage`` bytes behind ``memory``."""
+        env = self.env
+        along = multiply(env, k, self.step)
+        with loops.only_if(env, self.within):
+            for (register, more), source, bound in zip(self.targets, self.sources, self.bounds, strict=True):
+                at = self.words.add(self.words.add(register, stage), more)
+                target = env.function.emit("ptr addrspace(3)", f"getelementptr i8, ptr addrspace(3) {memory}, {at}")
+                place = env.function.emit("ptr", f"getelementptr i8, ptr {source}, {along}")
+                place = env.function.emit("ptr addrspace(1)", f"addrspacecast {place} to ptr addrspace(1)")
+                count = self._bytes(bound, k)
+                _do(env, _PIECES[self.piece], str(target), str(place), f"i32 {count.name}")
+
+    def _bytes(self, bound: tuple[LlvmScalar, LlvmScalar], k: LlvmScalar) -> LlvmScalar:
+        """How many bytes of a piece are the operand's; those after them become zero."""
+        env, side, layout, s = self.env, self.side, self.layout, self.env.ops
+        row, at = bound[0], add(env, bound[1], k)
+        rows = None if side.is_whole(layout) else (row, side.extent)
+        steps = (k, side.depth) if side.ends_whole(layout) else (at, side.depth)
+        line, inner = (rows, steps) if layout.along_k else (steps, rows)
+        count = integer(self.piece)
+        if inner is not None:
+            left, known = subtract(env, inner[1], inner[0]), constant_of(inner[1])
+            if known is not None and known % self.elements == 0:
+                count = s.select(s.cmp("gt", left, integer(0)), count, integer(0))
+            else:
+                some = s.max(s.min(left, integer(self.elements)), integer(0))
+                count = multiply(env, some, integer(layout.itemsize))
+        if line is not None:
+            count = s.select(s.cmp("lt", *line), count, integer(0))
+        return self.words.low(count)
+
+
+class ComputedPanels:
+    """Panels of any operand, of which each thread computes its chunks."""
+
+    def __init__(self, env: Environment, side: Side, layout: PanelLayout, thread: LlvmScalar, threads: int) -> None:
+        self.env, self.side, self.layout = env, side, layout
+        self.words = words = Words(env.function)
+        chunks = layout.bytes // CHUNK
+        self.within = env.ops.cmp("lt", thread, word(chunks)) if chunks % threads else None
+        lines = chunks // layout.chunks
+        # Neighbouring threads have neighbouring chunks of memory, where lines cannot lie as memory does.
+        down = layout.along_k and not runs_along(side.operand, side.k, side.axis)
+        self.places = []
+        for number in range(-(-chunks // threads)):
+            place = words.add(thread, number * threads)
+            line, chunk = words.divided(place, layout.chunks), words.rest(place, layout.chunks)
+            if down:
+                line, chunk = words.rest(place, lines), words.divided(place, lines)
+            self.places.append((line, chunk))
+
+    def fetched(self, k: LlvmScalar) -> list[LlvmScalar]:
+        """A thread's chunks of the panel at step ``k``, as vectors; there is at least one step.
+
+        Behind the last panel there is another one that nobody reads.
+        """
+        self.cut = not self.side.ends_whole(self.layout)
+        if not self.cut:
+            k = least(self.env, k, subtract(self.env, self.side.depth, integer(self.layout.depth)))
+        return [self._chunk(line, chunk, k) for line, chunk in self.places]
+
+    def put(self, memory: str, stage: LlvmScalar, chunks: list[LlvmScalar]) -> None:
+        """Store chunks into the memory that begins ``stage`` bytes behind ``memory``."""
+        env, words = self.env, self.words
+        with loops.only_if(env, self.within):
+            for (line, chunk), vector in zip(self.places, chunks, strict=True):
+                start, _ = self.layout.offset(words, line, 0, chunk)
+                at = words.add(start, stage)
+                place = env.function.emit("ptr addrspace(3)", f"getelementptr i8, ptr addrspace(3) {memory}, {at}")
+                env.function.do(f"store {vector}, {place}, align {CHUNK}")
+
+    def _chunk(self, line: LlvmScalar, chunk: LlvmScalar, k: LlvmScalar) -> LlvmScalar:
+        env, layout, function = self.env, self.layout, self.env.function
+        dtype = self.side.value.dtype
+        type = f"<{layout.of_chunk} x {memory_type(dtype)}>"
+        vector = LlvmValue("zeroinitializer", type)
+        first = self.words.times(chunk, layout.of_chunk)
+        for place in range(layout.of_chunk):
+            element = wide(env, self.words.add(first, place))
+            row, step = (wide(env, line), element) if layout.along_k else (element, wide(env, line))
+            value = to_memory(env, self._element(row, add(env, k, step)), dtype)
+            vector = function.emit(type, f"insertelement {vector}, {value}, i32 {place}")
+        return LlvmScalar(vector.name, type, dtype, layout.of_chunk)
+
+    def _element(self, row: LlvmScalar, k: LlvmScalar) -> LlvmScalar:
+        """An element; zero behind the last step, and anything in rows that the tile does not have."""
+        env, side, s = self.env, self.side, self.env.ops
+        row, step = add(env, side.first, row), k
+        if not side.is_whole(self.layout):
+            row = least(env, row, subtract(env, side.extent, integer(1)))
+        if self.cut:
+            step = least(env, k, subtract(env, side.depth, integer(1)))
+        here = env.at({side.axis: row, side.k: step})
+        here.emit(side.operand.body)
+        value = here[side.value.name]
+        return s.select(s.cmp("lt", k, side.depth), value, s.const(0, value.dtype)) if self.cut else value
+
+
+def commit(env: Environment) -> None:
+    """What this thread has asked for since the last time is a group."""
+    _do(env, "commit.group")
+
+
+def wait(env: Environment, spared: int) -> None:
+    """All groups of this thread but the last ``spared`` have come."""
+    _do(env, "wait.group", f"i32 {spared}")
+
+
+def _do(env: Environment, name: str, *arguments: str) -> None:
+    types = ", ".join(argument.rpartition(" ")[0] for argument in arguments)
+    env.function.module.declare(f"declare void @llvm.nvvm.cp.async.{name}({types})")
+    env.function.do(f"call void @llvm.nvvm.cp.async.{name}({', '.join(arguments)})")
+
+
+def wide(env: Environment, x: LlvmScalar) -> LlvmScalar:
+    """A natural number of 32 bits as an int64."""
+    if x.is_literal:
+        return integer(int(x.name))
+    return env.ops.make(f"zext {x} to i64", int64, 1)
+

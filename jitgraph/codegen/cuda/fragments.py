@@ -156,8 +156,8 @@ class FragmentReader:
         if layout.along_k:
             chunk = words.add(chunk, _STEP_BYTES // CHUNK * step)
             return layout.offset(words, words.add(self.first, line), TILE * tile, chunk)
-        along = words.divided(words.add(self.first, TILE * tile), layout.of_chunk)
-        return layout.offset(words, line, _STEP_BYTES // layout.itemsize * step, words.add(along, chunk))
+        chunk = words.add(words.divided(self.first, layout.of_chunk), chunk)
+        return layout.offset(words, line, _STEP_BYTES // layout.itemsize * step, chunk, TILE * tile // layout.of_chunk)
 
     def _of_elements(self, tile: int, step: int) -> list[tuple[LlvmScalar, int]]:
         """Four steps of k, t, of eight rows, g, at a time: rows 0 to 7, those below, and so on along k."""

@@ -173,10 +173,11 @@ class _Function:
             self.failures.stay()
         here = env.at(dict(zip((level.axis for level in nest.levels), unravelled(env, batch, extents), strict=True)))
         here.emit((*nest.before, *before))
+        at = place[0], place[1]
         if isinstance(tiles, mma.WarpTiles):
-            mma.MmaWriter(contract, here, tiles, (place[0], place[1]), shared, self.statements).emit()
+            mma.MmaWriter(contract, here, tiles, at, shared, self.statements).emit()
         else:
-            simt.emit_tiles(contract, here, tiles, (place[0], place[1]), shared)
+            simt.ContractWriter(contract, here, tiles, at, shared, self.statements).emit()
         return self._shape((dims.product(tiles.counts), 1, 1), (tiles.threads, 1, 1), shared.bytes)
 
 

@@ -48,6 +48,11 @@ class SharedMemory:
             return LlvmScalar(whole, "ptr", dtype, 1)
         return LlvmScalar(self.function.emit("ptr", f"getelementptr i8, ptr {whole}, {offset}").name, "ptr", dtype, 1)
 
+    @property
+    def left(self) -> int:
+        """Bytes that a block may still take."""
+        return self.target.l1_bytes - self.bytes
+
     def variable(self, env: Environment, bytes: int, alignment: int = _ALIGNMENT) -> str:
         """The name of a variable of so many bytes; CompileError where a block has no more."""
         self.bytes += -(-bytes // alignment) * alignment

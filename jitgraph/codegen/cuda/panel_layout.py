@@ -60,17 +60,23 @@ class PanelLayout:
     def bytes(self) -> int:
         return self.side * DEPTH_BYTES
 
-    def offset(self, words: Words, line: LlvmScalar, more: int, chunk: LlvmScalar) -> tuple[LlvmScalar, int]:
-        """The offset of a chunk of line ``line + more`` in bytes, as a register and what is added to it."""
-        fixed = 0 if more % (_AT_ONCE if self.matrices else _STEPS_AT_ONCE) else more
-        line = words.add(line, more - fixed)
+    def offset(
+        self, words: Words, line: LlvmScalar, lines: int, chunk: LlvmScalar, chunks: int = 0
+    ) -> tuple[LlvmScalar, int]:
+        """The offset of chunk ``chunk + chunks`` of line ``line + lines``, as a register and what is added to it."""
+        fixed = 0 if lines % (_AT_ONCE if self.matrices else _STEPS_AT_ONCE) else lines
+        far = chunks - chunks % _AT_ONCE  # which no turn reaches
+        line, chunk = words.add(line, lines - fixed), words.add(chunk, chunks - far)
         place = words.xor(chunk, self._turn(words, line))
         start = words.add(words.times(line, self.pitch), words.times(place, CHUNK))
-        return start, fixed * self.pitch
+        return start, fixed * self.pitch + far * CHUNK
 
     def _turn(self, words: Words, line: LlvmScalar) -> LlvmScalar:
         """What the numbers of a line's chunks are combined with; it is the same so many lines further on."""
-        if not self.matrices:
-            return words.bits(line, 0, 2) if self.along_k else words.times(words.bits(line, 0, 3), 2)
         together = max(1, _AT_ONCE // self.chunks)  # lines that lie in all banks side by side
-        return words.bits(line, together.bit_length() - 1, min(self.chunks, _AT_ONCE) - 1)
+        first, ways = together.bit_length() - 1, min(self.chunks, _AT_ONCE)
+        if self.matrices:
+            return words.bits(line, first, ways - 1)
+        if self.along_k:
+            return words.bits(line, 0, 2)
+        return words.times(words.bits(line, first, ways // 2 - 1), 2)  # eight rows are two chunks, or four

@@ -20,7 +20,8 @@ from jitgraph.codegen.llvm.builder import LlvmValue
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, least, multiply, names, subtract
 from jitgraph.codegen.llvm.operand import LlvmScalar
-from jitgraph.dtypes import int64
+from jitgraph.dtypes import DType, int64
+from jitgraph.ir.dims import DimLike
 from jitgraph.records import dataclass
 
 _PIECES: Final = {16: "cg.shared.global.16.s", 8: "ca.shared.global.8.s", 4: "ca.shared.global.4.s"}
@@ -35,10 +36,11 @@ INTRINSICS: Final = (
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a tile: the operand, its value as it is multiplied, its axis, where the tile begins on it, and k."""
+    """One side of a tile: an operand's value, of which ``dtype`` is multiplied, from ``first`` on along its axis."""
 
     operand: Operand
     value: Var
+    dtype: DType
     axis: str
     k: str
     first: LlvmScalar
@@ -70,21 +72,26 @@ def runs_along(operand: Operand, k: str, axis: str) -> bool:
     return sum(coefficient(s.index, k) == 1 for s in loads) > sum(coefficient(s.index, axis) == 1 for s in loads)
 
 
-def piece_bytes(side: Side, layout: PanelLayout) -> int | None:
-    """The bytes that can be copied at once; None where the operand has to be computed."""
-    load = plain_load(side.operand, side.value)
-    inner, outer = (side.k, side.axis) if layout.along_k else (side.axis, side.k)
-    if load is None or coefficient(load.index, inner) != 1 or coefficient(load.index, outer) is None:
+def piece_bytes(operand: Operand, value: Var, axis: str, k: str, layout: PanelLayout) -> int | None:
+    """The bytes that can be copied at once; None where the operand has to be computed.
+
+    Across the lines of a panel elements are copied one by one.
+    """
+    load = plain_load(operand, value)
+    steps = {name: coefficient(load.index, name) for name in (axis, k)} if load is not None else {}
+    if load is None or None in steps.values() or load.var.dtype.itemsize != layout.itemsize:
         return None
-    for piece in _PIECES:
-        elements = piece // layout.itemsize
-        if elements and alignment(load.index, inner, elements) % elements == 0:
-            return piece
-    return None
+    inner, outer = (k, axis) if layout.along_k else (axis, k)
+    if steps[inner] == 1:
+        for piece in _PIECES:
+            elements = piece // layout.itemsize
+            if elements and alignment(load.index, inner, elements) % elements == 0:
+                return piece
+    return layout.itemsize if steps[outer] == 1 and layout.itemsize in _PIECES else None
 
 
 class CopiedPanels:
-    """Panels of a plain load, of which each thread copies its pieces."""
+    """Panels of a plain load, of which each thread copies its pieces: along the lines of the panel, or across them."""
 
     def __init__(
         self, env: Environment, side: Side, layout: PanelLayout, piece: int, thread: LlvmScalar, threads: int
@@ -94,38 +101,58 @@ class CopiedPanels:
         self.env, self.side, self.layout, self.piece = env, side, layout, piece
         self.words = words = Words(env.function)
         self.elements = piece // layout.itemsize
-        of_line = layout.pitch // piece
         pieces = layout.bytes // piece
         self.within = env.ops.cmp("lt", thread, word(pieces)) if pieces % threads else None
-        line, place = words.divided(thread, of_line), words.rest(thread, of_line)
-        inside = words.times(words.rest(place, CHUNK // piece), piece)
-        chunk = words.divided(place, CHUNK // piece)
-        step = coefficient(load.index, side.k)
-        assert step is not None and threads % of_line == 0
-        self.step = multiply(env, index_value(env, step), integer(layout.itemsize))
-        self.targets, self.sources, self.bounds = [], [], []
+        inner_axis = side.k if layout.along_k else side.axis
+        across = coefficient(load.index, inner_axis) != 1
+        of_line, lines = layout.pitch // piece, layout.bytes // layout.pitch
+        if across:
+            line, place = words.rest(thread, lines), words.divided(thread, lines)
+        else:
+            line, place = words.divided(thread, of_line), words.rest(thread, of_line)
+        # What each of a thread's pieces is further on than the one before: lines, or elements of a line.
+        apart = threads // lines if across else threads // of_line
+        of_chunk = CHUNK // piece
+        chunk, inside = words.divided(place, of_chunk), words.times(words.rest(place, of_chunk), piece)
+        outer, inner = wide(env, line), wide(env, words.times(place, self.elements))
+        row, k = (outer, inner) if layout.along_k else (inner, outer)
+        here = env.at({side.axis: add(env, side.first, row), side.k: k})
+        index = Indices(env.kernel).element(here, load.index)
+        self.source = element_address(env, env["&" + load.buffer], index)
+        self.step = self._bytes_of(coefficient(load.index, side.k))
+        further = side.axis if across != layout.along_k else side.k
+        self.apart = multiply(env, self._bytes_of(coefficient(load.index, further)), integer(apart))
+        self.targets, self.bounds = [], []
         for number in range(-(-pieces // threads)):
-            more = number * (threads // of_line)
-            start, offset = layout.offset(words, line, more, chunk)
+            more = number * apart
+            if across and more % of_chunk:
+                at = words.add(place, more)
+                chunk, inside = words.divided(at, of_chunk), words.times(words.rest(at, of_chunk), piece)
+                start, offset = layout.offset(words, line, 0, chunk)
+            elif across:
+                start, offset = layout.offset(words, line, 0, chunk, more // of_chunk)
+            else:
+                start, offset = layout.offset(words, line, more, chunk)
             self.targets.append((words.add(start, inside), offset))
-            outer = wide(env, words.add(line, more))
-            inner = wide(env, words.times(place, self.elements))
-            row, k = (outer, inner) if layout.along_k else (inner, outer)
-            here = env.at({side.axis: add(env, side.first, row), side.k: k})
-            index = Indices(env.kernel).element(here, load.index)
-            self.sources.append(element_address(env, env["&" + load.buffer], index))
-            self.bounds.append((here[side.axis], k))
+            on_axis, on_k = (more, 0) if further == side.axis else (0, more)
+            self.bounds.append((add(env, here[side.axis], integer(on_axis)), add(env, k, integer(on_k))))
+
+    def _bytes_of(self, step: DimLike | None) -> LlvmScalar:
+        assert step is not None
+        return multiply(self.env, index_value(self.env, step), integer(self.layout.itemsize))
 
     def start(self, memory: str, stage: LlvmScalar, k: LlvmScalar) -> None:
         """Ask for the panel at step ``k``, into the memory that begins ``stage`` bytes behind ``memory``."""
-        env = self.env
+        env, function = self.env, self.env.function
         along = multiply(env, k, self.step)
         with loops.only_if(env, self.within):
-            for (register, more), source, bound in zip(self.targets, self.sources, self.bounds, strict=True):
+            first = function.emit("ptr", f"getelementptr i8, ptr {self.source}, {along}")
+            for number, ((register, more), bound) in enumerate(zip(self.targets, self.bounds, strict=True)):
                 at = self.words.add(self.words.add(register, stage), more)
-                target = env.function.emit("ptr addrspace(3)", f"getelementptr i8, ptr addrspace(3) {memory}, {at}")
-                place = env.function.emit("ptr", f"getelementptr i8, ptr {source}, {along}")
-                place = env.function.emit("ptr addrspace(1)", f"addrspacecast {place} to ptr addrspace(1)")
+                target = function.emit("ptr addrspace(3)", f"getelementptr i8, ptr addrspace(3) {memory}, {at}")
+                offset = multiply(env, self.apart, integer(number))
+                place = function.emit("ptr", f"getelementptr i8, {first}, {offset}")
+                place = function.emit("ptr addrspace(1)", f"addrspacecast {place} to ptr addrspace(1)")
                 count = self._bytes(bound, k)
                 _do(env, _PIECES[self.piece], str(target), str(place), f"i32 {count.name}")
 
@@ -139,7 +166,7 @@ class CopiedPanels:
         count = integer(self.piece)
         if inner is not None:
             left, known = subtract(env, inner[1], inner[0]), constant_of(inner[1])
-            if known is not None and known % self.elements == 0:
+            if self.elements == 1 or (known is not None and known % self.elements == 0):
                 count = s.select(s.cmp("gt", left, integer(0)), count, integer(0))
             else:
                 some = s.max(s.min(left, integer(self.elements)), integer(0))
@@ -158,11 +185,13 @@ class ComputedPanels:
         chunks = layout.bytes // CHUNK
         self.within = env.ops.cmp("lt", thread, word(chunks)) if chunks % threads else None
         lines = chunks // layout.chunks
-        # Neighbouring threads have neighbouring chunks of memory, where lines cannot lie as memory does.
-        down = layout.along_k and not runs_along(side.operand, side.k, side.axis)
+        # Neighbouring threads have neighbouring chunks of memory, also where lines do not lie as memory does.
+        down = layout.along_k != runs_along(side.operand, side.k, side.axis)
         self.places = []
         for number in range(-(-chunks // threads)):
             place = words.add(thread, number * threads)
+            if self.within is not None:
+                place = words.rest(place, chunks)
             line, chunk = words.divided(place, layout.chunks), words.rest(place, layout.chunks)
             if down:
                 line, chunk = words.rest(place, lines), words.divided(place, lines)
@@ -190,7 +219,7 @@ class ComputedPanels:
 
     def _chunk(self, line: LlvmScalar, chunk: LlvmScalar, k: LlvmScalar) -> LlvmScalar:
         env, layout, function = self.env, self.layout, self.env.function
-        dtype = self.side.value.dtype
+        dtype = self.side.dtype
         type = f"<{layout.of_chunk} x {memory_type(dtype)}>"
         vector = LlvmValue("zeroinitializer", type)
         first = self.words.times(chunk, layout.of_chunk)
@@ -211,7 +240,7 @@ class ComputedPanels:
             step = least(env, k, subtract(env, side.depth, integer(1)))
         here = env.at({side.axis: row, side.k: step})
         here.emit(side.operand.body)
-        value = here[side.value.name]
+        value = s.cast(here[side.value.name], side.dtype)
         return s.select(s.cmp("lt", k, side.depth), value, s.const(0, value.dtype)) if self.cut else value
 
 
@@ -236,4 +265,3 @@ def wide(env: Environment, x: LlvmScalar) -> LlvmScalar:
     if x.is_literal:
         return integer(int(x.name))
     return env.ops.make(f"zext {x} to i64", int64, 1)
-

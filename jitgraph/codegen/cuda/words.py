@@ -8,7 +8,6 @@ from jitgraph.codegen.llvm.builder import LlvmFunction
 from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import int32
 
-
 Fold = Callable[[int, int], int]
 
 

@@ -64,6 +64,9 @@ _SIDES: Final = ((128, 8), (64, 4))
 _MOST_BYTES: Final = 32
 """Of a thread's part of a row: with those of float64 the sums would take all registers."""
 
+_TOGETHER: Final = 8
+"""Steps that are written out: after so many lines of a panel its chunks lie as before."""
+
 _LEAST_TILES: Final = 64
 """Tiles of a size from which on they keep enough of a GPU's processors at work."""
 
@@ -130,13 +133,14 @@ class ContractWriter:
             blocks = s.make(f"udiv {up}, {contract.block_k}", int64, 1)
         zeros = [s.const(0, self.dtype)] * self.tiles.of_thread**2
 
-        def panel(k: LlvmScalar, stop: LlvmScalar, sums: list[LlvmScalar]) -> list[LlvmScalar]:
-            return pipeline.panel(k, lambda stage: self._products(stage, subtract(env, stop, k), sums))
-
         def block(number: LlvmScalar) -> list[LlvmScalar]:
             start = multiply(env, number, integer(contract.block_k))
             stop = least(env, add(env, start, integer(contract.block_k)), depth)
-            return loops.counted(env, start, stop, pipeline.depth, zeros, lambda k, sums: panel(k, stop, sums))
+            whole = stop
+            if known is None or known % pipeline.depth:
+                whole = subtract(env, stop, s.make(f"urem {stop}, {pipeline.depth}", int64, 1))
+            sums = loops.counted(env, start, whole, pipeline.depth, zeros, self._whole_panel)
+            return loops.counted(env, whole, stop, pipeline.depth, sums, self._last_panel)
 
         def merge(left: object, right: object) -> list[LlvmScalar]:
             return [s.add(x, y) for x, y in zip(left, right, strict=True)]  # type: ignore[call-overload]
@@ -144,28 +148,37 @@ class ContractWriter:
         pipeline.begin()
         self._store(tree.merged(env, integer(0), blocks, zeros, block, merge))
 
-    def _products(self, stage: LlvmScalar, left: LlvmScalar, sums: list[LlvmScalar]) -> list[LlvmScalar]:
-        """The multiply-adds of a panel of which ``left`` steps, or more, are there.
-
-        Steps of zeros would not do for the others: where a sum is -0.0, they make 0.0 of it.
-        """
-        env, depth = self.env, self.pipeline.depth
-        known = constant_of(self.extents[2])
-        if known is not None and known % depth == 0:
-            for step in range(depth):
-                sums = self._step(stage, word(step), sums)
+    def _whole_panel(self, k: LlvmScalar, sums: list[LlvmScalar]) -> list[LlvmScalar]:
+        def several(stage: LlvmScalar, first: LlvmScalar, sums: list[LlvmScalar]) -> list[LlvmScalar]:
+            for step in range(_TOGETHER):
+                sums = self._step(stage, first, step, sums)
             return sums
-        steps = least(env, integer(depth), left)
-        return loops.counted(
-            env, integer(0), steps, 1, sums, lambda at, sums: self._step(stage, self.words.low(at), sums)
-        )
 
-    def _step(self, stage: LlvmScalar, step: LlvmScalar, sums: list[LlvmScalar]) -> list[LlvmScalar]:
-        left, right = (self._read(side, stage, step) for side in range(2))
+        def products(stage: LlvmScalar) -> list[LlvmScalar]:
+            def emit(at: LlvmScalar, sums: list[LlvmScalar]) -> list[LlvmScalar]:
+                return several(stage, self.words.low(at), sums)
+
+            return loops.counted(self.env, integer(0), integer(self.pipeline.depth), _TOGETHER, sums, emit)
+
+        return self.pipeline.panel(k, products)
+
+    def _last_panel(self, k: LlvmScalar, sums: list[LlvmScalar]) -> list[LlvmScalar]:
+        """The panel that is not whole; steps of zeros would not do, since they make 0.0 of a sum of -0.0."""
+
+        def products(stage: LlvmScalar) -> list[LlvmScalar]:
+            def emit(at: LlvmScalar, sums: list[LlvmScalar]) -> list[LlvmScalar]:
+                return self._step(stage, self.words.low(at), None, sums)
+
+            return loops.counted(self.env, integer(0), subtract(self.env, self.extents[2], k), 1, sums, emit)
+
+        return self.pipeline.last_panel(k, products)
+
+    def _step(self, stage: LlvmScalar, first: LlvmScalar, step: int | None, sums: list[LlvmScalar]) -> list[LlvmScalar]:
+        left, right = (self._read(side, stage, first, step) for side in range(2))
         pairs = [(x, y) for x in left for y in right]
         return [self.env.ops.fma(x, y, total) for (x, y), total in zip(pairs, sums, strict=True)]
 
-    def _read(self, side: int, stage: LlvmScalar, step: LlvmScalar) -> list[LlvmScalar]:
+    def _read(self, side: int, stage: LlvmScalar, first: LlvmScalar, step: int | None) -> list[LlvmScalar]:
         """A thread's elements of one step, a group at a time."""
         env, dtype, words, layout = self.env, self.dtype, self.words, self.layouts[side]
         memory = memory_type(dtype)
@@ -175,8 +188,10 @@ class ContractWriter:
         found = []
         for group in range(self.tiles.of_thread // self.group):
             far = self._apart(layout.side) * group // layout.of_chunk
-            start, more = layout.offset(words, step, 0, chunk, far)
-            at = words.add(words.add(words.add(start, inside), stage), more)
+            # The first of several steps is a multiple of their number, and turns no chunk.
+            line, begin = (word(step), words.times(first, layout.pitch)) if step is not None else (first, word(0))
+            start, more = layout.offset(words, line, 0, chunk, far)
+            at = words.add(words.add(words.add(words.add(start, inside), begin), stage), more)
             place = f"getelementptr i8, ptr addrspace(3) {self.pipeline.memories[side]}, {at}"
             address = env.function.emit("ptr addrspace(3)", place)
             vector = env.function.emit(type, f"load {type}, {address}, align {self.group * dtype.itemsize}")

@@ -7,6 +7,7 @@ stored from there; its loads are asked for a panel ahead.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from jitgraph.codegen.cuda.indices import Indices, alignment
@@ -23,6 +24,9 @@ from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import DType, int64
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import dataclass
+
+_FAR: Final = 1 << 30
+"""More lines, or elements of a line, than a panel has."""
 
 _PIECES: Final = {16: "cg.shared.global.16.s", 8: "ca.shared.global.8.s", 4: "ca.shared.global.4.s"}
 """Bytes that one instruction copies, the most first; fewer than 16 go by the nearest cache."""
@@ -104,14 +108,14 @@ class CopiedPanels:
         pieces = layout.bytes // piece
         self.within = env.ops.cmp("lt", thread, word(pieces)) if pieces % threads else None
         inner_axis = side.k if layout.along_k else side.axis
-        across = coefficient(load.index, inner_axis) != 1
+        self.across = across = coefficient(load.index, inner_axis) != 1
         of_line, lines = layout.pitch // piece, layout.bytes // layout.pitch
         if across:
             line, place = words.rest(thread, lines), words.divided(thread, lines)
         else:
             line, place = words.divided(thread, of_line), words.rest(thread, of_line)
         # What each of a thread's pieces is further on than the one before: lines, or elements of a line.
-        apart = threads // lines if across else threads // of_line
+        self.apart = apart = threads // (lines if across else of_line)
         of_chunk = CHUNK // piece
         chunk, inside = words.divided(place, of_chunk), words.times(words.rest(place, of_chunk), piece)
         outer, inner = wide(env, line), wide(env, words.times(place, self.elements))
@@ -121,8 +125,11 @@ class CopiedPanels:
         self.source = element_address(env, env["&" + load.buffer], index)
         self.step = self._bytes_of(coefficient(load.index, side.k))
         further = side.axis if across != layout.along_k else side.k
-        self.apart = multiply(env, self._bytes_of(coefficient(load.index, further)), integer(apart))
-        self.targets, self.bounds = [], []
+        self.stride = multiply(env, self._bytes_of(coefficient(load.index, further)), integer(apart))
+        # What is left of the operand behind a thread's first piece; the others lie ``further`` on.
+        self.rows_left = subtract(env, side.extent, here[side.axis])
+        self.steps_left = subtract(env, side.depth, k)
+        self.targets = []
         for number in range(-(-pieces // threads)):
             more = number * apart
             if across and more % of_chunk:
@@ -134,8 +141,6 @@ class CopiedPanels:
             else:
                 start, offset = layout.offset(words, line, more, chunk)
             self.targets.append((words.add(start, inside), offset))
-            on_axis, on_k = (more, 0) if further == side.axis else (0, more)
-            self.bounds.append((add(env, here[side.axis], integer(on_axis)), add(env, k, integer(on_k))))
 
     def _bytes_of(self, step: DimLike | None) -> LlvmScalar:
         assert step is not None
@@ -147,33 +152,54 @@ class CopiedPanels:
         along = multiply(env, k, self.step)
         with loops.only_if(env, self.within):
             first = function.emit("ptr", f"getelementptr i8, ptr {self.source}, {along}")
-            for number, ((register, more), bound) in enumerate(zip(self.targets, self.bounds, strict=True)):
+            for number, ((register, more), count) in enumerate(zip(self.targets, self._counts(k), strict=True)):
                 at = self.words.add(self.words.add(register, stage), more)
                 target = function.emit("ptr addrspace(3)", f"getelementptr i8, ptr addrspace(3) {memory}, {at}")
-                offset = multiply(env, self.apart, integer(number))
+                offset = multiply(env, self.stride, integer(number))
                 place = function.emit("ptr", f"getelementptr i8, {first}, {offset}")
                 place = function.emit("ptr addrspace(1)", f"addrspacecast {place} to ptr addrspace(1)")
-                count = self._bytes(bound, k)
                 _do(env, _PIECES[self.piece], str(target), str(place), f"i32 {count.name}")
 
-    def _bytes(self, bound: tuple[LlvmScalar, LlvmScalar], k: LlvmScalar) -> LlvmScalar:
-        """How many bytes of a piece are the operand's; those after them become zero."""
+    def _left(self, k: LlvmScalar) -> tuple[LlvmScalar | None, LlvmScalar | None]:
+        """The lines, and elements of a line, that are left at a thread's first piece; None where no piece lacks any.
+
+        One of them is 0 where the other is, so that only one depends on how far a piece lies from the first.
+        """
         env, side, layout, s = self.env, self.side, self.layout, self.env.ops
-        row, at = bound[0], add(env, bound[1], k)
-        rows = None if side.is_whole(layout) else (row, side.extent)
-        steps = (k, side.depth) if side.ends_whole(layout) else (at, side.depth)
-        line, inner = (rows, steps) if layout.along_k else (steps, rows)
-        count = integer(self.piece)
-        if inner is not None:
-            left, known = subtract(env, inner[1], inner[0]), constant_of(inner[1])
-            if self.elements == 1 or (known is not None and known % self.elements == 0):
-                count = s.select(s.cmp("gt", left, integer(0)), count, integer(0))
+        row = None if side.is_whole(layout) else self.rows_left
+        step = subtract(env, side.depth if side.ends_whole(layout) else self.steps_left, k)
+        line, inner = (row, step) if layout.along_k else (step, row)
+        if line is not None and inner is not None:
+            if self.across:
+                inner = s.select(s.cmp("gt", line, integer(0)), inner, integer(0))
             else:
-                some = s.max(s.min(left, integer(self.elements)), integer(0))
-                count = multiply(env, some, integer(layout.itemsize))
-        if line is not None:
-            count = s.select(s.cmp("lt", *line), count, integer(0))
-        return self.words.low(count)
+                line = s.select(s.cmp("gt", inner, integer(0)), line, integer(0))
+        return line, inner
+
+    def _counts(self, k: LlvmScalar) -> Iterator[LlvmScalar]:
+        """How many bytes of each piece are the operand's; those after them become zero."""
+        s = self.env.ops
+        line, inner = self._left(k)
+        both = [None if left is None else self._short(left) for left in (line, inner)]
+        known = constant_of(self.side.depth if self.layout.along_k else self.side.extent)
+        full = word(self.piece)
+        if both[1] is not None and not self.across:
+            if known is not None and known % self.elements == 0:
+                full = self.words.chosen(s.cmp("gt", both[1], word(0)), full, word(0))
+            else:
+                some = s.max(s.min(both[1], word(self.elements)), word(0))
+                full = self.words.times(some, self.layout.itemsize)
+        left = both[1] if self.across and both[1] is not None else both[0]
+        # Pieces across lines lie in one of them; and where panels are whole, they have all of their steps or none.
+        steps = both[int(self.layout.along_k)]
+        same = (self.across and left is both[0]) or (self.side.ends_whole(self.layout) and left is steps)
+        for number in range(len(self.targets)):
+            more = 0 if same else number * self.apart
+            yield full if left is None else self.words.chosen(s.cmp("gt", left, word(more)), full, word(0))
+
+    def _short(self, left: LlvmScalar) -> LlvmScalar:
+        """What is left, or more than a panel has, in 32 bits."""
+        return self.words.low(least(self.env, left, integer(_FAR)))
 
 
 class ComputedPanels:

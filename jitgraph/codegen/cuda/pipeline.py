@@ -59,7 +59,7 @@ class Pipeline:
     def begin(self) -> None:
         """Ask for the panels of all stages but one; compute the first."""
         for stage in range(self.stages - 1):
-            self._copy(integer(stage * self.depth))
+            self._copy(word(stage * self.stage_bytes), integer(stage * self.depth))
 
         def first(k: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
             for each, memory in self.computed:
@@ -69,31 +69,44 @@ class Pipeline:
         if self.computed:
             loops.counted(self.env, integer(0), least(self.env, self.steps, integer(1)), 1, [], first)
 
+    def last_panel(self, k: LlvmScalar, multiply: Callable[[LlvmScalar], T]) -> T:
+        """As ``panel``, where no other comes after it."""
+        self._arrive()
+        return multiply(self._stage(k))
+
     def panel(self, k: LlvmScalar, multiply: Callable[[LlvmScalar], T]) -> T:
         """What ``multiply`` makes of the panel at step ``k``, whose stage it is given; later panels come meanwhile.
 
         All panels take their turn, in order.
         """
         env = self.env
-        if self.copied:
-            panels.wait(env, self.stages - 2)
-        wait_for_block(env.function)  # all have the panel, and nobody reads the one before it any more
-        self._copy(add(env, k, integer(self.depth * (self.stages - 1))))
-        following = add(env, k, integer(self.depth))
-        fetched = [each.fetched(following) for each, _ in self.computed]
-        result = multiply(self._stage(k))
+        self._arrive()
+        stage = self._stage(k)
+        last = word(self.stage_bytes * (self.stages - 1))
+        at_first, at_last = (env.ops.cmp("eq", stage, at) for at in (word(0), last))
+        before = self.words.chosen(at_first, last, self.words.add(stage, -self.stage_bytes))
+        self._copy(before, add(env, k, integer(self.depth * (self.stages - 1))))
+        fetched = [each.fetched(add(env, k, integer(self.depth))) for each, _ in self.computed]
+        result = multiply(stage)
         for (each, memory), chunks in zip(self.computed, fetched, strict=True):
-            each.put(memory, self._stage(following), chunks)
+            after = self.words.chosen(at_last, word(0), self.words.add(stage, self.stage_bytes))
+            each.put(memory, after, chunks)
         return result
+
+    def _arrive(self) -> None:
+        """All threads have the next panel, and none reads the one before it any more."""
+        if self.copied:
+            panels.wait(self.env, self.stages - 2)
+        wait_for_block(self.env.function)
 
     def _stage(self, k: LlvmScalar) -> LlvmScalar:
         """Where the stage of the panel at step ``k`` begins, in bytes."""
         number = self.words.divided(self.words.low(k), self.depth)
         return self.words.times(self.words.rest(number, self.stages), self.stage_bytes)
 
-    def _copy(self, k: LlvmScalar) -> None:
+    def _copy(self, stage: LlvmScalar, k: LlvmScalar) -> None:
         """Ask for the panel at step ``k``; behind the last step there is nothing but zeros."""
         for each, memory in self.copied:
-            each.start(memory, self._stage(k), k)
+            each.start(memory, stage, k)
         if self.copied:
             panels.commit(self.env)

@@ -54,9 +54,6 @@ _LONG: Final = 64
 _MOST_ELEMENTS: Final = 8
 """Of a thread, side by side."""
 
-_BLOCKS_OF_TILES: Final = 2
-"""Side by side, so that one multiplies while another stages."""
-
 _UNKNOWN_WARPS: Final = 4
 """Of a team where no extent of its loops is known."""
 
@@ -170,7 +167,7 @@ class _Function:
         extents = [level.extent for level in nest.levels]
         way = mma if mma.suits(contract, self.target) else simt
         tiles = way.tiles_of(contract, dims.product(extents))
-        self.together = _BLOCKS_OF_TILES
+        self.together = tiles.together
         shared = SharedMemory(self.function, self.target, 1)
         block = special_register(self.function, "ctaid.x")
         env.bind("$order", block)
@@ -179,7 +176,11 @@ class _Function:
             self.failures.stay()
         here = env.at(dict(zip((level.axis for level in nest.levels), unravelled(env, batch, extents), strict=True)))
         here.emit((*nest.before, *before))
-        way.emit_tiles(contract, here, tiles, (place[0], place[1]), shared)
+        at = place[0], place[1]
+        if isinstance(tiles, mma.WarpTiles):
+            mma.MmaWriter(contract, here, tiles, at, shared, self.statements).emit()
+        else:
+            simt.ContractWriter(contract, here, tiles, at, shared, self.statements).emit()
         return self._shape((dims.product(tiles.counts), 1, 1), (tiles.threads, 1, 1), shared.bytes)
 
     def _attend(self) -> Shape:

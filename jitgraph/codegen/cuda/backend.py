@@ -10,7 +10,7 @@ from jitgraph.codegen.cpu.native import image_of
 from jitgraph.codegen.cuda import device_code, host_entry, machine, plan, steps
 from jitgraph.codegen.cuda.launches import KernelLaunch
 from jitgraph.codegen.kernels.schedule import Schedule
-from jitgraph.codegen.lower.schedules.gpu import GPU
+from jitgraph.codegen.lower.schedules.gpu import GPU, GPU_IN_ANY_ORDER
 from jitgraph.codegen.lower.select import select
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.graph import Graph
@@ -55,7 +55,7 @@ class CudaBackend:
 
     def schedule(self, graph: Graph, target: Target) -> Schedule:
         """Each group of nodes as one kernel, or a few."""
-        return select(graph, GPU, fastmath=target.fastmath)
+        return select(graph, GPU_IN_ANY_ORDER if target.free_order else GPU, fastmath=target.fastmath)
 
     def emit(self, schedule: Schedule, target: Target, stage: Stage) -> CudaCode:
         """The PTX of the schedule and its launches, and the host's image."""

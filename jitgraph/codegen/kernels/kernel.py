@@ -55,14 +55,24 @@ class Load:
     mask: Var | None = None
 
 
+Update: TypeAlias = Literal["add", "max", "min"]
+"""A scalar op that an element of memory and a value go through in one step."""
+
+
 @dataclass(frozen=True, slots=True)
 class Store:
-    """``buffer[index] = value``; nothing is written where ``mask`` is false."""
+    """``buffer[index] = value``; nothing is written where ``mask`` is false.
+
+    With ``update`` the element becomes ``update(element, value)`` in one step, and iterations that may run at once may
+    store to one element: integers of 32 or 64 bits give the same in any order, and for a float32 or float64 ``add`` any
+    order will do. Nothing else of the nest touches the buffer, which is read and written.
+    """
 
     buffer: str
     index: DimLike
     value: Var
     mask: Var | None = None
+    update: Update | None = None
 
 
 @dataclass(frozen=True, slots=True)

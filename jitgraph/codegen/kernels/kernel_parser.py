@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from jitgraph.codegen.kernels.kernel import (
     Attend,
@@ -36,7 +36,7 @@ _HEADING = re.compile(r"kernel @(\S+?)\((.*?)\)(?: sizes\(([^()]*)\))?(?: aliase
 _PARAM = re.compile(r"(read|write|readwrite) ([^\s:]+): (\w+)\[([^\]]*)\]$")
 _LOCAL = re.compile(r"local ([^\s:]+): (\w+)\[(\d+)\]$")
 _LOAD = re.compile(r"(\S+): (\w+) = load ([^\s\[]+)\[([^\]]*)\](?: if (\S+))?$")
-_STORE = re.compile(r"store ([^\s\[]+)\[([^\]]*)\] = (\S+)(?: if (\S+))?$")
+_STORE = re.compile(r"store ([^\s\[]+)\[([^\]]*)\] (add|max|min)?= (\S+)(?: if (\S+))?$")
 _CHECK = re.compile(r"check (\d+) (\S+)(?: value (\S+))?(?: bound (\S+))?$")
 _INDEX = re.compile(r"(\S+): (\w+) = index (.*)$")
 _LOOP = re.compile(
@@ -153,7 +153,8 @@ class _Parser:
         if found := self.match(_LOCAL):
             return Local(found[1], self.dtype(found[2]), int(found[3]))
         if found := self.match(_STORE):
-            return Store(found[1], parse_dim(found[2]), self.use(found[3]), self.maybe(found[4]))
+            update: Any = found[3]
+            return Store(found[1], parse_dim(found[2]), self.use(found[4]), self.maybe(found[5]), update)
         if found := self.match(_CHECK):
             return CheckStatement(self.use(found[2]), int(found[1]), self.maybe(found[3]), self.maybe(found[4]))
         if found := self.match(_LOAD):

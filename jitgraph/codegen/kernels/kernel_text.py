@@ -160,8 +160,8 @@ def _statement(statement: Statement) -> Iterator[Marked]:
             yield statement, f"{_define(var)} = index {index}"
         case Load(var, buffer, index, mask):
             yield statement, f"{_define(var)} = load {buffer}[{index}]{_masked(mask)}"
-        case Store(buffer, index, value, mask):
-            yield statement, f"store {buffer}[{index}] = {value.name}{_masked(mask)}"
+        case Store(buffer, index, value, mask, update):
+            yield statement, f"store {buffer}[{index}] {update or ''}= {value.name}{_masked(mask)}"
         case CheckStatement(ok, check, value, bound):
             extra = (f" value {value.name}" if value else "") + (f" bound {bound.name}" if bound else "")
             yield statement, f"check {check} {ok.name}{extra}"

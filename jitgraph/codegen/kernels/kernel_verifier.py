@@ -30,7 +30,7 @@ from jitgraph.codegen.kernels.kernel import (
     Var,
 )
 from jitgraph.codegen.kernels.known_names import DeclaredMemory, Home, KnownNames
-from jitgraph.codegen.kernels.op_verifier import op_fault
+from jitgraph.codegen.kernels.op_verifier import mixed_update, op_fault, update_fault
 from jitgraph.codegen.kernels.scalar_numpy import is_half
 from jitgraph.ir import dims
 from jitgraph.ir.constraints import SizeConstraint
@@ -84,6 +84,9 @@ class _KernelVerifier(KnownNames):
             if left.dtype.itemsize != right.dtype.itemsize or left.size != right.size:
                 self.fail(None, f"the alias {written} = {read} pairs buffers of different size")
         self.body(kernel.body, _Place())
+        for statement in kernel.body:
+            if mixed := mixed_update((statement,)):
+                self.fail(mixed, f"what the nest does with {mixed.buffer} beside its updates has no order among them")
 
     # statements
 
@@ -107,9 +110,12 @@ class _KernelVerifier(KnownNames):
                 if memory.dtype != var.dtype:
                     self.fail(statement, f"{buffer} holds {memory.dtype.name}, not {var.dtype.name}")
                 self.define(statement, var, *dims.names(index), *(self.lanes if mask else ()))
-            case Store(buffer, index, value, mask):
+            case Store(buffer, index, value, mask, update):
                 memory = self.access(statement, buffer, index, mask)
                 self.use(statement, value, memory.dtype)
+                why = update_fault(update, memory.dtype, memory.access)
+                if why is not None:
+                    self.fail(statement, f"{buffer}: {why}")
                 if memory.access == "read":
                     self.fail(statement, f"{buffer} is only read")
                 if not place.stores:

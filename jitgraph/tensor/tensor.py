@@ -152,37 +152,37 @@ class Tensor(ReadableHandle):
         return _add(self, other)  # type: ignore[no-any-return]
 
     def __radd__(self, other: TensorLike) -> Tensor:
-        return _operate(ops.add, other, self)
+        return _add(other, self)  # type: ignore[no-any-return]
 
     def __sub__(self, other: TensorLike) -> Tensor:
         return _sub(self, other)  # type: ignore[no-any-return]
 
     def __rsub__(self, other: TensorLike) -> Tensor:
-        return _operate(ops.sub, other, self)
+        return _sub(other, self)  # type: ignore[no-any-return]
 
     def __mul__(self, other: TensorLike) -> Tensor:
         return _mul(self, other)  # type: ignore[no-any-return]
 
     def __rmul__(self, other: TensorLike) -> Tensor:
-        return _operate(ops.mul, other, self)
+        return _mul(other, self)  # type: ignore[no-any-return]
 
     def __truediv__(self, other: TensorLike) -> Tensor:
         return _truediv(self, other)  # type: ignore[no-any-return]
 
     def __rtruediv__(self, other: TensorLike) -> Tensor:
-        return _operate(ops.div, other, self, floating=True)
+        return _truediv(other, self)  # type: ignore[no-any-return]
 
     def __floordiv__(self, other: TensorLike) -> Tensor:
-        return _operate(ops.floor_divide, self, other)
+        return _floordiv(self, other)  # type: ignore[no-any-return]
 
     def __rfloordiv__(self, other: TensorLike) -> Tensor:
-        return _operate(ops.floor_divide, other, self)
+        return _floordiv(other, self)  # type: ignore[no-any-return]
 
     def __mod__(self, other: TensorLike) -> Tensor:
-        return _operate(ops.remainder, self, other)
+        return _mod(self, other)  # type: ignore[no-any-return]
 
     def __rmod__(self, other: TensorLike) -> Tensor:
-        return _operate(ops.remainder, other, self)
+        return _mod(other, self)  # type: ignore[no-any-return]
 
     def __pow__(self, other: TensorLike) -> Tensor:
         return _method("pow", self, other)
@@ -230,22 +230,22 @@ class Tensor(ReadableHandle):
         return elementwise(ops.abs, self)
 
     def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
-        return _compared(ops.eq, self, other)
+        return _eq(self, other)  # type: ignore[no-any-return]
 
     def __ne__(self, other: object) -> Tensor:  # type: ignore[override]
-        return _compared(ops.ne, self, other)
+        return _ne(self, other)  # type: ignore[no-any-return]
 
     def __lt__(self, other: TensorLike) -> Tensor:
-        return _compared(ops.lt, self, other)
+        return _lt(self, other)  # type: ignore[no-any-return]
 
     def __le__(self, other: TensorLike) -> Tensor:
-        return _compared(ops.le, self, other)
+        return _le(self, other)  # type: ignore[no-any-return]
 
     def __gt__(self, other: TensorLike) -> Tensor:
-        return _compared(ops.gt, self, other)
+        return _gt(self, other)  # type: ignore[no-any-return]
 
     def __ge__(self, other: TensorLike) -> Tensor:
-        return _compared(ops.ge, self, other)
+        return _ge(self, other)  # type: ignore[no-any-return]
 
     def __round__(self, digits: int | None = None) -> Tensor:
         if digits is not None:
@@ -346,11 +346,21 @@ def _operate(op: Any, x: Any, y: Any, *, floating: bool = False) -> Tensor:
     return elementwise(op, x, y, floating=floating)
 
 
-_add = pointwise_call(lambda x, y: _operate(ops.add, x, y), "add", 2)
-_sub = pointwise_call(lambda x, y: _operate(ops.sub, x, y), "sub", 2)
-_mul = pointwise_call(lambda x, y: _operate(ops.mul, x, y), "mul", 2)
-_truediv = pointwise_call(lambda x, y: _operate(ops.div, x, y, floating=True), "div", 2)
-_neg = pointwise_call(lambda x: elementwise(ops.neg, x), "neg", 1)
+def _operator(op: str, *, floating: bool = False) -> Any:
+    """The binary operator of this op."""
+    run = lambda x, y: _operate(getattr(ops, op), x, y, floating=floating)
+    return pointwise_call(run, op, 2, integers=not floating)
+
+
+def _comparison(op: str) -> Any:
+    """The comparison of this op."""
+    return pointwise_call(lambda x, y: _compared(getattr(ops, op), x, y), op, 2, integers=True)
+
+
+_add, _sub, _mul, _truediv = (*map(_operator, ("add", "sub", "mul")), _operator("div", floating=True))
+_floordiv, _mod = map(_operator, ("floor_divide", "remainder"))
+_eq, _ne, _lt, _le, _gt, _ge = map(_comparison, ("eq", "ne", "lt", "le", "gt", "ge"))
+_neg = pointwise_call(lambda x: elementwise(ops.neg, x), "neg", 1, integers=True)
 
 
 def _compared(op: Any, x: Tensor, y: Any) -> Tensor:

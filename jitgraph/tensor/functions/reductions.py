@@ -7,9 +7,9 @@ from typing import Any
 
 from jitgraph import dtypes, ops
 from jitgraph.eager.dispatch.function import NativeFunction
+from jitgraph.eager.launch import Direct
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import ShapeError
-from jitgraph.ir.graph import Attrs
 from jitgraph.ir.op import Op
 from jitgraph.ops import rules
 from jitgraph.tensor import lifting
@@ -43,11 +43,11 @@ def _calls(op: str, general: Callable[..., Tensor]) -> DirectCalls:
     """The reduction of this name, of all axes or of one, by the axis; ``general(x, axis, keepdims)`` is its meaning."""
 
     def make(axis: int | None) -> NativeFunction:
-        def lower(value: EagerValue) -> tuple[Op, Attrs] | None:
+        def lower(value: EagerValue) -> Direct | None:
             rank = len(value.shape)
             if not dtypes.is_float(value.dtype) or not rank or not (axis is None or -rank <= axis < rank):
                 return None
-            return getattr(ops, op), {"axes": axes_of(axis, rank, op)}
+            return Direct(getattr(ops, op), {"axes": axes_of(axis, rank, op)})
 
         return direct_call(lambda x: general(x, axis, False), 1, lower)
 
@@ -239,10 +239,10 @@ def _along(name: str) -> Callable[[TensorLike, int], Tensor]:
         return wrap(getattr(ops, name)(value, axis=axis_of(axis, value.type.ndim, name)))
 
     def make(axis: int) -> NativeFunction:
-        def lower(value: EagerValue) -> tuple[Op, Attrs] | None:
+        def lower(value: EagerValue) -> Direct | None:
             rank = len(value.shape)
             known = dtypes.is_float(value.dtype) and -rank <= axis < rank
-            return (getattr(ops, name), {"axis": axis % rank}) if known else None
+            return Direct(getattr(ops, name), {"axis": axis % rank}) if known else None
 
         return direct_call(lambda x: general(x, axis), 1, lower)
 

@@ -79,7 +79,7 @@ class ByNumpy(EagerRule):
         if self._ufunc is None:
             arrays = [value.array for value in inputs]
             made = tuple([EagerValue(x) for x in evaluated(self.op, self._evaluate, arrays, attrs)])
-            return made if not self._is_view or not inputs[0].is_steady() else tuple(map(_dense, made))
+            return made if not self._is_view or not inputs[0].is_steady() else tuple(map(dense, made))
         self._served += 1
         if self._served >= _OFTEN:
             self.look_for_kernel(inputs)
@@ -114,7 +114,7 @@ class ByNumpy(EagerRule):
         return KernelRecord(self.op, inputs, attrs, outputs, self._gradient)
 
 
-def _dense(view: EagerValue) -> EagerValue:
+def dense(view: EagerValue) -> EagerValue:
     """A small view as memory of its own: kernels, on the way back as well, would each make a copy of one with gaps."""
     array = view.array
     if array.flags.c_contiguous or array.nbytes > _SMALL_VIEW:

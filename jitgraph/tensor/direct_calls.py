@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from jitgraph import ops
 from jitgraph.dtypes import is_float, is_integer
-from jitgraph.eager.dispatch.function import NativeFunction
+from jitgraph.eager.dispatch.function import MOST_TABLES, NativeFunction
 from jitgraph.eager.dispatch.program import Unsupported
 from jitgraph.eager.dispatch.start import native_runtime
 from jitgraph.eager.emitter import EAGER
@@ -19,14 +20,31 @@ from jitgraph.ir.op import Op
 
 if TYPE_CHECKING:
     from jitgraph.eager.dispatch.runtime import NativeRuntime
+    from jitgraph.eager.dispatch.table import NativeTable
+    from jitgraph.ir.context import Context
 
+TableOf = Callable[..., "tuple[Any, Callable[[], NativeTable | None]] | None"]
+"""From the arguments of a call, the runtime and the context to what tells such calls apart, and what makes a table.
+
+None where they need no table; Unsupported where none can be made.
+"""
 Lower = Callable[..., Direct | None]
 """From the arguments of a call to the op that a function applies to them; None where it does anything else."""
 
 
 def direct_call(python: Callable[..., Any], count: int, lower: Lower) -> NativeFunction:
     """``python`` of so many tensors and numbers, which also takes anything else and gives what ``lower`` says."""
-    return _DirectCall(python, count, lower).native
+
+    def table_of(xs: Sequence[Any], runtime: NativeRuntime, now: Context) -> tuple[Any, Callable[[], Any]] | None:
+        given = [given_as(x, runtime) for x in xs]
+        direct = None if any(x is None for x in given) else lower(*given)
+        if direct is None:
+            return None
+        from jitgraph.tensor import direct_tables  # here, as many calls never come back
+
+        return (id(now), *direct_tables.kinds(given, direct)), partial(direct_tables.table_of, given, direct, now)
+
+    return DirectCall(python, count, table_of).native
 
 
 def pointwise_call(python: Callable[..., Any], op: str, count: int, *, integers: bool = False) -> NativeFunction:
@@ -78,17 +96,17 @@ _MOST_ATTRIBUTES: Final = 64
 _MOST_WAIT: Final = 256  # calls by Python before a table is tried again
 
 
-class _DirectCall:
+class DirectCall:
     """A function with its tables: which calls Python served, and when a table is due."""
 
-    def __init__(self, python: Callable[..., Any], count: int, lower: Lower) -> None:
+    def __init__(self, python: Callable[..., Any], count: int, table_of: TableOf, most: int = MOST_TABLES) -> None:
         self._python = python
         self._count = count
-        self._lower = lower
+        self._table_of = table_of
         self._served = 0
         self._next = FEW
         self._written = 0
-        self.native = NativeFunction(self._by_python, count)
+        self.native = NativeFunction(self._by_python, count, most)
 
     def _by_python(self, *xs: Any) -> Any:
         result = self._python(*xs)
@@ -108,13 +126,11 @@ class _DirectCall:
             if runtime is None:
                 self._next = self._served + FEW
                 return
-            given = [_given(x, runtime) for x in xs]
-            if any(x is None for x in given) or (direct := self._lower(*given)) is None:
+            found = self._table_of(xs, runtime, now)
+            if found is None:
                 return
-            from jitgraph.tensor.direct_tables import kinds, table_of  # here, as many calls never come back
-
-            key = (id(now), *kinds(given, direct))
-            table = None if self.native.has(key) else table_of(given, direct, now)
+            key, make = found
+            table = None if self.native.has(key) else make()
         except Unsupported:
             return
         if table is not None:
@@ -123,7 +139,7 @@ class _DirectCall:
             self.native.add(key, table, runtime)
 
 
-def _given(x: Any, runtime: NativeRuntime) -> Any:
+def given_as(x: Any, runtime: NativeRuntime) -> Any:
     """An argument as ``lower`` takes it; None for what no table takes."""
     if isinstance(x, ValueHandle):
         value = x.value if runtime.knows(type(x)) else None

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from jitgraph.dtypes import DType, is_float
 from jitgraph.eager.dispatch.launches import Argument, Held, Number
+from jitgraph.eager.dispatch.parts import PartTable
 from jitgraph.eager.dispatch.start import handles_class
 from jitgraph.eager.dispatch.table import NativeTable
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.launch import Direct, Given
+from jitgraph.eager.records import OpRecord
 from jitgraph.eager.rules import EagerRule
+from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir.context import Context
 from jitgraph.runtime import dispatch_records as layout
@@ -31,6 +35,8 @@ def kinds(given: Given, direct: Direct) -> list[Any]:
 
 def table_of(given: Given, direct: Direct, now: Context) -> NativeTable | None:
     """A table for such arguments under this context; None where the op runs no kernel, or not a plain one."""
+    if direct.op.kind == "movement" and "view" in direct.op.traits:
+        return _part_of(given[0], direct, now)
     places = direct.places(given)
     numbers = [place for place in places if not isinstance(given[place], EagerValue)]
     if numbers and (direct.dtype is None or direct.dtype.name not in layout.NUMBER_DTYPES):
@@ -49,6 +55,30 @@ def table_of(given: Given, direct: Direct, now: Context) -> NativeTable | None:
         finish = _recording(rule, direct, places, required, numbers)
     arguments = [_argument(x, direct.dtype if place in places else None) for place, x in enumerate(given)]
     return rule.launch.table(values, now, required, finish, arguments=arguments)
+
+
+def _part_of(value: EagerValue, direct: Direct, now: Context) -> NativeTable:
+    """A table for what an op makes a view of."""
+    op, attrs, finish = direct.op, direct.attrs, None
+    assert op.evaluate is not None
+    required = value.record is not None
+    if now.grad_enabled and required:
+        finish = recording_part(lambda arguments, made: OpRecord(op, (arguments[0].value,), attrs, (made,)))
+    return PartTable(value.array, partial(op.evaluate, **attrs), now, required=required, finish=finish)
+
+
+def recording_part(
+    record: Callable[[tuple[Any, ...], EagerValue], Record], *, indexed: bool = False
+) -> Callable[..., Any]:
+    """What puts the part of a tensor on the tape, by ``record(arguments, part)``, and makes its tensor."""
+    make = handles_class()._of
+
+    def finish(arguments: tuple[Any, ...], operands: Any, outputs: list[EagerValue]) -> Any:
+        made = make(outputs[0].part_of(record(arguments, outputs[0]), 0))
+        made._indexed = indexed
+        return made
+
+    return finish
 
 
 def _argument(x: Any, dtype: DType | None) -> Argument:

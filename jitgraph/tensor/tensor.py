@@ -15,14 +15,17 @@ from jitgraph import dtypes, ops
 from jitgraph.eager import placement
 from jitgraph.eager.dispatch.start import make_handles_of
 from jitgraph.eager.handle import stopped
+from jitgraph.eager.launch import Direct
 from jitgraph.errors import DeviceError, JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.op import Op
 from jitgraph.migration_hints import TENSOR, advice
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import comparing, direct, gradients, indexing, lifting, numpy_calls, weak_ints
-from jitgraph.tensor.direct_calls import pointwise_call
+from jitgraph.tensor.direct_calls import direct_call, pointwise_call
+from jitgraph.tensor.direct_indexing import index_call
 from jitgraph.tensor.in_place import in_place
+from jitgraph.tensor.index_record import IndexRecord
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.reading import ReadableHandle
 
@@ -257,20 +260,12 @@ class Tensor(ReadableHandle):
     @property
     def T(self) -> Tensor:  # noqa: N802 - NumPy's name
         """The transpose of a matrix; ShapeError for other ranks."""
-        if self.ndim != 2:
-            raise ShapeError(f".T is for matrices; this tensor has rank {self.ndim}", hint="jg.permute_dims or x.mT")
-        return self.mT
+        return _transpose(self)  # type: ignore[no-any-return]
 
     @property
     def mT(self) -> Tensor:  # noqa: N802 - the Array API's name
         """The last two axes swapped."""
-        if self.ndim < 2:
-            raise ShapeError(f".mT needs at least two axes; this tensor has rank {self.ndim}")
-        found = direct.view(self, lambda array: array.swapaxes(-1, -2))
-        if found is not None:
-            return wrap(found)
-        order = (*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
-        return wrap(ops.transpose(self.value, permutation=order))
+        return _swapped(self)  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[Tensor]:
         if self.ndim == 0:
@@ -278,10 +273,7 @@ class Tensor(ReadableHandle):
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, index: Any) -> Tensor:
-        found = indexing.of_eager(self, index)
-        result = wrap(indexing.get(self.value, index) if found is None else found)
-        result._indexed = True
-        return result
+        return _getitem(self, index)  # type: ignore[no-any-return]
 
     def __setitem__(self, index: Any, value: TensorLike) -> None:
         if self._indexed and sys.getrefcount(self) <= _UNNAMED:
@@ -360,6 +352,42 @@ def _comparison(op: str) -> Any:
 _add, _sub, _mul, _truediv = (*map(_operator, ("add", "sub", "mul")), _operator("div", floating=True))
 _floordiv, _mod = map(_operator, ("floor_divide", "remainder"))
 _eq, _ne, _lt, _le, _gt, _ge = map(_comparison, ("eq", "ne", "lt", "le", "gt", "ge"))
+
+
+def _matrix_transpose(x: Tensor) -> Tensor:
+    if x.ndim < 2:
+        raise ShapeError(f".mT needs at least two axes; this tensor has rank {x.ndim}")
+    found = direct.view(x, lambda array: array.swapaxes(-1, -2))
+    if found is not None:
+        return wrap(found)
+    return wrap(ops.transpose(x.value, permutation=_with_last_two_swapped(x.ndim)))
+
+
+def _with_last_two_swapped(rank: int) -> tuple[int, ...]:
+    return (*range(rank - 2), rank - 1, rank - 2)
+
+
+def _transpose_of_matrix(x: Tensor) -> Tensor:
+    if x.ndim != 2:
+        raise ShapeError(f".T is for matrices; this tensor has rank {x.ndim}", hint="jg.permute_dims or x.mT")
+    return x.mT
+
+
+def _as_transpose(value: Any) -> Direct:
+    return Direct(ops.transpose, {"permutation": _with_last_two_swapped(len(value.shape))})
+
+
+_transpose, _swapped = (direct_call(python, 1, _as_transpose) for python in (_transpose_of_matrix, _matrix_transpose))
+
+
+def _indexed(x: Tensor, index: Any) -> Tensor:
+    found = indexing.of_eager(x, index)
+    result = wrap(indexing.get(x.value, index) if found is None else found)
+    result._indexed = True
+    return result
+
+
+_getitem = index_call(_indexed, IndexRecord)
 _neg = pointwise_call(lambda x: elementwise(ops.neg, x), "neg", 1, integers=True)
 
 

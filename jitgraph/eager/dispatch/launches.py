@@ -90,7 +90,7 @@ class LaunchTable(NativeTable):
             outcome.held = range(len(arguments))
         elif ambient is not None:
             false = program.refer(False)
-            outcome.handles = [struct.pack("<3q", 0, false, false)]
+            outcome.handles = [struct.pack("<4q", 0, false, false, false)]
             outcome.results = [struct.pack("<2q", layout.FROM_HANDLE, 0)]
             outcome.kind = layout.RESULT_ONE
         else:

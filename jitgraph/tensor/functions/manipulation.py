@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from jitgraph import dtypes, ops
+from jitgraph.eager.dispatch.function import NativeFunction
+from jitgraph.eager.launch import Direct
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError, UndecidedError
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ops import rules
 from jitgraph.tensor import direct, indexing, lifting, scalars
+from jitgraph.tensor.direct_calls import DirectCalls, direct_call
 from jitgraph.tensor.functions.creation import shape_of
 from jitgraph.tensor.functions.method import array_function, axes_of, axis_of, method
 from jitgraph.tensor.lifting import TensorLike
@@ -21,12 +25,30 @@ from jitgraph.tensor.tensor import Tensor, settled, wrap
 def reshape(x: TensorLike, *shape: Any) -> Tensor:
     """The same elements in row-major order in another shape; one size may be -1."""
     wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
+    if set(map(type, wanted)) <= {int}:
+        return _reshapes[tuple(wanted)](x)  # type: ignore[no-any-return]
+    return _reshape(x, wanted)
+
+
+def _reshape(x: TensorLike, wanted: Sequence[Any]) -> Tensor:
     if set(map(type, wanted)) <= {int} and min(wanted, default=0) >= -1:  # NumPy takes any negative size for -1
         found = direct.view(x, lambda array: array.reshape(wanted))
         if found is not None:
             return wrap(found)
     value = lifting.value_of(x)
     return wrap(ops.reshape(value, shape=_resolve(value.type.shape, wanted)))
+
+
+def _reshaping(general: Callable[[Any, Any], Tensor], shape: Callable[[tuple[int, ...], Any], Any]) -> DirectCalls:
+    """Functions that give another shape to the elements of x, by an attribute; ``shape(old, attribute)`` is the new."""
+
+    def make(attribute: Any) -> NativeFunction:
+        def lower(value: EagerValue) -> Direct:
+            return Direct(ops.reshape, {"shape": shape(value.shape, attribute)})
+
+        return direct_call(lambda x: general(x, attribute), 1, lower)
+
+    return DirectCalls(make)
 
 
 def _resolve(old: tuple[DimLike, ...], wanted: Sequence[Any]) -> tuple[DimLike, ...]:
@@ -45,9 +67,18 @@ def _resolve(old: tuple[DimLike, ...], wanted: Sequence[Any]) -> tuple[DimLike, 
     return known
 
 
+_reshapes = _reshaping(_reshape, _resolve)
+
+
 @method
 def permute_dims(x: TensorLike, axes: tuple[int, ...]) -> Tensor:
     """Axes in another order: axis i of the result is axis ``axes[i]`` of x."""
+    if axes.__class__ is tuple and set(map(type, axes)) <= {int}:
+        return _permutations[axes](x)  # type: ignore[no-any-return]
+    return _permute(x, axes)
+
+
+def _permute(x: TensorLike, axes: tuple[int, ...]) -> Tensor:
     found = direct.view(x, lambda array: array.transpose(axes)) if axes.__class__ is tuple else None
     if found is not None:
         return wrap(found)
@@ -58,19 +89,29 @@ def permute_dims(x: TensorLike, axes: tuple[int, ...]) -> Tensor:
     return wrap(ops.transpose(value, permutation=order))
 
 
+def _permuting(axes: tuple[int, ...]) -> NativeFunction:
+    def lower(value: EagerValue) -> Direct:
+        return Direct(ops.transpose, {"permutation": tuple([axis % len(axes) for axis in axes])})
+
+    return direct_call(lambda x: _permute(x, axes), 1, lower)
+
+
+_permutations = DirectCalls(_permuting)
+
+
 @method
 def transpose(x: TensorLike, *axes: Any) -> Tensor:
     """All axes reversed; with two axes (PyTorch) those are swapped; with a tuple or more (NumPy) the new order."""
-    value = lifting.value_of(x)
+    ndim = x.ndim if isinstance(x, Tensor) else lifting.value_of(x).type.ndim
     given = tuple(axes[0]) if len(axes) == 1 and isinstance(axes[0], tuple | list) else axes
     if not given:
-        given = tuple(reversed(range(value.type.ndim)))
+        given = tuple(reversed(range(ndim)))
     elif len(axes) == 2:
-        first, second = (axis_of(a, value.type.ndim, "transpose") for a in axes)
-        order = list(range(value.type.ndim))
+        first, second = (axis_of(a, ndim, "transpose") for a in axes)
+        order = list(range(ndim))
         order[first], order[second] = second, first
         given = tuple(order)
-    return permute_dims(wrap(value), given)
+    return permute_dims(x, given)
 
 
 @array_function

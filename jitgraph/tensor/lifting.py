@@ -243,6 +243,16 @@ def _repeated(scalar: Any, dtype: DType, shape: tuple[DimLike, ...]) -> Any:
     return EagerValue(_repeated_array(scalar, type(scalar).__name__, dtype, shape, _sign(scalar)))
 
 
+def number_value(scalar: Any, dtype: DType | None) -> EagerValue:
+    """A Python number as an operand of rank 0 outside of traces: the same one each time, which nobody is shown."""
+    return _number_value(scalar, type(scalar).__name__, dtype, _sign(scalar))
+
+
+@functools.lru_cache(maxsize=512)
+def _number_value(scalar: Any, kind: str, dtype: DType, sign: float) -> EagerValue:
+    return EagerValue(_repeated_array(scalar, kind, dtype, (), sign))
+
+
 def _sign(scalar: Scalar) -> float:
     return math.copysign(1.0, scalar) if isinstance(scalar, float) else 0.0
 

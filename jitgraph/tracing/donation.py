@@ -99,11 +99,11 @@ class InPlaceCall:
         held = self.held = list(map(_value_of, handles))
         self._hide(handles)
         uniques = self._uniques(held)
-        if uniques is None and held == [operands[i] for i in inputs]:
+        if uniques is None and held == [operands[i] for i in inputs] and not any(map(_base_of, held)):
             return None
         alone = []
         for i, number in enumerate(inputs):
-            mine = held[i] is operands[number] and (uniques is None or uniques[i])
+            mine = held[i] is operands[number] and held[i].base is None and (uniques is None or uniques[i])
             alone.append(mine)
             if not mine:
                 if isinstance(held[i], InFlight):
@@ -181,3 +181,4 @@ forks.in_child(_in_child)
 
 _NOTHING: Final = EagerValue(np.zeros(0))
 _value_of: Final = attrgetter("_value")
+_base_of: Final = attrgetter("base")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 KINDS: Final = ("cpu", "cuda")
 _OTHERS: Final = ("gpu", "mps", "xpu", "tpu", "rocm")
+_ANYWHERE: Final = nullcontext()
 
 
 def emit(op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
@@ -45,7 +47,8 @@ def common_device(what: str, inputs: Sequence[Any]) -> str:
         pair = [x for x in inputs if x is first or x is value]
         names = " and ".join(f"{x.type} on {x.device}" for x in pair)
         raise DeviceError(
-            f"{what} of tensors on different devices: {names}", hint=f'x.to("{first.device}") brings x to the other'
+            f"{what} of tensors on different devices: {names}",
+            hint=f'x.to("{first.device}") brings a tensor there, jg.asarray(x, device="{first.device}") an array',
         )
     return first.device
 
@@ -56,6 +59,16 @@ def is_on_device(inputs: Sequence[Any]) -> bool:
         if value.__class__ is DeviceValue:
             return True
     return False
+
+
+def beside(value: Any) -> AbstractContextManager[Any]:
+    """A block in which ops run where a value lies: what has no operands is made there, and operands are brought there.
+
+    For what the package makes itself (places, counts, masks) and for indices, which may lie elsewhere.
+    """
+    if value.__class__ is not DeviceValue:
+        return _ANYWHERE
+    return context.using(emitter=_emitters().emitter_of(value.device))
 
 
 def is_number(value: Any) -> bool:
@@ -98,6 +111,11 @@ def copied(value: Any, device: str) -> Any:
     if isinstance(value, DeviceValue):
         return DeviceValue(_buffers().copied(value.buffer, _device(device)), value.type)
     return of_array(value.array, device)
+
+
+def array_of(value: Any) -> Any:
+    """The elements in the host's memory; those of a GPU are copied, once the work that computes them is done."""
+    return value.fetched() if value.__class__ is DeviceValue else value.array
 
 
 def of_array(array: Any, device: str) -> DeviceValue:

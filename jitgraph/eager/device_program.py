@@ -9,16 +9,17 @@ from typing import Any, Final
 from jitgraph.codegen.cuda.backend import CudaBackend
 from jitgraph.codegen.cuda.machine import GENERATIONS
 from jitgraph.compiler import Cache, compile
-from jitgraph.eager.device_value import DeviceValue
-from jitgraph.eager.value import native_type
+from jitgraph.eager.device_value import DeviceValue, device_type
 from jitgraph.errors import DeviceError, UnsupportedOp
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.target import Target
+from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.runtime.cuda.devices import Device, devices
 from jitgraph.runtime.cuda.executable import CudaExecutable
 
 _BACKEND: Final = CudaBackend()
+_MOST_SHAPES: Final = 256
 
 
 class DeviceProgram:
@@ -29,6 +30,7 @@ class DeviceProgram:
         self.device = device
         self.signature = executable.signature
         self.is_found = executable.is_found
+        self._types: dict[Any, list[TensorType]] = {}  # of the outputs, by the shapes of the inputs
 
     @property
     def llvm_ir(self) -> str:
@@ -50,16 +52,21 @@ class DeviceProgram:
 
         ``tells_line``: errors of checks name the user's line of this call, as for a graph that has none.
         """
-        shapes = tuple([value.shape for value in values])
+        shapes: Any = tuple([value.type.shape for value in values])
+        types = self._types.get(shapes) or self._types_of(shapes)
         location = Location.of_user() if tells_line and self.executable.parts.reports else None
         found = self.executable.launch(
             self.device, [value.buffer for value in values], shapes, "" if location is None else str(location)
         )
-        types = self.executable.outputs_of(shapes)
-        return [
-            DeviceValue(buffer, native_type(dtype, shape))
-            for buffer, (shape, dtype, _) in zip(found, types, strict=True)
+        return list(map(DeviceValue, found, types))
+
+    def _types_of(self, shapes: tuple[tuple[int, ...], ...]) -> list[TensorType]:
+        if len(self._types) >= _MOST_SHAPES:
+            self._types.clear()
+        found = self._types[shapes] = [
+            device_type(dtype, shape) for shape, dtype, _ in self.executable.outputs_of(shapes)
         ]
+        return found
 
 
 def program_for(graph: Graph, device: Device, *, fastmath: bool = False) -> DeviceProgram:

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from jitgraph.eager.device_value import DeviceValue
+from jitgraph.eager.device_value import DeviceValue, device_type
 from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DeviceError
 from jitgraph.ir import context
 from jitgraph.ir.graph import Attrs, Graph
 from jitgraph.ir.op import Op
-from jitgraph.ir.types import TensorType
 from jitgraph.runtime import imports
 from jitgraph.runtime.buffer import CPU
 
@@ -34,15 +33,23 @@ _ANYWHERE: Final = nullcontext()
 def emit(op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
     """Apply an op to operands of which one lies on a GPU; DeviceError where others lie elsewhere."""
     device = common_device(op.name, inputs)
-    found: tuple[Any, ...] = _emitters().emitter_of(device).emit(op, inputs, attrs, regions)
+    emitter = device.emitter or _emitters().emitter_of(device.name)
+    found: tuple[Any, ...] = emitter.emit(op, inputs, attrs, regions)
     return found
 
 
-def common_device(what: str, inputs: Sequence[Any]) -> str:
+def common_device(what: str, inputs: Sequence[Any]) -> Device:
     """The device of all operands but numbers; DeviceError, which names two that differ, where there is none."""
-    first = next(value for value in inputs if isinstance(value, DeviceValue))
+    first: Any = None
     for value in inputs:
-        if is_number(value) or not isinstance(value, EagerValue | DeviceValue) or value.device == first.device:
+        if value.__class__ is DeviceValue:
+            first = value
+            break
+    device: Device = first.buffer.device
+    for value in inputs:
+        if value.__class__ is DeviceValue and value.buffer.device is device:
+            continue
+        if is_number(value) or not isinstance(value, EagerValue | DeviceValue):
             continue
         pair = [x for x in inputs if x is first or x is value]
         names = " and ".join(f"{x.type} on {x.device}" for x in pair)
@@ -50,7 +57,7 @@ def common_device(what: str, inputs: Sequence[Any]) -> str:
             f"{what} of tensors on different devices: {names}",
             hint=f'x.to("{first.device}") brings a tensor there, jg.asarray(x, device="{first.device}") an array',
         )
-    return first.device
+    return device
 
 
 def is_on_device(inputs: Sequence[Any]) -> bool:
@@ -104,6 +111,11 @@ def moved(value: Any, device: str) -> Any:
     return made
 
 
+def brought(value: Any, other: Any) -> Any:
+    """The value where another one lies, if that is a GPU; gradients go back."""
+    return moved(value, other.device) if other.__class__ is DeviceValue else value
+
+
 def copied(value: Any, device: str) -> Any:
     """A copy of a value on the device of a full name, without a record."""
     if device == CPU:
@@ -122,12 +134,12 @@ def of_array(array: Any, device: str) -> DeviceValue:
     """A copy of an array on a GPU."""
     dense = np.ascontiguousarray(array).reshape(array.shape)  # the former gives an array of rank 0 an axis
     made = _buffers().of_host(_device(device), dense.ctypes.data, dense.nbytes)
-    return DeviceValue(made, TensorType(dense.dtype, dense.shape))
+    return DeviceValue(made, device_type(dense.dtype, dense.shape))
 
 
 def zeros(shape: tuple[int, ...], dtype: np.dtype[Any], device: str) -> DeviceValue:
     """A value of zeros on a GPU, made there."""
-    return DeviceValue(_buffers().zeros(_device(device), math.prod(shape) * dtype.itemsize), TensorType(dtype, shape))
+    return DeviceValue(_buffers().zeros(_device(device), math.prod(shape) * dtype.itemsize), device_type(dtype, shape))
 
 
 def has_gpu() -> bool:

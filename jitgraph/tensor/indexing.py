@@ -125,7 +125,7 @@ def put(value: Any, index: Any, new: TensorLike) -> Any:
     An assignment copies, so ``new`` and the indices may lie on another device.
     """
     with placement.beside(value):
-        return _put(value, index, new)
+        return placement.brought(_put(value, index, new), value)
 
 
 def _put(value: Any, index: Any, new: TensorLike) -> Any:

@@ -49,6 +49,7 @@ WRITES: dict[str, tuple[Any, Any]] = {
     "a column": ((slice(None), 1), [1.0, 2.0, 3.0]),
     "a tensor of the CPU": (0, lambda: jg.asarray(X[1])),
     "a list of rows": ([2, 0], 5),
+    "all": (..., X + 1),
     "a mask on the CPU": (X > 5, 0.0),
     "a mask of rows": (np.array([True, False, True]), np.float32(3)),
     "an array": ((slice(1, 3), slice(0, 2)), np.eye(2, dtype=np.float32)),

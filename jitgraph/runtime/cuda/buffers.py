@@ -51,7 +51,7 @@ class CudaBuffer:
         return self.address
 
     def _used_on(self, stream: int) -> None:
-        """Let work of another stream come after that which writes here, and the memory serve nobody before it is done."""
+        """Let work of another stream come after what writes here, and the memory serve nobody before it is done."""
         self.device.context.wait_for(stream, self.stream)
         self._readers = {stream, *(self._readers or ())}
         if self._block is not None:

@@ -48,7 +48,7 @@ class DeviceEmitter:
             with context.using(emitter=self):
                 result = op.decompose(*operands, **attrs)
             return tuple(result) if isinstance(result, tuple | list) else (result,)
-        outputs = tuple(self._program(op, operands, attrs, regions).run(operands, tells_line=True))
+        outputs = tuple(self._program(op, operands, attrs, regions).call(operands, tells_line=True))
         if not taped:
             return outputs
         record = DeviceRecord(op, tuple(operands), dict(attrs), outputs, self)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from jitgraph.runtime.cuda.executable import CudaExecutable
 
 _BACKEND: Final = CudaBackend()
 _MOST_SHAPES: Final = 256
+_NOTHING_TAKEN: Final[Mapping[int, DeviceValue]] = {}
 
 
 class DeviceProgram:
@@ -47,8 +48,19 @@ class DeviceProgram:
         """The stages that the graph went through."""
         return self.executable.stages
 
-    def run(self, values: Sequence[DeviceValue], donate: Iterable[int] = (), *, tells_line: bool = False) -> list[Any]:
-        """The outputs for values on the device; nothing is donated.
+    def run(self, buffers: Sequence[DeviceValue], donate: Iterable[int] = ()) -> list[Any]:
+        """As ``call``, with nothing taken over."""
+        return self.call(buffers)
+
+    def call(
+        self,
+        values: Sequence[DeviceValue],
+        taken: Mapping[int, DeviceValue] = _NOTHING_TAKEN,
+        *,
+        tells_line: bool = False,
+    ) -> list[Any]:
+        """The outputs for values on the device; ``taken`` has, by output, inputs of the signature's aliases whose
+        memory that output takes over, so that it is the very value given.
 
         ``tells_line``: errors of checks name the user's line of this call, as for a graph that has none.
         """
@@ -56,9 +68,16 @@ class DeviceProgram:
         types = self._types.get(shapes) or self._types_of(shapes)
         location = Location.of_user() if tells_line and self.executable.parts.reports else None
         found = self.executable.launch(
-            self.device, [value.buffer for value in values], shapes, "" if location is None else str(location)
+            self.device,
+            [value.buffer for value in values],
+            shapes,
+            "" if location is None else str(location),
+            {number: value.buffer for number, value in taken.items()} if taken else {},
         )
-        return list(map(DeviceValue, found, types))
+        made = list(map(DeviceValue, found, types))
+        for number, value in taken.items():
+            made[number] = value
+        return made
 
     def _types_of(self, shapes: tuple[tuple[int, ...], ...]) -> list[TensorType]:
         if len(self._types) >= _MOST_SHAPES:
@@ -69,9 +88,16 @@ class DeviceProgram:
         return found
 
 
-def program_for(graph: Graph, device: Device, *, fastmath: bool = False) -> DeviceProgram:
-    """The code of a graph for a device; equal graphs share it, also on other devices of the same generation."""
-    made: Any = compile(graph, target_of(device), fastmath=fastmath, cache=_process_cache(), backend=_BACKEND)
+def program_for(
+    graph: Graph, device: Device, *, donate: Sequence[tuple[int, int]] = (), fastmath: bool = False
+) -> DeviceProgram:
+    """The code of a graph for a device; equal graphs share it, also on other devices of the same generation.
+
+    ``donate`` holds pairs (output, input) that may share memory.
+    """
+    made: Any = compile(
+        graph, target_of(device), donate=tuple(donate), fastmath=fastmath, cache=_process_cache(), backend=_BACKEND
+    )
     if not isinstance(made, CudaExecutable):
         raise UnsupportedOp(f"{graph.name} on {device.name} under JITGRAPH_INTERPRET", hint="x.cpu() first")
     return DeviceProgram(made, device)

@@ -137,6 +137,12 @@ def of_array(array: Any, device: str) -> DeviceValue:
     return DeviceValue(made, device_type(dense.dtype, dense.shape))
 
 
+def of_arrays(arrays: Sequence[Any], device: str) -> list[DeviceValue]:
+    """Copies of small arrays on a GPU, by one transfer."""
+    types = [device_type(array.dtype, array.shape) for array in arrays]
+    return list(map(DeviceValue, _buffers().of_host_together(_device(device), arrays), types))
+
+
 def zeros(shape: tuple[int, ...], dtype: np.dtype[Any], device: str) -> DeviceValue:
     """A value of zeros on a GPU, made there."""
     return DeviceValue(_buffers().zeros(_device(device), math.prod(shape) * dtype.itemsize), device_type(dtype, shape))

@@ -16,6 +16,7 @@ from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.graph import Attrs, Graph, Value
 from jitgraph.ir.op import Op
+from jitgraph.ir.types import TensorType
 from jitgraph.passes.autodiff import vjp_graph
 from jitgraph.runtime import collector
 from jitgraph.runtime.cuda.devices import Device
@@ -29,11 +30,15 @@ class DeviceEmitter:
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        self._programs: dict[tuple[Any, ...], DeviceProgram] = {}
+        self._programs: dict[tuple[Any, ...], tuple[DeviceProgram, list[TensorType]]] = {}
 
     def emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """The outputs of ``op``, on the tape where gradients are enabled and an input requires one."""
-        operands = [self._operand(op, value) for value in inputs]
+        device = self.device
+        operands = [
+            value if value.__class__ is DeviceValue and value.buffer.device is device else self._operand(op, value)
+            for value in inputs
+        ]
         grad = context.current().grad_enabled and "nondifferentiable" not in op.traits
         taped = grad and any(value.record is not None for value in operands)
         if taped and regions:
@@ -44,7 +49,7 @@ class DeviceEmitter:
             with context.using(emitter=self):
                 result = op.decompose(*operands, **attrs)
             return tuple(result) if isinstance(result, tuple | list) else (result,)
-        outputs = tuple(self._program(op, operands, attrs, regions).run(operands, tells_line=True))
+        outputs = tuple(self._program(op, operands, attrs, regions).call(operands, tells_line=True))
         if not taped:
             return outputs
         record = DeviceRecord(op, tuple(operands), dict(attrs), outputs, self)
@@ -76,7 +81,10 @@ class DeviceEmitter:
     def _program(
         self, op: Op, operands: Sequence[DeviceValue], attrs: Attrs, regions: Sequence[Graph]
     ) -> DeviceProgram:
-        key = (op, exact(attrs), *[value.type for value in operands], *[region.canonical for region in regions])
+        types = [id(value.type) for value in operands]  # mostly one object for each type
+        key = (
+            (op, exact(attrs), *types, *[region.canonical for region in regions]) if attrs or regions else (op, *types)
+        )
         found = self._programs.get(key)
         if found is None:
             builder, inputs = _begun(operands)
@@ -84,8 +92,9 @@ class DeviceEmitter:
                 outputs = builder.emit(op, inputs, attrs, regions)
             if len(self._programs) >= _MOST:
                 self._programs.clear()
-            found = self._programs[key] = program_for(builder.graph(outputs, op.name), self.device)
-        return found
+            program = program_for(builder.graph(outputs, op.name), self.device)
+            found = self._programs[key] = program, [value.type for value in operands]  # kept, and so are their ids
+        return found[0]
 
 
 class DeviceRecord(OpRecord):

@@ -184,6 +184,20 @@ class ByKernel(EagerRule):
         return KernelRecord(self.op, inputs, attrs, outputs, self._gradient)
 
 
+class ByDevice(EagerRule):
+    """A GPU, on which an operand lies, computes it and keeps its own tape."""
+
+    __slots__ = ()
+
+    def __init__(self, op: Op) -> None:
+        super().__init__(op)
+        self.differentiable = False
+        self.launch = None
+
+    def run(self, inputs: Sequence[Any], attrs: Attrs) -> tuple[Any, ...]:
+        return placement.emit(self.op, inputs, attrs, ())
+
+
 def may_multiply(op: Op) -> bool:
     """Whether an op may do as much work as a product of its operands."""
     return op.kind == "contraction" or op.decompose is not None
@@ -240,7 +254,7 @@ class Rules:
 
     def _settled(self, key: tuple[Any, ...], op: Op, inputs: Sequence[EagerValue], attrs: Attrs) -> EagerRule | None:
         if placement.is_on_device(inputs):  # where it runs as a whole; a kernel of the CPU would be made for nothing
-            return None
+            return self._kept(key, ByDevice(op), inputs)
         dtypes, shapes = types_of(inputs)
         outputs: list[tuple[int, ...]] | None = None
         if op.decompose is None:
@@ -256,6 +270,9 @@ class Rules:
             )
         elif op.evaluate is not None:
             made = ByNumpy(op, dtypes[0] if dtypes else None, self._kernels)
+        return self._kept(key, made, inputs)
+
+    def _kept(self, key: tuple[Any, ...], made: EagerRule | None, inputs: Sequence[EagerValue]) -> EagerRule | None:
         if len(self._rules) >= _MOST:
             self._rules.clear()
         self._rules[key] = made, [value.type for value in inputs]  # which are kept, and so are their ids

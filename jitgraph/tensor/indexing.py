@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jitgraph import dtypes, foreign, ops
+from jitgraph.eager import placement
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.eager.rules import dense
@@ -78,12 +79,21 @@ def _cut_on_the_tape(value: EagerValue, items: tuple[Any, ...]) -> Any:
 
 
 def get(value: Any, index: Any) -> Any:
-    """``value[index]`` as NumPy has it; IndexError where an integer is out of range."""
-    return _apply(value, _plan(value.shape, index))
+    """``value[index]`` as NumPy has it, where the value lies; IndexError where an integer is out of range."""
+    with placement.beside(value):
+        return _apply(value, _plan(value.shape, index))
 
 
 def put(value: Any, index: Any, new: TensorLike) -> Any:
-    """``value`` with ``value[index] = new`` done; of places named twice the last one in order wins."""
+    """``value`` with ``value[index] = new`` done; of places named twice the last one in order wins.
+
+    An assignment copies, so ``new`` and the indices may lie on another device.
+    """
+    with placement.beside(value):
+        return placement.brought(_put(value, index, new), value)
+
+
+def _put(value: Any, index: Any, new: TensorLike) -> Any:
     dtype, shape = value.dtype, value.shape
     filler = lifting.cast(lifting.value_of(new, dtype), dtype)
     if _is_tensor(index) and dtypes.is_bool(lifting.dtype_of(index)):
@@ -134,11 +144,12 @@ def along(value: Any, indices: Any, axis: int) -> Any:
     if len(shape) != rank:
         raise ShapeError(f"the indices have rank {len(shape)}, the tensor {rank}")
     picks = []  # for each element of ``indices``, its place along ``axis`` and its own elsewhere
-    for i, size in enumerate(shape):
-        column = (1,) * i + (size,) + (1,) * (rank - i - 1)
-        steps = ops.iota(shape=(size,), axis=0, dtype=dtypes.int64)
-        picks.append(_Picks(indices if i == axis else ops.reshape(steps, shape=column)))
-    return get(value, tuple(picks))
+    with placement.beside(value):
+        for i, size in enumerate(shape):
+            column = (1,) * i + (size,) + (1,) * (rank - i - 1)
+            steps = ops.iota(shape=(size,), axis=0, dtype=dtypes.int64)
+            picks.append(_Picks(indices if i == axis else ops.reshape(steps, shape=column)))
+        return get(value, tuple(picks))
 
 
 # --- from the index to a plan ---------------------------------------------------------------------------------------
@@ -246,7 +257,7 @@ def _nonzero(mask: Any, shape: tuple[DimLike, ...]) -> list[_Picks]:
         )
     if mask.shape != shape:
         raise IndexingError(f"a mask of shape {mask.shape} does not fit axes of shape {shape}")
-    return [_Picks(lifting.value_of(places)) for places in np.nonzero(mask.array)]
+    return [_Picks(lifting.value_of(places)) for places in np.nonzero(placement.array_of(mask))]
 
 
 def _int(item: Any, size: DimLike, axis: int) -> DimLike:

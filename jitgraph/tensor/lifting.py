@@ -146,7 +146,7 @@ def dtype_of(x: Any) -> DType:
     return dtypes.canonical(x.dtype)
 
 
-def _numbers_moved(values: list[Any]) -> list[Any]:
+def numbers_moved(values: list[Any]) -> list[Any]:
     """The values, whose 0-d ones on the CPU lie on a GPU where another value lies there."""
     there = next((value for value in values if value.__class__ is DeviceValue), None)
     if there is None:
@@ -172,7 +172,7 @@ def operands(*xs: TensorLike, dtype: DType | None = None) -> list[Any]:
     for other in shapes:
         if other != shape:
             shape = broadcast_shapes(*shapes)
-            values = _numbers_moved(values)
+            values = numbers_moved(values)
             break
     return [
         _repeated(x, target, shape) if value is None else broadcast_to(cast(value, target), shape)
@@ -275,7 +275,8 @@ _MOST: Final = 2**63 - 1
 def positions(value: Any) -> Any:
     """Integers as int64, to index with; unsigned ones beyond it become its greatest, which no axis has."""
     if value.dtype == dtypes.uint64:
-        value = ops.minimum(value, ops.full(shape=value.shape, value=_MOST, dtype=dtypes.uint64))
+        with placement.beside(value):
+            value = ops.minimum(value, ops.full(shape=value.shape, value=_MOST, dtype=dtypes.uint64))
     return cast(value, dtypes.int64)
 
 

@@ -106,6 +106,7 @@ class SlowBackend:
 
     name = "slow"
     alignment = 256
+    reads_again = False
 
     def __init__(self, nests: Nests = SLOW) -> None:
         self.nests = nests

@@ -52,6 +52,7 @@ class CudaBackend:
 
     name = "cuda"
     alignment = 256
+    reads_again = True  # each launch of a kernel does by itself what stands before it
 
     def schedule(self, graph: Graph, target: Target) -> Schedule:
         """Each group of nodes as one kernel, or a few."""

@@ -152,7 +152,7 @@ class _Function:
         if self.failures is not None and nest.can_fail:
             self.failures.stay()
         indices = unravelled(env, row, extents)
-        exchanged = exchanged_buffers(nest.statements)
+        exchanged = exchanged_buffers(nest.statements, self.kernel.aliases)
         together = TeamStatements(team, self.statements, exchanged, free_order=self.target.free_order)
         here = Environment(self.function, self.kernel, self.target, Names(env.names), env.memory, together.statement)
         here.names.update(zip((level.axis for level in nest.levels), indices, strict=True))

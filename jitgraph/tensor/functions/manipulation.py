@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jitgraph import dtypes, ops
+from jitgraph.eager import placement
 from jitgraph.eager.dispatch.function import NativeFunction
 from jitgraph.eager.launch import Direct
 from jitgraph.eager.value import EagerValue
@@ -468,7 +469,8 @@ def take(x: TensorLike, indices: TensorLike, axis: int | None = None) -> Tensor:
     if axis is None and value.type.ndim != 1:
         raise ShapeError(f"take from a tensor of rank {value.type.ndim} needs an axis", hint="jg.take(x, i, axis=0)")
     number = 0 if axis is None else axis_of(axis, value.type.ndim, "take")
-    return wrap(ops.gather(value, _positions(indices, "take"), axis=number))
+    with placement.beside(value):
+        return wrap(ops.gather(value, _positions(indices, "take"), axis=number))
 
 
 def _positions(indices: TensorLike, name: str) -> Any:

@@ -35,10 +35,10 @@ class DeviceCheckError(Exception):
         self.check, self.value, self.bound = check, value, bound
 
 
-def schedule_of(graph: Graph, target: Target = SM_90) -> Schedule:
+def schedule_of(graph: Graph, target: Target = SM_90, donate: Sequence[tuple[int, int]] = ()) -> Schedule:
     """The planned schedule of a graph, each op by itself if the graph has no fused ones."""
     optimised = pipeline.run(expand_grads(graph), target)
-    return plan_memory(BACKEND.schedule(optimised, target), (), BACKEND.alignment)
+    return plan_memory(BACKEND.schedule(optimised, target), donate, BACKEND.alignment, reads_again=True)
 
 
 def code_of(schedule: Schedule, target: Target = SM_90) -> CudaCode:

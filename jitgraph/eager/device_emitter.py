@@ -66,7 +66,7 @@ class DeviceEmitter:
         source = builder.graph(outputs, op.name)
         with collector.PAUSED.inside():  # finalisers may run ops
             forward, backward = vjp_graph(source, wrt)
-        results = program_for(forward, self.device).run(operands, tells_line=True)
+        results = program_for(forward, self.device).call(operands, tells_line=True)
         found, residuals = tuple(results[: len(outputs)]), tuple(results[len(outputs) :])
         record = DeviceGraphRecord(op.name, tuple(operands), wrt, backward, residuals, found, source)
         record.emitter = self

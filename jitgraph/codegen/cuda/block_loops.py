@@ -199,9 +199,8 @@ class _BlockWriter:
         else:
             teams, shared = 1, SharedMemory(self.function, self.target, 1)
             team = Team(self.function, warps, shared)
-        together = TeamStatements(
-            team, statements, exchanged_buffers(nest.statements), free_order=self.target.free_order
-        )
+        exchanged = exchanged_buffers(nest.statements, env.kernel.aliases)
+        together = TeamStatements(team, statements, exchanged, free_order=self.target.free_order)
 
         def step(row: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
             here = Environment(self.function, env.kernel, self.target, Names(env.names), env.memory, together.statement)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jitgraph.codegen.cuda import tree
-from jitgraph.codegen.cuda.contract import emit_result
 from jitgraph.codegen.kernels.kernel import Contract
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.environment import Environment, integer
-from jitgraph.codegen.llvm.index import add, index_value, least, multiply
+from jitgraph.codegen.llvm.index import add, least, multiply
 from jitgraph.codegen.llvm.operand import LlvmScalar
 
 
@@ -36,4 +35,6 @@ def emit_element(contract: Contract, env: Environment, place: tuple[LlvmScalar, 
         return [s.add(x, y) for x, y in zip(left, right, strict=True)]
 
     (total,) = tree.merged(env, integer(0), integer(blocks), zero, block, merge)
-    emit_result(contract, env, [index_value(env, extent) for extent in contract.extents], place, total)
+    scope = env.at(here)
+    scope.bind(contract.acc.name, total)
+    scope.emit(contract.epilogue)

@@ -13,7 +13,7 @@ from typing import Final
 
 from jitgraph.codegen.cuda.grid import wants_team
 from jitgraph.codegen.cuda.nests import Nest, nests_of
-from jitgraph.codegen.kernels.kernel import Body, Contract, Kernel, Let, Local, Loop, Statement
+from jitgraph.codegen.kernels.kernel import Attend, Body, Contract, Kernel, Let, Local, Loop, Statement
 from jitgraph.codegen.kernels.schedule import Branch, Launch, Step, While
 from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.ir import dims
@@ -75,8 +75,12 @@ def _is_small(kernel: Kernel) -> bool:
 
 
 def _is_simple(nest: Nest) -> bool:
-    """Whether contractions stand alone in their nests, and no thread has more of a row than in a grid."""
-    contracts = [s for s in statements_of(nest.body) if isinstance(s, Contract)]
+    """Whether contractions stand alone in their nests, and no thread has more of a row than in a grid; attention is
+    a block's."""
+    statements = [*statements_of(nest.body)]
+    contracts = [s for s in statements if isinstance(s, Contract)]
+    if any(isinstance(s, Attend) for s in statements):
+        return False
     return not contracts or (contracts == [nest.body[-1]] and not wants_team(nest))
 
 

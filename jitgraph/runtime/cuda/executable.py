@@ -180,9 +180,7 @@ class CudaExecutable(Executable):
         pinned = self._pinned_bytes(plan) if self._host_sizes else 0
         count = len(shapes) + len(plan.outputs) + len(last) + self.parts.reports + bool(pinned)
         if len(loaded.calls) >= _MOST_SHAPES:
-        made = _ShapeCall(
-            plan, tuple([size for *_, size in plan.outputs]), struct.Struct(f"{count}P").pack, last, pinned
-        )
+            loaded.calls.clear()
         made = _ShapeCall(
             plan, tuple([size for *_, size in plan.outputs]), struct.Struct(f"{count}P").pack, last, pinned
         )

@@ -21,7 +21,7 @@ from tests.graphs import needs_native
 from tests.op_loop import require_same
 
 pytestmark = needs_native
-FORMS = ("host", "block", "few turns")
+FORMS = ("host", "block", "few_turns")
 WAITING = {
     "gradient_of_while",
     "nested",
@@ -40,7 +40,7 @@ def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     """Loops as the host's, as one block, and as blocks of few turns a launch."""
     if request.param == "host":
         monkeypatch.setattr(small_loops, "MOST_STATEMENTS", 0)
-    if request.param == "few turns":
+    if request.param == "few_turns":
         monkeypatch.setattr(small_loops, "MOST_NESTS", 14)
     return str(request.param)
 

@@ -18,6 +18,7 @@ from jitgraph.runtime.cuda import buffers as memory
 from jitgraph.runtime.cuda.buffers import CudaBuffer
 from jitgraph.runtime.cuda.devices import Device
 from jitgraph.runtime.cuda.names import device_named
+from jitgraph.runtime.cuda.results import OUT_OF_MEMORY
 from jitgraph.runtime.executable import Executable
 from jitgraph.runtime.loader.abi import ENTRY_TYPE
 from jitgraph.runtime.loader.calls import CallState, Printer, ShapePlan, parsed_sizes
@@ -65,6 +66,11 @@ class CudaExecutable(Executable):
         self._host_sizes = parsed_sizes(parts.host_sizes)
         self._lock = forks.lock()
 
+    @property
+    def waits(self) -> bool:
+        """Whether a call waits for the device, so that it cannot be captured into a graph."""
+        return bool(self._host_sizes)
+
     def launch(
         self, device: Device, given: Sequence[CudaBuffer], shapes: Shapes, location: str = ""
     ) -> list[CudaBuffer]:
@@ -88,10 +94,10 @@ class CudaExecutable(Executable):
             addresses += [] if record is None else [record]
             arena = memory.allocate(device, plan.arena_bytes) if plan.arena_bytes else None
             if not self._host_sizes:
-                self._enter(driver, loaded, plan, [*addresses, *loaded.handles], stream, arena)
+                self._enter(device, loaded, plan, [*addresses, *loaded.handles], stream, arena)
             else:
                 pinned = device.pinned.take(self._pinned_bytes(plan))
-                self._enter(driver, loaded, plan, [*addresses, pinned, *loaded.handles], stream, arena)
+                self._enter(device, loaded, plan, [*addresses, pinned, *loaded.handles], stream, arena)
                 device.pinned.give_back(pinned)
         except BaseException:
             if record is not None:
@@ -121,7 +127,7 @@ class CudaExecutable(Executable):
         return self.entry.result(self.run(self.entry.arguments(args, named)))
 
     def _enter(
-        self, driver: Any, loaded: _OnDevice, plan: ShapePlan, addresses: Sequence[int], stream: int, arena: Any
+        self, device: Device, loaded: _OnDevice, plan: ShapePlan, addresses: Sequence[int], stream: int, arena: Any
     ) -> None:
         call = CallState()
         call.record.stream = stream
@@ -129,8 +135,11 @@ class CudaExecutable(Executable):
         packed = struct.pack(f"{len(addresses)}P", *addresses)
         host = self._asking_host(loaded, call, plan) if self._host_sizes else loaded.host
         code = self._function(ctypes.addressof(host), call.address, packed, plan.dims_address)
+        if code == -OUT_OF_MEMORY and not self.signature.prints:  # of a stack; what it has written is written again
+            device.memory.empty_cache()
+            code = self._function(ctypes.addressof(host), call.address, packed, plan.dims_address)
         if code < 0:
-            raise driver.error(-code, f"{self.signature.name}: launch {call.error.check_id}")
+            raise device.context.driver.error(-code, f"{self.signature.name}: launch {call.error.check_id}")
         if code != loader.OK:
             self.entry.fail(code, call)
 

@@ -9,12 +9,18 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
+from jitgraph.codegen.cuda import small_loops
 from jitgraph.eager import placement
+from jitgraph.eager.device_program import program_for
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.tape import LeafRecord
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir.op import Sample
 from jitgraph.ops import OPS
+from jitgraph.runtime import loader
+from jitgraph.runtime.loader.abi import ASKED_TYPE, function_address
+from jitgraph.runtime.loader.guarded import Guarded
+from jitgraph.runtime.loader.host import Runtime
 from tests.codegen.cuda.loop_programs import newton, printing, rnn, shrink, taking
 from tests.codegen.cuda.programs import floats
 from tests.graphs import needs_native
@@ -132,6 +138,33 @@ def test_what_a_print_raises_ends_the_call(here: Machine, monkeypatch: pytest.Mo
         block.setattr("sys.stdout", Full())
         with pytest.raises(OSError, match="no space left"):
             function(x)
+
+
+def test_what_a_handler_raises_ends_a_loop_without_end(here: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The simulator's driver is Python, where signals would be handled; so the host's poll raises by itself."""
+
+    def forever(x):
+        return jg.while_loop(lambda c: jg.max(c) >= 0, lambda c: (c + 1) % 7, x)
+
+    def stop() -> None:
+        raise TimeoutError("enough")
+
+    monkeypatch.setattr(small_loops, "MOST_NESTS", 64)
+    graph = jg.trace(forever).lower(jg.asarray(np.arange(4))).graph
+    executable = program_for(graph, here.device).executable
+    runtime = executable.entry.runtime = Runtime()
+    runtime.signals = Guarded(stop, loader.INTERRUPTED, 2)
+    poll = ASKED_TYPE(runtime.signals.ask)
+    runtime.host.poll = function_address(poll)
+    with pytest.raises(TimeoutError, match="enough"):
+        executable.run([np.arange(4)])
+
+
+def test_a_stack_takes_memory_that_nobody_uses(here: Machine) -> None:
+    function, x = jg.trace(jg.grad(shrink)), jg.abs(floats(4)) + 1
+    here.fake.fail("cuMemAllocAsync")
+    require_same(arrays_of(function(x)), arrays_of(function(x.to("cuda"))), ulps=0)
+    assert here.calls("cuMemAllocAsync") >= 2
 
 
 def _samples() -> list[tuple[str, int]]:

@@ -20,7 +20,7 @@ from typing import Final
 
 from jitgraph.codegen.cuda.host_entry import HostEntry
 from jitgraph.codegen.cuda.launches import Launches
-from jitgraph.codegen.cuda.steps import StepWriter, host_sizes
+from jitgraph.codegen.cuda.steps import HostSteps, host_sizes
 from jitgraph.codegen.kernels.schedule import Schedule, aligned
 from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.builder import LlvmModule
@@ -38,7 +38,7 @@ def emit_plan(schedule: Schedule, launches: Launches) -> tuple[LlvmModule, tuple
     waits = bool(host_sizes(schedule, launches))
     entry = HostEntry(module, schedule, plan, launches, record_at if reports else None, waits=waits)
     entry.begin()
-    steps = StepWriter(entry)
+    steps = HostSteps(entry)
     entry.begin_steps()
     steps.write(schedule.steps)
     entry.end()

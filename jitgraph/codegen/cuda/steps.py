@@ -66,7 +66,7 @@ def _print_places(schedule: Schedule, step: PrintStep) -> list[DimLike]:
     return places
 
 
-class StepWriter:
+class HostSteps:
     """Writes steps to the end of the entry. Sizes that they need are known before the first one."""
 
     def __init__(self, entry: HostEntry) -> None:

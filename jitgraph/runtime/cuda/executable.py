@@ -20,6 +20,7 @@ from jitgraph.runtime.cuda.devices import Device
 from jitgraph.runtime.cuda.doubts import Doubt, joined
 from jitgraph.runtime.cuda.driver import Driver
 from jitgraph.runtime.cuda.names import device_named
+from jitgraph.runtime.cuda.results import OUT_OF_MEMORY
 from jitgraph.runtime.device_parts import DeviceParts
 from jitgraph.runtime.executable import Executable
 from jitgraph.runtime.loader.abi import ENTRY_TYPE
@@ -87,6 +88,11 @@ class CudaExecutable(Executable):
         self._lock = forks.lock()
         self._states: list[CallState] = []  # of calls that have ended
 
+    @property
+    def waits(self) -> bool:
+        """Whether a call waits for the device, so that it cannot be captured into a graph."""
+        return bool(self._host_sizes)
+
     def launch(
         self,
         device: Device,
@@ -141,7 +147,8 @@ class CudaExecutable(Executable):
             between = [address for address in (record, pinned) if address is not None]
             addresses += (*call.last[: len(loaded.constants)], *between, *loaded.handles)
         try:
-            self._enter(driver, device, loaded, call, addresses, stream)
+            again = not taken and not self.signature.prints
+            self._enter(driver, device, loaded, call, addresses, stream, again=again)
             if pinned is not None:
                 device.pinned.give_back(pinned)
         except BaseException:
@@ -188,8 +195,17 @@ class CudaExecutable(Executable):
         return made
 
     def _enter(
-        self, driver: Driver, device: Device, loaded: _OnDevice, call: _ShapeCall, addresses: list[int], stream: int
+        self,
+        driver: Driver,
+        device: Device,
+        loaded: _OnDevice,
+        call: _ShapeCall,
+        addresses: list[int],
+        stream: int,
+        *,
+        again: bool,
     ) -> None:
+        """One entry; ``again``: what it has asked for may be asked for once more, where the device had no memory."""
         try:
             state = self._states.pop()
         except IndexError:
@@ -206,6 +222,9 @@ class CudaExecutable(Executable):
             else:
                 address = loaded.host_address
             code = self._function(address, state.address, call.pack(*addresses), plan.dims_address)
+            if code == -OUT_OF_MEMORY and again:  # of a stack; what it has written is written again
+                device.memory.empty_cache()
+                code = self._function(address, state.address, call.pack(*addresses), plan.dims_address)
         finally:
             if arena is not None:
                 device.memory.give_back(arena)  # work of the same stream that uses it next comes after

@@ -38,7 +38,7 @@ def chosen(x: Any, least: Any) -> Any:
 
 
 def swapped(a: Any, b: Any, turns: Any) -> Any:
-    return jg.while_loop(lambda c: c[2] < turns, lambda c: (c[1], c[0] + 1, c[2] + 1), (a, b, jg.asarray(0)))
+    return jg.while_loop(lambda c: c[2] < turns, lambda c: (c[1], c[0], c[2] + 1), (a, b, jg.asarray(0)))
 
 
 def nested(x: Any) -> Any:
@@ -62,6 +62,11 @@ def rows(x: Any) -> Any:
 
 def one_long_row(x: Any) -> Any:
     return jg.while_loop(lambda c: jg.sum(c) > 1.0, lambda c: c * 0.5, x)
+
+
+def products(a: Any, b: Any) -> Any:
+    """Where the memory plan has a product of the body at the place of the predicate."""
+    return jg.while_loop(lambda c: jg.sum(c) > 1.0, lambda c: jg.abs(c @ b) @ b, a)
 
 
 def powers(a: Any, b: Any) -> Any:
@@ -118,6 +123,7 @@ PROGRAMS: dict[str, Program] = {
     "nested": (nested, (floats(3, 4),)),
     "rows": (rows, (floats(4, 5, 70),)),
     "one_long_row": (one_long_row, (_positive(3000),)),
+    "products": (products, (_positive(9, 40), jg.abs(floats(40, 40)) * 0.01)),
     "powers": (powers, (floats(4, 800), floats(800, 4) * 0.01)),
     "printing": (printing, (floats(3, 2),)),
     "taking": (taking, (floats(6, 3), ints(0, 6, 4))),

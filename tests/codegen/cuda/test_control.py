@@ -21,9 +21,22 @@ from tests.graphs import needs_native
 from tests.op_loop import require_same
 
 pytestmark = needs_native
-FORMS = ("host", "block", "few turns")
-WAITING = {"gradient_of_while", "nested", "newton", "swapped", "no_turns_of_while", "one_long_row", "printing"}
+FORMS = ("host", "block", "few_turns")
+WAITING = {
+    "gradient_of_while",
+    "nested",
+    "newton",
+    "swapped",
+    "no_turns_of_while",
+    "one_long_row",
+    "printing",
+    "products",
+}
 """Programs whose entry looks at the device although their loops are blocks: of unknown length, with stacks, prints."""
+
+
+LONG = {"gradient_of_while", "nested", "one_long_row", "rnn"}
+"""Programs that take more than the few turns."""
 
 
 @pytest.fixture(params=FORMS)
@@ -31,13 +44,15 @@ def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     """Loops as the host's, as one block, and as blocks of few turns a launch."""
     if request.param == "host":
         monkeypatch.setattr(small_loops, "MOST_STATEMENTS", 0)
-    if request.param == "few turns":
+    if request.param == "few_turns":
         monkeypatch.setattr(small_loops, "MOST_NESTS", 14)
     return str(request.param)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_loops_give_the_bits_of_the_executor(name: str, form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if form == "few_turns" and name not in LONG:
+        pytest.skip("few turns are all of its turns")
     graph, arguments = traced(name)
     schedule = schedule_of(graph)
     expected = execute_schedule(schedule, arguments)
@@ -73,6 +88,7 @@ def test_a_failed_check_ends_its_loop(form: str) -> None:
     ):
         schedule = schedule_of(jg.trace(function).lower(*arguments).graph)
         planned = Planned(schedule, [argument.numpy() for argument in arguments])
+        planned.stop_after = 40
         assert planned.run() == loader.OK
         _, order, reported, bound, check = planned.record
         assert order != -1

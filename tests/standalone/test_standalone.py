@@ -125,7 +125,7 @@ def test_parts_share_what_they_import() -> None:
 
 def test_a_part_that_stands_in_no_order_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jitgraph.standalone.python_text.PARTS", PARTS[:-1])
-    with pytest.raises(ValueError, match="'model'"):
+    with pytest.raises(ValueError, match="'device_model'"):
         write_loaders(tmp_path)
 
 

@@ -16,7 +16,7 @@ from jitgraph.runtime.loader.device_memory import DeviceArray, DevicePool, host_
 from jitgraph.runtime.loader.dtypes import Array
 from jitgraph.runtime.loader.entry import Entry
 from jitgraph.runtime.loader.errors import ArgumentError, LoadError
-from jitgraph.runtime.loader.model import Model, verify_state
+from jitgraph.runtime.loader.model import Model, level_asked_for, verify_state
 
 
 class DeviceResources:
@@ -125,6 +125,6 @@ def load(
         artifact = Artifact(path)
         if device != "cpu":
             return DeviceModel(artifact, device, results=results)
-        return Model(artifact, level=level or os.environ.get("JITGRAPH_TARGET_CPU") or None)
+        return Model(artifact, level=level or level_asked_for())
     except LoadError as error:
         raise LoadError(f"{os.fspath(path)}: {error}") from None

@@ -143,3 +143,8 @@ def verify_state(spec: StateSpec, weights: Mapping[str, Array]) -> None:
     )
     if array.dtype != dtype_named(spec.dtype) or not fits:
         raise LoadError(f"the state {spec} is {array.dtype.name}{list(array.shape)} in {WEIGHTS}; {AGAIN}")
+
+
+def level_asked_for() -> str | None:
+    """The level that JITGRAPH_TARGET_CPU names, if it does."""
+    return os.environ.get("JITGRAPH_TARGET_CPU") or None

@@ -14,9 +14,8 @@ from tests.graphs import needs_native
 from tests.runtime.cuda.machines import Machine, machine
 
 pytestmark = needs_native
-ARRAYS = [
-    np.random.default_rng(i).normal(size=(2, length, 8)).astype(np.float32) for i, length in enumerate((9, 21, 21))
-]
+SHAPES = ((2, 9, 16), (2, 21, 8), (2, 21, 8))
+ARRAYS = [np.random.default_rng(i).normal(size=shape).astype(np.float32) for i, shape in enumerate(SHAPES)]
 
 
 @pytest.fixture
@@ -28,9 +27,10 @@ def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
 
 
 def step(q: Any, k: Any, v: Any, dropout: float) -> Any:
-    """The result and the gradients, heads in the layout in which linear layers leave them."""
-    heads = [x.reshape(*x.shape[:-1], 2, 4).transpose(-2, -3) for x in (q, k, v)]
-    out = jg.nn.functional.scaled_dot_product_attention(*heads, is_causal=True, dropout_p=dropout)
+    """The result and the gradients of four heads beside two, in the layout in which linear layers leave them."""
+    heads = [x.reshape(*x.shape[:-1], -1, 4).transpose(-2, -3) for x in (q, k, v)]
+    attend = jg.nn.functional.scaled_dot_product_attention
+    out = attend(*heads, is_causal=True, dropout_p=dropout, enable_gqa=True)
     (out.transpose(-2, -3) ** 2).sum().backward()
     return [out, q.grad, k.grad, v.grad]
 

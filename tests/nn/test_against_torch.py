@@ -64,6 +64,7 @@ FUNCTIONS: list[Case] = [
     ("cosine_similarity", [draw(3, 4), draw(3, 4)], {}),
     ("scaled_dot_product_attention", [draw(2, 3, 5, 4), draw(2, 3, 6, 4), draw(2, 3, 6, 7)], {}),
     ("scaled_dot_product_attention", [draw(2, 5, 4), draw(2, 6, 4), draw(2, 6, 7)], {"is_causal": True}),
+    ("scaled_dot_product_attention", [draw(6, 5, 4), draw(2, 6, 4), draw(2, 6, 7)], {"enable_gqa": True}),
 ]
 
 

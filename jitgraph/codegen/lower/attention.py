@@ -67,6 +67,8 @@ class _Attention:
                 self._store(recorder, out, (*at, m, c), ops.div(acc, total))
 
             def row(m: DimLike, softmax: tuple[Var, ...]) -> None:
+                if all(wanted is not spread for wanted, _ in self.group.outputs):
+                    return
                 top, total = softmax
                 ops = ScalarOps(recorder, float32)
                 found = ops.add(top, ops.call("log", total))

@@ -141,12 +141,14 @@ def scaled_dot_product_attention(
     dropout_p: float = 0.0,
     is_causal: bool = False,
     scale: float | None = None,
+    enable_gqa: bool = False,
 ) -> Tensor:
     """softmax(query @ key.mT * scale + mask) @ value over the last two axes (Vaswani et al. 2017).
 
     query [..., L, E], key [..., S, E], value [..., S, V]; ``scale`` is 1 / sqrt(E) unless given. A boolean mask is true
     where a key may be seen; ``is_causal`` lets place i see the keys 0 to i. A place that may see no key (a row of
-    false, or of -inf) gives 0 and gets no gradient, as in PyTorch.
+    false, or of -inf) gives 0 and gets no gradient, as in PyTorch. With ``enable_gqa`` each of the heads [..., H, S, E]
+    of key and value serves as many neighbouring ones of query as there are for each.
     """
     if not 0.0 <= dropout_p <= 1.0:
         raise JitgraphError(f"scaled_dot_product_attention: dropout_p={dropout_p} is not a probability")
@@ -155,12 +157,25 @@ def scaled_dot_product_attention(
     seen = attn_mask is not None and dtypes.is_bool(attn_mask.dtype)
     q, k, v, bias = floats(query, key, value, None if seen else attn_mask)
     mask = lifting.value_of(attn_mask) if seen else bias
+    if enable_gqa:
+        k, v = (_for_each_query(x, q) for x in (k, v))
     q, k, v, mask = _of_one_batch(q, k, v, mask)
     factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
     random_key = () if dropout_p == 0.0 else (random.next_key((*q.shape[:-1], k.shape[-2]), dtypes.float32),)
     rest = (*(() if mask is None else (mask,)), *random_key)
     out, _ = ops.attention(q, k, v, *rest, scale=factor, causal=bool(is_causal), dropout=float(dropout_p))
     return wrap(out)
+
+
+def _for_each_query(x: Any, q: Any) -> Any:
+    """Keys or values, whose heads are repeated so that there is one for each of the query's."""
+    heads, wanted = (y.shape[-3] if len(y.shape) > 2 else None for y in (x, q))
+    if not isinstance(heads, int) or not isinstance(wanted, int) or heads < 1 or wanted % heads:
+        raise ShapeError(f"scaled_dot_product_attention: the heads of {q.type} are no multiple of those of {x.type}")
+    *batch, _, rows, columns = x.shape
+    parted = ops.reshape(x, shape=(*batch, heads, 1, rows, columns))
+    each = lifting.broadcast_to(parted, (*batch, heads, wanted // heads, rows, columns))
+    return ops.reshape(each, shape=(*batch, wanted, rows, columns))
 
 
 def _of_one_batch(q: Any, k: Any, v: Any, mask: Any) -> tuple[Any, Any, Any, Any]:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jitgraph import ops
-from jitgraph.codegen.cuda.backend import CudaCode
 from jitgraph.codegen.kernels.kernel import Attend
 from jitgraph.codegen.kernels.schedule import Launch, Schedule
 from jitgraph.codegen.kernels.traversal import statements_of
@@ -19,6 +18,7 @@ from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.dims import Dim
 from jitgraph.ir.graph import Graph
+from jitgraph.ir.target import Target
 from jitgraph.ir.types import TensorType
 from tests.codegen.cuda.launched import SM_90, code_of, run, schedule_of
 
@@ -95,8 +95,8 @@ def simulated(given: Problem, seed: int | None = None, *, races: bool = False) -
     return run(schedule, code_of(schedule, FREE), [*given.operands, cotangent(given)], seed, races=races)
 
 
-def ptx_of(given: Problem) -> CudaCode:
-    return code_of(schedule_of(graph_of(given), FREE), FREE)
+def ptx_of(given: Problem, target: Target) -> str:
+    return code_of(schedule_of(graph_of(given), target), target).texts["ptx"]
 
 
 def in_float64(given: Problem) -> list[Array]:

@@ -56,5 +56,6 @@ CPU: Final = Nests(
         # The counts of digits take a while to clear.
         sorting=SortSizes(longest_merged=40, digit_bits=8),
         scattering=None,  # updates are made one after another, in few instructions each
+        rows_in_chunks=None,
     ),
 )

@@ -126,7 +126,8 @@ class Scattering:
 class Decisions:
     """What the lowerings go by. Where one of them is None the target does no such thing.
 
-    ``slot_bytes`` are the accumulators of a reduction whose order is free.
+    ``slot_bytes`` are the accumulators of a reduction whose order is free. Up to ``rows_in_chunks`` rows of a
+    cumulative op are worked on in chunks (``lower/cumulative.py``), more of them one in each iteration.
     """
 
     independent: Independent
@@ -137,3 +138,4 @@ class Decisions:
     tiles: TransposedTiles | SharedTiles | None
     sorting: SortSizes | SortTiles
     scattering: Scattering | None
+    rows_in_chunks: int | None

@@ -49,6 +49,7 @@ GPU: Final = Nests(
         tiles=SharedTiles(side=32, most=4),  # as many as a warp has lanes
         sorting=SortTiles(elements=1 << 10),  # with their places they fit a block twice
         scattering=_SCATTERING,
+        rows_in_chunks=1 << 15,  # more fill the device
     ),
 )
 

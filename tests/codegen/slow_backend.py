@@ -41,7 +41,15 @@ SLOW = Nests(
         independent=outermost_in_lanes,
         slot_bytes=16,
         keeping=None,
-        parts=PartSizes(few_rows=3, least_run=4, many_runs=5, least_elements=64, most_parts=7, named_columns=5),
+        parts=PartSizes(
+            few_rows=3,
+            least_run=4,
+            many_runs=5,
+            least_elements=64,
+            most_parts=7,
+            named_columns=5,
+            columns_balanced=True,
+        ),
         columns=ColumnBlocks(
             least_columns=2,
             rows_together=4,

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from jitgraph import dtypes
-from jitgraph.codegen.cuda.nests import Nest, nests_of
+from jitgraph.codegen.cuda.nests import Nest, is_pure, nests_of
 from jitgraph.codegen.cuda.team import is_shared
 from jitgraph.codegen.kernels.kernel import Body, Contract, Loop
 from jitgraph.codegen.kernels.schedule import Launch
@@ -75,13 +75,27 @@ LARGE: Final[Mapping[str, tuple[Operands, dict[str, Any]]]] = {
         [(_F, _WIDE), (_I, (64,))],
         {"reduction": "mean", "ignore_index": -100, "label_smoothing": 0.0},
     ),
-    "adam_step": ([*[(_F, (LONG,))] * 4, *[(_F, ())] * 5], {}),
     "polygamma": (_ROWS, {"n": 1}),
+    "reduce_sum: columns": ([(_F, (1 << 18, 5))], {"axes": (0,)}),
+    "reduce_sum: long rows": ([(_F, (5, 1 << 18))], {"axes": (1,)}),
+    "reduce_sum: outer and inner": ([(_F, (512, 5, 512))], {"axes": (0, 2)}),
+    "reduce_sum: middle": ([(_F, (3, 1 << 16, 7))], {"axes": (1,)}),
+    "argmax: columns": ([(_F, (1 << 18, 5))], {"axis": 0}),
+    "argmin: middle": ([(_F, (3, 1 << 16, 7))], {"axis": 1}),
+    "softmax: columns": ([(_F, (1 << 15, 33))], {"axis": 0}),
+    "cumsum: columns": ([(_F, (1 << 16, 17))], {"axis": 0}),
+    "cumprod: rows": ([(_F, (17, 1 << 16))], {"axis": 1}),
+    "cummax: short rows": ([(_F, (1 << 16, 17))], {"axis": 1}),
+    "sort: columns": ([(_F, (1 << 16, 17))], {**SORTED, "axis": 0}),
+    "sort: short rows": ([(_F, (1 << 16, 17))], {**SORTED, "axis": 1}),
+    "scatter_add: rows": ([(_F, (1 << 14, 64)), (_I, (1 << 14,)), (_F, (1 << 14, 64))], {"axis": 0}),
+    "scatter_add: few places": ([(_I, (10,)), (_I, (LONG,)), (_I, (LONG,))], {"axis": 0}),
+    "scatter: columns": ([(_F, (64, 1 << 14)), (_I, (1 << 14,)), (_F, (64, 1 << 14))], {"axis": 1}),
     "clamp": (_ROWS, {"low": 1, "high": 3}),
     "mse_loss": ([(_F, (LONG,))] * 2, {"reduction": "mean"}),
     "l1_loss": ([(_F, (LONG,))] * 2, {"reduction": "mean"}),
 }
-"""Operands and attributes of ops whose samples do not say them: others take operands alike, and attributes of one."""
+"""Operands and attributes of ops, some in several shapes; other ops take operands and attributes like their samples."""
 
 APART: Final = {
     "constant": "a buffer that is there",
@@ -113,8 +127,8 @@ def large_graph(name: str) -> Graph:
     builder = GraphBuilder()
     with context.using(emitter=builder, constraints=builder.constraints):
         inputs = [builder.input(TensorType(dtype, shape)) for dtype, shape in operands]
-        outputs = builder.emit(OPS[name], inputs, attrs, ())
-    return builder.graph(outputs, name)
+        outputs = builder.emit(OPS[name.partition(":")[0]], inputs, attrs, ())
+    return builder.graph(outputs, "large")
 
 
 def _like_a_sample(name: str) -> tuple[Operands, dict[str, Any]]:
@@ -128,7 +142,8 @@ def _like_a_sample(name: str) -> tuple[Operands, dict[str, Any]]:
         attrs["axes"] = (0,)
     if "axis" in attrs:
         attrs["axis"] = 0
-    return [(np.asarray(x).dtype, (LONG,)) for x in sample.inputs], attrs
+    arrays = [np.asarray(x) for x in sample.inputs]
+    return [(array.dtype, (LONG,) if array.ndim else ()) for array in arrays], attrs
 
 
 def rows_of(name: str, target: Target = SM_90) -> Iterator[Row]:
@@ -146,8 +161,8 @@ def rows_of(name: str, target: Target = SM_90) -> Iterator[Row]:
 def steps_of(nest: Nest, team: int) -> int:
     """The steps that one thread of a nest walks; an extent that is known at run time alone counts as one."""
     body = nest.body
-    if len(body) == 1 and isinstance(body[0], Loop) and body[0].kind == "vector" and not nest.before:
-        body = body[0].body  # a thread each
+    if body and isinstance(body[-1], Loop) and body[-1].kind == "vector" and all(map(is_pure, body[:-1])):
+        body = body[-1].body  # a thread each
     return _steps(body, team)
 
 
@@ -172,15 +187,16 @@ def _steps(body: Body, team: int) -> int:
 
 
 def names() -> list[str]:
-    """The ops of the table that have launches."""
-    return [name for name, op in OPS.items() if name not in NOT_COMPILED | set(APART) and op.samples is not None]
+    """The ops of the table that have launches, and some of them in other shapes."""
+    ops = [name for name, op in OPS.items() if name not in NOT_COMPILED | set(APART) and op.samples is not None]
+    return [*ops, *(name for name in LARGE if name not in OPS)]
 
 
 def main() -> None:
     """Print the table."""
     for name in names():
         for row in rows_of(name):
-            print(f"{row.op:24} {row.function:40} blocks {row.blocks:8} threads {row.threads:10} steps {row.steps:6}")
+            print(f"{row.op:28} {row.function:40} blocks {row.blocks:8} threads {row.threads:10} steps {row.steps:6}")
 
 
 if __name__ == "__main__":

@@ -44,6 +44,7 @@ GPU: Final = Nests(
             least_elements=1 << 13,
             most_parts=1 << 12,
             named_columns=64,
+            columns_balanced=True,
         ),
         columns=None,
         tiles=SharedTiles(side=32, most=4),  # as many as a warp has lanes

@@ -1,6 +1,7 @@
 """cumsum, cumprod, cummax and cummin along an axis, and the product of all other elements.
 
-Element i combines elements 0 .. i in order. 16-bit floats are accumulated in float32 and rounded at each output.
+Element i combines elements 0 .. i; sums and products of floats have an order (``ops/running_order.py``), all else is
+the same in any. 16-bit floats are accumulated in float32 and rounded at each output.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from jitgraph.ops.creation import full, full_like, iota, zeros_like
 from jitgraph.ops.gathering import gather, scatter_add
 from jitgraph.ops.movement import flip, inverse, reshape, transpose
 from jitgraph.ops.numeric import Array, greatest, least, widen, widen_dtype
+from jitgraph.ops.running_order import accumulate_in_order
 from jitgraph.ops.sampling import edges, generator, values
 from jitgraph.ops.windows import pad, slice
 
@@ -37,6 +39,7 @@ def _cumulative(
     init: Callable[[DType], Any],
     combine: Callable[..., Any],
     vjp: Callable[..., tuple[Any, ...]],
+    rounds: bool = False,
     onnx: str | None = None,
     doc: str,
 ) -> Op:
@@ -48,6 +51,9 @@ def _cumulative(
 
     def evaluate(x: Array, *, axis: int) -> Array:
         with np.errstate(all="ignore"):
+            if rounds and dtypes.is_float(x.dtype):
+                start = init(x.dtype) or -0.0  # the zero that keeps the sign of one which comes first
+                return accumulate_in_order(ufunc, widen(x), axis, start).astype(x.dtype)
             result = ufunc.accumulate(widen(x), axis, dtype=widen_dtype(x.dtype))
             return np.asarray(result).astype(x.dtype)
 
@@ -61,6 +67,8 @@ def _cumulative(
         zeros[0, 1] = zeros[1, 1] = zeros[1, 3] = 0
         found.append(Sample((zeros,), {"axis": 1}, differentiable=name in ("cumsum", "cumprod")))
         found.append(Sample((values(rng, dtype, (3, 37), (0.8, 1.2)),), {"axis": 1}, differentiable=False))
+        long = values(rng, dtype, (2, 1100), (0.99, 1.01))
+        found.append(Sample((long,), {"axis": 1}, differentiable=False))
         return [*found, Sample((edges(dtype),), {"axis": 0}, differentiable=False)]
 
     return Op(
@@ -69,7 +77,7 @@ def _cumulative(
         infer=infer,
         evaluate=evaluate,
         vjp=vjp,
-        reduction=Reduction(init, combine),
+        reduction=Reduction(init, combine, rounds=rounds),
         lowering="cumulative",
         onnx=onnx,
         samples=samples,
@@ -169,17 +177,19 @@ cumsum: Op = _cumulative(
     np.add,
     init=lambda dtype: dtype.type(0).item(),
     combine=lambda s, x, y: s.add(x, y),
+    rounds=True,
     vjp=lambda ct, out, x, *, axis: (reversed_cumsum(ct, axis),),
     onnx="CumSum",
-    doc="Sums of elements 0 .. i, in order.",
+    doc="Sums of elements 0 .. i; those of floats have an order.",
 )
 cumprod: Op = _cumulative(
     "cumprod",
     np.multiply,
     init=lambda dtype: dtype.type(1).item(),
     combine=lambda s, x, y: s.mul(x, y),
+    rounds=True,
     vjp=_cumprod_vjp,
-    doc="Products of elements 0 .. i, in order.",
+    doc="Products of elements 0 .. i; those of floats have an order.",
 )
 cummax: Op = _cumulative(
     "cummax",

@@ -60,7 +60,7 @@ def fuse_with_reasons(graph: Graph, target: Target) -> tuple[Graph, tuple[Missed
         regions = node.regions if "one_kernel" in node.op.traits else rewrite_regions(node, rewrite)
         changed = any(new is not old for new, old in zip(regions, node.regions, strict=True))
         nodes.append(Node(node.op, node.inputs, node.attrs, node.outputs, regions, node.location) if changed else node)
-    plan = _Grouping(Graph(graph.inputs, tuple(nodes), graph.outputs, graph.constraints, graph.name))
+    plan = _Grouping(Graph(graph.inputs, tuple(nodes), graph.outputs, graph.constraints, graph.name), target)
     plan.merge_along_values()
     plan.merge_side_by_side()
     result = plan.build()
@@ -72,7 +72,8 @@ def fuse_with_reasons(graph: Graph, target: Target) -> tuple[Graph, tuple[Missed
 class _Grouping:
     """The groups of one graph while they grow."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, target: Target) -> None:
+        self.target = target
         self.graph = graph
         self.apart: list[MissedFusion] = []
         self.position = {node: i for i, node in enumerate(graph.nodes)}
@@ -176,7 +177,7 @@ class _Grouping:
                     continue
                 if reason := misread(form, node, edge, root):
                     return reason
-        if form.is_global and self._waits(form, members, edges):
+        if form.is_global(self.target) and self._waits(form, members, edges):
             return "the reduction is over much more than one row, and has to finish first"
         between = self.order.between(left, right)
         if between is None:

@@ -9,6 +9,7 @@ from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.ir.graph import Node, Value
 from jitgraph.ir.op import Fusion
+from jitgraph.ir.target import Target
 from jitgraph.ir.types import Shape, TensorType
 from jitgraph.once import cached_property
 from jitgraph.records import dataclass
@@ -16,8 +17,11 @@ from jitgraph.records import dataclass
 Index = tuple[DimLike, ...]
 
 MOST_READ: Final = 4  # operands of an index map; a concat of more copies them, one loop for each
-_GLOBAL_ROWS: Final = 8  # a reduction to no more results than this of ...
-_GLOBAL_EXTENT: Final = 1 << 14  # ... at least this many elements each is split over threads, in a kernel of its own
+# A reduction to no more results than the first number, of at least as many elements each as the second, is split over
+# threads, in a kernel of its own.
+_GLOBAL: Final = 8, 1 << 14
+_GLOBAL_ON_GPU: Final = 64, 1 << 14  # a result is a block's, and there are more blocks at once
+_GLOBAL_COLUMNS_ON_GPU: Final = 1 << 14, 1 << 8  # a thread's
 
 _OF_KIND: Final[Mapping[str, Fusion]] = {
     "elementwise": "pointwise",
@@ -49,13 +53,15 @@ class FusionForm:
         """The part of ``index`` that a value of the rows' shape is read at."""
         return tuple(dim for axis, dim in enumerate(self.index) if axis not in self.axes)
 
-    @cached_property
-    def is_global(self) -> bool:
+    def is_global(self, target: Target) -> bool:
         """A reduction of much to little: what follows from it has to wait for all of it."""
         if self.kind != "rows":
             return False
         count, extent = dims.product(self.rows), dims.product(self.domain[axis] for axis in self.axes)
-        return isinstance(count, int) and count <= _GLOBAL_ROWS and isinstance(extent, int) and extent >= _GLOBAL_EXTENT
+        most, least = _GLOBAL if target.sm is None else _GLOBAL_ON_GPU
+        if target.sm is not None and len(self.domain) - 1 not in self.axes and self.domain[-1] != 1:
+            most, least = _GLOBAL_COLUMNS_ON_GPU
+        return isinstance(count, int) and count <= most and isinstance(extent, int) and extent >= least
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from jitgraph.codegen.backend import Code, Stage
-from jitgraph.codegen.kernels.index import offset
-from jitgraph.codegen.kernels.kernel import LoopKind, Var
+from jitgraph.codegen.kernels.kernel import LoopKind
 from jitgraph.codegen.kernels.schedule import Schedule
 from jitgraph.codegen.kernels.schedule_executor import execute_schedule
-from jitgraph.codegen.lower.building import Group, ScheduleBuilder
-from jitgraph.codegen.lower.cumulative import start_of
-from jitgraph.codegen.lower.recorder import KernelRecorder
-from jitgraph.codegen.lower.scalar_body import accumulator
-from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.schedules.decisions import (
     ColumnBlocks,
@@ -28,7 +22,7 @@ from jitgraph.codegen.lower.schedules.decisions import (
 from jitgraph.codegen.lower.schedules.nests import Nests
 from jitgraph.codegen.lower.select import select
 from jitgraph.ir.dims import DimLike
-from jitgraph.ir.graph import Graph, Node
+from jitgraph.ir.graph import Graph
 from jitgraph.ir.target import Target
 from jitgraph.runtime import loader
 from jitgraph.runtime.executable import Executable
@@ -39,35 +33,23 @@ def outermost_in_lanes(extents: Sequence[DimLike]) -> list[LoopKind]:
     return ["vector" if axis == 0 else "serial" for axis in range(len(extents))]
 
 
-def lower_cumulative(builder: ScheduleBuilder, group: Group, node: Node) -> None:
-    """Each element by itself, from the beginning of its row."""
-    x, reduction = node.inputs[0], node.op.reduction
-    assert reduction is not None
-    axis: Any = node.attrs["axis"]
-    wide = accumulator(x.dtype)
-    recorder = KernelRecorder()
-    values, ops = builder.evaluator(recorder, group), ScalarOps(recorder, wide)
-    with recorder.loops(["parallel"] * len(x.shape), x.shape) as at:
-
-        def step(along: DimLike, carried: tuple[Var, ...]) -> tuple[Var, ...]:
-            element = values.at(x, (*at[:axis], along, *at[axis + 1 :]))
-            return (reduction.combine(ops, carried[0], ops.cast(element, wide)),)
-
-        (total,) = recorder.serial(at[axis] + 1, (ops.const(start_of(node)),), step)
-        for value, storage in group.outputs:
-            recorder.store(storage, offset(at, value.shape), ops.cast(total, x.dtype))
-    builder.launch(recorder, group.name)
-
-
 SLOW = Nests(
-    roots={**CPU.roots, "cumulative": lower_cumulative},
+    roots=CPU.roots,
     rows=CPU.rows,
     pointwise=CPU.pointwise,
     decisions=Decisions(
         independent=outermost_in_lanes,
         slot_bytes=16,
         keeping=None,
-        parts=PartSizes(few_rows=3, least_run=4, many_runs=5, least_elements=64, most_parts=7, named_columns=5),
+        parts=PartSizes(
+            few_rows=3,
+            least_run=4,
+            many_runs=5,
+            least_elements=64,
+            most_parts=7,
+            named_columns=5,
+            columns_balanced=True,
+        ),
         columns=ColumnBlocks(
             least_columns=2,
             rows_together=4,
@@ -80,6 +62,7 @@ SLOW = Nests(
         tiles=TransposedTiles(least_extent=4, blocks=(5, 3, 2)),
         sorting=SortSizes(longest_merged=3, digit_bits=4),
         scattering=Scattering(few=2, tile=4, any_order=False),
+        rows_in_chunks=7,
     ),
 )
 

@@ -97,7 +97,7 @@ class ThreadStatements:
 
 def update_element(env: Environment, buffer: LlvmScalar, index: LlvmScalar, value: LlvmScalar, update: Update) -> None:
     """An element and ``value`` combined in one step, which no other thread of the device comes between."""
-    name = update
+    name: str = update
     if is_float(buffer.dtype):
         name = f"f{update}"
     elif update != "add" and not is_signed(buffer.dtype):

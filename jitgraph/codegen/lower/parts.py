@@ -103,6 +103,10 @@ def _span(form: Rows, sizes: PartSizes, axis: int, rows: DimLike) -> int:
     each = across * (inner if isinstance(inner, int) else 1)
     extent = form.domain[axis]
     least = extent // sizes.most_parts if isinstance(extent, int) else 0  # what has no memory may have any extent
+    if sizes.columns_balanced and form.by_column and isinstance(extent, int):
+        while span * span < extent:
+            span *= 2
+        return span
     while span * max(1, each) < sizes.least_elements or span < least:
         span *= 2
     return span

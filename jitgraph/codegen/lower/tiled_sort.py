@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 from jitgraph.codegen.kernels.index import offset
@@ -129,9 +130,7 @@ class TiledSort:
                 source, target = turn % 2, (turn + 1) % 2
                 with elements() as (along, mask):
                     key = recorder.load_local(keys[source], along, mask)
-                    merged = runs.merged(
-                        turn, along, key, lambda at, on, s=source: recorder.load_local(keys[s], at, on)
-                    )
+                    merged = runs.merged(turn, along, key, partial(recorder.load_local, keys[source]))
                     position = recorder.as_index(merged, tile)
                     recorder.store_local(keys[target], position, key, mask)
                     if places is not None:

@@ -67,6 +67,7 @@ CASES: dict[str, Case] = {
     "transposed": of_floats(lambda x: exp(transpose(x, permutation=(1, 0))), (128, 75)),
     "sort": of_floats(lambda x: sort(x, axis=1, descending=False, stable=True), (3, 30)),
     "cumsum": of_floats(lambda x: (cumsum(x, axis=0), cumsum(x, axis=1)), (20, 13)),
+    "cumsum of one row": of_floats(lambda x: cumsum(x, axis=0), (2100,)),
     "product": of_floats(lambda x, y: exp(dot(x, y, batch=((), ()), contract=((1,), (0,)))), (9, 400), (400, 7)),
     "scatter": (
         scattered,
@@ -85,6 +86,7 @@ ASKED: dict[str, tuple[str, ...]] = {
     "columns": ("sum down columns",),
     "tiles": ("transposed",),
     "sorting": ("sort",),
+    "rows_in_chunks": ("cumsum of one row",),
     "scattering": ("scatter", "scatter of the last"),
 }
 """The decisions, and cases whose schedules differ by them."""

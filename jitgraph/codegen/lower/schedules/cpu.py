@@ -41,6 +41,7 @@ CPU: Final = Nests(
             least_elements=1 << 14,
             most_parts=1 << 12,
             named_columns=64,
+            columns_balanced=False,
         ),
         columns=ColumnBlocks(
             least_columns=64,  # from which on the order of memory is worth the accumulators' loads and stores
@@ -56,5 +57,6 @@ CPU: Final = Nests(
         # The counts of digits take a while to clear.
         sorting=SortSizes(longest_merged=40, digit_bits=8),
         scattering=None,  # updates are made one after another, in few instructions each
+        rows_in_chunks=None,
     ),
 )

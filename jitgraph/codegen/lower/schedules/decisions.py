@@ -39,7 +39,8 @@ class PartSizes:
     At most ``few_rows`` rows are few. Where a kept axis stands between reduced ones, a part is a whole run behind it,
     of ``least_run`` elements or more, if rows are not few or runs are at least ``many_runs``. Any other part has
     ``least_elements`` or more, of which columns of unknown number count as ``named_columns``, and an axis of known
-    extent about ``most_parts`` parts.
+    extent about ``most_parts`` parts. With ``columns_balanced`` a part of columns of known extent has about as many
+    steps as there are parts, as a thread walks through either.
     """
 
     few_rows: int
@@ -48,6 +49,7 @@ class PartSizes:
     least_elements: int
     most_parts: int
     named_columns: int
+    columns_balanced: bool
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,8 @@ class Scattering:
 class Decisions:
     """What the lowerings go by. Where one of them is None the target does no such thing.
 
-    ``slot_bytes`` are the accumulators of a reduction whose order is free.
+    ``slot_bytes`` are the accumulators of a reduction whose order is free. Up to ``rows_in_chunks`` rows of a
+    cumulative op are worked on in chunks (``lower/cumulative.py``), more of them one in each iteration.
     """
 
     independent: Independent
@@ -137,3 +140,4 @@ class Decisions:
     tiles: TransposedTiles | SharedTiles | None
     sorting: SortSizes | SortTiles
     scattering: Scattering | None
+    rows_in_chunks: int | None

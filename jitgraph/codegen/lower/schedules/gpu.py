@@ -45,11 +45,13 @@ GPU: Final = Nests(
             least_elements=1 << 13,
             most_parts=1 << 12,
             named_columns=64,
+            columns_balanced=True,
         ),
         columns=None,
         tiles=SharedTiles(side=32, most=4),  # as many as a warp has lanes
         sorting=SortTiles(elements=1 << 10),  # with their places they fit a block twice
         scattering=_SCATTERING,
+        rows_in_chunks=1 << 15,  # more fill the device
     ),
 )
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from jitgraph import dtypes
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import JitgraphError
 from jitgraph.tensor import lifting, scalars
 from jitgraph.tensor.lifting import TensorLike
@@ -39,6 +40,14 @@ def floats(*xs: TensorLike | None) -> list[Any]:
     dtype = lifting.common_dtype(*given)
     target = dtype if dtypes.is_float(dtype) else dtypes.float32
     return [None if x is None else lifting.cast(lifting.value_of(x, target), target) for x in xs]
+
+
+def floats_alike(given: Sequence[Any]) -> bool:
+    """Whether what an op is given are values of floats of one dtype."""
+    values = [value for value in given if isinstance(value, EagerValue)]
+    return (
+        len(values) == len(given) and len({value.dtype for value in values}) == 1 and dtypes.is_float(values[0].dtype)
+    )
 
 
 def repeated(name: str, what: str, given: Any, count: int) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from jitgraph import dtypes, ops
@@ -12,6 +13,7 @@ from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError, UndecidedError
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
+from jitgraph.ir.op import Op
 from jitgraph.ops import rules
 from jitgraph.tensor import direct, indexing, lifting, scalars
 from jitgraph.tensor.direct_calls import DirectCalls, direct_call
@@ -231,6 +233,12 @@ def broadcast_arrays(*xs: TensorLike) -> list[Tensor]:
 def concat(xs: Sequence[TensorLike], axis: int | None = 0) -> Tensor:
     """Tensors joined along an existing axis; each flattened first for None. Dtypes promote."""
     xs = _list_of(xs, axis, "concat")
+    if axis.__class__ is int:
+        return _joins[axis, len(xs)](*xs)  # type: ignore[no-any-return]
+    return _joined(xs, axis)
+
+
+def _joined(xs: Sequence[TensorLike], axis: int | None) -> Tensor:
     if not xs:
         raise JitgraphError("concat of no tensors")
     dtype = lifting.common_dtype(*xs)
@@ -253,6 +261,46 @@ def _list_of(xs: Any, axis: Any, name: str) -> list[Any]:
 concatenate = concat
 
 
+def _joining(general: Callable[..., Tensor], op: Callable[[], Op], ranks: int) -> DirectCalls:
+    """``concat`` or ``stack`` of so many tensors along an axis; results have ``ranks`` axes more."""
+
+    def make(of: tuple[int, int]) -> NativeFunction:
+        axis, count = of
+
+        def lower(*values: Any) -> Direct | None:
+            if count < 2 or not all(isinstance(value, EagerValue) for value in values):
+                return None
+            alike = len({(value.dtype, len(value.shape)) for value in values}) == 1
+            return Direct(op(), {"axis": axis % (len(values[0].shape) + ranks)}) if alike else None
+
+        return direct_call(lambda *xs: general(xs, axis), count, lower)
+
+    return DirectCalls(make)
+
+
+@cache
+def _as_concat() -> Op:
+    from jitgraph.eager.compounds import compound  # here, as many calls never come back
+
+    return compound(ops.concat, "joined", lambda *values, axis: ops.concat(*values, axis=axis))
+
+
+@cache
+def _as_stack() -> Op:
+    from jitgraph.eager.compounds import compound  # here, as many calls never come back
+
+    def body(*values: Any, axis: int) -> Any:
+        shape = values[0].type.shape
+        wide = (*shape[:axis], 1, *shape[axis:])
+        return ops.concat(*[ops.reshape(value, shape=wide) for value in values], axis=axis)
+
+    return compound(ops.concat, "stacked", body)
+
+
+_joins = _joining(lambda xs, axis: _joined(xs, axis), _as_concat, 0)
+_stacks = _joining(lambda xs, axis: _stacked(xs, axis), _as_stack, 1)
+
+
 @array_function
 def stack(xs: Sequence[TensorLike], axis: int = 0) -> Tensor:
     """Tensors of one shape joined along a new axis.
@@ -260,6 +308,12 @@ def stack(xs: Sequence[TensorLike], axis: int = 0) -> Tensor:
     ShapeError for different shapes, JitgraphError for no tensors; dtypes promote.
     """
     xs = _list_of(xs, axis, "stack")
+    if axis.__class__ is int:
+        return _stacks[axis, len(xs)](*xs)  # type: ignore[no-any-return]
+    return _stacked(xs, axis)
+
+
+def _stacked(xs: Sequence[TensorLike], axis: int) -> Tensor:
     if not xs:
         raise JitgraphError("stack of no tensors")
     pieces = [expand_dims(x, axis) for x in xs]

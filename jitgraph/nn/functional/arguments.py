@@ -44,10 +44,8 @@ def floats(*xs: TensorLike | None) -> list[Any]:
 
 def floats_alike(given: Sequence[Any]) -> bool:
     """Whether what an op is given are values of floats of one dtype."""
-    values = [value for value in given if isinstance(value, EagerValue)]
-    return (
-        len(values) == len(given) and len({value.dtype for value in values}) == 1 and dtypes.is_float(values[0].dtype)
-    )
+    kinds = {value.dtype if isinstance(value, EagerValue) else None for value in given}
+    return len(kinds) == 1 and all(kind is not None and dtypes.is_float(kind) for kind in kinds)
 
 
 def repeated(name: str, what: str, given: Any, count: int) -> tuple[int, ...]:

@@ -348,7 +348,7 @@ def split(x: TensorLike, sections: int | Sequence[int], axis: int = 0) -> list[T
             raise ShapeError(f"split: sizes {list(sizes)} add up to {whole}, the axis has {total}")
     else:
         sizes = _equal_parts(total, *shape_of(sections))
-    return _pieces(value, number, sizes)
+    return _pieces(x, value, number, sizes)
 
 
 def _equal_parts(total: DimLike, size: DimLike) -> Sequence[DimLike]:
@@ -364,11 +364,16 @@ def _equal_parts(total: DimLike, size: DimLike) -> Sequence[DimLike]:
     return [size] * count
 
 
-def _pieces(value: Any, axis: int, sizes: Sequence[DimLike]) -> list[Tensor]:
+def _pieces(x: TensorLike, value: Any, axis: int, sizes: Sequence[DimLike]) -> list[Tensor]:
     pieces = []
     start: DimLike = 0
     for size in sizes:
-        pieces.append(wrap(_slice_axis(value, axis, start, start + size)))
+        if isinstance(x, Tensor) and value.__class__ is EagerValue:
+            piece = x[(*[slice(None)] * axis, slice(start, start + size))]
+            piece._indexed = False
+        else:
+            piece = wrap(_slice_axis(value, axis, start, start + size))
+        pieces.append(piece)
         start = start + size
     return pieces
 
@@ -386,10 +391,10 @@ def chunk(x: TensorLike, chunks: int, axis: int = 0) -> list[Tensor]:
     if isinstance(chunks, bool) or not isinstance(chunks, int) or chunks < 1:
         raise ShapeError(f"chunk: {chunks!r} pieces; at least 1 is needed")
     if isinstance(total, int):
-        return split(wrap(value), -(-total // chunks) or 1, number)
+        return split(x, -(-total // chunks) or 1, number)
     what = f"chunk of {value.type} along axis {number}"
     rules.require_elements(what, total)
-    return _pieces(value, number, [rules.quotient(f"{what}: {total} slices", total, chunks)] * chunks)
+    return _pieces(x, value, number, [rules.quotient(f"{what}: {total} slices", total, chunks)] * chunks)
 
 
 def _slice_axis(value: Any, axis: int, start: DimLike, stop: DimLike) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 
 from jitgraph.eager.tape import Record
 from jitgraph.ir.types import TensorType
+from jitgraph.runtime import loader
 from jitgraph.runtime.buffer import Access, Array, Buffer
 
 _new: Final = object.__new__
@@ -57,8 +58,9 @@ class EagerValue(Buffer):
         if self.base is None:
             return super()._made_array()
         array, (shape, _) = self.base.array, self._layout()
-        if self.address != self.base.address or array.shape != shape:  # elements of it that lie side by side
-            first = (self.address - self.base.address) // array.itemsize
+        begin = loader.address_of(array)  # which the base need not have noted
+        if self.address != begin or array.shape != shape:  # elements of it that lie side by side
+            first = (self.address - begin) // array.itemsize
             array = array.reshape(-1)[first : first + prod(shape)].reshape(shape)
         self._array = array
         return array

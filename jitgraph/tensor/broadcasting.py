@@ -14,8 +14,8 @@ from jitgraph.tensor import lifting
 def broadcasting(op: Op) -> Op:
     """An elementwise op of operands of one dtype, which are broadcast to their common shape."""
 
-    def body(*values: Any) -> Any:
+    def body(*values: Any, **attrs: Any) -> Any:
         shape = lifting.broadcast_shapes(*(value.type.shape for value in values))
-        return op(*(lifting.broadcast_to(value, shape) for value in values))
+        return op(*(lifting.broadcast_to(value, shape) for value in values), **attrs)
 
     return compound(op, "broadcast", body, ["pointwise", *op.traits & {"nondifferentiable"}])

@@ -71,11 +71,14 @@ def pointwise(op: Op, given: Given, *, integers: bool = False) -> Direct | None:
     if any(isinstance(x, float) for x in given) and not is_float(dtype):
         return None
     alike = len(types) == 1 and all(isinstance(x, EagerValue) for x in given)
-    if alike:
-        return Direct(op, {})
+    return Direct(op if alike else spread(op), {}, dtype)
+
+
+def spread(op: Op) -> Op:
+    """An elementwise op of operands that broadcast, which runs a kernel whatever they are."""
     from jitgraph.tensor.broadcasting import broadcasting  # here, as many calls never come back
 
-    return Direct(broadcasting(op), {}, dtype)
+    return broadcasting(op)
 
 
 class DirectCalls(dict[Any, NativeFunction]):

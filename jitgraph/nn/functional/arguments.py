@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from jitgraph import dtypes
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import JitgraphError
 from jitgraph.tensor import lifting, scalars
 from jitgraph.tensor.lifting import TensorLike
@@ -39,6 +40,12 @@ def floats(*xs: TensorLike | None) -> list[Any]:
     dtype = lifting.common_dtype(*given)
     target = dtype if dtypes.is_float(dtype) else dtypes.float32
     return [None if x is None else lifting.cast(lifting.value_of(x, target), target) for x in xs]
+
+
+def floats_alike(given: Sequence[Any]) -> bool:
+    """Whether what an op is given are values of floats of one dtype."""
+    kinds = {value.dtype if isinstance(value, EagerValue) else None for value in given}
+    return len(kinds) == 1 and all(kind is not None and dtypes.is_float(kind) for kind in kinds)
 
 
 def repeated(name: str, what: str, given: Any, count: int) -> tuple[int, ...]:

@@ -6,16 +6,24 @@ import math
 from typing import Any
 
 from jitgraph import dtypes, ops, random
+from jitgraph.eager.launch import Direct
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.ir import context
-from jitgraph.nn.functional.arguments import floats, repeated
+from jitgraph.nn.functional.arguments import floats, floats_alike, repeated
 from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.tensor.direct_calls import direct_call
 from jitgraph.tensor.functions.elementwise import where
 from jitgraph.tensor.lifting import TensorLike
 
 
 def linear(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
     """x[..., in] @ weight[out, in].T + bias[out]; ShapeError where the last axis of x does not have size ``in``."""
+    if bias is None:
+        return _linear_without_bias(input, weight)  # type: ignore[no-any-return]
+    return _linear(input, weight, bias)  # type: ignore[no-any-return]
+
+
+def _product(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
     x, w, b = floats(input, weight, bias)
     if len(w.shape) != 2:
         raise ShapeError(f"linear takes a weight [out_features, in_features], not {w.type}")
@@ -27,6 +35,14 @@ def linear(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None
     if b is not None and b.shape != w.shape[:1]:
         raise ShapeError(f"linear with out_features={w.shape[0]} takes a bias [{w.shape[0]}], not {b.type}")
     return wrap(ops.linear(x, w) if b is None else ops.linear(x, w, b))
+
+
+def _as_linear(*values: Any) -> Direct | None:
+    """The op of floats of one dtype, whose sizes fit."""
+    return Direct(ops.linear, {}) if floats_alike(values) else None
+
+
+_linear, _linear_without_bias = direct_call(_product, 3, _as_linear), direct_call(_product, 2, _as_linear)
 
 
 def embedding(input: TensorLike, weight: TensorLike, padding_idx: int | None = None) -> Tensor:

@@ -9,12 +9,15 @@ import numpy as np
 
 from jitgraph import dtypes, ops
 from jitgraph.autograd import no_grad
+from jitgraph.eager.dispatch.function import NativeFunction
+from jitgraph.eager.launch import Direct
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir import context, dims
-from jitgraph.nn.functional.arguments import axis_or_dim, floats
+from jitgraph.nn.functional.arguments import axis_or_dim, floats, floats_alike
 from jitgraph.nn.functional.norms import norm
 from jitgraph.ops import rules
 from jitgraph.tensor import Tensor, lifting, scalars, wrap
+from jitgraph.tensor.direct_calls import DirectCalls, direct_call
 from jitgraph.tensor.functions.creation import shape_of
 from jitgraph.tensor.lifting import TensorLike
 
@@ -50,10 +53,38 @@ def layer_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """The last axes standardised by their own mean and variance, times weight plus bias (Ba et al. 2016)."""
+    if weight is None or bias is None or not _are_ints(normalized_shape) or eps.__class__ is not float:
+        return _layer_norm(input, normalized_shape, weight, bias, eps)
+    return _layer_norms[normalized_shape, eps](input, weight, bias)  # type: ignore[no-any-return]
+
+
+def _are_ints(shape: Any) -> bool:
+    return type(shape) is tuple and set(map(type, shape)) <= {int}
+
+
+def _layer_norm(
+    input: TensorLike,
+    normalized_shape: int | Sequence[int],
+    weight: TensorLike | None,
+    bias: TensorLike | None,
+    eps: float,
+) -> Tensor:
     x, w, b = floats(input, weight, bias)
     shape = _trailing(x, normalized_shape, "layer_norm")
     w, b = _scale_and_shift(x, w, b, shape, "layer_norm")
     return wrap(ops.layer_norm(x, w, b, num_axes=len(shape), eps=float(eps)))
+
+
+def _norming(of: tuple[tuple[int, ...], float]) -> NativeFunction:
+    shape, eps = of
+
+    def lower(*values: Any) -> Direct | None:
+        return Direct(ops.layer_norm, {"num_axes": len(shape), "eps": eps}) if floats_alike(values) else None
+
+    return direct_call(lambda x, w, b: _layer_norm(x, shape, w, b, eps), 3, lower)
+
+
+_layer_norms = DirectCalls(_norming)
 
 
 def rms_norm(

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Final, Protocol
 
 from jitgraph import dtypes, ops
+from jitgraph.eager.dispatch.function import NativeFunction
+from jitgraph.eager.launch import Direct
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError
+from jitgraph.ir.op import Op
 from jitgraph.tensor import lifting, scalars
-from jitgraph.tensor.direct_calls import pointwise_call
+from jitgraph.tensor.direct_calls import DirectCalls, direct_call, pointwise, pointwise_call, spread
 from jitgraph.tensor.functions.method import array_function, method
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, compare, elementwise, settled, wrap
@@ -139,6 +144,10 @@ def positive(x: TensorLike) -> Tensor:
 @method
 def pow(x1: TensorLike, x2: TensorLike) -> Tensor:
     """x1 to the power x2; integers wrap and take no negative exponent (ValueError)."""
+    return _pow(x1, x2)  # type: ignore[no-any-return]
+
+
+def _power(x1: TensorLike, x2: TensorLike) -> Tensor:
     if scalars.is_scalar(x2) and x2 == 0.5:
         return sqrt(x1)
     dtype = lifting.common_dtype(x1, x2)
@@ -150,6 +159,40 @@ def pow(x1: TensorLike, x2: TensorLike) -> Tensor:
     if dtypes.is_bool(dtype):
         raise DTypeError("pow of bools", hint="cast one side with .astype(...)")
     return elementwise(ops.pow, x1, x2)
+
+
+def _as_power(x1: Any, x2: Any) -> Direct | None:
+    """The op of a power of floats: of an exponent that is a number, the one that this very number asks for."""
+    plain = pointwise(ops.pow, (x1, x2))
+    if plain is None or isinstance(x2, EagerValue):
+        return plain
+    if x2 == 0.5:
+        return Direct(ops.sqrt, {}, operands=(0,))
+    if x2 == 2:
+        return Direct(ops.square, {}, operands=(0,))
+    if x2 == 3:
+        return Direct(_cube(), {}, operands=(0,))
+    return None if x2 == 1 else Direct(_power_of_number(), {"exponent": x2}, operands=(0,))
+
+
+@cache
+def _power_of_number() -> Op:
+    from jitgraph.eager.compounds import compound  # here, as many calls never come back
+
+    def body(x: Any, *, exponent: float) -> Any:
+        return ops.pow(x, lifting.constant(exponent, x.type.dtype, x.type.shape))
+
+    return compound(ops.pow, "of_number", body, ["pointwise"])
+
+
+@cache
+def _cube() -> Op:
+    from jitgraph.eager.compounds import compound  # here, as many calls never come back
+
+    return compound(ops.mul, "cube", lambda x: ops.mul(x, ops.square(x)), ["pointwise"])
+
+
+_pow = direct_call(_power, 2, _as_power)
 
 
 def _integer_pow(base: Any, exponent: Any) -> Tensor:
@@ -271,12 +314,29 @@ isfinite = _question("isfinite", "isfinite", "True where x is neither infinite n
 @method
 def astype(x: TensorLike, dtype: Any) -> Tensor:
     """x in another dtype: float to integer truncates and saturates, NaN gives 0; integers wrap."""
-    return wrap(lifting.cast(lifting.value_of(x), dtypes.canonical(dtype)))
+    return _casts[dtypes.canonical(dtype)](x)  # type: ignore[no-any-return]
+
+
+def _casting(dtype: dtypes.DType) -> NativeFunction:
+    def lower(value: EagerValue) -> Direct | None:
+        return None if value.dtype == dtype else Direct(spread(ops.cast), {"dtype": dtype})
+
+    return direct_call(lambda x: wrap(lifting.cast(lifting.value_of(x), dtype)), 1, lower)
+
+
+_casts = DirectCalls(_casting)
 
 
 @method
 def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
     """x held between ``min`` and ``max``, either of which may be None; NaN stays. The bounds promote with x."""
+    if min is None or max is None:
+        one = _clip_below if max is None else _clip_above
+        return one(x, max if min is None else min)  # type: ignore[no-any-return]
+    return _clip(x, min, max)  # type: ignore[no-any-return]
+
+
+def _clipped(x: TensorLike, min: TensorLike | None, max: TensorLike | None) -> Tensor:
     value = lifting.value_of(x)
     dtype = value.type.dtype
     if dtypes.is_integer(dtype):
@@ -295,6 +355,18 @@ def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = 
     return result if max is None else minimum(result, max)
 
 
+def _as_clamp(x: Any, low: Any, high: Any) -> Direct | None:
+    """The op that holds floats between two numbers, of which one may be None."""
+    if not isinstance(x, EagerValue) or isinstance(low, EagerValue) or isinstance(high, EagerValue):
+        return None
+    return Direct(ops.clamp, {"low": low, "high": high}, operands=(0,)) if dtypes.is_float(x.dtype) else None
+
+
+_clip = direct_call(_clipped, 3, _as_clamp)
+_clip_below = direct_call(lambda x, low: _clipped(x, low, None), 2, lambda x, low: _as_clamp(x, low, None))
+_clip_above = direct_call(lambda x, high: _clipped(x, None, high), 2, lambda x, high: _as_clamp(x, None, high))
+
+
 @method
 def clamp(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
     """PyTorch's name of ``clip``."""
@@ -307,12 +379,30 @@ def where(condition: TensorLike, x1: TensorLike | None = None, x2: TensorLike | 
     if x1 is None or x2 is None:
         what = "where(condition) alone would have a size that depends on the data"
         raise JitgraphError(f"{what}\n  hint: jg.where(condition, x, y), or np.nonzero(np.asarray(condition))")
+    return _where(condition, x1, x2)  # type: ignore[no-any-return]
+
+
+def _chosen(condition: TensorLike, x1: TensorLike, x2: TensorLike) -> Tensor:
     picked = lifting.cast(lifting.value_of(condition), dtypes.bool_)
     if lifting.is_weak(x1) and lifting.is_weak(x2):
         x1, x2 = settled(x1), settled(x2)
     picked, left, right = lifting.numbers_moved([picked, *lifting.operands(x1, x2)])
     shape = lifting.broadcast_shapes(picked.type.shape, left.type.shape)
     return wrap(ops.select(*(lifting.broadcast_to(value, shape) for value in (picked, left, right))))
+
+
+def _as_select(condition: Any, x1: Any, x2: Any) -> Direct | None:
+    """The op of a mask, and of tensors of one dtype, or one and a number."""
+    if not isinstance(condition, EagerValue) or condition.dtype != dtypes.bool_:
+        return None
+    plain = pointwise(ops.select, (x1, x2))
+    if plain is None:
+        return None
+    types = {x.type.shape if isinstance(x, EagerValue) else None for x in (condition, x1, x2)}
+    return Direct(ops.select if len(types) == 1 else spread(ops.select), {}, plain.dtype)
+
+
+_where = direct_call(_chosen, 3, _as_select)
 
 
 @method

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from jitgraph import dtypes, ops
@@ -13,6 +14,7 @@ from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError, UndecidedError
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
+from jitgraph.ir.op import Op
 from jitgraph.ops import rules
 from jitgraph.tensor import direct, indexing, lifting, scalars
 from jitgraph.tensor.direct_calls import DirectCalls, direct_call
@@ -232,6 +234,12 @@ def broadcast_arrays(*xs: TensorLike) -> list[Tensor]:
 def concat(xs: Sequence[TensorLike], axis: int | None = 0) -> Tensor:
     """Tensors joined along an existing axis; each flattened first for None. Dtypes promote."""
     xs = _list_of(xs, axis, "concat")
+    if axis.__class__ is int:
+        return _joins[axis, len(xs)](*xs)  # type: ignore[no-any-return]
+    return _joined(xs, axis)
+
+
+def _joined(xs: Sequence[TensorLike], axis: int | None) -> Tensor:
     if not xs:
         raise JitgraphError("concat of no tensors")
     dtype = lifting.common_dtype(*xs)
@@ -254,6 +262,46 @@ def _list_of(xs: Any, axis: Any, name: str) -> list[Any]:
 concatenate = concat
 
 
+def _joining(general: Callable[..., Tensor], op: Callable[[], Op], ranks: int) -> DirectCalls:
+    """``concat`` or ``stack`` of so many tensors along an axis; results have ``ranks`` axes more."""
+
+    def make(of: tuple[int, int]) -> NativeFunction:
+        axis, count = of
+
+        def lower(*values: Any) -> Direct | None:
+            if count < 2 or not all(isinstance(value, EagerValue) for value in values):
+                return None
+            alike = len({(value.dtype, len(value.shape)) for value in values}) == 1
+            return Direct(op(), {"axis": axis % (len(values[0].shape) + ranks)}) if alike else None
+
+        return direct_call(lambda *xs: general(xs, axis), count, lower)
+
+    return DirectCalls(make)
+
+
+@cache
+def _as_concat() -> Op:
+    from jitgraph.eager.compounds import compound  # here, as many calls never come back
+
+    return compound(ops.concat, "joined", lambda *values, axis: ops.concat(*values, axis=axis))
+
+
+@cache
+def _as_stack() -> Op:
+    from jitgraph.eager.compounds import compound  # here, as many calls never come back
+
+    def body(*values: Any, axis: int) -> Any:
+        shape = values[0].type.shape
+        wide = (*shape[:axis], 1, *shape[axis:])
+        return ops.concat(*[ops.reshape(value, shape=wide) for value in values], axis=axis)
+
+    return compound(ops.concat, "stacked", body)
+
+
+_joins = _joining(lambda xs, axis: _joined(xs, axis), _as_concat, 0)
+_stacks = _joining(lambda xs, axis: _stacked(xs, axis), _as_stack, 1)
+
+
 @array_function
 def stack(xs: Sequence[TensorLike], axis: int = 0) -> Tensor:
     """Tensors of one shape joined along a new axis.
@@ -261,6 +309,12 @@ def stack(xs: Sequence[TensorLike], axis: int = 0) -> Tensor:
     ShapeError for different shapes, JitgraphError for no tensors; dtypes promote.
     """
     xs = _list_of(xs, axis, "stack")
+    if axis.__class__ is int:
+        return _stacks[axis, len(xs)](*xs)  # type: ignore[no-any-return]
+    return _stacked(xs, axis)
+
+
+def _stacked(xs: Sequence[TensorLike], axis: int) -> Tensor:
     if not xs:
         raise JitgraphError("stack of no tensors")
     pieces = [expand_dims(x, axis) for x in xs]
@@ -295,7 +349,7 @@ def split(x: TensorLike, sections: int | Sequence[int], axis: int = 0) -> list[T
             raise ShapeError(f"split: sizes {list(sizes)} add up to {whole}, the axis has {total}")
     else:
         sizes = _equal_parts(total, *shape_of(sections))
-    return _pieces(value, number, sizes)
+    return _pieces(x, value, number, sizes)
 
 
 def _equal_parts(total: DimLike, size: DimLike) -> Sequence[DimLike]:
@@ -311,11 +365,16 @@ def _equal_parts(total: DimLike, size: DimLike) -> Sequence[DimLike]:
     return [size] * count
 
 
-def _pieces(value: Any, axis: int, sizes: Sequence[DimLike]) -> list[Tensor]:
+def _pieces(x: TensorLike, value: Any, axis: int, sizes: Sequence[DimLike]) -> list[Tensor]:
     pieces = []
     start: DimLike = 0
     for size in sizes:
-        pieces.append(wrap(_slice_axis(value, axis, start, start + size)))
+        if isinstance(x, Tensor) and value.__class__ is EagerValue:
+            piece = x[(*[slice(None)] * axis, slice(start, start + size))]
+            piece._indexed = False
+        else:
+            piece = wrap(_slice_axis(value, axis, start, start + size))
+        pieces.append(piece)
         start = start + size
     return pieces
 
@@ -333,10 +392,10 @@ def chunk(x: TensorLike, chunks: int, axis: int = 0) -> list[Tensor]:
     if isinstance(chunks, bool) or not isinstance(chunks, int) or chunks < 1:
         raise ShapeError(f"chunk: {chunks!r} pieces; at least 1 is needed")
     if isinstance(total, int):
-        return split(wrap(value), -(-total // chunks) or 1, number)
+        return split(x, -(-total // chunks) or 1, number)
     what = f"chunk of {value.type} along axis {number}"
     rules.require_elements(what, total)
-    return _pieces(value, number, [rules.quotient(f"{what}: {total} slices", total, chunks)] * chunks)
+    return _pieces(x, value, number, [rules.quotient(f"{what}: {total} slices", total, chunks)] * chunks)
 
 
 def _slice_axis(value: Any, axis: int, start: DimLike, stop: DimLike) -> Any:

@@ -36,7 +36,7 @@ def rules_of_their_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("JITGRAPH_DISPATCH", "1")
     monkeypatch.setattr(EAGER, "_rules", Rules())
     for held in gc.get_objects():
-        if type(held) is direct_calls._DirectCall:
+        if isinstance(held, direct_calls.DirectCall):
             held._served, held._next, held._written = 0, FEW, 0
     yield
 

@@ -76,5 +76,6 @@ class CudaBackend:
             functions=code.functions,
             constants=tuple(value.value for _, value in code.constants),
             reports=code.reports,
+            launches=len(code.launches),
         )
         return CudaExecutable(code.image, signature, parts, target)

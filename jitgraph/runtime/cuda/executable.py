@@ -17,6 +17,7 @@ from jitgraph.runtime.cuda.devices import Device
 from jitgraph.runtime.cuda.doubts import Doubt, joined
 from jitgraph.runtime.cuda.driver import Driver
 from jitgraph.runtime.cuda.names import device_named
+from jitgraph.runtime.cuda.replay import LEAST_LAUNCHES, Replays
 from jitgraph.runtime.executable import Executable
 from jitgraph.runtime.loader.abi import ENTRY_TYPE
 from jitgraph.runtime.loader.calls import CallState, ShapePlan
@@ -38,6 +39,8 @@ class DeviceParts(NamedTuple):
     functions: tuple[str, ...]
     constants: tuple[Any, ...]
     reports: bool
+    launches: int = 0
+    """How many launches every call asks for; 0 where one waits for the device in between, and cannot be replayed."""
 
 
 class _OnDevice:
@@ -50,6 +53,7 @@ class _OnDevice:
         self.host = loader.Host(abi_version=loader.ABI_VERSION, driver=device.context.driver.table_address)
         self.host_address = ctypes.addressof(self.host)
         self.calls: dict[Shapes, _ShapeCall] = {}
+        self.capturing = device.capturing
         self._seen_by = {device.context.stream} if self.constants else None
 
     def be_seen_by(self, stream: int) -> None:
@@ -67,6 +71,7 @@ class _ShapeCall(NamedTuple):
     sizes: tuple[int, ...]  # bytes of each output
     pack: Callable[..., bytes]  # the addresses that the entry is given
     last: tuple[int, ...]  # those of them that are the same in every call: constants, and behind the record functions
+    replays: Replays | None
 
 
 class CudaExecutable(Executable):
@@ -166,7 +171,9 @@ class CudaExecutable(Executable):
         count = len(shapes) + len(plan.outputs) + len(last) + self.parts.reports
         if len(loaded.calls) >= _MOST_SHAPES:
             loaded.calls.clear()
-        made = _ShapeCall(plan, tuple([size for *_, size in plan.outputs]), struct.Struct(f"{count}P").pack, last)
+        replays = Replays(loaded.capturing) if self.parts.launches >= LEAST_LAUNCHES else None
+        sizes = tuple([size for *_, size in plan.outputs])
+        made = _ShapeCall(plan, sizes, struct.Struct(f"{count}P").pack, last, replays)
         loaded.calls[shapes] = made
         return made
 
@@ -178,12 +185,26 @@ class CudaExecutable(Executable):
         except IndexError:
             state = CallState()
         record, plan = state.record, call.plan
-        record.stream = stream
         arena = device.memory.allocate(plan.arena_bytes) if plan.arena_bytes else None
         if arena is not None:
             record.arena = arena.address
+        packed = call.pack(*addresses)
+
+        def is_asked(stream: int) -> bool:
+            record.stream = stream
+            code: int = self._function(loaded.host_address, state.address, packed, plan.dims_address)
+            return code == loader.OK
+
+        code = loader.OK
         try:
-            code = self._function(loaded.host_address, state.address, call.pack(*addresses), plan.dims_address)
+            graph = None
+            if call.replays is not None:
+                graph = call.replays.graph((packed, record.arena, device.memory.generation), driver, is_asked)
+            if graph is not None:
+                driver.launch_graph(graph, stream)
+            else:
+                record.stream = stream
+                code = self._function(loaded.host_address, state.address, packed, plan.dims_address)
         finally:
             if arena is not None:
                 device.memory.give_back(arena)  # work of the same stream that uses it next comes after

@@ -109,31 +109,37 @@ class CudaExecutable(Executable):
         context = device.context
         driver, stream = context.enter(), context.stream
         loaded.be_seen_by(stream)
-        addresses, doubts = [], None
-        for buffer in given:
-            addresses.append((buffer if not buffer.address % _ALIGNMENT else _aligned(buffer, device)).read_on(stream))
-            if buffer.doubt is not None:
-                doubts = [buffer.doubt] if doubts is None else [*doubts, buffer.doubt]
-        doubt = None if doubts is None else joined(doubts)
-        allocate = device.memory.allocate
-        outputs = []
-        for number, size in enumerate(call.sizes):
-            if number in taken:
-                made = taken[number]
-                made.written_on(stream)
-            else:
-                block = allocate(size)
-                made = CudaBuffer(device, block.address, size, stream, block, None)
-            outputs.append(made)
-            addresses.append(made.address)
-        record = None
+        doubt = record = None
         if self.parts.reports:
-            doubt = Doubt(() if doubt is None else (doubt,), is_open=True)
+            doubt = Doubt(is_open=True)
             record = device.reports.take(driver, stream, self._failed_check(location), doubt)
-            addresses += (*call.last[: len(loaded.constants)], record, *loaded.handles)
-        else:
-            addresses += call.last
         try:
+            addresses, doubts = [], None
+            for buffer in given:
+                readable = buffer if not buffer.address % _ALIGNMENT else _aligned(buffer, device)
+                addresses.append(readable.read_on(stream))
+                if buffer.doubt is not None:
+                    doubts = [buffer.doubt] if doubts is None else [*doubts, buffer.doubt]
+            if doubts is not None:
+                before = joined(doubts)
+                if doubt is None:
+                    doubt = before
+                elif before is not None:
+                    doubt.before = (before,)
+            outputs = []
+            for number, size in enumerate(call.sizes):
+                if number in taken:
+                    made = taken[number]
+                    made.written_on(stream)
+                else:
+                    block = device.memory.allocate(size)
+                    made = CudaBuffer(device, block.address, size, stream, block, None)
+                outputs.append(made)
+                addresses.append(made.address)
+            if record is None:
+                addresses += call.last
+            else:
+                addresses += (*call.last[: len(loaded.constants)], record, *loaded.handles)
             self._enter(driver, device, loaded, call, addresses, stream)
         except BaseException:
             if record is not None:

@@ -168,6 +168,7 @@ def _packed(image: bytes, parts: DeviceParts) -> bytes:
         "driver": parts.driver,
         "reports": parts.reports,
         "host_sizes": parts.host_sizes,
+        "launches": parts.launches,
         "constants": [[array.dtype.name, list(array.shape)] for array in parts.constants],
         "bytes": [len(piece) for piece in pieces],
     }
@@ -199,6 +200,7 @@ def _unpacked(content: bytes) -> tuple[bytes, DeviceParts]:
         constants=constants,
         reports=header["reports"],
         host_sizes=tuple(header["host_sizes"]),
+        launches=header["launches"],
     )
     return image, parts
 

@@ -10,7 +10,8 @@ from jitgraph.records import NamedTuple
 class DeviceParts(NamedTuple):
     """What a call needs beside the host's image: the PTX, the IR that it was made of, the names of the functions whose
     handles the entry is given, those of the driver's functions that it calls, the constants, whether kernels may
-    fail, and the sizes of pinned memory of which the entry is given the greatest: none where it never waits."""
+    fail, the sizes of pinned memory of which the entry is given the greatest (none where it never waits), and how many
+    launches every call asks for: 0 where its calls are not replayed."""
 
     ptx: bytes
     llvm_ir: str
@@ -19,3 +20,4 @@ class DeviceParts(NamedTuple):
     constants: tuple[Any, ...]
     reports: bool
     host_sizes: tuple[int | str, ...] = ()
+    launches: int = 0

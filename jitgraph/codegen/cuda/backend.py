@@ -9,7 +9,7 @@ from jitgraph.codegen.backend import Code, Stage
 from jitgraph.codegen.cpu.native import image_of
 from jitgraph.codegen.cuda import device_code, host_entry, machine, plan, steps
 from jitgraph.codegen.cuda.launches import KernelLaunch
-from jitgraph.codegen.kernels.schedule import Schedule
+from jitgraph.codegen.kernels.schedule import Launch, Schedule
 from jitgraph.codegen.lower.schedules.gpu import GPU, GPU_IN_ANY_ORDER
 from jitgraph.codegen.lower.select import select
 from jitgraph.ir.constant import Constant
@@ -27,7 +27,8 @@ class CudaCode(Code):
 
     The image's entry (``plan.py``) is given, behind inputs and outputs, the device addresses of ``constants``, memory
     for the error record where ``reports`` is true, pinned memory of the greatest of ``host_sizes``, where there are
-    any, and the handles of ``functions``.
+    any, and the handles of ``functions``. ``replayed`` is how many launches every call asks for, or 0 where there are
+    branches, loops, stacks or prints, whose calls are not replayed.
     """
 
     launches: tuple[KernelLaunch, ...]
@@ -36,6 +37,7 @@ class CudaCode(Code):
     driver: tuple[str, ...]
     reports: bool
     host_sizes: tuple[int | str, ...]
+    replayed: int
 
     @property
     def waits(self) -> bool:
@@ -77,6 +79,7 @@ class CudaBackend:
             functions=host_entry.function_names(in_order),
             driver=called,
             reports=any(launch.reports for launch in in_order),
+            replayed=len(in_order) if all(isinstance(step, Launch) for step in schedule.steps) else 0,
             host_sizes=tuple(n if isinstance(n, int) else str(n) for n in steps.host_sizes(schedule, launches)),
         )
 
@@ -91,6 +94,7 @@ class CudaBackend:
             constants=tuple(value.value for _, value in code.constants),
             reports=code.reports,
             host_sizes=code.host_sizes,
+            launches=code.replayed,
         )
         return CudaExecutable(code.image, signature, parts, target)
 

@@ -18,6 +18,7 @@ from jitgraph.runtime.cuda.driver import Driver
 from jitgraph.runtime.cuda.memory import DeviceAllocator
 from jitgraph.runtime.cuda.modules import Modules
 from jitgraph.runtime.cuda.pinned import PinnedMemory
+from jitgraph.runtime.cuda.replay import Capturing
 from jitgraph.runtime.cuda.reports import ErrorReports
 from jitgraph.runtime.cuda.staging import Staging
 
@@ -36,6 +37,7 @@ class Device:
         self.staging = Staging(self.context)
         self.reports = ErrorReports()
         self.pinned = PinnedMemory(self.context)
+        self.capturing = Capturing(self.context)
         self.loaded: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
         """What executables have on this device, for as long as they live (``executable.py``)."""
 
@@ -65,6 +67,7 @@ class Device:
             return
         self.loaded.clear()
         self.emitter = None
+        self.capturing.close()
         self.reports.close(self.context.driver)
         self.pinned.close()
         self.modules.close()

@@ -49,7 +49,8 @@ class Doubt:
         if self.error is None:
             self.error = next((other.error for other in self.before if other.error is not None), None)
         if self.before:
-            self.before = tuple([x for x in self.before if x.is_open or x.before]) if self.error is None else ()
+            left = [y for x in self.before for y in ((x,) if x.is_open else x.before)] if self.error is None else []
+            self.before = tuple(dict.fromkeys(left))
 
     @property
     def is_clear(self) -> bool:
@@ -67,7 +68,9 @@ def joined(found: Iterable[Doubt]) -> Doubt | None:
 
 def require(doubt: Doubt, owner: Any, device: str) -> None:
     """DeviceError where what ``owner`` holds is known not to have been computed; its doubt goes once all is well."""
-    error = doubt.settle()
+    if doubt.is_open:
+        return  # its record tells of what came before as well
+    error = doubt.settle() if doubt.before else doubt.error
     if error is not None:
         raise DeviceError(
             f"this tensor on {device} was not computed, as a call that it follows from failed: "

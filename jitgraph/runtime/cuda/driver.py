@@ -213,6 +213,34 @@ class Driver(DriverTable):
         """Set an attribute of a kernel."""
         self.call("cuFuncSetAttribute", function, number, value, asked=asked)
 
+    # --- graphs --------------------------------------------------------------------------------------------------
+
+    def begin_capture(self, stream: int, mode: int) -> None:
+        """Let a stream write down what it is asked for, in place of doing it."""
+        self.call("cuStreamBeginCapture_v2", stream, mode, asked="the capture of a stream's work")
+
+    def end_capture(self, stream: int) -> int:
+        """The graph of what a stream wrote down."""
+        made = ctypes.c_uint64()
+        self.call("cuStreamEndCapture", stream, ctypes.addressof(made), asked="the end of a capture")
+        return made.value
+
+    def instantiate(self, graph: int) -> int:
+        """A graph that can be launched."""
+        return self.made("cuGraphInstantiateWithFlags", graph, 0, asked="a graph that can be launched")
+
+    def launch_graph(self, graph: int, stream: int) -> None:
+        """Do what a graph says, in a stream's order."""
+        self.call("cuGraphLaunch", graph, stream, asked="the launch of a graph")
+
+    def destroy_graph(self, graph: int) -> None:
+        """Give a captured graph back."""
+        self.call("cuGraphDestroy", graph, asked="the end of a graph")
+
+    def destroy_executable_graph(self, graph: int) -> None:
+        """Give a graph that can be launched back; launches of it that are under way are still done."""
+        self.call("cuGraphExecDestroy", graph, asked="the end of a graph that can be launched")
+
 
 def load() -> Driver:
     """The driver of this machine; DeviceError where it has none."""

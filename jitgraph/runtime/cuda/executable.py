@@ -20,6 +20,7 @@ from jitgraph.runtime.cuda.devices import Device
 from jitgraph.runtime.cuda.doubts import Doubt, joined
 from jitgraph.runtime.cuda.driver import Driver
 from jitgraph.runtime.cuda.names import device_named
+from jitgraph.runtime.cuda.replay import LEAST_LAUNCHES, Replays
 from jitgraph.runtime.cuda.results import OUT_OF_MEMORY
 from jitgraph.runtime.device_parts import DeviceParts
 from jitgraph.runtime.executable import Executable
@@ -44,6 +45,7 @@ class _OnDevice:
         self.host = loader.Host(abi_version=loader.ABI_VERSION, driver=device.context.driver.table_address)
         self.host_address = ctypes.addressof(self.host)
         self.calls: dict[Shapes, _ShapeCall] = {}
+        self.capturing = device.capturing
         self._seen_by = {device.context.stream} if self.constants else None
 
     def be_seen_by(self, stream: int) -> None:
@@ -62,6 +64,7 @@ class _ShapeCall(NamedTuple):
     pack: Callable[..., bytes]  # the addresses that the entry is given
     last: tuple[int, ...]  # those of them that are the same in every call: constants, and functions at the end
     pinned_bytes: int  # of the memory in which the entry looks at what is on the device; 0 for one that never waits
+    replays: Replays | None
 
 
 class CudaExecutable(Executable):
@@ -114,39 +117,43 @@ class CudaExecutable(Executable):
         context = device.context
         driver, stream = context.enter(), context.stream
         loaded.be_seen_by(stream)
-        addresses, doubts = [], None
-        copies = []  # that are kept until the launches are on the stream, so that no output lies there
-        for buffer in given:
-            if not buffer.address % _ALIGNMENT:
-                addresses.append(buffer.read_on(stream))
-            else:
-                copies.append(memory.copied(buffer, device))
-                addresses.append(copies[-1].read_on(stream))
-            if buffer.doubt is not None:
-                doubts = [buffer.doubt] if doubts is None else [*doubts, buffer.doubt]
-        doubt = None if doubts is None else joined(doubts)
-        allocate = device.memory.allocate
-        outputs = []
-        for number, size in enumerate(call.sizes):
-            if number in taken:
-                made = taken[number]
-                made.written_on(stream)
-            else:
-                block = allocate(size)
-                made = CudaBuffer(device, block.address, size, stream, block, None)
-            outputs.append(made)
-            addresses.append(made.address)
-        record = None
+        doubt = record = None
         if self.parts.reports:
-            doubt = Doubt(() if doubt is None else (doubt,), is_open=True)
+            doubt = Doubt(is_open=True)
             record = device.reports.take(driver, stream, self._failed_check(location), doubt)
-        pinned = device.pinned.take(call.pinned_bytes) if call.pinned_bytes else None
-        if record is None and pinned is None:
-            addresses += call.last
-        else:
-            between = [address for address in (record, pinned) if address is not None]
-            addresses += (*call.last[: len(loaded.constants)], *between, *loaded.handles)
         try:
+            addresses, doubts = [], None
+            copies = []  # that are kept until the launches are on the stream, so that no output lies there
+            for buffer in given:
+                if not buffer.address % _ALIGNMENT:
+                    addresses.append(buffer.read_on(stream))
+                else:
+                    copies.append(memory.copied(buffer, device))
+                    addresses.append(copies[-1].read_on(stream))
+                if buffer.doubt is not None:
+                    doubts = [buffer.doubt] if doubts is None else [*doubts, buffer.doubt]
+            if doubts is not None:
+                before = joined(doubts)
+                if doubt is None:
+                    doubt = before
+                elif before is not None:
+                    doubt.before = (before,)
+            outputs = []
+            for number, size in enumerate(call.sizes):
+                if number in taken:
+                    made = taken[number]
+                    made.written_on(stream)
+                else:
+                    block = device.memory.allocate(size)
+                    made = CudaBuffer(device, block.address, size, stream, block, None)
+                outputs.append(made)
+                addresses.append(made.address)
+            pinned = device.pinned.take(call.pinned_bytes) if call.pinned_bytes else None
+            if record is None and pinned is None:
+                addresses += call.last
+            else:
+                between = [address for address in (record, pinned) if address is not None]
+                addresses += (*call.last[: len(loaded.constants)], *between, *loaded.handles)
             again = not taken and not self.signature.prints
             self._enter(driver, device, loaded, call, addresses, stream, again=again)
             if pinned is not None:
@@ -188,9 +195,9 @@ class CudaExecutable(Executable):
         count = len(shapes) + len(plan.outputs) + len(last) + self.parts.reports + bool(pinned)
         if len(loaded.calls) >= _MOST_SHAPES:
             loaded.calls.clear()
-        made = _ShapeCall(
-            plan, tuple([size for *_, size in plan.outputs]), struct.Struct(f"{count}P").pack, last, pinned
-        )
+        replays = Replays(loaded.capturing) if self.parts.launches >= LEAST_LAUNCHES else None
+        sizes = tuple([size for *_, size in plan.outputs])
+        made = _ShapeCall(plan, sizes, struct.Struct(f"{count}P").pack, last, pinned, replays)
         loaded.calls[shapes] = made
         return made
 
@@ -211,20 +218,33 @@ class CudaExecutable(Executable):
         except IndexError:
             state = CallState()
         record, plan = state.record, call.plan
-        record.stream = stream
         arena = device.memory.allocate(plan.arena_bytes) if plan.arena_bytes else None
         if arena is not None:
             record.arena = arena.address
+        packed = call.pack(*addresses)
+
+        def is_asked(stream: int) -> bool:
+            record.stream = stream
+            code: int = self._function(loaded.host_address, state.address, packed, plan.dims_address)
+            return code == loader.OK
+
+        code = loader.OK
         try:
-            if self._host_sizes:
-                host = self._asking_host(loaded, state, plan)
-                address = ctypes.addressof(host)
+            graph = None
+            if call.replays is not None:
+                graph = call.replays.graph((packed, record.arena, device.memory.generation), driver, is_asked)
+            record.stream = stream
+            if graph is not None:
+                driver.launch_graph(graph, stream)
+            elif not self._host_sizes:
+                code = self._function(loaded.host_address, state.address, packed, plan.dims_address)
             else:
-                address = loaded.host_address
-            code = self._function(address, state.address, call.pack(*addresses), plan.dims_address)
+                host = self._asking_host(loaded, state, plan)
+                code = self._function(ctypes.addressof(host), state.address, packed, plan.dims_address)
             if code == -OUT_OF_MEMORY and again:  # of a stack; what it has written is written again
                 device.memory.empty_cache()
-                code = self._function(address, state.address, call.pack(*addresses), plan.dims_address)
+                host = self._asking_host(loaded, state, plan)
+                code = self._function(ctypes.addressof(host), state.address, packed, plan.dims_address)
         finally:
             if arena is not None:
                 device.memory.give_back(arena)  # work of the same stream that uses it next comes after

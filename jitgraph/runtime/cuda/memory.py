@@ -46,6 +46,8 @@ class DeviceAllocator:
     def __init__(self, context: DeviceContext) -> None:
         self._context = context
         self._lock = forks.lock()
+        self.generation = 0
+        """How often memory went back to the driver, from which on an address may be that of other memory."""
         self._ready: dict[tuple[int, int], list[MemoryBlock]] = {}  # by stream and size
         self._free: dict[tuple[int, bool], FreeBlocks] = {}
         self._returned: deque[MemoryBlock] = deque()
@@ -234,6 +236,7 @@ class DeviceAllocator:
             return
         driver = self._context.enter()
         driver.synchronize()
+        self.generation += 1
         for block in whole:
             self._list_of(block).remove(block)
             self._reserved -= self._segments.pop(block.address)

@@ -89,9 +89,12 @@ def run(
         buffer.name: put(np.asarray(array), buffer.name)
         for buffer, array in zip(_with_role(schedule, "input"), arguments, strict=True)
     }
+    donations = {} if schedule.plan is None else schedule.plan.donations
     for buffer in schedule.buffers:
         if buffer.value is not None:
             places[buffer.name] = put(buffer.value.value, buffer.name)
+        elif buffer.name in donations:
+            places[buffer.name] = places[donations[buffer.name]]
         elif buffer.role != "input":
             places[buffer.name] = memory.allocate(max(1, size_of(buffer)), buffer.name)
     record = put(np.full(5, -1), "error record")

@@ -33,6 +33,9 @@ class DeviceValue:
     native = None
     """What native code of the CPU knows of the memory: nothing."""
 
+    base = None
+    """The value in whose memory this one lies: always its own, as views are copies on a GPU."""
+
     def __init__(
         self,
         buffer: CudaBuffer,

@@ -123,7 +123,7 @@ PROGRAMS: dict[str, Program] = {
     "nested": (nested, (floats(3, 4),)),
     "rows": (rows, (floats(4, 5, 70),)),
     "one_long_row": (one_long_row, (_positive(3000),)),
-    "products": (products, (_positive(9, 40), jg.abs(floats(40, 40)) * 0.01)),
+    "products": (products, (_positive(5, 20), jg.abs(floats(20, 20)) * 0.02)),
     "powers": (powers, (floats(4, 800), floats(800, 4) * 0.01)),
     "printing": (printing, (floats(3, 2),)),
     "taking": (taking, (floats(6, 3), ints(0, 6, 4))),

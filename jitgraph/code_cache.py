@@ -167,6 +167,7 @@ def _packed(image: bytes, parts: DeviceParts) -> bytes:
         "functions": parts.functions,
         "driver": parts.driver,
         "reports": parts.reports,
+        "host_sizes": parts.host_sizes,
         "constants": [[array.dtype.name, list(array.shape)] for array in parts.constants],
         "bytes": [len(piece) for piece in pieces],
     }
@@ -197,6 +198,7 @@ def _unpacked(content: bytes) -> tuple[bytes, DeviceParts]:
         driver=tuple(header["driver"]),
         constants=constants,
         reports=header["reports"],
+        host_sizes=tuple(header["host_sizes"]),
     )
     return image, parts
 

@@ -98,7 +98,7 @@ def _staged(clock: _Clock, target: Target, donate: Sequence[Donation], backend: 
     with clock.stage("select"):
         schedule = backend.schedule(fused, target)
     with clock.stage("memory"):
-        schedule = plan_memory(schedule, donate, backend.alignment)
+        schedule = plan_memory(schedule, donate, backend.alignment, reads_again=backend.reads_again)
     if config.VERIFY.is_on():
         with faults_reported(graph, "verify"):
             _verify(fused, schedule)

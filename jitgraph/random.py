@@ -79,6 +79,16 @@ def next_key(shape: Any, dtype: dtypes.DType, *, normal: bool = False, generator
     return _current(generator).key(words_used(tuple(shape), dtype, normal=normal))
 
 
+def _at(device: str | None, key: Any) -> Any:
+    """A key on the device where numbers are to be drawn; the state stays where it is."""
+    return key if device is None else wrap(key).to(device).value
+
+
+def _place_of(x: Any) -> str | None:
+    """Where a tensor lies, whose numbers are drawn there, too; None in a trace, which has one place."""
+    return x.device if isinstance(x, Tensor) and context.current().trace is None else None
+
+
 def _kind(dtype: Any) -> dtypes.DType:
     kind = dtypes.float32 if dtype is None else dtypes.canonical(dtype)
     if not dtypes.is_float(kind):
@@ -101,11 +111,15 @@ def uniform(
     *,
     dtype: Any = None,
     generator: Generator | None = None,
+    device: str | None = None,
 ) -> Tensor:
-    """Uniform in [low, high), float32 unless ``dtype`` is given; the bounds are numbers or 0-d tensors."""
+    """Uniform in [low, high), float32 unless ``dtype`` is given; the bounds are numbers or 0-d tensors.
+
+    On every ``device`` the numbers are the same.
+    """
     _refuse_shape("uniform", low, high)
     sizes, kind = shape_of(shape), _kind(dtype)
-    key = next_key(sizes, kind, generator=generator)
+    key = _at(device, next_key(sizes, kind, generator=generator))
     unit = wrap(ops.uniform(key, shape=sizes, dtype=kind))
     if scalars.is_scalar(low) and scalars.is_scalar(high) and (low, high) == (0, 1):
         return unit
@@ -122,18 +136,27 @@ def normal(
     *,
     dtype: Any = None,
     generator: Generator | None = None,
+    device: str | None = None,
 ) -> Tensor:
-    """Normal with this mean and standard deviation, float32 unless ``dtype`` is given."""
+    """Normal with this mean and standard deviation, float32 unless ``dtype`` is given; on every ``device`` the same."""
     _refuse_shape("normal", mean, std)
     sizes, kind = shape_of(shape), _kind(dtype)
-    key = next_key(sizes, kind, normal=True, generator=generator)
+    key = _at(device, next_key(sizes, kind, normal=True, generator=generator))
     unit = wrap(ops.normal(key, shape=sizes, dtype=kind))
     if scalars.is_scalar(mean) and scalars.is_scalar(std) and (mean, std) == (0, 1):
         return unit
     return (unit * std + mean).astype(kind)  # type: ignore[no-any-return]
 
 
-def randint(low: int, high: int, shape: Any = (), *, dtype: Any = None, generator: Generator | None = None) -> Tensor:
+def randint(
+    low: int,
+    high: int,
+    shape: Any = (),
+    *,
+    dtype: Any = None,
+    generator: Generator | None = None,
+    device: str | None = None,
+) -> Tensor:
     """Integers in [low, high), int64 unless ``dtype`` is given; the span is at most 2**32."""
     low, high = scalars.python_int(low), scalars.python_int(high)
     if not 0 < high - low <= 2**32:
@@ -141,7 +164,7 @@ def randint(low: int, high: int, shape: Any = (), *, dtype: Any = None, generato
     sizes, kind = shape_of(shape), dtypes.int64 if dtype is None else dtypes.canonical(dtype)
     for bound in (low, high - 1):
         scalars.require_representable(bound, kind)
-    bits = ops.random_bits(_current(generator).key(dims.product(sizes)), shape=sizes)
+    bits = ops.random_bits(_at(device, _current(generator).key(dims.product(sizes))), shape=sizes)
     wide = wrap(lifting.cast(bits, dtypes.uint64))
     scaled = (wide * (high - low)) >> 32  # Lemire 2019, without the rejection: biased by less than span / 2**32
     return (scaled.astype(dtypes.int64) + low).astype(kind)  # type: ignore[no-any-return]
@@ -155,17 +178,18 @@ def bernoulli(p: TensorLike, shape: Any = None, *, generator: Generator | None =
     if isinstance(p, int | float) and not 0.0 <= p <= 1.0:
         raise JitgraphError(f"bernoulli: p={p} is not a probability")
     sizes = shape if shape is not None else getattr(p, "shape", ())
-    return uniform(sizes, generator=generator) < p
+    return uniform(sizes, generator=generator, device=_place_of(p)) < p
 
 
-def permutation(n: Any, *, generator: Generator | None = None) -> Tensor:
+def permutation(n: Any, *, generator: Generator | None = None, device: str | None = None) -> Tensor:
     """The numbers 0 to n - 1 in random order (int64), or the rows of a tensor in random order.
 
     The order is that of n random words, equal ones as they come.
     """
     if isinstance(n, Tensor):
-        return take(n, permutation(n.shape[0], generator=generator), axis=0)
-    words = ops.random_bits(_current(generator).key(dims.product(shape_of(n))), shape=shape_of(n))
+        return take(n, permutation(n.shape[0], generator=generator, device=device or _place_of(n)), axis=0)
+    key = _at(device, _current(generator).key(dims.product(shape_of(n))))
+    words = ops.random_bits(key, shape=shape_of(n))
     return argsort(wrap(words))
 
 

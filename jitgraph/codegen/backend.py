@@ -44,6 +44,8 @@ class Backend(Protocol):
     name: str
     alignment: int
     """Of temporaries in the arena, in bytes."""
+    reads_again: bool
+    """Whether code of a kernel may read what stands outside of its loops more than once."""
 
     def schedule(self, graph: Graph, target: Target) -> Schedule:
         """The schedule of a fused graph without gradients: kernels and steps, no code. UnsupportedOp where an op has

@@ -10,12 +10,15 @@ from jitgraph.eager import placement
 from jitgraph.eager.device_program import DeviceProgram, program_for
 from jitgraph.eager.device_value import DeviceValue
 from jitgraph.eager.patterns import exact
-from jitgraph.eager.records import OpRecord
+from jitgraph.eager.records import GraphRecord, OpRecord
 from jitgraph.errors import UnsupportedOp
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
-from jitgraph.ir.graph import Attrs, Graph
+from jitgraph.ir.graph import Attrs, Graph, Value
 from jitgraph.ir.op import Op
+from jitgraph.ir.types import TensorType
+from jitgraph.passes.autodiff import vjp_graph
+from jitgraph.runtime import collector
 from jitgraph.runtime.cuda.devices import Device
 from jitgraph.runtime.cuda.names import device_named
 
@@ -27,27 +30,47 @@ class DeviceEmitter:
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        self._programs: dict[tuple[Any, ...], DeviceProgram] = {}
+        self._programs: dict[tuple[Any, ...], tuple[DeviceProgram, list[TensorType]]] = {}
 
     def emit(self, op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
         """The outputs of ``op``, on the tape where gradients are enabled and an input requires one."""
-        operands = [self._operand(op, value) for value in inputs]
+        device = self.device
+        operands = [
+            value if value.__class__ is DeviceValue and value.buffer.device is device else self._operand(op, value)
+            for value in inputs
+        ]
         grad = context.current().grad_enabled and "nondifferentiable" not in op.traits
         taped = grad and any(value.record is not None for value in operands)
+        if taped and regions:
+            return self._emit_region(op, operands, attrs, regions)
         if taped and op.vjp is None:
-            if op.decompose is None or regions:
-                raise UnsupportedOp(
-                    f"the gradient of {op.name}, which runs at once on {self.device.name}",
-                    hint="call it inside a function under @jg.trace",
-                )
+            if op.decompose is None:
+                raise UnsupportedOp(f"the gradient of {op.name} on {self.device.name}")
             with context.using(emitter=self):
                 result = op.decompose(*operands, **attrs)
             return tuple(result) if isinstance(result, tuple | list) else (result,)
-        outputs = tuple(self._program(op, operands, attrs, regions).run(operands, tells_line=True))
+        outputs = tuple(self._program(op, operands, attrs, regions).call(operands, tells_line=True))
         if not taped:
             return outputs
         record = DeviceRecord(op, tuple(operands), dict(attrs), outputs, self)
         return tuple([x.part_of(record, number) if is_float(x.dtype) else x for number, x in enumerate(outputs)])
+
+    def _emit_region(
+        self, op: Op, operands: Sequence[DeviceValue], attrs: Attrs, regions: Sequence[Graph]
+    ) -> tuple[Any, ...]:
+        """Control flow on the tape: a forward graph that also gives residuals, and a record with the backward graph."""
+        builder, inputs = _begun(operands)
+        with context.using(emitter=builder, constraints=builder.constraints):
+            outputs = builder.emit(op, inputs, attrs, regions)
+        wrt = tuple(number for number, value in enumerate(operands) if value.record is not None)
+        source = builder.graph(outputs, op.name)
+        with collector.PAUSED.inside():  # finalisers may run ops
+            forward, backward = vjp_graph(source, wrt)
+        results = program_for(forward, self.device).call(operands, tells_line=True)
+        found, residuals = tuple(results[: len(outputs)]), tuple(results[len(outputs) :])
+        record = DeviceGraphRecord(op.name, tuple(operands), wrt, backward, residuals, found, source)
+        record.emitter = self
+        return tuple([x.part_of(record, number) if is_float(x.dtype) else x for number, x in enumerate(found)])
 
     def _operand(self, op: Op, value: Any) -> DeviceValue:
         moved = placement.moved(value, self.device.name) if hasattr(value, "device") else value
@@ -58,16 +81,20 @@ class DeviceEmitter:
     def _program(
         self, op: Op, operands: Sequence[DeviceValue], attrs: Attrs, regions: Sequence[Graph]
     ) -> DeviceProgram:
-        key = (op, exact(attrs), *[value.type for value in operands], *[region.canonical for region in regions])
+        types = [id(value.type) for value in operands]  # mostly one object for each type
+        key = (
+            (op, exact(attrs), *types, *[region.canonical for region in regions]) if attrs or regions else (op, *types)
+        )
         found = self._programs.get(key)
         if found is None:
-            builder = GraphBuilder()
+            builder, inputs = _begun(operands)
             with context.using(emitter=builder, constraints=builder.constraints):
-                outputs = builder.emit(op, [builder.input(value.type) for value in operands], attrs, regions)
+                outputs = builder.emit(op, inputs, attrs, regions)
             if len(self._programs) >= _MOST:
                 self._programs.clear()
-            found = self._programs[key] = program_for(builder.graph(outputs, op.name), self.device)
-        return found
+            program = program_for(builder.graph(outputs, op.name), self.device)
+            found = self._programs[key] = program, [value.type for value in operands]  # kept, and so are their ids
+        return found[0]
 
 
 class DeviceRecord(OpRecord):
@@ -84,6 +111,22 @@ class DeviceRecord(OpRecord):
     def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
         with context.using(emitter=self._emitter):
             return super().backward(cotangents)
+
+
+class DeviceGraphRecord(GraphRecord):
+    """Control flow that ran on a device, where its backward graph runs as well."""
+
+    emitter: DeviceEmitter
+
+    def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
+        with context.using(emitter=self.emitter):
+            return super().backward(cotangents)
+
+
+def _begun(operands: Sequence[DeviceValue]) -> tuple[GraphBuilder, list[Value]]:
+    """A builder, and the inputs of its graph for these operands."""
+    builder = GraphBuilder()
+    return builder, [builder.input(value.type) for value in operands]
 
 
 def emitter_of(name: str) -> DeviceEmitter:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from jitgraph.compiler import Cache, compile
-from jitgraph.eager.device_value import DeviceValue
-from jitgraph.eager.value import native_type
+from jitgraph.eager.device_value import DeviceValue, device_type
 from jitgraph.errors import DeviceError, UnsupportedOp
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.target import GENERATIONS, Target
+from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.runtime.cuda.devices import Device, devices
 from jitgraph.runtime.cuda.executable import CudaExecutable
+
+_MOST_SHAPES: Final = 256
+_NOTHING_TAKEN: Final[Mapping[int, DeviceValue]] = {}
 
 
 class DeviceProgram:
@@ -26,6 +29,7 @@ class DeviceProgram:
         self.signature = executable.signature
         self.target = executable.target
         self.is_found = executable.is_found
+        self._types: dict[Any, list[TensorType]] = {}  # of the outputs, by the shapes of the inputs
 
     @property
     def llvm_ir(self) -> str:
@@ -42,26 +46,54 @@ class DeviceProgram:
         """The stages that the graph went through."""
         return self.executable.stages
 
-    def run(self, values: Sequence[DeviceValue], donate: Iterable[int] = (), *, tells_line: bool = False) -> list[Any]:
-        """The outputs for values on the device; nothing is donated.
+    def run(self, buffers: Sequence[DeviceValue], donate: Iterable[int] = ()) -> list[Any]:
+        """As ``call``, with nothing taken over."""
+        return self.call(buffers)
+
+    def call(
+        self,
+        values: Sequence[DeviceValue],
+        taken: Mapping[int, DeviceValue] = _NOTHING_TAKEN,
+        *,
+        tells_line: bool = False,
+    ) -> list[Any]:
+        """The outputs for values on the device; ``taken`` has, by output, inputs of the signature's aliases whose
+        memory that output takes over, so that it is the very value given.
 
         ``tells_line``: errors of checks name the user's line of this call, as for a graph that has none.
         """
-        shapes = tuple([value.shape for value in values])
+        shapes: Any = tuple([value.type.shape for value in values])
+        types = self._types.get(shapes) or self._types_of(shapes)
         location = Location.of_user() if tells_line and self.executable.parts.reports else None
         found = self.executable.launch(
-            self.device, [value.buffer for value in values], shapes, "" if location is None else str(location)
+            self.device,
+            [value.buffer for value in values],
+            shapes,
+            "" if location is None else str(location),
+            {number: value.buffer for number, value in taken.items()} if taken else {},
         )
-        types = self.executable.outputs_of(shapes)
-        return [
-            DeviceValue(buffer, native_type(dtype, shape))
-            for buffer, (shape, dtype, _) in zip(found, types, strict=True)
+        made = list(map(DeviceValue, found, types))
+        for number, value in taken.items():
+            made[number] = value
+        return made
+
+    def _types_of(self, shapes: tuple[tuple[int, ...], ...]) -> list[TensorType]:
+        if len(self._types) >= _MOST_SHAPES:
+            self._types.clear()
+        found = self._types[shapes] = [
+            device_type(dtype, shape) for shape, dtype, _ in self.executable.outputs_of(shapes)
         ]
+        return found
 
 
-def program_for(graph: Graph, device: Device, *, fastmath: bool = False) -> DeviceProgram:
-    """The code of a graph for a device; equal graphs share it, also on other devices of the same generation."""
-    made: Any = compile(graph, target_of(device), fastmath=fastmath, cache=_process_cache())
+def program_for(
+    graph: Graph, device: Device, *, donate: Sequence[tuple[int, int]] = (), fastmath: bool = False
+) -> DeviceProgram:
+    """The code of a graph for a device; equal graphs share it, also on other devices of the same generation.
+
+    ``donate`` holds pairs (output, input) that may share memory.
+    """
+    made: Any = compile(graph, target_of(device), donate=tuple(donate), fastmath=fastmath, cache=_process_cache())
     if not isinstance(made, CudaExecutable):
         raise UnsupportedOp(f"{graph.name} on {device.name} under JITGRAPH_INTERPRET", hint="x.cpu() first")
     return DeviceProgram(made, device)

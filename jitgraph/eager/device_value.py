@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -13,6 +14,12 @@ from jitgraph.runtime.buffer import Access, Array
 
 if TYPE_CHECKING:
     from jitgraph.runtime.cuda.buffers import CudaBuffer
+
+
+@lru_cache(maxsize=4096)
+def device_type(dtype: np.dtype[Any], shape: tuple[int, ...]) -> TensorType:
+    """The one object for a type of values on GPUs, which is not that of the CPU's: what goes by it tells them apart."""
+    return TensorType(dtype, shape)
 
 
 class DeviceValue:

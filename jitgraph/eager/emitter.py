@@ -10,7 +10,7 @@ import numpy as np
 from jitgraph.dtypes import is_float
 from jitgraph.eager import placement
 from jitgraph.eager.records import GraphRecord, OpRecord
-from jitgraph.eager.rules import ByNumpy, EagerRule, Rules, evaluated, is_ruled, taped
+from jitgraph.eager.rules import ByDevice, ByNumpy, EagerRule, Rules, evaluated, is_ruled, taped
 from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import AnomalyError, HostAccessError, UnsupportedOp
@@ -37,7 +37,7 @@ class EagerEmitter:
         rule = outputs = None
         try:
             rule = self._rules.rule(op, inputs, attrs) if is_ruled(op) and not regions else None
-            if rule is None or (now.anomaly and op.decompose is not None):
+            if rule is None or (now.anomaly and (op.decompose is not None or isinstance(rule, ByDevice))):
                 return self._emit_otherwise(op, inputs, attrs, regions)
             outputs = rule.run(inputs, attrs)
         except HostAccessError:  # an operand on a GPU, for which those of the CPU pay nothing

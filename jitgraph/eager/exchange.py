@@ -10,9 +10,8 @@ import numpy as np
 from jitgraph import dtypes
 from jitgraph.dtypes import bfloat16
 from jitgraph.eager import placement
-from jitgraph.eager.device_value import DeviceValue
+from jitgraph.eager.device_value import DeviceValue, device_type
 from jitgraph.errors import DeviceError, SharingError
-from jitgraph.ir.types import TensorType
 from jitgraph.runtime import dlpack
 from jitgraph.runtime.cuda import buffers, capsules
 from jitgraph.runtime.cuda.devices import Device, devices
@@ -95,7 +94,7 @@ def _by_dlpack(x: Any) -> DeviceValue:
     except TypeError:  # from before versions
         capsule = x.__dlpack__(stream=stream)
     buffer, dtype, shape = capsules.taken(capsule, device)
-    return DeviceValue(buffer, TensorType(dtype, shape), access="borrowed")
+    return DeviceValue(buffer, device_type(dtype, shape), access="borrowed")
 
 
 def _by_interface(x: Any) -> DeviceValue:
@@ -113,7 +112,7 @@ def _by_interface(x: Any) -> DeviceValue:
     given_stream = found.get("stream")
     if given_stream is not None:
         buffer.stream = _handle(given_stream)
-    return DeviceValue(buffer, TensorType(dtype, shape), access="borrowed")
+    return DeviceValue(buffer, device_type(dtype, shape), access="borrowed")
 
 
 def _device_at(address: int) -> Device:

@@ -153,9 +153,10 @@ class EagerKernels:
 def _kernel(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half | None, target: Target) -> OpKernel:
     """The kernel of an earlier process, or a new one."""
     from jitgraph.code_cache import Cached, entry_of_op  # here, as ops that NumPy evaluates need no cache
+    from jitgraph.eager.compounds import base_of
 
     parts = (op.name, str(half), str(dtypes), str(pattern.open), str(exact(pattern.attrs)))
-    place = entry_of_op(op, target, parts)
+    place = entry_of_op(base_of(op), target, parts)
     found = place.find() if place is not None else None
     if found is None:
         with imports.importing():
@@ -185,13 +186,16 @@ def _dim(extent: int | str) -> DimLike:
 
 
 def _forward(op: Op, dtypes: DTypes, pattern: SizePattern) -> Graph:
+    from jitgraph.eager.compounds import applied  # here: only where a kernel is made
+
     builder = GraphBuilder()
     inputs = _inputs(builder, dtypes, pattern.open)
-    return builder.graph(builder.emit(op, inputs, pattern.attrs, ()), op.name)
+    return builder.graph(applied(builder, op, inputs, pattern.attrs), op.name)
 
 
 def _backward(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half) -> Graph:
     """The gradient as a trace computes it: by the rule of the op, or through what defines it, which runs again."""
+    from jitgraph.eager.compounds import applied
     from jitgraph.ir import context
     from jitgraph.passes.reverse import Reverse  # here: only where a kernel is made
 
@@ -199,7 +203,7 @@ def _backward(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half) -> Graph
     inputs = _inputs(builder, dtypes, pattern.open)
     scratch = GraphBuilder()
     scratch.constraints = builder.constraints
-    types = [value.type for value in scratch.emit(op, inputs, pattern.attrs, ())]
+    types = [value.type for value in applied(scratch, op, inputs, pattern.attrs)]
     if op.vjp is not None:
         outputs = tuple(builder.input(type) for type in types)
         seeds: list[Value | None] = [builder.input(t) if i in half.seeds else None for i, t in enumerate(types)]
@@ -211,7 +215,7 @@ def _backward(op: Op, dtypes: DTypes, pattern: SizePattern, half: Half) -> Graph
         found = [every[number] for number in half.wrt]
     else:
         cotangents = [builder.input(types[number]) for number in half.seeds]
-        made = builder.emit(op, inputs, pattern.attrs, ())
+        made = applied(builder, op, inputs, pattern.attrs)
         found = Reverse(builder).run([made[i] for i in half.seeds], cotangents, [inputs[i] for i in half.wrt])
     given = [number for number, value in zip(half.wrt, found, strict=True) if value is not None]
     name = op.name + _GRADIENT + "_".join(map(str, given))

@@ -6,24 +6,48 @@ import contextvars
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from jitgraph.dtypes import DType
 from jitgraph.eager.dispatch.function import NativeFunction
 from jitgraph.eager.dispatch.program import Unsupported
 from jitgraph.eager.dispatch.start import native_runtime
 from jitgraph.eager.kernels import Prepared
 from jitgraph.eager.native import Recycled, fresh, readable
 from jitgraph.eager.value import EagerValue, native_type
+from jitgraph.ir.graph import Attrs
+from jitgraph.ir.op import Op
 from jitgraph.ir.types import TensorType
 
 if TYPE_CHECKING:
+    from jitgraph.eager.dispatch.launches import Argument
     from jitgraph.eager.dispatch.table import NativeTable
 
 FEW: Final = 4
 """Calls of one kind that Python serves before a table is worth while."""
 _MOST_BYTES: Final = 4096  # of a result whose memory is kept; above, allocating is not what counts
+
+
+Given = Sequence[Any]
+"""The arguments of a call: values of tensors, and Python's ints and floats."""
+
+
+class Direct(NamedTuple):
+    """The one op that a call applies: to arguments, of which numbers are taken in ``dtype``.
+
+    ``operands`` numbers the arguments that are its operands; what the others are has led to the op.
+    """
+
+    op: Op
+    attrs: Attrs
+    dtype: DType | None = None
+    operands: Sequence[int] | None = None
+
+    def places(self, given: Given) -> Sequence[int]:
+        """The arguments that are operands."""
+        return range(len(given)) if self.operands is None else self.operands
 
 
 class KernelCall:
@@ -91,13 +115,18 @@ class KernelCall:
         """The types of the results."""
         return [type for type, _ in self._outputs]
 
-    def table(self, values: Sequence[EagerValue], *ambient: Any) -> NativeTable:
-        """A table for calls like this one; ``ambient`` is what tables of tensors ask for. Unsupported says why not."""
+    def table(
+        self, values: Sequence[EagerValue], *ambient: Any, arguments: Sequence[Argument] | None = None
+    ) -> NativeTable:
+        """A table for calls like this one; Unsupported says why not.
+
+        ``ambient`` is what tables of tensors ask for, ``arguments`` what is given where that is not the operands alone.
+        """
         from jitgraph.eager.dispatch.launches import LaunchTable, require_short  # here, as many calls never come back
 
         types = [native_type(value.dtype, value.shape) for value in values]
         require_short([*types, *self.results], self._multiplies)
-        return LaunchTable(self.entry, self._plan, types, self._outputs, *ambient)
+        return LaunchTable(self.entry, self._plan, arguments or types, self._outputs, *ambient)
 
 
 def _making(type: TensorType, size: int, *, recycles: bool) -> Callable[[], EagerValue]:

@@ -1,7 +1,7 @@
 """For which sizes one kernel serves: the shapes of an eager call with names in place of extents.
 
 An axis of one element is known, as it may be repeated or a product with a vector. Operands of a pointwise op are one
-row, and axes that a reduction keeps side by side are one axis.
+row, beside which there may be numbers, and axes that a reduction keeps side by side are one axis.
 """
 
 from __future__ import annotations
@@ -38,12 +38,19 @@ def is_pointwise(op: Op) -> bool:
     return op.kind == "elementwise" or "pointwise" in op.traits
 
 
+def common_shape(shapes: Shapes) -> tuple[int, ...] | None:
+    """The shape of all operands but numbers of rank 0, () where there are no others; None where shapes differ."""
+    wide = {shape for shape in shapes if shape}
+    return None if len(wide) > 1 else wide.pop() if wide else ()
+
+
 def pattern_of(op: Op, shapes: Shapes, attrs: Attrs) -> SizePattern:
     """The pattern of a call; its shapes were not looked at, and need not fit each other."""
-    if is_pointwise(op) and len(set(shapes)) == 1:
-        count = prod(shapes[0])
-        row = (open_extent(count, "n"),)
-        return SizePattern((row,) * len(shapes), attrs, ((count,),) * len(shapes))
+    whole = common_shape(shapes) if is_pointwise(op) else None
+    if whole is not None:
+        row = (prod(whole),)
+        rows = tuple([() if whole and not shape else row for shape in shapes])
+        return SizePattern(tuple([tuple([open_extent(n, "n") for n in each]) for each in rows]), attrs, rows)
     if op.kind == "reduce":
         return _reduction(shapes[0], attrs)
     if op.open_shapes is not None:

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from jitgraph.eager.device_value import DeviceValue
+from jitgraph.eager.device_value import DeviceValue, device_type
 from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DeviceError
 from jitgraph.ir import context
 from jitgraph.ir.graph import Attrs, Graph
 from jitgraph.ir.op import Op
-from jitgraph.ir.types import TensorType
 from jitgraph.runtime import imports
 from jitgraph.runtime.buffer import CPU
 
@@ -27,27 +27,37 @@ if TYPE_CHECKING:
 
 KINDS: Final = ("cpu", "cuda")
 _OTHERS: Final = ("gpu", "mps", "xpu", "tpu", "rocm")
+_ANYWHERE: Final = nullcontext()
 
 
 def emit(op: Op, inputs: Sequence[Any], attrs: Attrs, regions: Sequence[Graph]) -> tuple[Any, ...]:
     """Apply an op to operands of which one lies on a GPU; DeviceError where others lie elsewhere."""
     device = common_device(op.name, inputs)
-    found: tuple[Any, ...] = _emitters().emitter_of(device).emit(op, inputs, attrs, regions)
+    emitter = device.emitter or _emitters().emitter_of(device.name)
+    found: tuple[Any, ...] = emitter.emit(op, inputs, attrs, regions)
     return found
 
 
-def common_device(what: str, inputs: Sequence[Any]) -> str:
+def common_device(what: str, inputs: Sequence[Any]) -> Device:
     """The device of all operands but numbers; DeviceError, which names two that differ, where there is none."""
-    first = next(value for value in inputs if isinstance(value, DeviceValue))
+    first: Any = None
     for value in inputs:
-        if is_number(value) or not isinstance(value, EagerValue | DeviceValue) or value.device == first.device:
+        if value.__class__ is DeviceValue:
+            first = value
+            break
+    device: Device = first.buffer.device
+    for value in inputs:
+        if value.__class__ is DeviceValue and value.buffer.device is device:
+            continue
+        if is_number(value) or not isinstance(value, EagerValue | DeviceValue):
             continue
         pair = [x for x in inputs if x is first or x is value]
         names = " and ".join(f"{x.type} on {x.device}" for x in pair)
         raise DeviceError(
-            f"{what} of tensors on different devices: {names}", hint=f'x.to("{first.device}") brings x to the other'
+            f"{what} of tensors on different devices: {names}",
+            hint=f'x.to("{first.device}") brings a tensor there, jg.asarray(x, device="{first.device}") an array',
         )
-    return first.device
+    return device
 
 
 def is_on_device(inputs: Sequence[Any]) -> bool:
@@ -56,6 +66,16 @@ def is_on_device(inputs: Sequence[Any]) -> bool:
         if value.__class__ is DeviceValue:
             return True
     return False
+
+
+def beside(value: Any) -> AbstractContextManager[Any]:
+    """A block in which ops run where a value lies: what has no operands is made there, and operands are brought there.
+
+    For what the package makes itself (places, counts, masks) and for indices, which may lie elsewhere.
+    """
+    if value.__class__ is not DeviceValue:
+        return _ANYWHERE
+    return context.using(emitter=_emitters().emitter_of(value.device))
 
 
 def is_number(value: Any) -> bool:
@@ -91,6 +111,11 @@ def moved(value: Any, device: str) -> Any:
     return made
 
 
+def brought(value: Any, other: Any) -> Any:
+    """The value where another one lies, if that is a GPU; gradients go back."""
+    return moved(value, other.device) if other.__class__ is DeviceValue else value
+
+
 def copied(value: Any, device: str) -> Any:
     """A copy of a value on the device of a full name, without a record."""
     if device == CPU:
@@ -100,16 +125,27 @@ def copied(value: Any, device: str) -> Any:
     return of_array(value.array, device)
 
 
+def array_of(value: Any) -> Any:
+    """The elements in the host's memory; those of a GPU are copied, once the work that computes them is done."""
+    return value.fetched() if value.__class__ is DeviceValue else value.array
+
+
 def of_array(array: Any, device: str) -> DeviceValue:
     """A copy of an array on a GPU."""
     dense = np.ascontiguousarray(array).reshape(array.shape)  # the former gives an array of rank 0 an axis
     made = _buffers().of_host(_device(device), dense.ctypes.data, dense.nbytes)
-    return DeviceValue(made, TensorType(dense.dtype, dense.shape))
+    return DeviceValue(made, device_type(dense.dtype, dense.shape))
+
+
+def of_arrays(arrays: Sequence[Any], device: str) -> list[DeviceValue]:
+    """Copies of small arrays on a GPU, by one transfer."""
+    types = [device_type(array.dtype, array.shape) for array in arrays]
+    return list(map(DeviceValue, _buffers().of_host_together(_device(device), arrays), types))
 
 
 def zeros(shape: tuple[int, ...], dtype: np.dtype[Any], device: str) -> DeviceValue:
     """A value of zeros on a GPU, made there."""
-    return DeviceValue(_buffers().zeros(_device(device), math.prod(shape) * dtype.itemsize), TensorType(dtype, shape))
+    return DeviceValue(_buffers().zeros(_device(device), math.prod(shape) * dtype.itemsize), device_type(dtype, shape))
 
 
 def has_gpu() -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from jitgraph import ops
 from jitgraph.dtypes import is_float
 from jitgraph.eager import tape
@@ -126,7 +128,7 @@ class GraphRecord(Record):
             for output, cotangent in zip(self.outputs, cotangents, strict=True)
             if is_float(output.dtype)
         ]
-        residuals = [EagerValue(value) if hasattr(value, "dtype") else value for value in self.residuals]
+        residuals = [EagerValue(value) if isinstance(value, np.ndarray) else value for value in self.residuals]
         results = ops.call(*residuals, *filled, regions=(self.graph,))
         results = results if isinstance(results, tuple) else (results,)
         if context.current().grad_enabled:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jitgraph import ops
-from jitgraph.eager import tape
+from jitgraph.eager import placement, tape
 from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir import context, dims
@@ -20,6 +20,7 @@ from jitgraph.ir.interpreter import Interpreter
 from jitgraph.ir.sizes import bind_sizes
 from jitgraph.ir.types import StackType, TensorType, Type
 from jitgraph.runtime import imports
+from jitgraph.runtime.buffer import CPU
 
 Gradients = Callable[[Sequence[EagerValue], Sequence[EagerValue]], list[Any]]
 
@@ -97,7 +98,7 @@ class _Replay(Interpreter):
         return result if isinstance(result, tuple | list) else (result,)
 
     def is_true(self, value: EagerValue) -> bool:
-        return bool(value.array)
+        return bool(placement.moved(value, CPU).array)
 
     def slice(self, x: Any, i: int) -> Any:
         rest = x.shape[1:]

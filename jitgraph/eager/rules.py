@@ -13,7 +13,7 @@ from jitgraph.eager.dispatch.program import Unsupported
 from jitgraph.eager.dispatch.start import native_runtime
 from jitgraph.eager.kernels import EagerKernels, Half
 from jitgraph.eager.launch import KernelCall, silently
-from jitgraph.eager.patterns import exact, is_pointwise
+from jitgraph.eager.patterns import common_shape, exact, is_pointwise
 from jitgraph.eager.records import KernelRecord, OpRecord
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import HostAccessError, JitgraphError
@@ -79,7 +79,7 @@ class ByNumpy(EagerRule):
         if self._ufunc is None:
             arrays = [value.array for value in inputs]
             made = tuple([EagerValue(x) for x in evaluated(self.op, self._evaluate, arrays, attrs)])
-            return made if not self._is_view or not inputs[0].is_steady() else tuple(map(_dense, made))
+            return made if not self._is_view or not inputs[0].is_steady() else tuple(map(dense, made))
         self._served += 1
         if self._served >= _OFTEN:
             self.look_for_kernel(inputs)
@@ -93,7 +93,7 @@ class ByNumpy(EagerRule):
         """Take a kernel from now on where native calls are there, and one can be had for operands of these types."""
         dtypes, shapes = types_of(inputs)
         self._served = 0  # calls after which it is looked for again, if need be
-        if self._ufunc is None or len(set(shapes)) != 1 or len(set(dtypes)) != 1 or not is_float(dtypes[0]):
+        if self._ufunc is None or len(set(shapes)) != 1 or len(set(dtypes)) != 1:
             return
         try:
             if native_runtime() is None:
@@ -105,7 +105,7 @@ class ByNumpy(EagerRule):
             launch = KernelCall(prepared, shapes[:1], multiplies=False, python=self._by_ufunc)
             launch.go_native(inputs)
             self.launch = launch
-            if self._kernels.computes(self.op, dtypes):
+            if is_float(dtypes[0]) and self._kernels.computes(self.op, dtypes):
                 self._gradient = KernelGradient(self.op, self._kernels, prepared.target)
 
     def record(self, inputs: tuple[EagerValue, ...], attrs: Attrs, outputs: tuple[EagerValue, ...]) -> OpRecord:
@@ -114,7 +114,7 @@ class ByNumpy(EagerRule):
         return KernelRecord(self.op, inputs, attrs, outputs, self._gradient)
 
 
-def _dense(view: EagerValue) -> EagerValue:
+def dense(view: EagerValue) -> EagerValue:
     """A small view as memory of its own: kernels, on the way back as well, would each make a copy of one with gaps."""
     array = view.array
     if array.flags.c_contiguous or array.nbytes > _SMALL_VIEW:
@@ -184,6 +184,20 @@ class ByKernel(EagerRule):
         return KernelRecord(self.op, inputs, attrs, outputs, self._gradient)
 
 
+class ByDevice(EagerRule):
+    """A GPU, on which an operand lies, computes it and keeps its own tape."""
+
+    __slots__ = ()
+
+    def __init__(self, op: Op) -> None:
+        super().__init__(op)
+        self.differentiable = False
+        self.launch = None
+
+    def run(self, inputs: Sequence[Any], attrs: Attrs) -> tuple[Any, ...]:
+        return placement.emit(self.op, inputs, attrs, ())
+
+
 def may_multiply(op: Op) -> bool:
     """Whether an op may do as much work as a product of its operands."""
     return op.kind == "contraction" or op.decompose is not None
@@ -240,15 +254,15 @@ class Rules:
 
     def _settled(self, key: tuple[Any, ...], op: Op, inputs: Sequence[EagerValue], attrs: Attrs) -> EagerRule | None:
         if placement.is_on_device(inputs):  # where it runs as a whole; a kernel of the CPU would be made for nothing
-            return None
+            return self._kept(key, ByDevice(op), inputs)
         dtypes, shapes = types_of(inputs)
         outputs: list[tuple[int, ...]] | None = None
         if op.decompose is None:
             types: Any = op.output_types([value.type for value in inputs], attrs, ())
             outputs = [type.shape for type in types]
-        elif is_pointwise(op) and len(set(shapes)) == 1:
-            outputs = [shapes[0]]
-        prepared = self._kernels.prepare(op, dtypes, shapes, attrs)
+        elif is_pointwise(op) and (whole := common_shape(shapes)) is not None:
+            outputs = [whole]
+        prepared = self._kernels.prepare(op, dtypes, shapes, attrs, is_wanted="compound" in op.traits)
         made: EagerRule | None = None
         if prepared is not None:
             made = ByKernel(
@@ -256,6 +270,9 @@ class Rules:
             )
         elif op.evaluate is not None:
             made = ByNumpy(op, dtypes[0] if dtypes else None, self._kernels)
+        return self._kept(key, made, inputs)
+
+    def _kept(self, key: tuple[Any, ...], made: EagerRule | None, inputs: Sequence[EagerValue]) -> EagerRule | None:
         if len(self._rules) >= _MOST:
             self._rules.clear()
         self._rules[key] = made, [value.type for value in inputs]  # which are kept, and so are their ids

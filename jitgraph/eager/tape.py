@@ -79,6 +79,29 @@ class LeafRecord(Record):
         """A leaf keeps nothing and may be reached again."""
 
 
+class Unfinished:
+    """A cotangent on its way to a record that is no value yet."""
+
+    __slots__ = ()
+
+    def value(self) -> EagerValue:
+        """What it is, once everything has been added."""
+        raise NotImplementedError
+
+    def added_to(self, known: Any) -> Any:
+        """The sum of a cotangent that came before, which may be unfinished, too, and this."""
+        raise NotImplementedError
+
+
+def finished(cotangent: Any) -> Any:
+    """A cotangent as a value."""
+    return cotangent.value() if isinstance(cotangent, Unfinished) else cotangent
+
+
+def _sum(known: Any, cotangent: Any) -> Any:
+    return cotangent.added_to(known) if isinstance(cotangent, Unfinished) else ops.add(finished(known), cotangent)
+
+
 def sweep(
     outputs: Sequence[EagerValue],
     cotangents: Sequence[Any],
@@ -109,14 +132,14 @@ def sweep(
                 heapq.heappush(heap, (-record.order, record))
             else:
                 known = slots.get(value.output)
-                slots[value.output] = cotangent if known is None else ops.add(known, cotangent)
+                slots[value.output] = cotangent if known is None else _sum(known, cotangent)
 
     with context.using(grad_enabled=create_graph, sweeping=True):
         accumulate(outputs, cotangents if create_graph else [cotangent.recorded(None) for cotangent in cotangents])
         visited: list[Record] = []
         while heap:
             record = heapq.heappop(heap)[1]
-            slots = pending.pop(record)
+            slots = {number: finished(cotangent) for number, cotangent in pending.pop(record).items()}
             is_leaf = record.__class__ is LeafRecord
             if wanted is None:
                 if is_leaf:

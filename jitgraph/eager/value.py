@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -25,7 +26,7 @@ class EagerValue(Buffer):
 
     ``record`` is None where no gradient flows; ``output`` tells which of the record's outputs this is. ``native`` is
     what ``eager/native.py`` found out about the array, or None; where it is set, so is ``address``. ``base`` is the
-    value whose memory this is, or None for memory of its own.
+    value of whose memory this is all or a part, or None for memory of its own.
     """
 
     __slots__ = ("__weakref__", "_type", "base", "native", "output", "record")
@@ -55,7 +56,11 @@ class EagerValue(Buffer):
     def _made_array(self) -> Array:
         if self.base is None:
             return super()._made_array()
-        array = self._array = self.base.array
+        array, (shape, _) = self.base.array, self._layout()
+        if self.address != self.base.address or array.shape != shape:  # elements of it that lie side by side
+            first = (self.address - self.base.address) // array.itemsize
+            array = array.reshape(-1)[first : first + prod(shape)].reshape(shape)
+        self._array = array
         return array
 
     def _layout(self) -> tuple[tuple[int, ...], np.dtype[Any]]:

@@ -39,6 +39,7 @@ Trait: TypeAlias = Literal[
     "no_arithmetic",  # an elementwise op that counts as no work
     "cheap",  # computing it again costs no more than reading its result, which its kind does not say
     "approximated",  # an elementwise op whose bits are those of our own math functions; NumPy's are others
+    "compound",  # of no graph: what eager calls do by several ops (``eager/compounds.py``)
     "pointwise",  # a composite of elementwise ops on operands of one shape
     "bounds_checked",  # it reads or writes at indices (the second operand) along ``axis``, which have to be in range
     "one_kernel",  # its region becomes one kernel and is not inlined
@@ -49,7 +50,7 @@ Fusion: TypeAlias = Literal["free", "pointwise", "rows", "contraction", "alone"]
 AtIndex: TypeAlias = Literal[
     "full", "iota", "constant", "random_bits", "gather", "dynamic_slice", "dynamic_update_slice"
 ]
-Nest: TypeAlias = Literal["dot", "conv", "scatter", "cumulative", "sort", "check"]
+Nest: TypeAlias = Literal["dot", "conv", "scatter", "cumulative", "sort", "check", "attention", "attention_gradient"]
 ScheduleStep: TypeAlias = Literal["token", "stack_new", "stack_push", "stack_pop", "print"]
 Lowering: TypeAlias = AtIndex | Nest | ScheduleStep  # a value at an index, kernels of their own, steps of the schedule
 
@@ -108,6 +109,7 @@ class Op:
         leaves open where it serves eager calls; None: every extent.
     control: for control flow, ``control(*regions, **attrs)`` gives what it does with them (``ir/control.py``).
     decompose: for composites, the function over Op calls that defines it: ``decompose(*values, **attrs)``.
+    is_whole: for composites with a lowering, ``is_whole(*types, **attrs)``: whether that takes such operands.
     effect: "check" survives dead code elimination, "ordered" threads a token as well.
     traits: what passes ask for; see ``Trait``. formerly: its names in older files.
     onnx: the ONNX operator's name. samples: ``samples(dtype)`` gives Samples for the generated tests.
@@ -130,6 +132,7 @@ class Op:
     open_shapes: Callable[..., tuple[OpenShape, ...]] | None = None
     control: Callable[..., Structure] | None = None
     decompose: Callable[..., Any] | None = None
+    is_whole: Callable[..., bool] | None = None
     effect: Effect = "none"
     traits: frozenset[Trait] = frozenset()
     formerly: tuple[str, ...] = ()

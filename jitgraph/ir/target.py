@@ -29,6 +29,7 @@ class Target:
     fastmath: bool = False  # may reassociate, contract and assume that there is no NaN, infinity or -0.0
     sm: int | None = None  # a GPU's compute capability, ten times its number: 90 is 9.0; None: no GPU
     free_order: bool = False  # sums may go in any order: the bits are then those of this target alone
+    tf32: bool = False  # products of float32 may round their operands to 11 bits; only where sums are free, too
 
     @property
     def vector_bytes(self) -> int:
@@ -46,8 +47,16 @@ class Target:
         return ", ".join(f"{name}={sorted(v) if isinstance(v, frozenset) else v!r}" for name, v in values)
 
     def in_any_order(self) -> Target:
-        """This target, whose sums need not keep to the order that they have everywhere."""
-        return replace(self, free_order=True)
+        """This target, whose sums need not keep to the order that they have everywhere.
+
+        A GPU then takes attention whole, whose sums are rescaled as they go on.
+        """
+        whole = _WHOLE_IN_ANY_ORDER if self.sm is not None else frozenset[str]()
+        return replace(self, free_order=True, kept_composites=self.kept_composites | whole)
+
+    def in_tf32(self) -> Target:
+        """This target, whose products of float32 round operands to tf32 and sum in any order."""
+        return replace(self, free_order=True, tf32=True)
 
     def keep(self, *ops: str) -> Target:
         """This target with more composites that codegen takes whole."""
@@ -81,6 +90,8 @@ class Target:
             return target
         return _TARGETS[levels[0]]
 
+
+_WHOLE_IN_ANY_ORDER: Final = frozenset({"attention", "attention_gradient"})
 
 _TARGETS: dict[str, Target] = {
     target.name: target

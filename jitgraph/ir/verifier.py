@@ -113,7 +113,7 @@ class _Verifier:
                 self.fail(node, f"a region of {node.op.name} has constraints; they belong to the whole graph")
             self.check(region)
         types = [value.type for value in node.inputs]
-        if node.op.decompose is not None:
+        if node.op.decompose is not None and (node.regions or node.op.lowering is None):
             self.check_composite(node)
         try:
             with context.using(constraints=self.constraints):

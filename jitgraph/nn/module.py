@@ -226,11 +226,17 @@ class Module:
         function(self)
         return self
 
-    def to(self: M, target: Any) -> M:
-        """Float parameters and buffers in another float dtype, or all on another device; returns the module.
+    def to(self: M, *targets: Any, non_blocking: bool = False) -> M:
+        """Float parameters and buffers in another float dtype, all on another device, or both; returns the module.
 
-        DTypeError for a dtype that is no float, DeviceError for a device that is absent.
+        DTypeError for a dtype that is no float, DeviceError for a device that is absent. ``non_blocking`` is
+        PyTorch's: copies to a GPU never wait.
         """
+        for target in targets:
+            self._to(target)
+        return self
+
+    def _to(self, target: Any) -> None:
         if placement.is_name(target):
             with no_grad():
                 for tensor in (*self.parameters(), *self.buffers()):
@@ -238,7 +244,7 @@ class Module:
                     tensor.grad = None
                     tensor._rebind(tensor.to(target).value)
                     tensor.grad = None if gradient is None else gradient.to(target)
-            return self
+            return
         dtype = canonical(target)
         if not is_float(dtype):
             raise DTypeError(f"a module's parameters are floats, not {dtype.name}", hint="module.to(jg.float32)")
@@ -247,7 +253,6 @@ class Module:
                 if is_float(tensor.dtype) and tensor.dtype != dtype:
                     tensor._rebind(lifting.cast(tensor.value, dtype))
                     tensor.grad = None
-        return self
 
     def cuda(self: M, device: str | int | None = None) -> M:
         """Parameters, buffers and gradients on the current GPU, or the one given; returns the module."""

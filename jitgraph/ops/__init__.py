@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from jitgraph.ops.creation import constant, full, full_like, iota, zeros_like
     from jitgraph.ops.cumulative import cummax, cummin, cumprod, cumsum
     from jitgraph.ops.distributions import dropout, normal, uniform
+    from jitgraph.ops.dot_product_attention import attention, attention_gradient
     from jitgraph.ops.effects import check, print_, stack_new, stack_pop, stack_push, token
     from jitgraph.ops.gamma_functions import digamma, lgamma, polygamma
     from jitgraph.ops.gathering import dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add
@@ -112,6 +113,7 @@ _NAMES_OF: Final[dict[str, str]] = {  # family -> what its module gives to those
     "predicates": "clamp isfinite isinf isnan logical_and logical_not logical_or logical_xor",
     "activation": ("elu gelu leaky_relu log2 log10 log_sigmoid logaddexp reciprocal relu sigmoid silu softplus square"),
     "statistics": "log_softmax logsumexp masked_softmax mean softmax std var",
+    "dot_product_attention": "attention attention_gradient",
     "normalization": "batch_norm batch_norm_train layer_norm",
     "optimisers": "adam_step",
     "loss": "cross_entropy l1_loss mse_loss nll_loss",
@@ -172,6 +174,8 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "attention",
+    "attention_gradient",
     "avg_pool2d",
     "batch_norm",
     "batch_norm_train",

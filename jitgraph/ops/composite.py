@@ -9,7 +9,7 @@ from jitgraph.dtypes import DType, float32
 from jitgraph.ir import context
 from jitgraph.ir.builder import decomposition
 from jitgraph.ir.graph import Graph
-from jitgraph.ir.op import Op, OpenShape, Trait
+from jitgraph.ir.op import Lowering, Op, OpenShape, Trait
 from jitgraph.ir.types import Type
 from jitgraph.ops.conversion import cast
 from jitgraph.ops.rules import HALF, require_region
@@ -27,13 +27,15 @@ def composite(
     open_shapes: Callable[..., tuple[OpenShape, ...]] | None = None,
     formerly: tuple[str, ...] = (),
     traits: Iterable[Trait] = (),
+    lowering: Lowering | None = None,
+    is_whole: Callable[..., bool] | None = None,
     doc: str = "",
 ) -> Op:
     """An op that ``body`` defines over Op calls: one node in a graph, its decomposition attached as a closed region.
 
     ``body(*values, **attrs)`` returns one value or a tuple. With ``in_float32`` 16-bit float operands are cast to
     float32 before the body and its float32 results are cast back; a ``vjp`` of its own is run in the same way. Types
-    follow from the region's outputs.
+    follow from the region's outputs. ``lowering`` and ``is_whole`` are the columns of targets that keep the op.
     """
     if in_float32:
         body = _in_float32(body)
@@ -52,6 +54,8 @@ def composite(
         decompose=body,
         open_shapes=open_shapes,
         traits=frozenset(traits),
+        lowering=lowering,
+        is_whole=is_whole,
         formerly=formerly,
         onnx=onnx,
         samples=samples,

@@ -122,8 +122,7 @@ logsumexp: Op = composite(
 
 def _softmax(x: Any, *, axis: int) -> Any:
     rules.require_axis("softmax", axis, len(x.shape))
-    top = stop_gradient(reduce_max(x, axes=(axis,)))
-    powers = exp(sub(x, restore(top, x.type, (axis,))))
+    powers, _ = shifted_powers(x, axis, masked=False)
     return div(powers, restore(reduce_sum(powers, axes=(axis,)), x.type, (axis,)))
 
 
@@ -134,16 +133,18 @@ def _softmax_vjp(ct: Any, out: Any, x: Any, *, axis: int) -> tuple[Any]:
 
 def _masked_softmax(x: Any, *, axis: int) -> Any:
     rules.require_axis("masked_softmax", axis, len(x.shape))
-    powers = exp(sub(x, restore(_finite_or_nan_maximum(x, axis), x.type, (axis,))))
+    powers, _ = shifted_powers(x, axis, masked=True)
     total = reduce_sum(powers, axes=(axis,))
     total = select(eq(total, zeros_like(total)), full_like(1.0, total), total)
     return div(powers, restore(total, x.type, (axis,)))
 
 
-def _finite_or_nan_maximum(x: Any, axis: int) -> Any:
-    """The greatest element, and 0 for a row that has none but -inf."""
+def shifted_powers(x: Any, axis: int, *, masked: bool) -> tuple[Any, Any]:
+    """exp(x - top), and top: the greatest element along ``axis``; where ``masked``, 0 for a row of -inf alone."""
     top = stop_gradient(reduce_max(x, axes=(axis,)))
-    return select(eq(top, full_like(-np.inf, top)), zeros_like(top), top)
+    if masked:
+        top = select(eq(top, full_like(-np.inf, top)), zeros_like(top), top)
+    return exp(sub(x, restore(top, x.type, (axis,)))), top
 
 
 def _log_softmax(x: Any, *, axis: int) -> Any:

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from jitgraph.autograd import no_grad
+from jitgraph.eager import placement
+from jitgraph.eager.handle import COMPUTED
 from jitgraph.errors import JitgraphError
 from jitgraph.nn.module import Parameter
 from jitgraph.tensor import Tensor, lifting, wrap
@@ -102,6 +104,7 @@ class Optimizer:
                 for parameter in group["params"]:
                     state = next(states)
                     if parameter.grad is not None:
+                        _follow(parameter, state)
                         self.update(parameter, parameter.grad, state, setting)
 
     def state_dict(self) -> dict[str, Any]:
@@ -145,6 +148,18 @@ class Optimizer:
             tensor._rebind(wrap(value).to(tensor.device).value)
         for group, saved in zip(self.param_groups, groups, strict=True):
             group.update({k: v for k, v in saved.items() if k != "params"})
+
+
+def _follow(parameter: Tensor, state: Mapping[str, Tensor]) -> None:
+    """Bring state that was made, or loaded, before its parameter went to another device there.
+
+    The values are the same, so a trace, in which this happens before it reads them, has nothing to undo.
+    """
+    there = parameter._value
+    for tensor in state.values():
+        value = tensor._value
+        if isinstance(value, COMPUTED) and isinstance(there, COMPUTED) and value.device != there.device:
+            tensor._value = placement.copied(value, there.device)
 
 
 class Setting:

@@ -9,10 +9,15 @@ from jitgraph.passes.rewriter import Rewriter, rewrite_regions
 
 
 def decompose(graph: Graph, target: Target) -> Graph:
-    """Inline every composite that ``target`` does not keep, and every call; in regions, and in what is inlined, too."""
+    """Inline every composite that ``target`` does not keep, and every call; in regions, and in what is inlined, too.
+
+    One that is kept and has a lowering of its own stands without its definition from here on.
+    """
     rewriter = Rewriter(graph)
     for node in graph.nodes:
         if not _is_inlined(node, target):
+            if node.op.kind == "composite" and node.op.lowering is not None:
+                node = Node(node.op, node.inputs, node.attrs, node.outputs, (), node.location)
             rewriter.copy(node, rewrite_regions(node, lambda region: decompose(region, target)))
             continue
         region = _located(decompose(node.regions[0], target), node)
@@ -24,7 +29,10 @@ def decompose(graph: Graph, target: Target) -> Graph:
 
 def _is_inlined(node: Node, target: Target) -> bool:
     if node.op.kind == "composite":
-        return node.op.name not in target.kept_composites
+        if node.op.name not in target.kept_composites:
+            return True
+        is_whole = node.op.is_whole
+        return is_whole is not None and not is_whole(*(value.type for value in node.inputs), **node.attrs)
     return isinstance(structure_of(node), RegionCall) and "one_kernel" not in node.op.traits
 
 

@@ -14,7 +14,8 @@ on that way.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
@@ -115,18 +116,25 @@ def is_unique(buffer: Buffer) -> bool:
     return getrefcount(buffer) == _NAMED[0] and getrefcount(buffer.array) == _NAMED[1]
 
 
+_array_of: Final = attrgetter("array")
+
+
 class UniqueAmong:
-    """Asks, call after call, which of ``count`` steady buffers are held by a list and ``holders`` others alone."""
+    """Asks, call after call, which of ``count`` steady buffers are held by a list and ``holders`` others alone.
 
-    __slots__ = ("_alone",)
+    ``memory`` gives what keeps the memory of one, which only that one may hold: its array, or a GPU's buffer.
+    """
 
-    def __init__(self, count: int, holders: int) -> None:
+    __slots__ = ("_alone", "_memory")
+
+    def __init__(self, count: int, holders: int, memory: Callable[[Any], object] = _array_of) -> None:
         self._alone = [_LISTED[0] + holders] * count, [_LISTED[1]] * count
+        self._memory = memory
 
-    def __call__(self, listed: Sequence[Buffer]) -> list[bool] | None:
+    def __call__(self, listed: Sequence[Any]) -> list[bool] | None:
         """For each whether it is unique; None where all are."""
         buffers = list(map(getrefcount, listed))
-        arrays = list(map(getrefcount, [buffer.array for buffer in listed]))
+        arrays = list(map(getrefcount, list(map(self._memory, listed))))
         if (buffers, arrays) == self._alone:
             return None
         pairs = zip(zip(buffers, arrays, strict=True), zip(*self._alone, strict=True), strict=True)
@@ -152,7 +160,7 @@ def _listed() -> tuple[int, int]:
     """The same of one that a list holds."""
     listed = [Buffer(np.zeros(1))]
     (buffer,) = list(map(getrefcount, listed))
-    (array,) = list(map(getrefcount, [buffer.array for buffer in listed]))
+    (array,) = list(map(getrefcount, list(map(_array_of, listed))))
     return buffer, array
 
 

@@ -20,6 +20,8 @@ TUPLE_ITEMS: Final = 24
 LIST_ITEMS: Final = 24
 """The address of the items."""
 FLOAT: Final = 16
+SLICE: Final = 16
+"""Start, stop and step, one after the other."""
 CELL: Final = 16
 MODULE_DICT: Final = 16
 PROXY_MAPPING: Final = 16
@@ -67,9 +69,11 @@ FUNCTION_KWDEFAULTS: Final = 64
 ARRAY_DATA: Final = 16
 ARRAY_RANK: Final = 24
 ARRAY_SHAPE: Final = 32
+ARRAY_BASE: Final = 48
 ARRAY_DTYPE: Final = 56
 ARRAY_FLAGS: Final = 64
 ARRAY_DENSE: Final = 0x101
 """C-contiguous and aligned."""
+ARRAY_WRITEABLE: Final = 0x400
 INLINE_VALUES: Final = 1 << 2
 """The flag of a class whose instances have values, in CPython 3.13."""

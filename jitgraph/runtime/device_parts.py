@@ -9,8 +9,8 @@ from jitgraph.records import NamedTuple
 
 class DeviceParts(NamedTuple):
     """What a call needs beside the host's image: the PTX, the IR that it was made of, the names of the functions whose
-    handles the entry is given, those of the driver's functions that it calls, the constants, and whether kernels may
-    fail."""
+    handles the entry is given, those of the driver's functions that it calls, the constants, whether kernels may
+    fail, and the sizes of pinned memory of which the entry is given the greatest: none where it never waits."""
 
     ptx: bytes
     llvm_ir: str
@@ -18,3 +18,4 @@ class DeviceParts(NamedTuple):
     driver: tuple[str, ...]
     constants: tuple[Any, ...]
     reports: bool
+    host_sizes: tuple[int | str, ...] = ()

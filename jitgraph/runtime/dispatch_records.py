@@ -32,7 +32,7 @@ defaults, 0 for none; the function, and the tuple of defaults that it has to hav
 TABLE: Final = _words(
     "next", "ops", "values", "handles", "effects", "results", "held", "value_count", "handle_count", "effect_count",
     "result_count", "held_count", "input_count", "result_kind", "entry", "host", "quiet_host", "call", "dims", "owner",
-    "finish", "fail", "flags", "hits", "used", "busy",
+    "finish", "fail", "flags", "hits", "used", "busy", "view",
 )  # fmt: skip
 """One specialisation: the checks and operands (``ops``), what is made and written after the call, and the entry.
 
@@ -40,6 +40,15 @@ TABLE: Final = _words(
 ``finish``, where it is there, makes the result from what is in them, the operands and the outputs; ``fail`` raises what
 a code stands for.
 """
+
+VIEW: Final = _words("offset", "rank", "item", "sizes", "steps")
+"""The word ``view`` of a table for which no entry runs leads here: its one output is a part of the first operand.
+
+The register with the bytes from the operand's first element to the part's; the rank, -1 where the part shares the
+memory; the binary logarithm of the bytes of an element; where the sizes, and the bytes to step along each axis, stand.
+"""
+MOST_AXES: Final = 8
+"""Of a part that is copied."""
 
 UNLOCKED: Final = 1
 """Flag of a table: the interpreter's lock is released while the entry runs, which then may poll for signals."""
@@ -76,15 +85,15 @@ OP_BYTES: Final = 48
 OPS: Final = (
     "end", "tensor", "array", "float", "type", "version", "constant", "field", "field_or_none", "attribute",
     "unset_attribute", "shared_keys", "dictionary", "entry", "absent", "length", "keys", "item", "elements", "equal",
-    "float_bits", "same", "distinct", "is_tensor", "context", "given", "number", "operand", "value",
+    "float_bits", "same", "distinct", "is_tensor", "context", "given", "number", "operand", "value", "whole", "place",
 )  # fmt: skip
 
 MADE: Final = _words("donor", "donor_handle", "size_class", "bytes", "type", "make")
 """An output: the operand whose memory it may take and the register with its handle (-1: none), the size class of its
-block, its bytes and type; or, for a large one, the function that makes the value."""
+block (-1: the memory is another's), its bytes and type; or, for a large one, the function that makes the value."""
 
-HANDLE: Final = _words("value", "requires_grad", "weak")
-"""A new tensor: the output that it holds, and two bools."""
+HANDLE: Final = _words("value", "requires_grad", "weak", "indexed")
+"""A new tensor: the output that it holds, and three bools."""
 
 EFFECT: Final = _words("register", "offset", "kind", "what")
 """A slot that is written after the call: the object's register, the slot, and what goes there."""

@@ -2,42 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from jitgraph import ops
-from jitgraph.dtypes import is_float
-from jitgraph.eager.dispatch.function import NativeFunction
+from jitgraph.dtypes import is_float, is_integer
+from jitgraph.eager.dispatch.function import MOST_TABLES, NativeFunction
 from jitgraph.eager.dispatch.program import Unsupported
-from jitgraph.eager.dispatch.start import handles_class, native_runtime
+from jitgraph.eager.dispatch.start import native_runtime
 from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.handle import ValueHandle
-from jitgraph.eager.launch import FEW
-from jitgraph.eager.rules import EagerRule
+from jitgraph.eager.launch import FEW, Direct, Given
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir import context
-from jitgraph.ir.context import Context
-from jitgraph.ir.graph import Attrs
 from jitgraph.ir.op import Op
 
-Lower = Callable[..., tuple[Op, Attrs] | None]
-"""From the values of the operands to the op that a function applies to them; None where it does anything else."""
+if TYPE_CHECKING:
+    from jitgraph.eager.dispatch.runtime import NativeRuntime
+    from jitgraph.eager.dispatch.table import NativeTable
+    from jitgraph.ir.context import Context
+
+TableOf = Callable[..., "tuple[Any, Callable[[], NativeTable | None]] | None"]
+"""From the arguments of a call, the runtime and the context to what tells such calls apart, and what makes a table.
+
+None where they need no table; Unsupported where none can be made.
+"""
+Lower = Callable[..., Direct | None]
+"""From the arguments of a call to the op that a function applies to them; None where it does anything else."""
 
 
 def direct_call(python: Callable[..., Any], count: int, lower: Lower) -> NativeFunction:
-    """``python`` of so many tensors, which also takes anything else and gives what ``lower`` says for values."""
-    return _DirectCall(python, count, lower).native
+    """``python`` of so many tensors and numbers, which also takes anything else and gives what ``lower`` says."""
+
+    def table_of(xs: Sequence[Any], runtime: NativeRuntime, now: Context) -> tuple[Any, Callable[[], Any]] | None:
+        given = [given_as(x, runtime) for x in xs]
+        direct = None if any(x is None for x in given) else lower(*given)
+        if direct is None:
+            return None
+        from jitgraph.tensor import direct_tables  # here, as many calls never come back
+
+        return (id(now), *direct_tables.kinds(given, direct)), partial(direct_tables.table_of, given, direct, now)
+
+    return DirectCall(python, count, table_of).native
 
 
-def pointwise_call(python: Callable[..., Any], op: str, count: int) -> NativeFunction:
-    """The same of the elementwise op of this name, of floats of one type."""
+def pointwise_call(python: Callable[..., Any], op: str, count: int, *, integers: bool = False) -> NativeFunction:
+    """The same of the elementwise op of this name, of floats of one dtype, which broadcast, and numbers.
 
-    def lower(*values: EagerValue) -> tuple[Op, Attrs] | None:
-        first = values[0].type
-        alike = is_float(first.dtype) and all(value.type is first for value in values)
-        return (getattr(ops, op), {}) if alike else None
+    ``integers``: or of integers.
+    """
+
+    def lower(*given: Any) -> Direct | None:
+        return pointwise(getattr(ops, op), given, integers=integers)
 
     return direct_call(python, count, lower)
+
+
+def pointwise(op: Op, given: Given, *, integers: bool = False) -> Direct | None:
+    """An elementwise op of arguments of one dtype."""
+    types = {id(x.type): x.type for x in given if isinstance(x, EagerValue)}
+    dtypes = {id(type.dtype): type.dtype for type in types.values()}
+    if len(dtypes) != 1:
+        return None
+    (dtype,) = dtypes.values()
+    if not (is_float(dtype) or (integers and is_integer(dtype))):
+        return None
+    if any(isinstance(x, float) for x in given) and not is_float(dtype):
+        return None
+    alike = len(types) == 1 and all(isinstance(x, EagerValue) for x in given)
+    if alike:
+        return Direct(op, {})
+    from jitgraph.tensor.broadcasting import broadcasting  # here, as many calls never come back
+
+    return Direct(broadcasting(op), {}, dtype)
 
 
 class DirectCalls(dict[Any, NativeFunction]):
@@ -58,17 +96,17 @@ _MOST_ATTRIBUTES: Final = 64
 _MOST_WAIT: Final = 256  # calls by Python before a table is tried again
 
 
-class _DirectCall:
+class DirectCall:
     """A function with its tables: which calls Python served, and when a table is due."""
 
-    def __init__(self, python: Callable[..., Any], count: int, lower: Lower) -> None:
+    def __init__(self, python: Callable[..., Any], count: int, table_of: TableOf, most: int = MOST_TABLES) -> None:
         self._python = python
         self._count = count
-        self._lower = lower
+        self._table_of = table_of
         self._served = 0
         self._next = FEW
         self._written = 0
-        self.native = NativeFunction(self._by_python, count)
+        self.native = NativeFunction(self._by_python, count, most)
 
     def _by_python(self, *xs: Any) -> Any:
         result = self._python(*xs)
@@ -88,14 +126,11 @@ class _DirectCall:
             if runtime is None:
                 self._next = self._served + FEW
                 return
-            if not all(isinstance(x, ValueHandle) and runtime.knows(type(x)) for x in xs):
+            found = self._table_of(xs, runtime, now)
+            if found is None:
                 return
-            values = [x.value for x in xs]
-            if not all(isinstance(value, EagerValue) for value in values):
-                return  # on a GPU
-            required = [value.record is not None for value in values]
-            key = (id(now), *[id(value.type) for value in values], *required)
-            table = None if self.native.has(key) else self._table(values, required, now)
+            key, make = found
+            table = None if self.native.has(key) else make()
         except Unsupported:
             return
         if table is not None:
@@ -103,26 +138,10 @@ class _DirectCall:
             self._next = self._served + FEW * self._written
             self.native.add(key, table, runtime)
 
-    def _table(self, values: Sequence[EagerValue], required: Sequence[bool], now: Context) -> Any:
-        lowered = self._lower(*values)
-        if lowered is None:
-            return None
-        op, attrs = lowered
-        rule = EAGER.kernel_rule(op, values, attrs)
-        if rule is None or rule.launch is None or rule.launch.checks or len(rule.launch.results) != 1:
-            return None
-        taped = now.grad_enabled and rule.differentiable and any(required)
-        if taped and not is_float(rule.launch.results[0].dtype):
-            return None
-        return rule.launch.table(values, now, required, _recording(rule, attrs, handles_class()._of) if taped else None)
 
-
-def _recording(rule: EagerRule, attrs: Mapping[str, Any], make: Callable[[EagerValue], Any]) -> Callable[..., Any]:
-    """What puts a call on the tape and makes its tensor."""
-
-    def finish(handles: tuple[Any, ...], operands: Any, outputs: list[EagerValue]) -> Any:
-        value = outputs[0]
-        record = rule.record(tuple([handle.value for handle in handles]), attrs, (value,))
-        return make(value.part_of(record, 0))
-
-    return finish
+def given_as(x: Any, runtime: NativeRuntime) -> Any:
+    """An argument as ``lower`` takes it; None for what no table takes."""
+    if isinstance(x, ValueHandle):
+        value = x.value if runtime.knows(type(x)) else None
+        return value if isinstance(value, EagerValue) else None  # another one is on a GPU
+    return x if x.__class__ is float or x.__class__ is int else None

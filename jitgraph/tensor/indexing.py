@@ -13,7 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jitgraph import dtypes, foreign, ops
+from jitgraph.eager import placement
+from jitgraph.eager.emitter import EAGER
 from jitgraph.eager.handle import ValueHandle
+from jitgraph.eager.rules import dense
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import IndexingError, ShapeError, UndecidedError, UnsupportedOp
 from jitgraph.ir import context, dims
@@ -21,6 +24,7 @@ from jitgraph.ir.dims import DimLike
 from jitgraph.ops.rules import extent_of
 from jitgraph.records import dataclass
 from jitgraph.tensor import direct, lifting, scalars
+from jitgraph.tensor.index_record import IndexRecord, cut_of, items_of
 from jitgraph.tensor.lifting import TensorLike
 
 
@@ -53,14 +57,10 @@ class _Plan:
 
 def of_eager(x: Any, index: Any) -> Any:
     """``x[index]`` for ints, slices, ``...`` and None outside of traces; None where the general way has to be taken."""
-    items = index if index.__class__ is tuple else (index,)
-    dots = False
-    for item in items:
-        if item is Ellipsis:
-            dots = True
-        elif item.__class__ is not int and item.__class__ is not slice and item is not None:
+    cut = items_of(index)
+    for item in cut:
+        if item is not Ellipsis and item.__class__ is not int and item.__class__ is not slice and item is not None:
             return None
-    cut = items if dots else (*items, ...)  # with dots the result is an array, of rank 0, too
     found = direct.view(x, lambda array: array[cut])
     if found is not None or x._value.__class__ is not EagerValue or context.current().trace is not None:
         return found
@@ -68,57 +68,32 @@ def of_eager(x: Any, index: Any) -> Any:
 
 
 def _cut_on_the_tape(value: EagerValue, items: tuple[Any, ...]) -> Any:
-    """The same by a slice and a reshape; None for steps back, and for what is no index."""
-    shape = value.shape
-    rest = len(shape) - sum([item is not None and item is not Ellipsis for item in items])
-    if rest < 0 or sum([item is Ellipsis for item in items]) != 1:
+    """The same with a record; None for steps back, and for what is no index."""
+    now = context.current()
+    if now.emitter is not EAGER or value.record is None or cut_of(value.shape, items) is None:
         return None
-    starts: list[int] = []
-    stops: list[int] = []
-    strides: list[int] = []
-    made: list[int] = []
-    for item in items:
-        if item is None:
-            made.append(1)
-            continue
-        axis = len(starts)
-        whole = shape[axis : axis + rest] if item is Ellipsis else ()
-        for extent in whole:
-            starts.append(0)
-            stops.append(extent)
-            strides.append(1)
-            made.append(extent)
-        if item.__class__ is int:
-            place = item + shape[axis] if item < 0 else item
-            if not 0 <= place < shape[axis]:
-                return None
-            starts.append(place)
-            stops.append(place + 1)
-            strides.append(1)
-        elif item.__class__ is slice:
-            try:
-                first, last, step = item.indices(shape[axis])
-            except (TypeError, ValueError):
-                return None
-            if step < 0:
-                return None
-            last = max(first, last)
-            starts.append(first)
-            stops.append(last)
-            strides.append(step)
-            made.append(-(-(last - first) // step))
-    if (*stops,) != shape or any(starts) or max(strides, default=1) > 1:
-        value = ops.slice(value, starts=tuple(starts), stops=tuple(stops), strides=tuple(strides))
-    return value if value.shape == (*made,) else ops.reshape(value, shape=tuple(made))
+    made = EagerValue(value.array[items])
+    if value.is_steady():
+        made = dense(made)
+    return made.part_of(IndexRecord(value, made, items), 0)
 
 
 def get(value: Any, index: Any) -> Any:
-    """``value[index]`` as NumPy has it; IndexError where an integer is out of range."""
-    return _apply(value, _plan(value.shape, index))
+    """``value[index]`` as NumPy has it, where the value lies; IndexError where an integer is out of range."""
+    with placement.beside(value):
+        return _apply(value, _plan(value.shape, index))
 
 
 def put(value: Any, index: Any, new: TensorLike) -> Any:
-    """``value`` with ``value[index] = new`` done; of places named twice the last one in order wins."""
+    """``value`` with ``value[index] = new`` done; of places named twice the last one in order wins.
+
+    An assignment copies, so ``new`` and the indices may lie on another device.
+    """
+    with placement.beside(value):
+        return placement.brought(_put(value, index, new), value)
+
+
+def _put(value: Any, index: Any, new: TensorLike) -> Any:
     dtype, shape = value.dtype, value.shape
     filler = lifting.cast(lifting.value_of(new, dtype), dtype)
     if _is_tensor(index) and dtypes.is_bool(lifting.dtype_of(index)):
@@ -169,11 +144,12 @@ def along(value: Any, indices: Any, axis: int) -> Any:
     if len(shape) != rank:
         raise ShapeError(f"the indices have rank {len(shape)}, the tensor {rank}")
     picks = []  # for each element of ``indices``, its place along ``axis`` and its own elsewhere
-    for i, size in enumerate(shape):
-        column = (1,) * i + (size,) + (1,) * (rank - i - 1)
-        steps = ops.iota(shape=(size,), axis=0, dtype=dtypes.int64)
-        picks.append(_Picks(indices if i == axis else ops.reshape(steps, shape=column)))
-    return get(value, tuple(picks))
+    with placement.beside(value):
+        for i, size in enumerate(shape):
+            column = (1,) * i + (size,) + (1,) * (rank - i - 1)
+            steps = ops.iota(shape=(size,), axis=0, dtype=dtypes.int64)
+            picks.append(_Picks(indices if i == axis else ops.reshape(steps, shape=column)))
+        return get(value, tuple(picks))
 
 
 # --- from the index to a plan ---------------------------------------------------------------------------------------
@@ -281,7 +257,7 @@ def _nonzero(mask: Any, shape: tuple[DimLike, ...]) -> list[_Picks]:
         )
     if mask.shape != shape:
         raise IndexingError(f"a mask of shape {mask.shape} does not fit axes of shape {shape}")
-    return [_Picks(lifting.value_of(places)) for places in np.nonzero(mask.array)]
+    return [_Picks(lifting.value_of(places)) for places in np.nonzero(placement.array_of(mask))]
 
 
 def _int(item: Any, size: DimLike, axis: int) -> DimLike:

@@ -146,7 +146,7 @@ def dtype_of(x: Any) -> DType:
     return dtypes.canonical(x.dtype)
 
 
-def _numbers_moved(values: list[Any]) -> list[Any]:
+def numbers_moved(values: list[Any]) -> list[Any]:
     """The values, whose 0-d ones on the CPU lie on a GPU where another value lies there."""
     there = next((value for value in values if value.__class__ is DeviceValue), None)
     if there is None:
@@ -172,7 +172,7 @@ def operands(*xs: TensorLike, dtype: DType | None = None) -> list[Any]:
     for other in shapes:
         if other != shape:
             shape = broadcast_shapes(*shapes)
-            values = _numbers_moved(values)
+            values = numbers_moved(values)
             break
     return [
         _repeated(x, target, shape) if value is None else broadcast_to(cast(value, target), shape)
@@ -243,6 +243,16 @@ def _repeated(scalar: Any, dtype: DType, shape: tuple[DimLike, ...]) -> Any:
     return EagerValue(_repeated_array(scalar, type(scalar).__name__, dtype, shape, _sign(scalar)))
 
 
+def number_value(scalar: Any, dtype: DType | None) -> EagerValue:
+    """A Python number as an operand of rank 0 outside of traces: the same one each time, which nobody is shown."""
+    return _number_value(scalar, type(scalar).__name__, dtype, _sign(scalar))
+
+
+@functools.lru_cache(maxsize=512)
+def _number_value(scalar: Any, kind: str, dtype: DType, sign: float) -> EagerValue:
+    return EagerValue(_repeated_array(scalar, kind, dtype, (), sign))
+
+
 def _sign(scalar: Scalar) -> float:
     return math.copysign(1.0, scalar) if isinstance(scalar, float) else 0.0
 
@@ -265,7 +275,8 @@ _MOST: Final = 2**63 - 1
 def positions(value: Any) -> Any:
     """Integers as int64, to index with; unsigned ones beyond it become its greatest, which no axis has."""
     if value.dtype == dtypes.uint64:
-        value = ops.minimum(value, ops.full(shape=value.shape, value=_MOST, dtype=dtypes.uint64))
+        with placement.beside(value):
+            value = ops.minimum(value, ops.full(shape=value.shape, value=_MOST, dtype=dtypes.uint64))
     return cast(value, dtypes.int64)
 
 

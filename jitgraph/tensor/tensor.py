@@ -15,14 +15,17 @@ from jitgraph import dtypes, ops
 from jitgraph.eager import placement
 from jitgraph.eager.dispatch.start import make_handles_of
 from jitgraph.eager.handle import stopped
+from jitgraph.eager.launch import Direct
 from jitgraph.errors import DeviceError, JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.op import Op
 from jitgraph.migration_hints import TENSOR, advice
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import comparing, direct, gradients, indexing, lifting, numpy_calls, weak_ints
-from jitgraph.tensor.direct_calls import pointwise_call
+from jitgraph.tensor.direct_calls import direct_call, pointwise_call
+from jitgraph.tensor.direct_indexing import index_call
 from jitgraph.tensor.in_place import in_place
+from jitgraph.tensor.index_record import IndexRecord
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.reading import ReadableHandle
 
@@ -108,11 +111,11 @@ class Tensor(ReadableHandle):
         vars(copied).update(deepcopy(vars(self), memo))
         return copied
 
-    def to(self, *targets: Any, dtype: Any = None, device: str | None = None) -> Tensor:
+    def to(self, *targets: Any, dtype: Any = None, device: str | None = None, non_blocking: bool = False) -> Tensor:
         """This tensor in another dtype, on another device ("cpu", "cuda", "cuda:1"), or in both of another tensor.
 
         It is the tensor itself where nothing changes. Gradients flow back to the first device. DeviceError for devices
-        that are absent.
+        that are absent. ``non_blocking`` is PyTorch's: copies to a GPU never wait, and those from it always do.
         """
         where, kind = device, dtype
         for target in targets:
@@ -152,37 +155,37 @@ class Tensor(ReadableHandle):
         return _add(self, other)  # type: ignore[no-any-return]
 
     def __radd__(self, other: TensorLike) -> Tensor:
-        return _operate(ops.add, other, self)
+        return _add(other, self)  # type: ignore[no-any-return]
 
     def __sub__(self, other: TensorLike) -> Tensor:
         return _sub(self, other)  # type: ignore[no-any-return]
 
     def __rsub__(self, other: TensorLike) -> Tensor:
-        return _operate(ops.sub, other, self)
+        return _sub(other, self)  # type: ignore[no-any-return]
 
     def __mul__(self, other: TensorLike) -> Tensor:
         return _mul(self, other)  # type: ignore[no-any-return]
 
     def __rmul__(self, other: TensorLike) -> Tensor:
-        return _operate(ops.mul, other, self)
+        return _mul(other, self)  # type: ignore[no-any-return]
 
     def __truediv__(self, other: TensorLike) -> Tensor:
         return _truediv(self, other)  # type: ignore[no-any-return]
 
     def __rtruediv__(self, other: TensorLike) -> Tensor:
-        return _operate(ops.div, other, self, floating=True)
+        return _truediv(other, self)  # type: ignore[no-any-return]
 
     def __floordiv__(self, other: TensorLike) -> Tensor:
-        return _operate(ops.floor_divide, self, other)
+        return _floordiv(self, other)  # type: ignore[no-any-return]
 
     def __rfloordiv__(self, other: TensorLike) -> Tensor:
-        return _operate(ops.floor_divide, other, self)
+        return _floordiv(other, self)  # type: ignore[no-any-return]
 
     def __mod__(self, other: TensorLike) -> Tensor:
-        return _operate(ops.remainder, self, other)
+        return _mod(self, other)  # type: ignore[no-any-return]
 
     def __rmod__(self, other: TensorLike) -> Tensor:
-        return _operate(ops.remainder, other, self)
+        return _mod(other, self)  # type: ignore[no-any-return]
 
     def __pow__(self, other: TensorLike) -> Tensor:
         return _method("pow", self, other)
@@ -230,22 +233,22 @@ class Tensor(ReadableHandle):
         return elementwise(ops.abs, self)
 
     def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
-        return _compared(ops.eq, self, other)
+        return _eq(self, other)  # type: ignore[no-any-return]
 
     def __ne__(self, other: object) -> Tensor:  # type: ignore[override]
-        return _compared(ops.ne, self, other)
+        return _ne(self, other)  # type: ignore[no-any-return]
 
     def __lt__(self, other: TensorLike) -> Tensor:
-        return _compared(ops.lt, self, other)
+        return _lt(self, other)  # type: ignore[no-any-return]
 
     def __le__(self, other: TensorLike) -> Tensor:
-        return _compared(ops.le, self, other)
+        return _le(self, other)  # type: ignore[no-any-return]
 
     def __gt__(self, other: TensorLike) -> Tensor:
-        return _compared(ops.gt, self, other)
+        return _gt(self, other)  # type: ignore[no-any-return]
 
     def __ge__(self, other: TensorLike) -> Tensor:
-        return _compared(ops.ge, self, other)
+        return _ge(self, other)  # type: ignore[no-any-return]
 
     def __round__(self, digits: int | None = None) -> Tensor:
         if digits is not None:
@@ -257,20 +260,12 @@ class Tensor(ReadableHandle):
     @property
     def T(self) -> Tensor:  # noqa: N802 - NumPy's name
         """The transpose of a matrix; ShapeError for other ranks."""
-        if self.ndim != 2:
-            raise ShapeError(f".T is for matrices; this tensor has rank {self.ndim}", hint="jg.permute_dims or x.mT")
-        return self.mT
+        return _transpose(self)  # type: ignore[no-any-return]
 
     @property
     def mT(self) -> Tensor:  # noqa: N802 - the Array API's name
         """The last two axes swapped."""
-        if self.ndim < 2:
-            raise ShapeError(f".mT needs at least two axes; this tensor has rank {self.ndim}")
-        found = direct.view(self, lambda array: array.swapaxes(-1, -2))
-        if found is not None:
-            return wrap(found)
-        order = (*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
-        return wrap(ops.transpose(self.value, permutation=order))
+        return _swapped(self)  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[Tensor]:
         if self.ndim == 0:
@@ -278,10 +273,7 @@ class Tensor(ReadableHandle):
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, index: Any) -> Tensor:
-        found = indexing.of_eager(self, index)
-        result = wrap(indexing.get(self.value, index) if found is None else found)
-        result._indexed = True
-        return result
+        return _getitem(self, index)  # type: ignore[no-any-return]
 
     def __setitem__(self, index: Any, value: TensorLike) -> None:
         if self._indexed and sys.getrefcount(self) <= _UNNAMED:
@@ -346,11 +338,57 @@ def _operate(op: Any, x: Any, y: Any, *, floating: bool = False) -> Tensor:
     return elementwise(op, x, y, floating=floating)
 
 
-_add = pointwise_call(lambda x, y: _operate(ops.add, x, y), "add", 2)
-_sub = pointwise_call(lambda x, y: _operate(ops.sub, x, y), "sub", 2)
-_mul = pointwise_call(lambda x, y: _operate(ops.mul, x, y), "mul", 2)
-_truediv = pointwise_call(lambda x, y: _operate(ops.div, x, y, floating=True), "div", 2)
-_neg = pointwise_call(lambda x: elementwise(ops.neg, x), "neg", 1)
+def _operator(op: str, *, floating: bool = False) -> Any:
+    """The binary operator of this op."""
+    run = lambda x, y: _operate(getattr(ops, op), x, y, floating=floating)
+    return pointwise_call(run, op, 2, integers=not floating)
+
+
+def _comparison(op: str) -> Any:
+    """The comparison of this op."""
+    return pointwise_call(lambda x, y: _compared(getattr(ops, op), x, y), op, 2, integers=True)
+
+
+_add, _sub, _mul, _truediv = (*map(_operator, ("add", "sub", "mul")), _operator("div", floating=True))
+_floordiv, _mod = map(_operator, ("floor_divide", "remainder"))
+_eq, _ne, _lt, _le, _gt, _ge = map(_comparison, ("eq", "ne", "lt", "le", "gt", "ge"))
+
+
+def _matrix_transpose(x: Tensor) -> Tensor:
+    if x.ndim < 2:
+        raise ShapeError(f".mT needs at least two axes; this tensor has rank {x.ndim}")
+    found = direct.view(x, lambda array: array.swapaxes(-1, -2))
+    if found is not None:
+        return wrap(found)
+    return wrap(ops.transpose(x.value, permutation=_with_last_two_swapped(x.ndim)))
+
+
+def _with_last_two_swapped(rank: int) -> tuple[int, ...]:
+    return (*range(rank - 2), rank - 1, rank - 2)
+
+
+def _transpose_of_matrix(x: Tensor) -> Tensor:
+    if x.ndim != 2:
+        raise ShapeError(f".T is for matrices; this tensor has rank {x.ndim}", hint="jg.permute_dims or x.mT")
+    return x.mT
+
+
+def _as_transpose(value: Any) -> Direct:
+    return Direct(ops.transpose, {"permutation": _with_last_two_swapped(len(value.shape))})
+
+
+_transpose, _swapped = (direct_call(python, 1, _as_transpose) for python in (_transpose_of_matrix, _matrix_transpose))
+
+
+def _indexed(x: Tensor, index: Any) -> Tensor:
+    found = indexing.of_eager(x, index)
+    result = wrap(indexing.get(x.value, index) if found is None else found)
+    result._indexed = True
+    return result
+
+
+_getitem = index_call(_indexed, IndexRecord)
+_neg = pointwise_call(lambda x: elementwise(ops.neg, x), "neg", 1, integers=True)
 
 
 def _compared(op: Any, x: Tensor, y: Any) -> Tensor:

@@ -73,12 +73,14 @@ def compile_graph(
     return made
 
 
-def device_program(graph: Graph, device: str, *, fastmath: bool = False) -> Runnable:
-    """Code for the GPU of this name."""
+def device_program(
+    graph: Graph, device: str, *, donate: Sequence[tuple[int, int]] = (), fastmath: bool = False
+) -> Runnable:
+    """Code for the GPU of this name; ``donate`` holds pairs (output, input) that may share memory."""
     with imports.importing():
         from jitgraph.eager.device_program import program_for  # here: most processes have no GPU
         from jitgraph.runtime.cuda.names import device_named
-    found: Runnable = program_for(graph, device_named(device), fastmath=fastmath)
+    found: Runnable = program_for(graph, device_named(device), donate=donate, fastmath=fastmath)
     return found
 
 
@@ -108,7 +110,8 @@ def code_entry(graph: Graph, donate: Sequence[tuple[int, int]], fastmath: bool) 
 
 def aliases(made: Runnable) -> tuple[tuple[int, int], ...]:
     """The pairs (output, input) that may indeed share memory."""
-    return tuple(made.signature.aliases) if isinstance(made, Executable) else ()
+    signature = getattr(made, "signature", None)
+    return () if signature is None else tuple(signature.aliases)
 
 
 def arena_bytes(made: Runnable, sizes: Mapping[str, int]) -> tuple[int, int]:

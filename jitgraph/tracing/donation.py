@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from jitgraph.eager.device_value import DeviceValue
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import JitgraphError
 from jitgraph.ir.types import TensorType
@@ -76,18 +77,57 @@ class InFlight(EagerValue):
         self.settled.export()
 
 
+class DeviceInFlight(DeviceValue):
+    """The same for memory of a GPU, whose reader's work then comes after the call's."""
+
+    __slots__ = ("_lock", "settled")
+
+    def __init__(self, lock: threading.RLock) -> None:
+        self._lock = lock
+        self.settled: Any = _NOTHING
+
+    @property
+    def buffer(self) -> Any:  # type: ignore[override]
+        """The memory, once the call has been asked for."""
+        with self._lock:
+            return self.settled.buffer
+
+    @property
+    def type(self) -> TensorType:  # type: ignore[override]
+        return self.settled.type  # type: ignore[no-any-return]
+
+    @property
+    def record(self) -> Any:  # type: ignore[override]
+        return self.settled.record
+
+    @property
+    def output(self) -> int:  # type: ignore[override]
+        return self.settled.output  # type: ignore[no-any-return]
+
+    @property
+    def access(self) -> Any:  # type: ignore[override]
+        return self.settled.access
+
+    def outside(self, handle: Any) -> Any:
+        """The value that the handle has once the call has been asked for."""
+        with self._lock:
+            return self.settled if handle._value is self else handle.value
+
+
 class InPlaceCall:
     """One call that may overwrite the values of some handles; one that has ended can serve the next call.
 
-    While ``lock`` is held: ``begin``, the call, ``end``.
+    While ``lock`` is held: ``begin``, the call, ``end``. ``on_device``: the values lie on a GPU.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, *, on_device: bool = False) -> None:
         self.lock = forks.lock(awaited=True)
         self.flying = False
         self.held: list[Any] = []
-        self._waiting = [InFlight(self.lock) for _ in range(count)]
-        self._uniques = UniqueAmong(count, holders=2)  # beside ``held``: a value that waits, and the operands
+        kind: Any = DeviceInFlight if on_device else InFlight
+        self._waiting: list[Any] = [kind(self.lock) for _ in range(count)]
+        memory = attrgetter("buffer" if on_device else "array")
+        self._uniques = UniqueAmong(count, 2, memory)  # two beside ``held``: a value that waits, and the operands
         _IN_PLACE_CALLS.add(self)
 
     def begin(self, handles: Sequence[Any], operands: Sequence[EagerValue], inputs: Sequence[int]) -> list[bool] | None:
@@ -99,14 +139,14 @@ class InPlaceCall:
         held = self.held = list(map(_value_of, handles))
         self._hide(handles)
         uniques = self._uniques(held)
-        if uniques is None and held == [operands[i] for i in inputs]:
+        if uniques is None and held == [operands[i] for i in inputs] and not any(map(_base_of, held)):
             return None
         alone = []
         for i, number in enumerate(inputs):
-            mine = held[i] is operands[number] and (uniques is None or uniques[i])
+            mine = held[i] is operands[number] and held[i].base is None and (uniques is None or uniques[i])
             alone.append(mine)
             if not mine:
-                if isinstance(held[i], InFlight):
+                if isinstance(held[i], InFlight | DeviceInFlight):
                     held[i] = held[i].settled
                 handles[i]._value = held[i]
         return alone
@@ -181,3 +221,4 @@ forks.in_child(_in_child)
 
 _NOTHING: Final = EagerValue(np.zeros(0))
 _value_of: Final = attrgetter("_value")
+_base_of: Final = attrgetter("base")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
+from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import Tensor
 from jitgraph.tracing.check_code import CheckWriter
 from jitgraph.tracing.log import OPERATIONS
@@ -113,4 +114,6 @@ class Epilogue:
                 return self._made(at)
             case "argument":
                 return self._owner(at)
-        return f"f{at}._value.array.item()" if self.plan.fresh[at].weak else f"f{at}"
+        if not self.plan.fresh[at].weak:
+            return f"f{at}"
+        return f"f{at}._value.array.item()" if self.plan.device == CPU else f"f{at}.item()"

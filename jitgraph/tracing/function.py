@@ -148,7 +148,7 @@ class TracedFunction(_FunctionWords):
                     self._use(specialisation)
                 if self._bounded:
                     self._check_contract(specialisation, match[1])
-                if self.native.refused is None:
+                if self.native.refused is None and specialisation.plan.device == CPU:
                     self.native.note(specialisation, values, match[1])
                 return specialisation.run(match)
         if ambient.anomaly or config.DISABLE_JIT.is_on():
@@ -277,7 +277,7 @@ class TracedFunction(_FunctionWords):
         """Code for a graph under this function's options."""
         options = self.options
         if device != CPU:
-            return backend.device_program(graph, device, fastmath=options.fastmath)
+            return backend.device_program(graph, device, donate=donate, fastmath=options.fastmath)
         return backend.compile_graph(graph, donate=donate, fastmath=options.fastmath, threads=options.threads)
 
     def _check_contract(self, specialisation: Specialisation, operands: Sequence[EagerValue]) -> None:

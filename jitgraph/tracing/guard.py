@@ -79,7 +79,7 @@ class Layout(Predicate):
         negation = "" if self.requires_grad else "not "
         writer.require(f"{negation}({x}._requires_grad or {value}.record is not None)")
         if self.device != CPU:
-            writer.require(f"type({value}) is DeviceValue and {value}.device == {self.device!r}")
+            writer.require(f"isinstance({value}, DeviceValue) and {value}.device == {self.device!r}")
             writer.require(f"{value}.type.dtype == {writer.constant(self.dtype)}")
             self._emit_sizes(writer, value)
             return

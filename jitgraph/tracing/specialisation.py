@@ -107,13 +107,13 @@ class Specialisation:
 
     def _compiled(self, graph: Graph, donate: Sequence[tuple[int, int]]) -> Runnable:
         device = self.plan.device
-        return self.compile(graph, donate) if device == CPU else self.compile(graph, (), device)
+        return self.compile(graph, donate, device)
 
     def adopt(self, made: Runnable) -> Runnable:
         """Take code that was compiled for the plan's graph with its donations."""
         self.in_place = tuple(Alias(o, i, self.plan.inputs[i].at) for o, i in backend.aliases(made))
         if self.plan.device != CPU:
-            self._invoke = DeviceInvocation(made, self.plan)
+            self._invoke = DeviceInvocation(made, self.plan, self.in_place)
         elif isinstance(made, Executable):
             self._invoke = Invocation(made.entry, self.in_place, recycle=not self.taped)
         else:
@@ -142,8 +142,8 @@ class Specialisation:
         if self.plan.device == CPU:
             record = CallRecord(self, handles, arrays_of(operands), outputs)
         else:
-            moved = [placement.moved(value, self.plan.device) for value in operands]
-            record = DeviceCallRecord(self, handles, moved, outputs)
+            assert isinstance(self._invoke, DeviceInvocation)
+            record = DeviceCallRecord(self, handles, self._invoke.placed(operands), outputs)
         for value in self.plan.computed:
             if value.kind == "output" and value.differentiable and outputs[value.number].record is not record:
                 outputs[value.number] = outputs[value.number].part_of(record, value.number)
@@ -226,7 +226,14 @@ class CallRecord(Record):
 
 
 class DeviceCallRecord(CallRecord):
-    """A compiled call on a GPU, where its backward runs as well."""
+    """A compiled call on a GPU, where its backward runs as well; gradients of numbers of the CPU go back there."""
+
+    def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
+        inputs, found = self.live_inputs(), super().backward(cotangents)
+        return [
+            None if gradient is None else placement.moved(gradient, value.device)
+            for value, gradient in zip(inputs, found, strict=True)
+        ]
 
     def payload(self, value: Any) -> Any:
         return placement.copied(value, self.owner.plan.device) if isinstance(value, EagerValue) else value

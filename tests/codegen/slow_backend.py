@@ -21,6 +21,7 @@ from jitgraph.codegen.lower.schedules.decisions import (
     ColumnBlocks,
     Decisions,
     PartSizes,
+    Scattering,
     SortSizes,
     TransposedTiles,
 )
@@ -78,6 +79,7 @@ SLOW = Nests(
         ),
         tiles=TransposedTiles(least_extent=4, blocks=(5, 3, 2)),
         sorting=SortSizes(longest_merged=3, digit_bits=4),
+        scattering=Scattering(few=2, tile=4, any_order=False),
     ),
 )
 
@@ -104,6 +106,7 @@ class SlowBackend:
 
     name = "slow"
     alignment = 256
+    reads_again = False
 
     def __init__(self, nests: Nests = SLOW) -> None:
         self.nests = nests

@@ -12,7 +12,7 @@ import jitgraph as jg
 from jitgraph import dtypes
 from jitgraph.eager import placement
 from jitgraph.eager.emitter import EAGER
-from jitgraph.eager.rules import Rules
+from jitgraph.eager.rules import ByDevice, ByKernel, Rules
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir import context
 from jitgraph.ir.op import Sample
@@ -56,6 +56,7 @@ def test_no_kernel_of_the_cpu_is_made_for_an_op_on_a_gpu(here: Machine, monkeypa
     x = jg.ones((5, 7), device="cuda")
     for result in (jg.exp(x), x + x, jg.sum(x), jg.softmax(x)):
         assert result.device == "cuda:0"
-    assert not [op for op, *_ in rules._rules if op.name in ("exp", "add", "reduce_sum", "softmax")]
+    made = {key[0].name: rule for key, (rule, _) in rules._rules.items()}
+    assert [type(made[name]) for name in ("exp", "add", "reduce_sum", "softmax")] == [ByDevice] * 4
     jg.exp(jg.ones((5, 7)))
-    assert [op.name for op, *_ in rules._rules if op.name == "exp"] == ["exp"]
+    assert [type(rule) for key, (rule, _) in rules._rules.items() if key[0].name == "exp"] == [ByDevice, ByKernel]

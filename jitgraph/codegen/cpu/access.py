@@ -16,6 +16,7 @@ from jitgraph.codegen.llvm.environment import Environment, integer
 from jitgraph.codegen.llvm.index import add, axis_lanes, index_value, multiply, split, varies
 from jitgraph.codegen.llvm.operand import LlvmScalar, lanes_of
 from jitgraph.dtypes import DType, bool_, int64
+from jitgraph.errors import UnsupportedOp
 
 
 def emit_load(load: Load, env: Environment) -> None:
@@ -34,7 +35,9 @@ def emit_load(load: Load, env: Environment) -> None:
 
 
 def emit_store(store: Store, env: Environment) -> None:
-    """Emit ``store``."""
+    """Emit ``store``; UnsupportedOp for an update, for which the processor's threads have no instruction here."""
+    if store.update is not None:
+        raise UnsupportedOp(f"kernel {env.kernel.name} updates {store.buffer} in one step, on a processor")
     buffer = env["&" + store.buffer]
     mask = env[store.mask.name] if store.mask is not None else None
     value = to_memory(env, env[store.value.name], buffer.dtype)

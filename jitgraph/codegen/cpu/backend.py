@@ -18,6 +18,7 @@ class CpuBackend:
 
     name = "cpu"
     alignment = loader.ALIGNMENT
+    reads_again = False
 
     def schedule(self, graph: Graph, target: Target) -> Schedule:
         """Each group of nodes as one kernel, or a few."""

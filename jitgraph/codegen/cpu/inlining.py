@@ -8,7 +8,7 @@ alone touch lies in the frame of the entry, whence LLVM's passes lift it into re
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from jitgraph.codegen.kernels.schedule import (
@@ -22,6 +22,7 @@ from jitgraph.codegen.kernels.schedule import (
     Step,
     While,
 )
+from jitgraph.codegen.kernels.steps import all_steps, inner_steps
 from jitgraph.codegen.llvm.builder import Definition
 from jitgraph.records import dataclass
 
@@ -71,13 +72,13 @@ class Inlining:
         """
         return all(
             functions[id(step)].name in self.functions if isinstance(step, Launch) else isinstance(step, Branch | While)
-            for step in _all_steps(_inner(loop))
+            for step in all_steps(inner_steps(loop))
         )
 
 
 def plan_inlining(schedule: Schedule, functions: Mapping[int, Emitted], donated: Collection[str]) -> Inlining:
     """What to inline into the loops of ``schedule``; ``donated`` are outputs that lie in the memory of inputs."""
-    loops = [step for step in _all_steps(schedule.steps) if isinstance(step, While)]
+    loops = [step for step in all_steps(schedule.steps) if isinstance(step, While)]
     if not loops:
         return Inlining()
     inside = [functions[id(launch)] for launch in launches(loops)]
@@ -90,7 +91,7 @@ def plan_inlining(schedule: Schedule, functions: Mapping[int, Emitted], donated:
             if param.access != "read":
                 written.add(buffer)
     small = {made.name for made in functions.values() if made.is_small}
-    steps = list(_all_steps(schedule.steps))
+    steps = list(all_steps(schedule.steps))
     in_memory = {step.buffer for step in steps if isinstance(step, Push | Pop)}
     in_memory.update(name for step in steps if isinstance(step, PrintStep) for name in step.buffers)
     values = frozenset(
@@ -111,7 +112,7 @@ def plan_inlining(schedule: Schedule, functions: Mapping[int, Emitted], donated:
 
 def launches(steps: Sequence[Step]) -> list[Launch]:
     """Every launch among ``steps``, those of branches and loops included, in order."""
-    return [step for step in _all_steps(steps) if isinstance(step, Launch)]
+    return [step for step in all_steps(steps) if isinstance(step, Launch)]
 
 
 def _may_be_value(buffer: ScheduleBuffer, written: Collection[str], donated: Collection[str]) -> bool:
@@ -125,15 +126,3 @@ def _may_be_value(buffer: ScheduleBuffer, written: Collection[str], donated: Col
         case "output":
             return buffer.name in written and buffer.name not in donated
     return False
-
-
-def _all_steps(steps: Sequence[Step]) -> Iterator[Step]:
-    """All steps, those inside of others too; branches and loops themselves come before what is in them."""
-    for step in steps:
-        yield step
-        if isinstance(step, Branch | While):
-            yield from _all_steps(_inner(step))
-
-
-def _inner(step: Branch | While) -> tuple[Step, ...]:
-    return (*step.then, *step.otherwise) if isinstance(step, Branch) else (*step.condition, *step.body)

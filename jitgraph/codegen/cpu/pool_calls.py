@@ -10,37 +10,11 @@ from __future__ import annotations
 from typing import Final
 
 from jitgraph.codegen.cpu.pool_fields import field
+from jitgraph.codegen.llvm import polling
 from jitgraph.runtime import loader
 from jitgraph.runtime.loader import offsets
 
-_POLL_CYCLES: Final = 1 << 27  # about 50 ms: 27 ms at 5 GHz, 107 ms at 1.25 GHz
-
-POLL: Final = f"""
-define i32 @jg_poll(ptr %host, ptr %call) nounwind {{
-{field("%poll.at", "%host", offsets.HOST_POLL)}
-{field("%last.at", "%call", offsets.CALL_LAST_POLL)}
-  %now = call i64 @llvm.readcyclecounter()
-  %last = load i64, ptr %last.at
-  %passed = sub i64 %now, %last
-  %early = icmp ult i64 %passed, {_POLL_CYCLES}
-  br i1 %early, label %go.on, label %due
-due:
-  store i64 %now, ptr %last.at
-  %first = icmp eq i64 %last, 0
-  br i1 %first, label %go.on, label %ask
-ask:
-  %poll = load ptr, ptr %poll.at
-  %has = icmp ne ptr %poll, null
-  br i1 %has, label %call.it, label %go.on
-call.it:
-  %asked = call i32 %poll(ptr %host)
-  %yes = icmp ne i32 %asked, 0
-  %result = select i1 %yes, i32 {loader.INTERRUPTED}, i32 0
-  ret i32 %result
-go.on:
-  ret i32 0
-}}
-"""
+POLL: Final = f"\n{polling.POLL.text()}\n"
 
 # A chunk that was interrupted is noted as a failure with its number above the code.
 POLL_ANYWHERE: Final = f"""

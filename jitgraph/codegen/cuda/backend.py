@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Final
 
 from jitgraph.codegen.backend import Code, Stage
 from jitgraph.codegen.cpu.native import image_of
-from jitgraph.codegen.cuda import device_code, machine, plan
+from jitgraph.codegen.cuda import device_code, host_entry, machine, plan, steps
 from jitgraph.codegen.cuda.launches import KernelLaunch
 from jitgraph.codegen.kernels.schedule import Schedule
-from jitgraph.codegen.lower.schedules.gpu import GPU
+from jitgraph.codegen.lower.schedules.gpu import GPU, GPU_IN_ANY_ORDER
 from jitgraph.codegen.lower.select import select
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.graph import Graph
@@ -25,7 +26,8 @@ class CudaCode(Code):
     """PTX of a schedule, and its launches in the order of its steps; ``texts`` has "llvm", "ptx" and "host".
 
     The image's entry (``plan.py``) is given, behind inputs and outputs, the device addresses of ``constants``, memory
-    for the error record where ``reports`` is true, and the handles of ``functions``.
+    for the error record where ``reports`` is true, pinned memory of the greatest of ``host_sizes``, where there are
+    any, and the handles of ``functions``.
     """
 
     launches: tuple[KernelLaunch, ...]
@@ -33,6 +35,12 @@ class CudaCode(Code):
     functions: tuple[str, ...]
     driver: tuple[str, ...]
     reports: bool
+    host_sizes: tuple[int | str, ...]
+
+    @property
+    def waits(self) -> bool:
+        """Whether a call waits for the device, so that it cannot be captured into a graph."""
+        return bool(self.host_sizes)
 
 
 _HOST: Final = Target.named("x86-64-v2")
@@ -44,13 +52,14 @@ class CudaBackend:
 
     name = "cuda"
     alignment = 256
+    reads_again = True  # each launch of a kernel does by itself what stands before it
 
     def schedule(self, graph: Graph, target: Target) -> Schedule:
         """Each group of nodes as one kernel, or a few."""
-        return select(graph, GPU, fastmath=target.fastmath)
+        return select(graph, GPU_IN_ANY_ORDER if target.free_order else GPU, fastmath=target.fastmath)
 
     def emit(self, schedule: Schedule, target: Target, stage: Stage) -> CudaCode:
-        """The PTX of the schedule and its launches; UnsupportedOp for steps that the host would have to look at."""
+        """The PTX of the schedule and its launches, and the host's image."""
         with stage("emit"):
             module, launches = device_code.emit_module(schedule, target)
             text = module.text()
@@ -59,14 +68,16 @@ class CudaBackend:
         with stage("host"):
             host, called = plan.emit_plan(schedule, launches)
             image = image_of(host, _HOST)
+        in_order = tuple(chain.from_iterable(launches.values()))
         return CudaCode(
             image,
             {"llvm": text, "ptx": ptx, "host": host.text()},
-            launches=launches,
+            launches=in_order,
             constants=tuple((b.name, b.value) for b in schedule.buffers if b.value is not None),
-            functions=plan.function_names(launches),
+            functions=host_entry.function_names(in_order),
             driver=called,
-            reports=any(launch.reports for launch in launches),
+            reports=any(launch.reports for launch in in_order),
+            host_sizes=tuple(n if isinstance(n, int) else str(n) for n in steps.host_sizes(schedule, launches)),
         )
 
     def load(self, code: Code, signature: loader.Signature, target: Target) -> CudaExecutable:
@@ -79,6 +90,7 @@ class CudaBackend:
             driver=code.driver,
             constants=tuple(value.value for _, value in code.constants),
             reports=code.reports,
+            host_sizes=code.host_sizes,
         )
         return CudaExecutable(code.image, signature, parts, target)
 

@@ -1,7 +1,7 @@
-"""Contractions: a block computes a tile of rows and columns, whose operands it stages in shared memory.
+"""Contractions in order: a block computes a tile of rows and columns, whose operands lie in shared memory.
 
-A thread has ``ROWS`` rows and ``COLUMNS`` columns of the tile in registers. Operands are computed, whatever stands in
-their bodies, once for each block that needs them, on the way into shared memory; the fused multiply-adds then go in
+Panels of both operands (``panels.py``) go through stages of shared memory, with all rows of a step side by side. A
+thread has groups of neighbouring rows and columns, which it reads 16 bytes at a time. The fused multiply-adds go in
 order of k, in blocks of ``block_k`` that merge as a tree, as everywhere.
 """
 
@@ -11,22 +11,24 @@ from typing import Final
 
 from jitgraph.codegen.cuda import tree
 from jitgraph.codegen.cuda.memory import SharedMemory
+from jitgraph.codegen.cuda.panel_layout import CHUNK, PanelLayout
+from jitgraph.codegen.cuda.panels import Side, piece_bytes, wide
+from jitgraph.codegen.cuda.pipeline import Pipeline
+from jitgraph.codegen.cuda.results import Results
+from jitgraph.codegen.cuda.thread import ThreadStatements
 from jitgraph.codegen.cuda.unravel import ceil_div
-from jitgraph.codegen.cuda.warp import special_register, wait_for_block
-from jitgraph.codegen.kernels.index import coefficient
-from jitgraph.codegen.kernels.kernel import Contract, Load, Operand
+from jitgraph.codegen.cuda.warp import special_register
+from jitgraph.codegen.cuda.words import Words, word
+from jitgraph.codegen.kernels.kernel import Contract
 from jitgraph.codegen.llvm import loops
-from jitgraph.codegen.llvm.access import element_address, from_memory, memory_type, to_memory
+from jitgraph.codegen.llvm.access import from_memory, memory_type
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, least, multiply, subtract
-from jitgraph.codegen.llvm.operand import LlvmScalar
+from jitgraph.codegen.llvm.operand import LlvmScalar, lanes_of
 from jitgraph.dtypes import int64
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import dataclass
-
-DEPTH: Final = 16
-"""Steps of k that are staged at a time; ``block_k`` is a multiple of it."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,20 @@ class Tiles:
     def threads(self) -> int:
         return self.across * (self.rows // self.of_thread)
 
+    @property
+    def together(self) -> int:
+        """Blocks that a processor is to have room for, so that one multiplies while another stages."""
+        return 2
+
 
 _SIDES: Final = ((128, 8), (64, 4))
 """Sides of tiles and of their threads' parts, the largest first: more multiply-adds for each element that is staged."""
 
 _MOST_BYTES: Final = 32
 """Of a thread's part of a row: with those of float64 the sums would take all registers."""
+
+_TOGETHER: Final = 8
+"""Steps that are written out: after so many lines of a panel its chunks lie as before."""
 
 _LEAST_TILES: Final = 64
 """Tiles of a size from which on they keep enough of a GPU's processors at work."""
@@ -76,14 +86,9 @@ def tiles_of(contract: Contract, batch: DimLike) -> Tiles:
     return Tiles(32, 32, 2, (batch, ceil_div(m, 32), ceil_div(n, 32)))
 
 
-def emit_tiles(
-    contract: Contract, env: Environment, tiles: Tiles, place: tuple[LlvmScalar, LlvmScalar], shared: SharedMemory
-) -> None:
-    """Emit the tile at ``place``, down and across, its epilogue included."""
-    _TileWriter(contract, env, tiles, place, shared).emit()
+class ContractWriter:
+    """Writes the tile at ``place``, down and across, its epilogue included."""
 
-
-class _TileWriter:
     def __init__(
         self,
         contract: Contract,
@@ -91,134 +96,122 @@ class _TileWriter:
         tiles: Tiles,
         place: tuple[LlvmScalar, LlvmScalar],
         shared: SharedMemory,
+        statements: ThreadStatements,
     ) -> None:
         self.contract, self.env, self.tiles = contract, env, tiles
         self.dtype = contract.acc.dtype
-        function, s = env.function, env.ops
-        self.thread = special_register(function, "tid.x")
-        self.x = s.make(f"urem {self.thread}, {tiles.across}", int64, 1)
-        self.y = s.make(f"udiv {self.thread}, {tiles.across}", int64, 1)
-        self.first_row = multiply(env, place[0], integer(tiles.rows))
-        self.first_column = multiply(env, place[1], integer(tiles.columns))
+        self.words = words = Words(env.function)
+        thread = words.low(special_register(env.function, "tid.x"))
         self.extents = [index_value(env, extent) for extent in contract.extents]
-        # A column of padding keeps the rows of the left operand in different banks.
-        self.left = shared.take(env, self.dtype, DEPTH * (tiles.rows + 1), integer(0))
-        self.right = shared.take(env, self.dtype, DEPTH * (tiles.columns + 1), integer(0))
+        self.results = Results(contract, env, statements, self.extents, (tiles.rows, tiles.columns))
+        self.group = min(tiles.of_thread, CHUNK // self.dtype.itemsize)
+        numbers = words.divided(thread, tiles.across), words.rest(thread, tiles.across)
+        self.start = [words.times(number, self.group) for number in numbers]
+        self.first = [
+            multiply(env, at, integer(side)) for at, side in zip(place, (tiles.rows, tiles.columns), strict=True)
+        ]
+        self.layouts = [
+            PanelLayout(rows, self.dtype.itemsize, along_k=False, matrices=True) for rows in (tiles.rows, tiles.columns)
+        ]
+        sides = []
+        for number, (operand, axis) in enumerate(((contract.left, contract.m), (contract.right, contract.n))):
+            layout, value, k = self.layouts[number], operand.value, contract.k
+            first, extent = self.first[number], self.extents[number]
+            side = Side(operand, value, self.dtype, axis, k, first, extent, self.extents[2])
+            sides.append((side, layout, piece_bytes(operand, value, axis, k, layout)))
+        self.pipeline = Pipeline(env, sides, shared, thread, tiles.threads)
 
     def emit(self) -> None:
-        env, contract, tiles, s = self.env, self.contract, self.tiles, self.env.ops
+        env, contract, s, pipeline = self.env, self.contract, self.env.ops, self.pipeline
         depth = self.extents[2]
+        assert contract.block_k % pipeline.depth == 0
         known = constant_of(depth)
         if known is not None:
             blocks = integer(max(1, -(-known // contract.block_k)))
         else:
             up = s.add(s.max(depth, integer(1)), integer(contract.block_k - 1))
             blocks = s.make(f"udiv {up}, {contract.block_k}", int64, 1)
-        zeros = [s.const(0, self.dtype)] * tiles.of_thread**2
+        zeros = [s.const(0, self.dtype)] * self.tiles.of_thread**2
 
         def block(number: LlvmScalar) -> list[LlvmScalar]:
             start = multiply(env, number, integer(contract.block_k))
             stop = least(env, add(env, start, integer(contract.block_k)), depth)
-            return loops.counted(env, start, stop, DEPTH, zeros, lambda k, sums: self._panel(k, stop, sums))
+            whole = stop
+            if known is None or known % pipeline.depth:
+                whole = subtract(env, stop, s.make(f"urem {stop}, {pipeline.depth}", int64, 1))
+            sums = loops.counted(env, start, whole, pipeline.depth, zeros, self._whole_panel)
+            return loops.counted(env, whole, stop, pipeline.depth, sums, self._last_panel)
 
         def merge(left: object, right: object) -> list[LlvmScalar]:
             return [s.add(x, y) for x, y in zip(left, right, strict=True)]  # type: ignore[call-overload]
 
-        totals = tree.merged(env, integer(0), blocks, zeros, block, merge)
-        places = self._places()
-        for (row, column), total in zip(places, totals, strict=True):
-            m, n = add(env, self.first_row, row), add(env, self.first_column, column)
-            emit_result(contract, env, self.extents, (m, n), total)
+        pipeline.begin()
+        self._store(tree.merged(env, integer(0), blocks, zeros, block, merge))
 
-    def _along(self, offset: LlvmScalar, side: int) -> list[LlvmScalar]:
-        """A thread's places along a side of the tile: neighbouring threads have neighbouring ones."""
-        apart = side // self.tiles.of_thread
-        return [add(self.env, offset, integer(apart * place)) for place in range(self.tiles.of_thread)]
+    def _whole_panel(self, k: LlvmScalar, sums: list[LlvmScalar]) -> list[LlvmScalar]:
+        def several(stage: LlvmScalar, first: LlvmScalar, sums: list[LlvmScalar]) -> list[LlvmScalar]:
+            for step in range(_TOGETHER):
+                sums = self._step(stage, first, step, sums)
+            return sums
 
-    def _places(self) -> list[tuple[LlvmScalar, LlvmScalar]]:
-        rows, columns = self._along(self.y, self.tiles.rows), self._along(self.x, self.tiles.columns)
-        return [(row, column) for row in rows for column in columns]
+        def products(stage: LlvmScalar) -> list[LlvmScalar]:
+            def emit(at: LlvmScalar, sums: list[LlvmScalar]) -> list[LlvmScalar]:
+                return several(stage, self.words.low(at), sums)
 
-    def _panel(self, k: LlvmScalar, stop: LlvmScalar, sums: list[LlvmScalar]) -> list[LlvmScalar]:
-        """Up to ``DEPTH`` steps: both operands into shared memory, then the multiply-adds."""
-        env, contract, tiles = self.env, self.contract, self.tiles
-        self._stage(contract.left, contract.m, self.left, (self.first_row, self.extents[0]), tiles.rows, k, stop)
-        self._stage(
-            contract.right, contract.n, self.right, (self.first_column, self.extents[1]), tiles.columns, k, stop
-        )
-        wait_for_block(env.function)
+            return loops.counted(self.env, integer(0), integer(self.pipeline.depth), _TOGETHER, sums, emit)
 
-        def step(at: LlvmScalar, sums: list[LlvmScalar]) -> list[LlvmScalar]:
-            left = self._read(self.left, at, self.y, tiles.rows)
-            right = self._read(self.right, at, self.x, tiles.columns)
-            pairs = [(x, y) for x in left for y in right]
-            return [env.ops.fma(x, y, total) for (x, y), total in zip(pairs, sums, strict=True)]
+        return self.pipeline.panel(k, products)
 
-        steps = least(env, integer(DEPTH), subtract(env, stop, k))
-        sums = loops.counted(env, integer(0), steps, 1, sums, step)
-        wait_for_block(env.function)
-        return sums
+    def _last_panel(self, k: LlvmScalar, sums: list[LlvmScalar]) -> list[LlvmScalar]:
+        """The panel that is not whole; steps of zeros would not do, since they make 0.0 of a sum of -0.0."""
 
-    def _stage(
-        self,
-        operand: Operand,
-        axis: str,
-        memory: LlvmScalar,
-        side: tuple[LlvmScalar, LlvmScalar],
-        width: int,
-        k: LlvmScalar,
-        stop: LlvmScalar,
-    ) -> None:
-        """An operand's part of a panel, [k, row]; what lies outside of it is not read later."""
-        env, s, (first, extent) = self.env, self.env.ops, side
-        along_k = runs_along(operand, self.contract.k, axis)
+        def products(stage: LlvmScalar) -> list[LlvmScalar]:
+            def emit(at: LlvmScalar, sums: list[LlvmScalar]) -> list[LlvmScalar]:
+                return self._step(stage, self.words.low(at), None, sums)
 
-        def element(place: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
-            by = DEPTH if along_k else width
-            high, low = (s.make(f"{name} {place}, {by}", int64, 1) for name in ("udiv", "urem"))
-            step, row = (low, high) if along_k else (high, low)
-            here = env.at({axis: add(env, first, row), self.contract.k: add(env, k, step)})
-            inside = s.and_(s.cmp("lt", here[axis], extent), s.cmp("lt", here[self.contract.k], stop))
-            with loops.only_if(env, inside):
-                here.emit(operand.body)
-                value = to_memory(env, s.cast(here[operand.value.name], self.dtype), self.dtype)
-                at = add(env, multiply(env, step, integer(width + 1)), row)
-                env.function.do(f"store {value}, ptr {element_address(env, memory, at)}, align {self.dtype.itemsize}")
-            return []
+            return loops.counted(self.env, integer(0), subtract(self.env, self.extents[2], k), 1, sums, emit)
 
-        loops.counted(env, self.thread, integer(width * DEPTH), self.tiles.threads, [], element)
+        return self.pipeline.last_panel(k, products)
 
-    def _read(self, memory: LlvmScalar, step: LlvmScalar, first: LlvmScalar, width: int) -> list[LlvmScalar]:
-        """A thread's elements of one step, at fixed distances from the first of them."""
-        env, dtype = self.env, self.dtype
-        type = memory_type(dtype)
-        at = add(env, multiply(env, step, integer(width + 1)), first)
-        place = element_address(env, memory, at)
+    def _step(self, stage: LlvmScalar, first: LlvmScalar, step: int | None, sums: list[LlvmScalar]) -> list[LlvmScalar]:
+        left, right = (self._read(side, stage, first, step) for side in range(2))
+        pairs = [(x, y) for x in left for y in right]
+        return [self.env.ops.fma(x, y, total) for (x, y), total in zip(pairs, sums, strict=True)]
+
+    def _read(self, side: int, stage: LlvmScalar, first: LlvmScalar, step: int | None) -> list[LlvmScalar]:
+        """A thread's elements of one step, a group at a time."""
+        env, dtype, words, layout = self.env, self.dtype, self.words, self.layouts[side]
+        memory = memory_type(dtype)
+        type = lanes_of(memory, self.group)
+        chunk = words.divided(self.start[side], layout.of_chunk)
+        inside = words.times(words.rest(self.start[side], layout.of_chunk), dtype.itemsize)
         found = []
-        for offset in range(0, width, width // self.tiles.of_thread):
-            address = env.function.emit("ptr", f"getelementptr {type}, ptr {place}, i64 {offset}")
-            raw = env.ops.make(f"load {type}, {address}, align {dtype.itemsize}", dtype, 1, type)
-            found.append(from_memory(env, raw, dtype))
+        for group in range(self.tiles.of_thread // self.group):
+            far = self._apart(layout.side) * group // layout.of_chunk
+            # The first of several steps is a multiple of their number, and turns no chunk.
+            line, begin = (word(step), words.times(first, layout.pitch)) if step is not None else (first, word(0))
+            start, more = layout.offset(words, line, 0, chunk, far)
+            at = words.add(words.add(words.add(words.add(start, inside), begin), stage), more)
+            place = f"getelementptr i8, ptr addrspace(3) {self.pipeline.memories[side]}, {at}"
+            address = env.function.emit("ptr addrspace(3)", place)
+            vector = env.function.emit(type, f"load {type}, {address}, align {self.group * dtype.itemsize}")
+            for element in range(self.group):
+                raw = (
+                    vector if self.group == 1 else env.function.emit(memory, f"extractelement {vector}, i32 {element}")
+                )
+                found.append(from_memory(env, LlvmScalar(raw.name, memory, dtype, 1), dtype))
         return found
 
+    def _apart(self, side: int) -> int:
+        """How far a thread's groups lie from each other."""
+        return side * self.group // self.tiles.of_thread
 
-def emit_result(
-    contract: Contract,
-    env: Environment,
-    extents: list[LlvmScalar],
-    place: tuple[LlvmScalar, LlvmScalar],
-    total: LlvmScalar,
-) -> None:
-    """Emit the epilogue of one element of a tile, where it lies inside of the result."""
-    s, (m, n) = env.ops, place
-    scope = env.at({contract.m: m, contract.n: n})
-    scope.bind(contract.acc.name, total)
-    with loops.only_if(env, s.and_(s.cmp("lt", m, extents[0]), s.cmp("lt", n, extents[1]))):
-        scope.emit(contract.epilogue)
-
-
-def runs_along(operand: Operand, k: str, axis: str) -> bool:
-    """Whether most loads of an operand lie closer together along k than along the other axis."""
-
-    loads = [s for s in operand.body if isinstance(s, Load)]
-    return sum(coefficient(s.index, k) == 1 for s in loads) > sum(coefficient(s.index, axis) == 1 for s in loads)
+    def _store(self, totals: list[LlvmScalar]) -> None:
+        """The epilogue, of the neighbouring columns of each row together."""
+        env, tiles, group = self.env, self.tiles, self.group
+        row, column = (add(env, first, wide(env, start)) for first, start in zip(self.first, self.start, strict=True))
+        for number in range(0, len(totals), group):
+            down, across = divmod(number, tiles.of_thread)
+            m = add(env, row, integer(self._apart(tiles.rows) * (down // group) + down % group))
+            n = add(env, column, integer(self._apart(tiles.columns) * (across // group)))
+            self.results.store(m, n, totals[number : number + group])

@@ -1,57 +1,68 @@
-"""The device code of a schedule: one module of LLVM IR, and the launches that run its steps in order."""
+"""The device code of a schedule: one module of LLVM IR, and the launches that run its steps."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from jitgraph.codegen.cuda import machine
+from jitgraph.codegen.cuda.block_loops import emit_block
 from jitgraph.codegen.cuda.grid import emit_kernel
-from jitgraph.codegen.cuda.launches import KernelLaunch, Shape
+from jitgraph.codegen.cuda.launches import KernelLaunch, Launches, Shape
 from jitgraph.codegen.cuda.nests import nests_of
 from jitgraph.codegen.kernels.kernel import Kernel
-from jitgraph.codegen.kernels.schedule import Branch, Launch, Pop, PrintStep, Push, Schedule, Step, While
+from jitgraph.codegen.kernels.schedule import Branch, Launch, Schedule, Step, While
+from jitgraph.codegen.kernels.steps import all_steps
 from jitgraph.codegen.llvm.builder import LlvmModule
-from jitgraph.errors import UnsupportedOp
 from jitgraph.ir.target import Target
 
 
-def emit_module(schedule: Schedule, target: Target) -> tuple[LlvmModule, tuple[KernelLaunch, ...]]:
-    """The module of ``schedule`` as emitted, before any pass, and its launches.
-
-    UnsupportedOp where a step needs the host between launches: branches, loops, stacks and prints.
-    """
-    module = LlvmModule(machine.TRIPLE, links=False)
-    reports = any(nest.can_fail for kernel in _kernels(schedule) for nest in nests_of(kernel))
-    known: dict[Kernel, list[tuple[Shape, bool]]] = {}
-    launches: list[KernelLaunch] = []
+def emit_module(schedule: Schedule, target: Target) -> tuple[LlvmModule, Launches]:
+    """The module of ``schedule`` as emitted, before any pass, and the launches of its steps."""
+    writer = _ModuleWriter(schedule, target)
     for number, step in enumerate(schedule.steps):
-        if not isinstance(step, Launch):
-            raise UnsupportedOp(f"{_OPS[type(step)]} on a GPU", hint="trace what stands inside it by itself")
-        if step.kernel not in known:
-            known[step.kernel] = emit_kernel(step.kernel, module, target, reports=reports)
-        for shape, can_fail in known[step.kernel]:
-            launches.append(
-                KernelLaunch(
-                    shape.function,
-                    shape.grid,
-                    shape.block,
-                    shape.shared_bytes,
-                    step.buffers,
-                    step.kernel.sizes,
-                    reports,
-                    can_fail,
-                    number,
-                )
+        writer.write((step,), number)
+    return writer.module, writer.launches
+
+
+class _ModuleWriter:
+    def __init__(self, schedule: Schedule, target: Target) -> None:
+        self.module = LlvmModule(machine.TRIPLE, links=False)
+        self.target = target
+        self.launches: Launches = {}
+        kernels = [step.kernel for step in all_steps(schedule.steps) if isinstance(step, Launch)]
+        self.reports = any(nest.can_fail for kernel in kernels for nest in nests_of(kernel))
+        self._known: dict[Kernel, list[tuple[Shape, bool]]] = {}
+
+    def write(self, steps: Sequence[Step], number: int) -> None:
+        """The functions of steps that stand at, or inside of, the schedule's step of this number."""
+        for step in steps:
+            match step:
+                case Launch():
+                    self._launch(step, number)
+                case Branch() | While():
+                    whole = emit_block(step, self.module, self.target, number, reports=self.reports)
+                    if whole is not None:
+                        self.launches[id(step)] = (whole,)
+                    elif isinstance(step, Branch):
+                        self.write((*step.then, *step.otherwise), number)
+                    else:
+                        self.write((*(step.condition if step.count is None else ()), *step.body), number)
+
+    def _launch(self, step: Launch, number: int) -> None:
+        kernel = step.kernel
+        if kernel not in self._known:
+            self._known[kernel] = emit_kernel(kernel, self.module, self.target, reports=self.reports)
+        self.launches[id(step)] = tuple(
+            KernelLaunch(
+                shape.function,
+                shape.grid,
+                shape.block,
+                shape.shared_bytes,
+                step.buffers,
+                kernel.sizes,
+                self.reports,
+                can_fail,
+                number,
             )
-    return module, tuple(launches)
-
-
-_OPS: dict[type[Step], str] = {
-    Branch: "cond",
-    While: "while_loop or scan",
-    Push: "a stack that a loop leaves for its gradient",
-    Pop: "a stack that a loop leaves for its gradient",
-    PrintStep: "print",
-}
-
-
-def _kernels(schedule: Schedule) -> list[Kernel]:
-    return [step.kernel for step in schedule.steps if isinstance(step, Launch)]
+            for shape, can_fail in self._known[kernel]
+        )

@@ -65,12 +65,23 @@ class Failures:
         self._alive: LlvmValue | None = None
 
     def leave_if_failed(self) -> None:
-        """Return where a launch before this one has failed: what it should have checked is not to be relied on."""
+        """Return where a launch before this one has failed: what it should have checked is not to be relied on.
+
+        The numbers of launches begin again at 0 where loops make more of them than there are.
+        """
         function = self.function
         place = function.emit("ptr addrspace(1)", f"getelementptr i64, {self.record}, i64 1")
         order = function.emit("i64", f"load volatile i64, {place}, align 8")
-        failed = function.emit("i1", f"icmp ult {order}, {self.first.name}")
-        leave_if(function, failed)
+        none = function.emit("i1", f"icmp eq {order}, -1")
+        other = function.emit("i64", f"xor {order}, {self.first.name}")
+        mine = function.emit("i1", f"icmp ult {other}, {1 << LAUNCH_SHIFT}")
+        leave_if(function, function.emit("i1", f"xor i1 {function.emit('i1', f'or {none}, {mine.name}').name}, true"))
+
+    def has_failed(self) -> LlvmValue:
+        """Whether a check of any launch so far has failed, this one included."""
+        place = self.function.emit("ptr addrspace(1)", f"getelementptr i64, {self.record}, i64 1")
+        order = self.function.emit("i64", f"load volatile i64, {place}, align 8")
+        return self.function.emit("i1", f"icmp ne {order}, -1")
 
     def stay(self) -> None:
         """Let threads whose check fails go on, touching nothing, since others wait for them at barriers."""

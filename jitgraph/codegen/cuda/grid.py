@@ -11,6 +11,7 @@ from typing import Final
 
 from jitgraph.codegen.cuda import contract as simt
 from jitgraph.codegen.cuda import mma
+from jitgraph.codegen.cuda.attend import emit_attend, tiles_of
 from jitgraph.codegen.cuda.failures import Failures, leave_if
 from jitgraph.codegen.cuda.indices import Indices
 from jitgraph.codegen.cuda.launches import Grid, Shape
@@ -22,7 +23,7 @@ from jitgraph.codegen.cuda.thread import VECTOR_BYTES, ThreadStatements
 from jitgraph.codegen.cuda.unravel import ceil_div, unravelled
 from jitgraph.codegen.cuda.warp import WARP, special_register
 from jitgraph.codegen.kernels.index import coefficient
-from jitgraph.codegen.kernels.kernel import CheckStatement, Contract, Kernel, Load, Local, Loop, Store
+from jitgraph.codegen.kernels.kernel import Attend, CheckStatement, Contract, Kernel, Load, Local, Loop, Store
 from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule
 from jitgraph.codegen.llvm.environment import Environment, Names, integer
@@ -53,9 +54,6 @@ _LONG: Final = 64
 _MOST_ELEMENTS: Final = 8
 """Of a thread, side by side."""
 
-_BLOCKS_OF_TILES: Final = 2
-"""Side by side, so that one multiplies while another stages."""
-
 _UNKNOWN_WARPS: Final = 4
 """Of a team where no extent of its loops is known."""
 
@@ -71,7 +69,7 @@ class _Function:
     """One function of PTX being written."""
 
     def __init__(self, kernel: Kernel, nest: Nest, module: LlvmModule, target: Target, *, reports: bool) -> None:
-        self.kernel, self.nest, self.target = kernel, _with_vector(nest), target
+        self.kernel, self.nest, self.target = kernel, with_vector(nest), target
         name = module.unique(f"k_{kernel.name}")
         self.function = LlvmFunction(module, name, "void", linkage="ptx_kernel")
         self.statements = ThreadStatements(Indices(kernel), None)
@@ -99,7 +97,9 @@ class _Function:
         kinds = {type(s) for s in statements_of(self.nest.body)}
         if Contract in kinds:
             shape = self._tiles()
-        elif _wants_team(self.nest):
+        elif Attend in kinds:
+            shape = self._attend()
+        elif wants_team(self.nest):
             shape = self._teams()
         else:
             shape = self._flat()
@@ -140,7 +140,7 @@ class _Function:
         env, nest = self.env, self.nest
         extents = [level.extent for level in nest.levels]
         total = dims.product(extents)
-        warps = _warps(nest, free_order=self.target.free_order)
+        warps = warps_of_team(nest, free_order=self.target.free_order)
         teams = _teams_of_block(nest, total, self.target) if warps == 1 else 1
         shared = SharedMemory(self.function, self.target, teams)
         team = Team(self.function, warps, shared)
@@ -152,7 +152,7 @@ class _Function:
         if self.failures is not None and nest.can_fail:
             self.failures.stay()
         indices = unravelled(env, row, extents)
-        exchanged = exchanged_buffers(nest.statements)
+        exchanged = exchanged_buffers(nest.statements, self.kernel.aliases)
         together = TeamStatements(team, self.statements, exchanged, free_order=self.target.free_order)
         here = Environment(self.function, self.kernel, self.target, Names(env.names), env.memory, together.statement)
         here.names.update(zip((level.axis for level in nest.levels), indices, strict=True))
@@ -167,7 +167,7 @@ class _Function:
         extents = [level.extent for level in nest.levels]
         way = mma if mma.suits(contract, self.target) else simt
         tiles = way.tiles_of(contract, dims.product(extents))
-        self.together = _BLOCKS_OF_TILES
+        self.together = tiles.together
         shared = SharedMemory(self.function, self.target, 1)
         block = special_register(self.function, "ctaid.x")
         env.bind("$order", block)
@@ -176,11 +176,32 @@ class _Function:
             self.failures.stay()
         here = env.at(dict(zip((level.axis for level in nest.levels), unravelled(env, batch, extents), strict=True)))
         here.emit((*nest.before, *before))
-        way.emit_tiles(contract, here, tiles, (place[0], place[1]), shared)
+        at = place[0], place[1]
+        if isinstance(tiles, mma.WarpTiles):
+            mma.MmaWriter(contract, here, tiles, at, shared, self.statements).emit()
+        else:
+            simt.ContractWriter(contract, here, tiles, at, shared, self.statements).emit()
         return self._shape((dims.product(tiles.counts), 1, 1), (tiles.threads, 1, 1), shared.bytes)
 
+    def _attend(self) -> Shape:
+        env, nest = self.env, self.nest
+        *before, attend = nest.body
+        if not isinstance(attend, Attend) or not all(map(is_pure, before)):
+            raise UnsupportedOp(f"kernel {self.kernel.name}: sums by weights beside other loops")
+        extents = [level.extent for level in nest.levels]
+        batch = dims.product(extents)
+        tiles, count = tiles_of(attend, self.target)
+        shared = SharedMemory(self.function, self.target, 1)
+        block = special_register(self.function, "ctaid.x")
+        env.bind("$order", block)
+        each, place = unravelled(env, block, (batch, count))
+        here = env.at(dict(zip((level.axis for level in nest.levels), unravelled(env, each, extents), strict=True)))
+        here.emit((*nest.before, *before))
+        emit_attend(attend, here, tiles, place, shared, self.statements)
+        return self._shape((batch * count, 1, 1), (tiles.threads, 1, 1), shared.bytes)
 
-def _with_vector(nest: Nest) -> Nest:
+
+def with_vector(nest: Nest) -> Nest:
     """The nest with the vector loop that is all of its body as one more level."""
     if not nest.body:
         return nest
@@ -211,7 +232,7 @@ def _elements_of_thread(nest: Nest) -> int:
     return min(several, _MOST_ELEMENTS)
 
 
-def _wants_team(nest: Nest) -> bool:
+def wants_team(nest: Nest) -> bool:
     """Whether there are loops to share that are too long for one thread."""
     shared = [s for s in statements_of(nest.body) if isinstance(s, Loop) and is_shared(s)]
     in_vector = any(level.kind == "vector" for level in nest.levels)
@@ -224,7 +245,7 @@ def _is_short(loop: Loop) -> bool:
     return loop.is_whole and isinstance(loop.extent, int) and loop.extent <= FEW and loop.slots is None
 
 
-def _warps(nest: Nest, *, free_order: bool) -> int:
+def warps_of_team(nest: Nest, *, free_order: bool) -> int:
     """Warps of a team: as many as the longest loop that it shares gives steps, or chunks, to."""
     most = 1
     for loop in statements_of(nest.body):

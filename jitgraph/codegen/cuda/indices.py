@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import gcd, prod
 
-from jitgraph.codegen.kernels.kernel import Contract, Kernel, Loop
+from jitgraph.codegen.kernels.kernel import Attend, Contract, Kernel, Loop
 from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.codegen.llvm.environment import Environment, constant_of
 from jitgraph.codegen.llvm.index import index_value
@@ -112,6 +112,9 @@ def _extents(kernel: Kernel) -> Mapping[str, int]:
                     found[slots.axis] = statement.lanes
             case Contract(m=m, n=n, k=k, extents=extents):
                 found.update(zip((m, n, k), extents, strict=True))
+            case Attend(m=m, n=n, extents=(rows, columns)):
+                found |= {m: rows, n: columns}
+                found |= {factor.axis: factor.extent for factor in (*statement.rows, *statement.columns)}
     return {axis: max(extent - 1, 0) for axis, extent in found.items() if isinstance(extent, int)}
 
 

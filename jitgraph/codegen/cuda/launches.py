@@ -24,7 +24,9 @@ class KernelLaunch:
 
     ``arguments`` are names of the schedule's buffers (their addresses) and then of sizes (int64). Where ``reports`` is
     true the address of the error record and the launch's order (``failures.py``) follow; where ``can_fail`` is true it
-    may write that record. A grid without blocks is not launched. ``step`` is the place in the schedule.
+    may write that record. Last comes, where ``most_turns`` is not 0, how many turns of a loop it is to run, so many at
+    most. A grid without blocks is not launched. ``step`` is the place in the schedule, that of the outermost branch or
+    loop around it.
     """
 
     function: str
@@ -36,3 +38,9 @@ class KernelLaunch:
     reports: bool
     can_fail: bool
     step: int
+    most_turns: int = 0
+
+
+Launches = dict[int, tuple[KernelLaunch, ...]]
+"""The launches of a schedule's steps in order, by the identity of the step: a ``Launch``, or a branch or loop that is
+one launch as a whole."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from jitgraph.codegen.cuda import fragments, panels
 from jitgraph.codegen.llvm import machine
 from jitgraph.errors import CompileError
 from jitgraph.ir.target import Target
@@ -26,8 +27,9 @@ _SELECTED: Final = frozenset(
     + [f"{name}.{type}" for name in ("ctlz", "ctpop", "cttz") for type in ("i32", "i64")]
     + [f"nvvm.read.ptx.sreg.{name}.{axis}" for name in ("tid", "ctaid") for axis in "xyz"]
     + ["nvvm.bar.warp.sync", "nvvm.barrier.cta.sync.aligned.all"]
-    + [f"nvvm.mma.m16n8k16.row.col.{name}" for name in ("bf16", "f32.f32")]
-    + [f"nvvm.shfl.sync.{mode}.i32" for mode in ("down", "idx")]
+    + [*fragments.INTRINSICS, *panels.INTRINSICS]
+    + [f"nvvm.shfl.sync.{mode}.i32" for mode in ("bfly", "down", "idx")]
+    + ["maxnum.f32", "nvvm.ex2.approx.ftz.f", "nvvm.ff2bf16x2.rn", "nvvm.ff2f16x2.rn"]
 )  # fmt: skip
 _INTRINSIC: Final = re.compile(r"@llvm\.([\w.]+)\(")
 

@@ -42,18 +42,27 @@ class SharedMemory:
     def take(self, env: Environment, dtype: DType, elements: int, team: LlvmScalar) -> LlvmScalar:
         """The address of memory of team number ``team`` for ``elements``; CompileError where a block has no more."""
         each = elements * dtype.itemsize
-        self.bytes += -(-each * self.teams // _ALIGNMENT) * _ALIGNMENT
+        whole = f"addrspacecast (ptr addrspace(3) {self.variable(env, each * self.teams)} to ptr)"
+        offset = multiply(env, team, integer(each))
+        if constant_of(offset) == 0:
+            return LlvmScalar(whole, "ptr", dtype, 1)
+        return LlvmScalar(self.function.emit("ptr", f"getelementptr i8, ptr {whole}, {offset}").name, "ptr", dtype, 1)
+
+    @property
+    def left(self) -> int:
+        """Bytes that a block may still take."""
+        return self.target.l1_bytes - self.bytes
+
+    def variable(self, env: Environment, bytes: int, alignment: int = _ALIGNMENT) -> str:
+        """The name of a variable of so many bytes; CompileError where a block has no more."""
+        self.bytes += -(-bytes // alignment) * alignment
         if self.bytes > self.target.l1_bytes:
             raise CompileError(
                 f"kernel {env.kernel.name} wants {self.bytes} bytes of shared memory; {self.target.l1_bytes} are there",
                 hint="put it into a temporary buffer instead",
             )
-        type = f"[{each * self.teams} x i8]"
-        name = f"@shared_{each * self.teams}_{self._count}"  # kernels use the same variables, each for itself
+        name = f"@shared_{bytes}_{alignment}_{self._count}"  # kernels use the same variables, each for itself
         self._count += 1
-        self.function.module.declare(f"{name} = internal addrspace(3) global {type} poison, align {_ALIGNMENT}")
-        whole = f"addrspacecast (ptr addrspace(3) {name} to ptr)"
-        offset = multiply(env, team, integer(each))
-        if constant_of(offset) == 0:
-            return LlvmScalar(whole, "ptr", dtype, 1)
-        return LlvmScalar(self.function.emit("ptr", f"getelementptr i8, ptr {whole}, {offset}").name, "ptr", dtype, 1)
+        type = f"[{bytes} x i8]"
+        self.function.module.declare(f"{name} = internal addrspace(3) global {type} poison, align {alignment}")
+        return name

@@ -1,174 +1,235 @@
-"""Contractions of 16-bit floats on tensor cores, where sums may go in any order.
+"""Contractions on tensor cores: of 16-bit floats, tf32 and float64 where sums may go in any order, and of bytes.
 
-A block of eight warps has a tile of 128 x 128, a warp 64 x 32 of it as 4 x 4 products of 16 x 8 x 16. Both operands are
-staged with k innermost, 32 steps at a time, so that two neighbours are one register of a fragment; rows lie 80 bytes
-apart, which puts the 32 registers of a fragment into different banks.
-
-Source of the fragments: PTX ISA 8.7, "Matrix Fragments for mma.m16n8k16 with floating point type".
+A block has a tile of the result, each warp a part of it in registers. Panels of both operands (``panels.py``) go round
+through some stages of shared memory: while one is multiplied (``fragments.py``), those after it are on their way.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from jitgraph.codegen.cuda.contract import Tiles, emit_result, runs_along
+from jitgraph.codegen.cuda import panels
+from jitgraph.codegen.cuda.fragments import STEPS, TILE, FragmentReader, Mma, layout_of, mma_of
 from jitgraph.codegen.cuda.memory import SharedMemory
+from jitgraph.codegen.cuda.panel_layout import PanelLayout
+from jitgraph.codegen.cuda.panels import Side, wide
+from jitgraph.codegen.cuda.pipeline import Pipeline
+from jitgraph.codegen.cuda.results import Results
+from jitgraph.codegen.cuda.thread import ThreadStatements
 from jitgraph.codegen.cuda.unravel import ceil_div
-from jitgraph.codegen.cuda.warp import special_register, wait_for_block
+from jitgraph.codegen.cuda.warp import WARP, special_register
+from jitgraph.codegen.cuda.words import Words
 from jitgraph.codegen.kernels.kernel import Contract, Let, Operand, Var
 from jitgraph.codegen.llvm import loops
-from jitgraph.codegen.llvm.access import element_address, to_memory
-from jitgraph.codegen.llvm.builder import LlvmValue
 from jitgraph.codegen.llvm.environment import Environment, integer
 from jitgraph.codegen.llvm.index import add, index_value, multiply
 from jitgraph.codegen.llvm.operand import LlvmScalar
-from jitgraph.dtypes import bfloat16, float16, float32, int64
+from jitgraph.dtypes import bfloat16, float16, float32, int8, is_float, uint8
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.target import Target
+from jitgraph.records import dataclass
 
-_SIDE: Final = 128
-_DEPTH: Final = 32
-_PITCH: Final = _DEPTH + 8
-_WARP_ROWS, _WARP_COLUMNS = 64, 32
-_ROWS, _COLUMNS, _STEPS = 16, 8, 16  # of one product
 _LEAST_SM: Final = 80
+_MOST_STAGES: Final = 4
+
+
+@dataclass(frozen=True)
+class WarpTiles:
+    """A block's tile of ``rows`` x ``columns``, of which ``down`` x ``across`` warps have a part each.
+
+    ``counts`` are those of products, of tiles down and of tiles across, which together are the blocks.
+    """
+
+    rows: int
+    columns: int
+    down: int
+    across: int
+    counts: tuple[DimLike, DimLike, DimLike]
+
+    @property
+    def threads(self) -> int:
+        return WARP * self.down * self.across
+
+    @property
+    def together(self) -> int:
+        """Blocks that a processor is to have room for: one multiplies while another begins or ends."""
+        return 512 // self.threads
+
+
+SHAPES: Final = ((128, 128, 2, 4), (64, 64, 2, 2), (16, 128, 1, 4), (128, 16, 4, 1), (32, 32, 2, 2))
+"""Rows, columns, and warps down and across."""
+
+_MOST_WORDS: Final = 96
+"""Of a thread's sums, and elements of a panel that it computes, where it has 128 registers for everything."""
+
+_PROCESSORS: Final = 108
+"""Of a GPU; a tile more or less for each of them takes as long as the others do."""
+
+_UNKNOWN: Final = 512
+"""What an extent of which nothing is known is taken for."""
+
+_READING: Final = 48
+"""Products of a step that take as long as an element of each operand takes on its way."""
 
 
 def suits(contract: Contract, target: Target) -> bool:
-    """Whether tensor cores take the contraction: 16-bit floats, any order, and sides that fill most of a tile."""
-    m, n, _ = contract.extents
-    left, right = _source(contract.left), _source(contract.right)
-    small = any(isinstance(extent, int) and extent <= _SIDE // 2 for extent in (m, n))
-    if not target.free_order or target.sm is None or target.sm < _LEAST_SM or small:
+    """Whether tensor cores take the contraction: bytes always, whose sums are exact, and floats in any order."""
+    mma = _mma_of(contract)
+    if mma is None or target.sm is None or target.sm < _LEAST_SM:
         return False
-    return contract.acc.dtype == float32 and left is not None and right is not None and left.dtype == right.dtype
+    if not is_float(mma.total):
+        return not is_float(contract.acc.dtype) and contract.acc.dtype.itemsize <= mma.total.itemsize
+    if not target.free_order or mma.total != contract.acc.dtype:
+        return False
+    return _source(contract.left).dtype != float32 or target.tf32
 
 
-def _source(operand: Operand) -> Var | None:
-    """The 16-bit float that an operand is a cast of."""
+def _mma_of(contract: Contract) -> Mma | None:
+    return mma_of(_source(contract.left).dtype, _source(contract.right).dtype)
+
+
+def _source(operand: Operand) -> Var:
+    """An operand's value before it was cast to the dtype of the sum, where nothing is lost by that."""
     for statement in operand.body:
         if isinstance(statement, Let) and statement.var == operand.value and statement.op == "cast":
-            return statement.args[0] if statement.args[0].dtype in (bfloat16, float16) else None
-    return None
+            source = statement.args[0]
+            narrow = (int8, uint8) if not is_float(operand.value.dtype) else (bfloat16, float16)
+            return source if source.dtype in narrow else operand.value
+    return operand.value
 
 
-def tiles_of(contract: Contract, batch: DimLike) -> Tiles:
-    """The tiles of a contraction on tensor cores; eight warps are (128 / 8)**2 threads."""
+@dataclass(frozen=True)
+class _Factor:
+    """An operand: its value before it is cast to the dtype of the sum, its axis, and whether its lines run along k."""
+
+    operand: Operand
+    value: Var
+    axis: str
+    along_k: bool
+
+    def layout(self, rows: int) -> PanelLayout:
+        return layout_of(self.value.dtype, rows, along_k=self.along_k)
+
+    def piece(self, k: str, rows: int) -> int | None:
+        """The bytes that can be copied at once; None where it has to be computed."""
+        return panels.piece_bytes(self.operand, self.value, self.axis, k, self.layout(rows))
+
+
+def _factors(contract: Contract) -> tuple[_Factor, _Factor]:
+    left, right = (
+        _Factor(operand, _source(operand), axis, panels.runs_along(operand, contract.k, axis))
+        for operand, axis in ((contract.left, contract.m), (contract.right, contract.n))
+    )
+    return left, right
+
+
+def fits(contract: Contract, shape: tuple[int, int, int, int]) -> bool:
+    """Whether a thread has registers for its sums in a tile, and for the elements that it computes of a panel."""
+    threads = WARP * shape[2] * shape[3]
+    mma = _mma_of(contract)
+    assert mma is not None
+    words = shape[0] * shape[1] * mma.total.itemsize // 4
+    for factor, rows in zip(_factors(contract), shape, strict=False):
+        if factor.piece(contract.k, rows) is None:
+            words += rows * factor.layout(rows).depth
+    return words <= _MOST_WORDS * threads
+
+
+def tiles_of(contract: Contract, batch: DimLike) -> WarpTiles:
+    """The tiles of a contraction: those with which the busiest processor has the least to do."""
     m, n, _ = contract.extents
-    return Tiles(_SIDE, _SIDE, 8, (batch, ceil_div(m, _SIDE), ceil_div(n, _SIDE)))
+    best: tuple[int, WarpTiles] | None = None
+    for shape in SHAPES:
+        rows, columns, down, across = shape
+        counts = batch, ceil_div(m, rows), ceil_div(n, columns)
+        blocks = 1
+        for extent, side in ((batch, 1), (m, rows), (n, columns)):
+            known = extent if isinstance(extent, int) else (1 if side == 1 else _UNKNOWN)
+            blocks *= -(-known // side)
+        cost = -(-blocks // _PROCESSORS) * (rows * columns + _READING * (rows + columns))
+        if (best is None or cost < best[0]) and fits(contract, shape):
+            best = cost, WarpTiles(rows, columns, down, across, counts)
+    assert best is not None
+    return best[1]
 
 
-def emit_tiles(
-    contract: Contract, env: Environment, tiles: Tiles, place: tuple[LlvmScalar, LlvmScalar], shared: SharedMemory
-) -> None:
-    """Emit the tile at ``place``, down and across, its epilogue included."""
-    _MmaWriter(contract, env, tiles, place, shared).emit()
+class MmaWriter:
+    """Writes the tile at ``place``, down and across, its epilogue included."""
 
-
-class _MmaWriter:
     def __init__(
         self,
         contract: Contract,
         env: Environment,
-        tiles: Tiles,
+        tiles: WarpTiles,
         place: tuple[LlvmScalar, LlvmScalar],
         shared: SharedMemory,
+        statements: ThreadStatements,
     ) -> None:
-        self.contract, self.env, self.tiles = contract, env, tiles
-        left, right = _source(contract.left), _source(contract.right)
-        assert left is not None and right is not None
-        self.sources, self.dtype = (left, right), left.dtype
-        self.thread = special_register(env.function, "tid.x")
-        lane, warp = self._bits(self.thread, 0, 5), self._bits(self.thread, 5, 3)
-        self.group, self.pair = self._bits(lane, 2, 3), multiply(env, self._bits(lane, 0, 2), integer(2))
-        self.row = multiply(env, self._bits(warp, 2, 1), integer(_WARP_ROWS))  # of the warp, in the tile
-        self.column = multiply(env, self._bits(warp, 0, 2), integer(_WARP_COLUMNS))
-        self.first = [multiply(env, index, integer(_SIDE)) for index in place]
+        self.env = env
+        mma = _mma_of(contract)
+        assert mma is not None
+        self.mma = mma
+        function = env.function
+        self.words = words = Words(function)
+        thread = words.low(special_register(function, "tid.x"))
+        self.lane, warp = words.bits(thread, 0, WARP - 1), words.divided(thread, WARP)
+        sides = (tiles.rows, tiles.columns)
+        self.parts = tiles.rows // tiles.down, tiles.columns // tiles.across
+        warps = words.divided(warp, tiles.across), words.rest(warp, tiles.across)
+        self.warp = [words.times(at, part) for at, part in zip(warps, self.parts, strict=True)]
+        self.first = [multiply(env, at, integer(side)) for at, side in zip(place, sides, strict=True)]
         self.extents = [index_value(env, extent) for extent in contract.extents]
-        self.memory = [shared.take(env, self.dtype, _SIDE * _PITCH, integer(0)) for _ in range(2)]
-
-    def _bits(self, x: LlvmScalar, first: int, count: int) -> LlvmScalar:
-        s = self.env.ops
-        high = s.make(f"lshr {x}, {first}", int64, 1) if first else x
-        return s.make(f"and {high}, {(1 << count) - 1}", int64, 1)
+        self.results = Results(contract, env, statements, self.extents, (tiles.rows, tiles.columns))
+        sides = []
+        for number, (factor, rows) in enumerate(zip(_factors(contract), (tiles.rows, tiles.columns), strict=True)):
+            first, extent, dtype = self.first[number], self.extents[number], factor.value.dtype
+            side = Side(factor.operand, factor.value, dtype, factor.axis, contract.k, first, extent, self.extents[2])
+            sides.append((side, factor.layout(rows), factor.piece(contract.k, rows)))
+        self.pipeline = Pipeline(env, sides, shared, thread, tiles.threads)
+        self.readers = []
+        for number, (side, layout, _) in enumerate(sides):
+            reader = FragmentReader(function, layout, side.dtype, self.warp[number], self.lane, not number)
+            reader.prepare(self.pipeline.memories[number], self.parts[number] // TILE)
+            self.readers.append(reader)
 
     def emit(self) -> None:
-        env, contract, s = self.env, self.contract, self.env.ops
-        starts = [self._start(memory, side) for memory, side in zip(self.memory, (self.row, self.column), strict=True)]
-        count = 4 * (_WARP_ROWS // _ROWS) * (_WARP_COLUMNS // _COLUMNS)
-        zeros = [s.const(0, float32)] * count
+        env, pipeline = self.env, self.pipeline
+        down, across = (part // TILE for part in self.parts)
+        zeros = [env.ops.const(0, self.mma.total)] * (8 * down * across)
 
-        def panel(k: LlvmScalar, sums: list[LlvmScalar]) -> list[LlvmScalar]:
-            self._stage(contract.left, contract.m, 0, k)
-            self._stage(contract.right, contract.n, 1, k)
-            wait_for_block(env.function)
-            for step in range(0, _DEPTH, _STEPS):
-                sums = self._products(starts, step, sums)
-            wait_for_block(env.function)
+        def products(stage: LlvmScalar, sums: list[LlvmScalar]) -> list[LlvmScalar]:
+            for step in range(STEPS):
+                sums = self._products(stage, step, sums)
             return sums
 
-        totals = loops.counted(env, integer(0), self.extents[2], _DEPTH, zeros, panel)
-        for number, total in enumerate(totals):
-            tile, element = divmod(number, 4)
-            down, across = divmod(tile, _WARP_COLUMNS // _COLUMNS)
-            row = add(env, add(env, self.row, self.group), integer(_ROWS * down + 8 * (element // 2)))
-            column = add(env, add(env, self.column, self.pair), integer(_COLUMNS * across + element % 2))
-            m, n = add(env, self.first[0], row), add(env, self.first[1], column)
-            emit_result(contract, env, self.extents, (m, n), total)
+        def panel(k: LlvmScalar, sums: list[LlvmScalar]) -> list[LlvmScalar]:
+            return pipeline.panel(k, lambda stage: products(stage, sums))
 
-    def _start(self, memory: LlvmScalar, side: LlvmScalar) -> str:
-        """Where a lane's first register of a fragment lies."""
-        env = self.env
-        row = multiply(env, add(env, side, self.group), integer(_PITCH))
-        return element_address(env, memory, add(env, row, self.pair))
+        pipeline.begin()
+        self._store(loops.counted(env, integer(0), self.extents[2], pipeline.depth, zeros, panel))
 
-    def _stage(self, operand: Operand, axis: str, side: int, k: LlvmScalar) -> None:
-        """An operand's part of a panel, [row, k]; zero where there are no such steps."""
-        env, s = self.env, self.env.ops
-        along_k = runs_along(operand, self.contract.k, axis)
-        by = _DEPTH if along_k else _SIDE
-
-        def element(place: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
-            high, low = (s.make(f"{name} {place}, {by}", int64, 1) for name in ("udiv", "urem"))
-            step, row = (low, high) if along_k else (high, low)
-            here = env.at({axis: add(env, self.first[side], row), self.contract.k: add(env, k, step)})
-            stays = s.cmp("lt", here[self.contract.k], self.extents[2])
-            inside = s.and_(s.cmp("lt", here[axis], self.extents[side]), stays)
-            at = element_address(env, self.memory[side], add(env, multiply(env, row, integer(_PITCH)), step))
-            env.function.do(f"store i16 0, ptr {at}, align 2")
-            with loops.only_if(env, inside):
-                here.emit(operand.body)
-                value = to_memory(env, here[self.sources[side].name], self.dtype)
-                env.function.do(f"store {value}, ptr {at}, align 2")
-            return []
-
-        loops.counted(env, self.thread, integer(_SIDE * _DEPTH), self.tiles.threads, [], element)
-
-    def _products(self, starts: list[str], step: int, sums: list[LlvmScalar]) -> list[LlvmScalar]:
-        """Sixteen steps of k: the fragments of a warp's part of the tile, and their products."""
-        rows = [
-            [self._register(starts[0], _ROWS * down + 8 * (i % 2), step + 8 * (i // 2)) for i in range(4)]
-            for down in range(_WARP_ROWS // _ROWS)
-        ]
-        columns = [
-            [self._register(starts[1], _COLUMNS * across, step + 8 * i) for i in range(2)]
-            for across in range(_WARP_COLUMNS // _COLUMNS)
-        ]
+    def _products(self, stage: LlvmScalar, step: int, sums: list[LlvmScalar]) -> list[LlvmScalar]:
+        """A step of k: the fragments of a warp's part of the tile, and their products."""
+        left, right = (
+            [reader.read(stage, tile, step) for tile in range(part // TILE)]
+            for reader, part in zip(self.readers, self.parts, strict=True)
+        )
         found: list[LlvmScalar] = []
-        for number, (left, right) in enumerate((left, right) for left in rows for right in columns):
-            found += self._product(left, right, sums[4 * number : 4 * number + 4])
+        for row in left:
+            for column in right:
+                found += self.mma.products(self.env.function, row, column, sums[len(found) : len(found) + 8])
         return found
 
-    def _register(self, start: str, row: int, step: int) -> LlvmValue:
-        """Two neighbours along k, as one register."""
-        function = self.env.function
-        place = function.emit("ptr", f"getelementptr i16, ptr {start}, i64 {_PITCH * row + step}")
-        raw = function.emit("i32", f"load i32, {place}, align 4")
-        return raw if self.dtype == bfloat16 else function.emit("<2 x half>", f"bitcast {raw} to <2 x half>")
-
-    def _product(self, left: list[LlvmValue], right: list[LlvmValue], sums: list[LlvmScalar]) -> list[LlvmScalar]:
-        function, four = self.env.function, "{ float, float, float, float }"
-        name = "bf16" if self.dtype == bfloat16 else "f32.f32"
-        arguments = ", ".join(map(str, (*left, *right, *sums)))
-        made = function.emit(four, f"call {four} @llvm.nvvm.mma.m16n8k16.row.col.{name}({arguments})")
-        return [self.env.ops.make(f"extractvalue {made}, {place}", float32, 1) for place in range(4)]
+    def _store(self, totals: list[LlvmScalar]) -> None:
+        """The epilogue of a lane's sums, two neighbours at a time."""
+        env, words = self.env, self.words
+        across = self.parts[1] // TILE
+        row = wide(env, words.add(self.warp[0], words.bits(self.lane, 2, 7)))
+        column = wide(env, words.add(self.warp[1], words.times(words.bits(self.lane, 0, 3), 2)))
+        row, column = add(env, self.first[0], row), add(env, self.first[1], column)
+        for number in range(0, len(totals), 2):
+            tile, element = divmod(number, 8)
+            at = self.mma.positions()[element]
+            m = add(env, row, integer(TILE * (tile // across) + at[0]))
+            n = add(env, column, integer(TILE * (tile % across) + at[1]))
+            self.results.store(m, n, totals[number : number + 2])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jitgraph.codegen.kernels.kernel import (
+    Attend,
     Body,
     CheckStatement,
     Contract,
@@ -88,7 +89,8 @@ def _bound(group: list[Statement]) -> set[str]:
 
 
 def _is_nest(statement: Statement) -> bool:
-    return isinstance(statement, Contract) or (isinstance(statement, Loop) and statement.kind in ("parallel", "vector"))
+    independent = isinstance(statement, Loop) and statement.kind in ("parallel", "vector")
+    return independent or isinstance(statement, Contract | Attend)
 
 
 def is_pure(statement: Statement) -> bool:
@@ -132,6 +134,9 @@ def _used(statement: Statement) -> set[str]:
                 found |= {carry.next.name for carry in inner.carries}
             case Contract():
                 found |= {inner.left.value.name, inner.right.value.name}
+            case Attend():
+                found |= {factor.operand.value.name for factor in (*inner.rows, *inner.columns)}
+                found |= {inner.score.value.name, *(one.weight.name for one in inner.sums)}
         if isinstance(inner, Load | Store) and inner.mask is not None:
             found.add(inner.mask.name)
     return found

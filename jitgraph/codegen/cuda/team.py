@@ -7,7 +7,7 @@ there is a barrier, written when the second of them is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from jitgraph.codegen.cuda.memory import SharedMemory
 from jitgraph.codegen.cuda.reductions import TeamReduction, emit_reduce
@@ -96,10 +96,11 @@ class Team:
 class TeamStatements:
     """What ``Environment.statement`` is where a team works together.
 
-    ``exchanged`` are the buffers that the nest both reads and writes, through which its threads may exchange values.
+    ``exchanged`` are the buffers that the nest both reads and writes, through which its threads may exchange values;
+    it leads from their names to one name for each memory.
     """
 
-    def __init__(self, team: Team, alone: ThreadStatements, exchanged: set[str], *, free_order: bool) -> None:
+    def __init__(self, team: Team, alone: ThreadStatements, exchanged: Mapping[str, str], *, free_order: bool) -> None:
         self.team, self.alone = team, alone
         self.exchanged, self.free_order = exchanged, free_order
         self._read: set[str] = set()  # since the last barrier
@@ -128,8 +129,9 @@ class TeamStatements:
     def _apart(self, statement: Statement) -> None:
         """A barrier, where the statement touches what another thread may just have stored, or be reading."""
         inside = list(statements_of((statement,)))
-        reads = {s.buffer for s in inside if isinstance(s, Load)} & self.exchanged
-        writes = {s.buffer for s in inside if isinstance(s, Store)} & self.exchanged
+        known = self.exchanged
+        reads = {known[s.buffer] for s in inside if isinstance(s, Load) and s.buffer in known}
+        writes = {known[s.buffer] for s in inside if isinstance(s, Store) and s.buffer in known}
         if reads & self._written or writes & (self._read | self._written):
             self._barrier()
         self._read |= reads
@@ -207,10 +209,13 @@ def _has_lanes(loop: Loop) -> bool:
     return loop.kind == "vector" or (loop.kind == "reduce" and loop.lanes > 1)
 
 
-def exchanged_buffers(body: Body) -> set[str]:
-    """The buffers that ``body`` both loads from and stores to."""
-    inside = list(statements_of(body))
-    return {s.buffer for s in inside if isinstance(s, Load)} & {s.buffer for s in inside if isinstance(s, Store)}
+def exchanged_buffers(body: Body, aliases: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The buffers whose memory ``body`` both loads from and stores to, each with one name of that memory."""
+    same = dict(aliases)
+    inside = [s for s in statements_of(body) if isinstance(s, Load | Store)]
+    read, written = ({same.get(s.buffer, s.buffer) for s in inside if isinstance(s, kind)} for kind in (Load, Store))
+    names = {s.buffer: same.get(s.buffer, s.buffer) for s in inside}
+    return {name: memory for name, memory in names.items() if memory in read & written}
 
 
 def _alone(env: Environment, statements: ThreadStatements) -> Environment:

@@ -17,11 +17,15 @@ from jitgraph.codegen.kernels.kernel import (
     Loop,
     Statement,
     Store,
+    Update,
 )
-from jitgraph.codegen.llvm.access import load_element, store_element, to_memory
+from jitgraph.codegen.llvm import loops
+from jitgraph.codegen.llvm.access import element_address, load_element, store_element, to_memory
 from jitgraph.codegen.llvm.environment import Environment
 from jitgraph.codegen.llvm.let import emit_let
 from jitgraph.codegen.llvm.loops import Emit, emit_serial, window
+from jitgraph.codegen.llvm.operand import LlvmScalar
+from jitgraph.dtypes import is_float, is_signed
 from jitgraph.errors import UnsupportedOp
 
 VECTOR_BYTES = 16
@@ -75,7 +79,11 @@ class ThreadStatements:
         mask = None if access.mask is None else env[access.mask.name]
         value = to_memory(env, env[store.value.name], buffer.dtype)
         index = self.indices.element(env, store.index)
-        store_element(env, buffer, index, value, mask, self._alignment(store))
+        if store.update is None:
+            store_element(env, buffer, index, value, mask, self._alignment(store))
+            return
+        with loops.only_if(env, mask):
+            update_element(env, buffer, index, value, store.update)
 
     def _alignment(self, access: Load | Store) -> int:
         if self.first_of is None:
@@ -85,6 +93,17 @@ class ThreadStatements:
 
     def _masked(self, access: Load | Store, env: Environment) -> Load | Store:
         return access if self.failures is None else self.failures.masked(access, env)
+
+
+def update_element(env: Environment, buffer: LlvmScalar, index: LlvmScalar, value: LlvmScalar, update: Update) -> None:
+    """An element and ``value`` combined in one step, which no other thread of the device comes between."""
+    name = update
+    if is_float(buffer.dtype):
+        name = f"f{update}"
+    elif update != "add" and not is_signed(buffer.dtype):
+        name = f"u{update}"
+    address = element_address(env, buffer, index)
+    env.function.do(f'atomicrmw {name} ptr {address}, {value} syncscope("device") monotonic')
 
 
 def _plain(env: Environment, step: Emit, body: Body, count: int | None) -> Emit:

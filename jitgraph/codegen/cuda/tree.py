@@ -11,7 +11,7 @@ from typing import Final
 
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
-from jitgraph.codegen.llvm.index import add, subtract
+from jitgraph.codegen.llvm.index import add, multiply, subtract
 from jitgraph.codegen.llvm.operand import LlvmScalar
 
 Merge = Callable[[Sequence[LlvmScalar], Sequence[LlvmScalar]], list[LlvmScalar]]
@@ -42,10 +42,19 @@ def merged(
     if most is not None and most <= 1:
         return loops.counted(env, begin, end, 1, init, lambda number, _: chunk(number))
     levels = _INDEX_BITS if most is None else most.bit_length()
-    stacks = [function.alloca(value.type, levels, value.dtype.itemsize) for value in init]
+    # The values of one type lie side by side, so that one address of a level serves all of them.
+    kinds = {value.type: [other.type for other in init].count(value.type) for value in init}
+    sizes = {value.type: value.dtype.itemsize for value in init}
+    stacks = {type: function.alloca(type, levels * count, sizes[type]) for type, count in kinds.items()}
 
-    def place(stack: object, value: LlvmScalar, at: LlvmScalar) -> str:
-        return function.emit("ptr", f"getelementptr {value.type}, {stack}, {at}").name
+    def places(values: Sequence[LlvmScalar], at: LlvmScalar) -> list[str]:
+        found, taken = [], dict.fromkeys(kinds, 0)
+        for value in values:
+            level = multiply(env, at, integer(kinds[value.type]))
+            first = function.emit("ptr", f"getelementptr {value.type}, {stacks[value.type]}, {level}")
+            found.append(function.emit("ptr", f"getelementptr {value.type}, {first}, i64 {taken[value.type]}").name)
+            taken[value.type] += 1
+        return found
 
     def step(number: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
         values = chunk(number)
@@ -57,15 +66,15 @@ def merged(
         def absorb(done: LlvmScalar, right: list[LlvmScalar]) -> list[LlvmScalar]:
             at = subtract(env, subtract(env, height, integer(1)), done)
             left = [
-                s.make(f"load {x.type}, ptr {place(stack, x, at)}, align {x.dtype.itemsize}", x.dtype, 1, x.type)
-                for stack, x in zip(stacks, right, strict=True)
+                s.make(f"load {x.type}, ptr {place}, align {x.dtype.itemsize}", x.dtype, 1, x.type)
+                for place, x in zip(places(right, at), right, strict=True)
             ]
             return merge(left, right)
 
         values = loops.counted(env, integer(0), times, 1, values, absorb)
         top = subtract(env, height, times)
-        for stack, x in zip(stacks, values, strict=True):
-            function.do(f"store {x}, ptr {place(stack, x, top)}, align {x.dtype.itemsize}")
+        for place, x in zip(places(values, top), values, strict=True):
+            function.do(f"store {x}, ptr {place}, align {x.dtype.itemsize}")
         return values
 
     return loops.counted(env, begin, end, 1, init, step)

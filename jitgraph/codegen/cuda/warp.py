@@ -17,7 +17,7 @@ _EVERY_LANE: Final = "i32 -1"
 
 def call(function: LlvmFunction, result: str, name: str, *arguments: str) -> LlvmValue:
     """The value that one of NVIDIA's intrinsics gives; every call of it is made."""
-    types = ", ".join(argument.partition(" ")[0] for argument in arguments)
+    types = ", ".join(argument.rpartition(" ")[0] for argument in arguments)
     function.module.declare(f"declare {result} @llvm.nvvm.{name}({types})")
     return function.emit(result, f"call {result} @llvm.nvvm.{name}({', '.join(arguments)})")
 

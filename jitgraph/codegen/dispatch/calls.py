@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from jitgraph.codegen.dispatch import binding, checks, objects
+from jitgraph.codegen.dispatch import binding, checks, objects, parts
 from jitgraph.codegen.dispatch.making import RECORD_BYTES, Making
 from jitgraph.codegen.dispatch.routine import NULL, RUNTIME_ADDRESS, Routine
 from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.builder import LlvmModule
 from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.runtime import dispatch_records as layout
-from jitgraph.runtime.dispatch_records import EFFECT, FUNCTION, HANDLE, RESULT, TABLE, VALUE, WORD
+from jitgraph.runtime.dispatch_records import EFFECT, FUNCTION, HANDLE, RESULT, TABLE, VALUE, VIEW, WORD
 from jitgraph.runtime.loader import offsets
 
 _DECLINED = "inttoptr (i64 1 to ptr)"
@@ -30,6 +30,7 @@ def module() -> LlvmModule:
     objects.define(made)
     binding.define(made)
     checks.define(made)
+    parts.define(made)
     _Attempt(made).write()
     _vectorcall(made)
     _export_of(made)
@@ -120,6 +121,8 @@ class _Attempt(Making):
 
     def _run(self) -> None:
         code = self.code
+        view = self._word("view")
+        code.need(code.is_same(view), "part")
         code.store("i64", 1, self.table, TABLE["busy"])
         call = self._word("call")
         code.store("i64", 0, call, offsets.CALL_LAST_POLL)
@@ -139,6 +142,13 @@ class _Attempt(Making):
         code.store("i64", 0, self.table, TABLE["busy"])
         self._free_blocks()
         code.need(code.compare("eq", "i32", code.load("i32", self.status), 0), "failed")
+        code.jump("counted")
+        code.start_block("part")
+        operand, memory = code.load("ptr", self.held), code.load("ptr", self.addresses)
+        begin = code.at(memory, code.load("i64", self.registers, code.load("i64", view, VIEW["offset"]), WORD))
+        given = (f"ptr {code.runtime}", f"ptr {view}", f"ptr {operand}", f"ptr {begin}")
+        code.run("take_part", "void", *given, f"ptr {code.load('ptr', self.values)}")
+        code.mark("counted")
         code.store("i64", code.add(self._word("hits", "i64"), 1), self.table, TABLE["hits"])
         clock = code.add(code.word("clock", "i64"), 1)
         code.store("i64", clock, code.runtime, layout.RUNTIME["clock"])

@@ -102,8 +102,12 @@ def _new_value(module: LlvmModule) -> None:
     code = Routine(module, "new_value", "ptr", "ptr", "ptr", "ptr")
     code.runtime, made, slow = code.parameters
     size_class = code.load("i64", made, layout.MADE["size_class"])
+    block, bytes = code.variable("ptr"), code.variable("i64")
+    code.store("ptr", NULL, block)
+    code.store("i64", 0, bytes)
+    code.need(code.compare("sge", "i64", size_class, 0), "object")  # else the memory is another's
     size = code.value("i64", f"shl i64 64, {size_class}")
-    block = code.variable("ptr")
+    code.store("i64", size, bytes)
     head = code.at(code.at(code.runtime, RUNTIME["free0"]), size_class, layout.WORD)
     first = code.load("ptr", head)
     code.store("ptr", first, block)
@@ -115,15 +119,16 @@ def _new_value(module: LlvmModule) -> None:
     code.start_block("allocate")
     code.store("ptr", code.api("aligned_alloc", "ptr", "i64 64", f"i64 {size}"), block)
     code.mark("make")
+    code.need(code.differs(code.load("ptr", block)), "none")
+    code.mark("object")
     memory = code.load("ptr", block)
-    code.need(code.differs(memory), "none")
     dead, count = code.at(code.runtime, RUNTIME["dead_values"]), code.at(code.runtime, RUNTIME["dead_value_count"])
     arguments = (f"ptr {code.word('EagerValue')}", f"ptr {dead}", f"ptr {count}", f"ptr {slow}")
     value = code.run("new_object", "ptr", f"ptr {code.runtime}", *arguments)
     code.need(code.differs(value), "failed")
     code.store("ptr", memory, value, VALUE["address"])
     code.store("ptr", memory, value, VALUE["block"])
-    code.store("i64", size, value, VALUE["block_bytes"])
+    code.store("i64", code.load("i64", bytes), value, VALUE["block_bytes"])
     type = code.load("ptr", made, layout.MADE["type"])
     none, zero, own = code.word("None"), code.word("zero"), code.word("own")
     slots = {"_array": none, "_type": type, "access": own, "base": none, "native": type, "output": zero, "record": none}
@@ -146,9 +151,9 @@ def _new_handle(module: LlvmModule) -> None:
     arguments = (f"ptr {code.word('Tensor')}", f"ptr {dead}", f"ptr {count}", f"ptr {slow}")
     made = code.run("new_object", "ptr", f"ptr {code.runtime}", *arguments)
     code.need(code.differs(made), "none")
-    flags = {name: code.load("ptr", handle, layout.HANDLE[name]) for name in ("requires_grad", "weak")}
+    flags = {name: code.load("ptr", handle, layout.HANDLE[name]) for name in ("requires_grad", "weak", "indexed")}
     none = code.word("None")
-    slots = {"_value": none, "_grad": none, "_indexed": code.word("False"), "_requires_grad": flags["requires_grad"],
+    slots = {"_value": none, "_grad": none, "_indexed": flags["indexed"], "_requires_grad": flags["requires_grad"],
              "_weak": flags["weak"]}  # fmt: skip
     _fill(code, made, layout.HANDLE_SLOTS, slots)
     code.store("ptr", NULL, made, code.word("handle_weak_references", "i64"))

@@ -35,6 +35,38 @@ class Operands(OpParts):
         self._of_type(value, self.code.word("EagerValue"))
         self._memory(value)
 
+    def op_whole(self) -> None:
+        """An operand has the type ``a``, and memory of its own that nobody outside can see; it is noted as native."""
+        code, number = self.code, self._target()
+        value, type = code.load("ptr", self.held, number, layout.WORD), self._word("a")
+        own = code.is_same(code.load("ptr", value, layout.VALUE_SLOTS["access"]), code.word("own"))
+        code.need(own, "fail")
+        native = code.load("ptr", value, layout.VALUE_SLOTS["native"])
+        code.need(code.differs(native, type), "next")
+        array = code.load("ptr", value, layout.VALUE_SLOTS["_array"])  # which was looked at
+        flags = code.value("i32", f"and i32 {code.load('i32', array, cpython.ARRAY_FLAGS)}, {cpython.ARRAY_WRITEABLE}")
+        alone = code.is_same(code.load("ptr", array, cpython.ARRAY_BASE))
+        code.need(code.both(alone, code.compare("ne", "i32", flags, 0)), "fail")
+        code.store("ptr", code.load("ptr", array, cpython.ARRAY_DATA), value, VALUE["address"])
+        code.hold(type)
+        code.store("ptr", type, value, layout.VALUE_SLOTS["native"])
+        code.drop(native)  # None
+        code.jump("next")
+
+    def op_place(self) -> None:
+        """An int as an index into an axis of ``a`` elements, ``offset`` bytes apart, is added to a number of bytes."""
+        code, size = self.code, self._word("a", "i64")
+        overflow = code.variable("i32")
+        given = code.api("PyLong_AsLongLongAndOverflow", "i64", f"ptr {self._source()}", f"ptr {overflow}")
+        code.need(code.compare("eq", "i32", code.load("i32", overflow), 0), "fail")
+        from_end = code.compare("slt", "i64", given, 0)
+        place = code.select(from_end, "i64", code.add(given, size), given)
+        code.need(code.compare("ult", "i64", place, size), "fail")
+        bytes = code.value("i64", f"mul i64 {place}, {self._word('offset', 'i64')}")
+        known = code.load("i64", self.registers, self._target(), layout.WORD)
+        code.store("i64", code.add(known, bytes), self.registers, self._target(), layout.WORD)
+        code.jump("next")
+
     def _memory(self, value: str) -> None:
         """The memory of a value of the type ``a``; its array is looked at where need be."""
         code, look = self.code, self.code.label("look")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from jitgraph.codegen.kernels.kernel import Body, Contract, Kernel, Load, Loop, Store
-from jitgraph.codegen.kernels.traversal import statements_of
+from jitgraph.codegen.kernels.kernel import Attend, Body, Contract, Kernel, Load, Loop, Statement, Store
+from jitgraph.codegen.kernels.traversal import bodies_of, statements_of
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.records import dataclass
@@ -40,10 +40,9 @@ def aliasing_pairs(kernel: Kernel) -> frozenset[tuple[str, str]]:
     _collect(kernel.body, (), (), loads, stores)
     in_operands = {
         s.buffer
-        for contract in statements_of(kernel.body)
-        if isinstance(contract, Contract)
-        for operand in (contract.left, contract.right)
-        for s in statements_of(operand.body)
+        for statement in statements_of(kernel.body)
+        for body in _read_often(statement)
+        for s in statements_of(body)
         if isinstance(s, Load)
     }
     params = {param.name: param for param in kernel.params}
@@ -64,6 +63,16 @@ def aliasing_pairs(kernel: Kernel) -> frozenset[tuple[str, str]]:
             ):
                 found.add((written, read))
     return frozenset(found)
+
+
+def _read_often(statement: Statement) -> tuple[Body, ...]:
+    """The bodies of a contraction that run for an element which others may have replaced before."""
+    match statement:
+        case Contract():
+            return statement.left.body, statement.right.body
+        case Attend():
+            return bodies_of(statement)
+    return ()
 
 
 def _collect(
@@ -90,6 +99,13 @@ def _collect(
                 sides = zip((statement.m, statement.n), statement.extents[:2], strict=True)
                 inside = (*axes, *(_Axis(name, (extent, 0, None)) for name, extent in sides))
                 _collect(statement.epilogue, inside, here, loads, stores)
+            case Attend(m=m, extents=(extent, _)):
+                inside = (*axes, _Axis(m, (extent, 0, None)))
+                _collect(statement.row, inside, here, loads, stores)
+                for one in statement.sums:
+                    factor = statement.columns[one.factor]
+                    column = _Axis(factor.axis, (factor.extent, 0, None))
+                    _collect(one.epilogue, (*inside, column), here, loads, stores)
 
 
 def _writes_each_once(store: _AccessPlace) -> bool:

@@ -15,10 +15,12 @@ import numpy as np
 from jitgraph import dtypes
 from jitgraph.codegen.kernels.executor_lanes import can_be_lanes, most_elements, stores
 from jitgraph.codegen.kernels.kernel import (
+    Attend,
     Body,
     CheckStatement,
     Combine,
     Contract,
+    Factor,
     IndexValue,
     Kernel,
     Let,
@@ -122,6 +124,8 @@ class _Run(LaneState):
                 self.reduce(statement)
             case Contract():
                 self.contract(statement)
+            case Attend():
+                self.attend(statement)
 
     def let(self, let: Let) -> None:
         dtype = let.var.dtype
@@ -275,3 +279,48 @@ class _Run(LaneState):
         value = np.broadcast_to(self.get(operand.value.name), tuple(self.lanes)).astype(dtype)
         del self.lanes[depth:]
         return value
+
+    # sums by weights that follow from products
+
+    def attend(self, attend: Attend) -> None:
+        m, n = (self.uniform(extent) for extent in attend.extents)
+        if m == 0:
+            return
+        depth = len(self.lanes)
+        rows = [self.factor(one, (attend.m, m)) for one in attend.rows]
+        columns = [self.factor(one, (attend.n, n)) for one in attend.columns]
+        self.enter(attend.m, 0, m)
+        self.enter(attend.n, 0, n)
+        begin, end = (np.broadcast_to(self.index(bound), (*self.lanes[:depth], m, n)) for bound in attend.window)
+        place = np.arange(n)
+        seen = (begin <= place) & (place < end)
+        for product, left, right in zip(attend.products, rows, columns, strict=False):
+            self.values[product.name] = left @ np.swapaxes(right, -1, -2)
+        score = np.full((*self.lanes,), -np.inf, np.float32)
+        if n:
+            self.body(attend.score.body)
+            score = np.where(seen, self.get(attend.score.value.name), -np.inf).astype(np.float32)
+        top = np.zeros((*self.lanes[:-1],), np.float32)
+        if attend.softmax is not None and n:
+            top = score.max(-1)
+            top = np.where(top == -np.inf, np.float32(0), top)
+        weight = np.exp(score - top[..., None])
+        self.values[attend.weight.name] = weight
+        if n:
+            self.body(attend.derived)
+        weights = [np.where(seen, self.get(one.weight.name), np.float32(0)) for one in attend.sums]
+        del self.lanes[-1]
+        if attend.softmax is not None:
+            self.values.update(zip((var.name for var in attend.softmax), (top, weight.sum(-1)), strict=True))
+        self.body(attend.row)
+        for one, given in zip(attend.sums, weights, strict=True):
+            factor, right = attend.columns[one.factor], columns[one.factor]
+            kept = given.astype(factor.operand.value.dtype).astype(np.float32)
+            self.enter(factor.axis, 0, factor.extent)
+            self.values[one.acc.name] = kept @ right
+            self.body(one.epilogue)
+            del self.lanes[-1]
+        del self.lanes[depth:]
+
+    def factor(self, factor: Factor, axis: tuple[str, int]) -> Array:
+        return self.operand(factor.operand, axis, (factor.axis, factor.extent), np.dtype(np.float32))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from jitgraph.codegen.kernels.kernel import Body, Contract, IndexValue, Let, Load, Local, Loop, Store, Var
+from jitgraph.codegen.kernels.kernel import Attend, Body, Contract, IndexValue, Let, Load, Local, Loop, Store, Var
 from jitgraph.codegen.kernels.traversal import bodies_of, statements_of
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
@@ -25,6 +25,10 @@ def most_elements(body: Body, sizes: Mapping[str, int]) -> int:
                     if len(known) == 3
                     else 4096
                 )
+            case Attend(extents=(m, n)):
+                sides = [dims.substitute(extent, sizes) for extent in (m, n)]
+                known = [side for side in sides if isinstance(side, int)]
+                most = max(most, known[0] * known[1]) if len(known) == 2 else 4096
         for inner in bodies_of(statement):
             most = max(most, most_elements(inner, sizes))
     return most
@@ -43,6 +47,8 @@ def _extents(body: Body) -> Iterator[DimLike]:
                 yield from (statement.extent, statement.begin)
             case Contract():
                 yield from statement.extents
+            case Attend():
+                yield from (*statement.extents, *statement.window)
 
 
 def _defined(body: Body) -> Iterator[Var]:
@@ -54,6 +60,8 @@ def _defined(body: Body) -> Iterator[Var]:
                 for carry in statement.carries:
                     yield carry.var
                     yield carry.result
+            case Attend():
+                yield from statement.results
 
 
 def stores(body: Body) -> bool:

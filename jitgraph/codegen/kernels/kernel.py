@@ -55,14 +55,24 @@ class Load:
     mask: Var | None = None
 
 
+Update: TypeAlias = Literal["add", "max", "min"]
+"""A scalar op that an element of memory and a value go through in one step."""
+
+
 @dataclass(frozen=True, slots=True)
 class Store:
-    """``buffer[index] = value``; nothing is written where ``mask`` is false."""
+    """``buffer[index] = value``; nothing is written where ``mask`` is false.
+
+    With ``update`` the element becomes ``update(element, value)`` in one step, and iterations that may run at once may
+    store to one element: integers of 32 or 64 bits give the same in any order, and for a float32 or float64 ``add`` any
+    order will do. Nothing else of the nest touches the buffer, which is read and written.
+    """
 
     buffer: str
     index: DimLike
     value: Var
     mask: Var | None = None
+    update: Update | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +201,57 @@ class Contract:
 
 
 @dataclass(frozen=True, slots=True)
+class Factor:
+    """Rows of numbers: ``operand`` is computed from an axis of ``Attend`` and ``axis``, a column below ``extent``."""
+
+    axis: str
+    extent: int
+    operand: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedSum:
+    """``acc[m, c] = sum over n of weight[m, n] * columns[factor][n, c]``; ``epilogue`` runs once for every (m, c)."""
+
+    weight: Var
+    factor: int
+    acc: Var
+    epilogue: Body
+
+
+@dataclass(frozen=True, slots=True)
+class Attend:
+    """Sums over n whose weights follow from products at (m, n), none of which is ever in memory as a whole.
+
+    ``products[i]`` is the sum over their columns of ``rows[i][m] * columns[i][n]``, in float32, and there may be more
+    columns than rows. ``score`` is computed from products, m and n; ``weight`` is its exponential, and 0 where n is not
+    in the ``window`` of m: from the first bound to before the second, which m does not lower, and n itself. Then come
+    ``derived``, other weights. With ``softmax``, a pair (top, total), ``weight`` is exp(score - top), where top[m] is
+    the greatest score (0 where all are -inf) and total[m] the sum of the row's weights; ``row`` runs once for every m
+    and knows both, and so do epilogues. All sums may go in any order, and weights are rounded to their columns' dtype.
+    """
+
+    m: str
+    n: str
+    extents: tuple[DimLike, DimLike]
+    window: tuple[DimLike, DimLike]
+    rows: tuple[Factor, ...]
+    columns: tuple[Factor, ...]
+    products: tuple[Var, ...]
+    score: Operand
+    weight: Var
+    derived: Body
+    softmax: tuple[Var, Var] | None
+    row: Body
+    sums: tuple[WeightedSum, ...]
+
+    @property
+    def results(self) -> tuple[Var, ...]:
+        """The variables that it defines itself."""
+        return (*self.products, self.weight, *(self.softmax or ()), *(one.acc for one in self.sums))
+
+
+@dataclass(frozen=True, slots=True)
 class Local:
     """A buffer of ``size`` elements, visible to the statements after it in its body and inner bodies.
 
@@ -207,7 +268,7 @@ class Local:
     size: int
 
 
-Statement: TypeAlias = Let | IndexValue | Load | Store | CheckStatement | Loop | Contract | Local
+Statement: TypeAlias = Let | IndexValue | Load | Store | CheckStatement | Loop | Contract | Attend | Local
 Body: TypeAlias = tuple[Statement, ...]
 
 

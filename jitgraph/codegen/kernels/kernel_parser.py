@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from jitgraph.codegen.kernels.kernel import (
+    Attend,
     Body,
     Carry,
     CheckStatement,
     Combine,
     Contract,
+    Factor,
     IndexValue,
     Kernel,
     Let,
@@ -24,6 +26,7 @@ from jitgraph.codegen.kernels.kernel import (
     Statement,
     Store,
     Var,
+    WeightedSum,
 )
 from jitgraph.dtypes import BY_SHORT_NAME, DType
 from jitgraph.errors import GraphError
@@ -33,7 +36,7 @@ _HEADING = re.compile(r"kernel @(\S+?)\((.*?)\)(?: sizes\(([^()]*)\))?(?: aliase
 _PARAM = re.compile(r"(read|write|readwrite) ([^\s:]+): (\w+)\[([^\]]*)\]$")
 _LOCAL = re.compile(r"local ([^\s:]+): (\w+)\[(\d+)\]$")
 _LOAD = re.compile(r"(\S+): (\w+) = load ([^\s\[]+)\[([^\]]*)\](?: if (\S+))?$")
-_STORE = re.compile(r"store ([^\s\[]+)\[([^\]]*)\] = (\S+)(?: if (\S+))?$")
+_STORE = re.compile(r"store ([^\s\[]+)\[([^\]]*)\] (add|max|min)?= (\S+)(?: if (\S+))?$")
 _CHECK = re.compile(r"check (\d+) (\S+)(?: value (\S+))?(?: bound (\S+))?$")
 _INDEX = re.compile(r"(\S+): (\w+) = index (.*)$")
 _LOOP = re.compile(
@@ -43,6 +46,11 @@ _LOOP = re.compile(
 _COMBINE = re.compile(r"\} combine\((.*) with (.*)\) \{$")
 _SLOTS = re.compile(r"\} slots (\S+) \{$")
 _CONTRACT = re.compile(r"(\S+): (\w+) = contract (\S+) < (.+), (\S+) < (.+), (\S+) < (.+) by (\d+) \{$")
+_ATTEND = re.compile(r"attend (\S+) < (.+), (\S+) < (.+) from (.+) to (.+?)(?: softmax\(([^()]*)\))? \{$")
+_FACTOR = re.compile(r"(rows|columns) (\S+) < (\d+) \{$")
+_SCORE = re.compile(r"score\(([^()]*)\) \{$")
+_WEIGHTS = re.compile(r"weights\(([^()]*)\) \{$")
+_SUM = re.compile(r"sum (\d+)\(([^()]*)\) \{$")
 _LET = re.compile(r"(\S+): (\w+) = (\w+)(?: ([^\s()]+))?(?:\(([^()]*)\))?$")
 
 
@@ -140,10 +148,13 @@ class _Parser:
             return self.loop(*found.groups())
         if found := self.match(_CONTRACT):
             return self.contract(*found.groups())
+        if found := self.match(_ATTEND):
+            return self.attend(*found.groups())
         if found := self.match(_LOCAL):
             return Local(found[1], self.dtype(found[2]), int(found[3]))
         if found := self.match(_STORE):
-            return Store(found[1], parse_dim(found[2]), self.use(found[3]), self.maybe(found[4]))
+            update: Any = found[3]
+            return Store(found[1], parse_dim(found[2]), self.use(found[4]), self.maybe(found[5]), update)
         if found := self.match(_CHECK):
             return CheckStatement(self.use(found[2]), int(found[1]), self.maybe(found[3]), self.maybe(found[4]))
         if found := self.match(_LOAD):
@@ -224,6 +235,48 @@ class _Parser:
         self.expect("}")
         extents = (parse_dim(m_to), parse_dim(n_to), parse_dim(k_to))
         return Contract(m, n, k, extents, operands[0], operands[1], var, epilogue, int(block_k))
+
+    def operand(self) -> Operand:
+        body = self.body()
+        value = self.next_values()[0]
+        self.expect("}")
+        return Operand(body, value)
+
+    def attend(self, m: str, m_to: str, n: str, n_to: str, begin: str, end: str, softmax: str | None) -> Attend:
+        pair = self.defines(softmax or "")
+        factors: dict[str, list[Factor]] = {"rows": [], "columns": []}
+        while found := self.match(_FACTOR):
+            factors[found[1]].append(Factor(found[2], int(found[3]), self.operand()))
+        products = self.defines((self.match(_SCORE) or self.fail("expected 'score(...) {'"))[1])
+        score = self.operand()
+        (weight,) = self.defines((self.match(_WEIGHTS) or self.fail("expected 'weights(...) {'"))[1])
+        derived, weights = self.body(), self.next_values()
+        self.expect("}")
+        self.expect("row {")
+        row = self.body()
+        self.expect("}")
+        sums: list[WeightedSum] = []
+        for given in weights:
+            found = self.match(_SUM) or self.fail("expected 'sum', the number of the columns and what it gives")
+            (acc,) = self.defines(found[2])
+            sums.append(WeightedSum(given, int(found[1]), acc, self.body()))
+            self.expect("}")
+        self.expect("}")
+        return Attend(
+            m,
+            n,
+            (parse_dim(m_to), parse_dim(n_to)),
+            (parse_dim(begin), parse_dim(end)),
+            tuple(factors["rows"]),
+            tuple(factors["columns"]),
+            products,
+            score,
+            weight,
+            derived,
+            (pair[0], pair[1]) if len(pair) == 2 else None,
+            row,
+            tuple(sums),
+        )
 
 
 def _param_value(op: str, text: str | None) -> float | int | bool | str | None:

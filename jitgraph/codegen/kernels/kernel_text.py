@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from jitgraph.codegen.kernels.kernel import (
+    Attend,
     Body,
     Carry,
     CheckStatement,
@@ -100,8 +101,8 @@ def _steps(steps: Iterable[Step], kernels: list[Kernel]) -> Iterator[str]:
                 yield "} else {"
                 yield from (_INDENT + line for line in _steps(otherwise, kernels))
                 yield "}"
-            case While(condition, predicate, body):
-                yield "while {"
+            case While(condition, predicate, body, count):
+                yield "while {" if count is None else f"while {count} times {{"
                 yield from (_INDENT + line for line in _steps(condition, kernels))
                 yield f"}} {predicate} {{"
                 yield from (_INDENT + line for line in _steps(body, kernels))
@@ -159,8 +160,8 @@ def _statement(statement: Statement) -> Iterator[Marked]:
             yield statement, f"{_define(var)} = index {index}"
         case Load(var, buffer, index, mask):
             yield statement, f"{_define(var)} = load {buffer}[{index}]{_masked(mask)}"
-        case Store(buffer, index, value, mask):
-            yield statement, f"store {buffer}[{index}] = {value.name}{_masked(mask)}"
+        case Store(buffer, index, value, mask, update):
+            yield statement, f"store {buffer}[{index}] {update or ''}= {value.name}{_masked(mask)}"
         case CheckStatement(ok, check, value, bound):
             extra = (f" value {value.name}" if value else "") + (f" bound {bound.name}" if bound else "")
             yield statement, f"check {check} {ok.name}{extra}"
@@ -170,6 +171,8 @@ def _statement(statement: Statement) -> Iterator[Marked]:
             yield from _loop(statement)
         case Contract():
             yield from _contract(statement)
+        case Attend():
+            yield from _attend(statement)
 
 
 def _carry(carry: Carry) -> str:
@@ -211,4 +214,25 @@ def _contract(contract: Contract) -> Iterator[Marked]:
     yield None, f"{_INDENT}epilogue {{"
     yield from _indented(_indented(_body(contract.epilogue)))
     yield None, f"{_INDENT}}}"
+    yield None, "}"
+
+
+def _attend(attend: Attend) -> Iterator[Marked]:
+    (m, n), (begin, end) = attend.extents, attend.window
+    softmax = f" softmax({_definitions(attend.softmax)})" if attend.softmax is not None else ""
+    yield attend, f"attend {attend.m} < {m}, {attend.n} < {n} from {begin} to {end}{softmax} {{"
+    inner: list[tuple[str, Body, tuple[Var, ...]]] = []
+    for side, factors in (("rows", attend.rows), ("columns", attend.columns)):
+        inner += [(f"{side} {one.axis} < {one.extent}", one.operand.body, (one.operand.value,)) for one in factors]
+    inner.append((f"score({_definitions(attend.products)})", attend.score.body, (attend.score.value,)))
+    weights = tuple(one.weight for one in attend.sums)
+    inner.append((f"weights({_define(attend.weight)})", attend.derived, weights))
+    inner.append(("row", attend.row, ()))
+    inner += [(f"sum {one.factor}({_define(one.acc)})", one.epilogue, ()) for one in attend.sums]
+    for heading, body, given in inner:
+        yield None, f"{_INDENT}{heading} {{"
+        yield from _indented(_indented(_body(body)))
+        if given:
+            yield None, f"{_INDENT}{_INDENT}next {_list(given)}"
+        yield None, f"{_INDENT}}}"
     yield None, "}"

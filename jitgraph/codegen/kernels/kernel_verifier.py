@@ -12,10 +12,12 @@ from typing import Final
 from jitgraph import dtypes
 from jitgraph.codegen.kernels.bounds import is_natural
 from jitgraph.codegen.kernels.kernel import (
+    Attend,
     Body,
     CheckStatement,
     Combine,
     Contract,
+    Factor,
     IndexValue,
     Kernel,
     Let,
@@ -25,9 +27,10 @@ from jitgraph.codegen.kernels.kernel import (
     Operand,
     Statement,
     Store,
+    Var,
 )
 from jitgraph.codegen.kernels.known_names import DeclaredMemory, Home, KnownNames
-from jitgraph.codegen.kernels.op_verifier import op_fault
+from jitgraph.codegen.kernels.op_verifier import mixed_update, op_fault, update_fault
 from jitgraph.codegen.kernels.scalar_numpy import is_half
 from jitgraph.ir import dims
 from jitgraph.ir.constraints import SizeConstraint
@@ -81,6 +84,9 @@ class _KernelVerifier(KnownNames):
             if left.dtype.itemsize != right.dtype.itemsize or left.size != right.size:
                 self.fail(None, f"the alias {written} = {read} pairs buffers of different size")
         self.body(kernel.body, _Place())
+        for statement in kernel.body:
+            if mixed := mixed_update((statement,)):
+                self.fail(mixed, f"what the nest does with {mixed.buffer} beside its updates has no order among them")
 
     # statements
 
@@ -104,9 +110,12 @@ class _KernelVerifier(KnownNames):
                 if memory.dtype != var.dtype:
                     self.fail(statement, f"{buffer} holds {memory.dtype.name}, not {var.dtype.name}")
                 self.define(statement, var, *dims.names(index), *(self.lanes if mask else ()))
-            case Store(buffer, index, value, mask):
+            case Store(buffer, index, value, mask, update):
                 memory = self.access(statement, buffer, index, mask)
                 self.use(statement, value, memory.dtype)
+                why = update_fault(update, memory.dtype, memory.access)
+                if why is not None:
+                    self.fail(statement, f"{buffer}: {why}")
                 if memory.access == "read":
                     self.fail(statement, f"{buffer} is only read")
                 if not place.stores:
@@ -129,6 +138,8 @@ class _KernelVerifier(KnownNames):
                 self.loop(statement, place)
             case Contract():
                 self.contract(statement, place)
+            case Attend():
+                self.attend(statement, place)
 
     def let(self, let: Let) -> None:
         for arg in let.args:
@@ -140,7 +151,7 @@ class _KernelVerifier(KnownNames):
 
     # loops
 
-    def extent(self, statement: Loop | Contract, extent: DimLike) -> None:
+    def extent(self, statement: Loop | Contract | Attend, extent: DimLike) -> None:
         self.known(statement, extent)
         if dims.names(extent) & self.lanes:
             self.fail(statement, f"the extent {extent} differs between lanes")
@@ -276,3 +287,69 @@ class _KernelVerifier(KnownNames):
         dtype = operand.value.dtype
         if contract.acc.dtype not in (dtype, dtypes.float32 if is_half(dtype) else dtype) or dtypes.is_bool(dtype):
             self.fail(contract, f"{dtype.name} is not accumulated in {contract.acc.dtype.name}")
+
+    def attend(self, attend: Attend, place: _Place) -> None:
+        if not place.vector:
+            self.fail(attend, "sums by weights do not stand inside of lanes")
+        if len(attend.products) > min(len(attend.rows), len(attend.columns)):
+            self.fail(attend, "a product has rows and columns")
+        for axis, extent in zip((attend.m, attend.n), attend.extents, strict=True):
+            self.extent(attend, extent)
+            self.new(attend, axis, "_i")
+        m, n = ({axis: extent} for axis, extent in zip((attend.m, attend.n), attend.extents, strict=True))
+        around, self.home, self.exchanged = self.home, "lane", {}
+        pure = _Place(parallel=False, vector=False, stores=False, home="lane")
+        for factors, along in ((attend.rows, m), (attend.columns, n)):
+            for factor in factors:
+                self.factor(attend, factor, along)
+        for left, right in zip(attend.rows, attend.columns, strict=False):
+            if (left.extent, left.operand.value.dtype) != (right.extent, right.operand.value.dtype):
+                self.fail(attend, "the rows and columns of a product have one extent and one dtype")
+        with self.scope():
+            self.axes |= m | n
+            self.lanes |= m.keys() | n.keys()
+            for bound in attend.window:
+                self.known(attend, bound)
+            for product in attend.products:
+                self.define_number(attend, product)
+            self.body(attend.score.body, pure)
+            self.use(attend, attend.score.value, dtypes.float32)
+            self.define_number(attend, attend.weight)
+            self.body(attend.derived, pure)
+            for one in attend.sums:
+                self.use(attend, one.weight, dtypes.float32)
+        with self.scope():
+            self.axes |= m
+            self.lanes |= m.keys()
+            for var in attend.softmax or ():
+                self.define_number(attend, var)
+            with self.scope():
+                self.body(attend.row, _Place(parallel=False, vector=False, home="lane"))
+            for one in attend.sums:
+                factor = attend.columns[one.factor]
+                with self.scope():
+                    self.axes |= {factor.axis: factor.extent}
+                    self.lanes |= {factor.axis}
+                    self.define_number(attend, one.acc)
+                    self.body(one.epilogue, _Place(parallel=False, vector=False, home="lane"))
+        self.no_exchange()
+        self.home = around
+
+    def factor(self, attend: Attend, factor: Factor, along: dict[str, DimLike]) -> None:
+        if factor.extent < 1:
+            self.fail(attend, "rows and columns have at least one element")
+        self.new(attend, factor.axis, "_i")
+        with self.scope():
+            self.axes |= along | {factor.axis: factor.extent}
+            self.lanes |= along.keys() | {factor.axis}
+            self.body(factor.operand.body, _Place(parallel=False, vector=False, stores=False, home="lane"))
+            self.use(attend, factor.operand.value)
+        dtype = factor.operand.value.dtype
+        if dtype != dtypes.float32 and not is_half(dtype):
+            self.fail(attend, f"{dtype.name} is not multiplied in float32")
+
+    def define_number(self, attend: Attend, var: Var) -> None:
+        """A float32 that differs between lanes."""
+        if var.dtype != dtypes.float32:
+            self.fail(attend, f"{var.name} is float32, not {var.dtype.name}")
+        self.define(attend, var, attend.m)

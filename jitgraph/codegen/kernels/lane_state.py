@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jitgraph.codegen.kernels.index_numpy import evaluate_index
-from jitgraph.codegen.kernels.kernel import Kernel, Load, Statement, Store
+from jitgraph.codegen.kernels.kernel import Kernel, Load, Statement, Store, Update
 from jitgraph.codegen.kernels.kernel_text import kernel_lines
 from jitgraph.errors import GraphError
 from jitgraph.ir.dims import DimLike
@@ -102,18 +102,25 @@ class LaneState:
             raise self.fault(store, f"{store.buffer} is only read")
         shape = tuple(self.lanes)
         wanted = np.broadcast_to(index, shape)[np.broadcast_to(on, shape)]
-        if wanted.size > 1 and _repeats(wanted, memory.array.size):
-            raise self.fault(store, f"two iterations of a parallel loop store to one element of {store.buffer}")
         value = self.get(store.value.name)
         if value.dtype != memory.array.dtype:
             raise self.fault(store, f"{store.buffer} holds {memory.array.dtype.name}, not {value.dtype.name}")
-        memory.array[wanted] = np.broadcast_to(value, shape)[np.broadcast_to(on, shape)]
+        new = np.broadcast_to(value, shape)[np.broadcast_to(on, shape)]
+        if store.update is not None:
+            _UPDATES[store.update].at(memory.array, wanted, new)
+            return
+        if wanted.size > 1 and _repeats(wanted, memory.array.size):
+            raise self.fault(store, f"two iterations of a parallel loop store to one element of {store.buffer}")
+        memory.array[wanted] = new
 
     def fault(self, statement: Statement, what: str) -> GraphError:
         line = next((text.strip() for found, text in kernel_lines(self.kernel) if found is statement), "")
         axes = {name: value for name, value in self.values.items() if name.startswith("_i") and value.size == 1}
         at = ", ".join(f"{name}={int(value.reshape(()))}" for name, value in axes.items())
         return GraphError(f"kernel {self.kernel.name}: {what}\n    {line}" + (f"\n    at {at}" if at else ""))
+
+
+_UPDATES: Final[Mapping[Update, np.ufunc]] = {"add": np.add, "max": np.maximum, "min": np.minimum}
 
 
 def _repeats(index: Array, size: int) -> bool:

@@ -12,8 +12,9 @@ expression, so that offsets are sums of expressions and that nothing overlaps fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 
 from jitgraph.codegen.kernels.aliasing import aliasing_pairs
 from jitgraph.codegen.kernels.kernel import CheckStatement, Kernel
@@ -34,6 +35,8 @@ from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import dataclass
 from jitgraph.runtime import loader
+
+_Allowed = Callable[[Launch | None, str, str], tuple[str, str] | None]
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,11 @@ def _lifetimes(flat: _Flat) -> dict[str, tuple[int, int]]:
 
 
 def plan_memory(
-    schedule: Schedule, donate: Sequence[int | tuple[int, int]] = (), alignment: int = loader.ALIGNMENT
+    schedule: Schedule,
+    donate: Sequence[int | tuple[int, int]] = (),
+    alignment: int = loader.ALIGNMENT,
+    *,
+    reads_again: bool = False,
 ) -> Schedule:
     """The schedule with a plan, and with the aliases that the plan uses on its kernels.
 
@@ -126,7 +133,8 @@ def plan_memory(
 
     ``donate`` lists inputs whose memory an output may take over, by position, or pairs (output, input); those that are
     not safe are left out: a later step reads the old value, a check or a print can fail or a loop be interrupted once
-    the memory is written, or the kernel cannot work in place.
+    the memory is written, or the kernel cannot work in place. ``reads_again``: the code of a kernel may read what
+    stands outside of its loops more than once, so a single element is never written in place of another.
     """
     flat = _Flat()
     flat.walk(schedule.steps)
@@ -136,8 +144,9 @@ def plan_memory(
     schedule = replace(schedule, buffers=kept)
     buffers = {buffer.name: buffer for buffer in kept}
     pairs: dict[int, tuple[tuple[str, str], ...]] = {}
-    donations = _donations(schedule, flat, spans, buffers, donate, pairs)
-    root = _in_place(flat, spans, buffers, pairs)
+    allowed = partial(_allowed, reads_again=reads_again)
+    donations = _donations(schedule, flat, spans, buffers, donate, pairs, allowed)
+    root = _in_place(flat, spans, buffers, pairs, allowed)
     offsets, arena = _place(schedule, spans, root, alignment)
     temporaries = [buffer for buffer in schedule.buffers if buffer.role == "temporary"]
     unplanned: DimLike = 0
@@ -155,6 +164,7 @@ def _donations(
     buffers: Mapping[str, ScheduleBuffer],
     donate: Sequence[int | tuple[int, int]],
     pairs: dict[int, tuple[tuple[str, str], ...]],
+    allowed: _Allowed,
 ) -> dict[str, str]:
     by_role = {(buffer.role, buffer.position): buffer.name for buffer in buffers.values()}
     outputs = [buffer.position for buffer in buffers.values() if buffer.role == "output"]
@@ -176,10 +186,10 @@ def _donations(
             if start <= max(last_check, last_loop) or (source in spans and spans[source][1] > start):
                 continue
             if source in spans and spans[source][1] == start:
-                allowed = _allowed(flat.launches.get(start), target, source)
-                if allowed is None:
+                pair = allowed(flat.launches.get(start), target, source)
+                if pair is None:
                     continue
-                pairs[start] = (*pairs.get(start, ()), allowed)
+                pairs[start] = (*pairs.get(start, ()), pair)
             elif isinstance(wish, int):
                 continue  # an output that has nothing to do with the input: only the pair asks for that
             donations[target] = source
@@ -191,11 +201,13 @@ def _checks(kernel: Kernel) -> bool:
     return any(isinstance(statement, CheckStatement) for statement in statements_of(kernel.body))
 
 
-def _allowed(launch: Launch | None, written: str, read: str) -> tuple[str, str] | None:
+def _allowed(launch: Launch | None, written: str, read: str, *, reads_again: bool) -> tuple[str, str] | None:
     """The pair of params by which a launch can take both buffers as one; None where it cannot."""
     if launch is None or launch.buffers.count(written) != 1 or launch.buffers.count(read) != 1:
         return None
     names = [param.name for param in launch.kernel.params]
+    if reads_again and launch.kernel.params[launch.buffers.index(read)].size == 1:
+        return None
     pair = names[launch.buffers.index(written)], names[launch.buffers.index(read)]
     return pair if pair in aliasing_pairs(launch.kernel) else None
 
@@ -205,6 +217,7 @@ def _in_place(
     spans: Mapping[str, tuple[int, int]],
     buffers: Mapping[str, ScheduleBuffer],
     pairs: dict[int, tuple[tuple[str, str], ...]],
+    allowed: _Allowed,
 ) -> dict[str, str]:
     """For each temporary that takes over another's memory, the first one in that chain."""
     root: dict[str, str] = {}
@@ -218,11 +231,11 @@ def _in_place(
                     continue
                 if buffers[read].bytes != buffers[written].bytes or spans[read][0] == number:
                     continue
-                allowed = _allowed(launch, written, read)
-                if allowed is not None:
+                pair = allowed(launch, written, read)
+                if pair is not None:
                     root[written] = root.get(read, read)
                     taken.add(read)
-                    pairs[number] = (*pairs.get(number, ()), allowed)
+                    pairs[number] = (*pairs.get(number, ()), pair)
                     break
     return root
 
@@ -316,10 +329,10 @@ def _with_aliases(
                 number[0] += 1
                 first = _with_aliases(then, pairs, number)
                 result.append(Branch(predicate, first, _with_aliases(otherwise, pairs, number)))
-            case While(condition, predicate, body):
+            case While(condition, _, body):
                 asking = _with_aliases(condition, pairs, number)
                 number[0] += 1
-                result.append(While(asking, predicate, _with_aliases(body, pairs, number)))
+                result.append(replace(step, condition=asking, body=_with_aliases(body, pairs, number)))
             case _:
                 number[0] += 1
                 result.append(step)

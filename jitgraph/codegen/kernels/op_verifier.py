@@ -7,8 +7,9 @@ from functools import cache
 from typing import Any
 
 from jitgraph import dtypes
-from jitgraph.codegen.kernels.kernel import Let
+from jitgraph.codegen.kernels.kernel import Body, Let, Load, Store, Update
 from jitgraph.codegen.kernels.math.functions import FUNCTIONS
+from jitgraph.codegen.kernels.traversal import statements_of
 from jitgraph.dtypes import DType
 
 _NUMBER = ("add", "sub", "mul", "div", "rem", "neg", "abs", "min", "max")
@@ -21,6 +22,30 @@ _ARITY = {
     "const": 0,
 }
 _RELATIONS = ("eq", "ne", "lt", "le", "gt", "ge")
+
+
+_UPDATED = frozenset((dtypes.int32, dtypes.int64, dtypes.uint32, dtypes.uint64))
+_ADDED = _UPDATED | {dtypes.float32, dtypes.float64}
+
+
+def update_fault(update: Update | None, dtype: DType, access: str) -> str | None:
+    """What is wrong with a store's update of a buffer; None: nothing."""
+    if update is None:
+        return None
+    if update not in ("add", "max", "min"):
+        return f"there is no update {update}"
+    if dtype not in (_ADDED if update == "add" else _UPDATED):
+        return f"elements of {dtype.name} are not updated by {update}"
+    return None if access == "readwrite" else "what is updated is read and written"
+
+
+def mixed_update(body: Body) -> Store | None:
+    """A store that updates a buffer which ``body`` also loads from, or stores to in another way."""
+    inside = list(statements_of(body))
+    ways = {(s.buffer, s.update) for s in inside if isinstance(s, Store)}
+    ways |= {(s.buffer, None) for s in inside if isinstance(s, Load)}
+    several = {buffer for buffer, _ in ways if sum(buffer == other for other, _ in ways) > 1}
+    return next((s for s in inside if isinstance(s, Store) and s.update and s.buffer in several), None)
 
 
 def op_fault(let: Let) -> str | None:

@@ -51,11 +51,16 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class While:
-    """Run ``condition`` steps, and while the bool in the 0-d buffer ``predicate`` is then true, ``body`` and again."""
+    """Run ``condition`` steps, and while the bool in the 0-d buffer ``predicate`` is then true, ``body`` and again.
+
+    Where the number of turns is known before the loop it is ``count``, and a target may leave the condition out: no
+    step after the loop reads what that alone writes.
+    """
 
     condition: tuple[Step, ...]
     predicate: str
     body: tuple[Step, ...]
+    count: DimLike | None = None
 
 
 @dataclass(frozen=True, slots=True)

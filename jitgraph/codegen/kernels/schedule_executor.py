@@ -164,11 +164,15 @@ class _ScheduleRun:
                 execute_kernel(kernel, buffers, self.sizes, vectorise=self.vectorise)
             case Branch(predicate, then, otherwise):
                 self.steps(then if self.buffer(predicate)[0] else otherwise)
-            case While(condition, predicate, body):
+            case While(condition, predicate, body, count):
+                turns = 0
                 self.steps(condition)
                 while self.buffer(predicate)[0]:
                     self.steps(body)
                     self.steps(condition)
+                    turns += 1
+                if count is not None and turns != self.size(count):
+                    raise GraphError(f"{self.schedule.name}: a loop of {self.size(count)} turns ended after {turns}")
             case Push(stack, name):
                 self.stacks.setdefault(stack, []).append(self.buffer(name).copy())
             case Pop(stack, name):

@@ -87,7 +87,9 @@ class _ScheduleVerifier:
                     self.steps(then, sides[0])
                     self.steps(otherwise, sides[1])
                     written |= sides[0] & sides[1]
-                case While(condition, predicate, body):
+                case While(condition, predicate, body, count):
+                    if count is not None and (unknown := dims.names(count) - set(self.schedule.sizes)):
+                        self.fail(f"a loop has {count} turns, and {', '.join(sorted(unknown))} is not the schedule's")
                     self.steps(condition, written)
                     self.predicate(predicate, written)
                     self.steps(body, written)  # where it does not run, what it alone writes (stacked results) is empty

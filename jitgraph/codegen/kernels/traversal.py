@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from jitgraph.codegen.kernels.kernel import Body, Contract, IndexValue, Load, Loop, Statement, Store
+from jitgraph.codegen.kernels.kernel import Attend, Body, Contract, Factor, IndexValue, Load, Loop, Statement, Store
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 
@@ -19,6 +19,8 @@ def dims_of(statement: Statement) -> tuple[DimLike, ...]:
             return (extent, begin)
         case Contract(extents=extents):
             return extents
+        case Attend(extents=extents, window=window):
+            return (*extents, *window)
     return ()
 
 
@@ -29,29 +31,51 @@ def bodies_of(statement: Statement) -> tuple[Body, ...]:
             return (body,) if slots is None else (body, slots.body)
         case Contract(left=left, right=right, epilogue=epilogue):
             return left.body, right.body, epilogue
+        case Attend():
+            factors = (factor.operand.body for factor in (*statement.rows, *statement.columns))
+            epilogues = (one.epilogue for one in statement.sums)
+            return (*factors, statement.score.body, statement.derived, statement.row, *epilogues)
     return ()
 
 
 def map_dims(statement: Statement, change: Callable[[DimLike], DimLike]) -> Statement:
     """The statement with every index expression and extent in it, inner bodies included, changed."""
+
+    def body(inner: Body) -> Body:
+        return tuple(map_dims(one, change) for one in inner)
+
+    def factors(some: tuple[Factor, ...]) -> tuple[Factor, ...]:
+        return tuple(replace(one, operand=replace(one.operand, body=body(one.operand.body))) for one in some)
+
     match statement:
         case IndexValue() | Load() | Store():
             return replace(statement, index=change(statement.index))
         case Loop():
-            body = tuple(map_dims(inner, change) for inner in statement.body)
             slots = statement.slots
             if slots is not None:
-                slots = replace(slots, body=tuple(map_dims(inner, change) for inner in slots.body))
+                slots = replace(slots, body=body(slots.body))
             extent, begin = change(statement.extent), change(statement.begin)
-            return replace(statement, extent=extent, begin=begin, body=body, slots=slots)
+            return replace(statement, extent=extent, begin=begin, body=body(statement.body), slots=slots)
         case Contract():
             m, n, k = (change(extent) for extent in statement.extents)
             return replace(
                 statement,
                 extents=(m, n, k),
-                left=replace(statement.left, body=tuple(map_dims(s, change) for s in statement.left.body)),
-                right=replace(statement.right, body=tuple(map_dims(s, change) for s in statement.right.body)),
-                epilogue=tuple(map_dims(s, change) for s in statement.epilogue),
+                left=replace(statement.left, body=body(statement.left.body)),
+                right=replace(statement.right, body=body(statement.right.body)),
+                epilogue=body(statement.epilogue),
+            )
+        case Attend(extents=(m, n), window=(begin, end)):
+            return replace(
+                statement,
+                extents=(change(m), change(n)),
+                window=(change(begin), change(end)),
+                rows=factors(statement.rows),
+                columns=factors(statement.columns),
+                score=replace(statement.score, body=body(statement.score.body)),
+                derived=body(statement.derived),
+                row=body(statement.row),
+                sums=tuple(replace(one, epilogue=body(one.epilogue)) for one in statement.sums),
             )
     return statement
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from jitgraph.codegen.kernels.index import coefficient
-from jitgraph.codegen.kernels.kernel import Body, Contract, IndexValue, Let, Load, Local, Loop, Store, Var
+from jitgraph.codegen.kernels.kernel import Attend, Body, Contract, IndexValue, Let, Load, Local, Loop, Store, Var
 from jitgraph.codegen.kernels.traversal import bodies_of
 from jitgraph.ir.dims import DimLike
 
@@ -23,6 +23,8 @@ def defined(body: Body) -> Iterator[Var]:
                     yield carry.result
             case Contract():
                 yield statement.acc
+            case Attend():
+                yield from statement.results
         for inner in bodies_of(statement):
             yield from defined(inner)
 

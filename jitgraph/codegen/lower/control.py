@@ -105,7 +105,7 @@ def _lower_scan(selector: Regions, loop: CarriedLoop, operands: Sequence[Held], 
         require_same(carries, loop.results(after)[0])
         _replace(selector, carries, loop.results(after)[0])
         _count(builder, counter, start=False)
-    builder.steps.append(While(tuple(asking), flag.name, tuple(turning)))
+    builder.steps.append(While(tuple(asking), flag.name, tuple(turning), length))
     return [*carries, *wholes]
 
 

@@ -32,8 +32,9 @@ def _forwarded(steps: Sequence[Step], temporary: set[str], uses: Counter[str]) -
         match step:
             case Branch(predicate, then, otherwise):
                 step = Branch(predicate, _forwarded(then, temporary, uses), _forwarded(otherwise, temporary, uses))
-            case While(condition, predicate, body):
-                step = While(_forwarded(condition, temporary, uses), predicate, _forwarded(body, temporary, uses))
+            case While(condition, _, body):
+                asking = _forwarded(condition, temporary, uses)
+                step = replace(step, condition=asking, body=_forwarded(body, temporary, uses))
             case Launch(kernel, (source, target)) if source in temporary and uses[source] == 2 and _is_copy(kernel):
                 if _redirect(result, source, target):
                     uses[source] -= 2

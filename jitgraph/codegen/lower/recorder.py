@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Literal
+from functools import partial
+from typing import Literal, TypeVar
 
 from jitgraph.codegen.kernels.index import has_atoms
 from jitgraph.codegen.kernels.kernel import (
+    Attend,
+    Body,
     Carry,
     Combine,
     Contract,
+    Factor,
     Kernel,
     Let,
     Loop,
@@ -19,6 +23,7 @@ from jitgraph.codegen.kernels.kernel import (
     Param,
     Slots,
     Var,
+    WeightedSum,
 )
 from jitgraph.codegen.kernels.traversal import dims_of, sizes_of, statements_of
 from jitgraph.codegen.lower.blocks import OpenBlock
@@ -27,10 +32,12 @@ from jitgraph.codegen.lower.scalar_ops import ScalarOps
 from jitgraph.codegen.lower.schedules.decisions import SharedTiles, TransposedTiles
 from jitgraph.codegen.lower.shared_tiles import tile_shared
 from jitgraph.codegen.lower.statements import StatementRecorder
-from jitgraph.dtypes import DType
+from jitgraph.dtypes import DType, float32
 from jitgraph.ir import dims
 from jitgraph.ir.dims import Dim, DimLike
 
+T = TypeVar("T")
+At = Callable[[DimLike, DimLike], Var]
 Combiner = Callable[[ScalarOps, tuple[Var, ...], tuple[Var, ...]], tuple[Var, ...]]
 
 
@@ -177,6 +184,81 @@ class KernelRecorder(StatementRecorder):
         epilogue(m, n, acc)
         body = self._close()
         statement = Contract(names[0], names[1], names[2], extents, first, second, acc, body, block_k)
+        self._write(statement, len(self._blocks) - 1)
+
+    def attend(
+        self,
+        extents: tuple[DimLike, DimLike],
+        window: Callable[[DimLike], tuple[DimLike, DimLike]],
+        rows: Sequence[tuple[int, At]],
+        columns: Sequence[tuple[int, At]],
+        score: Callable[[DimLike, DimLike, tuple[Var, ...]], Var],
+        weights: Callable[[DimLike, DimLike, tuple[Var, ...], Var], Sequence[Var]],
+        sums: Sequence[tuple[int, Callable[[DimLike, DimLike, Var, tuple[Var, ...]], None]]],
+        row: Callable[[DimLike, tuple[Var, ...]], None] | None = None,
+    ) -> None:
+        """``kernel.Attend``: factors are a number of columns and ``value(m or n, column)``, ``window(m)`` its bounds.
+
+        ``score(m, n, products)`` and ``weights(m, n, products, weight)`` give what these are, a weight for each of
+        ``sums``: the number of its columns and ``epilogue(m, column, acc, softmax)``. There is a softmax, (top, total),
+        where ``row(m, softmax)`` is given.
+        """
+        names = [self._new_axis() for _ in range(2)]
+        m, n = (Dim.name(name) for name in names)
+        for name, extent in zip(names, extents, strict=True):
+            self.ranges.declare(name, extent)
+
+        def write(known: Sequence[str], body: Callable[[], T]) -> tuple[Body, T]:
+            self._push(OpenBlock(), empty=0 in extents)
+            for name in known:
+                self._depth[name] = len(self._blocks) - 1
+            value = body()
+            return self._close(), value
+
+        def factors(side: int, given: Sequence[tuple[int, At]]) -> tuple[Factor, ...]:
+            found = []
+            for extent, value in given:
+                axis = self._new_axis()
+                self.ranges.declare(axis, extent)
+                body, var = write((names[side], axis), partial(value, (m, n)[side], Dim.name(axis)))
+                found.append(Factor(axis, extent, Operand(body, var)))
+            return tuple(found)
+
+        made_rows, made_columns = factors(0, rows), factors(1, columns)
+        products = tuple(self.var(float32) for _ in made_rows)
+        weight = self.var(float32)
+
+        def weigh() -> tuple[Body, Var, tuple[Var, ...]]:
+            scored = score(m, n, products)
+            scoring = tuple(self._blocks[-1].statements)
+            self._blocks[-1].statements.clear()
+            return scoring, scored, tuple(weights(m, n, products, weight))
+
+        derived, (scoring, scored, given) = write((*names, *(var.name for var in (*products, weight))), weigh)
+        softmax = None if row is None else (self.var(float32), self.var(float32))
+        known = softmax or ()
+        of_row = [names[0], *(var.name for var in known)]
+        row_body = () if row is None else write(of_row, partial(row, m, known))[0]
+        made_sums = []
+        for (factor, epilogue), var in zip(sums, given, strict=True):
+            axis, acc = made_columns[factor].axis, self.var(float32)
+            body, _ = write((*of_row, axis, acc.name), partial(epilogue, m, Dim.name(axis), acc, known))
+            made_sums.append(WeightedSum(var, factor, acc, body))
+        statement = Attend(
+            names[0],
+            names[1],
+            extents,
+            window(m),
+            made_rows,
+            made_columns,
+            products,
+            Operand(scoring, scored),
+            weight,
+            derived,
+            softmax,
+            row_body,
+            tuple(made_sums),
+        )
         self._write(statement, len(self._blocks) - 1)
 
     # --- the end

@@ -14,6 +14,7 @@ from jitgraph.codegen.lower.gathering import wrapped
 from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_body import accumulator
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
+from jitgraph.codegen.lower.scatter_launches import lower_by_launches
 from jitgraph.codegen.lower.schedules.decisions import Independent
 from jitgraph.codegen.lower.storage import Storage
 from jitgraph.ir import dims
@@ -22,10 +23,14 @@ from jitgraph.ir.types import TensorType
 
 
 def lower_scatter(builder: ScheduleBuilder, group: Group, node: Node) -> None:
-    """One kernel: copy, update, and for 16-bit sums, which are kept in float32, round."""
+    """One kernel: copy, update, and for 16-bit sums, which are kept in float32, round; or launches, as decided."""
     if is_empty(node.output.tensor):
         return
     x, indices, updates = node.inputs
+    sizes, count = builder.decisions.scattering, dims.product(indices.shape)
+    if sizes is not None and not is_empty(updates.tensor) and not (isinstance(count, int) and count <= sizes.few):
+        lower_by_launches(builder, group, node, sizes)
+        return
     axis: Any = node.attrs["axis"]
     shape, dtype = x.shape, x.dtype
     reduction = node.op.reduction
@@ -57,7 +62,7 @@ def lower_scatter(builder: ScheduleBuilder, group: Group, node: Node) -> None:
                 return ()
 
             assert after - axis == len(indices.shape)
-            recorder.serial(dims.product(indices.shape), (), step)
+            recorder.serial(count, (), step)
     _round(recorder, independent, work, [result, *(copy for _, copy in copies)])
     builder.launch(recorder, group.name)
 

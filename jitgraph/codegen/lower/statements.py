@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from jitgraph import dtypes
-from jitgraph.codegen.kernels.kernel import CheckStatement, IndexValue, Let, Load, Local, Store, Var
+from jitgraph.codegen.kernels.kernel import CheckStatement, IndexValue, Let, Load, Local, Store, Update, Var
 from jitgraph.codegen.lower.blocks import OpenBlocks
 from jitgraph.codegen.lower.storage import Storage
 from jitgraph.dtypes import DType
@@ -99,14 +99,16 @@ class StatementRecorder(OpenBlocks):
             self.remember(key, (var,))
         return var
 
-    def store(self, storage: Storage, index: DimLike, value: Var, mask: Var | None = None) -> None:
-        """``storage[index] = value`` in the innermost block."""
+    def store(
+        self, storage: Storage, index: DimLike, value: Var, mask: Var | None = None, update: Update | None = None
+    ) -> None:
+        """``storage[index] = value`` in the innermost block, or an update of it (``kernel.Store``)."""
         assert value.dtype == storage.type.dtype, (value, storage)
         index = index + self._base(storage)
         name = self.param(storage, "write")
-        if storage.slot is not None:
-            self.param(storage, "read")  # the other slices keep their values, so the buffer is not written as a whole
-        self._write(Store(name, self.ranges.simplify(index), value, mask), len(self._blocks) - 1)
+        if storage.slot is not None or update is not None:
+            self.param(storage, "read")  # other slices and elements stay, so the buffer is not written as a whole
+        self._write(Store(name, self.ranges.simplify(index), value, mask, update), len(self._blocks) - 1)
 
     def store_local(self, local: Local, index: DimLike, value: Var, mask: Var | None = None) -> None:
         """``local[index] = value`` in the innermost block."""

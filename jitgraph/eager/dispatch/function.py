@@ -29,10 +29,11 @@ else:
 class NativeFunction(_NativeWords):
     """Calls ``python`` with positional arguments, or, once it has tables, the code of the first one that fits."""
 
-    __slots__ = ("_lock", "_signature", "_tables", "python")
+    __slots__ = ("_lock", "_most", "_signature", "_tables", "python")
 
-    def __init__(self, python: Callable[..., Any], count: int) -> None:
-        """Tables serve calls with ``count`` positional arguments."""
+    def __init__(self, python: Callable[..., Any], count: int, most: int = MOST_TABLES) -> None:
+        """At most ``most`` tables serve calls with ``count`` positional arguments."""
+        self._most = most
         self.python = python
         self._tables: list[tuple[Any, NativeTable]] = []
         self._lock = forks.lock()
@@ -49,7 +50,7 @@ class NativeFunction(_NativeWords):
             rest.sort(key=lambda known: -known[1].used)
             # other threads and signal handlers call meanwhile: half made, the chain may be a circle
             put_word(id(self) + layout.FUNCTION["vectorcall"], 0)
-            self._tables = [(key, table), *rest[: MOST_TABLES - 1]]
+            self._tables = [(key, table), *rest[: self._most - 1]]
             for (_, one), following in itertools.zip_longest(self._tables, self._tables[1:]):
                 one.follow_with(None if following is None else following[1])
             words = {"signature": ctypes.addressof(self._signature), "fallback": id(self.python),

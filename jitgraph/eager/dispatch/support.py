@@ -37,7 +37,9 @@ def _unlike() -> str:
     minor = sys.version_info[1]
     first, second = object(), object()
     pair, items, table = (first, second), [first, second], {"a": first, "b": second}
+    cut = slice(first, second)
     number, array = 0.1, np.zeros((2, 3), np.float32)
+    rows = array[:1]
 
     def function(x: object = first) -> object:
         return second
@@ -60,6 +62,7 @@ def _unlike() -> str:
         "entries": (word(entries + cpython.ENTRY_BYTES + 8), id(second)),
         "set": (word(id({first, second}) + cpython.SET_USED), 2),
         "float": (word(id(number) + cpython.FLOAT), np.float64(number).view(np.uint64)),
+        "slice": (word(id(cut) + cpython.SLICE + 8), id(second)),
         "cell": (word(id(cell) + cpython.CELL), id(second)),
         "module": (word(id(module) + cpython.MODULE_DICT), id(vars(module))),
         "code": (word(id(function) + cpython.FUNCTION_CODE), id(function.__code__)),
@@ -69,7 +72,9 @@ def _unlike() -> str:
         "rank": (half_word(id(array) + cpython.ARRAY_RANK), 2),
         "shape": (word(word(id(array) + cpython.ARRAY_SHAPE) + 8), 3),
         "dtype": (word(id(array) + cpython.ARRAY_DTYPE), id(array.dtype)),
+        "base": (word(id(rows) + cpython.ARRAY_BASE), id(array)),
         "flags": (half_word(id(array) + cpython.ARRAY_FLAGS) & cpython.ARRAY_DENSE, cpython.ARRAY_DENSE),
+        "writeable": (half_word(id(array) + cpython.ARRAY_FLAGS) & cpython.ARRAY_WRITEABLE, cpython.ARRAY_WRITEABLE),
         "way to attributes": (
             word(id(_Probe) + cpython.TYPE_GET_ATTRIBUTE),
             cpython_api.address_of("PyObject_GenericGetAttr"),

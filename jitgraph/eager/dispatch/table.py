@@ -23,7 +23,8 @@ LARGEST_BLOCK: Final = 64 << layout.SIZE_CLASSES - 1
 class TableOutcome:
     """What comes of a call: its values, new tensors, written slots and result as records, or what Python makes of it.
 
-    ``held`` are the registers that are needed after the entry has run.
+    ``held`` are the registers that are needed after the entry has run. No entry runs where there is a ``view``, which
+    says what part of the first operand the one output is.
     """
 
     values: Sequence[bytes]
@@ -33,13 +34,14 @@ class TableOutcome:
     held: Sequence[int] = ()
     kind: int = layout.RESULT_FINISH
     finish: Callable[..., Any] | None = None
+    view: bytes = b""
 
 
 def value_record(
     program: Program, type: TensorType, size: int, make: Callable[[], Any], donor: int = -1, handle: int = 0
 ) -> bytes:
-    """The record of an output of ``size`` bytes; ``make`` makes the value of one that is large."""
-    size_class = min(max(0, (max(size, 1) - 1).bit_length() - 6), layout.SIZE_CLASSES - 1)
+    """The record of an output of ``size`` bytes, -1 where the memory is another value's; ``make`` makes a large one."""
+    size_class = min(max(0, (max(size, 1) - 1).bit_length() - 6), layout.SIZE_CLASSES - 1) if size >= 0 else -1
     maker = program.refer(make) if size > LARGEST_BLOCK else 0
     return struct.pack("<6q", donor, handle, size_class, size, program.refer(type), maker)
 
@@ -48,15 +50,11 @@ class NativeTable:
     """The records of one kind of call; they live as long as this does."""
 
     def __init__(
-        self, program: Program, entry: loader.Entry, plan: loader.ShapePlan, outcome: TableOutcome, inputs: int, *,
-        unlocked: bool = False,
+        self, program: Program, entry: loader.Entry | None, plan: loader.ShapePlan | None, outcome: TableOutcome,
+        inputs: int, *, unlocked: bool = False,
     ) -> None:  # fmt: skip
         """``inputs`` counts the operands; ``unlocked``: the interpreter's lock is released while the entry runs."""
         self._kept = program.keep
-        self._state = loader.CallState(entry.threads)
-        self._state.prepare(plan.arena_bytes)
-        self._quiet = loader.Host.from_buffer_copy(entry.runtime.host)
-        self._quiet.poll = None
         self._words = (ctypes.c_int64 * len(layout.TABLE))()
         records = {
             "ops": program.text(), "values": b"".join(outcome.values), "handles": b"".join(outcome.handles),
@@ -65,20 +63,34 @@ class NativeTable:
         }  # fmt: skip
         for name, data in records.items():
             self._put(name, self._kept_bytes(data))
-        parallel = entry.is_parallel and bool(entry.runtime.host.pool)
         fields = {
             "value_count": len(outcome.values), "handle_count": len(outcome.handles),
             "effect_count": len(outcome.effects), "result_count": len(outcome.results),
             "held_count": len(outcome.held), "input_count": inputs,
-            "result_kind": outcome.kind, "entry": entry.address,
-            "host": ctypes.addressof(entry.runtime.host), "quiet_host": ctypes.addressof(self._quiet),
-            "call": self._state.address, "dims": plan.dims_address, "owner": id(self),
-            "finish": self._refer(outcome.finish), "fail": self._refer(_failure(entry, self._state)),
-            "flags": layout.UNLOCKED * unlocked | layout.PARALLEL * parallel,
+            "result_kind": outcome.kind, "owner": id(self), "finish": self._refer(outcome.finish),
+            "view": self._kept_bytes(outcome.view) if outcome.view else 0,
+            **self._running(entry, plan, unlocked),
         }  # fmt: skip
         for name, value in fields.items():
             self._put(name, value)
-        self._keep(entry, plan)
+
+    def _running(self, entry: loader.Entry | None, plan: loader.ShapePlan | None, unlocked: bool) -> dict[str, int]:
+        """The words of what runs."""
+        if entry is None or plan is None:
+            host = loader.Host()
+            self._keep(host)
+            return {"host": ctypes.addressof(host)}
+        state, quiet = loader.CallState(entry.threads), loader.Host.from_buffer_copy(entry.runtime.host)
+        state.prepare(plan.arena_bytes)
+        quiet.poll = None
+        self._keep(entry, plan, state, quiet)
+        parallel = entry.is_parallel and bool(entry.runtime.host.pool)
+        return {
+            "entry": entry.address, "host": ctypes.addressof(entry.runtime.host),
+            "quiet_host": ctypes.addressof(quiet), "call": state.address, "dims": plan.dims_address,
+            "fail": self._refer(_failure(entry, state)),
+            "flags": layout.UNLOCKED * unlocked | layout.PARALLEL * parallel,
+        }  # fmt: skip
 
     @property
     def address(self) -> int:

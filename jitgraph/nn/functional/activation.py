@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jitgraph import dtypes, ops, random
+from jitgraph.eager import placement
 from jitgraph.errors import JitgraphError
 from jitgraph.nn.functional.arguments import axis_or_dim, floats
 from jitgraph.tensor import Tensor, elementwise, lifting, wrap
@@ -107,4 +108,5 @@ def dropout(
     if not training or p == 0.0:
         return wrap(value)
     key = random.next_key(value.shape, dtypes.float32, generator=generator)
-    return wrap(ops.dropout(value, key, p=float(p)))
+    with placement.beside(value):  # the key comes from the CPU
+        return wrap(ops.dropout(value, key, p=float(p)))

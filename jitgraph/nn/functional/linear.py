@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jitgraph import dtypes, ops
+from jitgraph import dtypes, ops, random
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.ir import context
-from jitgraph.nn.functional.activation import dropout
 from jitgraph.nn.functional.arguments import floats, repeated
 from jitgraph.tensor import Tensor, lifting, wrap
-from jitgraph.tensor.functions.creation import ones, tril
 from jitgraph.tensor.functions.elementwise import where
-from jitgraph.tensor.functions.linear_algebra import matmul
 from jitgraph.tensor.lifting import TensorLike
 
 
@@ -151,17 +148,35 @@ def scaled_dot_product_attention(
     where a key may be seen; ``is_causal`` lets place i see the keys 0 to i. A place that may see no key (a row of
     false, or of -inf) gives 0 and gets no gradient, as in PyTorch.
     """
+    if not 0.0 <= dropout_p <= 1.0:
+        raise JitgraphError(f"scaled_dot_product_attention: dropout_p={dropout_p} is not a probability")
     if is_causal and attn_mask is not None:
         raise JitgraphError("scaled_dot_product_attention: is_causal and attn_mask exclude each other")
-    factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
-    scores = matmul(query, key.mT) * factor
-    if is_causal:
-        attn_mask = tril(ones((query.shape[-2], key.shape[-2]), dtype=dtypes.bool_))
-    if attn_mask is not None:
-        seen = dtypes.is_bool(attn_mask.dtype)
-        scores = where(attn_mask, scores, -math.inf) if seen else scores + attn_mask
-    if attn_mask is None:
-        weights = scores.softmax(-1)
-    else:
-        weights = wrap(ops.masked_softmax(lifting.value_of(scores), axis=scores.ndim - 1))
-    return matmul(dropout(weights, dropout_p, dropout_p > 0.0), value)
+    seen = attn_mask is not None and dtypes.is_bool(attn_mask.dtype)
+    q, k, v, bias = floats(query, key, value, None if seen else attn_mask)
+    mask = lifting.value_of(attn_mask) if seen else bias
+    q, k, v, mask = _of_one_batch(q, k, v, mask)
+    factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
+    random_key = () if dropout_p == 0.0 else (random.next_key((*q.shape[:-1], k.shape[-2]), dtypes.float32),)
+    rest = (*(() if mask is None else (mask,)), *random_key)
+    out, _ = ops.attention(q, k, v, *rest, scale=factor, causal=bool(is_causal), dropout=float(dropout_p))
+    return wrap(out)
+
+
+def _of_one_batch(q: Any, k: Any, v: Any, mask: Any) -> tuple[Any, Any, Any, Any]:
+    """The operands of attention, leading axes broadcast; ShapeError where sizes do not fit."""
+    same = context.constraints().same
+    if min(len(x.shape) for x in (q, k, v)) < 2 or not (
+        same(q.shape[-1], k.shape[-1]) and same(k.shape[-2], v.shape[-2])
+    ):
+        raise ShapeError(
+            f"scaled_dot_product_attention takes query[..., L, E], key[..., S, E] and value[..., S, V], "
+            f"not {q.type}, {k.type} and {v.type}"
+        )
+    batch = lifting.broadcast_shapes(*(x.shape[:-2] for x in (q, k, v)))
+    if mask is not None:
+        rows, columns = q.shape[-2], k.shape[-2]
+        batch = lifting.broadcast_shapes(batch, mask.shape[:-2])
+        mask = lifting.broadcast_to(mask, (*batch, rows, columns))
+    q, k, v = (lifting.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (q, k, v))
+    return q, k, v, mask

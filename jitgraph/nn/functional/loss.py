@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jitgraph import dtypes, ops
+from jitgraph.eager import placement
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.nn.functional.activation import softplus
@@ -217,15 +218,16 @@ def one_hot(tensor: TensorLike, num_classes: int = -1) -> Tensor:
     if num_classes == -1:
         num_classes = int(wrap(labels).max().item()) + 1
     (size,) = shape_of(num_classes)
-    zero, end = (
-        lifting.broadcast_to(lifting.value_of(bound, dtypes.int64), labels.shape) for bound in (0, num_classes)
-    )
-    inside = ops.bitwise_and(ops.ge(labels, zero), ops.lt(labels, end))
-    every = ops.reduce_min(inside, axes=tuple(range(len(labels.shape))))
-    ops.check(every, kind="IndexError", message=f"one_hot: a number is not one of {size} classes")
-    classes = ops.iota(shape=(*labels.shape, size), axis=len(labels.shape), dtype=dtypes.int64)
-    wide = ops.broadcast(labels, shape=classes.shape, axes=tuple(range(len(labels.shape))))
-    return wrap(ops.cast(ops.eq(wide, classes), dtype=dtypes.int64))
+    with placement.beside(labels):
+        zero, end = (
+            lifting.broadcast_to(lifting.value_of(bound, dtypes.int64), labels.shape) for bound in (0, num_classes)
+        )
+        inside = ops.bitwise_and(ops.ge(labels, zero), ops.lt(labels, end))
+        every = ops.reduce_min(inside, axes=tuple(range(len(labels.shape))))
+        ops.check(every, kind="IndexError", message=f"one_hot: a number is not one of {size} classes")
+        classes = ops.iota(shape=(*labels.shape, size), axis=len(labels.shape), dtype=dtypes.int64)
+        wide = ops.broadcast(labels, shape=classes.shape, axes=tuple(range(len(labels.shape))))
+        return wrap(ops.cast(ops.eq(wide, classes), dtype=dtypes.int64))
 
 
 @axis_or_dim

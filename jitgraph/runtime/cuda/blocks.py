@@ -35,7 +35,18 @@ def is_worth_splitting(size: int, rest: int) -> bool:
 class MemoryBlock:
     """A piece of a segment, between its neighbours there; ``stream`` is the one in whose order it is used again."""
 
-    __slots__ = ("address", "following", "free", "is_shown", "is_small", "preceding", "size", "stream", "used_on")
+    __slots__ = (
+        "address",
+        "asked",
+        "following",
+        "free",
+        "is_shown",
+        "is_small",
+        "preceding",
+        "size",
+        "stream",
+        "used_on",
+    )
 
     def __init__(self, address: int, size: int, stream: int, *, is_small: bool) -> None:
         self.address = address
@@ -45,6 +56,7 @@ class MemoryBlock:
         self.free = False
         self.preceding: MemoryBlock | None = None
         self.following: MemoryBlock | None = None
+        self.asked = size  # what it was handed out for, which may be a little less than its size
         self.used_on: set[int] = set()  # other streams, whose work has to be done before it is used again
         self.is_shown = False  # whether another library has seen it, whose streams nobody knows
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import ctypes
+from collections.abc import Sequence
+from typing import Any, Final
 
+from jitgraph.runtime.buffer import Array
 from jitgraph.runtime.cuda.blocks import MemoryBlock
 from jitgraph.runtime.cuda.devices import Device
+from jitgraph.runtime.cuda.doubts import Doubt, require
+
+_APART: Final = 16  # bytes, to which kernels are promised that addresses are aligned
 
 
 class CudaBuffer:
@@ -16,7 +22,7 @@ class CudaBuffer:
     to come after all that reads, too: ``written_on``.
     """
 
-    __slots__ = ("__weakref__", "_block", "_owner", "_readers", "address", "device", "size", "stream")
+    __slots__ = ("__weakref__", "_block", "_owner", "_readers", "address", "device", "doubt", "size", "stream")
 
     def __init__(
         self, device: Device, address: int, size: int, stream: int, block: MemoryBlock | None, owner: Any
@@ -28,27 +34,38 @@ class CudaBuffer:
         self.stream = stream
         self._block = block
         self._owner = owner
-        self._readers: set[int] = set()  # other streams that have read what was written last
+        self._readers: set[int] | None = None  # other streams that have read what was written last
+        self.doubt: Doubt | None = None
+        """Whether what lies here was computed, where that is not known yet."""
 
     def __del__(self) -> None:
         if self._block is not None:
             self.device.memory.give_back(self._block)
 
     def read_on(self, stream: int) -> int:
-        """The address, for work of ``stream`` that reads what was written here."""
+        """The address, for work of ``stream`` that reads what was written here; DeviceError for what never was."""
+        if self.doubt is not None:
+            require(self.doubt, self, self.device.name)
         if stream != self.stream:
-            self.device.context.wait_for(stream, self.stream)
-            self._readers.add(stream)
-            if self._block is not None:
-                self.device.memory.note_use(self._block, stream)
+            self._used_on(stream)
         return self.address
+
+    def _used_on(self, stream: int) -> None:
+        """Let work of another stream come after what writes here, and the memory serve nobody before it is done."""
+        self.device.context.wait_for(stream, self.stream)
+        self._readers = {stream, *(self._readers or ())}
+        if self._block is not None:
+            self.device.memory.note_use(self._block, stream)
+        elif isinstance(self._owner, CudaBuffer):
+            self._owner._used_on(stream)
 
     def written_on(self, stream: int) -> int:
         """The address, for work of ``stream`` that writes here; who reads it later comes after that work."""
         address = self.read_on(stream)
-        for reader in self._readers - {stream}:
-            self.device.context.wait_for(stream, reader)
-        self._readers.clear()
+        if self._readers is not None:
+            for reader in self._readers - {stream}:
+                self.device.context.wait_for(stream, reader)
+            self._readers = None
         self.stream = stream
         return address
 
@@ -61,11 +78,13 @@ class CudaBuffer:
     def to_host(self, address: int) -> None:
         """Copy all bytes to the host's memory at ``address``, once the work that writes them is done.
 
-        Raises what a check in that work has found.
+        Raises what a check in that work has found, and DeviceError where that was told before.
         """
         if self.size:
             self.device.staging.to_host(address, self.address, self.size, self.stream)
             self.device.look()
+        if self.doubt is not None:
+            require(self.doubt, self, self.device.name)
 
 
 def allocate(device: Device, size: int) -> CudaBuffer:
@@ -87,9 +106,26 @@ def of_host(device: Device, address: int, size: int) -> CudaBuffer:
     return made
 
 
+def of_host_together(device: Device, arrays: Sequence[Array]) -> list[CudaBuffer]:
+    """Copies of dense arrays of the host's memory, which lie in one piece and travel together."""
+    offsets, size = [], 0
+    for array in arrays:
+        offsets.append(size)
+        size += -(-array.nbytes // _APART) * _APART
+    packed = bytearray(size)
+    for offset, array in zip(offsets, arrays, strict=True):
+        packed[offset : offset + array.nbytes] = array.tobytes()
+    whole = of_host(device, ctypes.addressof(ctypes.c_char.from_buffer(packed)), size)
+    return [
+        CudaBuffer(device, whole.address + offset, array.nbytes, whole.stream, None, whole)
+        for offset, array in zip(offsets, arrays, strict=True)
+    ]
+
+
 def copied(source: CudaBuffer, device: Device) -> CudaBuffer:
     """A copy on a device, the same or another, for work of this thread's current stream there."""
     made = allocate(device, source.size)
+    made.doubt = source.doubt
     if source.size:
         if device is source.device:
             device.context.enter().copy_on_device(made.address, source.read_on(made.stream), source.size, made.stream)

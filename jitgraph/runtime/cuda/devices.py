@@ -17,6 +17,7 @@ from jitgraph.runtime.cuda.context import AFTER, FORKED, DeviceContext
 from jitgraph.runtime.cuda.driver import Driver
 from jitgraph.runtime.cuda.memory import DeviceAllocator
 from jitgraph.runtime.cuda.modules import Modules
+from jitgraph.runtime.cuda.pinned import PinnedMemory
 from jitgraph.runtime.cuda.reports import ErrorReports
 from jitgraph.runtime.cuda.staging import Staging
 
@@ -34,6 +35,7 @@ class Device:
         self.modules = Modules(self.context)
         self.staging = Staging(self.context)
         self.reports = ErrorReports()
+        self.pinned = PinnedMemory(self.context)
         self.loaded: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
         """What executables have on this device, for as long as they live (``executable.py``)."""
 
@@ -64,6 +66,7 @@ class Device:
         self.loaded.clear()
         self.emitter = None
         self.reports.close(self.context.driver)
+        self.pinned.close()
         self.modules.close()
         self.staging.close()
         self.memory.close()

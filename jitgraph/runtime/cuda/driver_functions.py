@@ -64,6 +64,8 @@ FUNCTIONS: Final[dict[str, str]] = {
     "cuGraphLaunch": "pp",
     "cuGraphExecDestroy": "p",
     "cuGraphDestroy": "p",
+    "cuMemAllocAsync": "pzp",
+    "cuMemFreeAsync": "zp",
 }
 """The letters of each function's parameters, by its symbol."""
 

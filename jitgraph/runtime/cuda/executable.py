@@ -1,32 +1,40 @@
-"""Code for GPUs in this process: loaded once a device, and called on the current stream without waiting for it."""
+"""Code for GPUs in this process: loaded once a device, and called on the current stream.
+
+Calls wait for the device only where their code has to: for branches, loops and prints (``codegen/cuda/steps.py``).
+"""
 
 from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from jitgraph.records import NamedTuple
 from jitgraph.runtime import forks, loader
 from jitgraph.runtime.cuda import buffers as memory
 from jitgraph.runtime.cuda.buffers import CudaBuffer
 from jitgraph.runtime.cuda.devices import Device
+from jitgraph.runtime.cuda.doubts import Doubt, joined
+from jitgraph.runtime.cuda.driver import Driver
 from jitgraph.runtime.cuda.names import device_named
 from jitgraph.runtime.device_parts import DeviceParts
 from jitgraph.runtime.executable import Executable
 from jitgraph.runtime.loader.abi import ENTRY_TYPE
-from jitgraph.runtime.loader.calls import CallState, ShapePlan
+from jitgraph.runtime.loader.calls import CallState, Printer, ShapePlan, parsed_sizes
 from jitgraph.runtime.loader.entry import check_error
 
 _ALIGNMENT: Final = 16  # of device addresses that kernels are given
+_MOST_SHAPES: Final = 256
+_NOTHING_TAKEN: Final[dict[int, CudaBuffer]] = {}
 
 Shapes = tuple[tuple[int, ...], ...]
 
 
 class _OnDevice:
-    """The code on one device: handles of its functions, its constants, and the host's table."""
+    """The code on one device: handles of its functions, its constants, the host's table, and what calls have found."""
 
     def __init__(self, device: Device, parts: DeviceParts) -> None:
         module = device.modules.load(parts.ptx, parts.llvm_ir)
@@ -34,6 +42,25 @@ class _OnDevice:
         self.constants = [_uploaded(device, array) for array in parts.constants]
         self.host = loader.Host(abi_version=loader.ABI_VERSION, driver=device.context.driver.table_address)
         self.host_address = ctypes.addressof(self.host)
+        self.calls: dict[Shapes, _ShapeCall] = {}
+        self._seen_by = {device.context.stream} if self.constants else None
+
+    def be_seen_by(self, stream: int) -> None:
+        """Let work of a stream come after that which wrote the constants, which is waited for once."""
+        if self._seen_by is not None and stream not in self._seen_by:
+            for buffer in self.constants:
+                buffer.read_on(stream)
+            self._seen_by.add(stream)
+
+
+class _ShapeCall(NamedTuple):
+    """What calls with arguments of certain shapes have in common."""
+
+    plan: ShapePlan
+    sizes: tuple[int, ...]  # bytes of each output
+    pack: Callable[..., bytes]  # the addresses that the entry is given
+    last: tuple[int, ...]  # those of them that are the same in every call: constants, and functions at the end
+    pinned_bytes: int  # of the memory in which the entry looks at what is on the device; 0 for one that never waits
 
 
 class CudaExecutable(Executable):
@@ -56,36 +83,74 @@ class CudaExecutable(Executable):
         self.parts = parts
         self.code_bytes += len(parts.ptx) + sum(array.nbytes for array in parts.constants)
         self._function = ENTRY_TYPE(self.entry.address)
+        self._host_sizes = parsed_sizes(parts.host_sizes)
         self._lock = forks.lock()
+        self._states: list[CallState] = []  # of calls that have ended
 
     def launch(
-        self, device: Device, given: Sequence[CudaBuffer], shapes: Shapes, location: str = ""
+        self,
+        device: Device,
+        given: Sequence[CudaBuffer],
+        shapes: Shapes,
+        location: str = "",
+        taken: Mapping[int, CudaBuffer] = _NOTHING_TAKEN,
     ) -> list[CudaBuffer]:
-        """The outputs for inputs on ``device``, asked for on its current stream of this thread; nothing is waited for.
+        """The outputs for inputs on ``device``, asked for on its current stream of this thread, and not waited for.
 
-        What a check in a kernel finds is raised by whoever waits for the device, or by a later call. ArgumentError
-        where the shapes do not fit; CudaError where the driver refuses. ``location`` is the user's line, where the
-        graph itself tells none.
+        What a check in a kernel finds is raised by whoever waits for the device, or by a later call, and whoever reads
+        an output of a call that failed, or of one that followed from it, meets DeviceError. ArgumentError where the
+        shapes do not fit; CudaError where the driver refuses; DeviceError for inputs that are known not to have been
+        computed. ``location`` is the user's line, where the graph itself tells none. ``taken`` has buffers that
+        outputs take over: inputs of the signature's aliases that nobody else sees.
         """
-        plan = self.entry.plan(shapes)
-        loaded = self._on(device)
+        loaded = device.loaded.get(self) or self._on(device)
+        call = loaded.calls.get(shapes) or self._prepared(loaded, shapes)
         context = device.context
         driver, stream = context.enter(), context.stream
-        record = device.reports.take(driver, stream, self._failed_check(location)) if self.parts.reports else None
+        loaded.be_seen_by(stream)
+        addresses, doubts = [], None
+        copies = []  # that are kept until the launches are on the stream, so that no output lies there
+        for buffer in given:
+            if not buffer.address % _ALIGNMENT:
+                addresses.append(buffer.read_on(stream))
+            else:
+                copies.append(memory.copied(buffer, device))
+                addresses.append(copies[-1].read_on(stream))
+            if buffer.doubt is not None:
+                doubts = [buffer.doubt] if doubts is None else [*doubts, buffer.doubt]
+        doubt = None if doubts is None else joined(doubts)
+        allocate = device.memory.allocate
+        outputs = []
+        for number, size in enumerate(call.sizes):
+            if number in taken:
+                made = taken[number]
+                made.written_on(stream)
+            else:
+                block = allocate(size)
+                made = CudaBuffer(device, block.address, size, stream, block, None)
+            outputs.append(made)
+            addresses.append(made.address)
+        record = None
+        if self.parts.reports:
+            doubt = Doubt(() if doubt is None else (doubt,), is_open=True)
+            record = device.reports.take(driver, stream, self._failed_check(location), doubt)
+        pinned = device.pinned.take(call.pinned_bytes) if call.pinned_bytes else None
+        if record is None and pinned is None:
+            addresses += call.last
+        else:
+            between = [address for address in (record, pinned) if address is not None]
+            addresses += (*call.last[: len(loaded.constants)], *between, *loaded.handles)
         try:
-            outputs = [memory.allocate(device, size) for _, _, size in plan.outputs]
-            inputs = [_aligned(buffer, device) for buffer in given]
-            addresses = [buffer.read_on(stream) for buffer in inputs]
-            addresses += [buffer.address for buffer in outputs]
-            addresses += [buffer.read_on(stream) for buffer in loaded.constants]
-            addresses += [] if record is None else [record]
-            addresses += loaded.handles
-            arena = memory.allocate(device, plan.arena_bytes) if plan.arena_bytes else None
-            self._enter(driver, loaded, plan, addresses, stream, arena)
+            self._enter(driver, device, loaded, call, addresses, stream)
+            if pinned is not None:
+                device.pinned.give_back(pinned)
         except BaseException:
             if record is not None:
                 device.reports.forget(record)
             raise
+        if doubt is not None:
+            for made in outputs:
+                made.doubt = doubt
         return outputs
 
     def outputs_of(self, shapes: Shapes) -> tuple[tuple[tuple[int, ...], Any, int], ...]:
@@ -109,18 +174,60 @@ class CudaExecutable(Executable):
         """As ``run``, in the structure that the function returns."""
         return self.entry.result(self.run(self.entry.arguments(args, named)))
 
+    def _prepared(self, loaded: _OnDevice, shapes: Shapes) -> _ShapeCall:
+        plan = self.entry.plan(shapes)
+        last = (*[buffer.address for buffer in loaded.constants], *loaded.handles)
+        pinned = self._pinned_bytes(plan) if self._host_sizes else 0
+        count = len(shapes) + len(plan.outputs) + len(last) + self.parts.reports + bool(pinned)
+        if len(loaded.calls) >= _MOST_SHAPES:
+            loaded.calls.clear()
+        made = _ShapeCall(
+            plan, tuple([size for *_, size in plan.outputs]), struct.Struct(f"{count}P").pack, last, pinned
+        )
+        loaded.calls[shapes] = made
+        return made
+
     def _enter(
-        self, driver: Any, loaded: _OnDevice, plan: ShapePlan, addresses: Sequence[int], stream: int, arena: Any
+        self, driver: Driver, device: Device, loaded: _OnDevice, call: _ShapeCall, addresses: list[int], stream: int
     ) -> None:
-        call = CallState()
-        call.record.stream = stream
-        call.record.arena = None if arena is None else arena.address
-        packed = struct.pack(f"{len(addresses)}P", *addresses)
-        code = self._function(loaded.host_address, call.address, packed, plan.dims_address)
+        try:
+            state = self._states.pop()
+        except IndexError:
+            state = CallState()
+        record, plan = state.record, call.plan
+        record.stream = stream
+        arena = device.memory.allocate(plan.arena_bytes) if plan.arena_bytes else None
+        if arena is not None:
+            record.arena = arena.address
+        try:
+            if self._host_sizes:
+                host = self._asking_host(loaded, state, plan)
+                address = ctypes.addressof(host)
+            else:
+                address = loaded.host_address
+            code = self._function(address, state.address, call.pack(*addresses), plan.dims_address)
+        finally:
+            if arena is not None:
+                device.memory.give_back(arena)  # work of the same stream that uses it next comes after
         if code < 0:
-            raise driver.error(-code, f"{self.signature.name}: launch {call.error.check_id}")
+            raise driver.error(-code, f"{self.signature.name}: launch {state.error.check_id}")
         if code != loader.OK:
-            self.entry.fail(code, call)
+            self.entry.fail(code, state)
+        state.printer = None
+        self._states.append(state)
+
+    def _asking_host(self, loaded: _OnDevice, call: CallState, plan: ShapePlan) -> loader.Host:
+        """The host of a call that asks whether to stop, and prints."""
+        host = loader.Host.from_buffer_copy(self.entry.runtime.host)
+        host.driver = loaded.host.driver
+        if self.signature.prints:
+            call.printer = Printer(call.record, self.signature)
+            host = call.printer.host(host, plan.dims)
+        return host
+
+    def _pinned_bytes(self, plan: ShapePlan) -> int:
+        dims = dict(zip(self.signature.dims, plan.dims, strict=False))
+        return max(size if isinstance(size, int) else size.evaluate(dims) for size in self._host_sizes)
 
     def _on(self, device: Device) -> _OnDevice:
         found: _OnDevice | None = device.loaded.get(self)
@@ -144,8 +251,3 @@ class CudaExecutable(Executable):
 def _uploaded(device: Device, array: Any) -> CudaBuffer:
     dense = np.ascontiguousarray(array)
     return memory.of_host(device, dense.ctypes.data, dense.nbytes)
-
-
-def _aligned(buffer: CudaBuffer, device: Device) -> CudaBuffer:
-    """The buffer, or a copy of memory of somebody else's that begins anywhere."""
-    return memory.copied(buffer, device) if buffer.address % _ALIGNMENT else buffer

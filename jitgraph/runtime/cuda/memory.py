@@ -6,7 +6,9 @@ Where another stream has used a block (``DeviceAllocator.note_use``), an event o
 where another library has seen it, the whole device.
 
 Whoever gives memory back may be a finaliser, which runs anywhere, also inside of this code: it only puts the block on a
-list, and the next allocation looks at that.
+list, and the next allocation looks at that. There the block waits for the next who asks for its very size, the last one
+given back first, so that calls that come back find the addresses that they had; blocks become one with their neighbours
+only before memory is asked of the driver.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ class DeviceAllocator:
     def __init__(self, context: DeviceContext) -> None:
         self._context = context
         self._lock = forks.lock()
+        self._ready: dict[tuple[int, int], list[MemoryBlock]] = {}  # by stream and size
         self._free: dict[tuple[int, bool], FreeBlocks] = {}
         self._returned: deque[MemoryBlock] = deque()
         self._waiting: deque[tuple[MemoryBlock, list[int]]] = deque()  # with the events that have to be done
@@ -56,14 +59,15 @@ class DeviceAllocator:
         stream = self._context.stream
         wanted = blocks.rounded(size)
         with self._lock:
-            self._collect()
-            block = self._kept(wanted, stream) or self._fresh(wanted, stream)
-            if blocks.is_worth_splitting(wanted, block.size - wanted):
-                self._list_of(block).add(block.cut(wanted))
+            if self._returned or self._waiting:
+                self._collect()
+            ready = self._ready.get((stream, wanted))
+            block = ready.pop() if ready else self._found(wanted, stream)
             self._blocks += 1
             self._allocations += 1
             self._allocated += block.size
-            self._most_allocated = max(self._most_allocated, self._allocated)
+            if self._allocated > self._most_allocated:
+                self._most_allocated = self._allocated
             return block
 
     def note_use(self, block: MemoryBlock, stream: int) -> None:
@@ -117,6 +121,19 @@ class DeviceAllocator:
             found = self._free[key] = FreeBlocks()
         return found
 
+    def _found(self, size: int, stream: int) -> MemoryBlock:
+        """A block of a free one, or of fresh memory."""
+        block = self._kept(size, stream)
+        if block is None and self._ready:
+            self._merge_ready()
+            block = self._kept(size, stream)
+        if block is None:
+            block = self._fresh(size, stream)
+        if blocks.is_worth_splitting(size, block.size - size):
+            self._list_of(block).add(block.cut(size))
+        block.asked = size
+        return block
+
     def _kept(self, size: int, stream: int) -> MemoryBlock | None:
         """A free block of the stream."""
         found = self._free.get((stream, blocks.is_small(size)))
@@ -167,13 +184,13 @@ class DeviceAllocator:
                 self._waiting.append((block, [self._marked(stream) for stream in block.used_on]))
                 block.used_on = set()
             else:
-                self._merge(block)
+                self._make_ready(block)
         for _ in range(len(self._waiting)):
             block, events = self._waiting.popleft()
             if all(self._context.enter().is_event_done(event) for event in events):
                 for event in events:
                     self._context.give_event(event)
-                self._merge(block)
+                self._make_ready(block)
             else:
                 self._waiting.append((block, events))
 
@@ -181,6 +198,22 @@ class DeviceAllocator:
         event = self._context.take_event()
         self._context.enter().record_event(event, stream)
         return event
+
+    def _make_ready(self, block: MemoryBlock) -> None:
+        """Let a block wait for the next who asks for its size."""
+        key = (block.stream, block.asked)
+        ready = self._ready.get(key)
+        if ready is None:
+            self._ready[key] = [block]
+        else:
+            ready.append(block)
+
+    def _merge_ready(self) -> None:
+        """Put all that wait for their size among the free blocks."""
+        while self._ready:
+            _, ready = self._ready.popitem()
+            while ready:
+                self._merge(ready.pop())
 
     def _merge(self, block: MemoryBlock) -> None:
         """Put a block among the free ones, as one with those beside it that are free."""
@@ -195,6 +228,7 @@ class DeviceAllocator:
 
     def _release_free(self) -> None:
         """Give whole segments back; the device is waited for first, as work on them may be under way."""
+        self._merge_ready()
         whole = [block for listed in self._free.values() for block in listed.whole()]
         if not whole:
             return

@@ -13,6 +13,7 @@ from typing import Final
 
 from jitgraph.records import NamedTuple
 from jitgraph.runtime import forks
+from jitgraph.runtime.cuda.doubts import Doubt
 from jitgraph.runtime.cuda.driver import Driver
 
 RECORD_BYTES: Final = 40
@@ -28,6 +29,7 @@ class _Report(NamedTuple):
     record: ctypes.Array[ctypes.c_int64]
     stream: int
     describe: Describe
+    doubt: Doubt
 
 
 class ErrorReports:
@@ -39,8 +41,11 @@ class ErrorReports:
         self._free: list[int] = []
         self._pending: deque[_Report] = deque()
 
-    def take(self, driver: Driver, stream: int, describe: Describe) -> int:
-        """The address to which a call on ``stream`` copies its record; raises what an earlier call has reported."""
+    def take(self, driver: Driver, stream: int, describe: Describe, doubt: Doubt) -> int:
+        """The address to which a call on ``stream`` copies its record; raises what an earlier call has reported.
+
+        ``doubt`` is that of the call's results, which ends when the record arrives.
+        """
         self.look(driver)
         with self._lock:
             if not self._free:
@@ -50,7 +55,7 @@ class ErrorReports:
             address = self._free.pop()
             record = (ctypes.c_int64 * 5).from_address(address)
             record[1] = _PENDING
-            self._pending.append(_Report(record, stream, describe))
+            self._pending.append(_Report(record, stream, describe, doubt))
             return address
 
     def forget(self, address: int) -> None:
@@ -62,10 +67,10 @@ class ErrorReports:
                     self._free.append(address)
 
     def look(self, driver: Driver) -> None:
-        """Raise the first failure among the calls that are done; the others that have failed by then are dropped."""
+        """Raise the first failure among the calls that are done; of others that have failed by then, who reads results
+        is told."""
         if not self._pending:
             return
-        failed: _Report | None = None
         error: BaseException | None = None
         with self._lock:
             waiting: deque[_Report] = deque()
@@ -74,10 +79,12 @@ class ErrorReports:
                 if order == _PENDING:
                     waiting.append(report)
                     continue
-                if order != _NO_FAILURE and failed is None:
+                found: BaseException | None = None
+                if order != _NO_FAILURE:
                     driver.synchronize_stream(report.stream)  # the rest of the record has arrived as well
-                    failed = report
-                    error = report.describe(report.record[4], report.record[2], report.record[3])
+                    found = report.describe(report.record[4], report.record[2], report.record[3])
+                    error = error or found
+                report.doubt.close(found)
                 self._free.append(ctypes.addressof(report.record))
             self._pending = waiting
         if error is not None:

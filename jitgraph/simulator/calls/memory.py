@@ -51,6 +51,21 @@ def _free(state: DriverState, address: int) -> None:
         raise DriverFault(INVALID_VALUE, error.message) from None
 
 
+def _allocate_async(state: DriverState, to: int, size: int, handle: int | None) -> None:
+    """Memory for the work of a stream from here on. Taken at once: only what is given back waits for the stream."""
+    if state.stream(handle).capture:
+        raise DriverFault(INVALID_VALUE, "memory of graphs is not simulated")
+    _allocate(state, to, size)
+
+
+def _free_async(state: DriverState, address: int, handle: int | None) -> None:
+    owner = _owner(state, address)
+    if owner is None or owner.memory.holding(address) is None:
+        raise DriverFault(INVALID_VALUE, f"no buffer begins at {address:#x}")
+    memory = owner.memory
+    state.submit(state.stream(handle), f"the end of the memory at {address:#x}", lambda: memory.free(address))
+
+
 def _host_allocate(state: DriverState, to: int, size: int, flags: int) -> None:
     state.device()
     if not size or flags & ~7:
@@ -208,6 +223,8 @@ CALLS: Final = {
     "cuMemGetInfo_v2": _info,
     "cuMemAlloc_v2": _allocate,
     "cuMemFree_v2": _free,
+    "cuMemAllocAsync": _allocate_async,
+    "cuMemFreeAsync": _free_async,
     "cuMemHostAlloc": _host_allocate,
     "cuMemFreeHost": _host_free,
     "cuMemcpyHtoD_v2": _copy_in,

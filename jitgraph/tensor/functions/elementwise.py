@@ -310,7 +310,7 @@ def where(condition: TensorLike, x1: TensorLike | None = None, x2: TensorLike | 
     picked = lifting.cast(lifting.value_of(condition), dtypes.bool_)
     if lifting.is_weak(x1) and lifting.is_weak(x2):
         x1, x2 = settled(x1), settled(x2)
-    left, right = lifting.operands(x1, x2)
+    picked, left, right = lifting.numbers_moved([picked, *lifting.operands(x1, x2)])
     shape = lifting.broadcast_shapes(picked.type.shape, left.type.shape)
     return wrap(ops.select(*(lifting.broadcast_to(value, shape) for value in (picked, left, right))))
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from jitgraph import ops
+from jitgraph.eager.launch import Direct
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import ShapeError
 from jitgraph.ir import context
-from jitgraph.ir.graph import Attrs
-from jitgraph.ir.op import Op
 from jitgraph.tensor import lifting
 from jitgraph.tensor.direct_calls import direct_call
 from jitgraph.tensor.functions.method import array_function, axis_of, method
@@ -54,10 +53,12 @@ def _of_matrices(left: tuple[Any, ...]) -> dict[str, Any]:
     return {"batch": ((), ()), "contract": ((len(left) - 1,), (0,))}
 
 
-def _as_dot(a: EagerValue, b: EagerValue) -> tuple[Op, Attrs] | None:
+def _as_dot(a: Any, b: Any) -> Direct | None:
     """The op of a product with a matrix on the right, of which its kernel's shapes may be asked."""
+    if not (isinstance(a, EagerValue) and isinstance(b, EagerValue)):
+        return None
     known = a.shape and len(b.shape) == 2 and a.shape[-1] == b.shape[0] and a.dtype is b.dtype
-    return (ops.dot, _of_matrices(a.shape)) if known else None
+    return Direct(ops.dot, _of_matrices(a.shape)) if known else None
 
 
 _matmul = direct_call(_product, 2, _as_dot)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from jitgraph import dtypes, ops
+from jitgraph.eager import placement
+from jitgraph.eager.dispatch.function import NativeFunction
+from jitgraph.eager.launch import Direct
+from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError, UndecidedError
 from jitgraph.ir import context, dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.ops import rules
 from jitgraph.tensor import direct, indexing, lifting, scalars
+from jitgraph.tensor.direct_calls import DirectCalls, direct_call
 from jitgraph.tensor.functions.creation import shape_of
 from jitgraph.tensor.functions.method import array_function, axes_of, axis_of, method
 from jitgraph.tensor.lifting import TensorLike
@@ -21,12 +26,40 @@ from jitgraph.tensor.tensor import Tensor, settled, wrap
 def reshape(x: TensorLike, *shape: Any) -> Tensor:
     """The same elements in row-major order in another shape; one size may be -1."""
     wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
+    if set(map(type, wanted)) <= {int}:
+        return _reshapes[tuple(wanted)](x)  # type: ignore[no-any-return]
+    return _reshape(x, wanted)
+
+
+def _reshape(x: TensorLike, wanted: Sequence[Any]) -> Tensor:
     if set(map(type, wanted)) <= {int} and min(wanted, default=0) >= -1:  # NumPy takes any negative size for -1
         found = direct.view(x, lambda array: array.reshape(wanted))
         if found is not None:
             return wrap(found)
     value = lifting.value_of(x)
     return wrap(ops.reshape(value, shape=_resolve(value.type.shape, wanted)))
+
+
+def _reshaped_by(shape: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Tensor]:
+    """The function of a tensor and an attribute that gives its elements the shape ``shape(type, attribute)``."""
+
+    def general(x: TensorLike, attribute: Any) -> Tensor:
+        value = lifting.value_of(x)
+        return wrap(ops.reshape(value, shape=shape(value.type, attribute)))
+
+    return general
+
+
+def _reshaping(general: Callable[[Any, Any], Tensor], shape: Callable[[Any, Any], Any]) -> DirectCalls:
+    """The same for each attribute a function of its own, whose calls may go past Python."""
+
+    def make(attribute: Any) -> NativeFunction:
+        def lower(value: EagerValue) -> Direct:
+            return Direct(ops.reshape, {"shape": shape(value.type, attribute)})
+
+        return direct_call(lambda x: general(x, attribute), 1, lower)
+
+    return DirectCalls(make)
 
 
 def _resolve(old: tuple[DimLike, ...], wanted: Sequence[Any]) -> tuple[DimLike, ...]:
@@ -45,9 +78,18 @@ def _resolve(old: tuple[DimLike, ...], wanted: Sequence[Any]) -> tuple[DimLike, 
     return known
 
 
+_reshapes = _reshaping(_reshape, lambda type, wanted: _resolve(type.shape, wanted))
+
+
 @method
 def permute_dims(x: TensorLike, axes: tuple[int, ...]) -> Tensor:
     """Axes in another order: axis i of the result is axis ``axes[i]`` of x."""
+    if axes.__class__ is tuple and set(map(type, axes)) <= {int}:
+        return _permutations[axes](x)  # type: ignore[no-any-return]
+    return _permute(x, axes)
+
+
+def _permute(x: TensorLike, axes: tuple[int, ...]) -> Tensor:
     found = direct.view(x, lambda array: array.transpose(axes)) if axes.__class__ is tuple else None
     if found is not None:
         return wrap(found)
@@ -58,19 +100,51 @@ def permute_dims(x: TensorLike, axes: tuple[int, ...]) -> Tensor:
     return wrap(ops.transpose(value, permutation=order))
 
 
+def _permuting(axes: tuple[int, ...]) -> NativeFunction:
+    def lower(value: EagerValue) -> Direct:
+        return Direct(ops.transpose, {"permutation": tuple([axis % len(axes) for axis in axes])})
+
+    return direct_call(lambda x: _permute(x, axes), 1, lower)
+
+
+_permutations = DirectCalls(_permuting)
+
+
 @method
 def transpose(x: TensorLike, *axes: Any) -> Tensor:
     """All axes reversed; with two axes (PyTorch) those are swapped; with a tuple or more (NumPy) the new order."""
+    if set(map(type, axes)) <= {int}:
+        return _transposes[axes](x)  # type: ignore[no-any-return]
+    return _transpose(x, axes)
+
+
+def _transpose(x: TensorLike, axes: tuple[Any, ...]) -> Tensor:
     value = lifting.value_of(x)
+    return permute_dims(wrap(value), _order(value.type.ndim, axes))
+
+
+def _order(ndim: int, axes: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The order of axes that ``transpose`` is asked for."""
     given = tuple(axes[0]) if len(axes) == 1 and isinstance(axes[0], tuple | list) else axes
     if not given:
-        given = tuple(reversed(range(value.type.ndim)))
+        given = tuple(reversed(range(ndim)))
     elif len(axes) == 2:
-        first, second = (axis_of(a, value.type.ndim, "transpose") for a in axes)
-        order = list(range(value.type.ndim))
+        first, second = (axis_of(a, ndim, "transpose") for a in axes)
+        order = list(range(ndim))
         order[first], order[second] = second, first
         given = tuple(order)
-    return permute_dims(wrap(value), given)
+    return given
+
+
+def _transposing(axes: tuple[int, ...]) -> NativeFunction:
+    def lower(value: EagerValue) -> Direct:
+        order = _order(len(value.shape), axes)
+        return Direct(ops.transpose, {"permutation": tuple([axis % len(order) for axis in order])})
+
+    return direct_call(lambda x: _transpose(x, axes), 1, lower)
+
+
+_transposes = DirectCalls(_transposing)
 
 
 @array_function
@@ -82,37 +156,53 @@ def matrix_transpose(x: Tensor) -> Tensor:
 @method
 def flatten(x: TensorLike, start_axis: int = 0, end_axis: int = -1) -> Tensor:
     """Axes ``start_axis`` to ``end_axis`` as one."""
-    value = lifting.value_of(x)
-    shape = value.type.shape
+    if start_axis.__class__ is int and end_axis.__class__ is int:
+        return _flattened[start_axis, end_axis](x)  # type: ignore[no-any-return]
+    return _reshaped_by(_merged)(x, (start_axis, end_axis))
+
+
+def _merged(type: Any, ends: tuple[int, int]) -> tuple[DimLike, ...]:
+    shape = type.shape
     if not shape:
-        return wrap(ops.reshape(value, shape=(1,)))
-    first, last = axis_of(start_axis, len(shape), "flatten"), axis_of(end_axis, len(shape), "flatten")
-    merged = (*shape[:first], dims.product(shape[first : last + 1]), *shape[last + 1 :])
-    return wrap(ops.reshape(value, shape=merged))
+        return (1,)
+    first, last = (axis_of(axis, len(shape), "flatten") for axis in ends)
+    return (*shape[:first], dims.product(shape[first : last + 1]), *shape[last + 1 :])
 
 
 @method
 def squeeze(x: TensorLike, axis: int | tuple[int, ...] | None = None) -> Tensor:
     """Axes of size 1 dropped: the given ones, which must have size 1, or all for None."""
-    value = lifting.value_of(x)
-    shape = value.type.shape
+    if axis is None or axis.__class__ is int:
+        return _squeezed[axis](x)  # type: ignore[no-any-return]
+    return _reshaped_by(_without)(x, axis)
+
+
+def _without(type: Any, axis: int | tuple[int, ...] | None) -> tuple[DimLike, ...]:
+    shape = type.shape
     if axis is None:
         dropped: tuple[int, ...] = tuple(i for i, size in enumerate(shape) if isinstance(size, int) and size == 1)
     else:
         dropped = axes_of(axis, len(shape), "squeeze")
         for i in dropped:
             if not context.constraints().same(shape[i], 1):
-                raise ShapeError(f"squeeze: axis {i} of {value.type} does not have size 1")
-    return wrap(ops.reshape(value, shape=tuple(s for i, s in enumerate(shape) if i not in dropped)))
+                raise ShapeError(f"squeeze: axis {i} of {type} does not have size 1")
+    return tuple(s for i, s in enumerate(shape) if i not in dropped)
 
 
 @method
 def expand_dims(x: TensorLike, axis: int = 0) -> Tensor:
     """A new axis of size 1 at position ``axis`` of the result."""
-    value = lifting.value_of(x)
-    position = axis_of(axis, value.type.ndim + 1, "expand_dims")
-    shape = value.type.shape
-    return wrap(ops.reshape(value, shape=(*shape[:position], 1, *shape[position:])))
+    if axis.__class__ is int:
+        return _expanded[axis](x)  # type: ignore[no-any-return]
+    return _reshaped_by(_with_axis)(x, axis)
+
+
+def _with_axis(type: Any, axis: int) -> tuple[DimLike, ...]:
+    position = axis_of(axis, type.ndim + 1, "expand_dims")
+    return (*type.shape[:position], 1, *type.shape[position:])
+
+
+_flattened, _squeezed, _expanded = (_reshaping(_reshaped_by(shape), shape) for shape in (_merged, _without, _with_axis))
 
 
 @method
@@ -379,7 +469,8 @@ def take(x: TensorLike, indices: TensorLike, axis: int | None = None) -> Tensor:
     if axis is None and value.type.ndim != 1:
         raise ShapeError(f"take from a tensor of rank {value.type.ndim} needs an axis", hint="jg.take(x, i, axis=0)")
     number = 0 if axis is None else axis_of(axis, value.type.ndim, "take")
-    return wrap(ops.gather(value, _positions(indices, "take"), axis=number))
+    with placement.beside(value):
+        return wrap(ops.gather(value, _positions(indices, "take"), axis=number))
 
 
 def _positions(indices: TensorLike, name: str) -> Any:

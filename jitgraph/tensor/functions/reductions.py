@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from typing import Any, Final
 
 from jitgraph import dtypes, ops
+from jitgraph.eager import placement
 from jitgraph.eager.dispatch.function import NativeFunction
+from jitgraph.eager.launch import Direct
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import ShapeError
-from jitgraph.ir.graph import Attrs
 from jitgraph.ir.op import Op
 from jitgraph.ops import rules
 from jitgraph.tensor import lifting
@@ -39,19 +41,37 @@ def _accumulator(value: Any) -> Any:
     return lifting.cast(value, dtypes.uint64 if dtype.kind == "u" else dtypes.int64)
 
 
-def _calls(op: str, general: Callable[..., Tensor]) -> DirectCalls:
-    """The reduction of this name, of all axes or of one, by the axis; ``general(x, axis, keepdims)`` is its meaning."""
+def _calls(op: str, general: Callable[..., Tensor], **attrs: Any) -> DirectCalls:
+    """The reduction of this name, of all axes or of one, by the axis and whether that is kept.
 
-    def make(axis: int | None) -> NativeFunction:
-        def lower(value: EagerValue) -> tuple[Op, Attrs] | None:
+    ``general(x, axis, keepdims)`` is its meaning, ``attrs`` are further attributes of the op.
+    """
+
+    def make(of: tuple[int | None, bool]) -> NativeFunction:
+        axis, keepdims = of
+
+        def lower(value: EagerValue) -> Direct | None:
             rank = len(value.shape)
             if not dtypes.is_float(value.dtype) or not rank or not (axis is None or -rank <= axis < rank):
                 return None
-            return getattr(ops, op), {"axes": axes_of(axis, rank, op)}
+            reduction = getattr(ops, op)
+            return Direct(keeping(reduction) if keepdims else reduction, {"axes": axes_of(axis, rank, op), **attrs})
 
-        return direct_call(lambda x: general(x, axis, False), 1, lower)
+        return direct_call(lambda x: general(x, axis, keepdims), 1, lower)
 
     return DirectCalls(make)
+
+
+@cache
+def keeping(reduction: Op) -> Op:
+    """A reduction over axes that keeps these with one element."""
+
+    def body(x: Any, *, axes: tuple[int, ...], **attrs: Any) -> Any:
+        return _keep(reduction(x, axes=axes, **attrs), x.type.shape, axes)
+
+    from jitgraph.eager.compounds import compound  # here, as many calls never come back
+
+    return compound(reduction, "keeping", body, reduction.traits & {"nondifferentiable"})
 
 
 def _sum(x: TensorLike, axis: Axis, keepdims: bool) -> Tensor:
@@ -65,8 +85,8 @@ _sums = _calls("reduce_sum", _sum)
 def sum(x: TensorLike, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Sum; bools and narrow integers in 64 bits, 16-bit floats accumulated in float32; 0 for no elements."""
     if dtype is None:
-        if not keepdims and (axis is None or axis.__class__ is int):
-            return _sums[axis](x)  # type: ignore[no-any-return]
+        if keepdims.__class__ is bool and (axis is None or axis.__class__ is int):
+            return _sums[axis, keepdims](x)  # type: ignore[no-any-return]
         return _sum(x, axis, keepdims)
     value = lifting.value_of(x)
     return _reduce(ops.reduce_sum, lifting.cast(value, dtypes.canonical(dtype)), axis, keepdims, "sum")
@@ -100,16 +120,16 @@ _minima = _calls("reduce_min", lambda x, axis, keepdims: _extremum(ops.reduce_mi
 @method
 def max(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Largest element; NaN where there is one. ShapeError for no elements."""
-    if not keepdims and (axis is None or axis.__class__ is int):
-        return _maxima[axis](x)  # type: ignore[no-any-return]
+    if keepdims.__class__ is bool and (axis is None or axis.__class__ is int):
+        return _maxima[axis, keepdims](x)  # type: ignore[no-any-return]
     return _extremum(ops.reduce_max, x, axis, keepdims, "max")
 
 
 @method
 def min(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Smallest element; NaN where there is one. ShapeError for no elements."""
-    if not keepdims and (axis is None or axis.__class__ is int):
-        return _minima[axis](x)  # type: ignore[no-any-return]
+    if keepdims.__class__ is bool and (axis is None or axis.__class__ is int):
+        return _minima[axis, keepdims](x)  # type: ignore[no-any-return]
     return _extremum(ops.reduce_min, x, axis, keepdims, "min")
 
 
@@ -133,7 +153,16 @@ def _floats(x: TensorLike) -> Any:
 @method
 def mean(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Arithmetic mean; integers in float32; NaN for no elements."""
+    if keepdims.__class__ is bool and (axis is None or axis.__class__ is int):
+        return _means[axis, keepdims](x)  # type: ignore[no-any-return]
+    return _mean(x, axis, keepdims)
+
+
+def _mean(x: TensorLike, axis: Axis, keepdims: bool) -> Tensor:
     return _reduce(ops.mean, _floats(x), axis, keepdims, "mean")
+
+
+_means = _calls("mean", _mean)
 
 
 def _spread(op: Op, x: TensorLike, axis: Axis, correction: int | float, keepdims: bool, name: str) -> Tensor:
@@ -144,16 +173,46 @@ def _spread(op: Op, x: TensorLike, axis: Axis, correction: int | float, keepdims
     return wrap(_keep(result, value.type.shape, axes) if keepdims else result)
 
 
+class _Corrected(dict[int, DirectCalls]):
+    """Of the variance or its root, the functions for each correction."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+
+    def __missing__(self, correction: int) -> DirectCalls:
+        def general(x: TensorLike, axis: Axis, keepdims: bool) -> Tensor:
+            return _spread(getattr(ops, self._name), x, axis, correction, keepdims, self._name)
+
+        if len(self) >= _MOST_CORRECTIONS:
+            self.clear()
+        found = self[correction] = _calls(self._name, general, correction=correction)
+        return found
+
+
+_MOST_CORRECTIONS: Final = 16
+
+
 @method
 def var(x: TensorLike, axis: Axis = None, *, correction: int | float = 0, keepdims: bool = False) -> Tensor:
     """Variance in two passes: squared distances from the mean, summed and divided by max(0, n - ``correction``)."""
+    if keepdims.__class__ is bool and correction.__class__ is int and (axis is None or axis.__class__ is int):
+        return _variances[correction][axis, keepdims](x)  # type: ignore[no-any-return]
     return _spread(ops.var, x, axis, correction, keepdims, "var")
+
+
+_variances = _Corrected("var")
 
 
 @method
 def std(x: TensorLike, axis: Axis = None, *, correction: int | float = 0, keepdims: bool = False) -> Tensor:
     """Square root of ``var``."""
+    if keepdims.__class__ is bool and correction.__class__ is int and (axis is None or axis.__class__ is int):
+        return _deviations[correction][axis, keepdims](x)  # type: ignore[no-any-return]
     return _spread(ops.std, x, axis, correction, keepdims, "std")
+
+
+_deviations = _Corrected("std")
 
 
 @method
@@ -176,13 +235,34 @@ def _arg(op: Op, x: TensorLike, axis: int | None, keepdims: bool, name: str) -> 
 @method
 def argmax(x: TensorLike, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Index (int64) of the first largest element, of the first NaN where there is one; of the flat tensor for None."""
+    if keepdims is False and axis.__class__ is int:
+        return _places_of_maxima[axis](x)  # type: ignore[no-any-return]
     return _arg(ops.argmax, x, axis, keepdims, "argmax")
 
 
 @method
 def argmin(x: TensorLike, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Index (int64) of the first smallest element, of the first NaN where there is one; of the flat tensor for None."""
+    if keepdims is False and axis.__class__ is int:
+        return _places_of_minima[axis](x)  # type: ignore[no-any-return]
     return _arg(ops.argmin, x, axis, keepdims, "argmin")
+
+
+def _places(name: str) -> DirectCalls:
+    """``argmax`` or ``argmin`` along one axis."""
+
+    def make(axis: int) -> NativeFunction:
+        def lower(value: EagerValue) -> Direct | None:
+            rank = len(value.shape)
+            known = dtypes.is_float(value.dtype) and -rank <= axis < rank
+            return Direct(getattr(ops, name), {"axis": axis % rank}) if known else None
+
+        return direct_call(lambda x: _arg(getattr(ops, name), x, axis, False, name), 1, lower)
+
+    return DirectCalls(make)
+
+
+_places_of_maxima, _places_of_minima = map(_places, ("argmax", "argmin"))
 
 
 def _running(op: Op, value: Any, axis: int | None, name: str) -> Tensor:
@@ -214,8 +294,9 @@ def _running_extreme(op: Op, x: TensorLike, axis: int, name: str) -> tuple[Tenso
     reached = ops.eq(value, values)
     if dtypes.is_float(value.type.dtype):
         reached = ops.bitwise_or(reached, ops.isnan(value))
-    place = ops.iota(shape=value.type.shape, axis=number, dtype=dtypes.int64)
-    latest = ops.cummax(ops.select(reached, place, ops.zeros_like(place)), axis=number)
+    with placement.beside(value):
+        place = ops.iota(shape=value.type.shape, axis=number, dtype=dtypes.int64)
+        latest = ops.cummax(ops.select(reached, place, ops.zeros_like(place)), axis=number)
     return wrap(values), wrap(latest)
 
 
@@ -239,10 +320,10 @@ def _along(name: str) -> Callable[[TensorLike, int], Tensor]:
         return wrap(getattr(ops, name)(value, axis=axis_of(axis, value.type.ndim, name)))
 
     def make(axis: int) -> NativeFunction:
-        def lower(value: EagerValue) -> tuple[Op, Attrs] | None:
+        def lower(value: EagerValue) -> Direct | None:
             rank = len(value.shape)
             known = dtypes.is_float(value.dtype) and -rank <= axis < rank
-            return (getattr(ops, name), {"axis": axis % rank}) if known else None
+            return Direct(getattr(ops, name), {"axis": axis % rank}) if known else None
 
         return direct_call(lambda x: general(x, axis), 1, lower)
 

@@ -11,177 +11,28 @@ guarded as a whole (``calls.py``).
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]  # its ``getsignal`` makes no enums, so that it is fast
-import enum
-import inspect
-import signal
 import sys
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import CodeType, FrameType
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from jitgraph.runtime import collector
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.capture import impure, known_answers, this_process
-from jitgraph.tracing.capture.calls import Calls
-from jitgraph.tracing.capture.events import FAILED, Activation, Finish, InstructionSite, follow
-from jitgraph.tracing.capture.followed import STAGING, is_followed, is_library_module, original_of
-from jitgraph.tracing.capture.handlers import callee
+from jitgraph.tracing.capture import this_process
+from jitgraph.tracing.capture.events import FAILED, Activation, Finish, InstructionSite
+from jitgraph.tracing.capture.followed import STAGING, is_library_module
+from jitgraph.tracing.capture.functions import Functions
 from jitgraph.tracing.capture.kinds import SIMPLE, is_a, may_change
 from jitgraph.tracing.capture.layout import cell_of
-from jitgraph.tracing.capture.monitoring import run_watched
 from jitgraph.tracing.containers import is_container
 from jitgraph.tracing.source import Place
-from jitgraph.tracing.storage import MISSING, class_entry
+from jitgraph.tracing.storage import MISSING
 from jitgraph.tracing.symbolic.number import EndOfRecording, SymbolicNumber
 
 _CALLEE: Final = ("jitgraph.tracing.script.callees", "callee")
-_SIGNALS: Final = tuple(map(int, signal.valid_signals()))
 
 
-class Capture(Calls):
+class Capture(Functions):
     """What one trace saw of the functions that it ran by ``call``."""
-
-    def __init__(self, functions: Iterable[Any], known: Iterable[Any] = (), arguments: Iterable[Any] = ()) -> None:
-        """``known`` are objects whose identity is in the key of the specialisation; ``arguments`` are containers whose
-        contents are."""
-        super().__init__(known, arguments)
-        known_answers.require()
-        self.replaced_builtins: dict[int, Any] = {}  # by id: the builtins in whose places others stand meanwhile
-        self._followed: dict[int, bool | None] = {}  # by the id of code, as the hash of code goes through all of it
-        self._codes: list[CodeType] = []  # that stands there
-        self._interrupted = False
-        self._entered: dict[int, Any] = {}
-        self._made: dict[int, Any] = {}  # functions that the function made
-        self._cells: dict[int, Any] = {}  # cells of functions that are older than the call
-        self._globals: dict[tuple[int, str], Any] = {}
-        self._stands_for: dict[int, tuple[Any, Any]] = {}  # what a script calls in place of a function
-        self._by_code: dict[CodeType, types.FunctionType] = {}
-        for function in functions:  # an object that is called is as fixed as a function
-            while function is not None:
-                self.settle(function, _name_of(function))
-                function = getattr(function, "__dict__", {}).get("__wrapped__")
-
-    def stand_in(self, standing: Any, original: Any) -> None:
-        """One object stands among the builtins in the place of another while this or another thread records."""
-        self.replaced_builtins[id(standing)] = original
-        self.objects.stand_ins[id(original)] = standing
-
-    def call(self, function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Any:
-        """What the function returns; meanwhile all that it reads and changes is noted."""
-        with collector.PAUSED.inside():
-            try:
-                return run_watched(self._on_call, function, *args, **keywords)
-            finally:
-                self._view = self._site = None
-
-    # --- frames -----------------------------------------------------------------------------------------------------
-
-    def _on_call(self, frame: FrameType, event: str, arg: Any) -> Any:
-        if self._interrupted:
-            return None
-        code = frame.f_code
-        followed = self._followed.get(id(code))
-        if followed is None:
-            self._codes.append(code)
-            followed = self._followed[id(code)] = _is_followed(frame)
-            if followed and _handles_a_signal(code):
-                self._interrupted, self._followed[id(code)] = True, None
-                frame.f_trace_lines = False
-                return self._until_return
-        if not followed:
-            return None
-        if self._is_run_by_a_fork(frame):
-            self._interrupted = True
-            frame.f_trace_lines = False
-            return self._until_return
-        view = Activation(frame, self)
-        self._enter(view)
-        return follow(frame, view)
-
-    def _until_return(self, frame: FrameType, event: str, arg: Any) -> Any:
-        """What the handler of a signal or a hook of forks does is no part of the function that it interrupts."""
-        if event == "return":
-            self._interrupted = False
-        return self._until_return
-
-    def _is_run_by_a_fork(self, frame: FrameType) -> bool:
-        """Whether what runs is a hook of ``os.register_at_fork``: the nearest caller that is followed, or is code of a
-        library that names a fork, waits for a call that forks."""
-        caller = frame.f_back
-        while caller is not None and caller.f_code is not run_watched.__code__:
-            code = caller.f_code
-            if is_followed(code.co_filename) or not impure.FORKS.isdisjoint(code.co_names):
-                return impure.forks(callee(Activation(caller, self)))
-            caller = caller.f_back
-        return False
-
-    def _enter(self, view: Activation) -> None:
-        """A function begins to run, or goes on: one that is older than the call is guarded from here."""
-        code = view.frame.f_code
-        if not code.co_flags & inspect.CO_NEWLOCALS:
-            return
-        if code.co_name == "__init__" and code.co_argcount:
-            made = view.frame.f_locals.get(code.co_varnames[0])
-            if id(made) not in self.steady:
-                self.fresh[id(made)] = made
-        function = view.function
-        if id(function) in self._entered or id(function) in self._made:
-            return
-        self._entered[id(function)] = function
-        self.settle(function, getattr(function, "__name__", "a function"))
-        original = self._original(function)
-        if is_a(original, types.FunctionType) and not view.in_package:
-            self._keep_parts(original)
-
-    def _original(self, function: Any) -> Any:
-        """The user's function in place of which a rewritten one runs."""
-        found = self._stands_for.get(id(function))
-        if found is not None:
-            return found[1]
-        code = original_of(function.__code__)[0]
-        return function if code is function.__code__ else self._by_code.get(code, function)
-
-    def keep_function(self, function: types.FunctionType) -> None:
-        original = self._original(function)
-        if is_a(original, types.FunctionType) and is_followed(original.__code__.co_filename):
-            self._keep_parts(original)
-
-    def _keep_parts(self, function: types.FunctionType) -> None:
-        name = self.text_of(function)
-        self.keep(Place("attribute", function, "__code__", f"{name}.__code__"), function.__code__)
-        for part in ("__defaults__", "__kwdefaults__"):
-            value = getattr(function, part)
-            if value is not None:
-                self.keep(Place("attribute", function, part, f"{name}.{part}"), value)
-                if is_a(value, dict):
-                    self.keep_contents(value, f"{name}.{part}")
-                for default in value.values() if is_a(value, dict) else value:
-                    self.settle(default, name)
-
-    def settle(self, value: Any, text: str) -> None:
-        """As the base class; of a function the variables that it closes over and its globals are steady, too."""
-        super().settle(value, text)
-        if is_a(value, types.FunctionType) and id(value) not in self._made:
-            for cell in value.__closure__ or ():
-                self._cells[id(cell)] = cell
-            self._by_code.setdefault(value.__code__, value)
-            self.steady.setdefault(id(value.__globals__), value.__globals__)
-        elif is_a(value, types.MethodType):
-            self.settle(value.__self__, text)
-            self.settle(value.__func__, text)
-        elif is_a(value, staticmethod | classmethod):
-            self.settle(value.__func__, text)
-        elif is_a(value, enum.EnumMeta) and may_change(value):  # its members may have attributes besides
-            for name, member in value.__members__.items():
-                self.settle(member, f"{text}.{name}")
-        elif is_a(value, property):
-            for part in (value.fget, value.fset, value.fdel):
-                self.settle(part, text)
-
-    def made(self, view: Activation, value: Any) -> None:
-        self._made[id(value)] = value
 
     # --- names ------------------------------------------------------------------------------------------------------
 
@@ -351,17 +202,6 @@ class Capture(Calls):
 
         return finish
 
-    def _stand_for(self, made: Any, function: Any) -> None:
-        if made is function:
-            return
-        self._stands_for[id(made)] = made, function
-        inner = getattr(function, "__func__", None)
-        if is_a(made, types.MethodType):
-            call = inner if inner is not None else class_entry(type(function), "__call__")
-            self._stand_for(made.__func__, call)
-        elif is_a(made, types.FunctionType) and id(function) in self._made:
-            self._made[id(made)] = made
-
     def call_unpacked(
         self, view: Activation, site: InstructionSite, function: Any, arguments: Any, keywords: Any
     ) -> Finish | None:
@@ -397,29 +237,6 @@ class Capture(Calls):
 
 
 _OF_TENSORS: Final = frozenset({"format", "str", "is"})
-
-
-def _name_of(function: Any) -> str:
-    """What texts call a function; an object goes by its class, also where it is the method that a call of it runs."""
-    name = getattr(function, "__name__", type(function).__name__)
-    return type(function.__self__).__name__ if name == "__call__" and is_a(function, types.MethodType) else name
-
-
-def _is_followed(frame: FrameType) -> bool:
-    code = frame.f_code
-    if code.co_name == "<module>" and not code.co_filename.startswith("<"):  # no state of the call
-        return False
-    if not is_followed(code.co_filename):
-        return False
-    if code.co_filename.startswith("<"):  # code made by dataclass, namedtuple, exec
-        name = frame.f_globals.get("__name__", "__main__")
-        return not (is_library_module(name) or str(name).startswith("namedtuple_"))
-    return True
-
-
-def _handles_a_signal(code: CodeType) -> bool:
-    """Whether code is that of a handler of signals, which runs between any two instructions."""
-    return any(getattr(_signal.getsignal(number), "__code__", None) is code for number in _SIGNALS)
 
 
 def _is_callee(function: Any) -> bool:

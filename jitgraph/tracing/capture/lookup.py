@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import types
 import weakref
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -18,16 +17,16 @@ from jitgraph import tree
 from jitgraph.eager.value import EagerValue
 from jitgraph.once import cached_property
 from jitgraph.tensor import Tensor
-from jitgraph.tracing.capture import impure, this_process
+from jitgraph.tracing.capture import impure
+from jitgraph.tracing.capture.classes import ClassLookup, is_data_descriptor
 from jitgraph.tracing.capture.events import FAILED, Activation, Finish
 from jitgraph.tracing.capture.followed import PACKAGE, is_followed, is_library_module
-from jitgraph.tracing.capture.kinds import SIMPLE, SPECIAL, is_a, is_constant, is_own_class, may_change
-from jitgraph.tracing.capture.state import State
+from jitgraph.tracing.capture.kinds import SIMPLE, is_a, is_constant, is_own_class, may_change
 from jitgraph.tracing.containers import is_container
 from jitgraph.tracing.guard import Assumption
 from jitgraph.tracing.predicate import Absent
 from jitgraph.tracing.source import Place
-from jitgraph.tracing.storage import MISSING, attributes_of, entries_of
+from jitgraph.tracing.storage import MISSING, attributes_of
 from jitgraph.tracing.symbolic.number import resolved
 
 _OF_VIEWS = frozenset(
@@ -36,9 +35,6 @@ _OF_VIEWS = frozenset(
         *("shape", "dtype", "ndim", "size", "nbytes", "itemsize", "strides", "flags", "base"),
     ]
 )  # of a NumPy array: what says nothing about its elements
-_OF_ANY_CLASS = frozenset(
-    ["__name__", "__qualname__", "__module__", "__doc__", "__annotations__", "__mro__", "__bases__", "__dict__"]
-)
 _OF_FUNCTIONS = frozenset(
     [
         "__defaults__",
@@ -53,106 +49,8 @@ _OF_FUNCTIONS = frozenset(
 )
 
 
-class Lookup(State):
+class Lookup(ClassLookup):
     """Looks attributes up and keeps what was read on the way."""
-
-    def __init__(self, known: Iterable[Any], arguments: Iterable[Any]) -> None:
-        super().__init__(known, arguments)
-        self.made_classes: set[type] = set()
-        self._whole_classes: set[type] = set()
-        self._walking: set[int] = set()
-        self._found: dict[tuple[type, str], tuple[type, Any] | None] = {}
-        self._seen: dict[tuple[int, str, bool], Any] = {}  # attributes that were looked up, with their owners
-        self._specials: dict[tuple[type, str], bool] = {}  # and whether code that is not followed answers
-        self._kinds: set[int] = set()
-
-    # --- classes ----------------------------------------------------------------------------------------------------
-
-    def keep_entry(self, kind: type, name: str, value: Any) -> None:
-        """What stands under ``name`` in a class itself; ``MISSING`` for nothing."""
-        if may_change(kind) and kind not in self.made_classes:
-            self.keep(Place("class", kind, name, f"{self.texts.get(id(kind), kind.__qualname__)}.{name}"), value)
-
-    def keep_kind(self, owner: Any) -> None:
-        """The class of a steady object, and the order of its bases."""
-        kind = type(owner)
-        if may_change(kind) and id(owner) not in self._kinds and id(owner) not in self.keyed:
-            self._kinds.add(id(owner))
-            self.keep(Place("type", owner, None, f"type({self.text_of(owner)})"), kind)
-            self.keep_bases(kind)
-
-    def keep_bases(self, kind: type) -> None:
-        """The order in which a class of the user's looks things up in its bases."""
-        if may_change(kind) and kind not in self.made_classes:
-            self.keep(Place("attribute", kind, "__mro__", f"{kind.__qualname__}.__mro__"), kind.__mro__)
-
-    def find(self, kind: type, name: str, after: type | None = None) -> tuple[type, Any] | None:
-        """The class in whose entries ``name`` is found, and the entry; ``after`` is where ``super()`` begins."""
-        if after is None and (kind, name) in self._found:
-            return self._found[kind, name]
-        classes = kind.__mro__
-        if after is not None:
-            classes = classes[classes.index(after) + 1 :] if after in classes else ()
-        found = None
-        for base in classes:
-            entry = entries_of(base).get(name, MISSING)
-            self.keep_entry(base, name, entry)
-            if entry is not MISSING:
-                found = base, entry
-                break
-        if after is None:
-            self._found[kind, name] = found
-        return found
-
-    def forget_classes(self) -> None:
-        """A class was changed by the function: what is found from now on may be something else."""
-        self._found.clear()
-        self._seen.clear()
-        self._specials.clear()
-
-    def special(self, value: Any, operation: str) -> bool:
-        """The special methods that an operation looks up on the class of ``value``; whether that is the user's."""
-        kind = type(value)
-        if id(value) in self.steady:
-            self.keep_kind(value)
-        if not any(map(may_change, kind.__mro__)):
-            return False
-        if (kind, operation) not in self._specials:
-            self._specials[kind, operation] = False
-            for name in SPECIAL[operation]:
-                found = self.find(kind, name)
-                if found is None or found[1] is None:
-                    continue
-                if not is_a(found[1], types.FunctionType):
-                    self.answered_by(found[1])
-                elif not is_followed(found[1].__code__.co_filename) and found[1].__module__ != "dataclasses":
-                    self._specials[kind, operation] = True
-        if self._specials[kind, operation]:
-            self.keep_whole(value)
-        return True
-
-    def keep_whole(self, value: Any, *, objects: bool = True) -> None:
-        """All that code which is not followed may read in ``value``."""
-        raise NotImplementedError
-
-    def answered_by(self, entry: Any) -> None:
-        """An entry of a class that takes part in a look-up by ``__get__`` or is called."""
-        kind = type(entry)
-        if kind in SIMPLE or kind.__module__ == "builtins" or is_a(entry, Tensor):
-            return
-        if may_change(kind):
-            self.settle(entry, self.text_of(entry))
-            for name in ("__get__", "__set__", "__delete__", "__call__"):
-                self.find(kind, name)
-        elif is_a(entry, functools.singledispatchmethod | functools.partialmethod):
-            self.settle(entry, self.text_of(entry))
-            self.keep_descriptor(entry)
-
-    def keep_descriptor(self, entry: Any) -> None:
-        """What a ``singledispatchmethod`` or ``partialmethod`` holds."""
-        raise NotImplementedError
-
-    # --- attributes -------------------------------------------------------------------------------------------------
 
     def look_up(self, owner: Any, name: str, default: Any = MISSING) -> Finish | None:
         """Keep what ``owner.name`` reads; the value found by storage is compared with what Python finds.
@@ -183,22 +81,11 @@ class Lookup(State):
         if is_a(owner, types.ModuleType) and kind is types.ModuleType:
             return self._of_module(owner, name)
         if is_a(owner, type):
-            return self._of_class(owner, name)
+            return self.of_class(owner, name)
         if kind is types.MethodType:
             self._method_parts(owner)
             return None if name in ("__self__", "__func__") else self.look_up(owner.__func__, name)
         return self._of_instance(owner, name, default)
-
-    def inherit(self, kind: Any, owner: Any, name: str) -> Finish | None:
-        """``super(kind, owner).name``."""
-        start = owner if is_a(owner, type) and issubclass(owner, kind) else type(owner)
-        if id(owner) in self.steady:
-            self.keep_kind(owner)
-        self.keep_bases(start)
-        found = self.find(start, name, kind)
-        if found is not None:
-            self.answered_by(found[1])
-        return None
 
     def _of_instance(self, owner: Any, name: str, default: Any) -> Finish | None:
         kind, steady = type(owner), id(owner) in self.steady
@@ -218,7 +105,7 @@ class Lookup(State):
             return None
         found = self.find(kind, name)
         entry = MISSING if found is None else found[1]
-        if entry is not MISSING and _is_data_descriptor(entry):
+        if entry is not MISSING and is_data_descriptor(entry):
             return self._by_descriptor(owner, name, entry)
         storage = attributes_of(owner)
         if storage is not None and name in storage:
@@ -334,7 +221,7 @@ class Lookup(State):
         """``owner[key]`` is about to be read."""
         raise NotImplementedError
 
-    # --- of modules, classes and tensors ----------------------------------------------------------------------------
+    # --- of modules and tensors -------------------------------------------------------------------------------------
 
     def _of_module(self, owner: types.ModuleType, name: str) -> Finish | None:
         names = vars(owner)
@@ -356,41 +243,6 @@ class Lookup(State):
             self.keep(Place("item", names, "__getattr__", f"{owner.__name__}.__getattr__"), names["__getattr__"])
         return self.expect(value) if value is not MISSING else None
 
-    def _of_class(self, owner: type, name: str) -> Finish | None:
-        if is_library_module(owner.__module__) and not may_change(owner):
-            self.refuse(getattr(owner, name, None), f"{owner.__name__}.{name}")
-            self.bind_to_process(this_process.of_class(owner))
-        of_meta = self.find(type(owner), name)
-        if of_meta is not None and _is_data_descriptor(of_meta[1]):
-            if name in ("__mro__", "__bases__"):
-                self.keep_bases(owner)
-            elif name == "__dict__" and may_change(owner):
-                return self._proxy_of(owner)
-            elif name in _OF_ANY_CLASS and may_change(owner):
-                self.keep(Place("attribute", owner, name, f"{owner.__qualname__}.{name}"), getattr(owner, name))
-            self.answered_by(of_meta[1])
-            return None
-        self.keep_bases(owner)
-        found = self.find(owner, name)
-        if found is not None:
-            self.answered_by(found[1])
-            return None if hasattr(type(found[1]), "__get__") else self.expect(found[1])
-        if of_meta is not None:
-            self.answered_by(of_meta[1])
-        elif (fallback := self.find(type(owner), "__getattr__")) is not None:
-            self.answered_by(fallback[1])
-        return None
-
-    def _proxy_of(self, owner: type) -> Finish | None:
-        def finish(after: Activation | None) -> None:
-            if after is not FAILED:
-                for value in (after.at(-1), after.at(-2)):
-                    if is_a(value, types.MappingProxyType):
-                        self.instances[id(value)] = owner
-                        self.steady[id(value)] = value
-
-        return finish
-
     def _of_tensor(self, owner: Tensor, name: str) -> None:
         """An attribute that the user put on a tensor: it belongs to the handle, so that has to stay the same."""
         if is_a(getattr(owner, "__dict__", None), dict) and name in vars(owner):
@@ -409,29 +261,9 @@ class Lookup(State):
             self.settle(method.__self__, self.text_of(method))
             self.settle(method.__func__, self.text_of(method))
 
-    # --- what was found ---------------------------------------------------------------------------------------------
-
-    def expect(self, value: Any) -> Finish:
-        """Compares what was found by storage with what Python finds; where they differ, nothing is known."""
-        name = self._site.value if self._site is not None else "a value"
-        what = f"{name}, which is found in another way than by storage"
-
-        def finish(after: Activation | None) -> None:
-            if after is FAILED:
-                return
-            if after.at(-1) is not value and after.at(-2) is not value:
-                self.cannot_guard(what)
-
-        return finish
-
 
 def _is_own_module(module: types.ModuleType) -> bool:
     return (getattr(module, "__file__", None) or "").startswith(PACKAGE)
-
-
-def _is_data_descriptor(entry: Any) -> bool:
-    kind = type(entry)
-    return hasattr(kind, "__set__") or hasattr(kind, "__delete__")
 
 
 def _step_names(container: Any) -> set[Any]:

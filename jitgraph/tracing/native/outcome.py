@@ -72,7 +72,9 @@ class CallOutcome(TableOutcome):
         refer = self._reader.program.refer
         for fresh in plan.fresh:
             self.handles.append(
-                struct.pack("<3q", self._output(fresh.value), refer(fresh.requires_grad), refer(fresh.weak))
+                struct.pack(
+                    "<4q", self._output(fresh.value), refer(fresh.requires_grad), refer(fresh.weak), refer(False)
+                )
             )
         for effect in plan.effects:
             steps = effect.source.steps

@@ -19,6 +19,7 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.target import Target
 from jitgraph.passes import pipeline
 from jitgraph.passes.autodiff import expand_grads
+from jitgraph.simulator.counts import LaunchCounts
 from jitgraph.simulator.module import SimulatedModule
 
 Array = NDArray[Any]
@@ -34,10 +35,10 @@ class DeviceCheckError(Exception):
         self.check, self.value, self.bound = check, value, bound
 
 
-def schedule_of(graph: Graph, target: Target = SM_90) -> Schedule:
+def schedule_of(graph: Graph, target: Target = SM_90, donate: Sequence[tuple[int, int]] = ()) -> Schedule:
     """The planned schedule of a graph, each op by itself if the graph has no fused ones."""
     optimised = pipeline.run(expand_grads(graph), target)
-    return plan_memory(BACKEND.schedule(optimised, target), (), BACKEND.alignment)
+    return plan_memory(BACKEND.schedule(optimised, target), donate, BACKEND.alignment, reads_again=True)
 
 
 def code_of(schedule: Schedule, target: Target = SM_90) -> CudaCode:
@@ -60,11 +61,17 @@ def sizes_of(schedule: Schedule, arguments: Sequence[Array]) -> dict[str, int]:
 
 
 def run(
-    schedule: Schedule, code: CudaCode, arguments: Sequence[Array], seed: int | None = None, *, races: bool = False
+    schedule: Schedule,
+    code: CudaCode,
+    arguments: Sequence[Array],
+    seed: int | None = None,
+    *,
+    races: bool = False,
+    profile: list[LaunchCounts] | None = None,
 ) -> list[Array]:
     """The outputs of a schedule for ``arguments``; DeviceCheckError where a check fails.
 
-    With ``races`` two accesses that no barrier orders are an error.
+    With ``races`` two accesses that no barrier orders are an error. What each launch does is added to ``profile``.
     """
     sizes = sizes_of(schedule, arguments)
     module = SimulatedModule(code.texts["llvm"])
@@ -96,7 +103,11 @@ def run(
         if launch.reports:
             values += [record, number << LAUNCH_SHIFT]
         arguments_bytes = [struct.pack("<q", value) for value in values]
-        module.launch(launch.function, grid, launch.block, 0, arguments_bytes, seed=seed, races=races)
+        counts = module.launch(
+            launch.function, grid, launch.block, 0, arguments_bytes, seed=seed, races=races, profile=profile is not None
+        )
+        if profile is not None and counts is not None:
+            profile.append(counts)
     _, order, value, bound, check = memory.bytes_at(record, 40).view(np.int64)
     if order != -1:
         raise DeviceCheckError(int(check), int(value), int(bound))

@@ -26,6 +26,7 @@ from jitgraph.ops import (
     mul,
     reduce_max,
     reduce_sum,
+    scatter,
     scatter_add,
     softmax,
     sort,
@@ -74,6 +75,8 @@ CASES: dict[str, Case] = {
     ),
 }
 
+CASES["scatter of the last"] = (lambda x, i, u: scatter(x, i, u, axis=0), *CASES["scatter"][1:])
+
 ASKED: dict[str, tuple[str, ...]] = {
     "independent": ("chain", "softmax of another axis", "scatter"),
     "slot_bytes": ("greatest",),
@@ -82,6 +85,7 @@ ASKED: dict[str, tuple[str, ...]] = {
     "columns": ("sum down columns",),
     "tiles": ("transposed",),
     "sorting": ("sort",),
+    "scattering": ("scatter", "scatter of the last"),
 }
 """The decisions, and cases whose schedules differ by them."""
 

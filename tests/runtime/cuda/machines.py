@@ -27,6 +27,7 @@ HIDDEN = 1 << 62
 
 _TAKE_ADDRESSES = {  # which parameters of a function are addresses of device memory
     "cuMemFree_v2": (0,),
+    "cuMemFreeAsync": (0,),
     "cuMemcpyHtoD_v2": (0,),
     "cuMemcpyDtoH_v2": (1,),
     "cuMemcpyHtoDAsync_v2": (0,),
@@ -48,7 +49,7 @@ class HidingDriver(SimulatedDriver):
         Driver.__init__(self, {**fake.addresses, **dict(self._wrapped(fake))}, "the simulator")
 
     def _wrapped(self, fake: FakeDriver) -> Iterator[tuple[str, int]]:
-        for symbol in ("cuMemAlloc_v2", *_TAKE_ADDRESSES):
+        for symbol in ("cuMemAlloc_v2", "cuMemAllocAsync", *_TAKE_ADDRESSES):
             kind = ctypes.CFUNCTYPE(ctypes.c_int, *[_TYPES[letter] for letter in FUNCTIONS[symbol]])
             made = kind(self._hiding(symbol, kind(fake.addresses[symbol])))
             self.kept.append(made)
@@ -81,8 +82,8 @@ class HidingDriver(SimulatedDriver):
     def _hiding(self, symbol: str, function: Any) -> Any:
         places = _TAKE_ADDRESSES.get(symbol)
 
-        def allocate(place: int, size: int) -> int:
-            code: int = function(place, size)
+        def allocate(place: int, *rest: int) -> int:
+            code: int = function(place, *rest)
             if not code:
                 ctypes.c_uint64.from_address(place).value += HIDDEN
             return code

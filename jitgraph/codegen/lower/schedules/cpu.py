@@ -55,5 +55,6 @@ CPU: Final = Nests(
         tiles=TransposedTiles(least_extent=64, blocks=range(64, 7, -1)),
         # The counts of digits take a while to clear.
         sorting=SortSizes(longest_merged=40, digit_bits=8),
+        scattering=None,  # updates are made one after another, in few instructions each
     ),
 )

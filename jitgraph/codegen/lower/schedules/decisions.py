@@ -100,6 +100,29 @@ class SortSizes:
 
 
 @dataclass(frozen=True)
+class SortTiles:
+    """Rows are sorted by launches: tiles of ``elements``, a power of four, in memory that threads share, then merges.
+
+    (``lower/tiled_sort.py``.)
+    """
+
+    elements: int
+
+
+@dataclass(frozen=True)
+class Scattering:
+    """Updates at indices by launches of independent iterations (``lower/scatter_launches.py``).
+
+    Up to ``few`` updates are made one after another. Where sums keep their order, indices are sorted in tiles of
+    ``tile``, a power of four; with ``any_order`` sums of floats go in any.
+    """
+
+    few: int
+    tile: int
+    any_order: bool
+
+
+@dataclass(frozen=True)
 class Decisions:
     """What the lowerings go by. Where one of them is None the target does no such thing.
 
@@ -112,4 +135,5 @@ class Decisions:
     parts: PartSizes | None
     columns: ColumnBlocks | None
     tiles: TransposedTiles | SharedTiles | None
-    sorting: SortSizes
+    sorting: SortSizes | SortTiles
+    scattering: Scattering | None

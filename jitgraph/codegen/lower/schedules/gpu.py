@@ -5,16 +5,27 @@ They are the same for every NVIDIA GPU. Sizes are those of one block: its thread
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
+from jitgraph.codegen.lower.attention import lower_attention, lower_attention_gradient
 from jitgraph.codegen.lower.pointwise import lower_pointwise
 from jitgraph.codegen.lower.rows import lower_rows
-from jitgraph.codegen.lower.schedules.decisions import Decisions, Keeping, PartSizes, SharedTiles, SortSizes
+from jitgraph.codegen.lower.schedules.decisions import (
+    Decisions,
+    Keeping,
+    PartSizes,
+    Scattering,
+    SharedTiles,
+    SortTiles,
+)
 from jitgraph.codegen.lower.schedules.nests import Nests
 from jitgraph.codegen.lower.schedules.roots import ROOTS, innermost_in_lanes
 
+_SCATTERING: Final = Scattering(few=16, tile=1 << 10, any_order=False)
+
 GPU: Final = Nests(
-    roots=ROOTS,
+    roots={**ROOTS, "attention": lower_attention, "attention_gradient": lower_attention_gradient},
     rows=lower_rows,
     pointwise=lower_pointwise,
     decisions=Decisions(
@@ -37,6 +48,12 @@ GPU: Final = Nests(
         ),
         columns=None,
         tiles=SharedTiles(side=32, most=4),  # as many as a warp has lanes
-        sorting=SortSizes(longest_merged=1 << 62, digit_bits=8),  # digits are counted one after another
+        sorting=SortTiles(elements=1 << 10),  # with their places they fit a block twice
+        scattering=_SCATTERING,
     ),
 )
+
+GPU_IN_ANY_ORDER: Final = replace(
+    GPU, decisions=replace(GPU.decisions, scattering=replace(_SCATTERING, any_order=True))
+)
+"""For targets whose sums go in any order."""

@@ -1,0 +1,250 @@
+"""A branch or a loop as one launch of one block: its nests run one after another, with barriers between.
+
+Buffers lie in global memory as everywhere: what one nest stores the next may read behind a barrier of the block. Names
+of buffers tell nothing of who shares memory, since temporaries take turns on it, so a barrier stands behind each nest.
+All threads read a predicate, and whether a check has failed, between two barriers, and so go the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from jitgraph.codegen.cuda.failures import Failures, leave_if
+from jitgraph.codegen.cuda.grid import MOST_WARPS, wants_team, warps_of_team, with_vector
+from jitgraph.codegen.cuda.indices import Indices
+from jitgraph.codegen.cuda.launches import KernelLaunch
+from jitgraph.codegen.cuda.memory import PrivateMemory, SharedMemory
+from jitgraph.codegen.cuda.nests import Nest, nests_of
+from jitgraph.codegen.cuda.serial_contract import emit_element
+from jitgraph.codegen.cuda.small_loops import turns_of_launch
+from jitgraph.codegen.cuda.team import Team, TeamStatements, exchanged_buffers
+from jitgraph.codegen.cuda.thread import ThreadStatements
+from jitgraph.codegen.cuda.unravel import unravelled
+from jitgraph.codegen.cuda.warp import WARP, special_register, wait_for_block
+from jitgraph.codegen.kernels.kernel import Contract
+from jitgraph.codegen.kernels.schedule import Branch, Launch, Step, While
+from jitgraph.codegen.llvm import loops
+from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule
+from jitgraph.codegen.llvm.environment import Environment, Names, integer
+from jitgraph.codegen.llvm.operand import LlvmScalar
+from jitgraph.dtypes import int64
+from jitgraph.ir import dims
+from jitgraph.ir.dims import DimLike
+from jitgraph.ir.target import Target
+
+MOST_THREADS: Final = 512
+"""Of a block, with 128 registers each."""
+
+_SHARED_BYTES: Final = 48 << 10
+"""That a kernel may have as variables."""
+
+
+def emit_block(
+    step: Branch | While, module: LlvmModule, target: Target, number: int, *, reports: bool
+) -> KernelLaunch | None:
+    """The function that runs a branch or a loop as one block, and its launch; None where it is not small."""
+    turns = turns_of_launch(step)
+    return None if turns is None else _BlockWriter(step, module, target, reports=reports).emit(number, turns)
+
+
+class _BlockWriter:
+    def __init__(self, step: Branch | While, module: LlvmModule, target: Target, *, reports: bool) -> None:
+        self.step, self.module, self.target = step, module, target
+        steps = [*_run_steps(step)]
+        self.launches = [inner for inner in steps if isinstance(inner, Launch)]
+        self.nests = {id(launch): [with_vector(nest) for nest in nests_of(launch.kernel)] for launch in self.launches}
+        self.threads = _threads([nest for nests in self.nests.values() for nest in nests], target)
+        names = dict.fromkeys(name for launch in self.launches for name in launch.buffers)
+        asking = [s for s in steps if isinstance(s, Branch) or (isinstance(s, While) and s.count is None)]
+        names |= dict.fromkeys(each.predicate for each in asking)
+        self.buffers = tuple(names)
+        self.sizes = tuple(dict.fromkeys(name for launch in self.launches for name in launch.kernel.sizes))
+        self.can_fail = any(nest.can_fail for nests in self.nests.values() for nest in nests)
+        self.shared_bytes = 0
+        stem = self.launches[0].kernel.name if self.launches else "nothing"
+        self.function = LlvmFunction(module, module.unique(f"k_loop_{stem}"), "void", linkage="ptx_kernel")
+        self.places: dict[str, str] = {}
+        for name in self.buffers:
+            argument = self.function.argument("ptr addrspace(1)", "align 16")
+            self.places[name] = self.function.fresh("ptr").name
+            self.function.prologue.append(f"  {self.places[name]} = addrspacecast {argument} to ptr")
+        self.extents = {size: self.function.argument("i64").name for size in self.sizes}
+        self.failures = Failures(self.function) if reports else None
+
+    def emit(self, number: int, most_turns: int) -> KernelLaunch | None:
+        """The launch; None where the nests want more shared memory than a block has."""
+        function, step, turns = self.function, self.step, 0
+        self.thread = special_register(function, "tid.x")
+        if self.failures is not None:
+            self.failures.leave_if_failed()
+            if self.can_fail:
+                self.failures.stay()
+        if isinstance(step, Branch):
+            self._branch(step)
+        else:
+            turns = most_turns
+            self._loop(step, function.argument("i64").name)
+        function.attributes = f'"nvvm.maxntid"="{self.threads}" "nvvm.minctasm"="1"'
+        function.ret()
+        if self.shared_bytes > _SHARED_BYTES:
+            return None
+        function.finish()
+        return KernelLaunch(
+            function.name,
+            (1, 1, 1),
+            (self.threads, 1, 1),
+            self.shared_bytes,
+            self.buffers,
+            self.sizes,
+            self.failures is not None,
+            self.can_fail,
+            number,
+            turns,
+        )
+
+    def _write(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            match step:
+                case Launch():
+                    for nest in self.nests[id(step)]:
+                        self._nest(step, nest)
+                case Branch():
+                    self._branch(step)
+                case While(_, _, _, int(count)):
+                    self._loop(step, str(count))
+                case _:
+                    raise AssertionError(step)
+
+    def _branch(self, branch: Branch) -> None:
+        function = self.function
+        then, otherwise, after = (function.label(hint) for hint in ("then", "otherwise", "after"))
+        function.branch(self._predicate(branch.predicate), then, otherwise)
+        for label, steps in ((then, branch.then), (otherwise, branch.otherwise)):
+            function.start_block(label)
+            self._write(steps)
+            function.jump(after)
+        function.start_block(after)
+
+    def _loop(self, loop: While, turns: str) -> None:
+        """So many turns; fewer where the condition, which a loop of known length does without, is false before."""
+        function = self.function
+        before, test, body, after = function.block, *(function.label(hint) for hint in ("test", "body", "after"))
+        function.jump(test)
+        function.start_block(test)
+        turn = function.phi("i64")
+        turn.add("0", before)
+        more = function.emit("i1", f"icmp slt {turn.value}, {turns}").name
+        if _asks(loop):
+            self._write(loop.condition)
+            more = function.emit("i1", f"and i1 {more}, {self._predicate(loop.predicate)}").name
+        function.branch(more, body, after)
+        function.start_block(body)
+        self._write(loop.body)
+        following = function.emit("i64", f"add {turn.value}, 1")
+        turn.add(following.name, function.block)
+        function.jump(test)
+        function.start_block(after)
+
+    def _predicate(self, name: str) -> str:
+        """Whether a bool, stored by a nest or before this launch, is true; nothing stores it again before all know."""
+        byte = self.function.emit("i8", f"load i8, ptr {self.places[name]}, align 1")
+        wait_for_block(self.function)
+        return self.function.emit("i1", f"icmp ne {byte}, 0").name
+
+    def _nest(self, launch: Launch, nest: Nest) -> None:
+        kernel = launch.kernel
+        statements = ThreadStatements(Indices(kernel), self.failures)
+        env = Environment(self.function, kernel, self.target, Names(), PrivateMemory(), statements.statement)
+        for param, name in zip(kernel.params, launch.buffers, strict=True):
+            env.bind("&" + param.name, LlvmScalar(self.places[name], "ptr", param.dtype, 1))
+        for size in kernel.sizes:
+            env.bind(size, LlvmScalar(self.extents[size], "i64", int64, 1))
+        if wants_team(nest) and not isinstance(nest.body[-1], Contract):
+            self._rows(env, nest, statements)
+        else:
+            self._elements(env, nest)
+        wait_for_block(self.function)
+        if nest.can_fail and self.failures is not None:
+            failed = self.failures.has_failed()
+            wait_for_block(self.function)
+            leave_if(self.function, failed)
+
+    def _elements(self, env: Environment, nest: Nest) -> None:
+        """Independent elements, each thread every so manieth of them; those of a contraction's results are some."""
+        *before, last = nest.body
+        contract = last if isinstance(last, Contract) else None
+        extents = [level.extent for level in nest.levels] + list(contract.extents[:2] if contract else ())
+
+        def step(position: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
+            indices = unravelled(env, position, extents)
+            here = env.at(dict(zip((level.axis for level in nest.levels), indices, strict=False)))
+            here.bind("$order", position)
+            if contract is None:
+                here.emit(nest.statements)
+            else:
+                here.emit((*nest.before, *before))
+                emit_element(contract, here, (indices[-2], indices[-1]))
+            return []
+
+        loops.counted(env, self.thread, integer(_count(extents)), self.threads, [], step)
+
+    def _rows(self, env: Environment, nest: Nest, statements: ThreadStatements) -> None:
+        """Rows that threads share: a warp's each, or one after another of the whole block."""
+        extents = [level.extent for level in nest.levels]
+        warps = self.threads // WARP
+        if self.threads > WARP * MOST_WARPS or _count(extents) >= warps:
+            teams, shared = warps, SharedMemory(self.function, self.target, warps)
+            team = Team(self.function, 1, shared)
+        else:
+            teams, shared = 1, SharedMemory(self.function, self.target, 1)
+            team = Team(self.function, warps, shared)
+        exchanged = exchanged_buffers(nest.statements, env.kernel.aliases)
+        together = TeamStatements(team, statements, exchanged, free_order=self.target.free_order)
+
+        def step(row: LlvmScalar, _: list[LlvmScalar]) -> list[LlvmScalar]:
+            here = Environment(self.function, env.kernel, self.target, Names(env.names), env.memory, together.statement)
+            here.bind("$order", row)
+            indices = unravelled(env, row, extents)
+            here.names.update(zip((level.axis for level in nest.levels), indices, strict=True))
+            here.emit(nest.statements)
+            team.barrier()  # the next row has the same shared memory
+            return []
+
+        loops.counted(env, team.number, integer(_count(extents)), teams, [], step)
+        self.shared_bytes += shared.bytes
+
+
+def _run_steps(step: Branch | While) -> list[Step]:
+    """The step, and all inside of it that run in one block: no conditions of loops of known length."""
+    inner = (
+        (step.then, step.otherwise) if isinstance(step, Branch) else (step.condition if _asks(step) else (), step.body)
+    )
+    found: list[Step] = [step]
+    for each in (*inner[0], *inner[1]):
+        found += _run_steps(each) if isinstance(each, Branch | While) else [each]
+    return found
+
+
+def _asks(step: Step) -> bool:
+    return isinstance(step, While) and step.count is None
+
+
+def _count(extents: Sequence[DimLike]) -> int:
+    total = dims.product(extents)
+    assert isinstance(total, int)  # or the nest would not be small
+    return total
+
+
+def _threads(nests: Sequence[Nest], target: Target) -> int:
+    """As many threads as the largest nest has use for."""
+    most = WARP
+    for nest in nests:
+        extents = [level.extent for level in nest.levels]
+        if nest.body and isinstance(nest.body[-1], Contract):
+            extents += nest.body[-1].extents[:2]
+        total = _count(extents)
+        if wants_team(nest) and not isinstance(nest.body[-1], Contract):
+            total *= WARP * warps_of_team(nest, free_order=target.free_order)
+        most = max(most, min(total, MOST_THREADS))
+    return 1 << (most - 1).bit_length()

@@ -1,0 +1,44 @@
+"""Pinned memory of the host for calls that wait for the device: predicates of loops, operands of prints."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jitgraph.runtime import forks
+from jitgraph.runtime.cuda.context import DeviceContext
+
+_LEAST_BYTES: Final = 4096
+
+
+class PinnedMemory:
+    """Blocks that are one call's at a time and are kept for later ones; safe from several threads."""
+
+    def __init__(self, context: DeviceContext) -> None:
+        self._context = context
+        self._lock = forks.lock()
+        self._sizes: dict[int, int] = {}  # of all blocks, by address
+        self._free: dict[int, list[int]] = {}  # addresses by size
+
+    def take(self, size: int) -> int:
+        """The address of ``size`` bytes, of which no copy is under way."""
+        whole = max(_LEAST_BYTES, 1 << (size - 1).bit_length())
+        driver = self._context.enter()
+        with self._lock:
+            if found := self._free.get(whole):
+                return found.pop()
+            address = driver.allocate_host(whole)
+            self._sizes[address] = whole
+            return address
+
+    def give_back(self, address: int) -> None:
+        """Need a block no more; what was to be copied there has arrived."""
+        with self._lock:
+            self._free.setdefault(self._sizes[address], []).append(address)
+
+    def close(self) -> None:
+        """Give all of it back; the device has no work left."""
+        with self._lock:
+            for address in self._sizes:
+                self._context.driver.free_host(address)
+            self._sizes.clear()
+            self._free.clear()

@@ -1,0 +1,21 @@
+"""Elementwise ops of operands that broadcast, as one op each."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from jitgraph.eager.compounds import compound
+from jitgraph.ir.op import Op
+from jitgraph.tensor import lifting
+
+
+@cache
+def broadcasting(op: Op) -> Op:
+    """An elementwise op of operands of one dtype, which are broadcast to their common shape."""
+
+    def body(*values: Any) -> Any:
+        shape = lifting.broadcast_shapes(*(value.type.shape for value in values))
+        return op(*(lifting.broadcast_to(value, shape) for value in values))
+
+    return compound(op, "broadcast", body, ["pointwise", *op.traits & {"nondifferentiable"}])

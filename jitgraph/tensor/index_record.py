@@ -1,0 +1,95 @@
+"""What the tape keeps of ``x[index]`` with ints, slices, ``...`` and None, and what such an index cuts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from jitgraph import ops
+from jitgraph.eager.placed import PlacedCotangent
+from jitgraph.eager.tape import Record
+from jitgraph.eager.value import EagerValue
+from jitgraph.ir import context
+
+
+class Cut(NamedTuple):
+    """The block that an index takes, as the slice op has it, and the shape that it then gets."""
+
+    starts: tuple[int, ...]
+    stops: tuple[int, ...]
+    strides: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
+class IndexRecord(Record):
+    """A part of a tensor; its gradient is the cotangent in its place, and zeros."""
+
+    __slots__ = ("_items",)
+    name = "getitem"
+
+    def __init__(self, value: EagerValue, made: EagerValue, index: Any) -> None:
+        super().__init__((value,), (made,))
+        self._items = items_of(index)
+
+    def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
+        (value,) = self.live_inputs()
+        (cotangent,) = cotangents
+        if not context.current().grad_enabled:
+            return [PlacedCotangent(cotangent, value.type, self._items)]
+        cut = cut_of(value.shape, self._items)
+        assert cut is not None
+        assert ops.slice.vjp is not None
+        extents = tuple([-(-(stop - start) // step) for start, stop, step in zip(*cut[:3], strict=True)])
+        return ops.slice.vjp(ops.reshape(cotangent, shape=extents), None, value, **_attrs(cut))
+
+
+def _attrs(cut: Cut) -> dict[str, Any]:
+    return {"starts": cut.starts, "stops": cut.stops, "strides": cut.strides}
+
+
+def items_of(index: Any) -> tuple[Any, ...]:
+    """An index as a tuple with one ``...``, so that what NumPy gives is an array, of rank 0, too."""
+    items = index if index.__class__ is tuple else (index,)
+    return items if any(item is Ellipsis for item in items) else (*items, ...)
+
+
+def cut_of(shape: tuple[int, ...], items: tuple[Any, ...]) -> Cut | None:
+    """What items of an index cut; None for steps back, and for what is no index."""
+    rest = len(shape) - sum([item is not None and item is not Ellipsis for item in items])
+    if rest < 0 or sum([item is Ellipsis for item in items]) != 1:
+        return None
+    starts: list[int] = []
+    stops: list[int] = []
+    strides: list[int] = []
+    made: list[int] = []
+    for item in items:
+        if item is None:
+            made.append(1)
+            continue
+        axis = len(starts)
+        whole = shape[axis : axis + rest] if item is Ellipsis else ()
+        for extent in whole:
+            starts.append(0)
+            stops.append(extent)
+            strides.append(1)
+            made.append(extent)
+        if item.__class__ is int:
+            place = item + shape[axis] if item < 0 else item
+            if not 0 <= place < shape[axis]:
+                return None
+            starts.append(place)
+            stops.append(place + 1)
+            strides.append(1)
+        elif item.__class__ is slice:
+            try:
+                first, last, step = item.indices(shape[axis])
+            except (TypeError, ValueError):
+                return None
+            if step < 0:
+                return None
+            last = max(first, last)
+            starts.append(first)
+            stops.append(last)
+            strides.append(step)
+            made.append(-(-(last - first) // step))
+    return Cut(tuple(starts), tuple(stops), tuple(strides), tuple(made))

@@ -1,0 +1,171 @@
+"""Control flow on a simulated GPU as users write it: scripts, scans, gradients, prints; the bits of the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitgraph as jg
+from jitgraph.eager import placement
+from jitgraph.eager.emitter import EAGER
+from jitgraph.eager.tape import LeafRecord
+from jitgraph.eager.value import EagerValue
+from jitgraph.ir.op import Sample
+from jitgraph.ops import OPS
+from tests.codegen.cuda.loop_programs import newton, printing, rnn, shrink, taking
+from tests.codegen.cuda.programs import floats
+from tests.graphs import needs_native
+from tests.op_loop import require_same
+from tests.runtime.cuda.machines import Machine, machine
+
+pytestmark = needs_native
+
+
+@pytest.fixture(scope="module")
+def here() -> Iterator[Machine]:
+    with machine(seed=5, hides=True, must_end_clean=False) as found:
+        yield found
+
+
+def arrays_of(result: Any) -> list[Any]:
+    return [leaf.detach().cpu().numpy() for leaf in (result if isinstance(result, tuple | list) else (result,))]
+
+
+def require_the_bits_of_the_cpu(function: Callable[..., Any], *arguments: Any) -> None:
+    expected = arrays_of(function(*arguments))
+    found = function(*[argument.to("cuda") for argument in arguments])
+    assert {leaf.device for leaf in (found if isinstance(found, tuple | list) else (found,))} == {"cuda:0"}
+    require_same(expected, arrays_of(found), ulps=0)
+
+
+@jg.script
+def collatz(n):
+    steps = 0
+    while n != 1:
+        if n % 2 == 0:
+            n = n // 2
+        else:
+            n = 3 * n + 1
+        steps = steps + 1
+    return steps
+
+
+@jg.script
+def clipped(x, most):
+    total = x * 0
+    for i in range(x.shape[0]):
+        if x[i] > most:
+            total = total + most
+        else:
+            total = total + x
+        if jg.sum(total) > 50:
+            break
+    return total
+
+
+def lstm(x: Any, h: Any, c: Any, w: Any, u: Any) -> Any:
+    def step(carry: Any, x: Any) -> Any:
+        h, c = carry
+        i, f, g, o = jg.split(x @ w + h @ u, 6, axis=-1)
+        c = jg.sigmoid(f) * c + jg.sigmoid(i) * jg.tanh(g)
+        h = jg.sigmoid(o) * jg.tanh(c)
+        return (h, c), h
+
+    (h, c), seen = jg.scan(step, (h, c), x)
+    return jg.sum(seen * seen) + jg.sum(c)
+
+
+def test_scripts(here: Machine) -> None:
+    for n, steps in ((1, 0), (7, 16), (27, 111)):
+        assert collatz(jg.asarray(n).to("cuda")) == collatz(jg.asarray(n)) == steps
+    x = jg.asarray(np.arange(9, dtype=np.float32))
+    for most in (2.0, 100.0):
+        require_the_bits_of_the_cpu(clipped, x, jg.asarray(np.float32(most)))
+
+
+def test_an_lstm_by_scan_with_gradients(here: Machine) -> None:
+    arguments = floats(4, 3, 5), floats(3, 6), floats(3, 6), floats(5, 24), floats(6, 24)
+    require_the_bits_of_the_cpu(jg.trace(jg.grad(lstm, argnums=(0, 1, 2, 3, 4))), *arguments)
+
+
+def test_a_call_on_the_tape_goes_back_through_its_loops(here: Machine) -> None:
+    for function, arguments in (
+        (jg.trace(lambda *xs: jg.sum(rnn(*xs)[1] ** 2)), (floats(3, 2, 4), floats(2, 4), floats(4, 4))),
+        (jg.trace(shrink), (jg.abs(floats(4)) + 1,)),
+    ):
+        gradients = []
+        for device in ("cpu", "cuda"):
+            leaves = [jg.asarray(argument.numpy(), device=device).requires_grad_() for argument in arguments]
+            function(*leaves).backward()
+            gradients.append(arrays_of([leaf.grad for leaf in leaves]))
+        require_same(gradients[0], gradients[1], ulps=0)
+
+
+def test_what_fails_in_a_loop_names_its_line(here: Machine) -> None:
+    function = jg.trace(taking)
+    x = floats(6, 3).to("cuda")
+    with pytest.raises(IndexError, match=r"index 9 is out of range .*\n  at .*loop_programs.py:"):
+        function(x, jg.asarray(np.array([1, 9, 2])).to("cuda"))[0].cpu()
+    require_same(arrays_of(jg.trace(newton)(jg.abs(x) + 1)), arrays_of(jg.trace(newton)(jg.abs(x.cpu()) + 1)), ulps=0)
+
+
+def test_prints_come_in_the_order_and_the_words_of_the_cpu(here: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    function, x = jg.trace(printing), floats(3, 2)
+    function(x)
+    expected = capsys.readouterr().out
+    assert expected.count("\n") >= 4
+    function(x.to("cuda")).cpu()
+    assert capsys.readouterr().out == expected
+
+
+def test_what_a_print_raises_ends_the_call(here: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full:
+        def write(self, text: str) -> None:
+            raise OSError("no space left")
+
+    function, x = jg.trace(printing), floats(3, 2).to("cuda")
+    function(floats(3, 2).to("cuda"))
+    with monkeypatch.context() as block:
+        block.setattr("sys.stdout", Full())
+        with pytest.raises(OSError, match="no space left"):
+            function(x)
+
+
+def _samples() -> list[tuple[str, int]]:
+    found = []
+    for name in ("cond", "scan", "while"):
+        samples = OPS[name].samples(np.dtype(np.float32))  # type: ignore[misc]
+        found += [(name, number) for number, sample in enumerate(samples) if _floats(sample)]
+    return found
+
+
+def _floats(sample: Sample) -> list[int]:
+    return [number for number, x in enumerate(sample.inputs) if np.asarray(x).dtype == np.float32]
+
+
+@pytest.mark.parametrize(("name", "number"), _samples())
+def test_gradients_of_control_flow_that_is_applied_at_once(here: Machine, name: str, number: int) -> None:
+    op = OPS[name]
+    sample = op.samples(np.dtype(np.float32))[number]  # type: ignore[misc]
+    chosen, arrays = _floats(sample), [np.asarray(x) for x in sample.inputs]
+    results = []
+    for make in (EagerValue, lambda array: placement.of_array(array, "cuda:0")):
+        handles = [jg.zeros(()) for _ in chosen]
+        values = [make(array) for array in arrays]
+        for handle, place in zip(handles, chosen, strict=True):
+            values[place] = values[place].recorded(LeafRecord(handle))
+        outputs = EAGER.emit(op, values, sample.attrs, sample.regions)
+        taped = next(x for x in outputs if x.record is not None)
+        seeds = [make(np.ones(x.shape, x.dtype)) if x.record is not None else None for x in outputs]
+        results.append([None if x is None else _array(x) for x in taped.record.backward(seeds)])
+    for want, got in zip(*results, strict=True):
+        assert (want is None) == (got is None)
+        if want is not None:
+            require_same([want], [got], ulps=4)
+
+
+def _array(value: Any) -> Any:
+    return value.array if isinstance(value, EagerValue) else value.fetched()

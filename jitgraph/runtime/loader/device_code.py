@@ -3,10 +3,10 @@
 The entry of the host's image puts launches on the stream of the call. Behind inputs, state and outputs ``buffers``
 has the device addresses of ``constants``; where ``reports`` is true, 40 bytes of pinned memory to which the error
 record is copied behind the last launch; where there are ``pinned`` sizes, pinned memory of the greatest of them,
-which is the call's until the entry returns; and the driver's handles of ``functions``, each in order. Device addresses
-are multiples of 16. ``call.arena`` is device memory, ``call.stream`` the stream, and ``host.driver`` a table of
-addresses of the driver's functions, which has those of ``driver`` at their places and NULL elsewhere. A code below 0
-is a ``CUresult``, negated; ``error.check_id`` is then the number of the launch.
+which is the call's until the entry returns; and the driver's handles of ``functions``, each in order. Device
+addresses are multiples of 16. ``call.arena`` is device memory, ``call.stream`` the stream, and ``host.driver`` a
+table of addresses of the driver's functions, which has those of ``driver`` at their places and NULL elsewhere. A
+code below 0 is a ``CUresult``, negated; ``error.check_id`` is then the number of the launch.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jitgraph.artifact import DeviceImage
-from jitgraph.errors import JitgraphError, UnsupportedOp
+from jitgraph.errors import JitgraphError
 from jitgraph.ir.constant import Constant
 from jitgraph.runtime import loader
 from jitgraph.runtime.cuda.driver_functions import SLOTS
@@ -26,11 +26,6 @@ def device_image(generation: str, made: Any, first: loader.Signature) -> tuple[D
             "the first target\n  hint: one file for each of these targets"
         )
     parts = made.parts
-    if parts.host_sizes:
-        raise UnsupportedOp(
-            f"{made.signature.name} has branches, loops or prints that wait for the GPU, which files do not hold",
-            hint="save the body of the loop, or code for the CPU",
-        )
     constants = {CONSTANT + Constant(array).digest: array for array in parts.constants}
     keys = [CONSTANT + Constant(array).digest for array in parts.constants]
     code = DeviceCode(
@@ -42,5 +37,6 @@ def device_image(generation: str, made: Any, first: loader.Signature) -> tuple[D
         tuple((symbol, SLOTS[symbol]) for symbol in parts.driver),
         made.signature.checks,
         parts.reports,
+        parts.host_sizes,
     )
     return DeviceImage(made.image, parts.ptx, code), constants

@@ -23,6 +23,8 @@ int cuCtxGetCurrent(void **to) { *to = NULL; return 0; }
 int cuModuleUnload(void *module) { (void)module; return 0; }
 int cuMemAlloc_v2(void **to, size_t size) { return allocate(to, size); }
 int cuMemFree_v2(void *address) { free(address); return 0; }
+int cuMemAllocAsync(void **to, size_t size, void *stream) { (void)stream; return allocate(to, size); }
+int cuMemFreeAsync(void *address, void *stream) { (void)stream; free(address); return 0; }
 int cuMemHostAlloc(void **to, size_t size, unsigned flags) { return allocate(to, size) + (int)flags; }
 int cuMemFreeHost(void *address) { free(address); return 0; }
 int cuStreamCreate(void **to, unsigned flags) { (void)flags; return put_handle(to); }

@@ -74,7 +74,7 @@ def _loops(path: Path) -> None:
         return jg.cond(count > 3, lambda a: a * 2, lambda a: a - 1, total), sums, count
 
     traced = jg.trace(f, dynamic_shapes={"x": {0: "n"}})
-    jg.save(traced, path, example_inputs=(_normal(4, 3), np.array(5)), targets=["x86-64-v3"])
+    jg.save(traced, path, example_inputs=(_normal(4, 3), np.array(5)), targets=["x86-64-v3", "sm_80"])
 
 
 MODELS: dict[str, Callable[[Path], None]] = {

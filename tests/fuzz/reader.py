@@ -31,7 +31,7 @@ def contracts(loader: Any, path: str) -> list[Any]:
     for name, signature in artifact.signatures().items():
         types = [(spec.dtype, spec.shape) for spec in (*signature.parameters, *signature.outputs)]
         order = (len(signature.inputs), len(signature.state), signature.dims, signature.writes)
-        codes = artifact.device_codes(name, artifact.weights())
+        codes = artifact.device_codes(name, signature, artifact.weights())
         there = [(code.to_json(), bytes(artifact.read(code.host))) for code in codes]
         found.append((types, order, bytes(artifact.image(name, loader.cpu_levels())[1]), there))
     return found

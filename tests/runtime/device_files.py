@@ -59,7 +59,7 @@ def driver_for(*paths: Path, devices: int = 2) -> FakeDriver:
     fake = FakeDriver(devices)
     for path in paths:
         artifact = Artifact(path)
-        for code in artifact.device_codes("forward", artifact.weights()):
+        for code in artifact.device_codes("forward", artifact.signatures()["forward"], artifact.weights()):
             ptx = bytes(artifact.read(code.ptx))
             if ptx not in _known:
                 made: Any = compiler.compile(jg.load(path).graph, Target.named(code.generation))
@@ -119,3 +119,20 @@ def counting_rows(path: Path, **options: Any) -> Any:
 
     jg.save(f, path, example_inputs=(np.arange(3),), **options)
     return table.numpy()
+
+
+@saved_once
+def newton(path: Path, **options: Any) -> None:
+    """A loop whose length the device alone knows, a branch, a scan with a gradient, and a print."""
+
+    def f(x: Any) -> Any:
+        root, turns = jg.while_loop(
+            lambda carry: jg.max(jg.abs(carry[0] * carry[0] - x)) > 1e-5 * jg.max(x),
+            lambda carry: ((carry[0] + x / carry[0]) / 2, carry[1] + 1),
+            (x + 1, jg.zeros((), dtype=jg.int64)),
+        )
+        jg.debug.print("{} turns", turns)
+        loss = lambda z: jg.scan(lambda c, row: (jg.tanh(c + row), c), jg.zeros(()), z)[0]
+        return root, jg.cond(turns > 5, lambda a: a * 2, lambda a: a - 1, x), jg.grad(loss)(x)
+
+    jg.save(jg.trace(f, dynamic_shapes={"x": {0: "n"}}), path, example_inputs=(normal(4) ** 2 + 1,), **options)

@@ -80,6 +80,11 @@ CASES: dict[str, tuple[Callable[[Any, Any], None], str]] = {
     "a constant that is a text": (put("sm_80", "constants", ["table"]), "is not a JSON object"),
     "a check of another kind": (put("sm_80", "checks", 0, "kind", "SystemExit"), "a check raises 'SystemExit'"),
     "a check without words": (put("sm_80", "checks", [{}]), "lacks"),
+    "no word on pinned memory": (drop("pinned"), "lacks 'pinned'"),
+    "pinned memory below nothing": (put("sm_80", "pinned", [-1]), "is no size of pinned memory"),
+    "pinned memory by a truth": (put("sm_80", "pinned", [True]), "is no size of pinned memory"),
+    "pinned memory by a size that is not known": (put("sm_80", "pinned", ["8*m"]), "unknown"),
+    "pinned memory by no size": (put("sm_80", "pinned", ["8*"]), "is not a size"),
     "codes in a list": (lambda codes, members: codes.clear() or codes.update({"sm_80": []}), "is not a JSON object"),
 }  # fmt: skip
 

@@ -17,7 +17,7 @@ from tests.bits import bits_of
 from tests.graphs import needs_native
 from tests.runtime.c_library import CError, Library
 from tests.runtime.cuda.machines import has_gpu, leaks
-from tests.runtime.device_files import BOTH, Stub, counting_rows, driver_for, mlp, normal, set_capability, step
+from tests.runtime.device_files import BOTH, Stub, counting_rows, driver_for, mlp, newton, normal, set_capability, step
 
 pytestmark = [needs_native, pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is needed to compile loader.c")]
 
@@ -95,6 +95,22 @@ def test_a_failed_check_tells_its_line_and_leaves_the_state(path: Path, serve: A
         there(np.array([1, 7]))
     assert there.error.kind == b"IndexError"
     assert there(np.array([1]))[1] == 2
+    there.close()
+
+
+def test_loops_branches_and_prints_wait_for_the_device(
+    path: Path, serve: Any, library: Library, capfd: pytest.CaptureFixture[str]
+) -> None:
+    newton(path, targets=("x86-64-v3", "sm_90"))
+    serve(path)
+    host, there = library.load(path), library.load(path, "cuda")
+    for n in (4, 9, 1):
+        x = normal(n, seed=n) ** 2 + 1
+        assert list(map(bits_of, host(x))) == list(map(bits_of, there(x)))
+    host.c.fflush(None)
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[::2] == lines[1::2] and len(lines) == 6 and lines[0].endswith(" turns")
+    host.close()
     there.close()
 
 

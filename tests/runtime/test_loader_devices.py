@@ -15,7 +15,7 @@ import jitgraph as jg
 from tests.bits import bits_of
 from tests.graphs import needs_native
 from tests.runtime.cuda.machines import leaks
-from tests.runtime.device_files import BOTH, Stub, counting_rows, driver_for, mlp, normal, set_capability, step
+from tests.runtime.device_files import BOTH, Stub, counting_rows, driver_for, mlp, newton, normal, set_capability, step
 
 pytestmark = [needs_native, pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")]
 
@@ -98,6 +98,19 @@ def test_a_failed_check_tells_its_line_and_leaves_the_state(path: Path, serve: A
     assert there(np.array([1]))[1] == 2
 
 
+def test_loops_branches_and_prints_wait_for_the_device(
+    path: Path, serve: Any, written_loader: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    newton(path, targets=("x86-64-v3", "sm_90"))
+    serve(path)
+    host, there = written_loader.load(path), written_loader.load(path, device="cuda")
+    for n in (4, 9, 1):
+        x = normal(n, seed=n) ** 2 + 1
+        assert list(map(bits_of, host(x))) == list(map(bits_of, there(x)))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[::2] == lines[1::2] and len(lines) == 6 and lines[0].endswith(" turns")
+
+
 def test_large_constants_are_uploaded_once(path: Path, serve: Any, written_loader: Any) -> None:
     from jitgraph import ops
     from jitgraph.ir.constant import Constant
@@ -140,6 +153,7 @@ def test_arrays_of_other_libraries_there_are_taken_and_given(path: Path, serve: 
     assert sum(call.symbol == "cuMemcpyHtoDAsync_v2" for call in fake.calls) == uploads
     rows = Foreign(p, shape=(3, 3), data=(p.address + 12, False))  # not at a multiple of 16
     assert bits_of(after(rows)) == bits_of(np.maximum(p.numpy()[1:], 0.25) * 2)
+    assert sum(call.symbol == "cuMemcpyDtoDAsync_v2" for call in fake.calls) == 1  # which kernels rely on
     for changes, message in (
         ({"strides": (4, 16)}, "row-major"),
         ({"typestr": "<f8"}, "got float64"),

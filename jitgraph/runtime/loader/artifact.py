@@ -126,12 +126,13 @@ class Artifact:
             + (f"{', '.join(levels)}; save the model again for one of these" if levels else f"none: {lacking()}")
         )
 
-    def device_codes(self, entry: str, weights: Mapping[str, Array]) -> tuple[DeviceCode, ...]:
+    def device_codes(self, entry: str, signature: Signature, weights: Mapping[str, Array]) -> tuple[DeviceCode, ...]:
         """The code of an entry for GPUs, each generation checked with its members and constants."""
-        listed = get_typed(self.manifest["entries"][entry], "cuda", dict, f"{MANIFEST}, entry {entry!r}", default={})
-        found = tuple(DeviceCode.from_json(name, code, f"entry {entry!r}") for name, code in listed.items())
+        title = f"entry {entry!r}"
+        listed = get_typed(self.manifest["entries"][entry], "cuda", dict, f"{MANIFEST}, {title}", default={})
+        found = tuple(DeviceCode.from_json(name, code, signature.dims, title) for name, code in listed.items())
         for code in found:
-            where = f"entry {entry!r}, {code.generation!r}"
+            where = f"{title}, {code.generation!r}"
             ImageHeader.parse(self.read(code.host))
             verify_ptx(self.read(code.ptx), where)
             for key, size in code.constants:

@@ -2,21 +2,25 @@
 
 The entry of the host's image puts launches on the stream of the call. Behind inputs, state and outputs ``buffers``
 has the device addresses of ``constants``; where ``reports`` is true, 40 bytes of pinned memory to which the error
-record is copied behind the last launch; and the driver's handles of ``functions``, each in order. Device addresses
-are multiples of 16. ``call.arena`` is device memory, ``call.stream`` the stream, and ``host.driver`` a table of
-addresses of the driver's functions, which has those of ``driver`` at their places and NULL elsewhere. A code below 0
-is a ``CUresult``, negated; ``error.check_id`` is then the number of the launch.
+record is copied behind the last launch; where there are ``pinned`` sizes, pinned memory of the greatest of them,
+which is the call's until the entry returns; and the driver's handles of ``functions``, each in order. Device
+addresses are multiples of 16. ``call.arena`` is device memory, ``call.stream`` the stream, and ``host.driver`` a
+table of addresses of the driver's functions, which has those of ``driver`` at their places and NULL elsewhere. A
+code below 0 is a ``CUresult``, negated; ``error.check_id`` is then the number of the launch.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from jitgraph.runtime.loader.errors import CHECK_KINDS, LoadError
 from jitgraph.runtime.loader.json_objects import Json, get_typed
 from jitgraph.runtime.loader.records import FrozenRecord
 from jitgraph.runtime.loader.signatures import Check
+from jitgraph.runtime.loader.sizes import Expression
+from jitgraph.runtime.loader.specs import Size
 
 MAX_DRIVER_SLOTS: Final = 256
 MAX_PTX_BYTES: Final = 256 << 20
@@ -37,6 +41,7 @@ class DeviceCode(FrozenRecord):
     driver: tuple[tuple[str, int], ...]  # functions of the driver, and their places in the table
     checks: tuple[Check, ...]  # by the numbers that kernels report
     reports: bool  # whether kernels may fail
+    pinned: tuple[Size, ...]  # bytes, by the sizes of the call; none where the entry never waits
 
     @property
     def capability(self) -> int:
@@ -53,11 +58,12 @@ class DeviceCode(FrozenRecord):
             "driver": dict(self.driver),
             "checks": [{"message": c.message, "kind": c.kind, "location": c.location} for c in self.checks],
             "reports": self.reports,
+            "pinned": list(self.pinned),
         }
 
     @staticmethod
-    def from_json(generation: str, source: Json, where: str) -> DeviceCode:
-        """Read what ``to_json`` gave; LoadError where it is malformed."""
+    def from_json(generation: str, source: Json, dims: Iterable[str], where: str) -> DeviceCode:
+        """Read what ``to_json`` gave, of an entry with these named sizes; LoadError where it is malformed."""
         where = f"{where}, {generation[:20]!r}"
         if not _GENERATION.fullmatch(generation):
             raise LoadError(f"{where}: this names no generation of GPUs; expected such as 'sm_80'")
@@ -87,6 +93,12 @@ class DeviceCode(FrozenRecord):
             if size < 0:
                 raise LoadError(f"{where}: a constant of {size} bytes")
             constants.append((get_typed(constant, "key", str, where), size))
+        pinned = get_typed(source, "pinned", list, where)
+        for size in pinned:
+            if isinstance(size, bool) or not isinstance(size, (int, str)) or (type(size) is int and size < 0):
+                raise LoadError(f"{where}: {size!r:.60} is no size of pinned memory")
+            if isinstance(size, str) and (unknown := Expression(size).names - set(dims)):
+                raise LoadError(f"{where}: pinned memory uses the unknown dims {sorted(unknown)}")
         return DeviceCode(
             generation,
             get_typed(source, "host", str, where),
@@ -96,6 +108,7 @@ class DeviceCode(FrozenRecord):
             tuple(driver.items()),
             tuple(checks),
             get_typed(source, "reports", bool, where),
+            tuple(pinned),
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from jitgraph.runtime.loader.abi import ENTRY_TYPE, OK
 from jitgraph.runtime.loader.arguments import as_array
 from jitgraph.runtime.loader.artifact import Artifact
-from jitgraph.runtime.loader.calls import CallState
+from jitgraph.runtime.loader.calls import CallState, ShapePlan, parsed_sizes
 from jitgraph.runtime.loader.cuda import CudaDevice
 from jitgraph.runtime.loader.device_code import DeviceCode
 from jitgraph.runtime.loader.device_memory import (
@@ -54,7 +54,7 @@ class DeviceEntry:
         """Load the code that fits the device best, with its constants; LoadError where there is none."""
         device = self.device = pool.device
         self.pool = pool
-        self.code = best_code(artifact.device_codes(name, weights), device, name)
+        self.code = best_code(artifact.device_codes(name, signature, weights), device, name)
         self._table = device.driver.table(self.code.driver)
         self._specs = [(spec, dtype_named(spec.dtype)) for spec in signature.parameters]
         runtime = Runtime(threads=1)
@@ -69,13 +69,30 @@ class DeviceEntry:
         except BaseException:
             device.unload(self._module)
             raise
-        self._rest = [array.address for array in self._constants] + ([self._record] if self._record else []) + handles
+        self._before = [array.address for array in self._constants] + ([self._record] if self._record else [])
+        self._handles = handles
+        self._pinned_sizes = parsed_sizes(self.code.pinned)
+        self._pinned, self._pinned_bytes = 0, 0
 
     def close(self) -> None:
         """Give the code back; what it was given of the pool goes with that."""
         self.device.unload(self._module)
-        if self._record:
-            self.device.free_pinned(self._record)
+        for address in (self._record, self._pinned):
+            if address:
+                self.device.free_pinned(address)
+
+    def _waiting(self, plan: ShapePlan) -> list[int]:
+        """The address of pinned memory that is large enough for a call, where the entry wants any."""
+        if not self._pinned_sizes:
+            return []
+        dims = dict(zip(self.entry.signature.dims, plan.dims, strict=False))
+        wanted = max(1, *[size if isinstance(size, int) else size.evaluate(dims) for size in self._pinned_sizes])
+        if wanted > self._pinned_bytes:
+            if self._pinned:
+                self.device.free_pinned(self._pinned)
+                self._pinned, self._pinned_bytes = 0, 0
+            self._pinned, self._pinned_bytes = self.device.pinned(wanted), wanted
+        return [self._pinned]
 
     def argument(self, value: Any, index: int) -> DeviceArray:
         """An argument on the device: the caller's memory there, or a copy of what lies on the host."""
@@ -98,7 +115,8 @@ class DeviceEntry:
         for shape, dtype, size in plan.outputs:
             block = self.pool.take(size)
             results.append(DeviceArray(self.device, block.address, shape, dtype, block))
-        addresses = [array.address for array in (*arguments, *results)] + self._rest
+        addresses = [array.address for array in (*arguments, *results)]
+        addresses += [*self._before, *self._waiting(plan), *self._handles]
         arena = self.pool.take(plan.arena_bytes)
         call = CallState()
         call.record.stream = self.device.stream

@@ -40,7 +40,7 @@ class Model:
         for name, signature in artifact.signatures().items():
             self.target, data = artifact.image(name, levels)
             self._entries[name] = Entry(Image(data), signature, runtime=runtime)
-            artifact.device_codes(name, weights)
+            artifact.device_codes(name, signature, weights)
             for spec in signature.state:
                 verify_state(spec, weights)
         self._state: Mapping[str, Array] = MappingProxyType(weights)

@@ -10,6 +10,7 @@
 #include "memory.c"
 #include "loading.c"
 #include "json.c"
+#include "sizes.c"
 #include "entries.c"
 #include "specs.c"
 #include "signatures.c"
@@ -81,6 +82,23 @@ static void find_constants(Loading *l, const Json *source, DeviceCode *code, con
     }
 }
 
+/* Sizes of pinned memory, as numbers and as expressions over the entry's named sizes. */
+static void read_pinned(Loading *l, const Json *source, const Index *dims, const Entry *entry, DeviceCode *code,
+                        const char *where) {
+    const Json *list = get(l, source, "pinned", A_LIST, where);
+    code->pinned = make(l, l->kept, list->count, sizeof *code->pinned);
+    code->pinned_expressions = make(l, l->kept, list->count, sizeof *code->pinned_expressions);
+    for (const Json *child = list->first; child; child = child->next, code->pinned_count++) {
+        bool number = child->kind == AN_INT && !child->wide && child->integer >= 0;
+        if (!number && child->kind != A_TEXT)
+            refuse(l, "%s: %s is no size of pinned memory", where, KIND_NAMES[child->kind]);
+        code->pinned[code->pinned_count] = number ? child->integer : -1;
+        if (!number)
+            code->pinned_expressions[code->pinned_count] = compile_expression(
+                l, keep_text(l, child->text, child->size, where), false, dims, entry->dims, where);
+    }
+}
+
 static void verify_ptx(Loading *l, Bytes ptx, const char *where) {
     static const char word[] = ".version";
     bool found = false, text = ptx.size <= MAX_PTX;
@@ -92,7 +110,8 @@ static void verify_ptx(Loading *l, Bytes ptx, const char *where) {
 }
 
 static void read_device_code(Loading *l, const Json *source, const Index *members, const Tensor *tensors,
-                             const Index *index, DeviceCode *code, const char *entry) {
+                             const Index *index, const Entry *owner, const Index *dims, DeviceCode *code,
+                             const char *entry) {
     char where[2 * WHERE_SIZE];
     uint64_t exports[4];
     size_t count = 0;
@@ -107,6 +126,7 @@ static void read_device_code(Loading *l, const Json *source, const Index *member
     index_texts(l, code->functions, code->function_count = count, "names of kernels", where);
     read_driver(l, source, code, where);
     code->checks = read_checks(l, source, &code->check_count, where);
+    read_pinned(l, source, dims, owner, code, where);
     find_constants(l, source, code, tensors, index, where);
     code->reports = get(l, source, "reports", ABOOL, where)->integer != 0;
     code->host = member_named(l, members, get(l, source, "host", A_TEXT, where)->text)->bytes;
@@ -120,7 +140,8 @@ static void read_device_codes(Loading *l, const Json *source, const Index *membe
                               const Index *index, Entry *entry, const char *where) {
     if (!find(&source->index, "cuda")) return;
     const Json *list = get(l, source, "cuda", AN_OBJECT, where);
+    Index dims = index_texts(l, entry->dims, entry->dim_count, "dims", where);
     entry->codes = make(l, l->kept, list->count, sizeof *entry->codes);
     for (const Json *child = list->first; child; child = child->next)
-        read_device_code(l, child, members, tensors, index, &entry->codes[entry->code_count++], where);
+        read_device_code(l, child, members, tensors, index, entry, &dims, &entry->codes[entry->code_count++], where);
 }

@@ -71,7 +71,7 @@ static void place_entry(Loading *l, jg_model *model, Entry *entry) {
     for (size_t i = 0; i < code->driver_count; i++)
         find_symbol(l, device, code->driver[i].symbol, &entry->table[code->driver[i].place]);
     load_ptx(l, device, entry);
-    void **rest = make(l, l->kept, code->constant_count + 1 + code->function_count, sizeof(void *));
+    void **rest = make(l, l->kept, code->constant_count + 2 + code->function_count, sizeof(void *));
     size_t count = 0;
     for (size_t i = 0; i < code->constant_count; i++) {
         Tensor *tensor = &model->tensors[code->constants[i]];
@@ -83,6 +83,7 @@ static void place_entry(Loading *l, jg_model *model, Entry *entry) {
         require(l, device, device->cuMemHostAlloc(&pinned, FAILURE_BYTES, 0), "pinned memory");
         rest[count++] = entry->failure = pinned;
     }
+    if (code->pinned_count) entry->waiting = &rest[count++];
     for (size_t i = 0; i < code->function_count; i++) {
         char asked[WHERE_SIZE];
         snprintf(asked, sizeof asked, "the kernel %.100s", code->functions[i]);
@@ -121,6 +122,7 @@ static void leave_place(jg_model *model) {
                 free_record_there(device, entry, record);
             if (entry->module) device->cuModuleUnload(entry->module);
             if (entry->failure) device->cuMemFreeHost(entry->failure);
+            if (entry->waiting && *entry->waiting) device->cuMemFreeHost(*entry->waiting);
         }
         for (size_t i = 0; i < model->tensor_count; i++) free_block(device, &model->tensors[i].there);
         if (device->stream) device->cuStreamDestroy_v2(device->stream);

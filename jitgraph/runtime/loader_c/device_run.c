@@ -8,6 +8,7 @@
 #include "errors.c"
 #include "abi.c"
 #include "dtypes.c"
+#include "sizes.c"
 #include "entries.c"
 #include "driver.c"
 #include "model.c"
@@ -18,6 +19,25 @@
 /* The state that an output replaces. */
 static Tensor *written_state(const jg_model *model, const Entry *entry, size_t output) {
     return &model->tensors[entry->parameters[entry->input_count + (size_t)entry->written[output]].tensor];
+}
+
+/* Pinned memory that is large enough for a call, where the entry wants any. */
+static bool hold_pinned(const Device *device, Entry *entry, const Record *record, jg_error *error) {
+    const DeviceCode *code = entry->code;
+    int64_t most = 1;
+    for (size_t i = 0; i < code->pinned_count; i++) {
+        int64_t size = code->pinned[i];
+        if (size < 0 && !evaluate(&code->pinned_expressions[i], record->dims, &size, error)) return false;
+        if (size > most) most = size;
+    }
+    if (!entry->waiting || (size_t)most <= entry->waiting_bytes) return true;
+    if (*entry->waiting) device->cuMemFreeHost(*entry->waiting);
+    *entry->waiting = NULL;
+    entry->waiting_bytes = 0;
+    int refusal = device->cuMemHostAlloc(entry->waiting, (size_t)most, 0);
+    if (refusal) *entry->waiting = NULL;
+    else entry->waiting_bytes = (size_t)most;
+    return !refusal || refused(device, refusal, "pinned memory", error);
 }
 
 /* Memory on the device for arguments, outputs and workspace, with the arguments in it. */
@@ -87,7 +107,7 @@ static bool bring_back(const jg_model *model, const Entry *entry, Record *record
     return true;
 }
 
-static bool run_there(jg_model *model, const Entry *entry, const jg_tensor *outputs, Record *record, jg_error *error) {
+static bool run_there(jg_model *model, Entry *entry, const jg_tensor *outputs, Record *record, jg_error *error) {
     for (size_t i = 0; i < entry->shown_count; i++) {
         size_t output = entry->shown[i];
         if (!place_shown(entry, i, &outputs[i], &record->results[output], usable(entry, record, output, outputs[i].data),
@@ -98,8 +118,8 @@ static bool run_there(jg_model *model, const Entry *entry, const jg_tensor *outp
     pthread_mutex_lock(&model->device_lock);
     bool good = enter_device(model->device, &before, error);
     if (good) {
-        good = bring(model, entry, record, error) && launch(model, entry, record, error) &&
-               bring_back(model, entry, record, error);
+        good = hold_pinned(model->device, entry, record, error) && bring(model, entry, record, error) &&
+               launch(model, entry, record, error) && bring_back(model, entry, record, error);
         leave_device(model->device, before);
     }
     pthread_mutex_unlock(&model->device_lock);

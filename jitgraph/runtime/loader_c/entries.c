@@ -70,6 +70,9 @@ typedef struct DeviceCode { /* of one generation of GPUs */
     Check *checks;
     size_t check_count;
     bool reports;
+    int64_t *pinned; /* bytes of pinned memory, of which the entry is given the greatest; -1: an expression */
+    Expression *pinned_expressions;
+    size_t pinned_count;
 } DeviceCode;
 
 typedef struct Tensor { /* of the weights */
@@ -113,6 +116,8 @@ typedef struct Entry {
     void **rest; /* what the host's entry is given behind parameters and outputs */
     size_t rest_count;
     int64_t *failure; /* pinned memory for the record of a failed check */
+    void **waiting; /* where in rest pinned memory of the entry's own stands; NULL: it wants none */
+    size_t waiting_bytes;
     void *table[DRIVER_SLOTS];
     Record *free_records;
 } Entry;

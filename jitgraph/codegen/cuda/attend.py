@@ -8,7 +8,7 @@ of the rows' windows are left out. Memory is that of the operands and the result
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from jitgraph.codegen.cuda.attend_numbers import (
     LOWEST,
@@ -26,7 +26,6 @@ from jitgraph.codegen.cuda.attend_numbers import (
     zero_for_lowest,
 )
 from jitgraph.codegen.cuda.attend_products import (
-    ROWS,
     TILE,
     FloatProducts,
     LanePlace,
@@ -38,75 +37,19 @@ from jitgraph.codegen.cuda.attend_products import (
     weights_pitch,
 )
 from jitgraph.codegen.cuda.attend_staging import Side, stage
+from jitgraph.codegen.cuda.attend_tiles import AttendTiles, dtype_of
 from jitgraph.codegen.cuda.memory import SharedMemory
 from jitgraph.codegen.cuda.thread import ThreadStatements
-from jitgraph.codegen.cuda.unravel import ceil_div
-from jitgraph.codegen.cuda.warp import WARP, special_register, wait_for_block
+from jitgraph.codegen.cuda.warp import special_register, wait_for_block
 from jitgraph.codegen.kernels.kernel import Attend, Factor, WeightedSum
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.builder import LlvmFunction
 from jitgraph.codegen.llvm.environment import Environment, constant_of, integer
 from jitgraph.codegen.llvm.index import add, index_value, least, multiply, names, subtract
 from jitgraph.codegen.llvm.operand import LlvmScalar
-from jitgraph.codegen.llvm.structure import length
-from jitgraph.dtypes import DType, float32, int64
-from jitgraph.errors import CompileError
-from jitgraph.ir.dims import DimLike
-from jitgraph.ir.target import Target
-from jitgraph.records import dataclass
+from jitgraph.dtypes import float32, int64
 
 Join: TypeAlias = Callable[[LlvmFunction, LlvmScalar, LlvmScalar], LlvmScalar]
-
-
-@dataclass(frozen=True)
-class AttendTiles:
-    """A block of ``warps``, each with sixteen rows, that takes ``inner`` columns at a time."""
-
-    warps: int
-    inner: int
-
-    @property
-    def rows(self) -> int:
-        return ROWS * self.warps
-
-    @property
-    def threads(self) -> int:
-        return WARP * self.warps
-
-
-_TILES: Final = tuple(
-    AttendTiles(warps, inner) for warps in (4, 2, 1) for inner in (64, 32, 16, 8) if (warps, inner) != (4, 8)
-)
-"""The best first: more rows for each column that is read, then more columns for each barrier."""
-
-_MOST_NUMBERS: Final = 160
-"""Of sums and products in a thread, so that they stay in registers."""
-
-_MOST_INSTRUCTIONS: Final = 1024
-"""That weigh the products of a tile in a thread, one by one: random numbers take many."""
-
-
-def tiles_of(attend: Attend, target: Target) -> tuple[AttendTiles, DimLike]:
-    """The best tiles for which there are shared memory, registers and rows, and how many of them there are."""
-    layout, itemsize, rows = layout_of(_dtype(attend)), _dtype(attend).itemsize, attend.extents[0]
-    weighing = length(attend.score.body) + length(attend.derived)
-    for tiles in _TILES:
-        short = isinstance(rows, int) and rows <= tiles.rows - ROWS
-        long = tiles.inner > layout.step and tiles.inner // 2 * weighing > _MOST_INSTRUCTIONS
-        if tiles.inner % layout.step or short or long:
-            continue
-        elements = sum(tiles.rows * layout.pitch(one.extent) for one in attend.rows)
-        elements += sum(tiles.inner * layout.pitch(one.extent) for one in attend.columns)
-        elements += tiles.rows * weights_pitch(tiles.inner) if _dtype(attend) == float32 else 0
-        numbers = sum(layout.filled(attend.columns[one.factor].extent) // 2 for one in attend.sums)
-        numbers += len(attend.products) * tiles.inner // 2
-        if elements * itemsize <= target.l1_bytes and numbers <= _MOST_NUMBERS:
-            return tiles, ceil_div(rows, tiles.rows)
-    raise CompileError("a block has too little shared memory for rows of this many columns")
-
-
-def _dtype(attend: Attend) -> DType:
-    return attend.rows[0].operand.value.dtype
 
 
 def emit_attend(
@@ -133,7 +76,7 @@ class _AttendWriter:
     ) -> None:
         self.attend, self.env, self.tiles, self.statements = attend, env, tiles, statements
         self.function = env.function
-        self.dtype = _dtype(attend)
+        self.dtype = dtype_of(attend)
         self.layout = layout_of(self.dtype)
         self.thread = special_register(env.function, "tid.x")
         self.lane = LanePlace(env, self.thread)

@@ -11,7 +11,8 @@ from typing import Final
 
 from jitgraph.codegen.cuda import contract as simt
 from jitgraph.codegen.cuda import mma
-from jitgraph.codegen.cuda.attend import emit_attend, tiles_of
+from jitgraph.codegen.cuda.attend import emit_attend
+from jitgraph.codegen.cuda.attend_tiles import tiles_of
 from jitgraph.codegen.cuda.failures import Failures, leave_if
 from jitgraph.codegen.cuda.indices import Indices
 from jitgraph.codegen.cuda.launches import Grid, Shape

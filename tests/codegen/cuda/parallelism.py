@@ -83,6 +83,7 @@ LARGE: Final[Mapping[str, tuple[Operands, dict[str, Any]]]] = {
     "argmax: columns": ([(_F, (1 << 18, 5))], {"axis": 0}),
     "argmin: middle": ([(_F, (3, 1 << 16, 7))], {"axis": 1}),
     "softmax: columns": ([(_F, (1 << 15, 33))], {"axis": 0}),
+    "softmax: more columns": ([(_F, (1 << 13, 129))], {"axis": 0}),
     "cumsum: columns": ([(_F, (1 << 16, 17))], {"axis": 0}),
     "cumprod: rows": ([(_F, (17, 1 << 16))], {"axis": 1}),
     "cummax: short rows": ([(_F, (1 << 16, 17))], {"axis": 1}),

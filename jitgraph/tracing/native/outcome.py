@@ -37,6 +37,7 @@ class CallOutcome(TableOutcome):
         self.held: list[int] = []  # registers that are needed after the entry has run
         self.kind = layout.RESULT_FINISH
         self.finish: Callable[..., Any] | None = None
+        self.view = b""
         self.values = self._values()
         try:
             self._write()

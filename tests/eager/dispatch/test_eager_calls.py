@@ -295,6 +295,7 @@ def paths() -> dict[str, Callable[[], Any]]:
     x, y, m = jg.asarray(draw(16)), jg.asarray(draw(16)), jg.asarray(draw(8, 8))
     leaf = jg.asarray(draw(16)).requires_grad_()
     large = jg.asarray(draw(150, 150))
+    turned = large.T  # a view with gaps
 
     def backward() -> None:
         leaf.grad = None
@@ -309,7 +310,7 @@ def paths() -> dict[str, Callable[[], Any]]:
         "large results": lambda: jg.exp(large),
         "recorded": lambda: jg.exp(leaf),
         "there and back": backward,
-        "declined": lambda: jg.exp(m.T),
+        "declined": lambda: jg.exp(turned),
     }
 
 

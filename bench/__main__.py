@@ -20,6 +20,7 @@ NAMES = (
     "warm_calls",
     "pool",
     "loops",
+    "cuda_host",
     "loader_start",
     "files",
 )

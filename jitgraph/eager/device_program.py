@@ -14,10 +14,14 @@ from jitgraph.ir.target import GENERATIONS, Target
 from jitgraph.ir.types import TensorType
 from jitgraph.location import Location
 from jitgraph.runtime.cuda.devices import Device, devices
-from jitgraph.runtime.cuda.executable import CudaExecutable
+from jitgraph.runtime.cuda.executable import CudaExecutable, ShapeCall
 
 _MOST_SHAPES: Final = 256
 _NOTHING_TAKEN: Final[Mapping[int, DeviceValue]] = {}
+
+
+_Prepared = tuple[ShapeCall, list[TensorType]]
+"""What calls with certain shapes have in common, and the types of their outputs."""
 
 
 class DeviceProgram:
@@ -29,7 +33,8 @@ class DeviceProgram:
         self.signature = executable.signature
         self.target = executable.target
         self.is_found = executable.is_found
-        self._types: dict[Any, list[TensorType]] = {}  # of the outputs, by the shapes of the inputs
+        self._calls: dict[Any, _Prepared] = {}  # by the shapes of the inputs
+        self._only: _Prepared | None = None  # where no size has a name
 
     @property
     def llvm_ir(self) -> str:
@@ -62,27 +67,30 @@ class DeviceProgram:
 
         ``tells_line``: errors of checks name the user's line of this call, as for a graph that has none.
         """
-        shapes: Any = tuple([value.type.shape for value in values])
-        types = self._types.get(shapes) or self._types_of(shapes)
+        found = self._only
+        if found is None:
+            shapes: Any = tuple([value.type.shape for value in values])
+            found = self._calls.get(shapes) or self._prepared(shapes)
         location = Location.of_user() if tells_line and self.executable.parts.reports else None
-        found = self.executable.launch(
-            self.device,
+        buffers = self.executable.launch(
+            found[0],
             [value.buffer for value in values],
-            shapes,
             "" if location is None else str(location),
             {number: value.buffer for number, value in taken.items()} if taken else {},
         )
-        made = list(map(DeviceValue, found, types))
+        made = list(map(DeviceValue, buffers, found[1]))
         for number, value in taken.items():
             made[number] = value
         return made
 
-    def _types_of(self, shapes: tuple[tuple[int, ...], ...]) -> list[TensorType]:
-        if len(self._types) >= _MOST_SHAPES:
-            self._types.clear()
-        found = self._types[shapes] = [
-            device_type(dtype, shape) for shape, dtype, _ in self.executable.outputs_of(shapes)
-        ]
+    def _prepared(self, shapes: tuple[tuple[int, ...], ...]) -> _Prepared:
+        call = self.executable.prepared(self.device, shapes)
+        found = call, [device_type(dtype, shape) for shape, dtype, _ in call.plan.outputs]
+        if not self.signature.dims:
+            self._only = found
+        if len(self._calls) >= _MOST_SHAPES:
+            self._calls.clear()
+        self._calls[shapes] = found
         return found
 
 

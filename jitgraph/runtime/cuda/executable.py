@@ -44,8 +44,7 @@ class _OnDevice:
         self.constants = [_uploaded(device, array) for array in parts.constants]
         self.host = loader.Host(abi_version=loader.ABI_VERSION, driver=device.context.driver.table_address)
         self.host_address = ctypes.addressof(self.host)
-        self.calls: dict[Shapes, _ShapeCall] = {}
-        self.capturing = device.capturing
+        self.calls: dict[Shapes, ShapeCall] = {}
         self._seen_by = {device.context.stream} if self.constants else None
 
     def be_seen_by(self, stream: int) -> None:
@@ -56,9 +55,11 @@ class _OnDevice:
             self._seen_by.add(stream)
 
 
-class _ShapeCall(NamedTuple):
-    """What calls with arguments of certain shapes have in common."""
+class ShapeCall(NamedTuple):
+    """What calls on one device with arguments of certain shapes have in common."""
 
+    device: Device
+    loaded: _OnDevice
     plan: ShapePlan
     sizes: tuple[int, ...]  # bytes of each output
     pack: Callable[..., bytes]  # the addresses that the entry is given
@@ -93,27 +94,50 @@ class CudaExecutable(Executable):
 
     @property
     def waits(self) -> bool:
-        """Whether a call waits for the device, so that it cannot be captured into a graph."""
+        """Whether a call may wait for the device in between."""
         return bool(self._host_sizes)
+
+    def prepared(self, device: Device, shapes: Shapes) -> ShapeCall:
+        """What calls with inputs of these shapes have in common, to be kept for ``launch`` as long as the device is in
+        use; ArgumentError where the shapes do not fit."""
+        loaded = self._on(device)
+        found = loaded.calls.get(shapes)
+        if found is not None:
+            return found
+        plan = self.entry.plan(shapes)
+        last = (*[buffer.address for buffer in loaded.constants], *loaded.handles)
+        pinned = self._pinned_bytes(plan) if self._host_sizes else 0
+        count = len(shapes) + len(plan.outputs) + len(last) + self.parts.reports + bool(pinned)
+        if len(loaded.calls) >= _MOST_SHAPES:
+            loaded.calls.clear()
+        found = loaded.calls[shapes] = ShapeCall(
+            device,
+            loaded,
+            plan,
+            sizes=tuple([size for *_, size in plan.outputs]),
+            pack=struct.Struct(f"{count}P").pack,
+            last=last,
+            pinned_bytes=pinned,
+            replays=Replays(device.capturing) if self.parts.launches >= LEAST_LAUNCHES else None,
+        )
+        return found
 
     def launch(
         self,
-        device: Device,
+        call: ShapeCall,
         given: Sequence[CudaBuffer],
-        shapes: Shapes,
         location: str = "",
         taken: Mapping[int, CudaBuffer] = _NOTHING_TAKEN,
     ) -> list[CudaBuffer]:
-        """The outputs for inputs on ``device``, asked for on its current stream of this thread, and not waited for.
+        """The outputs for inputs on a device, asked for on its current stream of this thread, and not waited for.
 
         What a check in a kernel finds is raised by whoever waits for the device, or by a later call, and whoever reads
-        an output of a call that failed, or of one that followed from it, meets DeviceError. ArgumentError where the
-        shapes do not fit; CudaError where the driver refuses; DeviceError for inputs that are known not to have been
-        computed. ``location`` is the user's line, where the graph itself tells none. ``taken`` has buffers that
-        outputs take over: inputs of the signature's aliases that nobody else sees.
+        an output of a call that failed, or of one that followed from it, meets DeviceError. CudaError where the driver
+        refuses; DeviceError for inputs that are known not to have been computed. ``call`` is what ``prepared`` gave for
+        the device and the shapes of the inputs, ``location`` the user's line, where the graph itself tells none.
+        ``taken`` has buffers that outputs take over: inputs of the signature's aliases that nobody else sees.
         """
-        loaded = device.loaded.get(self) or self._on(device)
-        call = loaded.calls.get(shapes) or self._prepared(loaded, shapes)
+        device, loaded = call.device, call.loaded
         context = device.context
         driver, stream = context.enter(), context.stream
         loaded.be_seen_by(stream)
@@ -125,6 +149,9 @@ class CudaExecutable(Executable):
             addresses, doubts = [], None
             copies = []  # that are kept until the launches are on the stream, so that no output lies there
             for buffer in given:
+                if buffer.stream == stream and buffer.doubt is None and not buffer.address % _ALIGNMENT:
+                    addresses.append(buffer.address)
+                    continue
                 if not buffer.address % _ALIGNMENT:
                     addresses.append(buffer.read_on(stream))
                 else:
@@ -154,8 +181,7 @@ class CudaExecutable(Executable):
             else:
                 between = [address for address in (record, pinned) if address is not None]
                 addresses += (*call.last[: len(loaded.constants)], *between, *loaded.handles)
-            again = not taken and not self.signature.prints
-            self._enter(driver, device, loaded, call, addresses, stream, again=again)
+            self._enter(driver, call, addresses, stream, again=not taken and not self.signature.prints)
             if pinned is not None:
                 device.pinned.give_back(pinned)
         except BaseException:
@@ -167,18 +193,15 @@ class CudaExecutable(Executable):
                 made.doubt = doubt
         return outputs
 
-    def outputs_of(self, shapes: Shapes) -> tuple[tuple[tuple[int, ...], Any, int], ...]:
-        """Shape, dtype and bytes of each output for inputs of these shapes."""
-        return self.entry.plan(shapes).outputs
-
     def run(self, buffers: Sequence[Any], donate: Iterable[int] = ()) -> list[loader.Array]:
         """The outputs in the host's memory for arrays there, computed on this thread's current device."""
         device = device_named(None)
         arrays = [np.ascontiguousarray(array).reshape(np.shape(array)) for array in buffers]
         shapes = tuple(array.shape for array in arrays)
-        found = self.launch(device, [_uploaded(device, array) for array in arrays], shapes)
+        call = self.prepared(device, shapes)
+        found = self.launch(call, [_uploaded(device, array) for array in arrays])
         results = []
-        for buffer, (shape, dtype, _) in zip(found, self.outputs_of(shapes), strict=True):
+        for buffer, (shape, dtype, _) in zip(found, call.plan.outputs, strict=True):
             made: loader.Array = np.empty(shape, dtype)
             buffer.to_host(made.ctypes.data)
             results.append(made)
@@ -188,31 +211,9 @@ class CudaExecutable(Executable):
         """As ``run``, in the structure that the function returns."""
         return self.entry.result(self.run(self.entry.arguments(args, named)))
 
-    def _prepared(self, loaded: _OnDevice, shapes: Shapes) -> _ShapeCall:
-        plan = self.entry.plan(shapes)
-        last = (*[buffer.address for buffer in loaded.constants], *loaded.handles)
-        pinned = self._pinned_bytes(plan) if self._host_sizes else 0
-        count = len(shapes) + len(plan.outputs) + len(last) + self.parts.reports + bool(pinned)
-        if len(loaded.calls) >= _MOST_SHAPES:
-            loaded.calls.clear()
-        replays = Replays(loaded.capturing) if self.parts.launches >= LEAST_LAUNCHES else None
-        sizes = tuple([size for *_, size in plan.outputs])
-        made = _ShapeCall(plan, sizes, struct.Struct(f"{count}P").pack, last, pinned, replays)
-        loaded.calls[shapes] = made
-        return made
-
-    def _enter(
-        self,
-        driver: Driver,
-        device: Device,
-        loaded: _OnDevice,
-        call: _ShapeCall,
-        addresses: list[int],
-        stream: int,
-        *,
-        again: bool,
-    ) -> None:
+    def _enter(self, driver: Driver, call: ShapeCall, addresses: list[int], stream: int, *, again: bool) -> None:
         """One entry; ``again``: what it has asked for may be asked for once more, where the device had no memory."""
+        device, loaded = call.device, call.loaded
         try:
             state = self._states.pop()
         except IndexError:

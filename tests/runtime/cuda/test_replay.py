@@ -153,6 +153,7 @@ def test_graphs_go_with_their_code(here: Machine) -> None:
         function(x)
     assert here.device.capturing._graphs
     here.device.loaded.clear()
+    del function
     gc.collect()
     again = jg.trace(lambda x: chain(x) + 1)
     for _ in range(4):

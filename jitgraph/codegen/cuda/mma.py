@@ -45,6 +45,9 @@ class WarpTiles:
     down: int
     across: int
     counts: tuple[DimLike, DimLike, DimLike]
+    warps_together: (
+        int  # of all blocks that a processor is to have room for: one multiplies while another begins or ends
+    )
 
     @property
     def threads(self) -> int:
@@ -52,8 +55,7 @@ class WarpTiles:
 
     @property
     def together(self) -> int:
-        """Blocks that a processor is to have room for: one multiplies while another begins or ends."""
-        return 512 // self.threads
+        return max(1, self.warps_together // (self.down * self.across))
 
 
 SHAPES: Final = ((128, 128, 2, 4), (64, 64, 2, 2), (16, 128, 1, 4), (128, 16, 4, 1), (32, 32, 2, 2))
@@ -114,6 +116,10 @@ class _Factor:
         """The bytes that can be copied at once; None where it has to be computed."""
         return panels.piece_bytes(self.operand, self.value, self.axis, k, self.layout(rows))
 
+    def is_packed(self, k: str, rows: int) -> bool:
+        """Whether bytes are computed one by one, which takes more registers than a thread has beside others."""
+        return self.value.dtype.itemsize == 1 and self.piece(k, rows) is None
+
 
 def _factors(contract: Contract) -> tuple[_Factor, _Factor]:
     left, right = (
@@ -129,9 +135,10 @@ def fits(contract: Contract, shape: tuple[int, int, int, int]) -> bool:
     mma = _mma_of(contract)
     assert mma is not None
     words = shape[0] * shape[1] * mma.total.itemsize // 4
-    for factor, rows in zip(_factors(contract), shape, strict=False):
+    for factor, rows in zip(_factors(contract), shape[:2], strict=True):
         if factor.piece(contract.k, rows) is None:
-            words += rows * factor.layout(rows).depth
+            layout = factor.layout(rows)
+            words += rows * layout.depth * (2 if layout.itemsize == 1 else 1)  # bytes are packed
     return words <= _MOST_WORDS * threads
 
 
@@ -148,7 +155,10 @@ def tiles_of(contract: Contract, batch: DimLike) -> WarpTiles:
             blocks *= -(-known // side)
         cost = -(-blocks // _PROCESSORS) * (rows * columns + _READING * (rows + columns))
         if (best is None or cost < best[0]) and fits(contract, shape):
-            best = cost, WarpTiles(rows, columns, down, across, counts)
+            bytes = any(
+                factor.is_packed(contract.k, side) for factor, side in zip(_factors(contract), shape[:2], strict=True)
+            )
+            best = cost, WarpTiles(rows, columns, down, across, counts, 8 if bytes else 16)
     assert best is not None
     return best[1]
 
@@ -180,14 +190,14 @@ class MmaWriter:
         self.first = [multiply(env, at, integer(side)) for at, side in zip(place, sides, strict=True)]
         self.extents = [index_value(env, extent) for extent in contract.extents]
         self.results = Results(contract, env, statements, self.extents, (tiles.rows, tiles.columns))
-        sides = []
+        operands = []
         for number, (factor, rows) in enumerate(zip(_factors(contract), (tiles.rows, tiles.columns), strict=True)):
             first, extent, dtype = self.first[number], self.extents[number], factor.value.dtype
             side = Side(factor.operand, factor.value, dtype, factor.axis, contract.k, first, extent, self.extents[2])
-            sides.append((side, factor.layout(rows), factor.piece(contract.k, rows)))
-        self.pipeline = Pipeline(env, sides, shared, thread, tiles.threads)
+            operands.append((side, factor.layout(rows), factor.piece(contract.k, rows)))
+        self.pipeline = Pipeline(env, operands, shared, thread, tiles.threads)
         self.readers = []
-        for number, (side, layout, _) in enumerate(sides):
+        for number, (side, layout, _) in enumerate(operands):
             reader = FragmentReader(function, layout, side.dtype, self.warp[number], self.lane, not number)
             reader.prepare(self.pipeline.memories[number], self.parts[number] // TILE)
             self.readers.append(reader)

@@ -59,7 +59,7 @@ class Side:
     def ends_whole(self, layout: PanelLayout) -> bool:
         """Whether the last panel is as deep as the others, and there is one."""
         known = constant_of(self.depth)
-        return bool(known) and known % layout.depth == 0
+        return known is not None and known > 0 and known % layout.depth == 0
 
 
 def plain_load(operand: Operand, value: Var) -> Load | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -105,6 +106,13 @@ def of_array(array: Any, device: str) -> DeviceValue:
     dense = np.ascontiguousarray(array).reshape(array.shape)  # the former gives an array of rank 0 an axis
     made = _buffers().of_host(_device(device), dense.ctypes.data, dense.nbytes)
     return DeviceValue(made, TensorType(dense.dtype, dense.shape))
+
+
+def beside(value: Any) -> AbstractContextManager[Any]:
+    """A block in which ops without operands compute where a value lies."""
+    if isinstance(value, DeviceValue):
+        return context.using(emitter=_emitters().emitter_of(value.device))
+    return nullcontext()
 
 
 def zeros(shape: tuple[int, ...], dtype: np.dtype[Any], device: str) -> DeviceValue:

@@ -49,7 +49,7 @@ def value_of(x: Any, dtype: DType | None = None) -> Any:
     if isinstance(x, ValueHandle):
         return x.value
     if is_scalar(x):
-        return _repeated(x, dtype or dtypes.default_of(x), ())
+        return repeated(x, dtype or dtypes.default_of(x), ())
     if isinstance(x, np.ndarray | np.generic):
         if type(x) is not np.ndarray and isinstance(x, np.ndarray):
             foreign.require_plain(x)
@@ -105,6 +105,20 @@ def constant(scalar: Scalar, dtype: DType, shape: Sequence[DimLike] = ()) -> Any
     if dtypes.is_bool(dtype):
         return ops.full(shape=tuple(shape), value=bool(scalar), dtype=dtype)
     return ops.full(shape=tuple(shape), value=float(scalar), dtype=dtype)
+
+
+def places(shape: Sequence[DimLike], axis: int, beside: Any) -> Any:
+    """The number (int64) of each element along an axis of a shape, on the device of the value ``beside``."""
+    with placement.beside(beside):
+        return ops.iota(shape=tuple(shape), axis=axis, dtype=dtypes.int64)
+
+
+def together(*values: Any) -> tuple[Any, ...]:
+    """The values, of which numbers of the CPU lie on the device of the others."""
+    for value in values:
+        if isinstance(value, DeviceValue):
+            return tuple(placement.moved(x, value.device) if placement.is_number(x) else x for x in values)
+    return values
 
 
 def is_weak(x: Any) -> bool:
@@ -175,7 +189,7 @@ def operands(*xs: TensorLike, dtype: DType | None = None) -> list[Any]:
             values = _numbers_moved(values)
             break
     return [
-        _repeated(x, target, shape) if value is None else broadcast_to(cast(value, target), shape)
+        repeated(x, target, shape) if value is None else broadcast_to(cast(value, target), shape)
         for x, value in zip(xs, values, strict=True)
     ]
 
@@ -236,8 +250,8 @@ def _promoted(xs: Sequence[Any], values: Sequence[Any]) -> DType:
     return strong
 
 
-def _repeated(scalar: Any, dtype: DType, shape: tuple[DimLike, ...]) -> Any:
-    """A Python scalar as an operand of this shape; eagerly a view of one element, the same one each time."""
+def repeated(scalar: Any, dtype: DType, shape: tuple[DimLike, ...]) -> Any:
+    """A Python scalar as an operand of this shape, beside tensors of any device; eagerly a view of one element."""
     if context.current().emitter is not EAGER:
         return constant(scalar, dtype, shape)
     return EagerValue(_repeated_array(scalar, type(scalar).__name__, dtype, shape, _sign(scalar)))

@@ -106,5 +106,6 @@ def dropout(
     value = floats(input)[0]
     if not training or p == 0.0:
         return wrap(value)
-    key = random.next_key(value.shape, dtypes.float32, generator=generator)
-    return wrap(ops.dropout(value, key, p=float(p)))
+    result = wrap(value)
+    key = wrap(random.next_key(value.shape, dtypes.float32, generator=generator)).to(device=result.device)
+    return wrap(ops.dropout(value, key.value, p=float(p)))

@@ -156,7 +156,7 @@ def scaled_dot_product_attention(
     factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = matmul(query, key.mT) * factor
     if is_causal:
-        attn_mask = tril(ones((query.shape[-2], key.shape[-2]), dtype=dtypes.bool_))
+        attn_mask = tril(ones((query.shape[-2], key.shape[-2]), dtype=dtypes.bool_, device=query.device))
     if attn_mask is not None:
         seen = dtypes.is_bool(attn_mask.dtype)
         scores = where(attn_mask, scores, -math.inf) if seen else scores + attn_mask

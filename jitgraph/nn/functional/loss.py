@@ -70,9 +70,9 @@ def _weighted(each: Any, labels: Any, weight: TensorLike, reduction: str, ignore
     table = lifting.cast(lifting.value_of(weight), each.dtype)
     if len(table.shape) != 1 or not context.constraints().same(table.shape[0], classes):
         raise ShapeError(f"a weight for each of {classes} classes has shape ({classes},), not {table.type}")
-    ignored = ops.eq(labels, lifting.constant(ignore_index, dtypes.int64, labels.shape))
-    safe = ops.select(ignored, lifting.constant(0, dtypes.int64, labels.shape), labels)
-    shares = ops.select(ignored, lifting.constant(0.0, each.dtype, each.shape), ops.gather(table, safe, axis=0))
+    ignored = ops.eq(labels, lifting.repeated(ignore_index, dtypes.int64, labels.shape))
+    safe = ops.select(ignored, lifting.repeated(0, dtypes.int64, labels.shape), labels)
+    shares = ops.select(ignored, lifting.repeated(0.0, each.dtype, each.shape), ops.gather(table, safe, axis=0))
     found, total = wrap(ops.mul(each, shares)), wrap(shares).sum()
     return (found.sum() / total if _known(reduction) == "mean" else _reduced(found, reduction)).value
 
@@ -217,13 +217,12 @@ def one_hot(tensor: TensorLike, num_classes: int = -1) -> Tensor:
     if num_classes == -1:
         num_classes = int(wrap(labels).max().item()) + 1
     (size,) = shape_of(num_classes)
-    zero, end = (
-        lifting.broadcast_to(lifting.value_of(bound, dtypes.int64), labels.shape) for bound in (0, num_classes)
-    )
+    labels, *bounds = lifting.together(labels, *(lifting.value_of(bound, dtypes.int64) for bound in (0, num_classes)))
+    zero, end = (lifting.broadcast_to(bound, labels.shape) for bound in bounds)
     inside = ops.bitwise_and(ops.ge(labels, zero), ops.lt(labels, end))
     every = ops.reduce_min(inside, axes=tuple(range(len(labels.shape))))
     ops.check(every, kind="IndexError", message=f"one_hot: a number is not one of {size} classes")
-    classes = ops.iota(shape=(*labels.shape, size), axis=len(labels.shape), dtype=dtypes.int64)
+    classes = lifting.places((*labels.shape, size), len(labels.shape), labels)
     wide = ops.broadcast(labels, shape=classes.shape, axes=tuple(range(len(labels.shape))))
     return wrap(ops.cast(ops.eq(wide, classes), dtype=dtypes.int64))
 

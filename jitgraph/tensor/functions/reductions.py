@@ -214,8 +214,8 @@ def _running_extreme(op: Op, x: TensorLike, axis: int, name: str) -> tuple[Tenso
     reached = ops.eq(value, values)
     if dtypes.is_float(value.type.dtype):
         reached = ops.bitwise_or(reached, ops.isnan(value))
-    place = ops.iota(shape=value.type.shape, axis=number, dtype=dtypes.int64)
-    latest = ops.cummax(ops.select(reached, place, ops.zeros_like(place)), axis=number)
+    place = lifting.places(value.type.shape, number, value)
+    latest = ops.cummax(ops.select(reached, place, lifting.repeated(0, dtypes.int64, place.shape)), axis=number)
     return wrap(values), wrap(latest)
 
 

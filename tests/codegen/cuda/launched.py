@@ -19,6 +19,7 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.target import Target
 from jitgraph.passes import pipeline
 from jitgraph.passes.autodiff import expand_grads
+from jitgraph.simulator.counts import LaunchCounts
 from jitgraph.simulator.module import SimulatedModule
 
 Array = NDArray[Any]
@@ -60,11 +61,17 @@ def sizes_of(schedule: Schedule, arguments: Sequence[Array]) -> dict[str, int]:
 
 
 def run(
-    schedule: Schedule, code: CudaCode, arguments: Sequence[Array], seed: int | None = None, *, races: bool = False
+    schedule: Schedule,
+    code: CudaCode,
+    arguments: Sequence[Array],
+    seed: int | None = None,
+    *,
+    races: bool = False,
+    counts: list[LaunchCounts] | None = None,
 ) -> list[Array]:
     """The outputs of a schedule for ``arguments``; DeviceCheckError where a check fails.
 
-    With ``races`` two accesses that no barrier orders are an error.
+    With ``races`` two accesses that no barrier orders are an error. What each launch did is put into ``counts``.
     """
     sizes = sizes_of(schedule, arguments)
     module = SimulatedModule(code.texts["llvm"])
@@ -96,7 +103,12 @@ def run(
         if launch.reports:
             values += [record, number << LAUNCH_SHIFT]
         arguments_bytes = [struct.pack("<q", value) for value in values]
-        module.launch(launch.function, grid, launch.block, 0, arguments_bytes, seed=seed, races=races)
+        profile = counts is not None
+        found = module.launch(
+            launch.function, grid, launch.block, 0, arguments_bytes, seed=seed, races=races, profile=profile
+        )
+        if counts is not None and found is not None:
+            counts.append(found)
     _, order, value, bound, check = memory.bytes_at(record, 40).view(np.int64)
     if order != -1:
         raise DeviceCheckError(int(check), int(value), int(bound))

@@ -22,6 +22,8 @@ NAMES = (
     "loops",
     "loader_start",
     "files",
+    "cuda_static",
+    "cuda",
 )
 
 

@@ -1,8 +1,8 @@
 """Warps that a multiprocessor holds at a time, by the rules of CUDA's occupancy calculator.
 
-The rules are those of ``cuda_occupancy.h`` (CUDA 13.0): registers are given to warps, 256 at a time, by the four parts of
-a multiprocessor; shared memory to blocks, 128 bytes at a time, of which the system takes 1 KB for each block. Sizes of
-the generations are those of the table of compute capabilities in the CUDA C++ programming guide.
+The rules are those of ``cuda_occupancy.h`` (CUDA 13.0): registers are given to warps, 256 at a time, by the four parts
+of a multiprocessor; shared memory to blocks, 128 bytes at a time, of which the system takes 1 KB for each block. Sizes
+of the generations are those of the table of compute capabilities in the CUDA C++ programming guide.
 ``tests/codegen/cuda/test_static_figures.py`` holds this against the header, where that is found.
 """
 

@@ -1,8 +1,9 @@
 """CUDA kernels by numbers that need no GPU: what they move, execute and occupy, beside the least possible.
 
-Bytes are 32 for each sector that an access of a warp touches, counted in the simulator: what reaches the first cache. The
-least are the bytes of all inputs and outputs. Instructions are those of LLVM IR (the assembler folds some of them) for
-each element of the largest operand or result. Registers and spills are what ``ptxas -v`` says for sm_90; occupancy is
+Bytes are 32 for each sector that a launch loads or stores, counted in the simulator: of memory each sector once a
+launch, of the second cache once for each block, as a block's own cache keeps what it has loaded. The least are the
+bytes of all inputs and outputs. Instructions are those of LLVM IR (the assembler folds some of them) for each element
+of the largest operand or result. Registers and spills are what ``ptxas -v`` says for sm_90; occupancy is
 that of the launch which moves most (``cuda_occupancy.py``). Turns are those at the banks of shared memory against the
 fewest possible.
 
@@ -29,7 +30,7 @@ from jitgraph.codegen.cuda.backend import CudaCode
 from jitgraph.codegen.cuda.launches import KernelLaunch
 from jitgraph.ir.target import Target
 from jitgraph.simulator.counts import LaunchCounts
-from tests.codegen.cuda.assembled import FunctionUsage, assemble
+from tests.codegen.cuda.assembled import PTXAS, FunctionUsage, assemble
 from tests.codegen.cuda.launched import code_of, run, schedule_of
 
 GENERATIONS = (80, 90, 120)
@@ -42,7 +43,8 @@ class Figures(NamedTuple):
     """The numbers of one family."""
 
     launches: int
-    bytes_moved: int
+    memory_bytes: int
+    cache_bytes: int
     least_bytes: int
     instructions: float
     turns: int
@@ -51,8 +53,13 @@ class Figures(NamedTuple):
 
     @property
     def traffic(self) -> float:
-        """Bytes moved, as a multiple of the least."""
-        return self.bytes_moved / self.least_bytes
+        """Bytes of memory, as a multiple of the least."""
+        return self.memory_bytes / self.least_bytes
+
+    @property
+    def cache_traffic(self) -> float:
+        """Bytes of the second cache, as a multiple of the least."""
+        return self.cache_bytes / self.least_bytes
 
     @property
     def conflicts(self) -> float:
@@ -91,12 +98,13 @@ def counted(family: Family) -> Compiled:
 def figures(found: Compiled) -> Figures:
     """What the launches of a family did, together."""
     arrays = [*found.arrays, *found.outputs]
-    moved = sum(_SECTOR * (count.sectors_loaded + count.sectors_stored) for count in found.counts)
+    moved = _SECTOR * sum(count.sectors_of_blocks for count in found.counts)
     executed = sum(count.instructions for count in found.counts)
     turns = sum(count.shared.transactions for count in found.counts)
     return Figures(
         launches=len(found.counts),
-        bytes_moved=moved,
+        memory_bytes=_SECTOR * sum(count.sectors_of_launch for count in found.counts),
+        cache_bytes=moved,
         least_bytes=sum(array.nbytes for array in arrays),
         instructions=executed / max(array.size for array in arrays),
         turns=turns,
@@ -106,7 +114,7 @@ def figures(found: Compiled) -> Figures:
 
 
 def _mma_share(found: Compiled, instructions: int, turns: int, moved: int) -> float | None:
-    """The share of a multiprocessor's cycles in which its tensor cores multiply; None where there is no such product."""
+    """The share of cycles in which a multiprocessor's tensor cores multiply; None where there is no such product."""
     if not _MMA.search(found.code.texts["ptx"]):
         return None
     (left, right), (result,) = found.arrays, found.outputs
@@ -134,23 +142,23 @@ def table() -> list[str]:
     families = {name: make() for name, make in FAMILIES.items()}
     runs = {name: counted(family) for name, family in families.items()}
     used = {sm: usage([compiled(family, sm) for family in families.values()], sm) for sm in GENERATIONS}
+    moved, names = "bytes of memory, of the second cache / least", ", ".join(f"sm_{sm}" for sm in GENERATIONS)
     lines = [
-        "| family | launches | bytes / least | instructions an element | registers, spills | occupancy "
-        + ", ".join(f"sm_{sm}" for sm in GENERATIONS)
-        + " | turns / fewest |",
+        f"| family | launches | {moved} | instructions an element | registers, spills | occupancy {names} | turns |",
         "| --- " * 7 + "|",
     ]
     for number, (name, found) in enumerate(runs.items()):
         of = figures(found)
-        largest = max(range(of.launches), key=lambda i: found.counts[i].sectors_loaded + found.counts[i].sectors_stored)
+        largest = max(range(of.launches), key=lambda i: found.counts[i].sectors_of_blocks)
         here = used[90][number]
         shares = ", ".join(
             f"{100 * occupancies(found.code.launches[largest], used[sm][number], sm).share:.0f} %" for sm in GENERATIONS
         )
         registers = f"{max(each.registers for each in here)}, {sum(each.spilled for each in here)}"
         turns = f"{of.conflicts:.2f}" if of.least_turns else ""
+        traffic = f"{of.traffic:.2f}, {of.cache_traffic:.2f}"
         lines.append(
-            f"| {name} | {of.launches} | {of.traffic:.2f} | {of.instructions:.3g} | {registers} | {shares} | {turns} |"
+            f"| {name} | {of.launches} | {traffic} | {of.instructions:.3g} | {registers} | {shares} | {turns} |"
         )
         if of.mma_share is not None:
             lines.append(f"| {name}: share of cycles in mma | | | | | {100 * of.mma_share:.0f} % (sm_80) | |")
@@ -158,7 +166,7 @@ def table() -> list[str]:
 
 
 def main() -> None:
-    print("\n".join(table()))
+    print("\n".join(table()) if PTXAS is not None else "no ptxas here, which says how many registers kernels take")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from tests.runtime.cuda.machines import Machine, machine
+from tests.cuda.places import Machine, machine
 
 nn = jg.nn.functional
 X = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)

@@ -15,9 +15,11 @@ from jitgraph.eager import device_program
 from jitgraph.errors import UnsupportedOp
 from jitgraph.ir.target import Target
 from jitgraph.runtime.cuda.devices import Device
+from jitgraph.runtime.cuda.modules import LoadedModule, Modules
+from tests.codegen.cuda.assembled import PROCESSORS, assemble, needs_ptxas
 from tests.cuda.models import MODELS, trained
+from tests.cuda.places import Machine, machine
 from tests.graphs import needs_native
-from tests.runtime.cuda.machines import Machine, machine
 
 pytestmark = needs_native
 
@@ -61,6 +63,25 @@ def test_traced_steps_have_the_bits_of_the_cpu(here: Machine, name: str) -> None
 @pytest.mark.parametrize("name", EAGER)
 def test_eager_steps_have_the_bits_of_the_cpu(here: Machine, name: str) -> None:
     require_equal_steps(name, traced=False)
+
+
+@needs_ptxas
+@pytest.mark.parametrize("arch", PROCESSORS)
+def test_kernels_of_models_spill_nothing(here: Machine, arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: dict[str, None] = {}
+    load = Modules.load
+
+    def noted(modules: Modules, ptx: bytes, llvm_ir: str = "") -> LoadedModule:
+        texts[ptx.decode()] = None
+        return load(modules, ptx, llvm_ir)
+
+    monkeypatch.setattr(Modules, "load", noted)
+    for name in MODELS if ALL else ("digits",):
+        if name not in HOST_NEEDED:
+            trained(name, "cuda", traced=True, steps=1, large=ALL)
+    used = assemble(list(texts), arch)
+    assert len(used) > 10
+    assert not [function for function in used if function.spilled]
 
 
 @nightly

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -125,15 +126,18 @@ def _mma_share(found: Compiled, instructions: int, turns: int, moved: int) -> fl
 
 
 def usage(codes: Sequence[CudaCode], sm: int) -> list[list[FunctionUsage]]:
-    """What the assembler says of the functions of each code, in order; needs ``ptxas``."""
-    found = iter(assemble([code.texts["ptx"] for code in codes], f"sm_{sm}"))
-    return [[next(found) for _ in code.functions] for code in codes]
+    """What the assembler says of the functions of each code, by their own names; needs ``ptxas``."""
+    found = []
+    for code in codes:
+        used = assemble([code.texts["ptx"]], f"sm_{sm}")
+        found.append([replace(each, name=each.name.removesuffix("_m0")) for each in used])
+    return found
 
 
 def occupancies(launch: KernelLaunch, used: Sequence[FunctionUsage], sm: int) -> Occupancy:
     """The occupancy of a launch, whose function is one of ``used``."""
     threads = launch.block[0] * launch.block[1] * launch.block[2]
-    of = next(each for each in used if re.sub(r"_m\d+$", "", each.name) == launch.function)
+    (of,) = (each for each in used if each.name == launch.function)
     return occupancy(sm, threads, of.registers, of.shared)
 
 

@@ -20,6 +20,7 @@ from tests.codegen.cuda.assembled import PROCESSORS, assemble, needs_ptxas
 from tests.cuda.models import MODELS, trained
 from tests.cuda.places import Machine, machine
 from tests.graphs import needs_native
+from tests.runtime.cuda import machines
 
 pytestmark = needs_native
 
@@ -65,21 +66,28 @@ def test_eager_steps_have_the_bits_of_the_cpu(here: Machine, name: str) -> None:
     require_equal_steps(name, traced=False)
 
 
-@needs_ptxas
-@pytest.mark.parametrize("arch", PROCESSORS)
-def test_kernels_of_models_spill_nothing(here: Machine, arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts: dict[str, None] = {}
+@pytest.fixture(scope="module")
+def texts() -> list[str]:
+    """The PTX of the models' steps; on devices of its own, which have loaded nothing yet."""
+    found: dict[str, None] = {}
     load = Modules.load
 
     def noted(modules: Modules, ptx: bytes, llvm_ir: str = "") -> LoadedModule:
-        texts[ptx.decode()] = None
+        found[ptx.decode()] = None
         return load(modules, ptx, llvm_ir)
 
-    monkeypatch.setattr(Modules, "load", noted)
-    for name in MODELS if ALL else ("digits",):
-        if name not in HOST_NEEDED:
-            trained(name, "cuda", traced=True, steps=1, large=ALL)
-    used = assemble(list(texts), arch)
+    with pytest.MonkeyPatch.context() as patch, machines.machine(must_end_clean=False):
+        patch.setattr(Modules, "load", noted)
+        for name in MODELS if ALL else ("digits",):
+            if name not in HOST_NEEDED:
+                trained(name, "cuda", traced=True, steps=1, large=ALL)
+    return list(found)
+
+
+@needs_ptxas
+@pytest.mark.parametrize("arch", PROCESSORS)
+def test_kernels_of_models_spill_nothing(texts: list[str], arch: str) -> None:
+    used = assemble(texts, arch)
     assert len(used) > 10
     assert not [function for function in used if function.spilled]
 

@@ -17,7 +17,7 @@ test: $(STAMP)
 # 5,000 random programs for capture, the planted faults, and the suite on other Pythons, as pyenv or the PATH has them.
 nightly: $(STAMP) $(addprefix nightly-,$(OTHER_PYTHONS))
 	JITGRAPH_DISPATCH=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
-	CUDA_DTYPES=all $(BIN)/python -m pytest -q -n 2 tests/codegen/cuda
+	CUDA_DTYPES=all CUDA_MODELS=all CUDA_PROCESSORS=all $(BIN)/python -m pytest -q -n 2 tests/codegen/cuda tests/cuda
 	DISPATCH_ROUNDS=1000000 $(BIN)/python -m pytest -q tests/tracing/native
 	$(BIN)/python -m tests.fuzz --files 20000
 	GRADIENT_PROGRAMS=2000 $(BIN)/python -m pytest -q -n 2 tests/ops/test_gradient_programs.py

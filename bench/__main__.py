@@ -23,6 +23,8 @@ NAMES = (
     "cuda_host",
     "loader_start",
     "files",
+    "cuda_static",
+    "cuda",
 )
 
 

@@ -40,6 +40,8 @@ class LaunchCounts(NamedTuple):
     sectors_stored: int
     least_sectors_loaded: int
     least_sectors_stored: int
+    sectors_of_blocks: int  # each once for each block that loads it, and once for each that stores it
+    sectors_of_launch: int  # each once if it is loaded, and once if it is stored
     shared: SharedUse
     shared_by_site: dict[str, SharedUse]  # by the instruction
 
@@ -47,13 +49,16 @@ class LaunchCounts(NamedTuple):
 def counted(blocks: Sequence[Accesses], sites: Sequence[AccessSite], threads: int, instructions: int) -> LaunchCounts:
     """The counts of a launch from the accesses of its blocks."""
     loads, stores, shared = np.zeros(3, np.int64), np.zeros(3, np.int64), np.zeros(3, np.int64)
-    atomics = 0
+    atomics, of_blocks = 0, 0
+    touched: list[NDArray[np.int64]] = []
     by_site: dict[str, SharedUse] = {}
     for accesses in blocks:
         outside = accesses.chosen(~accesses.shared)
         atomics += int(outside.atomic.sum())
         loads += _traffic(outside.chosen(~outside.writes))
         stores += _traffic(outside.chosen(outside.writes))
+        touched.append(_touched(outside))
+        of_blocks += len(touched[-1])
         inside = accesses.chosen(accesses.shared)
         for site in np.unique(inside.site).tolist():
             use = _turns(inside.chosen(inside.site == site))
@@ -62,7 +67,8 @@ def counted(blocks: Sequence[Accesses], sites: Sequence[AccessSite], threads: in
             by_site[sites[site].line] = SharedUse(*[a + b for a, b in zip(before, use, strict=True)])
     return LaunchCounts(
         threads, instructions, int(loads[0]), int(stores[0]), atomics, int(loads[1]), int(stores[1]),
-        int(loads[2]), int(stores[2]), SharedUse(*shared.tolist()), by_site,
+        int(loads[2]), int(stores[2]), of_blocks, len(np.unique(np.concatenate(touched))),
+        SharedUse(*shared.tolist()), by_site,
     )  # fmt: skip
 
 
@@ -77,6 +83,14 @@ def _instances(accesses: Accesses) -> NDArray[np.int64]:
     times[order] = position - np.maximum.accumulate(np.where(begins, position, 0))
     keys = np.stack([accesses.warp, accesses.site, times], axis=1)
     return np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def _touched(accesses: Accesses) -> NDArray[np.int64]:
+    """The sectors that are loaded or stored, each once for either."""
+    first, last = accesses.address // _SECTOR, (accesses.address + accesses.size - 1) // _SECTOR
+    every = [np.stack([first, accesses.writes]), np.stack([last, accesses.writes])]
+    sector, writes = np.concatenate(every, axis=1)
+    return np.unique(2 * sector + writes)
 
 
 def _traffic(accesses: Accesses) -> NDArray[np.int64]:

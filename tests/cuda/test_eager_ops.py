@@ -18,8 +18,8 @@ from jitgraph.ir import context
 from jitgraph.ir.op import Sample
 from jitgraph.ops import OPS
 from tests.codegen.cuda.test_op_loop import CASES
+from tests.cuda.places import Machine, machine
 from tests.op_loop import label, require_same
-from tests.runtime.cuda.machines import Machine, machine
 
 MOST_SAMPLES = 2
 

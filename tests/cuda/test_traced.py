@@ -12,8 +12,8 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.errors import DeviceError
+from tests.cuda.places import Machine, machine, needs_two
 from tests.graphs import needs_native
-from tests.runtime.cuda.machines import Machine, machine
 
 A = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
 B = np.random.default_rng(1).normal(size=(3, 2)).astype(np.float32)
@@ -36,6 +36,7 @@ def same(x: Any, y: Any) -> None:
     np.testing.assert_allclose(x.detach().cpu().numpy(), y.detach().cpu().numpy(), rtol=2e-6, atol=1e-6)
 
 
+@needs_two
 def test_the_device_is_part_of_the_key(here: Machine) -> None:
     function = jg.trace(lambda a, b: jg.tanh(a @ b) + 1)
     expected = function(*on("cpu", A, B))
@@ -46,6 +47,7 @@ def test_the_device_is_part_of_the_key(here: Machine) -> None:
     assert function.cache_info()[:2] == (2, 3)
 
 
+@needs_two
 def test_mixed_devices_are_named(here: Machine) -> None:
     function = jg.trace(lambda a, b: a @ b)
     (a,), (b,), (c,) = on("cpu", A), on("cuda:0", B), on("cuda:1", A)

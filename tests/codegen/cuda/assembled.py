@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -13,6 +14,12 @@ from pathlib import Path
 import pytest
 
 PTXAS = shutil.which("ptxas")
+_ALL = ("sm_90", "sm_80", "sm_86", "sm_89", "sm_100", "sm_120")
+PROCESSORS = _ALL if os.environ.get("CUDA_PROCESSORS") == "all" else _ALL[:1]
+"""Those that kernels are assembled for; ``make nightly`` takes all that code is made for."""
+
+_VERSION = "8.7"  # of PTX, which all of them take
+
 needs_ptxas = pytest.mark.skipif(PTXAS is None, reason="no ptxas here")
 
 _HEAD = re.compile(r"^\.(?:version|target|address_size).*$", re.MULTILINE)
@@ -44,7 +51,7 @@ def assemble(modules: Sequence[str], arch: str) -> list[FunctionUsage]:
 def _together(modules: Sequence[str], arch: str) -> str:
     """The modules as one, in which each has names of its own."""
     head = "\n".join(_HEAD.findall(modules[0]))
-    parts = [re.sub(r"\.target \S+", f".target {arch}", head)]
+    parts = [re.sub(r"\.target \S+", f".target {arch}", re.sub(r"\.version \S+", f".version {_VERSION}", head))]
     for number, module in enumerate(modules):
         body = _HEAD.sub("", module)
         names = sorted({*_FUNCTION.findall(body), *_VARIABLE.findall(body)}, key=len, reverse=True)

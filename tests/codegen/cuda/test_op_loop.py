@@ -20,7 +20,7 @@ from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.kernels.schedule_verifier import verify_schedule
 from jitgraph.ir.interpreter import interpret
 from jitgraph.runtime import loader
-from tests.codegen.cuda.assembled import assemble, needs_ptxas
+from tests.codegen.cuda.assembled import PROCESSORS, assemble, needs_ptxas
 from tests.codegen.cuda.launched import code_of, run, schedule_of
 from tests.codegen.cuda.planned import Planned
 from tests.op_loop import Case, cases, label, require_same, samples_by_names, samples_of
@@ -76,7 +76,7 @@ def test_ops_with_named_sizes_give_the_bits_of_the_executor(case: tuple[str, dty
 
 
 @needs_ptxas
-@pytest.mark.parametrize("arch", ["sm_90", "sm_80"])
+@pytest.mark.parametrize("arch", PROCESSORS)
 def test_the_assembler_takes_every_op_without_spills(arch: str) -> None:
     quick = [case for case in CASES if arch == "sm_90" or case[1] == dtypes.float32]
     used = assemble([made(case)[2].texts["ptx"] for case in quick], arch)

@@ -10,7 +10,7 @@ from jitgraph import dtypes
 from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.ir.interpreter import interpret
 from jitgraph.passes.autodiff import expand_grads
-from tests.codegen.cuda.assembled import assemble, needs_ptxas
+from tests.codegen.cuda.assembled import PROCESSORS, assemble, needs_ptxas
 from tests.codegen.cuda.launched import SM_90, DeviceCheckError, code_of, run, schedule_of
 from tests.codegen.cuda.programs import PROGRAMS, floats, traced
 from tests.op_loop import require_same, samples_by_names
@@ -78,6 +78,7 @@ def test_a_launch_after_a_failed_one_touches_nothing() -> None:
 
 
 @needs_ptxas
-def test_programs_spill_nothing() -> None:
+@pytest.mark.parametrize("arch", PROCESSORS)
+def test_programs_spill_nothing(arch: str) -> None:
     codes = [code_of(schedule_of(traced(name)[0])).texts["ptx"] for name in PROGRAMS]
-    assert not [function for function in assemble(codes, "sm_90") if function.spilled]
+    assert not [function for function in assemble(codes, arch) if function.spilled]

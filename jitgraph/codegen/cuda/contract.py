@@ -14,7 +14,7 @@ from jitgraph.codegen.cuda.memory import SharedMemory
 from jitgraph.codegen.cuda.panel_layout import CHUNK, PanelLayout
 from jitgraph.codegen.cuda.panels import Side, piece_bytes, wide
 from jitgraph.codegen.cuda.pipeline import Pipeline
-from jitgraph.codegen.cuda.results import Results
+from jitgraph.codegen.cuda.results import TileResults
 from jitgraph.codegen.cuda.thread import ThreadStatements
 from jitgraph.codegen.cuda.unravel import ceil_div
 from jitgraph.codegen.cuda.warp import special_register
@@ -103,7 +103,7 @@ class ContractWriter:
         self.words = words = Words(env.function)
         thread = words.low(special_register(env.function, "tid.x"))
         self.extents = [index_value(env, extent) for extent in contract.extents]
-        self.results = Results(contract, env, statements, self.extents, (tiles.rows, tiles.columns))
+        self.results = TileResults(contract, env, statements, self.extents, (tiles.rows, tiles.columns))
         self.group = min(tiles.of_thread, CHUNK // self.dtype.itemsize)
         numbers = words.divided(thread, tiles.across), words.rest(thread, tiles.across)
         self.start = [words.times(number, self.group) for number in numbers]

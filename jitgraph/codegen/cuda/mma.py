@@ -14,7 +14,7 @@ from jitgraph.codegen.cuda.memory import SharedMemory
 from jitgraph.codegen.cuda.panel_layout import PanelLayout
 from jitgraph.codegen.cuda.panels import Side, wide
 from jitgraph.codegen.cuda.pipeline import Pipeline
-from jitgraph.codegen.cuda.results import Results
+from jitgraph.codegen.cuda.results import TileResults
 from jitgraph.codegen.cuda.thread import ThreadStatements
 from jitgraph.codegen.cuda.unravel import ceil_div
 from jitgraph.codegen.cuda.warp import WARP, special_register
@@ -189,7 +189,7 @@ class MmaWriter:
         self.warp = [words.times(at, part) for at, part in zip(warps, self.parts, strict=True)]
         self.first = [multiply(env, at, integer(side)) for at, side in zip(place, sides, strict=True)]
         self.extents = [index_value(env, extent) for extent in contract.extents]
-        self.results = Results(contract, env, statements, self.extents, (tiles.rows, tiles.columns))
+        self.results = TileResults(contract, env, statements, self.extents, (tiles.rows, tiles.columns))
         operands = []
         for number, (factor, rows) in enumerate(zip(_factors(contract), (tiles.rows, tiles.columns), strict=True)):
             first, extent, dtype = self.first[number], self.extents[number], factor.value.dtype

@@ -12,7 +12,7 @@ from jitgraph.codegen.llvm.index import add
 from jitgraph.codegen.llvm.operand import LlvmScalar
 
 
-class Results:
+class TileResults:
     """Emits the epilogue at the elements of a tile of these ``sides`` that lie inside of the result."""
 
     def __init__(

@@ -62,9 +62,13 @@ PYCUDA: Final = Flag("JITGRAPH_PYCUDA", "1: contexts and streams of GPUs are pyc
 CUDA: Final = Flag(
     "JITGRAPH_CUDA", "simulated: two simulated GPUs, slow, for tests of code; default: this machine's own"
 )
+CUDA_ORDER: Final = Flag(
+    "JITGRAPH_CUDA_ORDER",
+    "free: sums on GPUs go in any order; tf32: and products of float32 in tf32; default: in order, with the CPU's bits",
+)
 
 FLAGS: Final[tuple[Flag, ...]] = (
-    *(LOG, NUM_THREADS, TARGET_CPU, DISABLE_JIT, INTERPRET, VERIFY, DISPATCH, CACHE_DIR, PYCUDA, CUDA),
+    *(LOG, NUM_THREADS, TARGET_CPU, DISABLE_JIT, INTERPRET, VERIFY, DISPATCH, CACHE_DIR, PYCUDA, CUDA, CUDA_ORDER),
 )
 
 
@@ -85,6 +89,14 @@ def cache_folder() -> str | None:
         return os.path.abspath(folder)
     except OSError:  # the working directory is gone
         return None
+
+
+def cuda_order() -> str:
+    """ "free", "tf32", or the empty string for sums in order; JitgraphError for anything else."""
+    asked = CUDA_ORDER.text().strip().lower()
+    if asked not in ("", "free", "tf32"):
+        raise JitgraphError(f"{CUDA_ORDER.name}={asked!r} is neither free nor tf32; leave it out for sums in order")
+    return asked
 
 
 def logs(topic: str) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
+from jitgraph import config
 from jitgraph.compiler import Cache, compile
 from jitgraph.eager.device_value import DeviceValue, device_type
 from jitgraph.errors import DeviceError, UnsupportedOp
@@ -108,7 +109,10 @@ def program_for(
 
 
 def target_of(device: Device) -> Target:
-    """The generation that code for a device is made for; DeviceError where it is older than all that are known."""
+    """What code for a device is made for: its generation, and the order of sums that JITGRAPH_CUDA_ORDER asks for.
+
+    DeviceError where the device is older than all generations that are known.
+    """
     major, minor = devices().driver.capability(device.ordinal)
     known = max((sm for sm in GENERATIONS if sm <= 10 * major + minor), default=None)
     if known is None:
@@ -116,7 +120,10 @@ def target_of(device: Device) -> Target:
             f"{device.name} has compute capability {major}.{minor}, and code is made for 8.0 and later",
             hint='compute on device="cpu"',
         )
-    return Target.named(f"sm_{known}")
+    target, order = Target.named(f"sm_{known}"), config.cuda_order()
+    if not order:
+        return target
+    return target.in_tf32() if order == "tf32" else target.in_any_order()
 
 
 @lru_cache(maxsize=1)

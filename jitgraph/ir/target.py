@@ -56,7 +56,7 @@ class Target:
 
     def in_tf32(self) -> Target:
         """This target, whose products of float32 round operands to tf32 and sum in any order."""
-        return replace(self, free_order=True, tf32=True)
+        return replace(self.in_any_order(), tf32=True)
 
     def keep(self, *ops: str) -> Target:
         """This target with more composites that codegen takes whole."""

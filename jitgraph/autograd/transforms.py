@@ -15,7 +15,8 @@ from jitgraph.eager.tape import LeafRecord, Record
 from jitgraph.eager.value import EagerValue
 from jitgraph.errors import DTypeError, JitgraphError, ShapeError
 from jitgraph.tensor import Tensor, lifting, wrap
-from jitgraph.tensor.functions.manipulation import reshape, stack
+from jitgraph.tensor.functions.manipulation import stack
+from jitgraph.tensor.functions.shapes import reshape
 
 Argnums = int | tuple[int, ...]
 

@@ -8,7 +8,7 @@ from jitgraph.errors import JitgraphError
 from jitgraph.nn import functional
 from jitgraph.nn.module import Module
 from jitgraph.tensor import Tensor
-from jitgraph.tensor.functions.manipulation import flatten
+from jitgraph.tensor.functions.shapes import flatten
 
 
 def _activation(name: str, function: Any) -> type[Module]:

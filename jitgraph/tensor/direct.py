@@ -136,6 +136,12 @@ def view(x: Any, index: Callable[[Any], Any]) -> EagerValue | None:
         return None
 
 
+def items_of(index: Any) -> tuple[Any, ...]:
+    """An index as a tuple with one ``...``, so that what NumPy gives is an array, of rank 0, too."""
+    items = index if index.__class__ is tuple else (index,)
+    return items if any(item is Ellipsis for item in items) else (*items, ...)
+
+
 def _is_held(number: Any, dtype: DType) -> bool:
     """Whether a Python number is one that ``dtype`` takes as NumPy does."""
     kind = number.__class__

@@ -96,6 +96,7 @@ class DirectCalls(dict[Any, NativeFunction]):
 
 
 _MOST_ATTRIBUTES: Final = 64
+_MOST_INDICES: Final = 64  # of a program
 _MOST_WAIT: Final = 256  # calls by Python before a table is tried again
 
 
@@ -148,3 +149,35 @@ def given_as(x: Any, runtime: NativeRuntime) -> Any:
         value = x.value if runtime.knows(type(x)) else None
         return value if isinstance(value, EagerValue) else None  # another one is on a GPU
     return x if x.__class__ is float or x.__class__ is int else None
+
+
+def index_call(python: Callable[..., Any]) -> NativeFunction:
+    """``python(x, index)``, which takes any index; those of ints, slices, ``...`` and None go past Python."""
+
+    def table_of(xs: Sequence[Any], runtime: NativeRuntime, now: Context) -> tuple[Any, Callable[[], Any]] | None:
+        value, index = given_as(xs[0], runtime), xs[1]
+        items = index if index.__class__ is tuple else (index,)
+        if not isinstance(value, EagerValue) or not all(map(_is_basic, items)):
+            return None
+        kinds = [int if item.__class__ is int else repr(item) for item in items]
+        key = (id(now), id(value.type), value.record is not None, index.__class__ is tuple, *kinds)
+        return key, partial(_table_of_part, value, index, now)
+
+    return DirectCall(python, 2, table_of, _MOST_INDICES).native
+
+
+def _is_basic(item: Any) -> bool:
+    if item.__class__ is slice:
+        return all(bound is None or bound.__class__ is int for bound in (item.start, item.stop, item.step))
+    return item.__class__ is int or item is None or item is Ellipsis
+
+
+def _table_of_part(value: EagerValue, index: Any, now: Context) -> Any:
+    from jitgraph.eager.dispatch.parts import PartTable  # here, as many calls never come back
+    from jitgraph.tensor.direct_tables import recording_part
+    from jitgraph.tensor.index_record import IndexRecord
+
+    required, finish = value.record is not None, None
+    if now.grad_enabled and required:
+        finish = recording_part(lambda given, made: IndexRecord(given[0].value, made, given[1]), indexed=True)
+    return PartTable(value.array, index, now, required=required, finish=finish)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from jitgraph.dtypes import DType, is_float
-from jitgraph.eager.dispatch.launches import Argument, Held, Number
+from jitgraph.eager.dispatch.launches import Argument, HeldArgument, NumberArgument
 from jitgraph.eager.dispatch.parts import PartTable
 from jitgraph.eager.dispatch.start import handles_class
 from jitgraph.eager.dispatch.table import NativeTable
@@ -85,7 +85,7 @@ def _argument(x: Any, dtype: DType | None) -> Argument:
     """What a table asks of an argument, which is taken in ``dtype`` if it is a number, or else held."""
     if isinstance(x, EagerValue):
         return x.type
-    return Held(x) if dtype is None else Number(x.__class__, dtype)
+    return HeldArgument(x) if dtype is None else NumberArgument(x.__class__, dtype)
 
 
 def _recording(

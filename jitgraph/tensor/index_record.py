@@ -10,9 +10,10 @@ from jitgraph.eager.placed import PlacedCotangent
 from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir import context
+from jitgraph.tensor.direct import items_of
 
 
-class Cut(NamedTuple):
+class IndexedBlock(NamedTuple):
     """The block that an index takes, as the slice op has it, and the shape that it then gets."""
 
     starts: tuple[int, ...]
@@ -43,17 +44,11 @@ class IndexRecord(Record):
         return ops.slice.vjp(ops.reshape(cotangent, shape=extents), None, value, **_attrs(cut))
 
 
-def _attrs(cut: Cut) -> dict[str, Any]:
+def _attrs(cut: IndexedBlock) -> dict[str, Any]:
     return {"starts": cut.starts, "stops": cut.stops, "strides": cut.strides}
 
 
-def items_of(index: Any) -> tuple[Any, ...]:
-    """An index as a tuple with one ``...``, so that what NumPy gives is an array, of rank 0, too."""
-    items = index if index.__class__ is tuple else (index,)
-    return items if any(item is Ellipsis for item in items) else (*items, ...)
-
-
-def cut_of(shape: tuple[int, ...], items: tuple[Any, ...]) -> Cut | None:
+def cut_of(shape: tuple[int, ...], items: tuple[Any, ...]) -> IndexedBlock | None:
     """What items of an index cut; None for steps back, and for what is no index."""
     rest = len(shape) - sum([item is not None and item is not Ellipsis for item in items])
     if rest < 0 or sum([item is Ellipsis for item in items]) != 1:
@@ -92,4 +87,4 @@ def cut_of(shape: tuple[int, ...], items: tuple[Any, ...]) -> Cut | None:
             stops.append(last)
             strides.append(step)
             made.append(-(-(last - first) // step))
-    return Cut(tuple(starts), tuple(stops), tuple(strides), tuple(made))
+    return IndexedBlock(tuple(starts), tuple(stops), tuple(strides), tuple(made))

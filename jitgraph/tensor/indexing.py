@@ -24,7 +24,6 @@ from jitgraph.ir.dims import DimLike
 from jitgraph.ops.rules import extent_of
 from jitgraph.records import dataclass
 from jitgraph.tensor import direct, lifting, scalars
-from jitgraph.tensor.index_record import IndexRecord, cut_of, items_of
 from jitgraph.tensor.lifting import TensorLike
 
 
@@ -57,7 +56,7 @@ class _Plan:
 
 def of_eager(x: Any, index: Any) -> Any:
     """``x[index]`` for ints, slices, ``...`` and None outside of traces; None where the general way has to be taken."""
-    cut = items_of(index)
+    cut = direct.items_of(index)
     for item in cut:
         if item is not Ellipsis and item.__class__ is not int and item.__class__ is not slice and item is not None:
             return None
@@ -69,6 +68,8 @@ def of_eager(x: Any, index: Any) -> Any:
 
 def _cut_on_the_tape(value: EagerValue, items: tuple[Any, ...]) -> Any:
     """The same with a record; None for steps back, and for what is no index."""
+    from jitgraph.tensor.index_record import IndexRecord, cut_of  # here, as not every program has a tape
+
     now = context.current()
     if now.emitter is not EAGER or value.record is None or cut_of(value.shape, items) is None:
         return None

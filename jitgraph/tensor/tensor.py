@@ -15,17 +15,14 @@ from jitgraph import dtypes, ops
 from jitgraph.eager import placement
 from jitgraph.eager.dispatch.start import make_handles_of
 from jitgraph.eager.handle import stopped
-from jitgraph.eager.launch import Direct
 from jitgraph.errors import DeviceError, JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.op import Op
 from jitgraph.migration_hints import TENSOR, advice
 from jitgraph.runtime.buffer import CPU
-from jitgraph.tensor import comparing, direct, gradients, indexing, lifting, numpy_calls, weak_ints
-from jitgraph.tensor.direct_calls import direct_call, pointwise_call
-from jitgraph.tensor.direct_indexing import index_call
+from jitgraph.tensor import direct, gradients, indexing, lifting, numpy_calls, weak_ints
+from jitgraph.tensor.direct_calls import index_call, pointwise_call
 from jitgraph.tensor.in_place import in_place
-from jitgraph.tensor.index_record import IndexRecord
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.reading import ReadableHandle
 
@@ -260,12 +257,16 @@ class Tensor(ReadableHandle):
     @property
     def T(self) -> Tensor:  # noqa: N802 - NumPy's name
         """The transpose of a matrix; ShapeError for other ranks."""
-        return _transpose(self)  # type: ignore[no-any-return]
+        if self.ndim != 2:
+            raise ShapeError(f".T is for matrices; this tensor has rank {self.ndim}", hint="jg.permute_dims or x.mT")
+        return self.transpose(-2, -1)  # type: ignore[no-any-return]
 
     @property
     def mT(self) -> Tensor:  # noqa: N802 - the Array API's name
         """The last two axes swapped."""
-        return _swapped(self)  # type: ignore[no-any-return]
+        if self.ndim < 2:
+            raise ShapeError(f".mT needs at least two axes; this tensor has rank {self.ndim}")
+        return self.transpose(-2, -1)  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[Tensor]:
         if self.ndim == 0:
@@ -323,6 +324,8 @@ def elementwise(op: Op, *xs: TensorLike, floating: bool = False) -> Tensor:
 
 def compare(op: Op, x: TensorLike, y: TensorLike) -> Tensor:
     """``op`` (eq, ne, lt, le, gt or ge) of two operands; integers of any two dtypes are compared exactly."""
+    from jitgraph.tensor import comparing  # here, as few programs compare integers of two dtypes
+
     result = wrap(comparing.compare(op, x, y))
     result._weak = context.current().trace is not None and lifting.stand_for_numbers((x, y))
     return result
@@ -354,32 +357,6 @@ _floordiv, _mod = map(_operator, ("floor_divide", "remainder"))
 _eq, _ne, _lt, _le, _gt, _ge = map(_comparison, ("eq", "ne", "lt", "le", "gt", "ge"))
 
 
-def _matrix_transpose(x: Tensor) -> Tensor:
-    if x.ndim < 2:
-        raise ShapeError(f".mT needs at least two axes; this tensor has rank {x.ndim}")
-    found = direct.view(x, lambda array: array.swapaxes(-1, -2))
-    if found is not None:
-        return wrap(found)
-    return wrap(ops.transpose(x.value, permutation=_with_last_two_swapped(x.ndim)))
-
-
-def _with_last_two_swapped(rank: int) -> tuple[int, ...]:
-    return (*range(rank - 2), rank - 1, rank - 2)
-
-
-def _transpose_of_matrix(x: Tensor) -> Tensor:
-    if x.ndim != 2:
-        raise ShapeError(f".T is for matrices; this tensor has rank {x.ndim}", hint="jg.permute_dims or x.mT")
-    return x.mT
-
-
-def _as_transpose(value: Any) -> Direct:
-    return Direct(ops.transpose, {"permutation": _with_last_two_swapped(len(value.shape))})
-
-
-_transpose, _swapped = (direct_call(python, 1, _as_transpose) for python in (_transpose_of_matrix, _matrix_transpose))
-
-
 def _indexed(x: Tensor, index: Any) -> Tensor:
     found = indexing.of_eager(x, index)
     result = wrap(indexing.get(x.value, index) if found is None else found)
@@ -387,7 +364,7 @@ def _indexed(x: Tensor, index: Any) -> Tensor:
     return result
 
 
-_getitem = index_call(_indexed, IndexRecord)
+_getitem = index_call(_indexed)
 _neg = pointwise_call(lambda x: elementwise(ops.neg, x), "neg", 1, integers=True)
 
 

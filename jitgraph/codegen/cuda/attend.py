@@ -36,7 +36,7 @@ from jitgraph.codegen.cuda.attend_products import (
     layout_of,
     weights_pitch,
 )
-from jitgraph.codegen.cuda.attend_staging import Side, stage
+from jitgraph.codegen.cuda.attend_staging import RowRange, stage
 from jitgraph.codegen.cuda.attend_tiles import AttendTiles, dtype_of
 from jitgraph.codegen.cuda.memory import SharedMemory
 from jitgraph.codegen.cuda.thread import ThreadStatements
@@ -102,7 +102,7 @@ class _AttendWriter:
         pitch = self.layout.pitch(columns)
         return Panel(shared.take(self.env, self.dtype, rows * pitch, integer(0)), columns, pitch)
 
-    def _stage(self, factor: Factor, side: Side, panel: Panel) -> None:
+    def _stage(self, factor: Factor, side: RowRange, panel: Panel) -> None:
         filled = self.layout.filled(factor.extent)
         stage(factor, self.env, side, panel, filled, self.thread, self.tiles.threads, self.statements)
 
@@ -149,7 +149,7 @@ class _AttendWriter:
 
     def emit(self) -> None:
         env, attend = self.env, self.attend
-        side = Side(attend.m, self.first, self.extents[0], self.tiles.rows)
+        side = RowRange(attend.m, self.first, self.extents[0], self.tiles.rows)
         for factor, panel in zip(attend.rows, self.rows, strict=True):
             self._stage(factor, side, panel)
         sizes = [self.layout.filled(attend.columns[one.factor].extent) // 2 for one in attend.sums]
@@ -174,7 +174,7 @@ class _AttendWriter:
     def _tile(self, first: LlvmScalar, carries: Numbers) -> Numbers:
         attend, function, inner = self.attend, self.function, self.tiles.inner
         wait_for_block(function)
-        side = Side(attend.n, first, self.extents[1], inner)
+        side = RowRange(attend.n, first, self.extents[1], inner)
         for factor, panel in zip(attend.columns, self.columns, strict=True):
             self._stage(factor, side, panel)
         wait_for_block(function)

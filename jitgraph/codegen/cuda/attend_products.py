@@ -42,7 +42,7 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class PanelLayout:
+class PaddedRows:
     """How rows lie in shared memory: columns are filled with zeros up to a multiple of ``step``, ``apart`` lie between.
 
     So what lanes read at once lies in different banks. Of columns' factors a multiple of ``step`` rows are multiplied.
@@ -59,9 +59,9 @@ class PanelLayout:
         return self.filled(columns) + self.apart
 
 
-def layout_of(dtype: DType) -> PanelLayout:
+def layout_of(dtype: DType) -> PaddedRows:
     """The layout of factors of a dtype."""
-    return PanelLayout(8, 4) if dtype == float32 else PanelLayout(16, 8)
+    return PaddedRows(8, 4) if dtype == float32 else PaddedRows(16, 8)
 
 
 def weights_pitch(inner: int) -> int:

@@ -24,7 +24,7 @@ _MOST_AT_ONCE: Final = 16
 
 
 @dataclass(frozen=True)
-class Side:
+class RowRange:
     """Rows ``first`` and after of an axis of ``extent`` of them, ``count`` at a time, read by ``threads``."""
 
     axis: str
@@ -41,7 +41,7 @@ class Side:
 def stage(
     factor: Factor,
     env: Environment,
-    side: Side,
+    side: RowRange,
     panel: Panel,
     filled: int,
     thread: LlvmScalar,

@@ -9,8 +9,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from jitgraph.eager.dispatch.memory import put_word
-from jitgraph.eager.dispatch.words import take_words
+from jitgraph.eager.dispatch.start import is_supported
 from jitgraph.runtime import collector, cpython_api, forks
+from jitgraph.runtime import cpython_layout as cpython
 from jitgraph.runtime import dispatch_records as layout
 from jitgraph.runtime.raw_words import class_with_words
 
@@ -67,6 +68,18 @@ class NativeFunction(_NativeWords):
     def hits(self) -> int:
         """How many calls its tables have served."""
         return sum(table.hits for _, table in self._tables)
+
+
+def take_words(kind: type) -> None:
+    """Let CPython call objects of a class through the word ``vectorcall``; those that bind, as methods like functions.
+
+    While the word is 0, ``__call__`` is called.
+    """
+    if not is_supported():
+        return
+    flags = cpython.HAVE_VECTORCALL | (cpython.METHOD_DESCRIPTOR if hasattr(kind, "__get__") else 0)
+    put_word(id(kind) + cpython.TYPE_VECTORCALL_OFFSET, layout.FUNCTION["vectorcall"])
+    put_word(id(kind) + cpython.TYPE_FLAGS, kind.__flags__ | flags)
 
 
 take_words(NativeFunction)

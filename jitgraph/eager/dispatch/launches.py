@@ -32,20 +32,20 @@ def require_short(types: Sequence[TensorType], multiplies: bool) -> None:
         raise Unsupported("it takes so long that Python's part counts for nothing")
 
 
-class Number(NamedTuple):
+class NumberArgument(NamedTuple):
     """An argument that is a Python number of this class, and becomes an operand of rank 0."""
 
     kind: type
     dtype: DType
 
 
-class Held(NamedTuple):
+class HeldArgument(NamedTuple):
     """An argument that has to be this Python number, and is no operand."""
 
     number: int | float
 
 
-Argument = TensorType | Number | Held
+Argument = TensorType | NumberArgument | HeldArgument
 
 
 class LaunchTable(NativeTable):
@@ -66,10 +66,10 @@ class LaunchTable(NativeTable):
         program = Program(len(arguments))
         count = 0
         for number, argument in enumerate(arguments):
-            if isinstance(argument, Held):
+            if isinstance(argument, HeldArgument):
                 require_number(program, number, argument.number)
                 continue
-            if isinstance(argument, Number):
+            if isinstance(argument, NumberArgument):
                 program.require_type(number, argument.kind)
                 program.op("number", number, count, flags=layout.NUMBER_DTYPES[argument.dtype.name])
             else:

@@ -9,9 +9,10 @@ from jitgraph.tensor.functions import (
     manipulation,
     method,
     reductions,
+    shapes,
 )
 
-_MODULES = (elementwise, reductions, linear_algebra, manipulation, creation)
+_MODULES = (elementwise, reductions, linear_algebra, shapes, manipulation, creation)
 
 FUNCTIONS = {
     name: value
@@ -29,4 +30,5 @@ __all__ = [
     "manipulation",
     "method",
     "reductions",
+    "shapes",
 ]

@@ -18,10 +18,10 @@ def rows() -> Any:
 
 
 def test_a_part_lies_in_the_memory_of_its_tensor_and_outlives_it() -> None:
-    held = [rows()]
-    part, count = natively(lambda: held[0][1])
+    tensors = [rows()]
+    part, count = natively(lambda: tensors[0][1])
     assert count == 1
-    held.clear()
+    tensors.clear()
     others = [rows() * 2 for _ in range(100)]
     assert part.numpy().tolist() == [4, 5, 6, 7]
     assert part[1:3].reshape(2, 1).numpy().tolist() == [[5], [6]]

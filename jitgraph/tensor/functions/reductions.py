@@ -55,7 +55,7 @@ def _calls(op: str, general: Callable[..., Tensor], **attrs: Any) -> DirectCalls
             if not dtypes.is_float(value.dtype) or not rank or not (axis is None or -rank <= axis < rank):
                 return None
             reduction = getattr(ops, op)
-            return Direct(keeping(reduction) if keepdims else reduction, {"axes": axes_of(axis, rank, op), **attrs})
+            return Direct(_keeping(reduction) if keepdims else reduction, {"axes": axes_of(axis, rank, op), **attrs})
 
         return direct_call(lambda x: general(x, axis, keepdims), 1, lower)
 
@@ -63,7 +63,7 @@ def _calls(op: str, general: Callable[..., Tensor], **attrs: Any) -> DirectCalls
 
 
 @cache
-def keeping(reduction: Op) -> Op:
+def _keeping(reduction: Op) -> Op:
     """A reduction over axes that keeps these with one element."""
 
     def body(x: Any, *, axes: tuple[int, ...], **attrs: Any) -> Any:

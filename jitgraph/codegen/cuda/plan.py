@@ -25,10 +25,9 @@ from jitgraph.errors import CompileError
 from jitgraph.ir.dims import DimLike
 from jitgraph.runtime import loader
 from jitgraph.runtime.cuda.driver_functions import SLOTS
-from jitgraph.runtime.cuda.reports import RECORD_BYTES
+from jitgraph.runtime.cuda.reports import RECORD_BYTES, RECORD_ROOM
 from jitgraph.runtime.loader import offsets
 
-_ALIGNMENT: Final = 256
 _MOST_BLOCKS: Final = (1 << 31) - 1
 
 
@@ -47,9 +46,9 @@ def emit_plan(schedule: Schedule, launches: Sequence[KernelLaunch]) -> LlvmModul
     module = LlvmModule(machine.TRIPLE)
     plan = schedule.plan or apart(schedule)
     reports = any(launch.reports for launch in launches)
-    record_at = aligned(plan.arena_bytes, _ALIGNMENT)
+    record_at = aligned(plan.arena_bytes, RECORD_ROOM)
     _PlanWriter(module, schedule, plan, record_at if reports else None).write(launches)
-    emit_arena_bytes(module, schedule, record_at + _ALIGNMENT if reports else plan.arena_bytes)
+    emit_arena_bytes(module, schedule, record_at + RECORD_ROOM if reports else plan.arena_bytes)
     return module
 
 

@@ -18,6 +18,7 @@ from jitgraph.runtime.cuda.doubts import Doubt, joined
 from jitgraph.runtime.cuda.driver import Driver
 from jitgraph.runtime.cuda.names import device_named
 from jitgraph.runtime.cuda.replay import LEAST_LAUNCHES, Replays
+from jitgraph.runtime.cuda.reports import RECORD_BYTES, RECORD_ROOM
 from jitgraph.runtime.executable import Executable
 from jitgraph.runtime.loader.abi import ENTRY_TYPE
 from jitgraph.runtime.loader.calls import CallState, ShapePlan
@@ -164,7 +165,7 @@ class CudaExecutable(Executable):
                 addresses += call.last
             else:
                 addresses += (*call.last[: len(loaded.constants)], record, *loaded.handles)
-            self._enter(driver, call, addresses, stream)
+            self._enter(driver, call, addresses, record, stream)
         except BaseException:
             if record is not None:
                 device.reports.forget(record)
@@ -192,33 +193,22 @@ class CudaExecutable(Executable):
         """As ``run``, in the structure that the function returns."""
         return self.entry.result(self.run(self.entry.arguments(args, named)))
 
-    def _enter(self, driver: Driver, call: ShapeCall, addresses: list[int], stream: int) -> None:
+    def _enter(
+        self, driver: Driver, call: ShapeCall, addresses: Sequence[int], record: int | None, stream: int
+    ) -> None:
         device, loaded = call.device, call.loaded
         try:
             state = self._states.pop()
         except IndexError:
             state = CallState()
-        record, plan = state.record, call.plan
+        ask, plan = state.record, call.plan
         arena = device.memory.allocate(plan.arena_bytes) if plan.arena_bytes else None
-        if arena is not None:
-            record.arena = arena.address
-        packed = call.pack(*addresses)
-
-        def is_asked(stream: int) -> bool:
-            record.stream = stream
-            code: int = self._function(loaded.host_address, state.address, packed, plan.dims_address)
-            return code == loader.OK
-
+        ask.arena = None if arena is None else arena.address
+        ask.stream = stream
         code = loader.OK
         try:
-            graph = None
-            if call.replays is not None:
-                graph = call.replays.graph((packed, record.arena, device.memory.generation), driver, is_asked)
-            if graph is not None:
-                driver.launch_graph(graph, stream)
-            else:
-                record.stream = stream
-                code = self._function(loaded.host_address, state.address, packed, plan.dims_address)
+            if call.replays is None or not self._is_replayed(driver, call, addresses, record, state):
+                code = self._function(loaded.host_address, state.address, call.pack(*addresses), plan.dims_address)
         finally:
             if arena is not None:
                 device.memory.give_back(arena)  # work of the same stream that uses it next comes after
@@ -227,6 +217,38 @@ class CudaExecutable(Executable):
         if code != loader.OK:
             self.entry.fail(code, state)
         self._states.append(state)
+
+    def _is_replayed(
+        self, driver: Driver, call: ShapeCall, addresses: Sequence[int], record: int | None, state: CallState
+    ) -> bool:
+        """Replay the call where there is a graph for its addresses.
+
+        Its error record goes to where no one looks, and from the arena to the call's own place behind it: as long as
+        the device has work, each call has another place.
+        """
+        ask, stream, device = state.record, state.record.stream, call.device
+        given = list(addresses)
+        if record is not None:
+            given[len(given) - len(call.loaded.handles) - 1] = device.reports.nowhere(driver)
+        packed = call.pack(*given)
+
+        def is_asked(captures: int) -> bool:
+            ask.stream = captures
+            try:
+                code: int = self._function(call.loaded.host_address, state.address, packed, call.plan.dims_address)
+            finally:
+                ask.stream = stream
+            return code == loader.OK
+
+        assert call.replays is not None
+        graph = call.replays.graph((packed, ask.arena, device.memory.generation), driver, is_asked)
+        if graph is None:
+            return False
+        driver.launch_graph(graph, stream or 0)
+        if record is not None:
+            at = (ask.arena or 0) + call.plan.arena_bytes - RECORD_ROOM
+            driver.copy_to_host(record, at, RECORD_BYTES, stream or 0)
+        return True
 
     def _on(self, device: Device) -> _OnDevice:
         found: _OnDevice | None = device.loaded.get(self)

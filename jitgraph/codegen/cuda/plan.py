@@ -16,7 +16,6 @@ that was.
 from __future__ import annotations
 
 from itertools import chain
-from typing import Final
 
 from jitgraph.codegen.cuda.host_entry import HostEntry
 from jitgraph.codegen.cuda.launches import Launches
@@ -25,8 +24,7 @@ from jitgraph.codegen.kernels.schedule import Schedule, aligned
 from jitgraph.codegen.llvm import machine
 from jitgraph.codegen.llvm.builder import LlvmModule
 from jitgraph.codegen.llvm.entry import apart, emit_arena_bytes
-
-_ALIGNMENT: Final = 256
+from jitgraph.runtime.cuda.reports import RECORD_ROOM
 
 
 def emit_plan(schedule: Schedule, launches: Launches) -> tuple[LlvmModule, tuple[str, ...]]:
@@ -34,7 +32,7 @@ def emit_plan(schedule: Schedule, launches: Launches) -> tuple[LlvmModule, tuple
     module = LlvmModule(machine.TRIPLE)
     plan = schedule.plan or apart(schedule)
     reports = any(launch.reports for launch in chain.from_iterable(launches.values()))
-    record_at = aligned(plan.arena_bytes, _ALIGNMENT)
+    record_at = aligned(plan.arena_bytes, RECORD_ROOM)
     waits = bool(host_sizes(schedule, launches))
     entry = HostEntry(module, schedule, plan, launches, record_at if reports else None, waits=waits)
     entry.begin()
@@ -42,5 +40,5 @@ def emit_plan(schedule: Schedule, launches: Launches) -> tuple[LlvmModule, tuple
     entry.begin_steps()
     steps.write(schedule.steps)
     entry.end()
-    emit_arena_bytes(module, schedule, record_at + _ALIGNMENT if reports else plan.arena_bytes)
+    emit_arena_bytes(module, schedule, record_at + RECORD_ROOM if reports else plan.arena_bytes)
     return module, tuple(entry.called)

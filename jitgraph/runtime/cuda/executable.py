@@ -21,6 +21,7 @@ from jitgraph.runtime.cuda.doubts import Doubt, joined
 from jitgraph.runtime.cuda.driver import Driver
 from jitgraph.runtime.cuda.names import device_named
 from jitgraph.runtime.cuda.replay import LEAST_LAUNCHES, Replays
+from jitgraph.runtime.cuda.reports import RECORD_BYTES, RECORD_ROOM
 from jitgraph.runtime.cuda.results import OUT_OF_MEMORY
 from jitgraph.runtime.device_parts import DeviceParts
 from jitgraph.runtime.executable import Executable
@@ -181,7 +182,8 @@ class CudaExecutable(Executable):
             else:
                 between = [address for address in (record, pinned) if address is not None]
                 addresses += (*call.last[: len(loaded.constants)], *between, *loaded.handles)
-            self._enter(driver, call, addresses, stream, again=not taken and not self.signature.prints)
+            again = not taken and not self.signature.prints
+            self._enter(driver, call, addresses, record, stream, again=again)
             if pinned is not None:
                 device.pinned.give_back(pinned)
         except BaseException:
@@ -211,41 +213,35 @@ class CudaExecutable(Executable):
         """As ``run``, in the structure that the function returns."""
         return self.entry.result(self.run(self.entry.arguments(args, named)))
 
-    def _enter(self, driver: Driver, call: ShapeCall, addresses: list[int], stream: int, *, again: bool) -> None:
+    def _enter(
+        self,
+        driver: Driver,
+        call: ShapeCall,
+        addresses: Sequence[int],
+        record: int | None,
+        stream: int,
+        *,
+        again: bool,
+    ) -> None:
         """One entry; ``again``: what it has asked for may be asked for once more, where the device had no memory."""
         device, loaded = call.device, call.loaded
         try:
             state = self._states.pop()
         except IndexError:
             state = CallState()
-        record, plan = state.record, call.plan
+        ask, plan = state.record, call.plan
         arena = device.memory.allocate(plan.arena_bytes) if plan.arena_bytes else None
-        if arena is not None:
-            record.arena = arena.address
-        packed = call.pack(*addresses)
-
-        def is_asked(stream: int) -> bool:
-            record.stream = stream
-            code: int = self._function(loaded.host_address, state.address, packed, plan.dims_address)
-            return code == loader.OK
-
+        ask.arena = None if arena is None else arena.address
+        ask.stream = stream
         code = loader.OK
         try:
-            graph = None
-            if call.replays is not None:
-                graph = call.replays.graph((packed, record.arena, device.memory.generation), driver, is_asked)
-            record.stream = stream
-            if graph is not None:
-                driver.launch_graph(graph, stream)
-            elif not self._host_sizes:
-                code = self._function(loaded.host_address, state.address, packed, plan.dims_address)
-            else:
-                host = self._asking_host(loaded, state, plan)
-                code = self._function(ctypes.addressof(host), state.address, packed, plan.dims_address)
-            if code == -OUT_OF_MEMORY and again:  # of a stack; what it has written is written again
-                device.memory.empty_cache()
-                host = self._asking_host(loaded, state, plan)
-                code = self._function(ctypes.addressof(host), state.address, packed, plan.dims_address)
+            if call.replays is None or not self._is_replayed(driver, call, addresses, record, state):
+                host = self._asking_host(loaded, state, plan) if self._host_sizes else loaded.host
+                entered = ctypes.addressof(host), state.address, call.pack(*addresses), plan.dims_address
+                code = self._function(*entered)
+                if code == -OUT_OF_MEMORY and again:  # of a stack; what it has written is written again
+                    device.memory.empty_cache()
+                    code = self._function(*entered)
         finally:
             if arena is not None:
                 device.memory.give_back(arena)  # work of the same stream that uses it next comes after
@@ -268,6 +264,38 @@ class CudaExecutable(Executable):
     def _pinned_bytes(self, plan: ShapePlan) -> int:
         dims = dict(zip(self.signature.dims, plan.dims, strict=False))
         return max(size if isinstance(size, int) else size.evaluate(dims) for size in self._host_sizes)
+
+    def _is_replayed(
+        self, driver: Driver, call: ShapeCall, addresses: Sequence[int], record: int | None, state: CallState
+    ) -> bool:
+        """Replay the call where there is a graph for its addresses.
+
+        Its error record goes to where no one looks, and from the arena to the call's own place behind it: as long as
+        the device has work, each call has another place.
+        """
+        ask, stream, device = state.record, state.record.stream, call.device
+        given = list(addresses)
+        if record is not None:
+            given[len(given) - len(call.loaded.handles) - 1] = device.reports.nowhere(driver)
+        packed = call.pack(*given)
+
+        def is_asked(captures: int) -> bool:
+            ask.stream = captures
+            try:
+                code: int = self._function(call.loaded.host_address, state.address, packed, call.plan.dims_address)
+            finally:
+                ask.stream = stream
+            return code == loader.OK
+
+        assert call.replays is not None
+        graph = call.replays.graph((packed, ask.arena, device.memory.generation), driver, is_asked)
+        if graph is None:
+            return False
+        driver.launch_graph(graph, stream or 0)
+        if record is not None:
+            at = (ask.arena or 0) + call.plan.arena_bytes - RECORD_ROOM
+            driver.copy_to_host(record, at, RECORD_BYTES, stream or 0)
+        return True
 
     def _on(self, device: Device) -> _OnDevice:
         found: _OnDevice | None = device.loaded.get(self)

@@ -6,13 +6,14 @@ Where another stream has used a block (``DeviceAllocator.note_use``), an event o
 where another library has seen it, the whole device.
 
 Whoever gives memory back may be a finaliser, which runs anywhere, also inside of this code: it only puts the block on a
-list, and the next allocation looks at that. There the block waits for the next who asks for its very size, the last one
-given back first, so that calls that come back find the addresses that they had; blocks become one with their neighbours
-only before memory is asked of the driver.
+list, and the next allocation looks at that. There the block waits for the next who asks for its very size. The one at
+the lowest address goes first, whatever the order in which they came back, so that calls that come back find the
+addresses that they had. Blocks become one with their neighbours only before memory is asked of the driver.
 """
 
 from __future__ import annotations
 
+import bisect
 from collections import deque
 from typing import Final
 
@@ -48,7 +49,7 @@ class DeviceAllocator:
         self._lock = forks.lock()
         self.generation = 0
         """How often memory went back to the driver, from which on an address may be that of other memory."""
-        self._ready: dict[tuple[int, int], list[MemoryBlock]] = {}  # by stream and size
+        self._ready: dict[tuple[int, int], list[MemoryBlock]] = {}  # by stream and size, the lowest address last
         self._free: dict[tuple[int, bool], FreeBlocks] = {}
         self._returned: deque[MemoryBlock] = deque()
         self._waiting: deque[tuple[MemoryBlock, list[int]]] = deque()  # with the events that have to be done
@@ -208,7 +209,7 @@ class DeviceAllocator:
         if ready is None:
             self._ready[key] = [block]
         else:
-            ready.append(block)
+            bisect.insort(ready, block, key=_downwards)
 
     def _merge_ready(self) -> None:
         """Put all that wait for their size among the free blocks."""
@@ -241,6 +242,10 @@ class DeviceAllocator:
             self._list_of(block).remove(block)
             self._reserved -= self._segments.pop(block.address)
             driver.free(block.address)
+
+
+def _downwards(block: MemoryBlock) -> int:
+    return -block.address
 
 
 def amount(size: int) -> str:

@@ -27,6 +27,8 @@ _MOST_KEPT: Final = 4  # graphs of one kind of call
 _MOST_SEEN: Final = 32  # sets of addresses that wait to come back
 _MOST_IN_VAIN: Final = 64  # calls without a graph, after which so many more do not look for one
 _PAUSE: Final = 1024
+_LEAST_HITS: Final = 8  # that a graph has to have on average, as it is dear to make
+_CREDIT: Final = 64
 _THREAD_LOCAL: Final = 1  # of CUstreamCaptureMode: other threads may do what they like meanwhile
 
 Key = tuple[Any, ...]
@@ -95,13 +97,14 @@ class Replays:
         self._capturing = capturing
         self._graphs: dict[Key, int] = {}
         self._seen: dict[Key, None] = {}
-        self._in_vain = 0
+        self._in_vain = self._hits = self._captures = 0
 
     def graph(self, key: Key, driver: Driver, ask: Callable[[int], bool]) -> int | None:
         """The graph of a call with these addresses, captured by ``ask`` when they come back; None for none."""
         found = self._graphs.get(key)
         if found is not None:
             self._in_vain = 0
+            self._hits += 1
             return found
         self._in_vain += 1
         if self._in_vain > _MOST_IN_VAIN:  # addresses do not come back here
@@ -113,10 +116,13 @@ class Replays:
                 self._seen.clear()
             self._seen[key] = None
             return None
-        made = self._capturing.captured(driver, ask)
+        is_worth_it = self._captures * _LEAST_HITS <= self._hits + _CREDIT
+        made = self._capturing.captured(driver, ask) if is_worth_it else None
         if made is None:
             self._in_vain = _MOST_IN_VAIN
+            self._hits += _LEAST_HITS  # so that it is tried again after a pause
             return None
+        self._captures += 1
         while len(self._graphs) >= _MOST_KEPT:
             self._capturing.drop(self._graphs.pop(next(iter(self._graphs))))
         self._seen.pop(key, None)

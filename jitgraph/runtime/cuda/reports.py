@@ -17,6 +17,8 @@ from jitgraph.runtime.cuda.doubts import Doubt
 from jitgraph.runtime.cuda.driver import Driver
 
 RECORD_BYTES: Final = 40
+RECORD_ROOM: Final = 256
+"""Bytes at the end of a call's arena that begin with its record."""
 _PAGE_BYTES: Final = 4096
 _PENDING: Final = -2  # as the order of a failure: no call has copied its record here yet
 _NO_FAILURE: Final = -1
@@ -38,6 +40,7 @@ class ErrorReports:
     def __init__(self) -> None:
         self._lock = forks.lock()
         self._pages: list[int] = []
+        self._nowhere = 0
         self._free: list[int] = []
         self._pending: deque[_Report] = deque()
 
@@ -57,6 +60,14 @@ class ErrorReports:
             record[1] = _PENDING
             self._pending.append(_Report(record, stream, describe, doubt))
             return address
+
+    def nowhere(self, driver: Driver) -> int:
+        """Where a record may be copied that nobody looks at."""
+        with self._lock:
+            if not self._nowhere:
+                self._nowhere = driver.allocate_host(RECORD_BYTES)
+                self._pages.append(self._nowhere)
+            return self._nowhere
 
     def forget(self, address: int) -> None:
         """A call that took a record was refused, and copies nothing."""
@@ -95,5 +106,6 @@ class ErrorReports:
         with self._lock:
             self._pending.clear()
             self._free.clear()
+            self._nowhere = 0
             while self._pages:
                 driver.free_host(self._pages.pop())

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
+from jitgraph.runtime.cuda.replay import Replays
 from tests.graphs import needs_native
 from tests.runtime.cuda.machines import Machine, machine
 
@@ -159,3 +160,41 @@ def test_graphs_go_with_their_code(here: Machine) -> None:
     for _ in range(4):
         again(x)
     assert len(here.device.capturing._graphs) == 1
+
+
+def test_a_training_loop_has_few_sets_of_addresses(here: Machine) -> None:
+    model = jg.nn.Sequential(jg.nn.Linear(7, 5), jg.nn.Tanh(), jg.nn.Linear(5, 5), jg.nn.Linear(5, 3)).to("cuda")
+    optimizer = jg.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    x, y = (jg.asarray(array, device="cuda") for array in (A[:, :7], np.array([0, 1, 2, 0, 1, 2])))
+
+    @jg.trace
+    def step(x: Any, y: Any) -> Any:
+        optimizer.zero_grad()
+        loss = jg.nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    first = step(x, y).item()
+    for _ in range(19):  # nobody waits, so the error record of each call has a place of its own
+        loss = step(x, y)
+    assert 1 <= here.calls("cuGraphInstantiateWithFlags") <= 2
+    assert here.calls("cuGraphLaunch") >= 14
+    assert loss.item() < first
+
+
+def test_addresses_that_never_come_back_are_not_captured_for_long() -> None:
+    captured: list[int] = []
+
+    class Capturing:
+        def captured(self, driver: Any, ask: Any) -> int:
+            captured.append(1)
+            return len(captured)
+
+        def drop(self, graph: int) -> None:
+            """Nothing is held."""
+
+    replays = Replays(Capturing())  # type: ignore[arg-type]
+    for number in range(600):
+        replays.graph((number // 2,), None, lambda stream: True)  # type: ignore[arg-type]
+    assert len(captured) <= 10

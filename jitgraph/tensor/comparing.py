@@ -12,6 +12,7 @@ import numpy as np
 
 from jitgraph import dtypes, ops
 from jitgraph.dtypes import DType
+from jitgraph.eager import placement
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.ir.op import Op
 from jitgraph.tensor import lifting, scalars
@@ -56,7 +57,8 @@ def _with_int(op: Op, x: TensorLike, number: Any) -> Any:
         return op(*lifting.operands(x, number))
     value = lifting.value_of(x)
     answer = _of_numbers(op, 0, 1) if number > 0 else _of_numbers(op, 1, 0)
-    return lifting.constant(answer, dtypes.bool_, value.shape)
+    with placement.beside(value):
+        return lifting.constant(answer, dtypes.bool_, value.shape)
 
 
 def _of_numbers(op: Op, x: int, y: int) -> bool:
@@ -69,6 +71,6 @@ def _signed_with_uint64(op: Op, x: TensorLike, y: TensorLike) -> Any:
     signed, unsigned = lifting.value_of(x), lifting.value_of(y)
     shape = lifting.broadcast_shapes(signed.shape, unsigned.shape)
     signed, unsigned = lifting.broadcast_to(signed, shape), lifting.broadcast_to(unsigned, shape)
-    negative = ops.lt(signed, lifting.constant(0, signed.dtype, shape))
+    negative = ops.lt(signed, lifting.repeated(0, signed.dtype, shape))
     alike = op(lifting.cast(signed, dtypes.uint64), unsigned)
-    return ops.select(negative, lifting.constant(_of_numbers(op, 0, 1), dtypes.bool_, shape), alike)
+    return ops.select(negative, lifting.repeated(_of_numbers(op, 0, 1), dtypes.bool_, shape), alike)

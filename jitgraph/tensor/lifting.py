@@ -49,7 +49,7 @@ def value_of(x: Any, dtype: DType | None = None) -> Any:
     if isinstance(x, ValueHandle):
         return x.value
     if is_scalar(x):
-        return _repeated(x, dtype or dtypes.default_of(x), ())
+        return repeated(x, dtype or dtypes.default_of(x), ())
     if isinstance(x, np.ndarray | np.generic):
         if type(x) is not np.ndarray and isinstance(x, np.ndarray):
             foreign.require_plain(x)
@@ -107,6 +107,20 @@ def constant(scalar: Scalar, dtype: DType, shape: Sequence[DimLike] = ()) -> Any
     return ops.full(shape=tuple(shape), value=float(scalar), dtype=dtype)
 
 
+def places(shape: Sequence[DimLike], axis: int, beside: Any) -> Any:
+    """The number (int64) of each element along an axis of a shape, on the device of the value ``beside``."""
+    with placement.beside(beside):
+        return ops.iota(shape=tuple(shape), axis=axis, dtype=dtypes.int64)
+
+
+def together(*values: Any) -> tuple[Any, ...]:
+    """The values, of which numbers of the CPU lie on the device of the others."""
+    for value in values:
+        if isinstance(value, DeviceValue):
+            return tuple(placement.moved(x, value.device) if placement.is_number(x) else x for x in values)
+    return values
+
+
 def is_weak(x: Any) -> bool:
     """True for Python scalars and for the handles that stand for Python numbers inside a trace."""
     return is_scalar(x) or getattr(x, "_weak", False)
@@ -146,17 +160,6 @@ def dtype_of(x: Any) -> DType:
     return dtypes.canonical(x.dtype)
 
 
-def numbers_moved(values: list[Any]) -> list[Any]:
-    """The values, whose 0-d ones on the CPU lie on a GPU where another value lies there."""
-    there = next((value for value in values if value.__class__ is DeviceValue), None)
-    if there is None:
-        return values
-    return [
-        placement.moved(value, there.device) if isinstance(value, EagerValue) and not value.shape else value
-        for value in values
-    ]
-
-
 def operands(*xs: TensorLike, dtype: DType | None = None) -> list[Any]:
     """Values of one dtype (the promoted one, unless given) and one shape (the broadcast one)."""
     values = [None if is_scalar(x) else value_of(x) for x in xs]
@@ -172,10 +175,10 @@ def operands(*xs: TensorLike, dtype: DType | None = None) -> list[Any]:
     for other in shapes:
         if other != shape:
             shape = broadcast_shapes(*shapes)
-            values = numbers_moved(values)
+            values = list(together(*values))
             break
     return [
-        _repeated(x, target, shape) if value is None else broadcast_to(cast(value, target), shape)
+        repeated(x, target, shape) if value is None else broadcast_to(cast(value, target), shape)
         for x, value in zip(xs, values, strict=True)
     ]
 
@@ -236,8 +239,8 @@ def _promoted(xs: Sequence[Any], values: Sequence[Any]) -> DType:
     return strong
 
 
-def _repeated(scalar: Any, dtype: DType, shape: tuple[DimLike, ...]) -> Any:
-    """A Python scalar as an operand of this shape; eagerly a view of one element, the same one each time."""
+def repeated(scalar: Any, dtype: DType, shape: tuple[DimLike, ...]) -> Any:
+    """A Python scalar as an operand of this shape, beside tensors of any device; eagerly a view of one element."""
     if context.current().emitter is not EAGER:
         return constant(scalar, dtype, shape)
     return EagerValue(_repeated_array(scalar, type(scalar).__name__, dtype, shape, _sign(scalar)))

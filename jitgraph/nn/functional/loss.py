@@ -71,9 +71,9 @@ def _weighted(each: Any, labels: Any, weight: TensorLike, reduction: str, ignore
     table = lifting.cast(lifting.value_of(weight), each.dtype)
     if len(table.shape) != 1 or not context.constraints().same(table.shape[0], classes):
         raise ShapeError(f"a weight for each of {classes} classes has shape ({classes},), not {table.type}")
-    ignored = ops.eq(labels, lifting.constant(ignore_index, dtypes.int64, labels.shape))
-    safe = ops.select(ignored, lifting.constant(0, dtypes.int64, labels.shape), labels)
-    shares = ops.select(ignored, lifting.constant(0.0, each.dtype, each.shape), ops.gather(table, safe, axis=0))
+    ignored = ops.eq(labels, lifting.repeated(ignore_index, dtypes.int64, labels.shape))
+    safe = ops.select(ignored, lifting.repeated(0, dtypes.int64, labels.shape), labels)
+    shares = ops.select(ignored, lifting.repeated(0.0, each.dtype, each.shape), ops.gather(table, safe, axis=0))
     found, total = wrap(ops.mul(each, shares)), wrap(shares).sum()
     return (found.sum() / total if _known(reduction) == "mean" else _reduced(found, reduction)).value
 

@@ -27,8 +27,8 @@ def _scale_and_shift(x: Any, weight: Any, bias: Any, shape: tuple[Any, ...], nam
         if value is not None and not _same(value.shape, shape):
             raise ShapeError(f"{name} takes a {what} of shape {shape}, not {value.type}")
     return (
-        lifting.constant(1.0, x.dtype, shape) if weight is None else weight,
-        lifting.constant(0.0, x.dtype, shape) if bias is None else bias,
+        lifting.repeated(1.0, x.dtype, shape) if weight is None else weight,
+        lifting.repeated(0.0, x.dtype, shape) if bias is None else bias,
     )
 
 
@@ -101,7 +101,7 @@ def rms_norm(
     axes = tuple(range(len(x.shape) - len(shape), len(x.shape)))
     square = ops.mean(ops.square(x), axes=axes)
     small = float(np.finfo(x.dtype).eps) if eps is None else float(eps)
-    scale = ops.rsqrt(ops.add(square, lifting.constant(small, x.dtype, square.shape)))
+    scale = ops.rsqrt(ops.add(square, lifting.repeated(small, x.dtype, square.shape)))
     result = ops.mul(x, ops.broadcast(scale, shape=x.shape, axes=tuple(range(axes[0]))))
     if w is not None:
         result = ops.mul(result, ops.broadcast(lifting.cast(w, x.dtype), shape=x.shape, axes=axes))
@@ -129,7 +129,7 @@ def group_norm(
     w, b = _scale_and_shift(x, w, b, (channels,), "group_norm")
     size = dims.product(x.shape[1:]) // num_groups
     rows = ops.reshape(x, shape=(x.shape[0], num_groups, size))
-    one, zero = (lifting.constant(value, x.dtype, (size,)) for value in (1.0, 0.0))
+    one, zero = (lifting.repeated(value, x.dtype, (size,)) for value in (1.0, 0.0))
     normal = ops.reshape(ops.layer_norm(rows, one, zero, num_axes=1, eps=float(eps)), shape=x.shape)
     scale, shift = (ops.broadcast(value, shape=x.shape, axes=(1,)) for value in (w, b))
     return wrap(ops.add(ops.mul(normal, scale), shift))

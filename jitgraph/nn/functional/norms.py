@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from jitgraph.eager import placement
 from jitgraph.errors import JitgraphError
 from jitgraph.ops.transcendental import root
 from jitgraph.tensor import Tensor, lifting, wrap
@@ -20,8 +21,9 @@ def norm(x: Tensor, p: float, axis: int, *, keepdims: bool = True) -> Tensor:
     if p == math.inf:
         return abs(x).max(axis=axis, keepdims=keepdims)  # type: ignore[no-any-return]
     if p == 2:
-        squares = (x * x).sum(axis=axis, keepdims=keepdims)
-        return wrap(root(lifting.value_of(squares)))
+        squares = lifting.value_of((x * x).sum(axis=axis, keepdims=keepdims))
+        with placement.beside(squares):
+            return wrap(root(squares))
     powers = _power(abs(x), p).sum(axis=axis, keepdims=keepdims)
     return _power(powers, 1 / p)
 

@@ -336,10 +336,9 @@ def _triangle(x: TensorLike, k: int, *, lower: bool) -> Tensor:
     if value.type.ndim < 2:
         raise ShapeError(f"a triangle needs at least two axes; the shape is {value.type.shape}")
     shape, last = value.type.shape, value.type.ndim - 1
-    rows = wrap(ops.iota(shape=shape, axis=last - 1, dtype=dtypes.int64))
-    columns = wrap(ops.iota(shape=shape, axis=last, dtype=dtypes.int64))
+    rows, columns = (wrap(lifting.places(shape, axis, value)) for axis in (last - 1, last))
     kept = (columns <= rows + k) if lower else (columns >= rows + k)
-    zero = lifting.constant(0, value.type.dtype, shape)
+    zero = lifting.repeated(0, value.type.dtype, shape)
     return wrap(ops.select(kept.value, value, zero))
 
 

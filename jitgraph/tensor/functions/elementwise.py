@@ -155,7 +155,7 @@ def _power(x1: TensorLike, x2: TensorLike) -> Tensor:
         factor = wrap(lifting.cast(lifting.value_of(x1, dtype), dtype))
         return (factor, square(factor), factor * square(factor))[int(x2) - 1]
     if dtypes.is_integer(dtype):
-        return _integer_pow(*lifting.operands(x1, x2, dtype=dtype))
+        return _integer_pow(*lifting.together(*lifting.operands(x1, x2, dtype=dtype)))
     if dtypes.is_bool(dtype):
         raise DTypeError("pow of bools", hint="cast one side with .astype(...)")
     return elementwise(ops.pow, x1, x2)
@@ -198,7 +198,7 @@ _pow = direct_call(_power, 2, _as_power)
 def _integer_pow(base: Any, exponent: Any) -> Tensor:
     """By squaring, one step for each bit of the exponent; what the product of exact factors wraps to."""
     dtype, shape = base.type.dtype, base.type.shape
-    zero, one = (lifting.constant(number, dtype, shape) for number in (0, 1))
+    zero, one = (lifting.repeated(number, dtype, shape) for number in (0, 1))
     if dtypes.is_signed(dtype):
         every = ops.reduce_min(ops.ge(exponent, zero), axes=tuple(range(len(shape))))
         message = "pow: an integer to a negative power is no integer; cast the base with .astype(jg.float64)"
@@ -230,7 +230,7 @@ def _bits(value: Any) -> Any:
 
 def _is_negative(value: Any) -> Any:
     bits = _bits(value)
-    return ops.lt(bits, lifting.constant(0, bits.type.dtype, bits.type.shape))
+    return ops.lt(bits, lifting.repeated(0, bits.type.dtype, bits.type.shape))
 
 
 @method
@@ -242,9 +242,9 @@ def signbit(x: TensorLike) -> Tensor:
     return less(wrap(value), 0) if dtypes.is_signed(value.type.dtype) else isnan(x)
 
 
-def _float_operands(x1: TensorLike, x2: TensorLike) -> list[Any]:
+def _float_operands(x1: TensorLike, x2: TensorLike) -> tuple[Any, ...]:
     dtype = lifting.common_dtype(x1, x2)
-    return lifting.operands(x1, x2, dtype=dtype if dtypes.is_float(dtype) else dtypes.float32)
+    return lifting.together(*lifting.operands(x1, x2, dtype=dtype if dtypes.is_float(dtype) else dtypes.float32))
 
 
 @method
@@ -260,8 +260,8 @@ def nextafter(x1: TensorLike, x2: TensorLike) -> Tensor:
     """The float next to x1 in the direction of x2: x2 where they are equal, NaN where either is; no gradient."""
     start, goal = _float_operands(x1, x2)
     bits, shape, dtype = _bits(start), start.type.shape, start.type.dtype
-    one = lifting.constant(1, bits.type.dtype, shape)
-    zero = lifting.constant(0.0, dtype, shape)
+    one, zero = lifting.repeated(1, bits.type.dtype, shape), lifting.repeated(0.0, dtype, shape)
+    _, one, zero = lifting.together(start, one, zero)
     outwards = ops.eq(ops.lt(start, goal), ops.gt(start, zero))  # away from 0: the bits count up
     moved = ops.bitcast(ops.select(outwards, ops.add(bits, one), ops.sub(bits, one)), dtype=dtype)
     smallest = ops.bitcast(one, dtype=dtype)
@@ -274,7 +274,7 @@ def nextafter(x1: TensorLike, x2: TensorLike) -> Tensor:
 
 def _logical(name: str, op: str, doc: str) -> Any:
     def function(x1: TensorLike, x2: TensorLike) -> Tensor:
-        values = [lifting.value_of(x) for x in (x1, x2)]
+        values = lifting.together(*(lifting.value_of(x) for x in (x1, x2)))
         shape = lifting.broadcast_shapes(*(value.type.shape for value in values))
         return wrap(getattr(ops, op)(*(lifting.broadcast_to(value, shape) for value in values)))
 
@@ -299,7 +299,7 @@ def _question(name: str, op: str, doc: str, *, of_integers: bool) -> Any:
         value = lifting.value_of(x)
         if dtypes.is_float(value.type.dtype):
             return wrap(getattr(ops, op)(value))
-        return wrap(lifting.constant(of_integers, dtypes.bool_, value.type.shape))
+        return wrap((ops.eq if of_integers else ops.ne)(value, value))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
@@ -386,7 +386,7 @@ def _chosen(condition: TensorLike, x1: TensorLike, x2: TensorLike) -> Tensor:
     picked = lifting.cast(lifting.value_of(condition), dtypes.bool_)
     if lifting.is_weak(x1) and lifting.is_weak(x2):
         x1, x2 = settled(x1), settled(x2)
-    picked, left, right = lifting.numbers_moved([picked, *lifting.operands(x1, x2)])
+    picked, left, right = lifting.together(picked, *lifting.operands(x1, x2))
     shape = lifting.broadcast_shapes(picked.type.shape, left.type.shape)
     return wrap(ops.select(*(lifting.broadcast_to(value, shape) for value in (picked, left, right))))
 

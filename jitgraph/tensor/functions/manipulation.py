@@ -37,7 +37,7 @@ def broadcast_to(x: TensorLike, shape: Any) -> Tensor:
 @array_function
 def broadcast_arrays(*xs: TensorLike) -> list[Tensor]:
     """All operands in their common broadcast shape, each in its own dtype."""
-    values = [lifting.value_of(x) for x in xs]
+    values = lifting.together(*(lifting.value_of(x) for x in xs))
     shape = lifting.broadcast_shapes(*(value.type.shape for value in values))
     return [wrap(lifting.broadcast_to(value, shape)) for value in values]
 

@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any, Final
 
 from jitgraph import dtypes, ops
-from jitgraph.eager import placement
 from jitgraph.eager.dispatch.function import NativeFunction
 from jitgraph.eager.launch import Direct
 from jitgraph.eager.value import EagerValue
@@ -294,9 +293,8 @@ def _running_extreme(op: Op, x: TensorLike, axis: int, name: str) -> tuple[Tenso
     reached = ops.eq(value, values)
     if dtypes.is_float(value.type.dtype):
         reached = ops.bitwise_or(reached, ops.isnan(value))
-    with placement.beside(value):
-        place = ops.iota(shape=value.type.shape, axis=number, dtype=dtypes.int64)
-        latest = ops.cummax(ops.select(reached, place, ops.zeros_like(place)), axis=number)
+    place = lifting.places(value.type.shape, number, value)
+    latest = ops.cummax(ops.select(reached, place, lifting.repeated(0, dtypes.int64, place.shape)), axis=number)
     return wrap(values), wrap(latest)
 
 

@@ -109,7 +109,7 @@ def test_the_collector_waits_for_all_compilations_and_is_left_as_it_was(monkeypa
     seen: list[bool] = []
     monkeypatch.setattr(compilation, "_compiled", lambda *_: seen.append(gc.isenabled()))
     gc.enable()
-    compilation.compiled(None, None, (), None)  # type: ignore[arg-type]
+    compilation.compiled(None, Target.named("x86-64-v3"), (), None)  # type: ignore[arg-type]
     assert (seen, gc.isenabled()) == ([False], True)
     with collector.PAUSED.inside():
         with collector.PAUSED.inside():
@@ -118,7 +118,7 @@ def test_the_collector_waits_for_all_compilations_and_is_left_as_it_was(monkeypa
     assert gc.isenabled()
     gc.disable()
     try:
-        compilation.compiled(None, None, (), None)  # type: ignore[arg-type]
+        compilation.compiled(None, Target.named("x86-64-v3"), (), None)  # type: ignore[arg-type]
         assert not gc.isenabled()
     finally:
         gc.enable()

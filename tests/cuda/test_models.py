@@ -32,8 +32,11 @@ HOST_NEEDED = {"lstm_scan"}
 
 EAGER = tuple(MODELS) if ALL else ("digits", "lstm_scan")
 
-FREE_BOUNDS = {"digits": 1e-4, "cnn": 1e-4, "encoder": 1e-3, "encoder_bfloat16": 2e-2, "lstm": 1e-4}
+FREE_BOUNDS = {"digits": 3e-5, "cnn": 1e-4, "encoder": 1e-3, "encoder_bfloat16": 5e-3, "lstm": 1e-4}
 """What losses and parameters may differ by after the steps, relative to the largest of their tensor, in any order."""
+
+SHORT_SUMS = {"cnn", "lstm"}
+"""Models of these sizes whose sums a thread adds in order either way, so that their bits are the same."""
 
 nightly = pytest.mark.skipif(not ALL, reason="large models are trained in make nightly")
 
@@ -105,4 +108,5 @@ def test_steps_whose_sums_go_in_any_order_are_near(here: Machine, name: str, mon
     found = trained(name, "cuda", traced=True, steps=STEPS, large=True)
     for want, got in zip(expected, found, strict=True):
         np.testing.assert_allclose(got, want, rtol=0, atol=FREE_BOUNDS[name] * max(1e-3, float(np.abs(want).max())))
-    assert any((want != got).any() for want, got in zip(expected, found, strict=True))
+    differs = any((want != got).any() for want, got in zip(expected, found, strict=True))
+    assert differs == (name not in SHORT_SUMS)

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from jitgraph.eager import device_program
-from jitgraph.errors import UnsupportedOp
 from jitgraph.ir.target import Target
 from jitgraph.runtime.cuda.devices import Device
 from jitgraph.runtime.cuda.modules import LoadedModule, Modules
@@ -26,9 +25,6 @@ pytestmark = needs_native
 
 ALL = os.environ.get("CUDA_MODELS") == "all"
 STEPS = 3
-
-HOST_NEEDED = {"lstm_scan"}
-"""What a traced step is refused for on a GPU, by name; a model that is not refused any more fails here."""
 
 EAGER = tuple(MODELS) if ALL else ("digits", "lstm_scan")
 
@@ -57,10 +53,6 @@ def require_equal_steps(name: str, *, traced: bool) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_traced_steps_have_the_bits_of_the_cpu(here: Machine, name: str) -> None:
-    if name in HOST_NEEDED:
-        with pytest.raises(UnsupportedOp, match="while_loop or scan on a GPU"):
-            trained(name, "cuda", traced=True, steps=1)
-        return
     require_equal_steps(name, traced=True)
 
 
@@ -82,8 +74,7 @@ def texts() -> list[str]:
     with pytest.MonkeyPatch.context() as patch, machines.machine(must_end_clean=False):
         patch.setattr(Modules, "load", noted)
         for name in MODELS if ALL else ("digits",):
-            if name not in HOST_NEEDED:
-                trained(name, "cuda", traced=True, steps=1, large=ALL)
+            trained(name, "cuda", traced=True, steps=1, large=ALL)
     return list(found)
 
 

@@ -127,7 +127,7 @@ def test_what_cannot_be_kept_is_said(folder: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("kind", [MemoryError, KeyboardInterrupt, jg.errors.ShapeError])
 def test_what_is_no_fault_passes(kind: type[BaseException], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "def plan_memory(*args): raise kind('as it was')"
+    text = "def plan_memory(*args, **options): raise kind('as it was')"
     space: dict[str, Any] = {"__name__": "jitgraph.codegen.kernels.memory", "kind": kind}
     exec(text, space)
     monkeypatch.setattr(compilation, "plan_memory", space["plan_memory"])

@@ -126,7 +126,8 @@ class Compiling:
     def __init__(self, options: Options) -> None:
         self._options = options
 
-    def __call__(self, graph: Any, donate: Sequence[tuple[int, int]] = ()) -> backend.Runnable:
+    def __call__(self, graph: Any, donate: Sequence[tuple[int, int]] = (), device: str = CPU) -> backend.Runnable:
+        assert device == CPU, "traces that run on a GPU are not kept"
         if isinstance(graph, KeptGraph):
             found = self.find(graph, donate)
             if found is not None:

@@ -38,6 +38,7 @@ SORTED: Final = {"axis": 0, "descending": False, "stable": True}
 _POOL: Final = {"kernel": (2, 2), "strides": (2, 2), "padding": ((0, 0), (0, 0))}
 _CONV: Final = {"strides": (1,), "padding": ((0, 0),), "lhs_dilation": (1,), "rhs_dilation": (1,), "groups": 1}
 _CONV_ND: Final = {"strides": (1, 1), "padding": ((1, 1), (1, 1)), "dilation": (1, 1), "groups": 1}
+_ATTENTION: Final = {"scale": 0.25, "causal": False, "dropout": 0.0}
 _IMAGES: Final = (8, 16, 96, 96)
 
 LARGE: Final[Mapping[str, tuple[Operands, dict[str, Any]]]] = {
@@ -71,6 +72,8 @@ LARGE: Final[Mapping[str, tuple[Operands, dict[str, Any]]]] = {
     "batch_norm_train": ([(_F, (16384, 64)), *[(_F, (64,))] * 2], {"eps": 1e-5}),
     "layer_norm": ([(_F, (1, LONG)), *[(_F, (LONG,))] * 2], {"num_axes": 1, "eps": 1e-5}),
     "nll_loss": ([(_F, (LONG, 3)), (_I, (LONG,))], {"reduction": "mean", "ignore_index": -100}),
+    "attention": ([(_F, (1, 4, 512, 32))] * 3, _ATTENTION),
+    "attention_gradient": ([*[(_F, (1, 4, 512, 32))] * 4, *[(_F, (1, 4, 512))] * 2], _ATTENTION),
     "cross_entropy": (
         [(_F, _WIDE), (_I, (64,))],
         {"reduction": "mean", "ignore_index": -100, "label_smoothing": 0.0},

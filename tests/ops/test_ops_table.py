@@ -13,6 +13,7 @@ from jitgraph import dtypes, ops
 from jitgraph.codegen.kernels.scalar_numpy import NumpyScalars
 from jitgraph.codegen.lower import families
 from jitgraph.codegen.lower.schedules.cpu import CPU
+from jitgraph.codegen.lower.schedules.gpu import GPU
 from jitgraph.errors import DTypeError, ShapeError
 from jitgraph.ir import context, dims, table
 from jitgraph.ir.builder import GraphBuilder, build
@@ -78,7 +79,9 @@ def test_traits_and_lowerings_are_those_that_ops_have():
     assert {trait for op in OPS.values() for trait in op.traits} == {*get_args(Trait)} - of_no_graph
     named = {op.lowering for op in OPS.values() if op.lowering}
     assert named == {*get_args(AtIndex), *get_args(Nest), *get_args(ScheduleStep)}
-    assert set(CPU.roots) == set(get_args(Nest))
+    of_gpus = {"attention", "attention_gradient"}
+    assert set(CPU.roots) == {*get_args(Nest)} - of_gpus
+    assert set(GPU.roots) == {*get_args(Nest)}
     assert set(families.INLINE) == {*get_args(AtIndex), "elementwise", "movement", "reduce"}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 import networkx
@@ -50,9 +51,16 @@ def floor_of(module: str) -> int:
     pytest.fail(f"jitgraph.{module} stands on no floor; give it one in FLOORS and in docs/architecture.md")
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """The syntax tree of a source, which nobody changes."""
+    return ast.parse(path.read_text())
+
+
+@cache
 def imports(path: Path) -> list[tuple[int, str]]:
     """(line, module) of every import that runs, function-local ones included; not those for type checkers alone."""
-    tree = ast.parse(path.read_text())
+    tree = tree_of(path)
     skipped = {
         id(inner)
         for node in ast.walk(tree)
@@ -212,7 +220,7 @@ OP_NAMES = re.compile(r"(\w+\.)*op\.name|op_name")
 
 def compared_ops(path: Path) -> list[int]:
     """The lines that ask which op something is: by its name, or by comparing it with one op of the table."""
-    tree = ast.parse(path.read_text())
+    tree = tree_of(path)
     imported = {
         alias.asname or alias.name
         for node in ast.walk(tree)
@@ -393,7 +401,7 @@ def test_operating_systems_are_asked_in_one_place() -> None:
             continue
         for line, imported in imports(path):
             assert imported.split(".")[0] not in BY_SYSTEM, f"{path}:{line} imports {imported}; see runtime/system.py"
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 owner, name = node.value.id, node.attr
                 asks = (owner == "os" and name not in OS_EVERYWHERE) or (owner, name) in ASKS_THE_SYSTEM
@@ -418,7 +426,7 @@ def test_no_class_name_stands_twice() -> None:
     """A traceback, a reader or a search that meets a class by its name meets one class."""
     places: dict[str, list[str]] = {}
     for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert not {name: found for name, found in places.items() if len(found) > 1}

@@ -96,7 +96,7 @@ def put(value: Any, index: Any, new: TensorLike) -> Any:
 
 def _put(value: Any, index: Any, new: TensorLike) -> Any:
     dtype, shape = value.dtype, value.shape
-    value, filler = lifting.together(value, lifting.cast(lifting.value_of(new, dtype), dtype))
+    filler = lifting.cast(lifting.value_of(new, dtype), dtype)
     if _is_tensor(index) and dtypes.is_bool(lifting.dtype_of(index)):
         mask = lifting.value_of(index)
         if mask.shape == shape and not filler.shape:
@@ -105,7 +105,7 @@ def _put(value: Any, index: Any, new: TensorLike) -> Any:
     if not plan.gathers and not plan.flips and all(stride == 1 for stride in plan.strides):
         return _put_block(value, plan, filler)
     total = dims.product(shape)
-    places = ops.reshape(lifting.places((total,), 0, value), shape=shape)
+    places = ops.reshape(ops.iota(shape=(total,), axis=0, dtype=dtypes.int64), shape=shape)
     chosen = _apply(places, plan)
     filler = _fitted(filler, chosen.shape)
     count = (dims.product(chosen.shape),)

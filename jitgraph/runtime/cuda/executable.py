@@ -93,11 +93,6 @@ class CudaExecutable(Executable):
         self._lock = forks.lock()
         self._states: list[CallState] = []  # of calls that have ended
 
-    @property
-    def waits(self) -> bool:
-        """Whether a call may wait for the device in between."""
-        return bool(self._host_sizes)
-
     def prepared(self, device: Device, shapes: Shapes) -> ShapeCall:
         """What calls with inputs of these shapes have in common, to be kept for ``launch`` as long as the device is in
         use; ArgumentError where the shapes do not fit."""
@@ -150,14 +145,14 @@ class CudaExecutable(Executable):
             addresses, doubts = [], None
             copies = []  # that are kept until the launches are on the stream, so that no output lies there
             for buffer in given:
-                if buffer.stream == stream and buffer.doubt is None and not buffer.address % _ALIGNMENT:
-                    addresses.append(buffer.address)
-                    continue
-                if not buffer.address % _ALIGNMENT:
-                    addresses.append(buffer.read_on(stream))
+                readable = buffer
+                if buffer.address % _ALIGNMENT:
+                    readable = memory.copied(buffer, device)
+                    copies.append(readable)
+                if readable.stream == stream and readable.doubt is None:
+                    addresses.append(readable.address)
                 else:
-                    copies.append(memory.copied(buffer, device))
-                    addresses.append(copies[-1].read_on(stream))
+                    addresses.append(readable.read_on(stream))
                 if buffer.doubt is not None:
                     doubts = [buffer.doubt] if doubts is None else [*doubts, buffer.doubt]
             if doubts is not None:
@@ -184,7 +179,7 @@ class CudaExecutable(Executable):
                 addresses += (*call.last[: len(loaded.constants)], *between, *loaded.handles)
             again = not taken and not self.signature.prints
             self._enter(driver, call, addresses, record, stream, again=again)
-            if pinned is not None:
+            if pinned is not None:  # after an error a copy to it may still be under way
                 device.pinned.give_back(pinned)
         except BaseException:
             if record is not None:
@@ -236,8 +231,9 @@ class CudaExecutable(Executable):
         code = loader.OK
         try:
             if call.replays is None or not self._is_replayed(driver, call, addresses, record, state):
-                host = self._asking_host(loaded, state, plan) if self._host_sizes else loaded.host
-                entered = ctypes.addressof(host), state.address, call.pack(*addresses), plan.dims_address
+                host = self._asking_host(loaded, state, plan) if self._host_sizes else None
+                at = loaded.host_address if host is None else ctypes.addressof(host)
+                entered = at, state.address, call.pack(*addresses), plan.dims_address
                 code = self._function(*entered)
                 if code == -OUT_OF_MEMORY and again:  # of a stack; what it has written is written again
                     device.memory.empty_cache()

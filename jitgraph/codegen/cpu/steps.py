@@ -10,6 +10,7 @@ from jitgraph.codegen.cpu import pool, stacks
 from jitgraph.codegen.cpu.inlining import Emitted, Inlining
 from jitgraph.codegen.kernels.schedule import Branch, Launch, Pop, PrintStep, Push, Step, While
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmValue, check
+from jitgraph.codegen.llvm.control import emit_branch, emit_print, emit_while
 from jitgraph.records import dataclass
 from jitgraph.runtime import loader
 from jitgraph.runtime.loader import offsets
@@ -64,23 +65,8 @@ class StepWriter:
                     self._print(step)
 
     def _print(self, step: PrintStep) -> None:
-        """Ask the host, where it prints, to print: the number of the print and its operands lie in the call."""
-        function = self.function
-        slot = function.emit("ptr", f"getelementptr i8, {self.host}, i64 {offsets.HOST_PRINT}")
-        ask, go_on = function.label("print"), function.label("go_on")
-        printer = function.emit("ptr", f"load ptr, {slot}, align 8")
-        function.branch(function.emit("i1", f"icmp ne {printer}, null").name, ask, go_on)
-        function.start_block(ask)
-        operands = function.alloca("ptr", max(1, len(step.buffers)), align=8)
-        for place, name in enumerate(step.buffers):
-            at = function.emit("ptr", f"getelementptr ptr, {operands}, i64 {place}")
-            function.do(f"store ptr {self.places[name]}, {at}, align 8")
-        for value, offset in ((f"i64 {step.site}", offsets.CALL_PRINT_SITE), (operands, offsets.CALL_PRINT_OPERANDS)):
-            at = function.emit("ptr", f"getelementptr i8, {self.call}, i64 {offset}")
-            function.do(f"store {value}, {at}, align 8")
-        check(function, f"call i32 {printer.name}({self.host}, {self.call})")
-        function.jump(go_on)
-        function.start_block(go_on)
+        places = [self.places[name] for name in step.buffers]
+        emit_print(self.function, self.host, self.call, step, lambda: places, lambda call: check(self.function, call))
 
     def _launch(self, launch: Launch) -> None:
         self._keep_quiet((launch,))
@@ -99,29 +85,13 @@ class StepWriter:
         return self.function.emit("i1", f"icmp ne {byte}, 0").name
 
     def _branch(self, branch: Branch) -> None:
-        function = self.function
         self._keep_quiet((*branch.then, *branch.otherwise))
-        then, otherwise, after = (function.label(hint) for hint in ("then", "otherwise", "after"))
-        function.branch(self._predicate(branch.predicate), then, otherwise)
-        for label, steps in ((then, branch.then), (otherwise, branch.otherwise)):
-            function.start_block(label)
-            self.write(steps)
-            function.jump(after)
-        function.start_block(after)
+        emit_branch(self.function, branch, self._predicate, self.write)
 
     def _while(self, loop: While) -> None:
-        function = self.function
         self._keep_quiet((*loop.condition, *loop.body))
-        test, body, after = (function.label(hint) for hint in ("test", "body", "after"))
-        function.jump(test)
-        function.start_block(test)
-        self.write(loop.condition)
-        function.branch(self._predicate(loop.predicate), body, after)
-        function.start_block(body)
-        self.write(loop.body)
-        self._poll(seldom=self.inlining.covers(loop, self.kernels))
-        function.jump(test)
-        function.start_block(after)
+        seldom = self.inlining.covers(loop, self.kernels)
+        emit_while(self.function, loop, self._predicate, self.write, lambda: self._poll(seldom))
 
     def _poll(self, seldom: bool) -> None:
         """Ask the host whether to stop; with ``seldom``, where a turn is short, once in many turns."""

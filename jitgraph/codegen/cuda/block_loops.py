@@ -26,6 +26,7 @@ from jitgraph.codegen.kernels.kernel import Contract
 from jitgraph.codegen.kernels.schedule import Branch, Launch, Step, While
 from jitgraph.codegen.llvm import loops
 from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmModule
+from jitgraph.codegen.llvm.control import emit_branch
 from jitgraph.codegen.llvm.environment import Environment, Names, integer
 from jitgraph.codegen.llvm.operand import LlvmScalar
 from jitgraph.dtypes import int64
@@ -81,7 +82,7 @@ class _BlockWriter:
             if self.can_fail:
                 self.failures.stay()
         if isinstance(step, Branch):
-            self._branch(step)
+            emit_branch(self.function, step, self._predicate, self._write)
         else:
             turns = most_turns
             self._loop(step, function.argument("i64").name)
@@ -110,21 +111,11 @@ class _BlockWriter:
                     for nest in self.nests[id(step)]:
                         self._nest(step, nest)
                 case Branch():
-                    self._branch(step)
+                    emit_branch(self.function, step, self._predicate, self._write)
                 case While(_, _, _, int(count)):
                     self._loop(step, str(count))
                 case _:
                     raise AssertionError(step)
-
-    def _branch(self, branch: Branch) -> None:
-        function = self.function
-        then, otherwise, after = (function.label(hint) for hint in ("then", "otherwise", "after"))
-        function.branch(self._predicate(branch.predicate), then, otherwise)
-        for label, steps in ((then, branch.then), (otherwise, branch.otherwise)):
-            function.start_block(label)
-            self._write(steps)
-            function.jump(after)
-        function.start_block(after)
 
     def _loop(self, loop: While, turns: str) -> None:
         """So many turns; fewer where the condition, which a loop of known length does without, is false before."""

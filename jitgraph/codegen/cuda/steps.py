@@ -17,10 +17,10 @@ from jitgraph.codegen.cuda.launches import KernelLaunch, Launches
 from jitgraph.codegen.kernels.schedule import Branch, Launch, Pop, PrintStep, Push, Schedule, Step, While, aligned
 from jitgraph.codegen.kernels.steps import all_steps
 from jitgraph.codegen.llvm.builder import LlvmValue
+from jitgraph.codegen.llvm.control import emit_branch, emit_print, emit_while
 from jitgraph.codegen.llvm.polling import POLL
 from jitgraph.ir.dims import DimLike
 from jitgraph.runtime import loader
-from jitgraph.runtime.loader import offsets
 
 _APART: Final = 64
 """Bytes between what is copied to pinned memory: the predicate lies first, then a print's operands."""
@@ -96,9 +96,9 @@ class HostSteps:
                     for launch in entry.launches[id(step)]:
                         entry.launch(launch)
                 case Branch():
-                    self._branch(step)
+                    emit_branch(entry.function, step, self._predicate, self.write)
                 case While(_, _, _, None):
-                    self._while(step)
+                    emit_while(entry.function, step, self._predicate, self.write, self._poll)
                 case While(_, _, body, count):
                     assert count is not None
                     self._counted(entry.sizes.value(count), 1, partial(self._turn, body))
@@ -136,29 +136,6 @@ class HostSteps:
             function.branch(self._predicate(step.predicate), again, after)
             function.start_block(after)
 
-    def _branch(self, branch: Branch) -> None:
-        function = self.entry.function
-        then, otherwise, after = (function.label(hint) for hint in ("then", "otherwise", "after"))
-        function.branch(self._predicate(branch.predicate), then, otherwise)
-        for label, steps in ((then, branch.then), (otherwise, branch.otherwise)):
-            function.start_block(label)
-            self.write(steps)
-            function.jump(after)
-        function.start_block(after)
-
-    def _while(self, loop: While) -> None:
-        function = self.entry.function
-        test, body, after = (function.label(hint) for hint in ("test", "body", "after"))
-        function.jump(test)
-        function.start_block(test)
-        self.write(loop.condition)
-        function.branch(self._predicate(loop.predicate), body, after)
-        function.start_block(body)
-        self.write(loop.body)
-        self._poll()
-        function.jump(test)
-        function.start_block(after)
-
     def _counted(self, count: str, by: int, turn: Callable[[LlvmValue], None]) -> None:
         """``turn(done)`` for 0, ``by``, ... below ``count``; the host is asked whether to stop behind each."""
         function = self.entry.function
@@ -184,8 +161,12 @@ class HostSteps:
         entry, function = self.entry, self.entry.function
         if function.module.claim(POLL.name):
             function.module.functions.append(POLL)
-        code = function.emit("i32", function.call_of("i32", POLL.name, entry.host, entry.call))
-        entry.leave_where(function.emit("i1", f"icmp ne {code}, 0").name, code)
+        self._check(function.call_of("i32", POLL.name, entry.host, entry.call))
+
+    def _check(self, call: str) -> None:
+        """Make a call that gives an error code, and end the entry with the code where it is not zero."""
+        code = self.entry.function.emit("i32", call)
+        self.entry.leave_where(self.entry.function.emit("i1", f"icmp ne {code}, 0").name, code)
 
     def _predicate(self, name: str) -> str:
         """Whether the bool in a buffer is true, once the stream has come there."""
@@ -196,27 +177,18 @@ class HostSteps:
         return function.emit("i1", f"icmp ne {byte}, 0").name
 
     def _print(self, step: PrintStep) -> None:
-        """Ask the host, where it prints, to print: the number of the print and its operands lie in the call."""
-        entry, function = self.entry, self.entry.function
-        slot = function.emit("ptr", f"getelementptr i8, {entry.host}, i64 {offsets.HOST_PRINT}")
-        ask, go_on = function.label("print"), function.label("go_on")
-        printer = function.emit("ptr", f"load ptr, {slot}, align 8")
-        function.branch(function.emit("i1", f"icmp ne {printer}, null").name, ask, go_on)
-        function.start_block(ask)
-        operands = function.alloca("ptr", max(1, len(step.buffers)), align=8)
-        for number, (name, place) in enumerate(zip(step.buffers, _print_places(entry.schedule, step), strict=False)):
-            lies = function.emit("ptr", f"getelementptr i8, ptr {entry.pinned}, i64 {entry.sizes.value(place)}")
-            self._fetch(lies.name, name, self.bytes[name])
-            at = function.emit("ptr", f"getelementptr ptr, {operands}, i64 {number}")
-            function.do(f"store {lies}, {at}, align 8")
+        entry = self.entry
+        emit_print(entry.function, entry.host, entry.call, step, lambda: self._fetched(step), self._check)
+
+    def _fetched(self, step: PrintStep) -> list[str]:
+        """Where the operands of a print lie in pinned memory, once they have arrived there."""
+        entry, found = self.entry, []
+        for name, place in zip(step.buffers, _print_places(entry.schedule, step), strict=False):
+            at = f"getelementptr i8, ptr {entry.pinned}, i64 {entry.sizes.value(place)}"
+            found.append(entry.function.emit("ptr", at).name)
+            self._fetch(found[-1], name, self.bytes[name])
         self._wait()
-        for value, offset in ((f"i64 {step.site}", offsets.CALL_PRINT_SITE), (operands, offsets.CALL_PRINT_OPERANDS)):
-            at = function.emit("ptr", f"getelementptr i8, {entry.call}, i64 {offset}")
-            function.do(f"store {value}, {at}, align 8")
-        code = function.emit("i32", f"call i32 {printer.name}({entry.host}, {entry.call})")
-        entry.leave_where(function.emit("i1", f"icmp ne {code}, 0").name, code)
-        function.jump(go_on)
-        function.start_block(go_on)
+        return found
 
     def _fetch(self, to: str, name: str, size: str) -> None:
         """Ask for a copy of the first ``size`` bytes of a buffer in the host's memory."""

@@ -1,0 +1,68 @@
+"""Branches, loops and prints of a schedule, as code of every target: how a predicate is read is the target's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from jitgraph.codegen.kernels.schedule import Branch, PrintStep, Step, While
+from jitgraph.codegen.llvm.builder import LlvmFunction, LlvmValue
+from jitgraph.runtime.loader import offsets
+
+Write = Callable[[Sequence[Step]], None]
+"""What writes steps to the end of the function."""
+
+
+def emit_branch(function: LlvmFunction, branch: Branch, predicate: Callable[[str], str], write: Write) -> None:
+    """The steps of one side or the other; ``predicate`` reads the bool in a buffer as an i1."""
+    then, otherwise, after = (function.label(hint) for hint in ("then", "otherwise", "after"))
+    function.branch(predicate(branch.predicate), then, otherwise)
+    for label, steps in ((then, branch.then), (otherwise, branch.otherwise)):
+        function.start_block(label)
+        write(steps)
+        function.jump(after)
+    function.start_block(after)
+
+
+def emit_while(
+    function: LlvmFunction, loop: While, predicate: Callable[[str], str], write: Write, poll: Callable[[], None]
+) -> None:
+    """The body for as long as the predicate, which the condition stores, is true; ``poll`` comes behind each turn."""
+    test, body, after = (function.label(hint) for hint in ("test", "body", "after"))
+    function.jump(test)
+    function.start_block(test)
+    write(loop.condition)
+    function.branch(predicate(loop.predicate), body, after)
+    function.start_block(body)
+    write(loop.body)
+    poll()
+    function.jump(test)
+    function.start_block(after)
+
+
+def emit_print(
+    function: LlvmFunction,
+    host: LlvmValue,
+    call: LlvmValue,
+    step: PrintStep,
+    addresses: Callable[[], Sequence[str]],
+    check: Callable[[str], None],
+) -> None:
+    """Ask the host, where it prints, to print: the number of the print and its operands lie in the call.
+
+    ``addresses`` gives where the operands lie in the host's memory, ``check`` makes a call that gives an error code.
+    """
+    slot = function.emit("ptr", f"getelementptr i8, {host}, i64 {offsets.HOST_PRINT}")
+    ask, go_on = function.label("print"), function.label("go_on")
+    printer = function.emit("ptr", f"load ptr, {slot}, align 8")
+    function.branch(function.emit("i1", f"icmp ne {printer}, null").name, ask, go_on)
+    function.start_block(ask)
+    operands = function.alloca("ptr", max(1, len(step.buffers)), align=8)
+    for place, address in enumerate(addresses()):
+        at = function.emit("ptr", f"getelementptr ptr, {operands}, i64 {place}")
+        function.do(f"store ptr {address}, {at}, align 8")
+    for value, offset in ((f"i64 {step.site}", offsets.CALL_PRINT_SITE), (operands, offsets.CALL_PRINT_OPERANDS)):
+        at = function.emit("ptr", f"getelementptr i8, {call}, i64 {offset}")
+        function.do(f"store {value}, {at}, align 8")
+    check(f"call i32 {printer.name}({host}, {call})")
+    function.jump(go_on)
+    function.start_block(go_on)

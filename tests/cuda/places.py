@@ -1,7 +1,8 @@
 """Where the tests of this folder compute: on a simulated machine, or under ``TEST_GPU=1`` on this one's GPUs.
 
 What asks the simulator for more than results (planted errors of the driver, counts, races) stands in other folders
-(``tests/runtime/cuda``, ``tests/simulator``, ``tests/codegen/cuda``), and stays there.
+(``tests/runtime/cuda``, ``tests/simulator``, ``tests/codegen/cuda``), and stays there; so do the machines of
+``test_control.py`` and ``test_donation.py``, which count what the driver is asked.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ def machine(*, hides: bool = True, must_end_clean: bool = True) -> Iterator[Mach
     if not IS_GPU:
         with machines.machine(hides=hides, must_end_clean=must_end_clean) as found:
             yield found
+            gc.collect()
         return
     assert jg.cuda.is_available(), "TEST_GPU=1 where there is no GPU"
     yield devices()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,8 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.eager import device_program
+from tests.cuda.places import Machine
 from tests.graphs import needs_native
-from tests.runtime.cuda.machines import Machine, machine
 
 pytestmark = needs_native
 SHAPES = ((2, 9, 16), (2, 21, 8), (2, 21, 8))
@@ -19,11 +18,9 @@ ARRAYS = [np.random.default_rng(i).normal(size=shape).astype(np.float32) for i, 
 
 
 @pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
-    plain = device_program.target_of
-    monkeypatch.setattr(device_program, "target_of", lambda device: plain(device).in_any_order())
-    with machine(hides=True) as found:
-        yield found
+def here(monkeypatch: pytest.MonkeyPatch, here: Machine) -> Machine:
+    monkeypatch.setenv("JITGRAPH_CUDA_ORDER", "free")
+    return here
 
 
 def step(q: Any, k: Any, v: Any, dropout: float) -> Any:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,21 +10,14 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.errors import DeviceError, HostAccessError
+from tests.cuda.places import Machine
 from tests.graphs import needs_native
-from tests.runtime.cuda.machines import Machine, machine
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 Y = np.array([0, 1, 1])
 ROWS = np.array([2, 0])
 
 pytestmark = needs_native
-
-
-@pytest.fixture
-def here() -> Iterator[Machine]:
-    with machine(hides=True) as found:
-        yield found
-        gc.collect()
 
 
 READS: dict[str, Callable[[Any], Any]] = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,19 +10,12 @@ import pytest
 import jitgraph as jg
 from jitgraph.errors import DeviceError
 from jitgraph.runtime.cuda.doubts import Doubt, joined
+from tests.cuda.places import Machine, needs_two
 from tests.graphs import needs_native
-from tests.runtime.cuda.machines import Machine, machine
 
 A = np.arange(12, dtype=np.float32).reshape(4, 3)
 
 pytestmark = needs_native
-
-
-@pytest.fixture
-def here() -> Iterator[Machine]:
-    with machine(hides=True) as found:
-        yield found
-        gc.collect()
 
 
 def on(*arrays: Any) -> list[Any]:
@@ -41,6 +32,7 @@ def is_lost(x: Any) -> None:
             x.cpu()
 
 
+@needs_two
 def test_state_of_a_failed_call_and_what_follows_from_it_is_lost(here: Machine) -> None:
     state, other, good, bad = on(A[:2] * 0, A, np.array([2, 0]), np.array([0, 9]))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +12,11 @@ import jitgraph as jg
 from jitgraph.errors import DeviceError
 from jitgraph.runtime import loader
 from tests.bits import bits_of
+from tests.cuda.places import Machine, needs_two
 from tests.graphs import needs_native
 from tests.processes import in_child
-from tests.runtime.cuda.machines import Machine, machine
 
 pytestmark = needs_native
-
-
-@pytest.fixture
-def here() -> Iterator[Machine]:
-    with machine(hides=True) as found:
-        yield found
-        gc.collect()
 
 
 def normal(*shape: int, seed: int = 0) -> Any:
@@ -38,6 +29,7 @@ def model_at(place: str) -> tuple[Any, Any]:
     return model, jg.trace(lambda x: jg.softmax(model(x)), dynamic_shapes={"x": {0: "batch"}})
 
 
+@needs_two
 def test_a_model_on_a_gpu_is_saved_with_its_weights(here: Machine, tmp_path: Path) -> None:
     path, x = tmp_path / "model.jg", normal(2, 4)
     _, host = model_at("cpu")

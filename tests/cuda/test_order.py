@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,15 +10,8 @@ import pytest
 import jitgraph as jg
 from jitgraph.errors import JitgraphError
 from tests.graphs import needs_native
-from tests.runtime.cuda.machines import machine
 
-pytestmark = needs_native
-
-
-@pytest.fixture(autouse=True)
-def here() -> Iterator[None]:
-    with machine(hides=True):
-        yield
+pytestmark = [needs_native, pytest.mark.usefixtures("here")]
 
 
 def factors(dtype: Any) -> list[Any]:

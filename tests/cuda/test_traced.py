@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,20 +10,13 @@ import pytest
 
 import jitgraph as jg
 from jitgraph.errors import DeviceError
-from tests.cuda.places import Machine, machine, needs_two
+from tests.cuda.places import Machine, needs_two
 from tests.graphs import needs_native
 
 A = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
 B = np.random.default_rng(1).normal(size=(3, 2)).astype(np.float32)
 
 pytestmark = needs_native
-
-
-@pytest.fixture
-def here() -> Iterator[Machine]:
-    with machine(hides=True) as found:
-        yield found
-        gc.collect()
 
 
 def on(place: str, *arrays: Any) -> list[Any]:

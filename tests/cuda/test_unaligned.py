@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 import jitgraph as jg
+from tests.cuda.places import Machine
 from tests.graphs import needs_native
-from tests.runtime.cuda.machines import machine
 
 pytestmark = needs_native
 
@@ -22,12 +22,11 @@ def part_of(tensor: Any, count: int) -> Any:
     return type("Shown", (), {"__cuda_array_interface__": interface, "of": tensor})()
 
 
-def test_no_output_lies_where_the_copy_of_an_operand_does() -> None:
-    with machine(hides=True):
-        reversed_twice = jg.trace(lambda x: jg.flip(x, 0) * 2)
-        whole = jg.arange(1025, dtype=jg.float32).cuda()
-        expected = np.arange(1024, 0, -1, dtype=np.float32) * 2
-        for _ in range(3):
-            x = jg.asarray(part_of(whole, 1024), copy=False)
-            assert x.__cuda_array_interface__["data"][0] % 16 == 4
-            np.testing.assert_array_equal(reversed_twice(x).cpu().numpy(), expected)
+def test_no_output_lies_where_the_copy_of_an_operand_does(here: Machine) -> None:
+    reversed_twice = jg.trace(lambda x: jg.flip(x, 0) * 2)
+    whole = jg.arange(1025, dtype=jg.float32).cuda()
+    expected = np.arange(1024, 0, -1, dtype=np.float32) * 2
+    for _ in range(3):
+        x = jg.asarray(part_of(whole, 1024), copy=False)
+        assert x.__cuda_array_interface__["data"][0] % 16 == 4
+        np.testing.assert_array_equal(reversed_twice(x).cpu().numpy(), expected)

@@ -6,7 +6,8 @@ The library goes by another name, so that nothing else in the process takes it f
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from jitgraph.runtime.loader.artifact import Artifact
 from jitgraph.simulator.calls.devices import ATTRIBUTES
 from jitgraph.simulator.driver import FakeDriver
 from tests.runtime.cuda import stub_library
+from tests.runtime.cuda.machines import leaks
 
 NAME = "libjgstub.so"
 BOTH = ("x86-64-v3", "cuda")
@@ -52,6 +54,20 @@ class Stub:
     def serve(self, fake: FakeDriver) -> None:
         """Let the library's functions be those of this driver."""
         self._library = stub_library.loaded(self.path, fake.addresses)
+
+
+@contextmanager
+def serving(stub: Stub) -> Iterator[Callable[..., FakeDriver]]:
+    """What puts simulated devices that know files in this machine's place; at the end nothing may be left on them."""
+    made: list[FakeDriver] = []
+
+    def begin(*paths: Path) -> FakeDriver:
+        made.append(driver_for(*paths))
+        stub.serve(made[-1])
+        return made[-1]
+
+    yield begin
+    assert [leaks(fake) for fake in made] == [{}] * len(made)
 
 
 def driver_for(*paths: Path, devices: int = 2) -> FakeDriver:

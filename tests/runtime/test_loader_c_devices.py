@@ -17,7 +17,17 @@ from tests.bits import bits_of
 from tests.graphs import needs_native
 from tests.runtime.c_library import CError, Library
 from tests.runtime.cuda.machines import has_gpu, leaks
-from tests.runtime.device_files import BOTH, Stub, counting_rows, driver_for, mlp, newton, normal, set_capability, step
+from tests.runtime.device_files import (
+    BOTH,
+    Stub,
+    counting_rows,
+    mlp,
+    newton,
+    normal,
+    serving,
+    set_capability,
+    step,
+)
 
 pytestmark = [needs_native, pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is needed to compile loader.c")]
 
@@ -42,16 +52,8 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def serve(stub: Stub) -> Iterator[Callable[..., Any]]:
-    """Puts simulated devices, which know the files, in this machine's place; at the end nothing may be left on them."""
-    made = []
-
-    def begin(*paths: Path) -> Any:
-        made.append(driver_for(*paths))
-        stub.serve(made[-1])
-        return made[-1]
-
-    yield begin
-    assert [leaks(fake) for fake in made] == [{}] * len(made)
+    with serving(stub) as begin:
+        yield begin
 
 
 def test_results_have_the_bits_of_the_cpu_at_any_size(path: Path, serve: Any, library: Library) -> None:

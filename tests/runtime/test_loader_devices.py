@@ -15,7 +15,17 @@ import jitgraph as jg
 from tests.bits import bits_of
 from tests.graphs import needs_native
 from tests.runtime.cuda.machines import leaks
-from tests.runtime.device_files import BOTH, Stub, counting_rows, driver_for, mlp, newton, normal, set_capability, step
+from tests.runtime.device_files import (
+    BOTH,
+    Stub,
+    counting_rows,
+    mlp,
+    newton,
+    normal,
+    serving,
+    set_capability,
+    step,
+)
 
 pytestmark = [needs_native, pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")]
 
@@ -32,18 +42,10 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def serve(stub: Stub, written_loader: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
-    """Puts simulated devices, which know the files, in this machine's place; at the end nothing may be left on them."""
     monkeypatch.setattr(written_loader, "CUDA_LIBRARY", str(stub.path))
-    made = []
-
-    def begin(*paths: Path) -> Any:
-        made.append(driver_for(*paths))
-        stub.serve(made[-1])
-        return made[-1]
-
-    yield begin
-    gc.collect()
-    assert [leaks(fake) for fake in made] == [{}] * len(made)
+    with serving(stub) as begin:
+        yield begin
+        gc.collect()
 
 
 def test_results_have_the_bits_of_the_cpu_at_any_size(path: Path, serve: Any, written_loader: Any) -> None:

@@ -287,7 +287,7 @@ class CudaExecutable(Executable):
         graph = call.replays.graph((packed, ask.arena, device.memory.generation), driver, is_asked)
         if graph is None:
             return False
-        driver.launch_graph(graph, stream or 0)
+        driver.launch_graph(graph.handle, stream or 0)
         if record is not None:
             at = (ask.arena or 0) + call.plan.arena_bytes - RECORD_ROOM
             driver.copy_to_host(record, at, RECORD_BYTES, stream or 0)

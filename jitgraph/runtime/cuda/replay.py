@@ -44,7 +44,7 @@ class Capturing:
         self._graphs: set[int] = set()
         self._dropped: deque[int] = deque()
 
-    def captured(self, driver: Driver, ask: Callable[[int], bool]) -> int | None:
+    def captured(self, driver: Driver, ask: Callable[[int], bool]) -> CapturedGraph | None:
         """A graph of the work that ``ask`` puts on a stream; None where it, or the driver, cannot."""
         with self._lock:
             while self._dropped:
@@ -67,7 +67,7 @@ class Capturing:
             except CudaError:
                 return None
             self._graphs.add(made)
-            return made
+            return CapturedGraph(self, made)
 
     def drop(self, graph: int) -> None:
         """Need a graph no more. Callable at any time, from finalisers as well."""
@@ -90,16 +90,29 @@ class Capturing:
             driver.destroy_executable_graph(graph)
 
 
+class CapturedGraph:
+    """A graph that can be launched, for as long as somebody holds it: who is about to launch it does."""
+
+    __slots__ = ("_capturing", "handle")
+
+    def __init__(self, capturing: Capturing, handle: int) -> None:
+        self._capturing = capturing
+        self.handle = handle
+
+    def __del__(self) -> None:
+        self._capturing.drop(self.handle)
+
+
 class Replays:
     """The graphs of one kind of call; safe from several threads, of which each finds whole graphs."""
 
     def __init__(self, capturing: Capturing) -> None:
         self._capturing = capturing
-        self._graphs: dict[Key, int] = {}
+        self._graphs: dict[Key, CapturedGraph] = {}
         self._seen: dict[Key, None] = {}
         self._in_vain = self._hits = self._captures = 0
 
-    def graph(self, key: Key, driver: Driver, ask: Callable[[int], bool]) -> int | None:
+    def graph(self, key: Key, driver: Driver, ask: Callable[[int], bool]) -> CapturedGraph | None:
         """The graph of a call with these addresses, captured by ``ask`` when they come back; None for none."""
         found = self._graphs.get(key)
         if found is not None:
@@ -124,13 +137,6 @@ class Replays:
             return None
         self._captures += 1
         while len(self._graphs) >= _MOST_KEPT:
-            self._capturing.drop(self._graphs.pop(next(iter(self._graphs))))
+            self._graphs.pop(next(iter(self._graphs)), None)
         self._seen.pop(key, None)
-        known = self._graphs.setdefault(key, made)
-        if known != made:  # another thread was first
-            self._capturing.drop(made)
-        return known
-
-    def __del__(self) -> None:
-        for graph in self._graphs.values():
-            self._capturing.drop(graph)
+        return self._graphs.setdefault(key, made)  # another thread may have been first

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jitgraph as jg
-from jitgraph.runtime.cuda.replay import Replays
+from jitgraph.runtime.cuda.replay import CapturedGraph, Replays
 from tests.graphs import needs_native
 from tests.runtime.cuda.machines import Machine, machine
 
@@ -198,3 +198,23 @@ def test_addresses_that_never_come_back_are_not_captured_for_long() -> None:
     for number in range(600):
         replays.graph((number // 2,), None, lambda stream: True)  # type: ignore[arg-type]
     assert len(captured) <= 10
+
+
+def test_a_graph_that_somebody_is_about_to_launch_is_not_destroyed(here: Machine) -> None:
+    device = here.device
+    driver, replays = device.context.enter(), Replays(device.capturing)
+
+    def found(key: int) -> CapturedGraph | None:
+        for _ in range(2):
+            graph = replays.graph((key,), driver, lambda stream: True)
+        return graph
+
+    held = found(0)
+    assert held is not None
+    for key in range(1, 7):  # more than are kept
+        found(key)
+    assert here.calls("cuGraphExecDestroy") == 1  # that of key 1, and not the one that is held
+    driver.launch_graph(held.handle, device.context.stream)
+    del held
+    found(7)
+    assert here.calls("cuGraphExecDestroy") == 3

@@ -38,7 +38,7 @@ def categorical(logits: TensorLike, axis: int = -1, shape: Any = None, *, genera
     if not scores.ndim:
         raise ShapeError("categorical: the logits stand along an axis; these are 0-d")
     scores = moveaxis(scores, axis_of(axis, scores.ndim, "categorical"), -1)
-    batch = tuple(scores.shape[:-1])
+    batch = scores.value.shape[:-1]
     sizes = batch if shape is None else shape_of(shape)
     if len(sizes) < len(batch) or sizes[len(sizes) - len(batch) :] != batch:
         raise ShapeError(f"categorical: shape {sizes} does not end with {batch}, that of the logits without the axis")
@@ -46,7 +46,7 @@ def categorical(logits: TensorLike, axis: int = -1, shape: Any = None, *, genera
     if scores.shape[-1] == 0:
         raise ShapeError("categorical: there is no category")
     require(greatest(scores, axis=-1) > float("-inf"), "categorical: all logits are minus infinity")
-    drawn = (*sizes, scores.shape[-1])
+    drawn = (*sizes, scores.value.shape[-1])
     key = at(place_of(logits), next_key(drawn, scores.dtype, generator=generator))
     return argmax(wrap(ops.gumbel(key, shape=drawn, dtype=scores.dtype)) + scores, axis=-1)
 
@@ -78,7 +78,7 @@ def multinomial(
 
 def _once(weights: Tensor, count: int, generator: Generator | None, device: str | None) -> Tensor:
     """The first arrivals of a race in which each category's waiting time is exponential, its rate the weight."""
-    sizes = tuple(weights.shape)
+    sizes = weights.value.shape
     key = at(device, next_key(sizes, weights.dtype, generator=generator))
     waiting = wrap(ops.exponential(key, shape=sizes, dtype=weights.dtype))
     arrival = where(weights > 0, waiting / where(weights > 0, weights, 1), float("inf"))
@@ -88,7 +88,7 @@ def _once(weights: Tensor, count: int, generator: Generator | None, device: str 
 def _repeated(weights: Tensor, count: int, generator: Generator | None, device: str | None) -> Tensor:
     """By the running sums of the weights: the number of sums that are not above a uniform number."""
     sums = cumsum(weights, axis=-1)
-    sizes: tuple[DimLike, ...] = (*weights.shape[:-1], count)
+    sizes: tuple[DimLike, ...] = (*weights.value.shape[:-1], count)
     key = at(device, next_key(sizes, weights.dtype, generator=generator))
     unit = wrap(ops.uniform(key, shape=sizes, dtype=weights.dtype))
     total = sums[..., -1:]

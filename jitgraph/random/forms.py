@@ -59,7 +59,7 @@ def randint(
 
 def _like(x: TensorLike, dtype: Any, device: str | None) -> tuple[tuple[Any, ...], Any, str | None]:
     tensor = x if isinstance(x, Tensor) else wrap(lifting.value_of(x))
-    return tuple(tensor.shape), tensor.dtype if dtype is None else dtype, device or place_of(x)
+    return tensor.value.shape, tensor.dtype if dtype is None else dtype, device or place_of(x)
 
 
 @array_function

@@ -11,6 +11,7 @@ from typing import Any
 
 from jitgraph import dtypes, ops
 from jitgraph.errors import ShapeError
+from jitgraph.ir import dims
 from jitgraph.random.generator import Generator, step_of, stream_key
 from jitgraph.random.parameters import at, parameters_of, require
 from jitgraph.tensor import Tensor, wrap
@@ -30,10 +31,10 @@ def _parts(name: str, concentration: Tensor, generator: Generator | None, device
     require(usable, f"{name}: every concentration must be positive and finite")
     small = concentration < 1
     raised = where(usable, where(small, concentration + 1, concentration), 1)  # what is refused must end the loop, too
-    words = concentration.size * (6 if concentration.dtype == dtypes.float64 else 3)
+    shape, dtype = concentration.value.shape, concentration.dtype
+    words = dims.product(shape) * (6 if dtype == dtypes.float64 else 3)
     step = wrap(at(device, step_of(words)))
     key = wrap(at(device, stream_key(generator)))
-    shape, dtype = tuple(concentration.shape), concentration.dtype
     factor = wrap(ops.exponential(key.value, shape=shape, dtype=dtype))
 
     def again(state: Any) -> Any:

@@ -48,7 +48,7 @@ def parameters_of(
     values = broadcast_arrays(*(each.detach().astype(wide) for each in tensors))
     if shape is not None:
         values = [broadcast_to(each, shape_of(shape)) for each in values]
-    return tuple(values[0].shape), kind, values, device
+    return values[0].value.shape, kind, values, device
 
 
 def require(condition: Tensor, message: str) -> None:

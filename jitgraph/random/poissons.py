@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from jitgraph import dtypes, ops
+from jitgraph.ir import dims
 from jitgraph.random.generator import Generator, step_of, stream_key
 from jitgraph.random.parameters import at, parameters_of, require
 from jitgraph.tensor import Tensor, wrap
@@ -35,10 +36,10 @@ def poisson(rate: TensorLike, shape: Any = None, *, dtype: Any = None, generator
     require(usable, "poisson: every rate must lie between 0 and 2**62")
     key = wrap(at(device, stream_key(generator)))
     unit = wrap(ops.uniform(key.value, shape=sizes, dtype=dtypes.float64))
-    begin = key + wrap(at(device, step_of(wide.size * 2)))
+    begin = key + wrap(at(device, step_of(dims.product(sizes) * 2)))
     small = wide < _SMALL
     found = where(small, _searched(where(usable & small, wide, 0), unit), 0)
-    step = wrap(at(device, step_of(wide.size * 4)))
+    step = wrap(at(device, step_of(dims.product(sizes) * 4)))
     found = where(small, found, _drawn(where(usable & ~small, wide, _SMALL), small, begin, step))
     return found.astype(dtypes.int64 if dtype is None else dtype)  # type: ignore[no-any-return]
 

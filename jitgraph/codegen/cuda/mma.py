@@ -45,9 +45,9 @@ class WarpTiles:
     down: int
     across: int
     counts: tuple[DimLike, DimLike, DimLike]
-    warps_together: (
-        int  # of all blocks that a processor is to have room for: one multiplies while another begins or ends
-    )
+    warps_together: int
+    """Of all blocks that a processor is to have room for: 16, so that one block multiplies while another begins or
+    ends; 8 where elements of an operand are computed, for which a thread needs more than 128 registers."""
 
     @property
     def threads(self) -> int:
@@ -116,10 +116,6 @@ class _Factor:
         """The bytes that can be copied at once; None where it has to be computed."""
         return panels.piece_bytes(self.operand, self.value, self.axis, k, self.layout(rows))
 
-    def is_packed(self, k: str, rows: int) -> bool:
-        """Whether bytes are computed one by one, which takes more registers than a thread has beside others."""
-        return self.value.dtype.itemsize == 1 and self.piece(k, rows) is None
-
 
 def _factors(contract: Contract) -> tuple[_Factor, _Factor]:
     left, right = (
@@ -155,10 +151,10 @@ def tiles_of(contract: Contract, batch: DimLike) -> WarpTiles:
             blocks *= -(-known // side)
         cost = -(-blocks // _PROCESSORS) * (rows * columns + _READING * (rows + columns))
         if (best is None or cost < best[0]) and fits(contract, shape):
-            bytes = any(
-                factor.is_packed(contract.k, side) for factor, side in zip(_factors(contract), shape[:2], strict=True)
-            )
-            best = cost, WarpTiles(rows, columns, down, across, counts, 8 if bytes else 16)
+            pieces = [
+                factor.piece(contract.k, side) for factor, side in zip(_factors(contract), shape[:2], strict=True)
+            ]
+            best = cost, WarpTiles(rows, columns, down, across, counts, 8 if None in pieces else 16)
     assert best is not None
     return best[1]
 

@@ -15,6 +15,7 @@ from jitgraph.codegen.lower.schedules.decisions import (
     ColumnBlocks,
     Decisions,
     PartSizes,
+    ProductParts,
     Scattering,
     SortSizes,
     TransposedTiles,
@@ -63,6 +64,7 @@ SLOW = Nests(
         sorting=SortSizes(longest_merged=3, digit_bits=4),
         scattering=Scattering(few=2, tile=4, any_order=False),
         rows_in_chunks=7,
+        products=ProductParts(side=64, tiles=8, least_steps=800),
     ),
 )
 

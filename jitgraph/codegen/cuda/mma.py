@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from jitgraph.codegen.cuda import panels
+from jitgraph.codegen.cuda.contract import steps_of
 from jitgraph.codegen.cuda.fragments import STEPS, TILE, FragmentReader, Mma, layout_of, mma_of
 from jitgraph.codegen.cuda.memory import SharedMemory
 from jitgraph.codegen.cuda.panel_layout import PanelLayout
@@ -195,7 +196,9 @@ class MmaWriter:
             first, extent, dtype = self.first[number], self.extents[number], factor.value.dtype
             side = Side(factor.operand, factor.value, dtype, factor.axis, contract.k, first, extent, self.extents[2])
             operands.append((side, factor.layout(rows), factor.piece(contract.k, rows)))
-        self.pipeline = Pipeline(env, operands, shared, thread, tiles.threads)
+        self.steps = steps_of(contract, env)
+        self.pipeline = Pipeline(env, operands, shared, thread, tiles.threads, self.steps[0])
+        assert (contract.span or 0) % self.pipeline.depth == 0
         self.readers = []
         for number, (side, layout, _) in enumerate(operands):
             reader = FragmentReader(function, layout, side.dtype, self.warp[number], self.lane, not number)
@@ -216,7 +219,7 @@ class MmaWriter:
             return pipeline.panel(k, lambda stage: products(stage, sums))
 
         pipeline.begin()
-        self._store(loops.counted(env, integer(0), self.extents[2], pipeline.depth, zeros, panel))
+        self._store(loops.counted(env, *self.steps, pipeline.depth, zeros, panel))
 
     def _products(self, stage: LlvmScalar, step: int, sums: list[LlvmScalar]) -> list[LlvmScalar]:
         """A step of k: the fragments of a warp's part of the tile, and their products."""

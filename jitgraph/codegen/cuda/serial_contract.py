@@ -16,7 +16,7 @@ def emit_element(contract: Contract, env: Environment, place: tuple[LlvmScalar, 
     """Emit the element of row and column ``place``, its epilogue included; the extents are known."""
     s, dtype = env.ops, contract.acc.dtype
     depth = contract.extents[2]
-    assert isinstance(depth, int)
+    assert isinstance(depth, int) and contract.is_whole
     blocks, zero = max(1, -(-depth // contract.block_k)), [s.const(0, dtype)]
     here = {contract.m: place[0], contract.n: place[1]}
 

@@ -15,6 +15,7 @@ from jitgraph.codegen.lower.schedules.decisions import (
     Decisions,
     Keeping,
     PartSizes,
+    ProductParts,
     Scattering,
     SharedTiles,
     SortTiles,
@@ -52,6 +53,9 @@ GPU: Final = Nests(
         sorting=SortTiles(elements=1 << 10),  # with their places they fit a block twice
         scattering=_SCATTERING,
         rows_in_chunks=1 << 15,  # more fill the device
+        # A tile's block is one of two or more that stand side by side on each of a hundred processors or so. Merging
+        # is one launch more, which takes as long as some hundreds of steps.
+        products=ProductParts(side=64, tiles=128, least_steps=1536),
     ),
 )
 

@@ -10,6 +10,7 @@ import ctypes
 import hashlib
 import threading
 from collections import deque
+from contextlib import AbstractContextManager
 from typing import Any, Final, NamedTuple
 
 from jitgraph.runtime.cuda.driver_functions import FUNCTIONS
@@ -58,6 +59,16 @@ class FakeDriver:
     def addresses(self) -> dict[str, int]:
         """The functions' addresses by symbol."""
         return {symbol: int(address or 0) for symbol, address in zip(FUNCTIONS, self.table, strict=True)}
+
+    @property
+    def state(self) -> DriverState:
+        """What a library beside the driver shares with it, under ``lock``."""
+        return self._state
+
+    @property
+    def lock(self) -> AbstractContextManager[bool]:
+        """One call at a time."""
+        return self._lock
 
     @property
     def failures(self) -> list[SimulationError]:

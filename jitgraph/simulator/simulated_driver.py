@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+from jitgraph.runtime.cuda.cublas import CublasLibrary
 from jitgraph.runtime.cuda.driver import Driver
+from jitgraph.simulator.cublas import FakeCublas
 from jitgraph.simulator.driver import FakeDriver
 
 
@@ -14,7 +16,12 @@ class SimulatedDriver(Driver):
 
     def __init__(self, fake: FakeDriver | None = None) -> None:
         self.fake = fake or FakeDriver(2)
+        self.fake_cublas: FakeCublas | None = None
         super().__init__(self.fake.addresses, "the simulator")
+
+    def cublas(self) -> CublasLibrary | None:
+        """The simulator's own, where one was put there: the library of a wheel finds no device."""
+        return None if self.fake_cublas is None else self.fake_cublas.library
 
     def describe(self, ptx: bytes, llvm_ir: str) -> None:
         """Let the simulator run the IR where the PTX is launched."""

@@ -14,6 +14,7 @@ from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.schedules.decisions import (
     ColumnBlocks,
     Decisions,
+    LibraryProducts,
     PartSizes,
     ProductParts,
     Scattering,
@@ -65,6 +66,7 @@ SLOW = Nests(
         scattering=Scattering(few=2, tile=4, any_order=False),
         rows_in_chunks=7,
         products=ProductParts(side=64, tiles=8, least_steps=800),
+        library=LibraryProducts(least_side=5, least_work=900),
     ),
 )
 

@@ -84,14 +84,14 @@ def suits(contract: Contract, target: Target) -> bool:
         return not is_float(contract.acc.dtype) and contract.acc.dtype.itemsize <= mma.total.itemsize
     if not target.free_order or mma.total != contract.acc.dtype:
         return False
-    return _source(contract.left).dtype != float32 or target.tf32
+    return source_of(contract.left).dtype != float32 or target.tf32
 
 
 def _mma_of(contract: Contract) -> Mma | None:
-    return mma_of(_source(contract.left).dtype, _source(contract.right).dtype)
+    return mma_of(source_of(contract.left).dtype, source_of(contract.right).dtype)
 
 
-def _source(operand: Operand) -> Var:
+def source_of(operand: Operand) -> Var:
     """An operand's value before it was cast to the dtype of the sum, where nothing is lost by that."""
     for statement in operand.body:
         if isinstance(statement, Let) and statement.var == operand.value and statement.op == "cast":
@@ -124,7 +124,7 @@ class _Factor:
 
 def _factors(contract: Contract) -> tuple[_Factor, _Factor]:
     left, right = (
-        _Factor(operand, _source(operand), axis, panels.runs_along(operand, contract.k, axis))
+        _Factor(operand, source_of(operand), axis, panels.runs_along(operand, contract.k, axis))
         for operand, axis in ((contract.left, contract.m), (contract.right, contract.n))
     )
     return left, right

@@ -79,6 +79,8 @@ def lower_dot(builder: ScheduleBuilder, group: Group, node: Node) -> None:
         lambda at, k, n: operand(1, tuple(at), n, n_shape, k),
         lambda at, m, n, acc: _epilogue(values, node, group, (*at, *split(m, m_shape), *split(n, n_shape)), acc),
         accumulator(left.dtype),
+        is_loaded=all(_is_loaded(values, value) for value in node.inputs),
+        is_stored=[value for value, _ in group.outputs] == [node.output],
     )
     lower_product(builder, recorder, product)
     builder.launch(recorder, group.name)

@@ -2,6 +2,8 @@
 
 A part has an aligned run of 2**q blocks of steps, which is a node of the tree in which the blocks of a contraction
 merge (``kernel.Contract``), and the parts merge by that tree as well: the bits are those of the contraction as a whole.
+
+A large product that a library computes has what becomes of its elements in a second nest, too.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from jitgraph.codegen.kernels.kernel import LoopKind, Var
 from jitgraph.codegen.lower.building import ScheduleBuilder
 from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.codegen.lower.schedules.decisions import ProductParts
+from jitgraph.codegen.lower.schedules.decisions import LibraryProducts, ProductParts
 from jitgraph.dtypes import DType, is_float
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
@@ -35,11 +37,20 @@ class Product:
     right: Callable[[Sequence[DimLike], DimLike, DimLike], Var]
     epilogue: Callable[[Sequence[DimLike], DimLike, DimLike, Var], None]
     accumulator: DType
+    is_loaded: bool = False  # the factors are elements of memory as they are
+    is_stored: bool = False  # nothing becomes of the sums but being rounded and stored
 
 
 def lower_product(builder: ScheduleBuilder, recorder: KernelRecorder, product: Product) -> None:
     """Record the product as one nest, or as two where it is cut."""
-    span = span_of(builder.decisions.products, dims.product(product.around), product.extents)
+    around = dims.product(product.around)
+    if product.is_loaded and is_large(builder.decisions.library, around, product.extents):
+        if not product.is_stored:
+            _in_parts(builder, recorder, product, None)
+            return
+        span = None
+    else:
+        span = span_of(builder.decisions.products, around, product.extents)
     if span is None:
         with recorder.loops(_parallel(len(product.around)), product.around) as at:
             recorder.contract(
@@ -52,6 +63,14 @@ def lower_product(builder: ScheduleBuilder, recorder: KernelRecorder, product: P
             )
         return
     _in_parts(builder, recorder, product, span)
+
+
+def is_large(sizes: LibraryProducts | None, around: DimLike, extents: Extents) -> bool:
+    """Whether a library takes products of these extents."""
+    if sizes is None or not all(isinstance(extent, int) for extent in (around, *extents)):
+        return False
+    sides, total = [int(extent) for extent in extents], dims.product((around, *extents))
+    return min(sides) >= sizes.least_side and isinstance(total, int) and total >= sizes.least_work
 
 
 def span_of(sizes: ProductParts | None, around: DimLike, extents: Extents) -> int | None:
@@ -73,10 +92,11 @@ def _parallel(count: int) -> list[LoopKind]:
     return ["parallel"] * count
 
 
-def _in_parts(builder: ScheduleBuilder, recorder: KernelRecorder, product: Product, span: int) -> None:
+def _in_parts(builder: ScheduleBuilder, recorder: KernelRecorder, product: Product, span: int | None) -> None:
+    """The sums of each part, or of all steps, and what becomes of them."""
     m, n, k = product.extents
     around = product.around
-    count = (k + (span - 1)) // span
+    count: DimLike = 1 if span is None else (k + (span - 1)) // span
     sums = builder.temporary(TensorType(product.accumulator, (count, *around, m, n)))
     shape = sums.type.shape
     with recorder.loops(_parallel(len(around) + 1), (count, *around)) as (part, *at):
@@ -87,7 +107,7 @@ def _in_parts(builder: ScheduleBuilder, recorder: KernelRecorder, product: Produ
             lambda m, n, acc: recorder.store(sums, offset((part, *at, m, n), shape), acc),
             product.accumulator,
             BLOCK_STEPS,
-            part * span,
+            0 if span is None else part * span,
             span,
         )
     ops = ScalarOps(recorder, product.accumulator)
@@ -98,13 +118,16 @@ def _in_parts(builder: ScheduleBuilder, recorder: KernelRecorder, product: Produ
         def element(part: DimLike) -> tuple[Var, ...]:
             return (recorder.load(sums, offset((part, *index), shape), again=True),)
 
-        (total,) = recorder.reduce(
-            count,
-            (ops.const(-0.0 if floats else 0),),
-            element,
-            lambda ops, left, right: (ops.add(left[0], right[0]),),
-            1,
-            1 if floats else 0,
-        )
+        if span is None:
+            (total,) = element(0)
+        else:
+            (total,) = recorder.reduce(
+                count,
+                (ops.const(-0.0 if floats else 0),),
+                element,
+                lambda ops, left, right: (ops.add(left[0], right[0]),),
+                1,
+                1 if floats else 0,
+            )
         *at, row, column = index
         product.epilogue(at, row, column, total)

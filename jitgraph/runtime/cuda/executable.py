@@ -12,9 +12,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from jitgraph.errors import DeviceError
 from jitgraph.records import NamedTuple
 from jitgraph.runtime import forks, loader
 from jitgraph.runtime.cuda import buffers as memory
+from jitgraph.runtime.cuda import cublas
 from jitgraph.runtime.cuda.buffers import CudaBuffer
 from jitgraph.runtime.cuda.devices import Device
 from jitgraph.runtime.cuda.doubts import Doubt, joined
@@ -23,7 +25,7 @@ from jitgraph.runtime.cuda.names import device_named
 from jitgraph.runtime.cuda.replay import LEAST_LAUNCHES, Replays
 from jitgraph.runtime.cuda.reports import RECORD_BYTES, RECORD_ROOM
 from jitgraph.runtime.cuda.results import OUT_OF_MEMORY
-from jitgraph.runtime.device_parts import DeviceParts
+from jitgraph.runtime.device_parts import LIBRARY_FAILED, DeviceParts, LibraryProduct
 from jitgraph.runtime.executable import Executable
 from jitgraph.runtime.loader.abi import ENTRY_TYPE
 from jitgraph.runtime.loader.calls import CallState, Printer, ShapePlan, parsed_sizes
@@ -42,6 +44,7 @@ class _OnDevice:
     def __init__(self, device: Device, parts: DeviceParts) -> None:
         module = device.modules.load(parts.ptx, parts.llvm_ir)
         self.handles = [module.function(name).handle for name in parts.functions]
+        self.handles += [_prepared(device, product) for product in parts.products]
         self.constants = [_uploaded(device, array) for array in parts.constants]
         self.host = loader.Host(abi_version=loader.ABI_VERSION, driver=device.context.driver.table_address)
         self.host_address = ctypes.addressof(self.host)
@@ -241,6 +244,8 @@ class CudaExecutable(Executable):
         finally:
             if arena is not None:
                 device.memory.give_back(arena)  # work of the same stream that uses it next comes after
+        if code < LIBRARY_FAILED:
+            raise cublas.error(LIBRARY_FAILED - code, f"{self.signature.name}: launch {state.error.check_id}")
         if code < 0:
             raise driver.error(-code, f"{self.signature.name}: launch {state.error.check_id}")
         if code != loader.OK:
@@ -310,6 +315,13 @@ class CudaExecutable(Executable):
             return check_error(check if check.location else check.but_with(location=location), index, bound)
 
         return describe
+
+
+def _prepared(device: Device, product: LibraryProduct) -> int:
+    products = device.products
+    if products is None:
+        raise DeviceError(f"{device.name} has no cuBLASLt, for which this code was made", hint="compile it again")
+    return products.prepared(product)
 
 
 def _uploaded(device: Device, array: Any) -> CudaBuffer:

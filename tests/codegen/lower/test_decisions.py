@@ -89,6 +89,7 @@ ASKED: dict[str, tuple[str, ...]] = {
     "sorting": ("sort",),
     "rows_in_chunks": ("cumsum of one row",),
     "products": ("long product",),
+    "library": ("product",),
     "scattering": ("scatter", "scatter of the last"),
 }
 """The decisions, and cases whose schedules differ by them."""

@@ -59,5 +59,6 @@ CPU: Final = Nests(
         scattering=None,  # updates are made one after another, in few instructions each
         rows_in_chunks=None,
         products=None,  # threads share their steps nowhere
+        library=None,
     ),
 )

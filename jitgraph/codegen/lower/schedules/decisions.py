@@ -138,12 +138,23 @@ class ProductParts:
 
 
 @dataclass(frozen=True)
+class LibraryProducts:
+    """Which products a library computes: of sides and steps of ``least_side`` or more, ``least_work`` multiply-adds.
+
+    What becomes of their elements is then a nest of its own (``lower/product_parts.py``).
+    """
+
+    least_side: int
+    least_work: int
+
+
+@dataclass(frozen=True)
 class Decisions:
     """What the lowerings go by. Where one of them is None the target does no such thing.
 
     ``slot_bytes`` are the accumulators of a reduction whose order is free. Up to ``rows_in_chunks`` rows of a
     cumulative op are worked on in chunks (``lower/cumulative.py``), more of them one in each iteration. ``products``
-    are cut by their steps.
+    are cut by their steps, or computed by a ``library``.
     """
 
     independent: Independent
@@ -156,3 +167,4 @@ class Decisions:
     scattering: Scattering | None
     rows_in_chunks: int | None
     products: ProductParts | None
+    library: LibraryProducts | None

@@ -14,6 +14,7 @@ from jitgraph.codegen.lower.rows import lower_rows
 from jitgraph.codegen.lower.schedules.decisions import (
     Decisions,
     Keeping,
+    LibraryProducts,
     PartSizes,
     ProductParts,
     Scattering,
@@ -56,6 +57,7 @@ GPU: Final = Nests(
         # A tile's block is one of two or more that stand side by side on each of a hundred processors or so. Merging
         # is one launch more, which takes as long as some hundreds of steps.
         products=ProductParts(side=64, tiles=128, least_steps=1536),
+        library=None,
     ),
 )
 
@@ -63,3 +65,9 @@ GPU_IN_ANY_ORDER: Final = replace(
     GPU, decisions=replace(GPU.decisions, scattering=replace(_SCATTERING, any_order=True))
 )
 """For targets whose sums go in any order."""
+
+LIBRARY: Final = LibraryProducts(least_side=64, least_work=1 << 27)
+"""Of a product of 512 x 512 x 512 a kernel's start and end are a small part."""
+
+GPU_WITH_LIBRARY: Final = replace(GPU_IN_ANY_ORDER, decisions=replace(GPU_IN_ANY_ORDER.decisions, library=LIBRARY))
+"""For those of them that have a library for large products."""

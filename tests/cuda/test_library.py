@@ -35,7 +35,7 @@ CASES: dict[str, Case] = {
     "one right factor for many": (lambda x, y: x @ y[None], ((4, M, K // 2), (K // 2, N)), (N, M, K // 2, 4)),
     "something behind": (lambda x, y: jg.nn.functional.relu(x @ y) + 1, ((M, K), (K, N)), (N, M, K, 1)),
     "much before": (lambda x, y: jg.exp(x) @ y, ((M, K), (K, N)), (N, M, K, 1)),
-    "a little before": (lambda x, y: -x @ y, ((M, K), (K, N)), None),
+    "steps of a row": (lambda x, y: x[:, ::2] @ y, ((M, 2 * K), (K, N)), None),
     "a small one": (lambda x, y: x @ y, ((M, K), (K, 128)), None),
     "no alignment": (lambda x, y: x[:, 1 : 1 + K] @ y, ((M, 2 * K), (K, N)), None),
 }

@@ -8,13 +8,13 @@ from typing import Any
 
 from jitgraph.codegen.backend import Code, Stage
 from jitgraph.codegen.kernels.kernel import LoopKind
+from jitgraph.codegen.kernels.library_sizes import LibraryProducts
 from jitgraph.codegen.kernels.schedule import Schedule
 from jitgraph.codegen.kernels.schedule_executor import execute_schedule
 from jitgraph.codegen.lower.schedules.cpu import CPU
 from jitgraph.codegen.lower.schedules.decisions import (
     ColumnBlocks,
     Decisions,
-    LibraryProducts,
     PartSizes,
     ProductParts,
     Scattering,

@@ -13,8 +13,7 @@ from jitgraph.codegen.cuda.nests import Nest
 from jitgraph.codegen.cuda.panels import plain_load
 from jitgraph.codegen.kernels.index import coefficient
 from jitgraph.codegen.kernels.kernel import Contract, Kernel, Let, Load, Operand, Store
-from jitgraph.codegen.lower.product_parts import is_large
-from jitgraph.codegen.lower.schedules.gpu import GPU_WITH_LIBRARY
+from jitgraph.codegen.kernels.library_sizes import LARGE, is_large
 from jitgraph.dtypes import DType, bfloat16, float16, float32, float64
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
@@ -67,7 +66,7 @@ def library_call(nest: Nest, kernel: Kernel, target: Target) -> LibraryCall | No
     if not target.library or not isinstance(contract, Contract) or not contract.is_whole:
         return None
     around = [level.extent for level in nest.levels]
-    if not is_large(GPU_WITH_LIBRARY.decisions.library, dims.product(around), contract.extents):
+    if not is_large(LARGE, dims.product(around), contract.extents):
         return None
     names = [level.axis for level in nest.levels]
     left = _factor(kernel, contract.left, (contract.m, contract.k), names, around)

@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 
 from jitgraph.codegen.kernels.index import offset
 from jitgraph.codegen.kernels.kernel import LoopKind, Var
+from jitgraph.codegen.kernels.library_sizes import is_large
 from jitgraph.codegen.lower.building import ScheduleBuilder
 from jitgraph.codegen.lower.recorder import KernelRecorder
 from jitgraph.codegen.lower.scalar_ops import ScalarOps
-from jitgraph.codegen.lower.schedules.decisions import LibraryProducts, ProductParts
+from jitgraph.codegen.lower.schedules.decisions import ProductParts
 from jitgraph.dtypes import DType, is_float
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
@@ -44,7 +45,8 @@ class Product:
 def lower_product(builder: ScheduleBuilder, recorder: KernelRecorder, product: Product) -> None:
     """Record the product as one nest, or as two where it is cut."""
     around = dims.product(product.around)
-    if product.is_loaded and is_large(builder.decisions.library, around, product.extents):
+    library = builder.decisions.library
+    if library is not None and product.is_loaded and is_large(library, around, product.extents):
         if not product.is_stored:
             _in_parts(builder, recorder, product, None)
             return
@@ -63,14 +65,6 @@ def lower_product(builder: ScheduleBuilder, recorder: KernelRecorder, product: P
             )
         return
     _in_parts(builder, recorder, product, span)
-
-
-def is_large(sizes: LibraryProducts | None, around: DimLike, extents: Extents) -> bool:
-    """Whether a library takes products of these extents."""
-    if sizes is None or not all(isinstance(extent, int) for extent in (around, *extents)):
-        return False
-    sides, total = [int(extent) for extent in extents], dims.product((around, *extents))
-    return min(sides) >= sizes.least_side and isinstance(total, int) and total >= sizes.least_work
 
 
 def span_of(sizes: ProductParts | None, around: DimLike, extents: Extents) -> int | None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from jitgraph.codegen.kernels.kernel import LoopKind
+from jitgraph.codegen.kernels.library_sizes import LibraryProducts
 from jitgraph.ir.dims import DimLike
 from jitgraph.records import dataclass
 
@@ -138,23 +139,12 @@ class ProductParts:
 
 
 @dataclass(frozen=True)
-class LibraryProducts:
-    """Which products a library computes: of sides and steps of ``least_side`` or more, ``least_work`` multiply-adds.
-
-    What becomes of their elements is then a nest of its own (``lower/product_parts.py``).
-    """
-
-    least_side: int
-    least_work: int
-
-
-@dataclass(frozen=True)
 class Decisions:
     """What the lowerings go by. Where one of them is None the target does no such thing.
 
     ``slot_bytes`` are the accumulators of a reduction whose order is free. Up to ``rows_in_chunks`` rows of a
     cumulative op are worked on in chunks (``lower/cumulative.py``), more of them one in each iteration. ``products``
-    are cut by their steps, or computed by a ``library``.
+    are cut by their steps; what becomes of those of a ``library`` is a nest of its own (``lower/product_parts.py``).
     """
 
     independent: Independent

@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from jitgraph.codegen.kernels.library_sizes import LARGE
 from jitgraph.codegen.lower.attention import lower_attention, lower_attention_gradient
 from jitgraph.codegen.lower.pointwise import lower_pointwise
 from jitgraph.codegen.lower.rows import lower_rows
 from jitgraph.codegen.lower.schedules.decisions import (
     Decisions,
     Keeping,
-    LibraryProducts,
     PartSizes,
     ProductParts,
     Scattering,
@@ -66,8 +66,5 @@ GPU_IN_ANY_ORDER: Final = replace(
 )
 """For targets whose sums go in any order."""
 
-LIBRARY: Final = LibraryProducts(least_side=64, least_work=1 << 27)
-"""Of a product of 512 x 512 x 512 a kernel's start and end are a small part."""
-
-GPU_WITH_LIBRARY: Final = replace(GPU_IN_ANY_ORDER, decisions=replace(GPU_IN_ANY_ORDER.decisions, library=LIBRARY))
+GPU_WITH_LIBRARY: Final = replace(GPU_IN_ANY_ORDER, decisions=replace(GPU_IN_ANY_ORDER.decisions, library=LARGE))
 """For those of them that have a library for large products."""

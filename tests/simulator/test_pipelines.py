@@ -226,5 +226,5 @@ def test_a_copy_that_nobody_waits_for_does_not_arrive() -> None:
     bench = Bench(re.sub(r".*call void @llvm.nvvm.cp.async.wait.group.*\n", "", alone()))
     x = np.arange(64, dtype=np.int32)
     given, found = bench.put(x), bench.put(np.zeros_like(x))
-    bench.run("k", (8,), (64,), given, found)  # more copies than one thread may have under way
+    bench.run("k", (40,), (64,), given, found)  # more copies than one thread may have under way
     assert (bench.get(found, x) != x).all()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -202,3 +205,24 @@ def test_gradients_of_control_flow_that_is_applied_at_once(here: Machine, name: 
 
 def _array(value: Any) -> Any:
     return value.array if isinstance(value, EagerValue) else value.fetched()
+
+
+@pytest.mark.parametrize("loop", ["the host's", "a block's"])
+def test_ctrl_c_ends_a_loop(loop: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """One that comes while the simulator works is not lost, and the device serves afterwards."""
+    size = 100 if loop == "the host's" else 3
+
+    @jg.trace
+    def forever(x: Any) -> Any:
+        return jg.while_loop(lambda x: x.sum() < 1e9, lambda x: jg.tanh(x @ x) * 0.5, x)
+
+    with machine(hides=False):
+        x = jg.asarray(np.eye(size, dtype=np.float32), device="cuda")
+        forever.lower(x).compile()
+        timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            forever(x)
+        timer.join()
+        assert (x + 1).sum().cpu().item() == size * size + size
+    assert "ignored" not in capfd.readouterr().err

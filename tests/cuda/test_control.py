@@ -226,3 +226,22 @@ def test_ctrl_c_ends_a_loop(loop: str, capfd: pytest.CaptureFixture[str]) -> Non
         timer.join()
         assert (x + 1).sum().cpu().item() == size * size + size
     assert "ignored" not in capfd.readouterr().err
+
+
+def test_pinned_memory_of_a_call_that_failed_serves_again() -> None:
+    """But not before the copies to it, which were asked for before the failure, are done."""
+
+    @jg.trace
+    def far(x: Any) -> Any:
+        return jg.while_loop(lambda x: x.sum() < 1e3, lambda x: jg.cos(x @ x) + x, x)
+
+    with machine(hides=False) as found:
+        x = jg.asarray(np.ones((100, 100), np.float32), device="cuda")
+        want = far(x).cpu().numpy()
+        pinned = len(found.fake.state.pinned)
+        for _ in range(3):
+            found.fake.fail("cuStreamSynchronize", code=1)
+            with pytest.raises(jg.errors.CudaError, match="launch"):
+                far(x)
+            np.testing.assert_array_equal(far(x).cpu().numpy(), want)
+        assert len(found.fake.state.pinned) <= pinned + 1

@@ -140,7 +140,7 @@ class CudaExecutable(Executable):
         context = device.context
         driver, stream = context.enter(), context.stream
         loaded.be_seen_by(stream)
-        doubt = record = None
+        doubt = record = pinned = None
         if self.parts.reports:
             doubt = Doubt(is_open=True)
             record = device.reports.take(driver, stream, self._failed_check(location), doubt)
@@ -182,11 +182,14 @@ class CudaExecutable(Executable):
                 addresses += (*call.last[: len(loaded.constants)], *between, *loaded.handles)
             again = not taken and not self.signature.prints
             self._enter(driver, call, addresses, record, stream, again=again)
-            if pinned is not None:  # after an error a copy to it may still be under way
+            if pinned is not None:
                 device.pinned.give_back(pinned)
+                pinned = None
         except BaseException:
             if record is not None:
                 device.reports.forget(record)
+            if pinned is not None:  # a copy to it may still be under way
+                device.pinned.give_back_behind(pinned, stream)
             raise
         if doubt is not None:
             for made in outputs:

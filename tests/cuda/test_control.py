@@ -245,3 +245,17 @@ def test_pinned_memory_of_a_call_that_failed_serves_again() -> None:
                 far(x)
             np.testing.assert_array_equal(far(x).cpu().numpy(), want)
         assert len(found.fake.state.pinned) <= pinned + 1
+
+
+@pytest.mark.parametrize("steps", [4 * 384 + 3, 9 * 384])
+def test_a_long_product_in_a_small_loop(here: Machine, steps: int) -> None:
+    """One that is cut into parts, in a loop that is one launch, and in one of which each turn is some."""
+    rows = 2 if steps < 2000 else 20
+    y = np.random.default_rng(0).standard_normal((steps, rows)).astype(np.float32)
+
+    def function(y: Any) -> Any:
+        return jg.scan(lambda c, _: (jg.tanh(c @ y) @ y.T, c[0, 0]), y.T, jg.zeros(3, device=y.device))
+
+    found, expected = (jg.trace(function)(jg.asarray(y, device=place)) for place in ("cuda", "cpu"))
+    for one, other in zip(arrays_of(found), arrays_of(expected), strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -92,6 +92,21 @@ def steps_of(contract: Contract, env: Environment) -> tuple[LlvmScalar, LlvmScal
     return begin, depth if contract.span is None else least(env, depth, add(env, begin, integer(contract.span)))
 
 
+def blocks_of(
+    contract: Contract, env: Environment, steps: tuple[LlvmScalar, LlvmScalar]
+) -> tuple[LlvmScalar, int | None]:
+    """How many blocks of steps there are, and the most there can be where that is known."""
+    s = env.ops
+    most = None if contract.span is None else contract.span // contract.block_k
+    length = subtract(env, steps[1], steps[0])
+    if (count := constant_of(length)) is not None:
+        return integer(max(1, -(-count // contract.block_k))), most
+    if most == 1:
+        return integer(1), most
+    up = s.add(s.max(length, integer(1)), integer(contract.block_k - 1))
+    return s.make(f"udiv {up}, {contract.block_k}", int64, 1), most
+
+
 class ContractWriter:
     """Writes the tile at ``place``, down and across, its epilogue included."""
 
@@ -132,15 +147,7 @@ class ContractWriter:
         env, contract, s, pipeline = self.env, self.contract, self.env.ops, self.pipeline
         first, depth = self.steps
         assert contract.block_k % pipeline.depth == 0
-        steps = subtract(env, depth, first)
-        most = None if contract.span is None else contract.span // contract.block_k
-        if (count := constant_of(steps)) is not None:
-            blocks = integer(max(1, -(-count // contract.block_k)))
-        elif most == 1:
-            blocks = integer(1)
-        else:
-            up = s.add(s.max(steps, integer(1)), integer(contract.block_k - 1))
-            blocks = s.make(f"udiv {up}, {contract.block_k}", int64, 1)
+        blocks, most = blocks_of(contract, env, self.steps)
         zeros = [s.const(0, self.dtype)] * self.tiles.of_thread**2
 
         def block(number: LlvmScalar) -> list[LlvmScalar]:

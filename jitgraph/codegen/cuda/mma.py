@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from jitgraph.codegen.cuda import panels
+from jitgraph.codegen.cuda.contract import steps_of
 from jitgraph.codegen.cuda.fragments import STEPS, TILE, FragmentReader, Mma, layout_of, mma_of
 from jitgraph.codegen.cuda.memory import SharedMemory
 from jitgraph.codegen.cuda.panel_layout import PanelLayout
@@ -83,14 +84,14 @@ def suits(contract: Contract, target: Target) -> bool:
         return not is_float(contract.acc.dtype) and contract.acc.dtype.itemsize <= mma.total.itemsize
     if not target.free_order or mma.total != contract.acc.dtype:
         return False
-    return _source(contract.left).dtype != float32 or target.tf32
+    return source_of(contract.left).dtype != float32 or target.tf32
 
 
 def _mma_of(contract: Contract) -> Mma | None:
-    return mma_of(_source(contract.left).dtype, _source(contract.right).dtype)
+    return mma_of(source_of(contract.left).dtype, source_of(contract.right).dtype)
 
 
-def _source(operand: Operand) -> Var:
+def source_of(operand: Operand) -> Var:
     """An operand's value before it was cast to the dtype of the sum, where nothing is lost by that."""
     for statement in operand.body:
         if isinstance(statement, Let) and statement.var == operand.value and statement.op == "cast":
@@ -119,7 +120,7 @@ class _Factor:
 
 def _factors(contract: Contract) -> tuple[_Factor, _Factor]:
     left, right = (
-        _Factor(operand, _source(operand), axis, panels.runs_along(operand, contract.k, axis))
+        _Factor(operand, source_of(operand), axis, panels.runs_along(operand, contract.k, axis))
         for operand, axis in ((contract.left, contract.m), (contract.right, contract.n))
     )
     return left, right
@@ -191,7 +192,9 @@ class MmaWriter:
             first, extent, dtype = self.first[number], self.extents[number], factor.value.dtype
             side = Side(factor.operand, factor.value, dtype, factor.axis, contract.k, first, extent, self.extents[2])
             operands.append((side, factor.layout(rows), factor.piece(contract.k, rows)))
-        self.pipeline = Pipeline(env, operands, shared, thread, tiles.threads)
+        self.steps = steps_of(contract, env)
+        self.pipeline = Pipeline(env, operands, shared, thread, tiles.threads, self.steps[0])
+        assert (contract.span or 0) % self.pipeline.depth == 0
         self.readers = []
         for number, (side, layout, _) in enumerate(operands):
             reader = FragmentReader(function, layout, side.dtype, self.warp[number], self.lane, not number)
@@ -212,7 +215,7 @@ class MmaWriter:
             return pipeline.panel(k, lambda stage: products(stage, sums))
 
         pipeline.begin()
-        self._store(loops.counted(env, integer(0), self.extents[2], pipeline.depth, zeros, panel))
+        self._store(loops.counted(env, *self.steps, pipeline.depth, zeros, panel))
 
     def _products(self, stage: LlvmScalar, step: int, sums: list[LlvmScalar]) -> list[LlvmScalar]:
         """A step of k: the fragments of a warp's part of the tile, and their products."""

@@ -78,6 +78,7 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
     "scan": "jitgraph.tracing",
     "save": "jitgraph.saved",
     "load": "jitgraph.saved",
+    "custom_op": "jitgraph.tensor.custom",
     "no_grad": "jitgraph.autograd",
     "enable_grad": "jitgraph.autograd",
     "set_grad_enabled": "jitgraph.autograd",

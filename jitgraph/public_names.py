@@ -69,6 +69,7 @@ from jitgraph.random.forms import randperm as randperm
 from jitgraph.saved import load as load
 from jitgraph.saved import save as save
 from jitgraph.tensor import Tensor as Tensor
+from jitgraph.tensor.custom import custom_op as custom_op
 from jitgraph.tensor.functions.creation import arange as arange
 from jitgraph.tensor.functions.creation import asarray as asarray
 from jitgraph.tensor.functions.creation import clone as clone

@@ -115,6 +115,7 @@ class _Custom:
 
     def _evaluate(self, *arrays: Any) -> Any:
         due = self._types(*[TensorType(array.dtype, array.shape) for array in arrays])
+        # what the function keeps of them must not change when the memory serves other values, nor it the operands
         copies = [np.array(array, order="C") for array in arrays]
         results = self._called_natively(copies, due) if self._native is not None else self._impl(*copies)
         several = results if isinstance(results, tuple | list) else (results,)

@@ -38,8 +38,7 @@ class HostCalls:
         addresses = (ctypes.c_void_p * len(types)).from_address(buffers)
         arrays = [_array(type, address, known) for type, address in zip(types, addresses, strict=True)]
         count = len(call.operands)
-        # copies: what Python keeps of its operands must not change when the memory serves other values
-        found = run_host_call(call, [array.copy() for array in arrays[:count]], known)
+        found = run_host_call(call, arrays[:count], known)
         for place, result in zip(arrays[count:], found, strict=True):
             place[...] = result
 

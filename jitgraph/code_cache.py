@@ -124,6 +124,8 @@ def _unfit(graph: Graph) -> str:
     """Why no earlier code would do for a graph, or nothing."""
     if reason := _unfit_here():
         return reason
+    if any(node.op.lowering == "host" for node in graph.walk()):
+        return "as it calls Python"
     if not all(map(table.has, {node.op for node in graph.walk()})):
         return "as it applies an op that is not of the table, whose meaning no text tells"
     return ""

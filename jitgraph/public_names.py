@@ -69,6 +69,8 @@ from jitgraph.random.forms import randperm as randperm
 from jitgraph.saved import load as load
 from jitgraph.saved import save as save
 from jitgraph.tensor import Tensor as Tensor
+from jitgraph.tensor.custom import custom_op as custom_op
+from jitgraph.tensor.einsum import einsum as einsum
 from jitgraph.tensor.functions.creation import arange as arange
 from jitgraph.tensor.functions.creation import asarray as asarray
 from jitgraph.tensor.functions.creation import clone as clone
@@ -211,6 +213,18 @@ from jitgraph.tensor.functions.shapes import reshape as reshape
 from jitgraph.tensor.functions.shapes import squeeze as squeeze
 from jitgraph.tensor.functions.shapes import transpose as transpose
 from jitgraph.tensor.functions.shapes import unsqueeze as unsqueeze
+from jitgraph.tensor.products import addmm as addmm
+from jitgraph.tensor.products import addmv as addmv
+from jitgraph.tensor.products import addr as addr
+from jitgraph.tensor.products import baddbmm as baddbmm
+from jitgraph.tensor.products import bmm as bmm
+from jitgraph.tensor.products import chain_matmul as chain_matmul
+from jitgraph.tensor.products import dot as dot
+from jitgraph.tensor.products import inner as inner
+from jitgraph.tensor.products import kron as kron
+from jitgraph.tensor.products import mm as mm
+from jitgraph.tensor.products import mv as mv
+from jitgraph.tensor.products import vdot as vdot
 from jitgraph.tracing.arguments import TensorSpec as TensorSpec
 from jitgraph.tracing.control.flow import cond as cond
 from jitgraph.tracing.control.flow import scan as scan

@@ -12,6 +12,7 @@ from jitgraph.codegen.cuda.launches import KernelLaunch
 from jitgraph.codegen.kernels.schedule import Launch, Schedule
 from jitgraph.codegen.lower.schedules.gpu import GPU, GPU_IN_ANY_ORDER, GPU_WITH_LIBRARY
 from jitgraph.codegen.lower.select import select
+from jitgraph.errors import UnsupportedOp
 from jitgraph.ir.constant import Constant
 from jitgraph.ir.graph import Graph
 from jitgraph.ir.target import Target
@@ -60,7 +61,14 @@ class CudaBackend:
     def schedule(self, graph: Graph, target: Target) -> Schedule:
         """Each group of nodes as one kernel, or a few."""
         nests = GPU if not target.free_order else GPU_WITH_LIBRARY if target.library else GPU_IN_ANY_ORDER
-        return select(graph, nests, fastmath=target.fastmath)
+        schedule = select(graph, nests, fastmath=target.fastmath)
+        for call in schedule.calls:
+            raise UnsupportedOp(
+                f"{call.op.name} runs in Python on the host, and code for GPUs cannot call it",
+                location=call.location,
+                hint="move its operands with x.cpu() outside of the traced function, and the result back with .cuda()",
+            )
+        return schedule
 
     def emit(self, schedule: Schedule, target: Target, stage: Stage) -> CudaCode:
         """The PTX of the schedule and its launches, and the host's image."""

@@ -26,6 +26,7 @@ from jitgraph.codegen.kernels.kernel import (
 )
 from jitgraph.codegen.kernels.schedule import (
     Branch,
+    HostStep,
     Launch,
     Pop,
     PrintStep,
@@ -75,6 +76,9 @@ def print_schedule(schedule: Schedule) -> str:
     for number, print_site in enumerate(schedule.prints):
         where = f"  # {print_site.location}" if print_site.location else ""
         lines.append(f"{_INDENT}print {number}: {'{}'.join(print_site.texts)!r} to {print_site.stream}{where}")
+    for number, call in enumerate(schedule.calls):
+        where = f"  # {call.location}" if call.location else ""
+        lines.append(f"{_INDENT}host {number}: {call.op.name}{where}")
     if plan := schedule.plan:
         lines.append(f"{_INDENT}arena {plan.arena_bytes} bytes, {plan.unplanned} without the plan")
         lines += [f"{_INDENT}donate {given} for {output}" for output, given in sorted(plan.donations.items())]
@@ -113,6 +117,8 @@ def _steps(steps: Iterable[Step], kernels: list[Kernel]) -> Iterator[str]:
                 yield f"pop {stack} -> {name}"
             case PrintStep(site, names):
                 yield f"print {site}({', '.join(names)})"
+            case HostStep(site, reads, writes):
+                yield f"{', '.join(writes)} = host {site}({', '.join(reads)})"
 
 
 def _param(param: Param) -> str:

@@ -56,7 +56,7 @@ def vector() -> Any:
         (lambda x: jg.grad(lambda m: m(x).sum())(jg.nn.Linear(3, 1)), jg.DTypeError, "with respect to a module"),
         (lambda x: jg.nn.Unknown, AttributeError, "no attribute 'Unknown'$"),
         (lambda x: jg.unknown, AttributeError, "no attribute 'unknown'$"),
-        (lambda x: x.ravel(), AttributeError, r"x\.reshape\(-1\)"),
+        (lambda x: x.flat, AttributeError, r"x\.reshape\(-1\)"),
         (lambda x: x.at[0].set(1), AttributeError, r"x\[i\] = v"),
         (lambda x: x.abs_(), AttributeError, r"write x\[\.\.\.\] = x\.abs\(\.\.\.\)"),
         (lambda x: x.unknown_(), AttributeError, "no attribute 'unknown_'$"),

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from jitgraph.ops.arithmetic import abs, add, div, floor_divide, maximum, minimum, mul, neg, remainder, sign, sub
     from jitgraph.ops.bits import bitwise_and, bitwise_not, bitwise_or, bitwise_xor, shift_left, shift_right
     from jitgraph.ops.broadcasting import broadcast, reduce_sum, sum_to
+    from jitgraph.ops.combining_scatters import scatter_extreme, scatter_product
     from jitgraph.ops.comparison import SWAPPED, eq, ge, gt, le, lt, ne, select
     from jitgraph.ops.contraction import dot
     from jitgraph.ops.control import call, cond, fused, grad, scan, while_
@@ -108,6 +109,7 @@ _NAMES_OF: Final[dict[str, str]] = {  # family -> what its module gives to those
     "cumulative": "cummax cummin cumprod cumsum",
     "sorting": "sort",
     "philox": "random_bits",
+    "combining_scatters": "scatter_extreme scatter_product",
     "control": "call cond fused grad scan while_",
     "effects": "check print_ stack_new stack_pop stack_push token",
     "predicates": "clamp isfinite isinf isnan logical_and logical_not logical_or logical_xor",
@@ -282,6 +284,8 @@ __all__ = [
     "scan",
     "scatter",
     "scatter_add",
+    "scatter_extreme",
+    "scatter_product",
     "select",
     "shift_left",
     "shift_right",

@@ -20,6 +20,8 @@ METHODS: Final[dict[str, str]] = {  # family -> its functions that are methods o
     "nan_aware": (
         "aminmax average nanargmax nanargmin nanmax nanmean nanmin nanstd nansum nanvar ptp std_mean var_mean"
     ),
+    "ordering": ("bincount bucketize histc histogram kthvalue median mode msort nanmedian nanquantile quantile"),
+    "sampled": "corrcoef cov interp logcumsumexp",
     "scattering": (
         "dynamic_slice dynamic_update_slice gather index_copy index_fill index_put masked_scatter masked_select "
         "put_along_axis scatter scatter_add scatter_reduce segment_sum"
@@ -27,6 +29,8 @@ METHODS: Final[dict[str, str]] = {  # family -> its functions that are methods o
 }
 FUNCTIONS: Final[dict[str, str]] = {  # family -> its functions that are no methods
     "arrangement": "atleast_1d atleast_2d atleast_3d column_stack dstack hstack vstack",
+    "ordering": "histogram_bin_edges",
+    "sampled": "convolve correlate cumulative_trapezoid gradient trapezoid",
 }
 HOMES: Final = {
     name: family for table in (METHODS, FUNCTIONS) for family, names in table.items() for name in names.split()

@@ -81,7 +81,7 @@ CASES = [
     case("cov of a vector", lambda m, x: m.cov(x, correction=0), None, (5,)),
     case("corrcoef", lambda m, x: m.corrcoef(x), None, M),
     case("logcumsumexp", lambda m, x: m.logcumsumexp(x, 1), None, M),
-    case("logcumsumexp, axis 0", lambda m, x: m.logcumsumexp(x * 500, 0), None, M),
+    case("logcumsumexp, axis 0", lambda m, x: m.logcumsumexp(x * 500, 0), None, M, second=False),
     case("cummax", lambda m, x: m.cummax(x, 1), lambda t, x: tuple(t.cummax(x, 1)), M),
     case("cummin", lambda m, x: m.cummin(x, 0), lambda t, x: tuple(t.cummin(x, 0)), M),
     case("cumsum", lambda m, x: m.cumsum(x, 1), None, M),

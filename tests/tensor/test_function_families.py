@@ -124,6 +124,10 @@ def _table() -> Table:
         "amax": (lambda: jg.scatter_reduce(M, 0, I, W, "amax"), _scattered(M, I, W, np.maximum)),
         "amin": (lambda: jg.scatter_reduce(M, 0, I, W, "amin"), _scattered(M, I, W, np.minimum)),
         "prod": (lambda: jg.scatter_reduce(M, 0, I, W, "prod"), _scattered(M, I, W, np.multiply)),
+        "amin_beside_nan": (
+            lambda: jg.scatter_reduce(np.array([5.0, 9.0]), 0, np.array([0, 0, 1]), np.array([NAN, 1.0, 2.0]), "amin"),
+            np.array([NAN, 2.0]),
+        ),
         "amin int": (
             lambda: jg.scatter_reduce(
                 np.array([5, 5, 5]), 0, np.array([0, 1, 0]), np.array([7, -2, 3]), "amin", include_self=False
@@ -195,10 +199,10 @@ GRADIENTS: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {  # of the sum, w
         lambda x: jg.scatter_reduce(x[:2], 0, np.array([0, 0, 1]), x[2:], "amax"), [3.0, 9.0, 3.0, 3.0, 1.0],
         [1 / 3, 1.0, 1 / 3, 1 / 3, 0.0],
     ),
-    "prod with one zero": (
+    "prod_one_zero": (
         lambda x: jg.scatter_reduce(x[:1], 0, np.array([0, 0]), x[1:], "prod"), [2.0, 0.0, 5.0], [0.0, 10.0, 0.0],
     ),
-    "prod with two zeros": (
+    "prod_two_zeros": (
         lambda x: jg.scatter_reduce(x[:1], 0, np.array([0, 0]), x[1:], "prod"), [2.0, 0.0, 0.0], [0.0, 0.0, 0.0],
     ),
     "scatter overwrites": (lambda x: jg.scatter(x[:2], 0, np.array([0, 0]), x[2:]), [1.0, 2, 3, 4], [0.0, 1, 0, 1]),

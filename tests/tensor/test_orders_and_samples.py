@@ -32,7 +32,7 @@ def _of_numpy() -> Table:
             np.quantile(V, Q, method=how),
         )
     for mode in ("reflect", "edge", "wrap", "symmetric"):
-        found[f"pad {mode}"] = (lambda mode=mode: jg.pad(M, WIDTHS, mode=mode), np.pad(M, WIDTHS, mode))
+        found[f"pad_{mode}"] = (lambda mode=mode: jg.pad(M, WIDTHS, mode=mode), np.pad(M, WIDTHS, mode))
     for mode in ("full", "same", "valid"):
         found[f"convolve {mode}"] = (lambda mode=mode: jg.convolve(V, B, mode), np.convolve(V, B, mode))
         found[f"correlate {mode}"] = (lambda mode=mode: jg.correlate(V, B, mode), np.correlate(V, B, mode))
@@ -43,7 +43,7 @@ PLACES = np.array([0.0, 0.5, 2.0, 3.0, 6.0])
 TABLE: Table = {
     **_of_numpy(),
     "quantile of a number": (lambda: jg.quantile(M[0], 0.5), np.median(M[0])),
-    "quantile with NaN, keepdims": (lambda: jg.quantile(M, 0.5, 1, keepdims=True), np.array([[2.25], [NAN]])),
+    "quantile_beside_nan": (lambda: jg.quantile(M, 0.5, 1, keepdims=True), np.array([[2.25], [NAN]])),
     "nanquantile": (lambda: jg.nanquantile(M, np.array(Q), 1), np.nanquantile(M, Q, 1)),
     "nanquantile of NaN": (lambda: jg.nanquantile(np.array([NAN, NAN]), 0.5), np.float64(NAN)),
     "quantile of infinities": (lambda: jg.quantile(np.array([INF, INF, 1.0]), 0.75), np.float64(INF)),

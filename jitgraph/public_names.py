@@ -56,6 +56,16 @@ from jitgraph.errors import TraceError as TraceError
 from jitgraph.errors import UndecidedError as UndecidedError
 from jitgraph.errors import UnsupportedOp as UnsupportedOp
 from jitgraph.random import Generator as Generator
+from jitgraph.random import bernoulli as bernoulli
+from jitgraph.random import multinomial as multinomial
+from jitgraph.random import poisson as poisson
+from jitgraph.random.forms import rand as rand
+from jitgraph.random.forms import rand_like as rand_like
+from jitgraph.random.forms import randint as randint
+from jitgraph.random.forms import randint_like as randint_like
+from jitgraph.random.forms import randn as randn
+from jitgraph.random.forms import randn_like as randn_like
+from jitgraph.random.forms import randperm as randperm
 from jitgraph.saved import load as load
 from jitgraph.saved import save as save
 from jitgraph.tensor import Tensor as Tensor

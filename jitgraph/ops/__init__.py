@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from jitgraph.ops.cumulative import cummax, cummin, cumprod, cumsum
     from jitgraph.ops.distributions import dropout, normal, uniform
     from jitgraph.ops.dot_product_attention import attention, attention_gradient
+    from jitgraph.ops.draws import exponential, gamma_candidate, gumbel, poisson_candidate
     from jitgraph.ops.effects import check, print_, stack_new, stack_pop, stack_push, token
     from jitgraph.ops.gamma_functions import digamma, lgamma, polygamma
     from jitgraph.ops.gathering import dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add
@@ -124,6 +125,7 @@ _NAMES_OF: Final[dict[str, str]] = {  # family -> what its module gives to those
     "layers": "conv_nd embedding linear",
     "pooling": "avg_pool2d max_pool2d",
     "distributions": "dropout normal uniform",
+    "draws": "exponential gamma_candidate gumbel poisson_candidate",
 }
 _FAMILY_OF: Final = {name: family for family, names in _NAMES_OF.items() for name in names.split()}
 
@@ -221,17 +223,20 @@ __all__ = [
     "exp",
     "exp2",
     "expm1",
+    "exponential",
     "flip",
     "floor",
     "floor_divide",
     "full",
     "full_like",
     "fused",
+    "gamma_candidate",
     "gather",
     "ge",
     "gelu",
     "grad",
     "gt",
+    "gumbel",
     "hypot",
     "i0",
     "i0e",
@@ -273,6 +278,7 @@ __all__ = [
     "normal",
     "optimization_barrier",
     "pad",
+    "poisson_candidate",
     "polygamma",
     "pow",
     "print_",

@@ -49,7 +49,7 @@ def words_used(shape: Shape, dtype: DType, *, normal: bool = False) -> DimLike:
     return dims.product(shape) * (2 if dtype == dtypes.float64 else 1) * (2 if normal else 1)
 
 
-def _planes(key: Any, count: int, shape: Shape) -> list[Any]:
+def planes(key: Any, count: int, shape: Shape) -> list[Any]:
     """``count`` tensors of random words, one part of the stream after the other."""
     if count == 1:
         return [random_bits(key, shape=shape)]
@@ -64,7 +64,7 @@ def _scaled(words: Any, shift: int, dtype: DType, scale: float) -> Any:
     return mul(whole, full_like(scale, whole))
 
 
-def _from_words(planes: Sequence[Any], dtype: DType) -> Any:
+def from_words(planes: Sequence[Any], dtype: DType) -> Any:
     if dtype == dtypes.float64:
         high, low = planes
         return add(_scaled(high, 5, dtype, 2.0**-27), _scaled(low, 6, dtype, 2.0**-53))
@@ -72,21 +72,21 @@ def _from_words(planes: Sequence[Any], dtype: DType) -> Any:
     return _scaled(planes[0], 32 - bits, dtype, 2.0**-bits)
 
 
-def _require_float(name: str, shape: Shape, dtype: DType) -> None:
+def require_float(name: str, shape: Shape, dtype: DType) -> None:
     rules.require_dtype(name, TensorType(dtype, shape), rules.FLOATS)
 
 
 def _uniform(key: Any, *, shape: Shape, dtype: DType) -> Any:
-    _require_float("uniform", shape, dtype)
-    return _from_words(_planes(key, 2 if dtype == dtypes.float64 else 1, shape), dtype)
+    require_float("uniform", shape, dtype)
+    return from_words(planes(key, 2 if dtype == dtypes.float64 else 1, shape), dtype)
 
 
 def _normal(key: Any, *, shape: Shape, dtype: DType) -> Any:
-    _require_float("normal", shape, dtype)
+    require_float("normal", shape, dtype)
     wide = dtypes.float64 if dtype == dtypes.float64 else dtypes.float32
     each = 2 if wide == dtypes.float64 else 1
-    planes = _planes(key, 2 * each, shape)
-    u, v = _from_words(planes[:each], wide), _from_words(planes[each:], wide)
+    words = planes(key, 2 * each, shape)
+    u, v = from_words(words[:each], wide), from_words(words[each:], wide)
     rest = sub(full_like(1.0, u), u)  # in (0, 1]
     radius = sqrt(mul(minus_log(rest), full_like(2.0, rest)))
     value = mul(radius, cos_turns(v))

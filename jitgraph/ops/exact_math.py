@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from jitgraph import dtypes
 from jitgraph.dtypes import DType
-from jitgraph.ops.arithmetic import add, div, mul, neg, sub
+from jitgraph.ops.arithmetic import abs, add, div, mul, neg, sub
 from jitgraph.ops.bits import bitwise_and, shift_left, shift_right
-from jitgraph.ops.comparison import ne, select
+from jitgraph.ops.comparison import lt, ne, select
 from jitgraph.ops.conversion import bitcast, cast
 from jitgraph.ops.creation import full_like, zeros_like
 from jitgraph.ops.transcendental import rint
@@ -40,7 +40,7 @@ def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
 
 
 def minus_log(x: Any) -> Any:
-    """-log(x) for 0 < x <= 1, x normal.
+    """-log(x) for x > 0, x normal and finite.
 
     With x = 2^k m, m from sqrt(1/2) to sqrt(2), f = m - 1 and s = f / (2 + f), log(m) is 2 artanh(s), whose series is
     added to the exact f as f - (f^2/2 - s (f^2/2 + R)), the arrangement of FreeBSD's msun.
@@ -58,6 +58,20 @@ def minus_log(x: Any) -> Any:
     head, tail = (mul(k, full_like(part, k)) for part in _LN2[dtype])
     small = sub(half, add(mul(s, add(half, rest)), tail))
     return sub(sub(small, f), head)
+
+
+def log1p_less(x: Any) -> Any:
+    """log(1 + x) - x for x > -1: accurate where the two nearly agree.
+
+    With s = x / (2 + x), log(1 + x) is 2 artanh(s), and 2 s - x is -x s, so that nothing cancels near zero.
+    """
+    dtype: DType = x.dtype
+    s = div(x, add(full_like(2.0, x), x))
+    z = mul(s, s)
+    rest = mul(mul(z, s), _polynomial(z, [2.0 / (2 * i + 3) for i in range(_LOG_TERMS[dtype])]))
+    near = sub(rest, mul(x, s))
+    far = sub(neg(minus_log(add(full_like(1.0, x), x))), x)
+    return select(lt(abs(x), full_like(0.25, x)), near, far)
 
 
 def cos_turns(x: Any) -> Any:

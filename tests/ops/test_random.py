@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -175,6 +176,12 @@ DRAWS = {
     "bernoulli": lambda dtype: jg.random.bernoulli(0.3, (999,)).astype(dtype),
     "randint": lambda dtype: jg.random.randint(-40, 50, (999,)).astype(dtype),
     "permutation": lambda dtype: jg.random.permutation(99).astype(dtype),
+    "exponential": lambda dtype: jg.random.exponential((999,), dtype=dtype),
+    "gumbel": lambda dtype: jg.random.gumbel((999,), dtype=dtype),
+    "gamma": lambda dtype: jg.random.gamma(2.5, (999,), dtype=dtype),
+    "poisson": lambda dtype: jg.random.poisson(jg.linspace(0.1, 30.0, 299)).astype(dtype),
+    "categorical": lambda dtype: jg.random.categorical(jg.linspace(0.0, 2.0, 9), shape=(99,)).astype(dtype),
+    "multinomial": lambda dtype: jg.random.multinomial(jg.linspace(0.0, 2.0, 9), 5).astype(dtype),
 }
 
 
@@ -212,3 +219,190 @@ def test_the_parts_of_a_normal_are_accurate(dtype: str, bits: int) -> None:
         assert found.dtype == x.dtype
         error = np.abs(found - value) / np.spacing(np.abs(value).astype(dtype))
         assert error.max() < 2, (name, x[error.argmax()])
+
+
+def counted(x: Any, n: int) -> Any:
+    return np.bincount(x.numpy().astype(int).ravel(), minlength=n)
+
+
+@pytest.mark.parametrize("concentration", [0.2, 1.0, 4.5, 1e6])
+def test_moments_of_gamma(concentration: float) -> None:
+    jg.random.seed(6)
+    x = jg.random.gamma(concentration, (40_000,), dtype=jg.float64).numpy() / concentration
+    deviation = concentration**-0.5
+    assert (x >= 0).all() and abs(x.mean() - 1) < 5 * deviation / 200
+    assert abs(x.std() / deviation - 1) < 0.05
+    third = (((x - x.mean()) / deviation) ** 3).mean()
+    assert abs(third - 2 * deviation) < 0.1 + deviation
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.7, 9.99, 10.0, 37.5, 1e4, 1e12])
+def test_moments_of_poisson(rate: float) -> None:
+    jg.random.seed(7)
+    x = jg.random.poisson(rate, (40_000,))
+    assert x.dtype == jg.int64
+    away = x.numpy() - rate
+    assert abs(away.mean()) <= 5 * (rate / 40_000) ** 0.5 and abs(away.var() - rate) <= 0.04 * rate
+
+
+@pytest.mark.parametrize("rate", [3.0, 12.0])
+def test_poisson_numbers_are_as_frequent_as_they_should_be(rate: float) -> None:
+    jg.random.seed(8)
+    n, most = 200_000, 40
+    found = counted(jg.random.poisson(rate, (n,)), most)[:most]
+    expected = n * np.array([math.exp(k * math.log(rate) - rate - math.lgamma(k + 1)) for k in range(most)])
+    enough = expected > 20
+    chi = ((found - expected)[enough] ** 2 / expected[enough]).sum()
+    assert chi < enough.sum() + 5 * (2 * enough.sum()) ** 0.5
+
+
+def test_moments_of_the_others() -> None:
+    jg.random.seed(9)
+    n = 40_000
+    arrivals = jg.random.exponential((n,), 3.0).numpy()
+    assert (
+        (arrivals >= 0).all() and abs(arrivals.mean() - 3) < 0.08 and abs(np.median(arrivals) / 3 - math.log(2)) < 0.02
+    )
+    top = jg.random.gumbel((n,), 2.0, 0.5).numpy()
+    assert np.isfinite(top).all() and abs(top.mean() - 2 - 0.5 * 0.5772) < 0.02 and abs(top.std() - 0.6413) < 0.02
+    share = jg.random.beta(2.0, 3.0, (n,)).numpy()
+    assert abs(share.mean() - 0.4) < 0.005 and abs(share.var() - 0.04) < 0.002
+    parts = jg.random.dirichlet(jg.asarray([0.01, 0.01, 0.02]), (n,))
+    np.testing.assert_allclose(parts.sum(axis=-1).numpy(), 1, rtol=1e-5)
+    np.testing.assert_allclose(parts.mean(axis=0).numpy(), [0.25, 0.25, 0.5], atol=0.02)
+    cut = jg.random.truncated_normal((n,), -1.0, math.inf, 5.0, 2.0).numpy()
+    assert cut.min() >= 3.0 and abs(cut.mean() - (5 + 2 * 0.28760)) < 0.03
+    far = jg.random.truncated_normal((n,), 5.5, 5.6, dtype=jg.float64).numpy()
+    assert far.min() >= 5.5 and far.max() <= 5.6 and abs(far.mean() - 5.5456) < 0.002
+
+
+def test_categories() -> None:
+    jg.random.seed(10)
+    weights, n = np.array([0.1, 0.0, 0.2, 0.7], np.float32), 20_000
+    logits = jg.log(jg.asarray(weights))
+    for draws in (
+        jg.random.categorical(logits, shape=(n,)),
+        jg.random.multinomial(jg.asarray(weights * 3), n, True),
+        jg.random.choice(4, (2, n // 2), p=weights),
+    ):
+        assert draws.dtype == jg.int64
+        np.testing.assert_allclose(counted(draws, 4) / n, weights, atol=0.015)
+        assert counted(draws, 4)[1] == 0
+    columns = jg.random.categorical(jg.stack([logits, logits[::-1]], axis=1), axis=0, shape=(n, 2))
+    np.testing.assert_allclose(counted(columns[:, 1], 4) / n, weights[::-1], atol=0.015)
+    pairs = jg.random.multinomial(jg.broadcast_to(jg.asarray(weights), (n, 4)), 2).numpy()
+    assert (pairs[:, 0] != pairs[:, 1]).all() and 1 not in pairs
+    first = np.bincount(pairs[:, 0], minlength=4) / n
+    np.testing.assert_allclose(first, weights, atol=0.015)  # the first of a row is drawn like one alone
+    assert sorted(jg.random.choice(5, (5,), replace=False).tolist()) == [0, 1, 2, 3, 4]
+    table = jg.arange(6).reshape(2, 3)
+    assert jg.random.choice(table, (2, 2), axis=1, p=jg.asarray([0.0, 1.0, 0.0])).tolist() == [
+        [[1, 1]] * 2,
+        [[4, 4]] * 2,
+    ]
+
+
+MISTAKES = {
+    "concentration": lambda: jg.random.gamma(jg.asarray([1.0, 0.0])),
+    "Poisson rate": lambda: jg.random.poisson(jg.asarray([3.0, float("nan")])),
+    "negative p": lambda: jg.random.multinomial(jg.asarray([0.5, -0.1]), 1),
+    "too few p": lambda: jg.random.multinomial(jg.asarray([0.5, 0.0]), 2),
+    "no p": lambda: jg.random.multinomial(jg.asarray([0.0, 0.0]), 1, True),
+    "NaN logits": lambda: jg.random.categorical(jg.asarray([0.0, float("nan")])),
+    "no logits": lambda: jg.random.categorical(jg.asarray([-float("inf")] * 2)),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_parameters_that_mean_nothing_raise(name: str) -> None:
+    for function in (MISTAKES[name], jg.trace(MISTAKES[name])):
+        with pytest.raises(ValueError, match=r"must lie|must be positive|negative|above 0|NaN|minus infinity"):
+            function()
+
+
+def test_bounds_and_counts_that_mean_nothing_raise() -> None:
+    for bounds in ((1.0, 1.0), (7.0, 9.0), (-9.0, -7.0), (float("nan"), 1.0)):
+        with pytest.raises(jg.JitgraphError, match="truncated_normal"):
+            jg.random.truncated_normal((), *bounds)
+    for refused in (
+        lambda: jg.random.choice(3, (4,), replace=False),
+        lambda: jg.random.choice(0, (4,)),
+        lambda: jg.random.multinomial(jg.ones(3), 4),
+        lambda: jg.random.multinomial(jg.ones((2, 2, 2)), 1),
+        lambda: jg.random.categorical(jg.ones((2, 3)), shape=(3,)),
+        lambda: jg.random.categorical(jg.asarray(1.0)),
+        lambda: jg.random.dirichlet(1.0),
+        lambda: jg.random.set_state(jg.zeros(2)),
+        lambda: jg.rand(2, (3,)),
+        lambda: jg.randint(5),
+    ):
+        with pytest.raises(jg.JitgraphError):
+            refused()
+
+
+def test_a_state_is_taken_up_again() -> None:
+    jg.random.seed(12)
+    jg.random.gamma(2.0, (7,))
+    state = jg.random.get_state()
+    first = jg.random.normal((5,)).tolist()
+    jg.random.set_state(state)
+    assert jg.random.normal((5,)).tolist() == first
+    jg.random.set_state(state.numpy())
+    assert jg.random.normal((5,)).tolist() == first
+    own = jg.Generator(1)
+    own.set_state(state)
+    assert jg.random.normal((5,), generator=own).tolist() == first
+
+
+def test_the_forms_of_pytorch() -> None:
+    jg.random.seed(13)
+    expected = [
+        jg.random.uniform((2, 3)),
+        jg.random.normal((2, 3)),
+        jg.random.permutation(4),
+        jg.random.randint(0, 9, (2,)),
+    ]
+    jg.random.seed(13)
+    found = [jg.rand(2, 3), jg.randn((2, 3)), jg.randperm(4), jg.randint(9, (2,))]
+    assert [x.tolist() for x in found] == [x.tolist() for x in expected]
+    x = jg.zeros((2, 2), dtype=jg.float64)
+    assert jg.randn_like(x).dtype == jg.rand_like(x).dtype == jg.randint_like(x, 3).dtype == jg.float64
+    assert jg.rand_like(x, dtype=jg.float16).shape == (2, 2) and jg.randint_like(x, 5, 6).tolist() == [[5, 5], [5, 5]]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_logarithms_of_more_than_one_are_accurate(dtype: str) -> None:
+    rng = np.random.default_rng(1)
+    x = np.concatenate([rng.uniform(1, 3, 5000), 10.0 ** rng.uniform(0, 30, 5000)]).astype(dtype)
+    found = exact_math.minus_log(EagerValue(x)).array
+    value = -np.log(x.astype(np.longdouble))
+    assert (np.abs(found - value) / np.spacing(np.abs(value).astype(dtype))).max() < 2
+    x = np.concatenate([rng.uniform(-0.9, 4, 5000), rng.choice([-1, 1], 5000) * 10.0 ** rng.uniform(-15, -1, 5000)])
+    x = x.astype(dtype)
+    wide = x.astype(np.longdouble)
+    terms = [(-1) ** (n + 1) * wide**n / n for n in range(2, 60)]  # log1p would lose what is asked for
+    value = np.where(np.abs(wide) < 0.2, sum(terms), np.log1p(wide) - wide)
+    found = exact_math.log1p_less(EagerValue(x)).array
+    assert np.abs(found / value - 1).max() < 40 * np.finfo(dtype).eps
+
+
+def test_a_named_size_draws_the_same() -> None:
+    def draw(x: jg.Tensor) -> tuple[jg.Tensor, ...]:
+        return jg.random.gamma(x), jg.random.poisson(x * 8), jg.random.categorical(x), jg.random.exponential(x.shape)
+
+    named = jg.trace(draw, dynamic_shapes={"x": {0: "n"}})
+    for n in (5, 9, 1):
+        x = jg.asarray(np.linspace(0.5, 3.0, n, dtype=np.float32))
+        jg.random.seed(14)
+        eager = [y.tolist() for y in draw(x)]
+        jg.random.seed(14)
+        assert [y.tolist() for y in named(x)] == eager
+
+
+def test_gradients_go_to_what_scales_and_not_to_what_decides() -> None:
+    scale, a = jg.asarray(2.0, requires_grad=True), jg.asarray(3.0, requires_grad=True)
+    jg.random.seed(15)
+    x = jg.random.exponential((4,), scale)
+    x.sum().backward()
+    assert scale.grad.item() == pytest.approx(x.sum().item() / 2)
+    assert not jg.random.gamma(a, (4,)).requires_grad

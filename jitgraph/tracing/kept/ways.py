@@ -29,7 +29,7 @@ from jitgraph.tracing.predicate import Elements, Is
 from jitgraph.tracing.source import Ref, Source, World
 from jitgraph.tracing.storage import EXPECTED_ERRORS, attributes_of, entries_of
 
-_KNOWN: Final = (("jitgraph.random", "_GLOBAL.state"), ("jitgraph.tracing.record.printing", "traced_print"))
+_KNOWN: Final = (("jitgraph.random.generator", "_GLOBAL.state"), ("jitgraph.tracing.record.printing", "traced_print"))
 """Objects of this package's own that every process has, and that no guard holds."""
 
 _MOST_BYTES: Final = 1 << 20  # of an object that is made

@@ -1,0 +1,61 @@
+"""Random tensors from a counter: a stream is the same eager, traced, on any target.
+
+Numbers of a distribution that has parameters carry gradients to those that scale and move them (``mean``, ``std``,
+``low``, ``high``, ``scale``), and none to those that decide by comparisons (``p``, ``rate``, ``concentration``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jitgraph import migration_hints
+from jitgraph.random.basic import bernoulli, normal, permutation, randint, uniform
+from jitgraph.random.generator import Generator, get_state, next_key, seed, set_state
+from jitgraph.runtime import imports
+
+__all__ = [
+    "Generator",
+    "bernoulli",
+    "beta",
+    "categorical",
+    "choice",
+    "dirichlet",
+    "exponential",
+    "gamma",
+    "get_state",
+    "gumbel",
+    "multinomial",
+    "next_key",
+    "normal",
+    "permutation",
+    "poisson",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "randperm",
+    "seed",
+    "set_state",
+    "truncated_normal",
+    "uniform",
+]
+
+_LATER = {  # what few programs draw is loaded when it is first asked for
+    **dict.fromkeys(("exponential", "gumbel", "truncated_normal"), "continuous"),
+    **dict.fromkeys(("beta", "dirichlet", "gamma"), "gammas"),
+    **dict.fromkeys(("categorical", "choice", "multinomial"), "choices"),
+    "poisson": "poissons",
+    **dict.fromkeys(("rand", "rand_like", "randint_like", "randn", "randn_like", "randperm"), "forms"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        found = getattr(imports.module(f"jitgraph.random.{_LATER[name]}"), name)
+        globals()[name] = found
+        return found
+    raise AttributeError(
+        f"module 'jitgraph.random' has no attribute {name!r}{migration_hints.advice(name, migration_hints.RANDOM)}"
+    )

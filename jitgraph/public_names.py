@@ -69,6 +69,11 @@ from jitgraph.random.forms import randperm as randperm
 from jitgraph.saved import load as load
 from jitgraph.saved import save as save
 from jitgraph.tensor import Tensor as Tensor
+from jitgraph.tensor.dtype_queries import can_cast as can_cast
+from jitgraph.tensor.dtype_queries import finfo as finfo
+from jitgraph.tensor.dtype_queries import iinfo as iinfo
+from jitgraph.tensor.dtype_queries import isdtype as isdtype
+from jitgraph.tensor.dtype_queries import result_type as result_type
 from jitgraph.tensor.functions.creation import arange as arange
 from jitgraph.tensor.functions.creation import asarray as asarray
 from jitgraph.tensor.functions.creation import clone as clone
@@ -157,6 +162,9 @@ from jitgraph.tensor.functions.elementwise import tan as tan
 from jitgraph.tensor.functions.elementwise import tanh as tanh
 from jitgraph.tensor.functions.elementwise import trunc as trunc
 from jitgraph.tensor.functions.elementwise import where as where
+from jitgraph.tensor.functions.grids import broadcast_shapes as broadcast_shapes
+from jitgraph.tensor.functions.grids import from_dlpack as from_dlpack
+from jitgraph.tensor.functions.grids import meshgrid as meshgrid
 from jitgraph.tensor.functions.linear_algebra import matmul as matmul
 from jitgraph.tensor.functions.linear_algebra import outer as outer
 from jitgraph.tensor.functions.linear_algebra import tensordot as tensordot
@@ -171,7 +179,6 @@ from jitgraph.tensor.functions.manipulation import index_add as index_add
 from jitgraph.tensor.functions.manipulation import index_select as index_select
 from jitgraph.tensor.functions.manipulation import moveaxis as moveaxis
 from jitgraph.tensor.functions.manipulation import pad as pad
-from jitgraph.tensor.functions.manipulation import repeat as repeat
 from jitgraph.tensor.functions.manipulation import roll as roll
 from jitgraph.tensor.functions.manipulation import split as split
 from jitgraph.tensor.functions.manipulation import stack as stack
@@ -203,6 +210,16 @@ from jitgraph.tensor.functions.reductions import std as std
 from jitgraph.tensor.functions.reductions import sum as sum
 from jitgraph.tensor.functions.reductions import topk as topk
 from jitgraph.tensor.functions.reductions import var as var
+from jitgraph.tensor.functions.repeating import repeat as repeat
+from jitgraph.tensor.functions.searching import count_nonzero as count_nonzero
+from jitgraph.tensor.functions.searching import diff as diff
+from jitgraph.tensor.functions.searching import isin as isin
+from jitgraph.tensor.functions.searching import nonzero as nonzero
+from jitgraph.tensor.functions.searching import searchsorted as searchsorted
+from jitgraph.tensor.functions.sets import unique_all as unique_all
+from jitgraph.tensor.functions.sets import unique_counts as unique_counts
+from jitgraph.tensor.functions.sets import unique_inverse as unique_inverse
+from jitgraph.tensor.functions.sets import unique_values as unique_values
 from jitgraph.tensor.functions.shapes import expand_dims as expand_dims
 from jitgraph.tensor.functions.shapes import flatten as flatten
 from jitgraph.tensor.functions.shapes import matrix_transpose as matrix_transpose

@@ -130,6 +130,10 @@ class Tensor(ReadableHandle):
             return found if kind is None else found.astype(kind)
         return wrap(lifting.cast(self.value, dtypes.canonical(kind)))._on(place)
 
+    def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
+        """This tensor on another device, as the Array API writes it; what follows waits for it on every stream."""
+        return self.to(device=device)
+
     def cuda(self, device: str | int | None = None) -> Tensor:
         """This tensor on the current GPU, or the one given by name or number; DeviceError where there is none."""
         return self.to(f"cuda:{device}" if isinstance(device, int) else device or "cuda")
@@ -199,11 +203,20 @@ class Tensor(ReadableHandle):
     def __and__(self, other: TensorLike) -> Tensor:
         return _operate(ops.bitwise_and, self, other)
 
+    def __rand__(self, other: TensorLike) -> Tensor:
+        return _operate(ops.bitwise_and, other, self)
+
     def __or__(self, other: TensorLike) -> Tensor:
         return _operate(ops.bitwise_or, self, other)
 
+    def __ror__(self, other: TensorLike) -> Tensor:
+        return _operate(ops.bitwise_or, other, self)
+
     def __xor__(self, other: TensorLike) -> Tensor:
         return _operate(ops.bitwise_xor, self, other)
+
+    def __rxor__(self, other: TensorLike) -> Tensor:
+        return _operate(ops.bitwise_xor, other, self)
 
     def __lshift__(self, other: TensorLike) -> Tensor:
         return _operate(ops.shift_left, self, other)

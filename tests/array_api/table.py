@@ -200,18 +200,9 @@ SEARCHING: Final[Mapping[str, list[Case]]] = {
         _f(lambda xp, x, i: [xp.take_along_axis(x, i, axis=0), xp.take_along_axis(x[:2, :], i)], ALL, _with_indices)
     ],
     "unique_all": _of_edges_too(lambda xp, x: [*xp.unique_all(x)]),
-        _f(lambda xp, x: [*xp.unique_all(x)]),
-        _f(lambda xp, x: [*xp.unique_all(x)], FLOATS, _one, zeros=False),
-    ],
     "unique_counts": _of_edges_too(lambda xp, x: [*xp.unique_counts(x)]),
-        _f(lambda xp, x: [*xp.unique_counts(x)]),
-        _f(lambda xp, x: [*xp.unique_counts(x)], FLOATS, _one, zeros=False),
-    ],
     "unique_inverse": [_f(lambda xp, x: [*xp.unique_inverse(x)])],
     "unique_values": _of_edges_too(lambda xp, x: xp.unique_values(x)),
-        _f(lambda xp, x: xp.unique_values(x)),
-        _f(lambda xp, x: xp.unique_values(x), FLOATS, _one, zeros=False),
-    ],
     "isin": [
         _f(lambda xp, x: [xp.isin(x, x[0, :]), xp.isin(x, x[:0, :])], INTEGERS),
     ],

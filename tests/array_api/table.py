@@ -208,7 +208,13 @@ SEARCHING: Final[Mapping[str, list[Case]]] = {
     ],
 }
 
-_AXES: Final = ({}, {"axis": 0}, {"axis": -1, "keepdims": True}, {"axis": (1, 0)}, {"keepdims": True})
+_AXES: Final[tuple[dict[str, Any], ...]] = (
+    {},
+    {"axis": 0},
+    {"axis": -1, "keepdims": True},
+    {"axis": (1, 0)},
+    {"keepdims": True},
+)
 
 
 def _reduced(name: str) -> Callable[..., Any]:

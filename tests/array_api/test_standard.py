@@ -119,7 +119,7 @@ def test_repeat_by_a_vector() -> None:
     wanted = np.repeat(x.numpy(), counts.numpy(), axis=0).tolist()
     assert jg.repeat(x, counts, axis=0).tolist() == wanted
     assert jg.trace(lambda x, c: jg.repeat(x, c, axis=0, size=3))(x, counts).tolist() == wanted
-    assert jg.repeat(x, [1], axis=1).tolist() == x.tolist()
+    assert jg.repeat(x, np.array([1]), axis=1).tolist() == x.tolist()
     with pytest.raises(jg.UnsupportedOp, match="size=n"):
         jg.trace(lambda x, c: jg.repeat(x, c, axis=0))(x, counts)
     for call in (
@@ -211,7 +211,7 @@ def test_methods_and_constants() -> None:
     ]
 
 
-CREATIONS = [
+CREATIONS: list[Any] = [
     lambda xp, d: xp.arange(5, dtype=d),
     lambda xp, d: xp.arange(1, 9, 3, dtype=d),
     lambda xp, d: xp.linspace(0, 8, 5, dtype=d),
@@ -262,8 +262,8 @@ def test_dtype_rules() -> None:
     assert jg.result_type(jg.int8, 1) == jg.int8 and jg.result_type(jg.float64, 1.0, True) == jg.float64
     assert jg.result_type(jg.int32, 1.0) == jg.float32 and jg.result_type(jg.zeros(2), jg.float16) == jg.float32
     for name in INTEGERS:
-        found, wanted = jg.iinfo(getattr(jg, name)), np.iinfo(name)
-        assert (found.bits, found.max, found.min, found.dtype) == (wanted.bits, wanted.max, wanted.min, wanted.dtype)
+        have, want = jg.iinfo(getattr(jg, name)), np.iinfo(np.dtype(name))
+        assert (have.bits, have.max, have.min, have.dtype) == (want.bits, want.max, want.min, want.dtype)
     for name in (*FLOATS, "float16", "bfloat16"):
         limits = jg.finfo(jg.zeros(1, dtype=getattr(jg, name)))
         one = jg.asarray(1.0, dtype=limits.dtype)

@@ -38,7 +38,7 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "tolist": lambda x: x.tolist(),
     "numpy": lambda x: x.numpy(),
     "asarray": lambda x: np.asarray(x),
-    "NumPy's function": lambda x: np.sum(x),
+    "NumPy's function": lambda x: np.array_equal(x, x),
     "math": lambda x: math.floor(x[0]),
     "round to text": lambda x: f"{x[0]:.2f}",
     "in a list": lambda x: x[0] in [x[1], 2.0],

@@ -209,6 +209,9 @@ SEARCHING: Final[Mapping[str, list[Case]]] = {
 }
 
 _AXES: Final[tuple[dict[str, Any], ...]] = (
+    *({}, {"axis": 0}, {"axis": -1, "keepdims": True}),
+    *({"axis": (1, 0)}, {"keepdims": True}),
+)
     {},
     {"axis": 0},
     {"axis": -1, "keepdims": True},

@@ -212,12 +212,6 @@ _AXES: Final[tuple[dict[str, Any], ...]] = (
     *({}, {"axis": 0}, {"axis": -1, "keepdims": True}),
     *({"axis": (1, 0)}, {"keepdims": True}),
 )
-    {},
-    {"axis": 0},
-    {"axis": -1, "keepdims": True},
-    {"axis": (1, 0)},
-    {"keepdims": True},
-)
 
 
 def _reduced(name: str) -> Callable[..., Any]:

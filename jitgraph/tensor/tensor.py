@@ -19,6 +19,7 @@ from jitgraph.errors import DeviceError, JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.op import Op
 from jitgraph.migration_hints import TENSOR, advice
+from jitgraph.runtime import imports
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import direct, gradients, indexing, lifting, numpy_calls, weak_ints
 from jitgraph.tensor.direct_calls import index_call, pointwise_call
@@ -324,7 +325,10 @@ def elementwise(op: Op, *xs: TensorLike, floating: bool = False) -> Tensor:
     if found is not None:
         return wrap(found)
     target = None
-    weak = context.current().trace is not None and lifting.stand_for_numbers(xs)
+    traced = context.current().trace is not None
+    if traced and any(isinstance(x, Tensor) and hasattr(x._value, "trailing") for x in xs):
+        return wrap(imports.module("jitgraph.tensor.masked").applied(op, xs, floating=floating))
+    weak = traced and lifting.stand_for_numbers(xs)
     if floating and not dtypes.is_float(lifting.common_dtype(*xs)):
         target = dtypes.float64 if weak else dtypes.float32
     values = lifting.operands(*xs, dtype=target)

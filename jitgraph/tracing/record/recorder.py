@@ -224,8 +224,11 @@ class Recorder:
         """The shadow of a handle from outside."""
         state = self.states.get(id(handle))
         if state is None:
-            if isinstance(handle._value, TracedValue) and not self._is_inside(handle._value.trace):
-                raise handle._value.leaked()
+            value = handle._value
+            if isinstance(value, TracedValue) and not self._is_inside(value.trace):
+                raise value.leaked()
+            if hasattr(value, "trailing"):
+                value.outside(handle)
             state = self.states[id(handle)] = HandleState(handle)
         return state
 

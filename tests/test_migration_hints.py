@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import logging
 import math
 import re
@@ -99,6 +101,28 @@ def vector() -> Any:
 def test_errors_say_what_to_write(call: Callable[[Any], object], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call(vector())
+
+
+def test_keywords_of_numpy_that_are_not_taken_say_which_are() -> None:
+    """Each parameter of a function of NumPy that has a namesake here is a parameter, or its error has a hint."""
+    functions = importlib.import_module("jitgraph.tensor.functions").FUNCTIONS
+    of_ufuncs = {"out", "where", "casting", "order", "dtype", "subok", "signature"}
+    seen = 0
+    for name in functions:
+        theirs = getattr(np, name, None)
+        if not callable(theirs) or name in ("asarray", "arange"):
+            continue
+        names = (
+            of_ufuncs if isinstance(theirs, np.ufunc) else {*inspect.signature(theirs).parameters} - {"args", "kwargs"}
+        )
+        own = inspect.signature(functions[name]).parameters
+        for keyword in names - set(own) - {"args", "kwargs"}:
+            with pytest.raises(jg.JitgraphError, match=f"{name}: {keyword}= is not a parameter\n  hint: "):
+                functions[name](**{keyword: 1})
+            seen += 1
+    assert seen > 400
+    with pytest.raises(TypeError, match="unexpected keyword argument 'unknown'"):
+        jg.sum(vector(), unknown=1)  # type: ignore[call-arg]
 
 
 def test_save_says_what_it_needs(tmp_path: Any) -> None:

@@ -16,7 +16,7 @@ from jitgraph.ops import rules
 from jitgraph.tensor import direct, lifting
 from jitgraph.tensor.direct_calls import DirectCalls, direct_call
 from jitgraph.tensor.functions.creation import shape_of
-from jitgraph.tensor.functions.method import array_function, axes_of, axis_of, method
+from jitgraph.tensor.functions.method import axes_of, axis_of, method
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, wrap
 
@@ -149,7 +149,7 @@ def _transposing(axes: tuple[int, ...]) -> NativeFunction:
 _transposes = DirectCalls(_transposing)
 
 
-@array_function
+@method
 def matrix_transpose(x: Tensor) -> Tensor:
     """The last two axes swapped."""
     return x.mT

@@ -32,7 +32,6 @@ MODULE: Final[Mapping[str, str]] = {
     "device": _DEVICE,
     "devices": _DEVICE,
     "diag": "x * jg.eye(n) to make one, jg.sum(x * jg.eye(n), axis=-1) to read one",
-    "diff": "x[1:] - x[:-1]",
     "digamma": "jg.special.digamma",
     "double": "jg.float64",
     "erfc": "jg.special.erfc",
@@ -41,7 +40,6 @@ MODULE: Final[Mapping[str, str]] = {
     "float": "jg.float32",
     "for_loop": _LOOP,
     "fori_loop": _LOOP,
-    "from_dlpack": "jg.asarray, which takes arrays of any library",
     "from_numpy": "jg.asarray",
     "fromfunction": "the function of jg.arange(n)[:, None] and jg.arange(m)",
     "half": "jg.float16",
@@ -56,9 +54,7 @@ MODULE: Final[Mapping[str, str]] = {
     "long": "jg.int64",
     "manual_seed": "jg.random.seed",
     "matrix_power": "a loop of x @ x",
-    "meshgrid": "jg.broadcast_arrays(x[:, None], y[None, :])",
     "mod": "jg.remainder",
-    "nonzero": "jg.where(mask, x, y) keeps the shape; np.nonzero(np.asarray(mask)) outside of traces",
     "norm": "jg.sqrt(jg.sum(x * x, axis))",
     "numel": "x.size",
     "one_hot": "jg.nn.functional.one_hot",
@@ -75,7 +71,9 @@ MODULE: Final[Mapping[str, str]] = {
     "t": "x.T",
     "tree_map": "jg.tree.map_leaves",
     "true_divide": "jg.divide",
-    "unique": "np.unique(np.asarray(x)) outside of traces; its size depends on the data",
+    "unique": "jg.unique_values(x), or jg.unique_all, unique_counts, unique_inverse for what else is wanted",
+    "argwhere": "jg.stack(jg.nonzero(x), axis=-1)",
+    "in1d": "jg.isin",
     "utils": "jg.data for data sets and loaders, jg.nn.utils for gradients",
 }
 
@@ -122,7 +120,6 @@ TENSOR: Final[Mapping[str, str]] = {
     "mv": "x @ y",
     "nelement": "x.size",
     "norm": "jg.sqrt(jg.sum(x * x))",
-    "nonzero": MODULE["nonzero"],
     "numel": "x.size",
     "permute": "x.permute_dims(axes)",
     "pin_memory": "x; data is read where it lies",
@@ -140,6 +137,54 @@ TENSOR: Final[Mapping[str, str]] = {
     "view_as": "x.reshape(y.shape)",
     "zero_": "x[...] = 0",
 }
+
+_FIRST: Final = "the tensor first, by position"
+_SECOND: Final = "the second argument by position"
+_NOTHING: Final = "nothing; it makes no difference to a tensor"
+
+KEYWORDS: Final[Mapping[str, str]] = {  # parameters of functions in NumPy, the Array API and PyTorch
+    **dict.fromkeys(("a", "arr", "array", "ary", "arrays", "m", "A", "element", "input", "tensors"), _FIRST),
+    **dict.fromkeys(("b", "indices_or_sections", "pad_width", "reps", "test_elements", "v"), _SECOND),
+    **dict.fromkeys(("casting", "order", "subok", "signature", "like", "assume_unique", "memory_format"), _NOTHING),
+    "M": "n_cols",
+    "N": "n_rows",
+    "a_max": "max",
+    "a_min": "min",
+    "axes": "axis",
+    "axis": "jg.moveaxis of the result",
+    "copy": "nothing; no tensor sees another's changes",
+    "ddof": "correction",
+    "decimals": "jg.round(x * 10**n) / 10**n",
+    "dim": "axis",
+    "dims": "axis",
+    "dtype": "x.astype(dtype) before, or f(x).astype(dtype)",
+    "initial": "jg.maximum(jg.max(x), initial), or x with it joined by jg.concat",
+    "keepdim": "keepdims",
+    "kind": "nothing; every sort is stable",
+    "mean": "jg.mean(jg.square(x - mean), axis)",
+    "mode": "np.pad(np.asarray(x), ...) for an array",
+    "other": _SECOND,
+    "out": "y = f(x), or y[...] = f(x) for a tensor that is there already",
+    "requires_grad": "x.requires_grad_() of the result, or jg.nn.Parameter(x)",
+    "retstep": "(stop - start) / (num - 1)",
+    "shape": "jg.zeros(shape, dtype=x.dtype), jg.full and so on",
+    "size": "the shape, the first argument",
+    "sparse": "x[:, None] and y[None, :], which broadcast",
+    "unbiased": "correction=1, or correction=0 for unbiased=False",
+    "where": "jg.where(mask, f(x), y)",
+}
+_OF_FUNCTIONS: Final[Mapping[tuple[str, str], str]] = {  # where that depends on the function
+    ("where", "x"): "x1",
+    ("where", "y"): "x2",
+    ("take", "mode"): "jg.remainder(indices, n), or jg.clip(indices, 0, n - 1)",
+    **{(name, "where"): "jg.where(mask, x, neutral) before" for name in ("all", "any", "max", "mean", "min", "sum")},
+}
+
+
+def keyword_advice(function: str, keyword: str) -> str | None:
+    """What to write instead of a keyword of other libraries; None for one that none of them has."""
+    return _OF_FUNCTIONS.get((function, keyword)) or KEYWORDS.get(keyword)
+
 
 RANDOM: Final[Mapping[str, str]] = {
     "PRNGKey": "jg.random.seed(n); a stream goes on by itself, in traces too",

@@ -70,6 +70,11 @@ from jitgraph.saved import load as load
 from jitgraph.saved import save as save
 from jitgraph.tensor import Tensor as Tensor
 from jitgraph.tensor.custom import custom_op as custom_op
+from jitgraph.tensor.dtype_queries import can_cast as can_cast
+from jitgraph.tensor.dtype_queries import finfo as finfo
+from jitgraph.tensor.dtype_queries import iinfo as iinfo
+from jitgraph.tensor.dtype_queries import isdtype as isdtype
+from jitgraph.tensor.dtype_queries import result_type as result_type
 from jitgraph.tensor.einsum import einsum as einsum
 from jitgraph.tensor.functions.arrangement import atleast_1d as atleast_1d
 from jitgraph.tensor.functions.arrangement import atleast_2d as atleast_2d
@@ -183,6 +188,9 @@ from jitgraph.tensor.functions.elementwise import tan as tan
 from jitgraph.tensor.functions.elementwise import tanh as tanh
 from jitgraph.tensor.functions.elementwise import trunc as trunc
 from jitgraph.tensor.functions.elementwise import where as where
+from jitgraph.tensor.functions.grids import broadcast_shapes as broadcast_shapes
+from jitgraph.tensor.functions.grids import from_dlpack as from_dlpack
+from jitgraph.tensor.functions.grids import meshgrid as meshgrid
 from jitgraph.tensor.functions.linear_algebra import matmul as matmul
 from jitgraph.tensor.functions.linear_algebra import outer as outer
 from jitgraph.tensor.functions.linear_algebra import tensordot as tensordot
@@ -197,7 +205,6 @@ from jitgraph.tensor.functions.manipulation import index_add as index_add
 from jitgraph.tensor.functions.manipulation import index_select as index_select
 from jitgraph.tensor.functions.manipulation import moveaxis as moveaxis
 from jitgraph.tensor.functions.manipulation import pad as pad
-from jitgraph.tensor.functions.manipulation import repeat as repeat
 from jitgraph.tensor.functions.manipulation import roll as roll
 from jitgraph.tensor.functions.manipulation import split as split
 from jitgraph.tensor.functions.manipulation import stack as stack
@@ -273,6 +280,7 @@ from jitgraph.tensor.functions.reductions import std as std
 from jitgraph.tensor.functions.reductions import sum as sum
 from jitgraph.tensor.functions.reductions import topk as topk
 from jitgraph.tensor.functions.reductions import var as var
+from jitgraph.tensor.functions.repeating import repeat as repeat
 from jitgraph.tensor.functions.sampled import convolve as convolve
 from jitgraph.tensor.functions.sampled import corrcoef as corrcoef
 from jitgraph.tensor.functions.sampled import correlate as correlate
@@ -295,6 +303,15 @@ from jitgraph.tensor.functions.scattering import scatter as scatter
 from jitgraph.tensor.functions.scattering import scatter_add as scatter_add
 from jitgraph.tensor.functions.scattering import scatter_reduce as scatter_reduce
 from jitgraph.tensor.functions.scattering import segment_sum as segment_sum
+from jitgraph.tensor.functions.searching import count_nonzero as count_nonzero
+from jitgraph.tensor.functions.searching import diff as diff
+from jitgraph.tensor.functions.searching import isin as isin
+from jitgraph.tensor.functions.searching import nonzero as nonzero
+from jitgraph.tensor.functions.searching import searchsorted as searchsorted
+from jitgraph.tensor.functions.sets import unique_all as unique_all
+from jitgraph.tensor.functions.sets import unique_counts as unique_counts
+from jitgraph.tensor.functions.sets import unique_inverse as unique_inverse
+from jitgraph.tensor.functions.sets import unique_values as unique_values
 from jitgraph.tensor.functions.shapes import expand_dims as expand_dims
 from jitgraph.tensor.functions.shapes import flatten as flatten
 from jitgraph.tensor.functions.shapes import matrix_transpose as matrix_transpose

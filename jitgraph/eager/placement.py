@@ -150,7 +150,12 @@ def zeros(shape: tuple[int, ...], dtype: np.dtype[Any], device: str) -> DeviceVa
 
 def has_gpu() -> bool:
     """Whether this process can use a GPU."""
-    return bool(imports.module("jitgraph.runtime.cuda.devices").devices().count)
+    return bool(gpu_count())
+
+
+def gpu_count() -> int:
+    """How many GPUs this process can use; 0 where there is no driver."""
+    return int(imports.module("jitgraph.runtime.cuda.devices").devices().count)
 
 
 def exchange() -> Any:

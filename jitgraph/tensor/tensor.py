@@ -19,6 +19,7 @@ from jitgraph.errors import DeviceError, JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.op import Op
 from jitgraph.migration_hints import TENSOR, advice
+from jitgraph.runtime import imports
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import direct, gradients, indexing, lifting, numpy_calls, weak_ints
 from jitgraph.tensor.direct_calls import index_call, pointwise_call
@@ -130,6 +131,10 @@ class Tensor(ReadableHandle):
             return found if kind is None else found.astype(kind)
         return wrap(lifting.cast(self.value, dtypes.canonical(kind)))._on(place)
 
+    def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
+        """This tensor on another device, as the Array API writes it; what follows waits for it on every stream."""
+        return self.to(device=device)
+
     def cuda(self, device: str | int | None = None) -> Tensor:
         """This tensor on the current GPU, or the one given by name or number; DeviceError where there is none."""
         return self.to(f"cuda:{device}" if isinstance(device, int) else device or "cuda")
@@ -199,11 +204,20 @@ class Tensor(ReadableHandle):
     def __and__(self, other: TensorLike) -> Tensor:
         return _operate(ops.bitwise_and, self, other)
 
+    def __rand__(self, other: TensorLike) -> Tensor:
+        return _operate(ops.bitwise_and, other, self)
+
     def __or__(self, other: TensorLike) -> Tensor:
         return _operate(ops.bitwise_or, self, other)
 
+    def __ror__(self, other: TensorLike) -> Tensor:
+        return _operate(ops.bitwise_or, other, self)
+
     def __xor__(self, other: TensorLike) -> Tensor:
         return _operate(ops.bitwise_xor, self, other)
+
+    def __rxor__(self, other: TensorLike) -> Tensor:
+        return _operate(ops.bitwise_xor, other, self)
 
     def __lshift__(self, other: TensorLike) -> Tensor:
         return _operate(ops.shift_left, self, other)
@@ -311,7 +325,10 @@ def elementwise(op: Op, *xs: TensorLike, floating: bool = False) -> Tensor:
     if found is not None:
         return wrap(found)
     target = None
-    weak = context.current().trace is not None and lifting.stand_for_numbers(xs)
+    traced = context.current().trace is not None
+    if traced and any(isinstance(x, Tensor) and hasattr(x._value, "trailing") for x in xs):
+        return wrap(imports.module("jitgraph.tensor.masked").applied(op, xs, floating=floating))
+    weak = traced and lifting.stand_for_numbers(xs)
     if floating and not dtypes.is_float(lifting.common_dtype(*xs)):
         target = dtypes.float64 if weak else dtypes.float32
     values = lifting.operands(*xs, dtype=target)

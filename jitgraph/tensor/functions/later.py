@@ -22,13 +22,17 @@ METHODS: Final[dict[str, str]] = {  # family -> its functions that are methods o
     ),
     "ordering": ("bincount bucketize histc histogram kthvalue median mode msort nanmedian nanquantile quantile"),
     "sampled": "corrcoef cov interp logcumsumexp",
+    "repeating": "repeat",
     "scattering": (
         "dynamic_slice dynamic_update_slice gather index_copy index_fill index_put masked_scatter masked_select "
         "put_along_axis scatter scatter_add scatter_reduce segment_sum"
     ),
+    "searching": "count_nonzero diff isin nonzero searchsorted",
+    "sets": "unique_all unique_counts unique_inverse unique_values",
 }
 FUNCTIONS: Final[dict[str, str]] = {  # family -> its functions that are no methods
     "arrangement": "atleast_1d atleast_2d atleast_3d column_stack dstack hstack vstack",
+    "grids": "broadcast_shapes from_dlpack meshgrid",
     "ordering": "histogram_bin_edges",
     "sampled": "convolve correlate cumulative_trapezoid gradient trapezoid",
 }

@@ -257,23 +257,6 @@ def _rolled(value: Any, shift: int, axis: int) -> Any:
 
 
 @method
-def repeat(x: TensorLike, repeats: int, axis: int | None = None) -> Tensor:
-    """Each slice along ``axis`` repeated in place; without an axis each element of the flat tensor."""
-    value = lifting.value_of(x)
-    if axis is None:
-        value, axis = ops.reshape(value, shape=(dims.product(value.shape),)), 0
-    number = axis_of(axis, len(value.shape), "repeat")
-    repeats = scalars.python_int(repeats)
-    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 0:
-        raise ShapeError(f"repeat: repeats={repeats!r} is not a non-negative int", hint="jg.tile repeats whole tensors")
-    before, size, after = value.shape[:number], value.shape[number], value.shape[number + 1 :]
-    wide = (*before, size, repeats, *after)
-    kept = tuple(i for i in range(len(wide)) if i != number + 1)
-    spread = ops.broadcast(value, shape=wide, axes=kept)
-    return wrap(ops.reshape(spread, shape=(*before, size * repeats, *after)))
-
-
-@method
 def tile(x: TensorLike, repetitions: int | tuple[int, ...]) -> Tensor:
     """Copies of x one after the other, ``repetitions`` of them along each axis, counted from the last one."""
     value = lifting.value_of(x)

@@ -117,7 +117,7 @@ def test_keywords_of_numpy_that_are_not_taken_say_which_are() -> None:
         )
         own = inspect.signature(functions[name]).parameters
         for keyword in names - set(own) - {"args", "kwargs"}:
-            with pytest.raises(jg.JitgraphError, match=f"{name}: {keyword}= is not a parameter\n  hint: "):
+            with pytest.raises(jg.JitgraphError, match=f": {keyword}= is not a parameter\n  hint: "):
                 functions[name](**{keyword: 1})
             seen += 1
     assert seen > 400

@@ -143,7 +143,9 @@ _SECOND: Final = "the second argument by position"
 _NOTHING: Final = "nothing; it makes no difference to a tensor"
 
 KEYWORDS: Final[Mapping[str, str]] = {  # parameters of functions in NumPy, the Array API and PyTorch
-    **dict.fromkeys(("a", "arr", "array", "ary", "arrays", "m", "A", "element", "input", "tensors"), _FIRST),
+    **dict.fromkeys(
+        ("a", "arr", "array", "ary", "arrays", "m", "A", "element", "input", "prototype", "tensors"), _FIRST
+    ),
     **dict.fromkeys(("b", "indices_or_sections", "pad_width", "reps", "test_elements", "v"), _SECOND),
     **dict.fromkeys(("casting", "order", "subok", "signature", "like", "assume_unique", "memory_format"), _NOTHING),
     "M": "n_cols",

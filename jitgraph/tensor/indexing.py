@@ -25,7 +25,6 @@ from jitgraph.ops.rules import extent_of
 from jitgraph.records import dataclass
 from jitgraph.runtime import imports
 from jitgraph.tensor import direct, lifting, scalars
-from jitgraph.tensor.index_bounds import bounds_of, place_of
 from jitgraph.tensor.lifting import TensorLike
 
 
@@ -195,6 +194,8 @@ def along(value: Any, indices: Any, axis: int) -> Any:
 
 
 def _plan(shape: tuple[DimLike, ...], index: Any) -> _Plan:
+    from jitgraph.tensor.index_bounds import bounds_of, place_of  # here, as views of eager tensors ask for no plan
+
     plan = _Plan()
     axis = 0
     advanced: list[int] = []  # where, among all items, ints and tensors stand

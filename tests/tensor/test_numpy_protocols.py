@@ -153,3 +153,11 @@ def test_every_form_is_called_here() -> None:
     elsewhere |= {"permute_dims", "empty_like", "concat", "amin"}
     names = {function.__name__ for function in FORMS} - elsewhere
     assert not [name for name in sorted(names) if f"np.{name}(" not in text]
+
+
+def test_places_of_nan() -> None:
+    """NaN is the greatest in a sorted vector, as for NumPy."""
+    row, wanted = np.array([1.0, 2.0, np.inf, np.nan, np.nan]), np.array([np.nan, np.inf, 0.0, 2.0])
+    for side in ("left", "right"):
+        found = np.searchsorted(jg.asarray(row), jg.asarray(wanted), side=side)
+        np.testing.assert_array_equal(np.asarray(found), np.searchsorted(row, wanted, side=side))

@@ -109,8 +109,10 @@ class Tensor(ReadableHandle):
         vars(copied).update(deepcopy(vars(self), memo))
         return copied
 
-    def to(self, *targets: Any, dtype: Any = None, device: str | None = None, non_blocking: bool = False) -> Tensor:
-        """This tensor in another dtype, on another device ("cpu", "cuda", "cuda:1"), or in both of another tensor.
+    def to(
+        self, *targets: Any, dtype: Any = None, device: str | int | None = None, non_blocking: bool = False
+    ) -> Tensor:
+        """This tensor in another dtype, on another device ("cpu", "cuda", "cuda:1", 1), or in both of another tensor.
 
         It is the tensor itself where nothing changes. Gradients flow back to the first device. DeviceError for devices
         that are absent. ``non_blocking`` is PyTorch's: copies to a GPU never wait, and those from it always do.

@@ -143,6 +143,13 @@ _SECOND: Final = "the second argument by position"
 _NOTHING: Final = "nothing; it makes no difference to a tensor"
 
 KEYWORDS: Final[Mapping[str, str]] = {  # parameters of functions in NumPy, the Array API and PyTorch
+    "a1": "the first argument by position",
+    "a2": "the second argument by position",
+    "f": "the first argument by position",
+    "overwrite_input": "nothing; a function leaves its arguments as they are",
+    "rowvar": "x.T for rowvar=False",
+    "tup": "the first argument by position",
+    "y": "jg.concat of both as rows",
     **dict.fromkeys(
         ("a", "arr", "array", "ary", "arrays", "m", "A", "element", "input", "prototype", "tensors"), _FIRST
     ),
@@ -189,6 +196,15 @@ def keyword_advice(function: str, keyword: str) -> str | None:
 
 
 RANDOM: Final[Mapping[str, str]] = {
+    ("average", "returned"): "jg.average(x, ...), and jg.sum(weights, axis) beside it",
+    ("histogram", "weights"): "weight",
+    ("histogram_bin_edges", "weights"): "jg.histogram(x, bins, weight=w), whose edges are the same",
+    ("quantile", "method"): "interpolation",
+    ("nanquantile", "method"): "interpolation",
+    ("quantile", "weights"): "jg.quantile without weights, or NumPy's outside of traces",
+    ("nanquantile", "weights"): "jg.nanquantile without weights, or NumPy's outside of traces",
+    ("interp", "period"): "jg.interp(jg.remainder(x, period), xp, fp)",
+    ("cov", "bias"): "correction=0 for bias=True",
     "PRNGKey": "jg.random.seed(n); a stream goes on by itself, in traces too",
     "default_rng": "jg.Generator(seed), passed as generator=",
     "key": "jg.random.seed(n); a stream goes on by itself, in traces too",

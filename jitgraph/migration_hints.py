@@ -183,6 +183,15 @@ KEYWORDS: Final[Mapping[str, str]] = {  # parameters of functions in NumPy, the 
     "where": "jg.where(mask, f(x), y)",
 }
 _OF_FUNCTIONS: Final[Mapping[tuple[str, str], str]] = {  # where that depends on the function
+    ("average", "returned"): "jg.average(x, ...), and jg.sum(weights, axis) beside it",
+    ("histogram", "weights"): "weight",
+    ("histogram_bin_edges", "weights"): "jg.histogram(x, bins, weight=w), whose edges are the same",
+    ("quantile", "method"): "interpolation",
+    ("nanquantile", "method"): "interpolation",
+    ("quantile", "weights"): "jg.quantile without weights, or NumPy's outside of traces",
+    ("nanquantile", "weights"): "jg.nanquantile without weights, or NumPy's outside of traces",
+    ("interp", "period"): "jg.interp(jg.remainder(x, period), xp, fp)",
+    ("cov", "bias"): "correction=0 for bias=True",
     ("where", "x"): "x1",
     ("where", "y"): "x2",
     ("take", "mode"): "jg.remainder(indices, n), or jg.clip(indices, 0, n - 1)",
@@ -196,15 +205,6 @@ def keyword_advice(function: str, keyword: str) -> str | None:
 
 
 RANDOM: Final[Mapping[str, str]] = {
-    ("average", "returned"): "jg.average(x, ...), and jg.sum(weights, axis) beside it",
-    ("histogram", "weights"): "weight",
-    ("histogram_bin_edges", "weights"): "jg.histogram(x, bins, weight=w), whose edges are the same",
-    ("quantile", "method"): "interpolation",
-    ("nanquantile", "method"): "interpolation",
-    ("quantile", "weights"): "jg.quantile without weights, or NumPy's outside of traces",
-    ("nanquantile", "weights"): "jg.nanquantile without weights, or NumPy's outside of traces",
-    ("interp", "period"): "jg.interp(jg.remainder(x, period), xp, fp)",
-    ("cov", "bias"): "correction=0 for bias=True",
     "PRNGKey": "jg.random.seed(n); a stream goes on by itself, in traces too",
     "default_rng": "jg.Generator(seed), passed as generator=",
     "key": "jg.random.seed(n); a stream goes on by itself, in traces too",

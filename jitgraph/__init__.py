@@ -88,6 +88,7 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
     "jvp": "jitgraph.autograd.transforms",
     "jacobian": "jitgraph.autograd.transforms",
     "hessian": "jitgraph.autograd.transforms",
+    "vmap": "jitgraph.autograd.vmap",
     "bool": "jitgraph.dtypes:bool_",
     **dict.fromkeys(
         ("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64"), "jitgraph.dtypes"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,9 +29,25 @@ def is_state(handle: Any) -> bool:
     return _STATES.get(id(handle)) is handle
 
 
-def apart(
-    batcher: Batcher, graph: Graph, arguments: Sequence[Sample], place: int, output: Value
-) -> tuple[Sample, Any]:
+def snapshot() -> list[tuple[Any, Any]]:
+    """The handles of all streams with their values, outside of traces."""
+    return [(handle, handle.value) for handle in _STATES.values()]
+
+
+@contextmanager
+def at(states: Sequence[tuple[Any, Any]]) -> Iterator[None]:
+    """A block in which the streams stand where ``snapshot`` was asked; afterwards where they stood before."""
+    now = snapshot()
+    try:
+        for handle, value in states:
+            handle._rebind(value)
+        yield
+    finally:
+        for handle, value in now:
+            handle._rebind(value)
+
+
+def apart(batcher: Batcher, graph: Graph, arguments: Sequence[Sample], place: int, output: Value) -> tuple[Sample, Any]:
     """The state with which each sample begins, and the one after the last: as if they were run one after another.
 
     UnsupportedOp where how much a sample draws depends on it.

@@ -13,6 +13,7 @@ from typing import Any
 from jitgraph import ops
 from jitgraph.eager import placement, tape
 from jitgraph.eager.handle import COMPUTED
+from jitgraph.eager.region_records import applied
 from jitgraph.eager.tape import Record
 from jitgraph.eager.value import EagerValue
 from jitgraph.ir import context, dims
@@ -23,6 +24,7 @@ from jitgraph.ir.types import StackType, TensorType, TokenType, Type
 from jitgraph.runtime import imports
 from jitgraph.runtime.buffer import CPU
 
+_OF_REGIONS = frozenset({"ruled_by_region", "recomputed"})
 Gradients = Callable[[Sequence[EagerValue], Sequence[EagerValue]], list[Any]]
 
 
@@ -103,6 +105,8 @@ class _Replay(Interpreter):
             assert node.op.evaluate is not None
             held = [placement.moved(x, CPU).array if isinstance(x, COMPUTED) else x for x in inputs]
             result = node.op.evaluate(*held, **attrs)
+        elif not _OF_REGIONS.isdisjoint(node.op.traits):
+            return applied(node, inputs, self.run)
         else:
             regions = () if node.op.decompose is not None else node.regions
             result = node.op(*inputs, regions=regions, **attrs)

@@ -51,8 +51,8 @@ def any_of(mask: Any) -> Any:
 def standing_in(mask: Any, sample: Sample, size: DimLike) -> Sample:
     """The sample with the elements of a sample for which the mask is true in place of those for which it is not.
 
-    So that what is computed for these in vain meets no operands but those of samples for which it is wanted: checks hold, loops end
-    and gradients, which are multiplied by zero, are finite. The mask is true somewhere.
+    So what is computed for these in vain meets operands of a sample for which it is wanted: checks hold, loops end and
+    gradients, which are multiplied by zero, are finite. The mask is true somewhere.
     """
     if not sample.varies:
         return sample

@@ -1,4 +1,4 @@
-"""Control flow on many samples at once: loops run until all samples are done, branches are taken for those that want them.
+"""Control flow on many samples at once: loops run until all are done, branches are taken for those that want them.
 
 Where samples differ in what they do, each op is computed for all of them, and ``standing_in`` gives those that it is
 not meant for the operands of one that it is. So no check fails, no loop goes on and no gradient is NaN for the sake of
@@ -17,6 +17,7 @@ from jitgraph.ir.control import CarriedLoop, Conditional
 from jitgraph.ir.graph import Graph, Node
 from jitgraph.ir.types import TokenType, Type
 from jitgraph.ops.effects import zeros
+from jitgraph.passes.activity import carries_gradient
 from jitgraph.passes.batched import Sample, any_of, batched_type, chosen, each, standing_in
 from jitgraph.passes.batching import moved
 
@@ -142,6 +143,36 @@ def _none(structure: CarriedLoop) -> list[bool]:
     return [False] * (len(structure.body.outputs) - structure.carries)
 
 
+def with_regions(batcher: Batcher, node: Node, inputs: Sequence[Sample]) -> list[Sample]:
+    """A composite with regions of the user's: the same composite of batched ones.
+
+    Where a rule gives the cotangent of each sample for an operand that they share, these are added.
+    """
+    flags = [sample.varies for sample in inputs]
+    forward, varies = batcher.region(node.regions[0], flags, [True] * len(node.outputs))
+    regions = [forward]
+    if len(node.regions) > 1:
+        rule, captured = node.regions[1], node.attrs["num_captured"]
+        assert isinstance(captured, int)
+        given = [True] * (len(rule.inputs) - captured) + flags[len(flags) - captured :]
+        floats = [flag for value, flag in zip(node.inputs, flags, strict=True) if carries_gradient(value.type)]
+        types = [
+            batched_type(value.type, batcher.size) if flag else value.type
+            for value, flag in zip(rule.inputs, given, strict=True)
+        ]
+
+        def run(*values: Any) -> list[Any]:
+            found = batcher.run(rule, [Sample(*pair) for pair in zip(values, given, strict=True)])
+            apart = [each(sample, batcher.size).value for sample in found]
+            return [
+                value if flag else ops.reduce_sum(value, axes=(0,)) for value, flag in zip(apart, floats, strict=True)
+            ]
+
+        regions.append(_graph(types, run, rule.name))
+    outputs = _emit(node, [sample.value for sample in inputs], node.attrs, regions)
+    return [Sample(value, flag) for value, flag in zip(outputs, _but_tokens(varies, outputs), strict=True)]
+
+
 def one_by_one(batcher: Batcher, node: Node, inputs: Sequence[Sample]) -> list[Sample]:
     """A node for one sample after another, which takes tokens from one to the next."""
     tokens = [i for i, sample in enumerate(inputs) if isinstance(sample.value.type, TokenType)]
@@ -172,7 +203,7 @@ def one_by_one(batcher: Batcher, node: Node, inputs: Sequence[Sample]) -> list[S
 def _graph(types: Sequence[Any], function: Any, name: str) -> Graph:
     """A closed region of ``function`` for operands of these types (or those of these values)."""
     builder = GraphBuilder()
-    builder.constraints = context.constraints()  # type: ignore[assignment]
+    builder.constraints = context.constraints()
     inputs = [builder.input(getattr(type, "type", type)) for type in types]
     with context.using(emitter=builder, constraints=builder.constraints):
         outputs = function(*inputs)

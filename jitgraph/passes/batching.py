@@ -98,9 +98,7 @@ def multiplied(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs
 
     sides = [(after(batch[i], flag), after(contract[i], flag)) for i, flag in enumerate(flags)]
     if left and right:
-        return op(
-            x, y, batch=((0, *sides[0][0]), (0, *sides[1][0])), contract=(sides[0][1], sides[1][1])
-        )
+        return op(x, y, batch=((0, *sides[0][0]), (0, *sides[1][0])), contract=(sides[0][1], sides[1][1]))
     product = op(x, y, batch=(sides[0][0], sides[1][0]), contract=(sides[0][1], sides[1][1]))
     count = len(batch[0])
     place = count if left else count + len(x.shape) - count - len(contract[0])
@@ -134,6 +132,7 @@ def convolved(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs)
 
 def _rows(size: DimLike, extent: DimLike, indices: Any, name: str, negative: bool) -> Any:
     """Indices of each sample as indices of all samples' elements; IndexError for one that is out of range."""
+
     def of(number: DimLike) -> Any:
         return ops.full(shape=indices.shape, value=number, dtype=dtypes.int64)
 
@@ -203,6 +202,11 @@ def updated(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs) -
     return op(x, update, ops.full(shape=(), value=0, dtype=dtypes.int64), *values[2:])
 
 
+def barred(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs) -> Any:
+    """A barrier, whose operands need not be alike."""
+    return op(*together(values[:1], flags[:1], size), *values[1:], **attrs)
+
+
 def checked(op: Op, size: DimLike, values: Values, flags: Flags, attrs: Attrs) -> Any:
     """A check of all samples."""
     return op(ops.reduce_min(values[0], axes=(0,)), **attrs)
@@ -222,6 +226,7 @@ RULES: Final[Mapping[Batching, Rule]] = {
     "scatter": scattered,
     "dynamic_slice": windowed,
     "dynamic_update_slice": updated,
+    "barrier": barred,
     "check": checked,
 }
 

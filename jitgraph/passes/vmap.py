@@ -9,19 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jitgraph import ops
-from jitgraph.errors import ShapeError, UnsupportedOp
+from jitgraph.errors import UnsupportedOp
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder, decomposition
 from jitgraph.ir.control import CarriedLoop, Conditional, RegionCall, structure_of
 from jitgraph.ir.dims import DimLike
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.running import deaths_of
-from jitgraph.ir.types import StackType, TensorType, TokenType, Type
+from jitgraph.ir.types import StackType
 from jitgraph.passes import batched_control as control
 from jitgraph.passes.batched import Sample, batched_type, each
-from jitgraph.passes.batching import repeated, rule_of
-from jitgraph.passes.rewriter import has_effect
+from jitgraph.passes.batching import rule_of
 
 
 class Batcher:
@@ -81,10 +79,10 @@ class Batcher:
         if found is not None or (rule is not None and not node.outputs):
             outputs = found if isinstance(found, tuple | list) else (found,) if node.outputs else ()
             return [Sample(value, True) for value in outputs]
+        if "ruled_by_region" in node.op.traits or "recomputed" in node.op.traits:
+            return control.with_regions(self, node, inputs)
         if node.op.kind == "composite":
             return self.run(_definition(node), inputs)
-        if node.op.name == "optimization_barrier":
-            return [Sample(value, flags[0]) for value in _applied(node, values)]
         return control.one_by_one(self, node, inputs)
 
     def _gradient(self, node: Node, inputs: Sequence[Sample]) -> list[Sample]:
@@ -93,9 +91,9 @@ class Batcher:
         return [Sample(value, True) for value in _applied(node, values)]
 
     def region(self, graph: Graph, flags: Sequence[bool], wanted: Sequence[bool] = ()) -> tuple[Graph, list[bool]]:
-        """The graph for samples at the inputs flagged, and which of its outputs vary; those ``wanted`` do in any case."""
+        """The graph for samples at the inputs flagged, and which outputs vary; those ``wanted`` do in any case."""
         builder = GraphBuilder()
-        builder.constraints = context.constraints()  # type: ignore[assignment]
+        builder.constraints = context.constraints()
         inputs = [
             Sample(builder.input(batched_type(value.type, self.size) if flag else value.type, value.hint), flag)
             for value, flag in zip(graph.inputs, flags, strict=True)

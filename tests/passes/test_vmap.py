@@ -18,7 +18,6 @@ from jitgraph.ir.interpreter import interpret
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType
 from jitgraph.ops import OPS
-from jitgraph.passes.autodiff import expand_grads
 from jitgraph.passes.vmap import Batcher
 from tests.op_loop import require_same
 
@@ -70,11 +69,7 @@ def compare(op: Op, sample: Sample, size: int, flags: Sequence[bool]) -> None:
     found = interpret(batched(graph, size, flags), stacks)
     alone = [interpret(graph, arguments) for arguments in zip(*rows, strict=True)]
     for number, value in enumerate(graph.outputs):
-        want = (
-            np.stack([outputs[number] for outputs in alone])
-            if alone
-            else np.zeros((0, *value.shape), value.dtype)
-        )
+        want = np.stack([outputs[number] for outputs in alone]) if alone else np.zeros((0, *value.shape), value.dtype)
         scale = float(np.max(np.abs(want.astype(np.float64)), initial=1.0)) if want.dtype.kind == "f" else 1.0
         rounds = op.name in ROUNDS and np.all(np.isfinite(want.astype(np.float64)))
         require_same([want], [found[number]], ulps=4 if rounds else 0, scale=scale if np.isfinite(scale) else 1.0)

@@ -10,9 +10,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
-from jitgraph import ops, tree
+from jitgraph import tree
 from jitgraph.autograd import streams
-from jitgraph.autograd.recording import Closed, at_once, own_value, tensor_type
 from jitgraph.errors import JitgraphError, ShapeError, UnsupportedOp
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
@@ -26,6 +25,7 @@ from jitgraph.passes.vmap import Batcher
 from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.record.values import TracedValue
+from jitgraph.transforms.recording import Closed, at_once, own_value, tensor_type
 
 Randomness: TypeAlias = Literal["error", "same", "different"]
 Axes: TypeAlias = Any
@@ -166,9 +166,7 @@ def _batched(closed: Closed, samples: Sequence[Sample], size: DimLike, out_axes:
 def _differentiated(graph: Graph, trace: Any) -> Graph:
     """The region with its gradients written out; left to the batched graph where that needs stacks of residuals."""
     expanded = expand_region_grads(graph, trace.builder)
-    stacks = (
-        isinstance(value.type, StackType) for node in expanded.walk() for value in (*node.inputs, *node.outputs)
-    )
+    stacks = (isinstance(value.type, StackType) for node in expanded.walk() for value in (*node.inputs, *node.outputs))
     return graph if any(stacks) else expanded
 
 
@@ -184,7 +182,9 @@ def _put(sample: Sample, axis: int | None, size: DimLike) -> TracedValue:
     value = each(sample, size).value
     place = axis + len(value.shape) if axis < 0 else axis
     if not 0 <= place < len(value.shape):
-        raise ShapeError(f"vmap: out_axes is {axis} for a result with {len(value.shape)} axes, that of samples included")
+        raise ShapeError(
+            f"vmap: out_axes is {axis} for a result with {len(value.shape)} axes, that of samples included"
+        )
     return moved(value, 0, place)  # type: ignore[no-any-return]
 
 

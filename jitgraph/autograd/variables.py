@@ -49,6 +49,7 @@ class Variables:
         self.argnames = argnames
         self.variables: list[Tensor] = []
         self._of_modules: list[tuple[Tensor, Tensor]] = []
+        self._chosen: set[int] = set()
         self._parts: dict[Place, tuple[tree.TreeDef, list[_Leaf]]] = {}
         for number in _several(self.argnums):
             self._choose_number(number)
@@ -61,7 +62,7 @@ class Variables:
             raise JitgraphError(f"{what}\n  hint: the place of an argument, such as argnums=0")
         if not -len(self._args) <= number < len(self._args):
             raise JitgraphError(f"argnums names argument {number} of {len(self._args)}")
-        self._args[number] = self._varied(number, self._args[number])
+        self._choose_place(number, number % len(self._args))
 
     def _choose_name(self, name: Any) -> None:
         if not isinstance(name, str):
@@ -72,7 +73,13 @@ class Variables:
         place = _places(self._function).get(name)
         if place is None or place >= len(self._args):
             raise JitgraphError(f"argnames names {name!r}, which is no argument of the call")
-        self._args[place] = self._varied(name, self._args[place])
+        self._choose_place(name, place)
+
+    def _choose_place(self, named: Place, place: int) -> None:
+        if place in self._chosen:
+            raise JitgraphError(f"argument {place} is named twice")
+        self._chosen.add(place)
+        self._args[place] = self._varied(named, self._args[place])
 
     def _varied(self, place: Place, arg: Any) -> Any:
         if place in self._parts:

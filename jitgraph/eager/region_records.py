@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -42,13 +43,18 @@ def applied(node: Node, inputs: Sequence[Any], run: Run) -> Sequence[Any]:
     return taped(kind(node, tuple(inputs), tuple(outputs), run), outputs)
 
 
+def _tensors(values: Sequence[Any]) -> tuple[Any, ...]:
+    """The values but for tokens, which no record keeps: what runs again does not print again."""
+    return tuple(value for value in values if isinstance(value, COMPUTED))
+
+
 class Recomputed(Record):
     """A function that keeps its operands alone: it runs once more on the way back."""
 
     name = "recompute"
 
     def __init__(self, node: Node, inputs: tuple[Any, ...], outputs: tuple[Any, ...], run: Run) -> None:
-        super().__init__(inputs, tuple(_Typed(value) for value in outputs))
+        super().__init__(_tensors(inputs), (None,) * len(_tensors(outputs)))
         self._node = node
         self._run = run
 
@@ -59,14 +65,14 @@ class Recomputed(Record):
         inputs = self.live_inputs()
         region = self._node.regions[0]
         with context.using(grad_enabled=True):
-            operands = [ops.reshape(x, shape=x.shape) if getattr(x, "record", None) is not None else x for x in inputs]
-            tensors = [x for x in operands if isinstance(x, COMPUTED)]
-            outputs = self._run(silence(region), tensors)
-        kept = [ct for ct, output in zip(cotangents, self.outputs, strict=True) if output.is_tensor]
+            operands = [ops.reshape(x, shape=x.shape) if x.record is not None else x for x in inputs]
+            outputs = self._run(silence(region), operands)
         pairs = [
-            (value, ct) for value, ct in zip(outputs, kept, strict=True) if ct is not None and value.record is not None
+            (value, ct)
+            for value, ct in zip(outputs, cotangents, strict=True)
+            if ct is not None and value.record is not None
         ]
-        targets: list[Any] = [x for x in tensors if x.record is not None]
+        targets: list[Any] = [x for x in operands if x.record is not None]
         found = tape.sweep(
             [value for value, _ in pairs],
             [ct for _, ct in pairs],
@@ -74,16 +80,7 @@ class Recomputed(Record):
             create_graph=again,
             retain_graph=True,
         )
-        return [None if getattr(x, "record", None) is None else found.get((x.record, x.output)) for x in operands]
-
-
-class _Typed:
-    """What is left of an output whose memory is not kept."""
-
-    __slots__ = ("is_tensor",)
-
-    def __init__(self, value: Any) -> None:
-        self.is_tensor = isinstance(value, COMPUTED)
+        return [None if x.record is None else found.get((x.record, x.output)) for x in operands]
 
 
 class Ruled(Record):
@@ -92,22 +89,26 @@ class Ruled(Record):
     name = "custom_gradient"
 
     def __init__(self, node: Node, inputs: tuple[Any, ...], outputs: tuple[Any, ...], run: Run) -> None:
-        super().__init__(inputs, outputs)
+        super().__init__(_tensors(inputs), _tensors(outputs))
         self._node = node
         self._run = run
 
     def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
+        from jitgraph.passes.silence import silence  # here: it loads passes
+
         inputs, outputs = self.live_inputs(), self.outputs
         forward, rule = self._node.regions
         count, captured = self._node.attrs["num_outputs"], self._node.attrs["num_captured"]
         assert isinstance(count, int)
         assert isinstance(captured, int)
+        saved = len(self._node.outputs) - count  # residuals, which stand behind the results
+        first = len(outputs) - saved
         if context.current().grad_enabled:
-            outputs = tuple(self._run(forward, inputs))  # residuals that can be differentiated in turn
+            outputs = tuple(self._run(silence(forward), inputs))  # residuals that can be differentiated in turn
         seeds = [
             ops.full(shape=out.shape, value=0.0, dtype=out.dtype) if ct is None else ct
-            for out, ct in zip(self.outputs[:count], cotangents[:count], strict=True)
+            for out, ct in zip(self.outputs[:first], cotangents, strict=False)
             if is_float(out.dtype)
         ]
-        found = iter(self._run(rule, [*outputs[count:], *seeds, *inputs[len(inputs) - captured :]]))
+        found = iter(self._run(rule, [*outputs[first:], *seeds, *inputs[len(inputs) - captured :]]))
         return [next(found) if is_float(x.dtype) else None for x in inputs]

@@ -98,6 +98,8 @@ class _Replay(Interpreter):
     """Over the ops themselves, each called on what it was called on."""
 
     def apply(self, node: Node, inputs: list[Any], attrs: Mapping[str, Any]) -> Sequence[Any]:
+        if not _OF_REGIONS.isdisjoint(node.op.traits):
+            return applied(node, inputs, self.run)
         if any(isinstance(value.type, StackType) for value in (*node.inputs, *node.outputs)):
             assert node.op.evaluate is not None
             result = node.op.evaluate(*inputs, **attrs)
@@ -105,8 +107,6 @@ class _Replay(Interpreter):
             assert node.op.evaluate is not None
             held = [placement.moved(x, CPU).array if isinstance(x, COMPUTED) else x for x in inputs]
             result = node.op.evaluate(*held, **attrs)
-        elif not _OF_REGIONS.isdisjoint(node.op.traits):
-            return applied(node, inputs, self.run)
         else:
             regions = () if node.op.decompose is not None else node.regions
             result = node.op(*inputs, regions=regions, **attrs)

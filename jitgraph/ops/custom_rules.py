@@ -12,7 +12,7 @@ from jitgraph.dtypes import DType, is_float
 from jitgraph.errors import ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.builder import build
-from jitgraph.ir.graph import Graph, Node
+from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.running import run_graph
 from jitgraph.ir.types import TensorType, Type
@@ -59,13 +59,23 @@ def _inlined(graph: Graph, operands: Sequence[Any]) -> list[Any]:
     return run_graph(graph, operands, apply)
 
 
+def _leading_to(graph: Graph, outputs: Sequence[Value]) -> Graph:
+    """What a graph needs for some of its outputs: no prints, and no checks, which have held."""
+    needed, nodes = set(outputs), list[Node]()
+    for node in reversed(graph.nodes):
+        if not needed.isdisjoint(node.outputs):
+            needed.update(node.inputs)
+            nodes.append(node)
+    return Graph(graph.inputs, tuple(reversed(nodes)), tuple(outputs), (), graph.name)
+
+
 def _custom_vjp(
     ct: Any, out: Any, *inputs: Any, num_outputs: int, num_captured: int, regions: tuple[Graph, ...]
 ) -> tuple[Any, ...]:
     """The rule, on residuals that are computed anew, so that they can be differentiated in turn."""
     forward, rule = regions
     outs, cts = (out, ct) if isinstance(out, tuple) else ((out,), (ct,))
-    residuals = _inlined(forward, inputs)[num_outputs:]
+    residuals = _inlined(_leading_to(forward, forward.outputs[num_outputs:]), inputs)
     seeds = [
         zeros(value.type) if given is None else given
         for value, given in zip(outs[:num_outputs], cts[:num_outputs], strict=True)

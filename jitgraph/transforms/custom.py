@@ -71,7 +71,8 @@ class custom_vjp(_Custom):  # noqa: N801 - a decorator
     ``forward`` takes what f takes and gives ``(result, residuals)``, ``backward(residuals, cotangent)`` a tuple with a
     cotangent (or None, for zeros) for each argument, of the argument's structure, shapes and dtypes. Arguments that
     ``nondiff_argnums`` numbers may be anything and come to ``backward`` first. In a trace ``forward`` is what is
-    recorded, with the rule beside it. Tensors that the functions close over get no gradient.
+    recorded, with the rule beside it; outside of traces it runs again where a gradient is differentiated in turn. Tensors
+    that the functions close over get no gradient.
     JitgraphError where no rule was defined or a cotangent is missing, ShapeError for one of another shape.
     """
 

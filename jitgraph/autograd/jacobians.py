@@ -9,7 +9,7 @@ import numpy as np
 
 from jitgraph import dtypes, ops
 from jitgraph.autograd import enable_grad
-from jitgraph.autograd.transforms import Linear, every, grad, outputs_of, pullback, without_own
+from jitgraph.autograd.transforms import Linearised, every, grad, outputs_of, pullback, without_own
 from jitgraph.autograd.variables import Argnames, Argnums, Variables
 from jitgraph.errors import DTypeError, JitgraphError
 from jitgraph.ir import dims
@@ -88,7 +88,7 @@ def jacfwd(
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         with enable_grad():
             chosen = Variables(function, args, kwargs, argnums, argnames)
-            linear = Linear(chosen, has_aux)
+            linear = Linearised(chosen, has_aux)
             _require_floats(linear.outputs)
             columns = []
             for number, v in enumerate(chosen.variables):
@@ -142,7 +142,7 @@ def linearize(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callabl
     else JitgraphError or ShapeError.
     """
     with enable_grad():
-        linear = Linear(every(function, primals))
+        linear = Linearised(every(function, primals))
 
     def push(*tangents: Any) -> Any:
         if len(tangents) != len(primals):

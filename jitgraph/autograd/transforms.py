@@ -170,12 +170,12 @@ def jvp(function: Callable[..., Any], primals: Any, tangents: Any, *, has_aux: b
     several = isinstance(primals, tuple | list)
     xs, vs = (tuple(primals), tuple(tangents)) if several else ((primals,), (tangents,))
     with enable_grad():
-        linear = Linear(every(function, xs), has_aux)
+        linear = Linearised(every(function, xs), has_aux)
         moved = linear.push(vs)
     return (linear.result(), moved, linear.aux()) if has_aux else (linear.result(), moved)
 
 
-class Linear:
+class Linearised:
     """A function at a point, with its derivative as a linear function of tangents."""
 
     def __init__(self, chosen: Variables, has_aux: bool = False) -> None:

@@ -90,9 +90,9 @@ def _custom_samples(dtype: DType) -> Sequence[Sample]:
         return ()
     x = values(generator("custom_gradient", dtype), dtype, (2, 3), (0.5, 1.5))
     type = TensorType(dtype, x.shape)
-    forward = build(lambda x: (mul(x, x), x), [type], "forward")
-    rule = build(lambda saved, ct: mul(add(saved, saved), ct), [type, type], "rule")
-    return [Sample((x,), {"num_outputs": 1, "num_captured": 0}, (forward, rule))]
+    forward = build(lambda x: mul(x, x), [type], "forward")
+    rule = build(lambda ct, x: mul(add(x, x), ct), [type, type], "rule")
+    return [Sample((x,), {"num_outputs": 1, "num_captured": 1}, (forward, rule))]
 
 
 custom_gradient: Op = Op(

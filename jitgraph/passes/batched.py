@@ -1,4 +1,4 @@
-"""Sample: what stands for a value of a graph that is run on many samples at once."""
+"""Lane: what stands for a value of a graph that is run on many samples at once."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from jitgraph.passes.batching import repeated
 from jitgraph.records import NamedTuple
 
 
-class Sample(NamedTuple):
+class Lane(NamedTuple):
     """A value; where it ``varies``, its first axis has an element for each sample."""
 
     value: Any
     varies: bool
 
 
-def each(sample: Sample, size: DimLike) -> Sample:
+def each(sample: Lane, size: DimLike) -> Lane:
     """The sample with an axis of its own; tokens have none."""
     if sample.varies or isinstance(sample.value.type, TokenType):
         return sample
-    return Sample(repeated(sample.value, size), True)
+    return Lane(repeated(sample.value, size), True)
 
 
 def batched_type(type: Type, size: DimLike) -> TensorType:
@@ -48,7 +48,7 @@ def any_of(mask: Any) -> Any:
     return ops.reduce_max(mask, axes=(0,))
 
 
-def standing_in(mask: Any, sample: Sample, size: DimLike) -> Sample:
+def standing_in(mask: Any, sample: Lane, size: DimLike) -> Lane:
     """The sample with the elements of a sample for which the mask is true in place of those for which it is not.
 
     So what is computed for these in vain meets operands of a sample for which it is wanted: checks hold, loops end and
@@ -60,4 +60,4 @@ def standing_in(mask: Any, sample: Sample, size: DimLike) -> Sample:
     last = ops.full(shape=(size,), value=size, dtype=dtypes.int64)
     first = ops.reduce_min(ops.select(mask, number, last), axes=(0,))
     other = repeated(ops.gather(ops.stop_gradient(sample.value), first, axis=0), size)
-    return Sample(chosen(mask, sample.value, other), True)
+    return Lane(chosen(mask, sample.value, other), True)

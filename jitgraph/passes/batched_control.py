@@ -18,14 +18,14 @@ from jitgraph.ir.graph import Graph, Node
 from jitgraph.ir.types import TokenType, Type
 from jitgraph.ops.effects import zeros
 from jitgraph.passes.activity import carries_gradient
-from jitgraph.passes.batched import Sample, any_of, batched_type, chosen, each, standing_in
+from jitgraph.passes.batched import Lane, any_of, batched_type, chosen, each, standing_in
 from jitgraph.passes.batching import moved
 
 if TYPE_CHECKING:
     from jitgraph.passes.vmap import Batcher
 
 
-def conditional(batcher: Batcher, node: Node, branches: Conditional, inputs: Sequence[Sample]) -> list[Sample]:
+def conditional(batcher: Batcher, node: Node, branches: Conditional, inputs: Sequence[Lane]) -> list[Lane]:
     """A branch; where samples choose, each branch is taken if one of them wants it, for all of them."""
     test, operands = inputs[0], list(inputs[1:])
     flags = [sample.varies for sample in operands]
@@ -35,7 +35,7 @@ def conditional(batcher: Batcher, node: Node, branches: Conditional, inputs: Seq
         wanted = [a or b for a, b in zip(*found, strict=True)]
         graphs = [batcher.region(region, flags, wanted)[0] for region in regions]
         outputs = _emit(node, [sample.value for sample in inputs], {}, graphs)
-        return [Sample(value, flag) for value, flag in zip(outputs, _but_tokens(wanted, outputs), strict=True)]
+        return [Lane(value, flag) for value, flag in zip(outputs, _but_tokens(wanted, outputs), strict=True)]
     if _has_tokens(node):
         return one_by_one(batcher, node, inputs)
     masks = [test.value, ops.logical_not(test.value)]
@@ -45,22 +45,22 @@ def conditional(batcher: Batcher, node: Node, branches: Conditional, inputs: Seq
         left = _graph(taken.inputs, lambda *_, of=taken: [zeros(value.type) for value in of.outputs], "none")
         values = [any_of(mask), mask, *(sample.value for sample in operands)]
         results.append(_emit(node, values, {}, [taken, left]))
-    return [Sample(chosen(test.value, yes, no), True) for yes, no in zip(*results, strict=True)]
+    return [Lane(chosen(test.value, yes, no), True) for yes, no in zip(*results, strict=True)]
 
 
-def _branch_for(batcher: Batcher, region: Graph, mask: Any, operands: Sequence[Sample]) -> Graph:
+def _branch_for(batcher: Batcher, region: Graph, mask: Any, operands: Sequence[Lane]) -> Graph:
     """A branch for the samples in the mask, which is its first input, and any values for the others."""
     types = [mask.type, *(sample.value.type for sample in operands)]
     varies = [sample.varies for sample in operands]
 
     def run(mask: Any, *values: Any) -> list[Any]:
-        given = [standing_in(mask, Sample(*pair), batcher.size) for pair in zip(values, varies, strict=True)]
+        given = [standing_in(mask, Lane(*pair), batcher.size) for pair in zip(values, varies, strict=True)]
         return [each(sample, batcher.size).value for sample in batcher.run(region, given)]
 
     return _graph(types, run, region.name)
 
 
-def loop(batcher: Batcher, node: Node, structure: CarriedLoop, inputs: Sequence[Sample]) -> list[Sample]:
+def loop(batcher: Batcher, node: Node, structure: CarriedLoop, inputs: Sequence[Lane]) -> list[Lane]:
     """A loop whose carries vary where a turn makes them vary."""
     if structure.condition is None:
         return _scan(batcher, node, structure, inputs)
@@ -78,12 +78,12 @@ def loop(batcher: Batcher, node: Node, structure: CarriedLoop, inputs: Sequence[
     condition, _ = batcher.region(structure.condition, flags)
     values = [sample.value for sample in (*carries, *invariants)]
     outputs = _emit(node, values, node.attrs, [condition, body])
-    return [Sample(value, flag) for value, flag in zip(outputs, after, strict=True)]
+    return [Lane(value, flag) for value, flag in zip(outputs, after, strict=True)]
 
 
 def _masked(
-    batcher: Batcher, node: Node, structure: CarriedLoop, carries: Sequence[Sample], invariants: Sequence[Sample]
-) -> list[Sample]:
+    batcher: Batcher, node: Node, structure: CarriedLoop, carries: Sequence[Lane], invariants: Sequence[Lane]
+) -> list[Lane]:
     """A loop that goes on until all samples are done; those that are keep what they have."""
     if _has_tokens(node):
         return one_by_one(batcher, node, [*carries, *invariants])
@@ -92,7 +92,7 @@ def _masked(
     carried = [each(sample, size) for sample in carries]
     varies = [True] * len(carried) + [sample.varies for sample in invariants]
 
-    def test(samples: Sequence[Sample]) -> Any:
+    def test(samples: Sequence[Lane]) -> Any:
         return each(batcher.run(condition, samples)[0], size).value
 
     going = test([*carried, *invariants])
@@ -100,10 +100,10 @@ def _masked(
     types = [value.type for value in operands]
 
     def turn(going: Any, *values: Any) -> list[Any]:
-        now = [Sample(*pair) for pair in zip(values, varies, strict=True)]
+        now = [Lane(*pair) for pair in zip(values, varies, strict=True)]
         found = batcher.run(body, [standing_in(going, sample, size) for sample in now])
         after = [
-            Sample(chosen(going, each(new, size).value, old.value), True)
+            Lane(chosen(going, each(new, size).value, old.value), True)
             for new, old in zip(found, now[: len(carried)], strict=True)
         ]
         again = ops.logical_and(going, test([*after, *now[len(carried) :]]))
@@ -114,10 +114,10 @@ def _masked(
         _graph(types, turn, body.name),
     ]
     outputs = _emit(node, operands, {"num_carries": len(carried) + 1}, regions)
-    return [Sample(value, True) for value in outputs[1:]]
+    return [Lane(value, True) for value in outputs[1:]]
 
 
-def _scan(batcher: Batcher, node: Node, structure: CarriedLoop, inputs: Sequence[Sample]) -> list[Sample]:
+def _scan(batcher: Batcher, node: Node, structure: CarriedLoop, inputs: Sequence[Lane]) -> list[Lane]:
     """Slices come along the second axis of what varies, and results go there."""
     carries, xs, invariants = structure.parts(inputs)
     rest = [sample.varies for sample in (*xs, *invariants)]
@@ -134,16 +134,16 @@ def _scan(batcher: Batcher, node: Node, structure: CarriedLoop, inputs: Sequence
     slices = [moved(sample.value, 0, 1) if sample.varies else sample.value for sample in xs]
     values = [*(sample.value for sample in carries), *slices, *(sample.value for sample in invariants)]
     outputs = _emit(node, values, node.attrs, [body])
-    found = [Sample(value, flag) for value, flag in zip(outputs, after, strict=True)]
+    found = [Lane(value, flag) for value, flag in zip(outputs, after, strict=True)]
     ends, ys = structure.results(found)
-    return [*ends, *(Sample(moved(y.value, 1, 0), True) if y.varies else y for y in ys)]
+    return [*ends, *(Lane(moved(y.value, 1, 0), True) if y.varies else y for y in ys)]
 
 
 def _none(structure: CarriedLoop) -> list[bool]:
     return [False] * (len(structure.body.outputs) - structure.carries)
 
 
-def with_regions(batcher: Batcher, node: Node, inputs: Sequence[Sample]) -> list[Sample]:
+def with_regions(batcher: Batcher, node: Node, inputs: Sequence[Lane]) -> list[Lane]:
     """A composite with regions of the user's: the same composite of batched ones.
 
     Where a rule gives the cotangent of each sample for an operand that they share, these are added.
@@ -162,7 +162,7 @@ def with_regions(batcher: Batcher, node: Node, inputs: Sequence[Sample]) -> list
         ]
 
         def run(*values: Any) -> list[Any]:
-            found = batcher.run(rule, [Sample(*pair) for pair in zip(values, given, strict=True)])
+            found = batcher.run(rule, [Lane(*pair) for pair in zip(values, given, strict=True)])
             apart = [each(sample, batcher.size).value for sample in found]
             return [
                 value if flag else ops.reduce_sum(value, axes=(0,)) for value, flag in zip(apart, floats, strict=True)
@@ -170,10 +170,10 @@ def with_regions(batcher: Batcher, node: Node, inputs: Sequence[Sample]) -> list
 
         regions.append(_graph(types, run, rule.name))
     outputs = _emit(node, [sample.value for sample in inputs], node.attrs, regions)
-    return [Sample(value, flag) for value, flag in zip(outputs, _but_tokens(varies, outputs), strict=True)]
+    return [Lane(value, flag) for value, flag in zip(outputs, _but_tokens(varies, outputs), strict=True)]
 
 
-def one_by_one(batcher: Batcher, node: Node, inputs: Sequence[Sample]) -> list[Sample]:
+def one_by_one(batcher: Batcher, node: Node, inputs: Sequence[Lane]) -> list[Lane]:
     """A node for one sample after another, which takes tokens from one to the next."""
     tokens = [i for i, sample in enumerate(inputs) if isinstance(sample.value.type, TokenType)]
     varying = [i for i, sample in enumerate(inputs) if sample.varies]
@@ -196,7 +196,7 @@ def one_by_one(batcher: Batcher, node: Node, inputs: Sequence[Sample]) -> list[S
     found = context.emitter().emit(ops.scan, values, attrs, (_graph(types, body, node.op.name),))
     results: list[Any] = [None] * len(node.outputs)
     for place, value in zip((*after, *given), found, strict=True):
-        results[place] = Sample(value, place in given)
+        results[place] = Lane(value, place in given)
     return results
 
 

@@ -18,22 +18,22 @@ from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.running import deaths_of
 from jitgraph.ir.types import StackType
 from jitgraph.passes import batched_control as control
-from jitgraph.passes.batched import Sample, batched_type, each
+from jitgraph.passes.batched import Lane, batched_type, each
 from jitgraph.passes.batching import rule_of
 
 
 class Batcher:
-    """Runs graphs on ``size`` samples; a ``Sample`` stands for each value, and ops are called on what it holds."""
+    """Runs graphs on ``size`` samples; a ``Lane`` stands for each value, and ops are called on what it holds."""
 
     def __init__(self, size: DimLike) -> None:
         self.size = size
 
-    def run(self, graph: Graph, arguments: Sequence[Sample]) -> list[Sample]:
+    def run(self, graph: Graph, arguments: Sequence[Lane]) -> list[Lane]:
         """What the graph gives for these arguments."""
         apart = {value for node in graph.nodes if node.op.kind == "gradient" for value in wrt_of(node)}
-        held: dict[Value, Sample] = {}
+        held: dict[Value, Lane] = {}
 
-        def define(value: Value, sample: Sample) -> None:
+        def define(value: Value, sample: Lane) -> None:
             held[value] = each(sample, self.size) if value in apart else sample
 
         for value, argument in zip(graph.inputs, arguments, strict=True):
@@ -47,7 +47,7 @@ class Batcher:
                 del held[value]
         return [held[value] for value in graph.outputs]
 
-    def apply(self, node: Node, inputs: Sequence[Sample]) -> list[Sample]:
+    def apply(self, node: Node, inputs: Sequence[Lane]) -> list[Lane]:
         """The outputs of one node."""
         values = [sample.value for sample in inputs]
         flags = [sample.varies for sample in inputs]
@@ -55,7 +55,7 @@ class Batcher:
         if isinstance(emitter, GraphBuilder) and node.location is not None:
             emitter.location = node.location
         if not any(flags):
-            return [Sample(value, False) for value in _applied(node, values)]
+            return [Lane(value, False) for value in _applied(node, values)]
         match structure_of(node):
             case RegionCall(body):
                 return self.run(body, inputs)
@@ -78,24 +78,24 @@ class Batcher:
         found = None if rule is None else rule(node.op, self.size, values, flags, node.attrs)
         if found is not None or (rule is not None and not node.outputs):
             outputs = found if isinstance(found, tuple | list) else (found,) if node.outputs else ()
-            return [Sample(value, True) for value in outputs]
+            return [Lane(value, True) for value in outputs]
         if "ruled_by_region" in node.op.traits or "recomputed" in node.op.traits:
             return control.with_regions(self, node, inputs)
         if node.op.kind == "composite":
             return self.run(_definition(node), inputs)
         return control.one_by_one(self, node, inputs)
 
-    def _gradient(self, node: Node, inputs: Sequence[Sample]) -> list[Sample]:
+    def _gradient(self, node: Node, inputs: Sequence[Lane]) -> list[Lane]:
         """Samples do not depend on each other, so that each gets its own gradient where it has its own variables."""
         values = [each(sample, self.size).value for sample in inputs]
-        return [Sample(value, True) for value in _applied(node, values)]
+        return [Lane(value, True) for value in _applied(node, values)]
 
     def region(self, graph: Graph, flags: Sequence[bool], wanted: Sequence[bool] = ()) -> tuple[Graph, list[bool]]:
         """The graph for samples at the inputs flagged, and which outputs vary; those ``wanted`` do in any case."""
         builder = GraphBuilder()
         builder.constraints = context.constraints()
         inputs = [
-            Sample(builder.input(batched_type(value.type, self.size) if flag else value.type, value.hint), flag)
+            Lane(builder.input(batched_type(value.type, self.size) if flag else value.type, value.hint), flag)
             for value, flag in zip(graph.inputs, flags, strict=True)
         ]
         with context.using(emitter=builder, constraints=builder.constraints):

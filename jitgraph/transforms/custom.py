@@ -11,13 +11,13 @@ from jitgraph import dtypes, ops, tree
 from jitgraph.autograd.transforms import vjp
 from jitgraph.errors import JitgraphError
 from jitgraph.tensor import lifting, wrap
-from jitgraph.transforms.rules import Rule, apply, is_tensor
+from jitgraph.transforms.rules import GradientRule, apply, is_tensor
 
 
 class _Custom:
     """A function whose derivative a rule gives; ``nondiff_argnums`` number arguments without one, of any kind."""
 
-    _rule: Rule | None = None
+    _rule: GradientRule | None = None
 
     def __init__(self, function: Callable[..., Any] | None = None, nondiff_argnums: int | Sequence[int] = ()) -> None:
         numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
@@ -61,7 +61,7 @@ class _Custom:
         rest = iter(varied)
         return [x if i in self._fixed else next(rest) for i, x in enumerate(given)]
 
-    def _made(self, name: str, given: tuple[Any, ...]) -> Rule:
+    def _made(self, name: str, given: tuple[Any, ...]) -> GradientRule:
         raise NotImplementedError
 
 
@@ -71,8 +71,8 @@ class custom_vjp(_Custom):  # noqa: N801 - a decorator
     ``forward`` takes what f takes and gives ``(result, residuals)``, ``backward(residuals, cotangent)`` a tuple with a
     cotangent (or None, for zeros) for each argument, of the argument's structure, shapes and dtypes. Arguments that
     ``nondiff_argnums`` numbers may be anything and come to ``backward`` first. In a trace ``forward`` is what is
-    recorded, with the rule beside it; outside of traces it runs again where a gradient is differentiated in turn. Tensors
-    that the functions close over get no gradient.
+    recorded, with the rule beside it; outside of traces it runs again where a gradient is differentiated in turn.
+    Tensors that the functions close over get no gradient.
     JitgraphError where no rule was defined or a cotangent is missing, ShapeError for one of another shape.
     """
 
@@ -83,7 +83,7 @@ class custom_vjp(_Custom):  # noqa: N801 - a decorator
         """Say how the function is differentiated."""
         self._forward, self._backward = forward, backward
 
-    def _made(self, name: str, given: tuple[Any, ...]) -> Rule:
+    def _made(self, name: str, given: tuple[Any, ...]) -> GradientRule:
         forward, backward, function = self._forward, self._backward, self._function
         if forward is None or backward is None or function is None:
             raise JitgraphError(f"{name} has no gradient rule yet\n  hint: {name}.defvjp(forward, backward)")
@@ -99,7 +99,7 @@ class custom_vjp(_Custom):  # noqa: N801 - a decorator
         def back(residuals: Any, cotangents: Any) -> list[Any]:
             return _leaves(name, backward(*fixed, residuals, cotangents), varied)
 
-        return Rule(self, name, lambda *args: function(*self._whole(given, args)), run, back)
+        return GradientRule(self, name, lambda *args: function(*self._whole(given, args)), run, back)
 
 
 def _leaves(name: str, found: Any, args: Sequence[Any]) -> list[Any]:
@@ -163,7 +163,7 @@ class custom_jvp(_Custom):  # noqa: N801 - a decorator
         self._jvp = rule
         return rule
 
-    def _made(self, name: str, given: tuple[Any, ...]) -> Rule:
+    def _made(self, name: str, given: tuple[Any, ...]) -> GradientRule:
         rule, function = self._jvp, self._function
         if rule is None or function is None:
             raise JitgraphError(f"{name} has no derivative rule yet\n  hint: @{name}.defjvp")
@@ -193,7 +193,7 @@ class custom_jvp(_Custom):  # noqa: N801 - a decorator
             found = dict(zip(floats, pull([ct for ct in tree.flatten(cotangents)[0] if ct is not None]), strict=True))
             return [found.get(i) for i, leaf in enumerate(leaves) if is_tensor(leaf)]
 
-        return Rule(self, name, primal, run, back)
+        return GradientRule(self, name, primal, run, back)
 
 
 def _together(name: str, tangents: Any, cotangents: Any) -> tuple[list[Any], list[Any]]:

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from jitgraph import tree
 from jitgraph.errors import JitgraphError
 from jitgraph.tensor import Tensor
-from jitgraph.transforms.rules import Rule, apply, is_tensor
+from jitgraph.transforms.rules import GradientRule, apply, is_tensor
 
 
 class FunctionContext:
@@ -90,7 +90,7 @@ class Function:
                 )
             return [ct for arg, entry in zip(args, found, strict=True) for ct in _of_argument(cls, arg, entry)]
 
-        return apply(Rule(cls, cls.__name__, lambda *given: forward(*given)[0], forward, backward), args)
+        return apply(GradientRule(cls, cls.__name__, lambda *given: forward(*given)[0], forward, backward), args)
 
 
 def _results(out: Any) -> tuple[Any, ...]:

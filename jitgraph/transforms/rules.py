@@ -10,7 +10,8 @@ import numpy as np
 
 from jitgraph import dtypes, ops, tree
 from jitgraph.autograd import no_grad, streams
-from jitgraph.eager.region_records import requires_gradient, taped
+from jitgraph.eager.region_records import detached, requires_gradient, taped
+from jitgraph.eager.replay import GradientRecord
 from jitgraph.eager.tape import Record
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir import context
@@ -30,7 +31,7 @@ _WITHIN: Final[ContextVar[tuple[int, ...]]] = ContextVar("jitgraph_rules", defau
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class GradientRule:
     """A function and its gradient.
 
     ``forward(*args)`` gives the result and a tree of residuals; ``backward(residuals, cotangents)``, whose cotangents
@@ -45,7 +46,7 @@ class Rule:
     backward: Callable[[Any, Any], Sequence[Any]]
 
 
-def apply(rule: Rule, args: tuple[Any, ...]) -> Any:
+def apply(rule: GradientRule, args: tuple[Any, ...]) -> Any:
     """The result of ``rule`` for these arguments, trees of tensors and of anything else."""
     leaves, structure = tree.flatten(args)
     places = [i for i, leaf in enumerate(leaves) if is_tensor(leaf)]
@@ -98,7 +99,7 @@ def _fitted(name: str, given: Sequence[Any], types: Sequence[Type]) -> list[Any]
 # --- eager ----------------------------------------------------------------------------------------------------------
 
 
-def _eager(rule: Rule, leaves: list[Any], structure: TreeDef, places: list[int], values: list[Any]) -> Any:
+def _eager(rule: GradientRule, leaves: list[Any], structure: TreeDef, places: list[int], values: list[Any]) -> Any:
     states = streams.snapshot()
 
     def forward(inputs: Sequence[Any]) -> tuple[Any, Any]:
@@ -145,9 +146,28 @@ class _RuleRecord(Record):
 
     def backward(self, cotangents: Sequence[Any]) -> Sequence[Any]:
         inputs = self.live_inputs()
-        if context.current().grad_enabled:  # residuals that can be differentiated in turn
-            return self._back(self._again(inputs), cotangents)
-        return self._back(self._residuals, cotangents)
+        if not context.current().grad_enabled:
+            return self._back(self._residuals, cotangents)
+        with no_grad():
+            found = self._back(self._residuals, [detached(ct) for ct in cotangents])
+        floats = [i for i, value in enumerate(found) if value is not None]
+        seeds = [i for i, ct in enumerate(cotangents) if ct is not None]
+
+        def replay(variables: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
+            """The forward once more, with residuals that can be differentiated, for a gradient of a gradient."""
+            again, given = list(inputs), [None] * len(cotangents)
+            for into, places, values in ((again, floats, variables), (given, seeds, weights)):
+                for i, value in zip(places, values, strict=True):
+                    into[i] = value
+            made = self._back(self._again(again), given)
+            return [made[i] for i in floats]
+
+        outputs = [detached(found[i]) for i in floats]
+        record = GradientRecord([inputs[i] for i in floats], [cotangents[i] for i in seeds], outputs, replay)
+        results: list[Any] = [None] * len(inputs)
+        for number, (i, value) in enumerate(zip(floats, outputs, strict=True)):
+            results[i] = value.part_of(record, number)
+        return results
 
     def release(self) -> None:
         super().release()
@@ -157,7 +177,7 @@ class _RuleRecord(Record):
 # --- in a trace -------------------------------------------------------------------------------------------------------
 
 
-def _traced(rule: Rule, leaves: list[Any], structure: TreeDef, places: list[int]) -> Any:
+def _traced(rule: GradientRule, leaves: list[Any], structure: TreeDef, places: list[int]) -> Any:
     token = _WITHIN.set((*_WITHIN.get(), id(rule.owner)))
     try:
         return _recorded(rule, leaves, structure, places)
@@ -165,7 +185,7 @@ def _traced(rule: Rule, leaves: list[Any], structure: TreeDef, places: list[int]
         _WITHIN.reset(token)
 
 
-def _recorded(rule: Rule, leaves: list[Any], structure: TreeDef, places: list[int]) -> Any:
+def _recorded(rule: GradientRule, leaves: list[Any], structure: TreeDef, places: list[int]) -> Any:
     trace = context.current().trace
     values = [own_value(leaves[i]) for i in places]
     types = [value.type for value in values]

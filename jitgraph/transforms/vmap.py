@@ -19,12 +19,13 @@ from jitgraph.ir.graph import Graph
 from jitgraph.ir.types import StackType, TensorType
 from jitgraph.ops.rules import same_dims
 from jitgraph.passes.autodiff import expand_region_grads
-from jitgraph.passes.batched import Sample, each
+from jitgraph.passes.batched import Lane, each
 from jitgraph.passes.batching import moved
 from jitgraph.passes.vmap import Batcher
 from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tracing.record.values import TracedValue
+from jitgraph.transforms.drawing import apart
 from jitgraph.transforms.recording import Closed, at_once, own_value, tensor_type
 
 Randomness: TypeAlias = Literal["error", "same", "different"]
@@ -89,17 +90,17 @@ def _record(
     leaves, structure = tree.flatten((args, kwargs))
     axes = [*_axes_of_arguments(args, in_axes), *([0] * len(tree.flatten(kwargs)[0]))]
     sizes: list[tuple[str, DimLike]] = []
-    samples: list[Sample] = []
+    samples: list[Lane] = []
     modules: list[tuple[Any, list[Tensor], int]] = []
 
-    def take(x: Any, axis: int, what: str) -> Sample:
+    def take(x: Any, axis: int, what: str) -> Lane:
         value = own_value(x)
         shape = tensor_type(value).shape
         place = axis + len(shape) if axis < 0 else axis
         if not 0 <= place < len(shape):
             raise ShapeError(f"vmap: {what} has the shape {tuple(shape)}, which has no axis {axis}", hint="in_axes")
         sizes.append((what, shape[place]))
-        return Sample(moved(value, place, 0), True)
+        return Lane(moved(value, place, 0), True)
 
     places: list[int] = []
     for number, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)):
@@ -129,11 +130,11 @@ def _record(
     return _batched(closed, samples, size, out_axes, randomness)
 
 
-def _batched(closed: Closed, samples: Sequence[Sample], size: DimLike, out_axes: Axes, randomness: Randomness) -> Any:
+def _batched(closed: Closed, samples: Sequence[Lane], size: DimLike, out_axes: Axes, randomness: Randomness) -> Any:
     trace = closed.trace
     graph = _differentiated(closed.graph, trace)
     batcher = Batcher(size)
-    arguments = [*samples, *(Sample(value, False) for value in closed.outer)]
+    arguments = [*samples, *(Lane(value, False) for value in closed.outer)]
     count = len(closed.kept)
     drawn = [handle for handle in closed.written if streams.is_state(handle)]
     final = {}
@@ -146,7 +147,7 @@ def _batched(closed: Closed, samples: Sequence[Sample], size: DimLike, out_axes:
         for handle in drawn:
             place = len(samples) + closed.keys.index(("handle", id(handle)))
             output = graph.outputs[count + closed.written.index(handle)]
-            arguments[place], final[id(handle)] = streams.apart(batcher, graph, arguments, place, output)
+            arguments[place], final[id(handle)] = apart(batcher, graph, arguments, place, output)
     found = batcher.run(graph, arguments)
     for handle, sample in zip(closed.written, found[count:], strict=True):
         value = sample.value
@@ -170,7 +171,7 @@ def _differentiated(graph: Graph, trace: Any) -> Graph:
     return graph if any(stacks) else expanded
 
 
-def _put(sample: Sample, axis: int | None, size: DimLike) -> TracedValue:
+def _put(sample: Lane, axis: int | None, size: DimLike) -> TracedValue:
     value = sample.value
     if axis is None:
         if sample.varies:

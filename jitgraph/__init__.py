@@ -81,6 +81,12 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
     "scan": "jitgraph.tracing",
     "save": "jitgraph.saved",
     "load": "jitgraph.saved",
+    "custom_op": "jitgraph.tensor.custom",
+    "einsum": "jitgraph.tensor.einsum",
+    **dict.fromkeys(
+        ("addmm", "addmv", "addr", "baddbmm", "bmm", "chain_matmul", "dot", "inner", "kron", "mm", "mv", "vdot"),
+        "jitgraph.tensor.products",
+    ),
     "no_grad": "jitgraph.autograd",
     "enable_grad": "jitgraph.autograd",
     "set_grad_enabled": "jitgraph.autograd",

@@ -9,12 +9,32 @@ from jitgraph.runtime import imports
 from jitgraph.tensor.tensor import Tensor
 
 METHODS: Final[dict[str, str]] = {  # family -> its functions that are methods of Tensor, too
+    "more_elementwise": (
+        "addcdiv addcmul allclose array_equal deg2rad float_power fmax fmin fmod frac frexp gcd heaviside isclose lcm "
+        "ldexp lerp nan_to_num rad2deg"
+    ),
+    "arrangement": (
+        "diagonal_scatter dsplit fliplr flipud hsplit movedim narrow ravel rollaxis rot90 select_scatter "
+        "slice_scatter swapdims tensor_split unflatten unfold vsplit"
+    ),
+    "nan_aware": (
+        "aminmax average nanargmax nanargmin nanmax nanmean nanmin nanstd nansum nanvar ptp std_mean var_mean"
+    ),
+    "ordering": ("bincount bucketize histc histogram kthvalue median mode msort nanmedian nanquantile quantile"),
+    "sampled": "corrcoef cov interp logcumsumexp",
     "repeating": "repeat",
+    "scattering": (
+        "dynamic_slice dynamic_update_slice gather index_copy index_fill index_put masked_scatter masked_select "
+        "put_along_axis scatter scatter_add scatter_reduce segment_sum"
+    ),
     "searching": "count_nonzero diff isin nonzero searchsorted",
     "sets": "unique_all unique_counts unique_inverse unique_values",
 }
 FUNCTIONS: Final[dict[str, str]] = {  # family -> its functions that are no methods
+    "arrangement": "atleast_1d atleast_2d atleast_3d column_stack dstack hstack vstack",
     "grids": "broadcast_shapes from_dlpack meshgrid",
+    "ordering": "histogram_bin_edges",
+    "sampled": "convolve correlate cumulative_trapezoid gradient trapezoid",
 }
 HOMES: Final = {
     name: family for table in (METHODS, FUNCTIONS) for family, names in table.items() for name in names.split()

@@ -391,8 +391,8 @@ def argsort(x: TensorLike, axis: int = -1, *, descending: bool = False, stable: 
 
 
 @method
-def topk(x: TensorLike, k: int, axis: int = -1, largest: bool = True) -> tuple[Tensor, Tensor]:
-    """The ``k`` largest (or smallest) elements along ``axis`` in order, and their indices (int64)."""
+def topk(x: TensorLike, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Tensor, Tensor]:
+    """The ``k`` largest (or smallest) elements along ``axis`` and their indices (int64), always in order."""
     size = lifting.value_of(x).type.shape[axis_of(axis, lifting.value_of(x).type.ndim, "topk")]
     if isinstance(size, int) and not 0 <= k <= size:
         raise ShapeError(f"topk: k={k} does not lie between 0 and the {size} elements along axis {axis}")

@@ -144,9 +144,10 @@ _NOTHING: Final = "nothing; it makes no difference to a tensor"
 
 KEYWORDS: Final[Mapping[str, str]] = {  # parameters of functions in NumPy, the Array API and PyTorch
     **dict.fromkeys(
-        ("a", "arr", "array", "ary", "arrays", "m", "A", "element", "input", "prototype", "tensors"), _FIRST
+        ("a", "arr", "array", "ary", "arrays", "m", "A", "a1", "element", "f", "input", "prototype", "tensors", "tup"),
+        _FIRST,
     ),
-    **dict.fromkeys(("b", "indices_or_sections", "pad_width", "reps", "test_elements", "v"), _SECOND),
+    **dict.fromkeys(("b", "indices_or_sections", "pad_width", "reps", "test_elements", "v", "a2"), _SECOND),
     **dict.fromkeys(("casting", "order", "subok", "signature", "like", "assume_unique", "memory_format"), _NOTHING),
     "M": "n_cols",
     "N": "n_rows",
@@ -167,11 +168,19 @@ KEYWORDS: Final[Mapping[str, str]] = {  # parameters of functions in NumPy, the 
     "mode": "np.pad(np.asarray(x), ...) for an array",
     "other": _SECOND,
     "out": "y = f(x), or y[...] = f(x) for a tensor that is there already",
+    "bias": "correction=0 for bias=True",
+    "method": "interpolation",
+    "overwrite_input": _NOTHING,
+    "period": "jg.remainder of the places",
+    "returned": "jg.sum(weights) for the sum of the weights",
+    "rowvar": "x.mT for rowvar=False",
     "requires_grad": "x.requires_grad_() of the result, or jg.nn.Parameter(x)",
     "retstep": "(stop - start) / (num - 1)",
     "shape": "jg.zeros(shape, dtype=x.dtype), jg.full and so on",
     "size": "the shape, the first argument",
     "sparse": "x[:, None] and y[None, :], which broadcast",
+    "weights": "weight, where the function takes one",
+    "y": "jg.stack or jg.concat of both",
     "unbiased": "correction=1, or correction=0 for unbiased=False",
     "where": "jg.where(mask, f(x), y)",
 }

@@ -74,6 +74,15 @@ class HandleStore(Protocol):
     def to_dim(self, size: Any) -> DimLike:
         """The size that an int or such a number means."""
 
+    def own(self, value: Any) -> Any:
+        """A value as one of the trace."""
+
+    def is_own(self, handle: ValueHandle) -> bool:
+        """Whether the handle was made in the trace."""
+
+    def state_of(self, handle: ValueHandle) -> Any:
+        """The shadow of a handle from outside: its ``value`` there, the ``initial`` one, whether it was ``written``."""
+
     def size_value(self, size: Any) -> Any:
         """The int64 value of a size, known or named."""
 

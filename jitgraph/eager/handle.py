@@ -35,6 +35,9 @@ class HandleStore(Protocol):
     ends: dict[Any, tuple[int, int]]
     """Between which ends int64 values lie that stand for Python ints, where that is known."""
 
+    producers: dict[Any, Any]
+    """The node that made each value of the graph."""
+
     def read(self, handle: ValueHandle) -> Any:
         """The handle's value inside the trace; lifts it to an input on first read."""
 

@@ -31,6 +31,7 @@ from jitgraph.tensor.functions.elementwise import (
     where,
 )
 from jitgraph.tensor.functions.method import method
+from jitgraph.tensor.functions.operands import float_tensors
 from jitgraph.tensor.functions.reductions import all as all_of
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, wrap
@@ -41,17 +42,10 @@ def _promoted(*xs: TensorLike) -> list[Tensor]:
     return [wrap(value) for value in lifting.together(*lifting.operands(*xs))]
 
 
-def _float_tensors(*xs: TensorLike) -> list[Tensor]:
-    """The same in floats: integers and bools in float32."""
-    dtype = lifting.common_dtype(*xs)
-    target = dtype if dtypes.is_float(dtype) else dtypes.float32
-    return [wrap(value) for value in lifting.together(*lifting.operands(*xs, dtype=target))]
-
-
 @method
 def lerp(x: TensorLike, end: TensorLike, weight: TensorLike) -> Tensor:
     """x + weight * (end - x), taken from the nearer end, so that a weight of 1 gives ``end`` itself."""
-    start, stop, part = _float_tensors(x, end, weight)
+    start, stop, part = float_tensors(x, end, weight)
     span = stop - start
     return where(abs(part) < 0.5, start + part * span, stop - (1 - part) * span)
 
@@ -66,7 +60,7 @@ def addcmul(x: TensorLike, tensor1: TensorLike, tensor2: TensorLike, *, value: T
 @method
 def addcdiv(x: TensorLike, tensor1: TensorLike, tensor2: TensorLike, *, value: TensorLike = 1) -> Tensor:
     """x + value * tensor1 / tensor2; integers are computed in float32."""
-    a, b, c = _float_tensors(x, tensor1, tensor2)
+    a, b, c = float_tensors(x, tensor1, tensor2)
     return a + value * b / c
 
 
@@ -83,7 +77,7 @@ def heaviside(x: TensorLike, values: TensorLike) -> Tensor:
 @method
 def frac(x: TensorLike) -> Tensor:
     """x - trunc(x), of which 0 is positive; NaN for infinities."""
-    (a,) = _float_tensors(x)
+    (a,) = float_tensors(x)
     whole: Tensor = trunc(a)
     return a - whole
 
@@ -123,13 +117,13 @@ def fmin(x1: TensorLike, x2: TensorLike) -> Tensor:
 @method
 def deg2rad(x: TensorLike) -> Tensor:
     """Degrees in radians."""
-    return _float_tensors(x)[0] * (math.pi / 180)
+    return float_tensors(x)[0] * (math.pi / 180)
 
 
 @method
 def rad2deg(x: TensorLike) -> Tensor:
     """Radians in degrees."""
-    return _float_tensors(x)[0] * (180 / math.pi)
+    return float_tensors(x)[0] * (180 / math.pi)
 
 
 @method
@@ -172,7 +166,7 @@ def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
 @method
 def frexp(x: TensorLike) -> tuple[Tensor, Tensor]:
     """The mantissa of x, of a size in [0.5, 1), and the exponent (int32) of 2; (x, 0) for 0, infinities and NaN."""
-    (a,) = _float_tensors(x)
+    (a,) = float_tensors(x)
     wide = astype(a, dtypes.float64)
     small = abs(wide) < 2.0**-1022
     bits = wrap(ops.bitcast(where(small, wide * 2.0**54, wide).value, dtype=dtypes.int64))

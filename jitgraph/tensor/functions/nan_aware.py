@@ -9,6 +9,7 @@ from jitgraph.errors import ShapeError
 from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.elementwise import astype, isnan, logical_not, maximum, sqrt, where
 from jitgraph.tensor.functions.method import axis_of, method
+from jitgraph.tensor.functions.operands import float_tensor, tensor_like
 from jitgraph.tensor.functions.reductions import Axis, argmax, argmin, mean, std, var
 from jitgraph.tensor.functions.reductions import all as all_of
 from jitgraph.tensor.functions.reductions import max as max_of
@@ -19,19 +20,10 @@ from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, wrap
 
 
-def _tensor(x: TensorLike) -> Tensor:
-    return wrap(lifting.value_of(x))
-
-
-def _float_tensor(x: TensorLike) -> Tensor:
-    tensor = _tensor(x)
-    return tensor if dtypes.is_float(tensor.dtype) else astype(tensor, dtypes.float32)
-
-
 @method
 def nansum(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """The sum of elements that are not NaN; 0 for none."""
-    tensor = _tensor(x)
+    tensor = tensor_like(x)
     return sum_of(where(isnan(tensor), 0, tensor) if dtypes.is_float(tensor.dtype) else tensor, axis, keepdims=keepdims)
 
 
@@ -44,7 +36,7 @@ def _count(tensor: Tensor, axis: Axis, keepdims: bool) -> Tensor:
 @method
 def nanmean(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """The mean of elements that are not NaN, which is NaN for none; integers in float32."""
-    tensor = _float_tensor(x)
+    tensor = float_tensor(x)
     total = sum_of(astype(where(isnan(tensor), 0, tensor), _wide(tensor)), axis, keepdims=keepdims)
     return astype(total / _count(tensor, axis, keepdims), tensor.dtype)
 
@@ -57,7 +49,7 @@ def _wide(tensor: Tensor) -> dtypes.DType:
 @method
 def nanvar(x: TensorLike, axis: Axis = None, *, correction: int | float = 0, keepdims: bool = False) -> Tensor:
     """The variance of elements that are not NaN, in two passes, divided by max(0, their number - ``correction``)."""
-    tensor = _float_tensor(x)
+    tensor = float_tensor(x)
     wide = astype(tensor, _wide(tensor))
     missing = isnan(wide)
     middle = nanmean(wide, axis, keepdims=True)
@@ -75,7 +67,7 @@ def nanstd(x: TensorLike, axis: Axis = None, *, correction: int | float = 0, kee
 
 
 def _extreme(x: TensorLike, axis: Axis, keepdims: bool, *, largest: bool) -> Tensor:
-    tensor = _tensor(x)
+    tensor = tensor_like(x)
     choose = max_of if largest else min_of
     if not dtypes.is_float(tensor.dtype):
         return choose(tensor, axis, keepdims=keepdims)
@@ -97,7 +89,7 @@ def nanmin(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> Tenso
 
 
 def _place(x: TensorLike, axis: int | None, keepdims: bool, *, largest: bool) -> Tensor:
-    tensor = _tensor(x)
+    tensor = tensor_like(x)
     find = argmax if largest else argmin
     if not dtypes.is_float(tensor.dtype):
         return find(tensor, axis, keepdims=keepdims)
@@ -130,7 +122,7 @@ def nanargmin(x: TensorLike, axis: int | None = None, *, keepdims: bool = False)
 @method
 def aminmax(x: TensorLike, axis: Axis = None, *, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """The smallest and the largest element; NaN where there is one. ShapeError for no elements."""
-    tensor = _tensor(x)
+    tensor = tensor_like(x)
     return min_of(tensor, axis, keepdims=keepdims), max_of(tensor, axis, keepdims=keepdims)
 
 
@@ -146,7 +138,7 @@ def std_mean(
     x: TensorLike, axis: Axis = None, *, correction: int | float = 0, keepdims: bool = False
 ) -> tuple[Tensor, Tensor]:
     """``std`` and ``mean``; the correction is 0 unless given, as everywhere in jg (PyTorch's own is 1)."""
-    tensor = _float_tensor(x)
+    tensor = float_tensor(x)
     return std(tensor, axis, correction=correction, keepdims=keepdims), mean(tensor, axis, keepdims=keepdims)
 
 
@@ -155,17 +147,17 @@ def var_mean(
     x: TensorLike, axis: Axis = None, *, correction: int | float = 0, keepdims: bool = False
 ) -> tuple[Tensor, Tensor]:
     """``var`` and ``mean``; the correction is 0 unless given, as everywhere in jg (PyTorch's own is 1)."""
-    tensor = _float_tensor(x)
+    tensor = float_tensor(x)
     return var(tensor, axis, correction=correction, keepdims=keepdims), mean(tensor, axis, keepdims=keepdims)
 
 
 @method
 def average(x: TensorLike, axis: Axis = None, weights: TensorLike | None = None, *, keepdims: bool = False) -> Tensor:
     """The mean, each element with its weight: of the shape of x, or a vector along one ``axis``."""
-    tensor = _float_tensor(x)
+    tensor = float_tensor(x)
     if weights is None:
         return mean(tensor, axis, keepdims=keepdims)
-    weight = _tensor(weights)
+    weight = tensor_like(weights)
     if weight.value.type.shape != tensor.value.type.shape:
         if not isinstance(axis, int) or weight.ndim != 1:
             raise ShapeError(f"average: weights {weight.value.type} of {tensor.value.type} need the axis they are for")

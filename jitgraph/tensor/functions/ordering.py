@@ -27,16 +27,13 @@ from jitgraph.tensor.functions.elementwise import (
 from jitgraph.tensor.functions.manipulation import moveaxis
 from jitgraph.tensor.functions.method import array_function, axis_of, method
 from jitgraph.tensor.functions.more_elementwise import lerp
+from jitgraph.tensor.functions.operands import tensor_like
 from jitgraph.tensor.functions.reductions import any as any_of
 from jitgraph.tensor.functions.reductions import argmax, argsort, cummax, sort
 from jitgraph.tensor.functions.reductions import sum as sum_of
 from jitgraph.tensor.functions.shapes import expand_dims, reshape, squeeze
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, wrap
-
-
-def _tensor(x: TensorLike) -> Tensor:
-    return wrap(lifting.value_of(x))
 
 
 def _size(x: Tensor, axis: int) -> Any:
@@ -59,7 +56,7 @@ def _require_elements(x: Tensor, axis: int, name: str) -> None:
 
 def _one_axis(x: TensorLike, axis: int | None, name: str) -> tuple[Tensor, int]:
     """The tensor and an axis of it; without one it is flat."""
-    tensor = _tensor(x)
+    tensor = tensor_like(x)
     if axis is None or not tensor.ndim:
         tensor, axis = reshape(tensor, -1), 0
     number = axis_of(axis, tensor.ndim, name)
@@ -116,7 +113,7 @@ def _middle(x: TensorLike, axis: int | None, keepdims: bool, name: str) -> Any:
     values, places = _chosen(tensor, place, number, keepdims)
     if axis is not None:
         return values, places
-    return reshape(values, (1,) * _tensor(x).ndim) if keepdims else values
+    return reshape(values, (1,) * tensor_like(x).ndim) if keepdims else values
 
 
 @method
@@ -155,7 +152,7 @@ _INTERPOLATIONS: Final = ("linear", "lower", "higher", "midpoint", "nearest")
 def _quantiles(x: TensorLike, q: TensorLike, axis: Any, keepdims: bool, interpolation: str, name: str) -> Tensor:
     if interpolation not in _INTERPOLATIONS:
         raise JitgraphError(f"{name}: interpolation={interpolation!r} is none of {', '.join(_INTERPOLATIONS)}")
-    rank = _tensor(x).ndim
+    rank = tensor_like(x).ndim
     tensor, number = _one_axis(x, axis, name)
     if not dtypes.is_float(tensor.dtype):
         tensor = astype(tensor, dtypes.float32)
@@ -221,7 +218,7 @@ def bucketize(x: TensorLike, boundaries: TensorLike, *, right: bool = False) -> 
 
     With ``right``, boundaries[i-1] <= x < boundaries[i]. NaN stands behind all boundaries.
     """
-    tensor, ends = _tensor(x), _tensor(boundaries)
+    tensor, ends = tensor_like(x), tensor_like(boundaries)
     if ends.ndim != 1:
         raise ShapeError(f"bucketize: boundaries are a vector, not {ends.value.type}")
     size = _size(ends, 0)
@@ -260,7 +257,7 @@ def bincount(
     There are as many as the largest number asks for, at least ``minlength``; in a trace, which cannot know it, give
     ``length``. IndexError for a number below 0, or from ``length`` on.
     """
-    tensor = _tensor(x)
+    tensor = tensor_like(x)
     if not dtypes.is_integer(tensor.dtype) or tensor.ndim != 1:
         raise DTypeError(f"bincount takes a vector of integers, not {tensor.value.type}")
     places = wrap(lifting.positions(tensor.value))
@@ -269,7 +266,7 @@ def bincount(
             raise UnsupportedOp("bincount has a size that depends on values", hint="give length=")
         array = placement.array_of(places.value)
         length = max(minlength, int(array.max()) + 1 if array.size else 0)
-    weight = None if weights is None else _tensor(weights)
+    weight = None if weights is None else tensor_like(weights)
     dtype = dtypes.int64 if weight is None else weight.dtype if dtypes.is_float(weight.dtype) else dtypes.float64
     return _counted(places, weight, length, dtype)
 
@@ -280,7 +277,7 @@ def histc(x: TensorLike, bins: int = 100, min: float = 0, max: float = 0) -> Ten
 
     Elements outside, and NaN, are in none; ``max`` itself is in the last one.
     """
-    tensor = _tensor(x)
+    tensor = tensor_like(x)
     tensor = tensor if dtypes.is_float(tensor.dtype) else astype(tensor, dtypes.float32)
     counts, _ = _histogram(tensor, bins, None if min == max else (min, max), None)
     return astype(counts, tensor.dtype)
@@ -326,9 +323,9 @@ def histogram(
 
     PyTorch's: the counts have the dtype of x. Elements outside, and NaN, are in no bin.
     """
-    tensor = _tensor(x)
+    tensor = tensor_like(x)
     tensor = tensor if dtypes.is_float(tensor.dtype) else astype(tensor, dtypes.float32)
-    given = None if weight is None else astype(_tensor(weight), tensor.dtype)
+    given = None if weight is None else astype(tensor_like(weight), tensor.dtype)
     if isinstance(bins, int):
         counts, edges = _histogram(tensor, bins, range, given)
     else:

@@ -13,17 +13,13 @@ from jitgraph.tensor.functions.elementwise import astype, clip, maximum, sqrt, w
 from jitgraph.tensor.functions.linear_algebra import matmul
 from jitgraph.tensor.functions.manipulation import concat, flip, moveaxis
 from jitgraph.tensor.functions.method import array_function, axes_of, axis_of, method
+from jitgraph.tensor.functions.operands import float_tensor
 from jitgraph.tensor.functions.ordering import bucketize
 from jitgraph.tensor.functions.reductions import cumsum, mean
 from jitgraph.tensor.functions.reductions import sum as sum_of
 from jitgraph.tensor.functions.shapes import expand_dims, reshape
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, wrap
-
-
-def _floats(x: TensorLike) -> Tensor:
-    tensor = wrap(lifting.value_of(x))
-    return tensor if dtypes.is_float(tensor.dtype) else astype(tensor, dtypes.float32)
 
 
 def _part(x: Tensor, axis: int, start: Any, stop: Any) -> Tensor:
@@ -38,7 +34,7 @@ def _steps(y: Tensor, x: TensorLike | None, dx: TensorLike, axis: int, name: str
     """The distances between samples: one number, or a tensor that broadcasts against them."""
     if x is None:
         return dx
-    places = _floats(x)
+    places = float_tensor(x)
     if places.ndim == 1:
         places = reshape(places, (places.value.type.size, *[1] * (y.ndim - axis - 1)))
         number = 0
@@ -51,7 +47,7 @@ def _steps(y: Tensor, x: TensorLike | None, dx: TensorLike, axis: int, name: str
 
 
 def _areas(y: TensorLike, x: TensorLike | None, dx: TensorLike, axis: int, name: str) -> tuple[Tensor, int]:
-    tensor = _floats(y)
+    tensor = float_tensor(y)
     number = axis_of(axis, tensor.ndim, name)
     size = tensor.value.type.shape[number]
     if isinstance(size, int) and size == 0:
@@ -83,7 +79,7 @@ def gradient(
     ``spacing`` is one number or vector of places for all axes, or one for each, as in NumPy. With ``edge_order=2`` the
     ends are of second order, too.
     """
-    tensor = _floats(x)
+    tensor = float_tensor(x)
     axes = axes_of(axis, tensor.ndim, "gradient")
     given = list(spacing) * len(axes) if len(spacing) == 1 else list(spacing) or [1.0] * len(axes)
     if len(given) != len(axes):
@@ -140,7 +136,7 @@ def interp(
 
     Beyond the ends it is ``left`` and ``right``, or the first and the last value, as in NumPy.
     """
-    places, values = _floats(xp), _floats(fp)
+    places, values = float_tensor(xp), float_tensor(fp)
     if places.ndim != 1 or places.value.type.shape != values.value.type.shape:
         raise ShapeError(
             f"interp: points {places.value.type} and values {values.value.type} are no vectors of one size"
@@ -148,7 +144,7 @@ def interp(
     size = places.value.type.shape[0]
     if isinstance(size, int) and size == 0:
         raise ShapeError("interp of no points")
-    at = _floats(x)
+    at = float_tensor(x)
     above = clip(bucketize(at, places, right=True), 1, maximum(size - 1, 1)) if size != 1 else bucketize(at, places) * 0
     below = maximum(above - 1, 0)
     x0, x1, y0, y1 = (_taken(vector, index) for vector in (places, values) for index in (below, above))
@@ -219,7 +215,7 @@ def cov(
     ``fweights`` says how often each observation counts, ``aweights`` how much. Divided by the sum of weights less
     ``correction`` (times the mean of aweights), as in PyTorch and NumPy.
     """
-    tensor = _floats(x)
+    tensor = float_tensor(x)
     if tensor.ndim > 2:
         raise ShapeError(f"cov takes a matrix or a vector, not {tensor.value.type}")
     rows = reshape(tensor, (1, -1)) if tensor.ndim < 2 else tensor
@@ -268,7 +264,7 @@ def _identity(count: Any, like: Tensor) -> Tensor:
 @method
 def logcumsumexp(x: TensorLike, axis: int) -> Tensor:
     """log of the running sum of exp(x) along ``axis``, without overflow; one step of logaddexp after the other."""
-    tensor = _floats(x)
+    tensor = float_tensor(x)
     if not tensor.ndim:
         return tensor
     number = axis_of(axis, tensor.ndim, "logcumsumexp")

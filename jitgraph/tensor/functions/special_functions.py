@@ -13,24 +13,17 @@ from jitgraph import dtypes, ops
 from jitgraph.errors import JitgraphError
 from jitgraph.ops import special_tables
 from jitgraph.ops.bessel_functions import chebyshev
-from jitgraph.tensor import lifting
 from jitgraph.tensor.functions.elementwise import abs, astype, exp, isnan, log, log1p, maximum, minimum, pow, sin, where
 from jitgraph.tensor.functions.method import array_function
+from jitgraph.tensor.functions.operands import float_tensors
 from jitgraph.tensor.lifting import TensorLike
 from jitgraph.tensor.tensor import Tensor, elementwise, wrap
 
 _ROOT_HALF: Final = math.sqrt(0.5)
 
 
-def _floats(*xs: TensorLike) -> list[Tensor]:
-    """The operands in their common float dtype, integers and bools in float32, and in one shape."""
-    dtype = lifting.common_dtype(*xs)
-    target = dtype if dtypes.is_float(dtype) else dtypes.float32
-    return [wrap(value) for value in lifting.together(*lifting.operands(*xs, dtype=target))]
-
-
 def _in_float64(function: Callable[..., Tensor], *xs: TensorLike) -> Tensor:
-    tensors = _floats(*xs)
+    tensors = float_tensors(*xs)
     return astype(function(*(astype(x, dtypes.float64) for x in tensors)), tensors[0].dtype)
 
 
@@ -61,7 +54,7 @@ def i1e(x: TensorLike) -> Tensor:
 @array_function
 def sinc(x: TensorLike) -> Tensor:
     """sin(pi x) / (pi x), which is 1 at 0; 0 at other whole numbers."""
-    (a,) = _floats(x)
+    (a,) = float_tensors(x)
     small = abs(a) < 1e-4  # there by its series, so that derivatives at 0 are right, too
     near = where(small, a, 0.0) * math.pi
     square = near * near
@@ -80,7 +73,7 @@ def _nearest(x: Tensor) -> Tensor:
 @array_function
 def xlog1py(x: TensorLike, y: TensorLike) -> Tensor:
     """x * log(1 + y), and 0 where x is 0 unless y is NaN."""
-    left, right = _floats(x, y)
+    left, right = float_tensors(x, y)
     absent = (left == 0) & ~isnan(right)
     return where(absent, 0.0, left * log1p(where(absent, 0, right)))
 
@@ -88,7 +81,7 @@ def xlog1py(x: TensorLike, y: TensorLike) -> Tensor:
 @array_function
 def entr(x: TensorLike) -> Tensor:
     """-x log(x), 0 at 0 and -inf below."""
-    (a,) = _floats(x)
+    (a,) = float_tensors(x)
     inside = a > 0
     return where(isnan(a), a, where(inside, -a * log(where(inside, a, 1)), where(a == 0, 0.0, -math.inf)))
 
@@ -96,7 +89,7 @@ def entr(x: TensorLike) -> Tensor:
 @array_function
 def rel_entr(x: TensorLike, y: TensorLike) -> Tensor:
     """x log(x / y) for positive numbers, 0 for x = 0 and y >= 0, infinite elsewhere."""
-    a, b = _floats(x, y)
+    a, b = float_tensors(x, y)
     inside = (a > 0) & (b > 0)
     ratio = log(where(inside, a, 1) / where(inside, b, 1))
     outside = where((a == 0) & (b >= 0), 0.0, math.inf)
@@ -106,7 +99,7 @@ def rel_entr(x: TensorLike, y: TensorLike) -> Tensor:
 @array_function
 def kl_div(x: TensorLike, y: TensorLike) -> Tensor:
     """x log(x / y) - x + y for positive numbers, y for x = 0 and y >= 0, infinite elsewhere, as in SciPy."""
-    a, b = _floats(x, y)
+    a, b = float_tensors(x, y)
     return rel_entr(a, b) - a + b
 
 

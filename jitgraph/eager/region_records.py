@@ -66,20 +66,7 @@ class Recomputed(Record):
         with context.using(grad_enabled=True):
             operands = [ops.reshape(x, shape=x.shape) if x.record is not None else x for x in inputs]
             outputs = self._run(silence(region), operands)
-        pairs = [
-            (value, ct)
-            for value, ct in zip(outputs, cotangents, strict=True)
-            if ct is not None and value.record is not None
-        ]
-        targets: list[Any] = [x for x in operands if x.record is not None]
-        found = tape.sweep(
-            [value for value, _ in pairs],
-            [ct for _, ct in pairs],
-            targets=targets,
-            create_graph=again,
-            retain_graph=True,
-        )
-        return [None if x.record is None else found.get((x.record, x.output)) for x in operands]
+        return tape.gradients(outputs, cotangents, operands, create_graph=again)
 
 
 class Ruled(Record):

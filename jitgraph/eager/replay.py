@@ -46,12 +46,7 @@ class GradientRecord(Record):
         with context.using(grad_enabled=True):
             variables = [ops.reshape(value, shape=value.shape) for value in self.live_inputs()]  # sweeps end here
             found = self.replay(variables[: self.count], variables[self.count :])
-        pairs = [
-            (value, cotangent)
-            for value, cotangent in zip(found, cotangents, strict=True)
-            if value is not None and cotangent is not None and value.record is not None
-        ]
-        return _sweep(pairs, variables, create_graph=again)
+        return tape.gradients(found, cotangents, variables, create_graph=again)
 
 
 def gradients_by_ops(
@@ -62,20 +57,8 @@ def gradients_by_ops(
     ``cotangents`` are those of the outputs, by number.
     """
     outputs = evaluate(graph, operands)
-    live = [(outputs[i], cotangent) for i, cotangent in cotangents.items() if outputs[i].record is not None]
-    return _sweep(live, variables, create_graph=True)
-
-
-def _sweep(pairs: Sequence[tuple[Any, Any]], variables: Sequence[EagerValue], *, create_graph: bool) -> list[Any]:
-    """Gradients with respect to ``variables`` of values with their cotangents; None where none flows."""
-    found = tape.sweep(
-        [value for value, _ in pairs],
-        [cotangent for _, cotangent in pairs],
-        targets=variables,
-        create_graph=create_graph,
-        retain_graph=True,
-    )
-    return [found.get((variable.record, variable.output)) for variable in variables]
+    ends = [outputs[i] for i in cotangents]
+    return tape.gradients(ends, list(cotangents.values()), variables, create_graph=True)
 
 
 def evaluate(graph: Graph, operands: Sequence[EagerValue]) -> list[Any]:

@@ -156,3 +156,25 @@ def sweep(
             for record in visited:
                 record.release()
     return found
+
+
+def gradients(
+    outputs: Sequence[Any], cotangents: Sequence[Any], variables: Sequence[Any], *, create_graph: bool
+) -> list[Any]:
+    """Gradients with respect to ``variables`` of outputs with their cotangents, either of which may be None.
+
+    None where none flows. What the sweep passes is kept for another one.
+    """
+    pairs = [
+        (value, cotangent)
+        for value, cotangent in zip(outputs, cotangents, strict=True)
+        if value is not None and cotangent is not None and value.record is not None
+    ]
+    found = sweep(
+        [value for value, _ in pairs],
+        [cotangent for _, cotangent in pairs],
+        targets=variables,
+        create_graph=create_graph,
+        retain_graph=True,
+    )
+    return [found.get((variable.record, variable.output)) for variable in variables]

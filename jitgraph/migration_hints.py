@@ -143,10 +143,6 @@ _SECOND: Final = "the second argument by position"
 _NOTHING: Final = "nothing; it makes no difference to a tensor"
 
 KEYWORDS: Final[Mapping[str, str]] = {  # parameters of functions in NumPy, the Array API and PyTorch
-    "a1": "the first argument by position",
-    "a2": "the second argument by position",
-    "f": "the first argument by position",
-    "tup": "the first argument by position",
     **dict.fromkeys(
         ("a", "arr", "array", "ary", "arrays", "m", "A", "a1", "element", "f", "input", "prototype", "tensors", "tup"),
         _FIRST,
@@ -189,15 +185,9 @@ KEYWORDS: Final[Mapping[str, str]] = {  # parameters of functions in NumPy, the 
     "where": "jg.where(mask, f(x), y)",
 }
 _OF_FUNCTIONS: Final[Mapping[tuple[str, str], str]] = {  # where that depends on the function
-    ("average", "returned"): "jg.average(x, ...), and jg.sum(weights, axis) beside it",
-    ("histogram", "weights"): "weight",
     ("histogram_bin_edges", "weights"): "jg.histogram(x, bins, weight=w), whose edges are the same",
-    ("quantile", "method"): "interpolation",
-    ("nanquantile", "method"): "interpolation",
     ("quantile", "weights"): "jg.quantile without weights, or NumPy's outside of traces",
     ("nanquantile", "weights"): "jg.nanquantile without weights, or NumPy's outside of traces",
-    ("interp", "period"): "jg.interp(jg.remainder(x, period), xp, fp)",
-    ("cov", "bias"): "correction=0 for bias=True",
     ("where", "x"): "x1",
     ("where", "y"): "x2",
     ("take", "mode"): "jg.remainder(indices, n), or jg.clip(indices, 0, n - 1)",

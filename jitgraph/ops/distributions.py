@@ -15,7 +15,7 @@ up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -103,14 +103,18 @@ def _dropout(x: Any, key: Any, *, p: float) -> Any:
     return select(ge(kept, full_like(p, kept)), scaled, zeros_like(scaled))
 
 
-def _key(seed: int) -> Any:
+def key_of(seed: int) -> Any:
+    """The key of a sample."""
     return np.array([seed, 3], np.uint64)
 
 
-def _drawn(name: str) -> Callable[[DType], Sequence[Sample]]:
+def drawn_samples(dtype: DType) -> Sequence[Sample]:
+    """Keys and shapes for an op that draws floats."""
     shapes: list[tuple[int, ...]] = [(2, 3), (), (0, 2), (17,)]
-    return lambda dtype: [
-        Sample((_key(i),), {"shape": shape, "dtype": dtype}) for i, shape in enumerate(shapes) if dtype in rules.FLOATS
+    return [
+        Sample((key_of(i),), {"shape": shape, "dtype": dtype})
+        for i, shape in enumerate(shapes)
+        if dtype in rules.FLOATS
     ]
 
 
@@ -119,20 +123,20 @@ def _dropout_samples(dtype: DType) -> Sequence[Sample]:
         return ()
     rng = generator("dropout", dtype)
     cases: list[tuple[tuple[int, ...], float]] = [((2, 3), 0.5), ((), 0.0), ((0, 2), 0.3), ((5,), 1.0), ((37,), 0.1)]
-    return [Sample((values(rng, dtype, shape), _key(7)), {"p": p}) for shape, p in cases]
+    return [Sample((values(rng, dtype, shape), key_of(7)), {"p": p}) for shape, p in cases]
 
 
 uniform: Op = composite(
     "uniform",
     _uniform,
-    samples=_drawn("uniform"),
+    samples=drawn_samples,
     traits=["nondifferentiable"],
     doc="Uniform floats in [0, 1) from a u64[2] key (seed, offset).",
 )
 normal: Op = composite(
     "normal",
     _normal,
-    samples=_drawn("normal"),
+    samples=drawn_samples,
     traits=["nondifferentiable"],
     doc="Standard normal floats from a u64[2] key (seed, offset).",
 )

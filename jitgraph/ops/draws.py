@@ -22,7 +22,7 @@ from jitgraph.ops.comparison import eq, ge, gt, le, lt, select
 from jitgraph.ops.composite import composite
 from jitgraph.ops.conversion import cast
 from jitgraph.ops.creation import full_like
-from jitgraph.ops.distributions import from_words, planes, require_float
+from jitgraph.ops.distributions import drawn_samples, from_words, key_of, planes, require_float
 from jitgraph.ops.exact_math import cos_turns, log1p_less, minus_log
 from jitgraph.ops.predicates import logical_and, logical_not, logical_or
 from jitgraph.ops.transcendental import floor, sqrt
@@ -139,23 +139,12 @@ def _poisson_candidate(rate: Any, key: Any) -> Any:
     return select(logical_and(inside, logical_or(at_once, exact)), k, number(-1.0))
 
 
-def _key(seed: int) -> Any:
-    return np.array([seed, 3], np.uint64)
-
-
-def _drawn(dtype: DType) -> Sequence[Sample]:
-    shapes: list[tuple[int, ...]] = [(2, 3), (), (0, 2)]
-    if dtype not in rules.FLOATS:
-        return ()
-    return [Sample((_key(i),), {"shape": shape, "dtype": dtype}) for i, shape in enumerate(shapes)]
-
-
 def _candidates(accepts: tuple[DType, ...], numbers: Sequence[float]) -> Any:
     def samples(dtype: DType) -> Sequence[Sample]:
         if dtype not in accepts:
             return ()
         some = np.array(numbers, dtype)
-        return [Sample((part, _key(i)), differentiable=False) for i, part in enumerate((some, some[0], some[:0]))]
+        return [Sample((part, key_of(i)), differentiable=False) for i, part in enumerate((some, some[0], some[:0]))]
 
     return samples
 
@@ -163,14 +152,14 @@ def _candidates(accepts: tuple[DType, ...], numbers: Sequence[float]) -> Any:
 exponential: Op = composite(
     "exponential",
     _exponential,
-    samples=_drawn,
+    samples=drawn_samples,
     traits=["nondifferentiable"],
     doc="Exponential floats of mean 1 from a u64[2] key (seed, offset): -log(1 - u).",
 )
 gumbel: Op = composite(
     "gumbel",
     _gumbel,
-    samples=_drawn,
+    samples=drawn_samples,
     traits=["nondifferentiable"],
     doc="Standard Gumbel floats from a u64[2] key (seed, offset): -log(-log(1 - u)).",
 )

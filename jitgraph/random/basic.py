@@ -8,7 +8,7 @@ from jitgraph import dtypes, ops
 from jitgraph.errors import JitgraphError
 from jitgraph.ir import dims
 from jitgraph.random.generator import Generator, current, next_key
-from jitgraph.random.parameters import at, kind_of, place_of
+from jitgraph.random.parameters import at, drawn, kind_of, moved, place_of
 from jitgraph.tensor import Tensor, lifting, scalars, wrap
 from jitgraph.tensor.functions.creation import shape_of
 from jitgraph.tensor.functions.elementwise import where
@@ -41,8 +41,7 @@ def uniform(
     """
     _refuse_shape("uniform", low, high)
     sizes, kind = shape_of(shape), kind_of(dtype)
-    key = at(device, next_key(sizes, kind, generator=generator))
-    unit = wrap(ops.uniform(key, shape=sizes, dtype=kind))
+    unit = drawn(ops.uniform, sizes, kind, generator, device)
     if scalars.is_scalar(low) and scalars.is_scalar(high) and (low, high) == (0, 1):
         return unit
     start, stop = (wrap(lifting.cast(lifting.value_of(bound, kind), kind)) for bound in (low, high))
@@ -64,10 +63,7 @@ def normal(
     _refuse_shape("normal", mean, std)
     sizes, kind = shape_of(shape), kind_of(dtype)
     key = at(device, next_key(sizes, kind, normal=True, generator=generator))
-    unit = wrap(ops.normal(key, shape=sizes, dtype=kind))
-    if scalars.is_scalar(mean) and scalars.is_scalar(std) and (mean, std) == (0, 1):
-        return unit
-    return (unit * std + mean).astype(kind)  # type: ignore[no-any-return]
+    return moved(wrap(ops.normal(key, shape=sizes, dtype=kind)), mean, std)
 
 
 def randint(

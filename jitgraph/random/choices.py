@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from jitgraph import dtypes, ops
+from jitgraph import ops
 from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir import dims
 from jitgraph.ir.dims import DimLike
 from jitgraph.random.basic import permutation, randint
-from jitgraph.random.generator import Generator, next_key
-from jitgraph.random.parameters import at, place_of, require
-from jitgraph.tensor import Tensor, lifting, scalars, wrap
+from jitgraph.random.generator import Generator
+from jitgraph.random.parameters import drawn, place_of, require, tensor_of, wide_of
+from jitgraph.tensor import Tensor, scalars
 from jitgraph.tensor.functions.creation import shape_of
 from jitgraph.tensor.functions.elementwise import isnan, where
 from jitgraph.tensor.functions.manipulation import moveaxis, take
@@ -23,8 +23,8 @@ from jitgraph.tensor.lifting import TensorLike
 
 
 def _floats(x: TensorLike) -> Tensor:
-    tensor = (x if isinstance(x, Tensor) else wrap(lifting.value_of(x))).detach()
-    return tensor.astype(dtypes.float64 if tensor.dtype == dtypes.float64 else dtypes.float32)  # type: ignore[no-any-return]
+    tensor = tensor_of(x).detach()
+    return tensor.astype(wide_of(tensor.dtype))  # type: ignore[no-any-return]
 
 
 @array_function
@@ -46,9 +46,8 @@ def categorical(logits: TensorLike, axis: int = -1, shape: Any = None, *, genera
     if scores.shape[-1] == 0:
         raise ShapeError("categorical: there is no category")
     require(greatest(scores, axis=-1) > float("-inf"), "categorical: all logits are minus infinity")
-    drawn = (*sizes, scores.value.shape[-1])
-    key = at(place_of(logits), next_key(drawn, scores.dtype, generator=generator))
-    return argmax(wrap(ops.gumbel(key, shape=drawn, dtype=scores.dtype)) + scores, axis=-1)
+    each = (*sizes, scores.value.shape[-1])
+    return argmax(drawn(ops.gumbel, each, scores.dtype, generator, place_of(logits)) + scores, axis=-1)
 
 
 @array_function
@@ -78,9 +77,7 @@ def multinomial(
 
 def _once(weights: Tensor, count: int, generator: Generator | None, device: str | None) -> Tensor:
     """The first arrivals of a race in which each category's waiting time is exponential, its rate the weight."""
-    sizes = weights.value.shape
-    key = at(device, next_key(sizes, weights.dtype, generator=generator))
-    waiting = wrap(ops.exponential(key, shape=sizes, dtype=weights.dtype))
+    waiting = drawn(ops.exponential, weights.value.shape, weights.dtype, generator, device)
     arrival = where(weights > 0, waiting / where(weights > 0, weights, 1), float("inf"))
     return argsort(arrival, axis=-1)[..., :count]
 
@@ -89,8 +86,7 @@ def _repeated(weights: Tensor, count: int, generator: Generator | None, device: 
     """By the running sums of the weights: the number of sums that are not above a uniform number."""
     sums = cumsum(weights, axis=-1)
     sizes: tuple[DimLike, ...] = (*weights.value.shape[:-1], count)
-    key = at(device, next_key(sizes, weights.dtype, generator=generator))
-    unit = wrap(ops.uniform(key, shape=sizes, dtype=weights.dtype))
+    unit = drawn(ops.uniform, sizes, weights.dtype, generator, device)
     total = sums[..., -1:]
     place = unit * total
     place = where(place < total, place, 0)  # what rounds up to the end goes to the start
@@ -111,7 +107,7 @@ def choice(
 
     Without ``replace`` none comes twice. JitgraphError where there are too few.
     """
-    table = None if isinstance(a, int) else (a if isinstance(a, Tensor) else wrap(lifting.value_of(a)))
+    table = None if isinstance(a, int) else tensor_of(a)
     along = 0 if table is None else axis_of(axis, table.ndim, "choice")
     n = a if table is None else table.shape[along]
     sizes = shape_of(shape)

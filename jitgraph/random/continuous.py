@@ -7,10 +7,10 @@ from typing import Any
 
 from jitgraph import dtypes, ops
 from jitgraph.errors import JitgraphError
-from jitgraph.random.generator import Generator, next_key
-from jitgraph.random.parameters import at, kind_of
+from jitgraph.random.generator import Generator
+from jitgraph.random.parameters import drawn, kind_of, moved
 from jitgraph.special import erfinv
-from jitgraph.tensor import Tensor, scalars, wrap
+from jitgraph.tensor import Tensor, scalars
 from jitgraph.tensor.functions.creation import shape_of
 from jitgraph.tensor.functions.elementwise import clip
 from jitgraph.tensor.functions.method import array_function
@@ -30,7 +30,7 @@ def exponential(
 ) -> Tensor:
     """Exponential with mean ``scale`` (a number or a tensor that broadcasts), float32 unless ``dtype`` is given."""
     sizes, kind = shape_of(shape), kind_of(dtype)
-    unit = wrap(ops.exponential(at(device, next_key(sizes, kind, generator=generator)), shape=sizes, dtype=kind))
+    unit = drawn(ops.exponential, sizes, kind, generator, device)
     return unit if scalars.is_scalar(scale) and scale == 1 else (unit * scale).astype(kind)
 
 
@@ -46,10 +46,7 @@ def gumbel(
 ) -> Tensor:
     """Gumbel numbers, loc - scale * log(-log(u)): the largest of many; float32 unless ``dtype`` is given."""
     sizes, kind = shape_of(shape), kind_of(dtype)
-    unit = wrap(ops.gumbel(at(device, next_key(sizes, kind, generator=generator)), shape=sizes, dtype=kind))
-    if scalars.is_scalar(loc) and scalars.is_scalar(scale) and (loc, scale) == (0, 1):
-        return unit
-    return (unit * scale + loc).astype(kind)  # type: ignore[no-any-return]
+    return moved(drawn(ops.gumbel, sizes, kind, generator, device), loc, scale)
 
 
 @array_function
@@ -76,10 +73,7 @@ def truncated_normal(
             f"  hint: lower < upper, in standard deviations, not both beyond {_FARTHEST:g} on one side"
         )
     sizes, kind = shape_of(shape), kind_of(dtype)
-    key = at(device, next_key(sizes, dtypes.float64, generator=generator))
     begin, end = math.erf(low / math.sqrt(2)), math.erf(high / math.sqrt(2))
-    unit = wrap(ops.uniform(key, shape=sizes, dtype=dtypes.float64))
+    unit = drawn(ops.uniform, sizes, dtypes.float64, generator, device)
     z = clip(erfinv(unit * (end - begin) + begin) * math.sqrt(2), low, high).astype(kind)
-    if scalars.is_scalar(mean) and scalars.is_scalar(std) and (mean, std) == (0, 1):
-        return z  # type: ignore[no-any-return]
-    return (z * std + mean).astype(kind)  # type: ignore[no-any-return]
+    return moved(z, mean, std)

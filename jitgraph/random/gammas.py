@@ -14,15 +14,14 @@ from jitgraph.errors import ShapeError
 from jitgraph.ir import dims
 from jitgraph.random.generator import Generator, step_of, stream_key
 from jitgraph.random.parameters import at, parameters_of, require
+from jitgraph.random.rejection import accepted
 from jitgraph.tensor import Tensor, wrap
-from jitgraph.tensor.functions.creation import shape_of
+from jitgraph.tensor.functions.creation import full_like, shape_of
 from jitgraph.tensor.functions.elementwise import exp, isfinite, log, sigmoid, where
 from jitgraph.tensor.functions.manipulation import broadcast_to
 from jitgraph.tensor.functions.method import array_function
-from jitgraph.tensor.functions.reductions import any as any_of
 from jitgraph.tensor.functions.reductions import softmax
 from jitgraph.tensor.lifting import TensorLike
-from jitgraph.tracing.control.flow import while_loop
 
 
 def _parts(name: str, concentration: Tensor, generator: Generator | None, device: str | None) -> tuple[Tensor, Tensor]:
@@ -36,13 +35,7 @@ def _parts(name: str, concentration: Tensor, generator: Generator | None, device
     step = wrap(at(device, step_of(words)))
     key = wrap(at(device, stream_key(generator)))
     factor = wrap(ops.exponential(key.value, shape=shape, dtype=dtype))
-
-    def again(state: Any) -> Any:
-        key, found = state
-        return key + step, where(found < 0, wrap(ops.gamma_candidate(raised.value, key.value)), found)
-
-    first = wrap(ops.gamma_candidate(raised.value, (key + step).value))
-    _, found = while_loop(lambda state: any_of(state[1] < 0), again, (key + step + step, first))
+    found = accepted(ops.gamma_candidate, raised, full_like(raised, -1), key + step, step)
     return found, where(small, -factor / where(usable, concentration, 1), 0)
 
 

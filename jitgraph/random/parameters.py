@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from jitgraph import dtypes, ops
 from jitgraph.errors import DTypeError
 from jitgraph.ir import context
 from jitgraph.ir.dims import DimLike
-from jitgraph.tensor import Tensor, lifting, wrap
+from jitgraph.ir.op import Op
+from jitgraph.random.generator import Generator, next_key
+from jitgraph.tensor import Tensor, lifting, scalars, wrap
 from jitgraph.tensor.functions.creation import shape_of
 from jitgraph.tensor.functions.manipulation import broadcast_arrays, broadcast_to
 from jitgraph.tensor.lifting import TensorLike
@@ -32,6 +35,30 @@ def kind_of(dtype: Any) -> dtypes.DType:
     return kind
 
 
+def drawn(
+    op: Op, shape: Sequence[DimLike], dtype: dtypes.DType, generator: Generator | None, device: str | None
+) -> Tensor:
+    """The next numbers of ``op``, an op of a key, a shape and a dtype, on this device; each element uses one number."""
+    return wrap(op(at(device, next_key(shape, dtype, generator=generator)), shape=tuple(shape), dtype=dtype))
+
+
+def moved(unit: Tensor, loc: TensorLike, scale: TensorLike) -> Tensor:
+    """``unit * scale + loc`` in the dtype of ``unit``, and ``unit`` itself for the numbers 0 and 1."""
+    if scalars.is_scalar(loc) and scalars.is_scalar(scale) and (loc, scale) == (0, 1):
+        return unit
+    return (unit * scale + loc).astype(unit.dtype)  # type: ignore[no-any-return]
+
+
+def tensor_of(x: TensorLike) -> Tensor:
+    """``x`` itself where it is a tensor, else a tensor of it."""
+    return x if isinstance(x, Tensor) else wrap(lifting.value_of(x))
+
+
+def wide_of(dtype: dtypes.DType) -> dtypes.DType:
+    """The float in which numbers for this dtype are computed: float64 for itself, else float32."""
+    return dtypes.float64 if dtype == dtypes.float64 else dtypes.float32
+
+
 def parameters_of(
     shape: Any, dtype: Any, *given: TensorLike
 ) -> tuple[tuple[DimLike, ...], dtypes.DType, list[Tensor], str | None]:
@@ -40,12 +67,11 @@ def parameters_of(
     Parameters broadcast against each other and to ``shape``. The dtype is theirs where it is a float and none is asked
     for; 16-bit ones are computed in float32. With them comes the device where a tensor among them lies.
     """
-    tensors = [each if isinstance(each, Tensor) else wrap(lifting.value_of(each)) for each in given]
+    tensors = [tensor_of(each) for each in given]
     floats = [each.dtype for each in tensors if dtypes.is_float(each.dtype) and each.ndim]
     kind = kind_of(dtype if dtype is not None or not floats else max(floats, key=lambda each: each.itemsize))
-    wide = dtypes.float64 if kind == dtypes.float64 else dtypes.float32
     device = next((place_of(each) for each in given if isinstance(each, Tensor)), None)
-    values = broadcast_arrays(*(each.detach().astype(wide) for each in tensors))
+    values = broadcast_arrays(*(each.detach().astype(wide_of(kind)) for each in tensors))
     if shape is not None:
         values = [broadcast_to(each, shape_of(shape)) for each in values]
     return values[0].value.shape, kind, values, device

@@ -12,6 +12,7 @@ from jitgraph import dtypes, ops
 from jitgraph.ir import dims
 from jitgraph.random.generator import Generator, step_of, stream_key
 from jitgraph.random.parameters import at, parameters_of, require
+from jitgraph.random.rejection import accepted
 from jitgraph.tensor import Tensor, wrap
 from jitgraph.tensor.functions.creation import zeros_like
 from jitgraph.tensor.functions.elementwise import exp, where
@@ -38,9 +39,10 @@ def poisson(rate: TensorLike, shape: Any = None, *, dtype: Any = None, generator
     unit = wrap(ops.uniform(key.value, shape=sizes, dtype=dtypes.float64))
     begin = key + wrap(at(device, step_of(dims.product(sizes) * 2)))
     small = wide < _SMALL
-    found = where(small, _searched(where(usable & small, wide, 0), unit), 0)
+    found = where(small, _searched(where(usable & small, wide, 0), unit), -1.0)
     step = wrap(at(device, step_of(dims.product(sizes) * 4)))
-    found = where(small, found, _drawn(where(usable & ~small, wide, _SMALL), small, begin, step))
+    large = where(usable & ~small, wide, _SMALL)
+    found = accepted(ops.poisson_candidate, large, found, begin, step)
     return found.astype(dtypes.int64 if dtype is None else dtype)  # type: ignore[no-any-return]
 
 
@@ -60,14 +62,3 @@ def _searched(rate: Tensor, unit: Tensor) -> Tensor:
 
     least = exp(-rate)
     return while_loop(unfinished, turn, (zeros_like(rate), least, least))[0]  # type: ignore[no-any-return]
-
-
-def _drawn(rate: Tensor, settled: Tensor, begin: Tensor, step: Tensor) -> Tensor:
-    """Candidates for all elements until each that is not settled has one that is accepted."""
-
-    def again(state: Any) -> Any:
-        key, found = state
-        return key + step, where(found < 0, wrap(ops.poisson_candidate(rate.value, key.value)), found)
-
-    open_ = where(settled, 0.0, zeros_like(rate) - 1)
-    return while_loop(lambda state: any_of(state[1] < 0), again, (begin, open_))[1]  # type: ignore[no-any-return]

@@ -44,9 +44,7 @@ def _mask_alone(shape: tuple[DimLike, ...], index: Any) -> Any:
     if not indexing.is_mask(first):
         return None
     mask = lifting.value_of(first)
-    if not mask.shape or not all(item is Ellipsis or item == slice(None) for item in rest if not _is_other(item)):
-        return None
-    if any(map(_is_other, rest)):
+    if not mask.shape or any(map(_is_other, rest)):
         return None
     indexing.require_mask(mask, shape[: len(mask.shape)])
     return mask

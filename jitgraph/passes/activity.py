@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from jitgraph.dtypes import is_float
 from jitgraph.ir.control import CarriedLoop, Conditional, structure_of
 from jitgraph.ir.graph import Graph, Node, Value
-from jitgraph.ir.types import StackType, TensorType, Type
+from jitgraph.ir.types import StackType, Type, is_float_tensor
 
 Flags = tuple[bool, ...]
 
@@ -20,7 +20,7 @@ def carries_gradient(type: Type) -> bool:
     """True for float tensors and stacks of them; integers, bools and tokens have no cotangent."""
     if isinstance(type, StackType):
         return is_float(type.element.dtype)
-    return isinstance(type, TensorType) and is_float(type.dtype)
+    return is_float_tensor(type)
 
 
 def passes_gradient(node: Node) -> bool:

@@ -17,7 +17,7 @@ from jitgraph.errors import JitgraphError, ShapeError
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.graph import Graph
-from jitgraph.ir.types import TensorType, Type
+from jitgraph.ir.types import TensorType, Type, is_float_tensor
 from jitgraph.ops.effects import zeros
 from jitgraph.records import dataclass
 from jitgraph.tensor import Tensor, lifting, wrap
@@ -211,7 +211,7 @@ def _recorded(rule: GradientRule, leaves: list[Any], structure: TreeDef, places:
     shown = (*graph.outputs[:first], *graph.outputs[last:])
     graph = Graph(graph.inputs, graph.nodes, (*shown, *graph.outputs[first:last]), (), graph.name)
     residual_types = [value.type for value in graph.outputs[len(shown) :]]
-    seeds = [i for i, value in enumerate(shown) if _is_float(value.type)]
+    seeds = [i for i, value in enumerate(shown) if is_float_tensor(value.type)]
 
     back_types = [*residual_types, *(shown[i].type for i in seeds)]
     back = Closed(f"{rule.name}_backward", trace, back_types, [False] * len(back_types))
@@ -242,10 +242,6 @@ def _recorded(rule: GradientRule, leaves: list[Any], structure: TreeDef, places:
     return shapes[0].unflatten(_filled(out, kept, [wrap(value) for value in outputs[: len(kept)]]))
 
 
-def _is_float(type: Type) -> bool:
-    return isinstance(type, TensorType) and dtypes.is_float(type.dtype)
-
-
 def _with_inputs(graph: Graph, types: Sequence[Type]) -> Graph:
     """The graph with more inputs, which it does not use."""
     builder = GraphBuilder()
@@ -259,5 +255,5 @@ def _with_zeros(back: Closed, captured: Sequence[Any], trace: Any) -> Graph:
     inputs = [builder.input(value.type, value.hint) for value in back.graph.inputs]
     outputs = list(builder.inline(back.graph, inputs))
     with context.using(emitter=builder, constraints=builder.constraints):
-        outputs += [zeros(value.type) for value in captured if _is_float(value.type)]
+        outputs += [zeros(value.type) for value in captured if is_float_tensor(value.type)]
     return Graph(tuple(builder.inputs), tuple(builder.nodes), tuple(outputs), (), back.graph.name)

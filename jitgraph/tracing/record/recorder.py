@@ -19,7 +19,7 @@ from jitgraph.ir.builder import GraphBuilder
 from jitgraph.ir.dims import Dim, DimLike
 from jitgraph.ir.graph import Attrs, Graph, Node, Value
 from jitgraph.ir.op import Op
-from jitgraph.ir.types import TensorType
+from jitgraph.ir.types import is_float_tensor
 from jitgraph.location import Location
 from jitgraph.records import dataclass
 from jitgraph.runtime import imports
@@ -117,7 +117,7 @@ class Recorder:
         outputs = self.builder.emit(op, inputs, attrs, regions)
         node = self.builder.nodes[-1]
         self.producers.update(dict.fromkeys(outputs, node))
-        flags = [needed and _is_float(output) for output in outputs]
+        flags = [needed and is_float_tensor(output.type) for output in outputs]
         if needed and op.kind == "control":
             with imports.importing():
                 from jitgraph.passes.activity import active_outputs  # here: few recordings differentiate a loop
@@ -362,7 +362,7 @@ class Recorder:
 
     def concretise(self, handle: Tensor, what: str) -> NoReturn:
         """Refuse ``what``, which needs the value of a traced tensor."""
-        if handle._weak and not (self.uses_float(handle) or _is_float(self.read(handle).ir)):
+        if handle._weak and not (self.uses_float(handle) or is_float_tensor(self.read(handle).ir.type)):
             raise ConcretisationError(
                 f"{what} needs a Python number that a loop or if on a tensor made a tensor; it is known only when the "
                 "graph runs",
@@ -414,7 +414,3 @@ def text_too_early() -> TraceError:
         hint='let the print make the text: jg.debug.print("loss {}", loss) or print("loss", loss), '
         'not print(f"loss {loss}")',
     )
-
-
-def _is_float(value: Value) -> bool:
-    return isinstance(value.type, TensorType) and dtypes.is_float(value.type.dtype)

@@ -92,7 +92,7 @@ _NAMES: Final[dict[str, str]] = {  # name -> module, or module:attribute where i
     **dict.fromkeys(
         ("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64"), "jitgraph.dtypes"
     ),
-    **dict.fromkeys(("uint8", "uint16", "uint32", "uint64"), "jitgraph.dtypes"),
+    **dict.fromkeys(("uint8", "uint16", "uint32", "uint64", "complex64", "complex128"), "jitgraph.dtypes"),
     **dict.fromkeys(
         (
             "AnomalyError",

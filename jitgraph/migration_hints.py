@@ -184,7 +184,6 @@ PLANNED: Final[Mapping[str, str]] = {  # names of the public API that later vers
         "state_dict() and load_state_dict() of model and optimiser; what they hold are NumPy arrays and numbers",
     ),
     "checkpoint": "memory of a traced step is saved by its own rematerialisation",
-    **dict.fromkeys(("complex64", "complex128"), "real and imaginary parts as two tensors"),
     "custom_op": "write the function over jg's own",
     **dict.fromkeys(("custom_vjp", "custom_jvp"), "write the function over jg's own"),
     **dict.fromkeys(("jacfwd", "jacrev"), "jg.jacobian"),

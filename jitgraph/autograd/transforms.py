@@ -46,7 +46,7 @@ def _variable(leaf: Any) -> Tensor:
             hint="loss.backward() and parameter.grad, or a dict of tensors in place of the module",
         )
     value = lifting.value_of(leaf)
-    if not dtypes.is_float(value.type.dtype):
+    if not dtypes.is_inexact(value.type.dtype):
         raise DTypeError(f"only floats have gradients, not {value.type.dtype.name}", hint="x.astype(jg.float32)")
     fresh = wrap(ops.reshape(value, shape=value.type.shape))
     return fresh if fresh.requires_grad else fresh.requires_grad_()

@@ -32,6 +32,7 @@ Kind: TypeAlias = Literal[
 Trait: TypeAlias = Literal[
     "commutative",
     "idempotent",  # f(f(x)) is f(x)
+    "planewise",  # of complex numbers: the same of the real and of the imaginary parts, real operands as they are
     "view",  # elements of the operand in another order or number, no arithmetic
     "alias",  # a view that, alone, is its operand's buffer
     "nondifferentiable",  # no gradient flows through: it counts as zero

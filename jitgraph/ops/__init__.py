@@ -32,6 +32,41 @@ if TYPE_CHECKING:
     from jitgraph.ops.bits import bitwise_and, bitwise_not, bitwise_or, bitwise_xor, shift_left, shift_right
     from jitgraph.ops.broadcasting import broadcast, reduce_sum, sum_to
     from jitgraph.ops.comparison import SWAPPED, eq, ge, gt, le, lt, ne, select
+    from jitgraph.ops.complex_arithmetic import (
+        complex_abs,
+        complex_angle,
+        complex_conj,
+        complex_div,
+        complex_dot,
+        complex_eq,
+        complex_isfinite,
+        complex_isinf,
+        complex_isnan,
+        complex_mul,
+        complex_ne,
+        complex_reciprocal,
+        complex_sign,
+        complex_square,
+    )
+    from jitgraph.ops.complex_functions import (
+        complex_acos,
+        complex_acosh,
+        complex_asin,
+        complex_asinh,
+        complex_atan,
+        complex_atanh,
+        complex_cos,
+        complex_cosh,
+        complex_exp,
+        complex_log,
+        complex_pow,
+        complex_sin,
+        complex_sinh,
+        complex_sqrt,
+        complex_tan,
+        complex_tanh,
+    )
+    from jitgraph.ops.complex_parts import complex_, imag, real
     from jitgraph.ops.contraction import dot
     from jitgraph.ops.control import call, cond, fused, grad, scan, while_
     from jitgraph.ops.conversion import bitcast, cast, optimization_barrier, stop_gradient
@@ -121,6 +156,16 @@ _NAMES_OF: Final[dict[str, str]] = {  # family -> what its module gives to those
     "layers": "conv_nd embedding linear",
     "pooling": "avg_pool2d max_pool2d",
     "distributions": "dropout normal uniform",
+    "complex_parts": "complex_ imag real",
+    "complex_arithmetic": (
+        "complex_abs complex_angle complex_conj complex_div complex_dot complex_eq complex_isfinite "
+        "complex_isinf complex_isnan complex_mul complex_ne complex_reciprocal complex_sign complex_square"
+    ),
+    "complex_functions": (
+        "complex_acos complex_acosh complex_asin complex_asinh complex_atan complex_atanh complex_cos "
+        "complex_cosh complex_exp complex_log complex_pow complex_sin complex_sinh complex_sqrt complex_tan "
+        "complex_tanh"
+    ),
     "draws": "exponential gamma_candidate gumbel poisson_candidate",
 }
 _FAMILY_OF: Final = {name: family for family, names in _NAMES_OF.items() for name in names.split()}

@@ -212,7 +212,7 @@ stack_new: Op = Op(
     infer=_stack_new_type,
     evaluate=lambda *, shape, dtype: Stack(),
     lowering="stack_new",
-    traits=frozenset({"nondifferentiable", "cheap"}),
+    traits=frozenset({"nondifferentiable", "cheap", "planewise"}),
     samples=lambda dtype: [Sample((), {"shape": (2, 3), "dtype": dtype})],
     doc="An empty stack of tensors of this shape and dtype.",
 )
@@ -223,6 +223,7 @@ stack_push: Op = Op(
     evaluate=lambda stack, value: Stack(stack, value),
     vjp=lambda ct, out, stack, value: stack_pop(ct),
     lowering="stack_push",
+    traits=frozenset({"planewise"}),
     samples=_samples_of(1, True),
     doc="The stack with one more tensor.",
 )
@@ -233,6 +234,7 @@ stack_pop: Op = Op(
     evaluate=_stack_pop,
     vjp=_stack_pop_vjp,
     lowering="stack_pop",
+    traits=frozenset({"planewise"}),
     samples=_samples_of(2, False),
     doc="The stack without its last tensor, and that tensor. Popping an empty stack is an error of the graph.",
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from jitgraph.dtypes import is_float
+from jitgraph.dtypes import is_inexact
 from jitgraph.ir.control import CarriedLoop, Conditional, structure_of
 from jitgraph.ir.graph import Graph, Node, Value
 from jitgraph.ir.types import StackType, TensorType, Type
@@ -19,8 +19,8 @@ Flags = tuple[bool, ...]
 def carries_gradient(type: Type) -> bool:
     """True for float tensors and stacks of them; integers, bools and tokens have no cotangent."""
     if isinstance(type, StackType):
-        return is_float(type.element.dtype)
-    return isinstance(type, TensorType) and is_float(type.dtype)
+        return is_inexact(type.element.dtype)
+    return isinstance(type, TensorType) and is_inexact(type.dtype)
 
 
 def passes_gradient(node: Node) -> bool:

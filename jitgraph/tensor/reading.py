@@ -163,6 +163,9 @@ class ReadableHandle(ValueHandle):
     def __float__(self) -> float:
         return float(self._one("float()"))
 
+    def __complex__(self) -> complex:
+        return complex(self._one("complex()"))
+
     def __int__(self) -> int:
         return int(self._one("int()"))
 

@@ -21,6 +21,7 @@ from jitgraph.ir.op import Op
 from jitgraph.migration_hints import TENSOR, advice
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import direct, gradients, indexing, lifting, numpy_calls, weak_ints
+from jitgraph.tensor.complex_ops import of_complex
 from jitgraph.tensor.direct_calls import index_call, pointwise_call
 from jitgraph.tensor.in_place import in_place
 from jitgraph.tensor.lifting import TensorLike
@@ -312,9 +313,11 @@ def elementwise(op: Op, *xs: TensorLike, floating: bool = False) -> Tensor:
         return wrap(found)
     target = None
     weak = context.current().trace is not None and lifting.stand_for_numbers(xs)
-    if floating and not dtypes.is_float(lifting.common_dtype(*xs)):
+    if floating and not dtypes.is_inexact(lifting.common_dtype(*xs)):
         target = dtypes.float64 if weak else dtypes.float32
     values = lifting.operands(*xs, dtype=target)
+    if values[0].dtype.kind == "c":
+        op = of_complex(op)
     result = wrap(op(*values))
     if weak:
         result._weak = True
@@ -378,7 +381,7 @@ def _compared(op: Any, x: Tensor, y: Any) -> Tensor:
         plain = y._static.type.dtype is dtype and not (x._weak or y._weak)
     else:
         least, greatest = dtypes.LIMITS.get(dtype, (0, 0))
-        plain = type(y) is float or (type(y) is int and (least <= y <= greatest or dtypes.is_float(dtype)))
+        plain = type(y) is float or (type(y) is int and (least <= y <= greatest or dtypes.is_inexact(dtype)))
     if plain:
         return elementwise(op, x, y)
     if not lifting.is_operand(y):

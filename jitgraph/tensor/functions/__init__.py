@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jitgraph.tensor.functions import (
+    complex_numbers,
     creation,
     elementwise,
     linear_algebra,
@@ -12,7 +13,7 @@ from jitgraph.tensor.functions import (
     shapes,
 )
 
-_MODULES = (elementwise, reductions, linear_algebra, shapes, manipulation, creation)
+_MODULES = (elementwise, reductions, linear_algebra, shapes, manipulation, creation, complex_numbers)
 
 FUNCTIONS = {
     name: value
@@ -24,6 +25,7 @@ FUNCTIONS = {name: value for name, value in FUNCTIONS.items() if hasattr(value, 
 
 __all__ = [
     "FUNCTIONS",
+    "complex_numbers",
     "creation",
     "elementwise",
     "linear_algebra",

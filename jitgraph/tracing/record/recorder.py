@@ -402,4 +402,4 @@ def text_too_early() -> TraceError:
 
 
 def _is_float(value: Value) -> bool:
-    return isinstance(value.type, TensorType) and dtypes.is_float(value.type.dtype)
+    return isinstance(value.type, TensorType) and dtypes.is_inexact(value.type.dtype)

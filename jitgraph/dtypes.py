@@ -2,8 +2,8 @@
 
 Dtypes are NumPy's own objects; bfloat16 comes from ml_dtypes. Promotion departs from NumPy in one point, as in the
 Array API's spirit and PyTorch: an integer with a float takes the float's dtype, and with a complex number its dtype.
-Signed integers with uint64, which no integer holds, give float64, as in NumPy. A complex number has two parts of a float
-dtype, and promotes as they do: complex64 with float64 gives complex128.
+Signed integers with uint64, which no integer holds, give float64, as in NumPy. A complex number has two parts of a
+float dtype, and promotes as they do: complex64 with float64 gives complex128.
 """
 
 from __future__ import annotations

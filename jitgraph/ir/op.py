@@ -108,6 +108,8 @@ class Op:
     flops: ``flops(out, *types, **attrs)``, its floating-point operations, where they are not one for each element.
     open_shapes: ``open_shapes(*shapes, **attrs)``, the operands' shapes with a name for each extent that one kernel
         leaves open where it serves eager calls; None: every extent.
+    parts: where a value is complex and the op is not planewise, ``parts(*operands, **attrs)`` over Op calls: operands
+        and outputs that are complex are pairs of their real and imaginary parts (``passes/planes.py``).
     control: for control flow, ``control(*regions, **attrs)`` gives what it does with them (``ir/control.py``).
     decompose: for composites, the function over Op calls that defines it: ``decompose(*values, **attrs)``.
     is_whole: for composites with a lowering, ``is_whole(*types, **attrs)``: whether that takes such operands.
@@ -131,6 +133,7 @@ class Op:
     lowering: Lowering | None = None
     flops: Callable[..., DimLike] | None = None
     open_shapes: Callable[..., tuple[OpenShape, ...]] | None = None
+    parts: Callable[..., Any] | None = None
     control: Callable[..., Structure] | None = None
     decompose: Callable[..., Any] | None = None
     is_whole: Callable[..., bool] | None = None

@@ -91,9 +91,7 @@ def _sign_of_parts(a: Any, b: Any) -> Any:
 
 
 complex_sign: Op = of_parts("sign", _sign_of_parts, doc="x / |x|, and 0 for 0.")
-complex_abs: Op = of_parts(
-    "abs", hypot, doc="|x| without overflow; infinite where a part is. The gradient at 0 is 0."
-)
+complex_abs: Op = of_parts("abs", hypot, doc="|x| without overflow; infinite where a part is. The gradient at 0 is 0.")
 complex_angle: Op = of_parts(
     "angle", lambda a, b: atan2(b, a), doc="The argument, from -pi to pi. The gradient at 0 is 0."
 )

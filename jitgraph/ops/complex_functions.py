@@ -31,7 +31,6 @@ from jitgraph.ops.transcendental import (
     root,
     sin,
     sinh,
-    sqrt,
     tanh,
 )
 
@@ -169,9 +168,7 @@ def _rotated(function: Any) -> Any:
     return body
 
 
-complex_exp: Op = of_parts(
-    "exp", _exp, vjp=lambda ct, out, z: (complex_mul(ct, _conj(out)),), doc="e to the power x."
-)
+complex_exp: Op = of_parts("exp", _exp, vjp=lambda ct, out, z: (complex_mul(ct, _conj(out)),), doc="e to the power x.")
 complex_log: Op = of_parts(
     "log", _log, vjp=lambda ct, out, z: (complex_div(ct, _conj(z)),), doc="The natural logarithm, cut below 0."
 )
@@ -219,9 +216,7 @@ def _one_plus_square(z: Any, out: Any) -> Any:
 
 complex_sinh: Op = _by_rule("sinh", _sinh_of, lambda z, out: complex_cosh(z), "Hyperbolic sine.")
 complex_cosh: Op = _by_rule("cosh", _cosh_of, lambda z, out: complex_sinh(z), "Hyperbolic cosine.")
-complex_tanh: Op = _by_rule(
-    "tanh", lambda x, y: complex_(*_tanh_parts(x, y)), _one_minus_square, "Hyperbolic tangent."
-)
+complex_tanh: Op = _by_rule("tanh", lambda x, y: complex_(*_tanh_parts(x, y)), _one_minus_square, "Hyperbolic tangent.")
 complex_sin: Op = _by_rule("sin", _rotated(_sinh_parts), lambda z, out: complex_cos(z), "Sine.")
 complex_cos: Op = _by_rule(
     "cos", lambda x, y: complex_(*_cosh_parts(neg(y), x)), lambda z, out: neg(complex_sin(z)), "Cosine."

@@ -12,6 +12,7 @@ derivative times 2, so that z - rate * gradient goes down; it is the gradient by
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,18 +44,22 @@ def _part_type(name: str) -> Any:
     return infer
 
 
-def of_complex(name: str, arity: int) -> Samples:
+_pairs = elementwise_samples("complex", 2, _OF_PARTS)
+
+
+def of_complex(name: str, arity: int, accepts: frozenset[DType] = _OF_PARTS) -> Samples:
     """Samples of an elementwise op on complex numbers, whose parts are those of real samples in turn."""
-    parts = elementwise_samples(name, 2 * arity, _OF_PARTS)
+    parts = elementwise_samples(name, 2 * arity, accepts)
 
     def samples(dtype: DType) -> Sequence[Sample]:
-        found = parts(dtype) if arity == 1 else parts(dtype)[1:]
+        found = parts(dtype)
+        found = found if arity == 1 else found[1:]
         return [
             Sample(
                 tuple(joined(*map(np.asarray, sample.inputs[2 * i : 2 * i + 2])) for i in range(arity)),
                 differentiable=False,
             )
-            for sample in found[:4]
+            for sample in found[:3]
         ]
 
     return samples
@@ -66,7 +71,8 @@ complex_: Op = Op(
     infer=_complex_type,
     evaluate=lambda real, imag: joined(real, imag),
     vjp=lambda ct, out, x, y: (real(ct), imag(ct)),
-    samples=elementwise_samples("complex", 2, _OF_PARTS),
+    parts=lambda real, imag: (real, imag),
+    samples=lambda dtype: [replace(sample, differentiable=False) for sample in _pairs(dtype)],
     doc="The complex number with these real and imaginary parts.",
 )
 
@@ -81,6 +87,7 @@ real: Op = Op(
     infer=_part_type("real"),
     evaluate=lambda z: _part(z.real),
     vjp=lambda ct, out, z: (complex_(ct, zeros_of(ct)),),
+    parts=lambda z: z[0],
     samples=of_complex("real", 1),
     doc="The real part.",
 )
@@ -90,6 +97,7 @@ imag: Op = Op(
     infer=_part_type("imag"),
     evaluate=lambda z: _part(z.imag),
     vjp=lambda ct, out, z: (complex_(zeros_of(ct), ct),),
+    parts=lambda z: z[1],
     samples=of_complex("imag", 1),
     doc="The imaginary part.",
 )

@@ -20,6 +20,7 @@ from jitgraph.errors import DTypeError
 from jitgraph.ir.op import Op, Sample
 from jitgraph.ir.types import TensorType, Type
 from jitgraph.ops import rules
+from jitgraph.ops.creation import zeros_like
 from jitgraph.ops.define import elementwise
 from jitgraph.ops.numeric import Array, widen
 from jitgraph.ops.sampling import edges, elementwise_samples, samples_for
@@ -103,6 +104,15 @@ def _to_odd_float32_scalar(s: Any, x: Any) -> Any:
     return s.bitcast(s.select(inexact, odd, bits), dtypes.float32)
 
 
+def _cast_parts(x: Any, *, dtype: DType) -> tuple[Any, Any]:
+    """Of parts, or of a real number, whose imaginary part is 0."""
+    part = dtypes.part_of(dtype)
+    if isinstance(x, tuple):
+        return cast(x[0], dtype=part), cast(x[1], dtype=part)
+    wide = cast(x, dtype=part)
+    return wide, zeros_like(wide)
+
+
 def _cast_back(ct: Any, dtype: DType) -> Any:
     if dtypes.is_complex(ct.dtype) and not dtypes.is_complex(dtype):
         from jitgraph.ops.complex_parts import real  # here: few programs have complex numbers
@@ -149,6 +159,7 @@ cast: Op = Op(
         _cast_back(ct, x.dtype) if dtypes.is_inexact(x.dtype) and dtypes.is_inexact(dtype) else None,
     ),
     scalar=_cast_scalar,
+    parts=_cast_parts,
     traits=frozenset({"storage", "no_arithmetic", "implicit"}),
     onnx="Cast",
     samples=_cast_samples,

@@ -1,4 +1,4 @@
-"""Complex values replaced by pairs of real ones, their parts, so that no later pass and no kernel meets a complex number.
+"""Complex values replaced by pairs of real ones, their parts: no later pass and no kernel meets a complex number.
 
 A buffer of complex numbers is one of floats with a last axis of two, which inputs and outputs of the graph become: a
 part of an input is a slice of it, and an output its parts put together along that axis. Inside, in regions and on
@@ -16,14 +16,12 @@ from jitgraph.dtypes import DType, is_complex, part_of
 from jitgraph.errors import UnsupportedOp
 from jitgraph.ir import context
 from jitgraph.ir.builder import GraphBuilder
-from jitgraph.ir.constant import Constant
 from jitgraph.ir.constraints import Constraints
 from jitgraph.ir.control import CarriedLoop, structure_of
 from jitgraph.ir.graph import Attr, Graph, Node, Value
 from jitgraph.ir.target import Target
 from jitgraph.ir.types import StackType, TensorType, Type
-from jitgraph.ops import cast, concat, constant, full, reshape, slice, zeros_like
-from jitgraph.ops.complex_parts import complex_, imag, real
+from jitgraph.ops import concat, reshape, slice
 
 Pair: TypeAlias = "tuple[Value, Value]"
 
@@ -120,23 +118,13 @@ class _Split:
             self._copied(node)
         elif structure_of(node) is not None:
             self._control(node)
-        elif node.op in (real, imag):
-            self._replaced[node.output] = self.pairs[node.inputs[0]][node.op is imag]
-        elif node.op is complex_:
-            self.pairs[node.output] = self.value(node.inputs[0]), self.value(node.inputs[1])
-        elif node.op is cast and not _is_complex(node.inputs[0].type):
-            wide = cast(self.value(node.inputs[0]), dtype=part_of(node.output.dtype))
-            self.pairs[node.output] = wide, zeros_like(wide)
-        elif node.op is full:
-            whole = {**node.attrs, "dtype": part_of(node.output.dtype)}
-            self.pairs[node.output] = full(**whole), full(**{**whole, "value": 0.0})
-        elif node.op is constant:
-            number = node.attrs["value"]
-            assert isinstance(number, Constant)
-            array = number.value
-            self.pairs[node.output] = (
-                constant(value=Constant(array.real.copy())), constant(value=Constant(array.imag.copy()))
-            )  # fmt: skip
+        elif node.op.parts is not None:
+            operands = [self.pairs.get(value, self.value(value)) for value in node.inputs]
+            made = node.op.parts(*operands, **node.attrs)
+            if isinstance(made, tuple):
+                self.pairs[node.output] = made
+            else:
+                self._replaced[node.output] = made
         else:
             self._planewise(node)
 
@@ -149,17 +137,13 @@ class _Split:
 
     def _planewise(self, node: Node) -> None:
         op = node.op
-        alike = op.kind in ("movement", "indexing") or op is cast or "planewise" in op.traits
+        alike = op.kind in ("movement", "indexing") or "planewise" in op.traits
         if not alike or not all(_is_complex(value.type) for value in node.outputs):
-            raise UnsupportedOp(
-                f"{op.name} of complex numbers in compiled code", hint="compute with x.real and x.imag"
-            )
-        attrs = {name: part_of(attr) if _is_complex_dtype(attr) else attr for name, attr in node.attrs.items()}
+            raise UnsupportedOp(f"{op.name} of complex numbers in compiled code", hint="compute with x.real and x.imag")
+        attrs = {name: _of_part(attr) for name, attr in node.attrs.items()}
         made = []
         for number in (0, 1):
-            inputs = [
-                self.pairs[value][number] if value in self.pairs else self.value(value) for value in node.inputs
-            ]
+            inputs = [self.pairs[value][number] if value in self.pairs else self.value(value) for value in node.inputs]
             made.append(self.builder.emit(op, inputs, attrs, ()))
         self.pairs.update(zip(node.outputs, zip(*made, strict=True), strict=True))
 
@@ -194,7 +178,5 @@ class _Split:
         return Graph(tuple(inner.inputs), tuple(inner.nodes), tuple(split.flat(region.outputs)), (), region.name)
 
 
-def _is_complex_dtype(attr: Attr) -> bool:
-    return isinstance(attr, np.dtype) and is_complex(attr)
-
-
+def _of_part(attr: Attr) -> Attr:
+    return part_of(attr) if isinstance(attr, np.dtype) and is_complex(attr) else attr

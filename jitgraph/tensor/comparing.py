@@ -15,8 +15,8 @@ from jitgraph.dtypes import DType
 from jitgraph.eager import placement
 from jitgraph.eager.handle import ValueHandle
 from jitgraph.ir.op import Op
+from jitgraph.ops.complex_forms import of_complex
 from jitgraph.tensor import lifting, scalars
-from jitgraph.tensor.complex_ops import of_complex
 from jitgraph.tensor.lifting import TensorLike
 
 

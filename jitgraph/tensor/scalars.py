@@ -17,7 +17,7 @@ SCALARS: Final = frozenset({bool, int, float, complex})
 
 
 def is_scalar(x: object) -> bool:
-    """True for Python's own bool, int, float and complex, whose dtype is weak; NumPy's scalars have a dtype of their own."""
+    """True for Python's own numbers, whose dtype is weak; NumPy's scalars have a dtype of their own."""
     return type(x) in SCALARS or (isinstance(x, int | float | complex) and not isinstance(x, np.generic))
 
 

@@ -21,7 +21,6 @@ from jitgraph.ir.op import Op
 from jitgraph.migration_hints import TENSOR, advice
 from jitgraph.runtime.buffer import CPU
 from jitgraph.tensor import direct, gradients, indexing, lifting, numpy_calls, weak_ints
-from jitgraph.tensor.complex_ops import of_complex
 from jitgraph.tensor.direct_calls import index_call, pointwise_call
 from jitgraph.tensor.in_place import in_place
 from jitgraph.tensor.lifting import TensorLike
@@ -317,6 +316,8 @@ def elementwise(op: Op, *xs: TensorLike, floating: bool = False) -> Tensor:
         target = dtypes.float64 if weak else dtypes.float32
     values = lifting.operands(*xs, dtype=target)
     if values[0].dtype.kind == "c":
+        from jitgraph.ops.complex_forms import of_complex  # here: few programs have complex numbers
+
         op = of_complex(op)
     result = wrap(op(*values))
     if weak:

@@ -181,7 +181,7 @@ def _spread(op: Op, x: TensorLike, axis: Axis, correction: int | float, keepdims
     if dtypes.is_complex(value.dtype):
         real, imag = (_spread(ops.var, wrap(part(value)), axis, correction, keepdims, name)
                       for part in (ops.real, ops.imag))  # fmt: skip
-        return (real + imag).sqrt() if op is ops.std else real + imag  # type: ignore[no-any-return]
+        return (real + imag).sqrt() if name == "std" else real + imag
     axes = axes_of(axis, value.type.ndim, name)
     whole = int(correction) if float(correction).is_integer() else float(correction)
     result = op(value, axes=axes, correction=whole)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from jitgraph import ops
 from jitgraph.errors import DTypeError
 from jitgraph.ir.op import Op
+from jitgraph.ops import complex_arithmetic, complex_functions
 
 _ORDERS: Final = frozenset({"lt", "le", "gt", "ge", "maximum", "minimum", "reduce_max", "reduce_min", "sort"})
 
@@ -17,7 +17,8 @@ def of_complex(op: Op) -> Op:
         return op
     if op.name in _ORDERS:
         raise DTypeError(f"{op.name}: complex numbers have no order", hint="compare x.real, x.imag or jg.abs(x)")
-    found: Op | None = getattr(ops, f"complex_{op.name}", None)
-    if found is None:
-        raise DTypeError(f"{op.name} is not defined for complex numbers", hint="take x.real, x.imag or jg.abs(x)")
-    return found
+    for family in (complex_arithmetic, complex_functions):
+        found = getattr(family, f"complex_{op.name}", None)
+        if isinstance(found, Op):
+            return found
+    raise DTypeError(f"{op.name} is not defined for complex numbers", hint="take x.real, x.imag or jg.abs(x)")

@@ -34,6 +34,7 @@ _SUBMODULES: Final = frozenset(
         "dtypes",
         "eager",
         "errors",
+        "fft",
         "foreign",
         "tracing",
         "ir",
@@ -51,7 +52,21 @@ _SUBMODULES: Final = frozenset(
 )
 
 _PUBLIC_SUBMODULES: Final = (
-    *("autograd", "cache", "cuda", "data", "debug", "errors", "ir", "nn", "optim", "random", "runtime", "special"),
+    *(
+        "autograd",
+        "cache",
+        "cuda",
+        "data",
+        "debug",
+        "errors",
+        "fft",
+        "ir",
+        "nn",
+        "optim",
+        "random",
+        "runtime",
+        "special",
+    ),
     "tree",
 )
 _CONSTANTS: Final = ("e", "inf", "nan", "newaxis", "pi")

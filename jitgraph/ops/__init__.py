@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from jitgraph.ops.dot_product_attention import attention, attention_gradient
     from jitgraph.ops.draws import exponential, gamma_candidate, gumbel, poisson_candidate
     from jitgraph.ops.effects import check, print_, stack_new, stack_pop, stack_push, token
+    from jitgraph.ops.fourier import fft, irfft, rfft
     from jitgraph.ops.gamma_functions import digamma, lgamma, polygamma
     from jitgraph.ops.gathering import dynamic_slice, dynamic_update_slice, gather, scatter, scatter_add
     from jitgraph.ops.layers import conv_nd, embedding, linear
@@ -166,6 +167,7 @@ _NAMES_OF: Final[dict[str, str]] = {  # family -> what its module gives to those
         "complex_cosh complex_exp complex_log complex_pow complex_sin complex_sinh complex_sqrt complex_tan "
         "complex_tanh"
     ),
+    "fourier": "fft irfft rfft",
     "draws": "exponential gamma_candidate gumbel poisson_candidate",
 }
 _FAMILY_OF: Final = {name: family for family, names in _NAMES_OF.items() for name in names.split()}
@@ -296,6 +298,7 @@ __all__ = [
     "exp2",
     "expm1",
     "exponential",
+    "fft",
     "flip",
     "floor",
     "floor_divide",
@@ -312,6 +315,7 @@ __all__ = [
     "hypot",
     "imag",
     "iota",
+    "irfft",
     "isfinite",
     "isinf",
     "isnan",
@@ -361,6 +365,7 @@ __all__ = [
     "relu",
     "remainder",
     "reshape",
+    "rfft",
     "rint",
     "rsqrt",
     "scan",

@@ -23,7 +23,7 @@ from jitgraph.runtime import loader
 from tests.codegen.cuda.assembled import PROCESSORS, assemble, needs_ptxas
 from tests.codegen.cuda.launched import code_of, run, schedule_of
 from tests.codegen.cuda.planned import Planned
-from tests.op_loop import Case, cases, label, require_same, samples_by_names, samples_of
+from tests.op_loop import Case, as_stored, cases, label, require_same, samples_by_names, samples_of
 
 CONTROL = {"cond", "scan", "while"}
 """Ops whose launches the host's entry decides about."""
@@ -49,6 +49,7 @@ def made(case: tuple[str, dtypes.DType]) -> tuple[Case, Schedule, CudaCode]:
 
 def outputs(op: str, schedule: Schedule, code: CudaCode, arguments: Sequence[Any], seed: int) -> list[Any]:
     """What the simulator gives: launch by launch, or by the host's entry where that has more to do."""
+    arguments = [as_stored(np.asarray(x)) for x in arguments]
     if op not in CONTROL:
         return run(schedule, code, arguments, seed)
     planned = Planned(schedule, list(arguments))

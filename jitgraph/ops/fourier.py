@@ -38,7 +38,7 @@ _TABLE: Final = 1 << 12  # twiddle factors beyond so many are products of two fr
 
 
 def _roots(numerators: Array, n: int) -> tuple[Array, Array]:
-    """cos and sin of 2 pi k / n for integers k, from an angle of at most pi / 4, in the widest floats that there are."""
+    """cos and sin of 2 pi k / n for integers k, from an angle of at most pi / 4, in the widest floats there are."""
     k = numerators % n
     octant = (8 * k) // n
     rest = np.where(octant % 2 == 0, 8 * k - octant * n, (octant + 1) * n - 8 * k)  # of an eighth of the circle, by n
@@ -101,18 +101,22 @@ def _transform(x: Pair, sign: int) -> Pair:
     dtype, length, done = x[0].dtype, n, 1
     for radix in split:
         rest = length // radix
-        x = tuple(reshape(part, shape=(rows, radix, rest, done)) for part in x)  # type: ignore[assignment]
+        x = tuple(reshape(part, shape=(rows, radix, rest, done)) for part in x)
         cos, sin = _held(_table(radix, radix, 1, radix, sign, dtype))
-        by = {"batch": ((), ()), "contract": ((1,), (0,))}  # [rows, rest, done, radix]
         x = (
-            sub(dot(x[0], cos, **by), dot(x[1], sin, **by)),
-            add(dot(x[0], sin, **by), dot(x[1], cos, **by)),
+            sub(_product(x[0], cos), _product(x[1], sin)),
+            add(_product(x[0], sin), _product(x[1], cos)),
         )
         if rest > 1:
             x = _twiddled(x, rest, radix, length, sign, dtype)
-        x = tuple(transpose(part, permutation=(0, 1, 3, 2)) for part in x)  # type: ignore[assignment]
+        x = tuple(transpose(part, permutation=(0, 1, 3, 2)) for part in x)
         length, done = rest, done * radix
     return reshape(x[0], shape=(rows, n)), reshape(x[1], shape=(rows, n))
+
+
+def _product(x: Any, matrix: Any) -> Any:
+    """[rows, rest, done, radix] of [rows, radix, rest, done] and a matrix."""
+    return dot(x, matrix, batch=((), ()), contract=((1,), (0,)))
 
 
 def _twiddled(x: Pair, rest: int, radix: int, length: int, sign: int, dtype: DType) -> Pair:
@@ -152,7 +156,7 @@ def _by_convolution(x: Pair, sign: int) -> Pair:
     turned = _times(x, chirp)
     zero = full(shape=(), value=0.0, dtype=x[0].dtype)
     longer = tuple(pad(part, zero, low=(0, 0), high=(0, size - n), interior=(0, 0)) for part in turned)
-    product = _times(_transform(longer, -1), _spread((c, d), (rows, size), (1,)))  # type: ignore[arg-type]
+    product = _times(_transform(longer, -1), _spread((c, d), (rows, size), (1,)))
     back = _transform(product, 1)
     return _times((_cut(back[0], 0, n), _cut(back[1], 0, n)), chirp)
 
